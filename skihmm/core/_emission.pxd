@@ -1,0 +1,49 @@
+# EmissionStats: the sufficient statistics of all states' emissions, for one chain.
+from numpy.random cimport bitgen_t
+
+from skihmm.core._franchise cimport Product
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+
+
+cdef struct SymbolColumn:
+    # One symbol's probability under every state, sparse plus smooth:
+    #     p(y | k) = (count_k + smooth) / (totals[k] + offset),
+    # count_k > 0 only for the listed states.
+    const int32_t *ids          # states with a positive count (0 possible inside a move)
+    const int32_t *counts
+    int32_t size
+    float64_t smooth
+
+
+cdef class EmissionStats:
+    # Slots are those of the transitions: NEW has no observations for ever.
+    cdef readonly intp_t n_steps
+    cdef int32_t n_slots
+    # True if fill_column works, for every step.
+    cdef bint has_columns
+    # y[t] joins state k.  Multiplies into r the predictive probability (density) of y[t]
+    # under state k as it was before; a missing y[t] is a no-op with factor one.
+    cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil
+    # y[t] leaves state k.  Multiplies into r the predictive probability afterwards.
+    cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil
+    # out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).
+    cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil
+    # Sparse view of the same row; False if y[t] is missing (p = 1 for all k).
+    cdef bint fill_column(self, intp_t t, SymbolColumn *out) noexcept nogil
+    # Observations per slot and the constant to add: 1/(totals[k] + offset) in the above.
+    cdef const int32_t *totals(self, float64_t *offset_out) noexcept nogil
+    # With columns: whether every concentration lies strictly between the two, so that
+    # products of a few of these probabilities fit in a float.
+    cdef bint is_moderate(self, float64_t least, float64_t most) noexcept nogil
+    # Ask for the memory of step t: first what leads to it, then (far = False) itself.
+    cdef void prefetch(self, intp_t t, bint far) noexcept nogil
+    # Storage for n_slots slots; only between moves.
+    cdef int resize(self, int32_t n_slots) except -1 nogil
+    # End of a move: keep it, or undo it exactly.
+    cdef int commit(self) except -1 nogil
+    cdef int rollback(self) except -1 nogil
+    # log p(y, seating | states), nats.
+    cdef float64_t log_joint(self) except? -1 nogil
+    # One update of the emission's own concentrations, prior Gamma(shape, rate).
+    cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil
+    cdef size_t n_bytes(self) noexcept nogil

@@ -1,0 +1,73 @@
+"""Abstract statistics of the emissions."""
+
+
+cdef class EmissionStats:
+    """Base class of emission statistics; see ``_emission.pxd`` for every hook's contract.
+
+    A hook without a meaningful default raises: a silent no-op would sample from the
+    wrong law.
+    """
+
+    cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks add_value")
+
+    cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks remove_value")
+
+    cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks fill_probs")
+
+    cdef bint fill_column(self, intp_t t, SymbolColumn *out) noexcept nogil:
+        return False
+
+    cdef const int32_t *totals(self, float64_t *offset_out) noexcept nogil:
+        return NULL
+
+    cdef bint is_moderate(self, float64_t least, float64_t most) noexcept nogil:
+        return False
+
+    cdef void prefetch(self, intp_t t, bint far) noexcept nogil:
+        pass  # only ever a matter of speed
+
+    cdef int resize(self, int32_t n_slots) except -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks resize")
+
+    cdef int commit(self) except -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks commit")
+
+    cdef int rollback(self) except -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks rollback")
+
+    cdef float64_t log_joint(self) except? -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks log_joint")
+
+    cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil:
+        return 0  # an emission with fixed hyper-parameters has nothing to update
+
+    cdef size_t n_bytes(self) noexcept nogil:
+        return 0
+
+    def load(self, arrays, slots):
+        """Take over the statistics of a record, its state i in slot ``slots[i]``."""
+        raise NotImplementedError(f"{type(self).__name__} lacks load")
+
+    def to_arrays(self, labels):
+        """Packed copy of the statistics, slot k as state ``labels[k]``."""
+        raise NotImplementedError(f"{type(self).__name__} lacks to_arrays")
+
+    def check(self, slots):
+        """Compare the statistics with a recount; returns a message or None.
+
+        Parameters
+        ----------
+        slots : ndarray of shape (n_steps,)
+            The slot of every step.
+        """
+        raise NotImplementedError(f"{type(self).__name__} lacks check")

@@ -1,0 +1,115 @@
+# Franchise: the seating of a two-level Chinese restaurant process.
+#
+# Paper (arXiv 1106.0474)       here
+#   restaurant j, dish k          row, dish
+#   n_jk, m_jk                    seating.count(j, k), seating.table_count(j, k)
+#   n_j., m_.k, m_..              seating.row_customers[j], .dish_tables[k], .n_tables
+#   alpha_0, gamma                seating.alpha, seating.gamma
+#   getProb(j, k)                 seating.prob(j, k)
+#   addCustomer, removeCustomer   seating.add, seating.remove
+#
+# Slots of the transition franchise.  A label is a slot number.  Slot NEW stands for "a
+# state that nobody uses": its row and column are empty for ever and its base mass is
+# gamma, so p(new | j), p(k | new) and the emission of a fresh state need no special case.
+# Slot START is the start restaurant `*`: a row like any other, never a dish.  Real states
+# have slots FIRST, FIRST + 1, ...; a free slot has an empty row and column.
+from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
+
+from numpy.random cimport bitgen_t
+
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+
+
+cdef enum:
+    NEW = 0
+    START = 1
+    FIRST = 2
+
+
+cdef extern from "_seating.hpp" namespace "skihmm" nogil:
+    cdef cppclass Product:
+        float64_t value         # the product is value * exp(log_scale)
+        float64_t log_scale
+        void reset()
+        void multiply(float64_t factor)
+        void multiply_log(float64_t log_factor)
+        float64_t log()
+
+    cdef cppclass Stack[T]:
+        void push(T value) except +
+        T operator[](size_t i)
+        size_t size()
+        void clear()
+
+    cdef cppclass Line:
+        int32_t *ids            # dish of a row's entry, row of a dish's entry
+        int32_t *counts         # n_jk; 0 only inside a move
+        int32_t size
+
+    cdef enum class Base:
+        kInfinite
+        kUniform
+        kFixed
+
+    cdef cppclass SeatingRecord:
+        vector[int32_t] rows, dishes, n_customers, n_tables, sizes
+
+    cdef cppclass Seating:
+        float64_t alpha
+        float64_t gamma
+        Base base
+        int32_t n_symbols
+        vector[Line] rows                   # by restaurant
+        vector[Line] columns                # by dish
+        vector[int32_t] row_customers       # n_j.
+        vector[int32_t] dish_tables         # m_.k
+        int64_t n_tables                    # m_..
+        void configure(Base base, int32_t n_symbols)
+        void set_concentrations(float64_t alpha, float64_t gamma)
+        void resize(int32_t n_rows, int32_t n_dishes) except +
+        void set_dense_limit(int32_t limit) except +
+        cbool has_dense()                   # dense_row and dense_column are complete
+        void clear()
+        float64_t scale()                   # alpha * beta_k = scale() * mass(k)
+        float64_t mass(int32_t dish)
+        float64_t prob(int32_t row, int32_t dish)
+        int32_t count(int32_t row, int32_t dish)
+        int32_t count(int32_t row, int32_t dish, int32_t hint)
+        int32_t table_count(int32_t row, int32_t dish)
+        # `hint` remembers the cell between calls about the same pair; any value is safe.
+        float64_t add(int32_t row, int32_t dish, bitgen_t *g) except +
+        float64_t add(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) except +
+        float64_t remove(int32_t row, int32_t dish, bitgen_t *g) except +
+        float64_t remove(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) except +
+        void prefetch_cell(int32_t hint)
+        void prefetch_lists(int32_t hint)
+        void prefetch_dense(int32_t row, int32_t dish)
+        void commit() except +
+        void commit_same() except +         # commit a move that changed no count
+        void rollback() except +
+        SeatingRecord record() except +
+        void load(const SeatingRecord &record) except +
+        float64_t log_joint()
+        size_t n_bytes()
+        const char *check() except +
+
+
+cdef class Franchise:
+    # Seating of the transitions: rows and dishes are slots.
+    cdef Seating seating
+    # out[k] = p(k | row j) for every slot k; START and free slots get 0.  O(K + row).
+    cdef void fill_row(self, int32_t j, float64_t *out) noexcept nogil
+    # out[k] = sum_j weights[j] p(k | j): one forward step, O(non-zeros + K).
+    cdef void push(self, const float64_t *weights, float64_t *out) noexcept nogil
+    # out[j] = sum_k p(k | j) values[k]: one backward step, O(non-zeros + K).
+    cdef void pull(self, const float64_t *values, float64_t *out) noexcept nogil
+    # out[k] = max_j weights[j] p(k | j) and the j that reaches it: one Viterbi step.
+    cdef void push_max(self, const float64_t *weights, float64_t *out,
+                       int32_t *argmax_out) noexcept nogil
+    cdef bint is_state(self, int32_t k) noexcept nogil   # k is NEW or represented
+    cpdef dict to_arrays(self)
+
+
+cdef dict record_to_arrays(const SeatingRecord &record)
+cdef SeatingRecord record_from_arrays(dict arrays)

@@ -1,0 +1,868 @@
+// Seating of a two-level Chinese restaurant franchise, with exact undo.
+//
+// One `Seating` is all the customers of one franchise: restaurants j (rows), dishes k
+// (columns), n_jk customers of (j, k) at m_jk tables.  It serves twice: for the
+// transitions (restaurant = previous state, dish = next state, infinitely many dishes)
+// and for HCRP emissions (restaurant = state, dish = symbol, V symbols under a uniform
+// root).  A Dirichlet-categorical emission is the same thing with a base that does not
+// move and therefore no tables.
+//
+// Notation of arXiv 1106.0474 beside the names here (docs/notation.md has the table):
+//   n_jk  cell.n_customers      m_jk  cell.n_tables       alpha_0  alpha
+//   n_j   row_customers[j]      m_.k  dish_tables[k]      gamma    gamma
+//   m_..  n_tables              getProb  prob             addCustomer  add
+// The paper prints m_.k + gamma as the denominator of the base measure; the joint that it
+// is derived from has m_.. + gamma, and only that sums to one.  The code uses the latter.
+//
+// Layout.  A cell exists while n_jk > 0 (or, inside a move, while the journal may still
+// need it).  Every cell stands in two lists, that of its row and that of its dish, which
+// hold (index, count) pairs contiguously: the proposals read those lists and nothing else.
+// At Alice's K of about 350 a row has 22 entries and a column 50, while K is 350; the
+// whole franchise is a few hundred kilobytes and stays in the second-level cache.
+// Table sizes are stored only for cells with two tables or more.
+//
+// For a moderate number of slots the counts also stand in two dense 16-bit matrices, by row
+// and by column, which the vectorised step-wise proposal reads; `has_dense` says whether
+// they are there and complete.  They show the last committed seating, not the one inside a
+// move: most moves end where they began and then write nothing there, and a vector load
+// right behind a 16-bit store to the same place would wait for it (a fifth of a step).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "numpy/random/bitgen.h"
+
+namespace skihmm {
+
+#if defined(__GNUC__) || defined(__clang__)
+#define SKIHMM_PREFETCH(address) __builtin_prefetch(address)
+#define SKIHMM_NOINLINE __attribute__((noinline))
+#else
+#define SKIHMM_PREFETCH(address) ((void)0)
+#define SKIHMM_NOINLINE
+#endif
+
+// ---- random numbers ---------------------------------------------------------------------
+
+inline double uniform(bitgen_t *g) { return g->next_double(g->state); }
+
+// Uniform on 0 .. n-1 without bias (Lemire's multiply-and-reject), n >= 1.
+inline int64_t below(bitgen_t *g, int64_t n) {
+    const uint64_t range = static_cast<uint64_t>(n);
+    if (range <= 0xffffffffu) {
+        uint64_t product = static_cast<uint64_t>(g->next_uint32(g->state)) * range;
+        uint32_t low = static_cast<uint32_t>(product);
+        if (low < range) {
+            const uint32_t floor = static_cast<uint32_t>((0x100000000u - range) % range);
+            while (low < floor) {
+                product = static_cast<uint64_t>(g->next_uint32(g->state)) * range;
+                low = static_cast<uint32_t>(product);
+            }
+        }
+        return static_cast<int64_t>(product >> 32);
+    }
+    const uint64_t limit = UINT64_MAX - UINT64_MAX % range;
+    uint64_t draw;
+    do draw = g->next_uint64(g->state); while (draw >= limit);
+    return static_cast<int64_t>(draw % range);
+}
+
+// ---- products of many probabilities -----------------------------------------------------
+
+// A product of positive factors that neither underflows nor needs a logarithm per factor:
+// the value is `value * exp(log_scale)`, and log_scale stays 0 for the few factors of a
+// step-wise move.  Densities enter through multiply_log.
+struct Product {
+    double value = 1.0;
+    double log_scale = 0.0;
+
+    void reset() { value = 1.0; log_scale = 0.0; }
+    void multiply(double factor) {
+        value *= factor;
+        if (value < 1e-120 || value > 1e120) {
+            log_scale += std::log(value);  // -inf for an impossible factor, as it should be
+            value = 1.0;
+        }
+    }
+    void multiply_log(double log_factor) { log_scale += log_factor; }
+    double log() const { return log_scale + std::log(value); }
+};
+
+// ---- vectors for wide loads ----------------------------------------------------------------
+
+// Memory that begins on a cache line: a 64-byte load that straddles two costs twice.
+template <class T>
+struct LineAllocator {
+    using value_type = T;
+    LineAllocator() = default;
+    template <class U> LineAllocator(const LineAllocator<U> &) {}
+    T *allocate(size_t n) {
+        return static_cast<T *>(::operator new(n * sizeof(T), std::align_val_t(64)));
+    }
+    void deallocate(T *p, size_t) { ::operator delete(p, std::align_val_t(64)); }
+    template <class U> bool operator==(const LineAllocator<U> &) const { return true; }
+    template <class U> bool operator!=(const LineAllocator<U> &) const { return false; }
+};
+template <class T> using WideVector = std::vector<T, LineAllocator<T>>;
+
+// A stack whose push is a store and a compare.  (std::vector's did not get inlined: 30
+// instructions for each of the dozen pushes of a step.)
+template <class T>
+class Stack {
+  public:
+    void push(T value) {
+        if (size_ == items_.size()) grow();
+        items_[size_++] = value;
+    }
+    T operator[](size_t i) const { return items_[i]; }
+    size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    void clear() { size_ = 0; }
+    size_t n_bytes() const { return items_.capacity() * sizeof(T); }
+
+  private:
+    SKIHMM_NOINLINE void grow() { items_.resize(items_.empty() ? 64 : 2 * items_.size()); }
+    std::vector<T> items_;
+    size_t size_ = 0;
+};
+
+// ---- lists of (index, count) ------------------------------------------------------------
+
+// The cells of one row (index = dish) or of one dish (index = row): parallel arrays in one
+// allocation.  The order is that of insertion; `erase` moves the last entry into the hole.
+struct Line {
+    int32_t *ids = nullptr;
+    int32_t *counts = nullptr;
+    int32_t *cells = nullptr;
+    int32_t size = 0;
+    int32_t capacity = 0;
+
+    Line() = default;
+    Line(const Line &) = delete;
+    Line &operator=(const Line &) = delete;
+    Line(Line &&other) noexcept { swap(other); }
+    Line &operator=(Line &&other) noexcept { swap(other); return *this; }
+    ~Line() { delete[] ids; }
+
+    void swap(Line &other) noexcept {
+        std::swap(ids, other.ids);
+        std::swap(counts, other.counts);
+        std::swap(cells, other.cells);
+        std::swap(size, other.size);
+        std::swap(capacity, other.capacity);
+    }
+    int32_t append(int32_t id, int32_t cell) {
+        if (size == capacity) grow();
+        ids[size] = id;
+        counts[size] = 0;
+        cells[size] = cell;
+        return size++;
+    }
+
+  private:
+    void grow() {
+        const int32_t wider = capacity ? 2 * capacity : 4;
+        int32_t *block = new int32_t[3 * static_cast<size_t>(wider)];
+        if (size) {
+            std::memcpy(block, ids, sizeof(int32_t) * size);
+            std::memcpy(block + wider, counts, sizeof(int32_t) * size);
+            std::memcpy(block + 2 * static_cast<size_t>(wider), cells, sizeof(int32_t) * size);
+        }
+        delete[] ids;
+        ids = block;
+        counts = block + wider;
+        cells = block + 2 * static_cast<size_t>(wider);
+        capacity = wider;
+    }
+};
+
+struct Cell {
+    int32_t row = -1;        // -1: the record is free
+    int32_t dish = -1;
+    int32_t n_customers = 0;
+    int32_t n_tables = 0;
+    int32_t pool = -1;       // index of the table sizes when n_tables >= 2, else -1
+    int32_t in_row = 0;      // position in the list of the row
+    int32_t in_dish = 0;     // position in the list of the dish
+    int32_t pending = 0;     // 1 while queued for erasure at the end of the move
+};
+
+// Open addressing from (row, dish) to the number of a cell.  Linear probing, at most half
+// full, deletion by shifting back, so that no tombstones pile up over 10^9 moves.
+class CellIndex {
+  public:
+    CellIndex() { resize(16); }
+    void clear() { std::fill(slots_.begin(), slots_.end(), Slot{kEmpty, 0}); used_ = 0; }
+    int32_t find(int32_t row, int32_t dish) const {
+        const uint64_t key = make_key(row, dish);
+        for (size_t i = hash(key);; i = (i + 1) & mask_) {
+            if (slots_[i].key == key) return slots_[i].cell;
+            if (slots_[i].key == kEmpty) return -1;
+        }
+    }
+    void insert(int32_t row, int32_t dish, int32_t cell) {
+        if (2 * (used_ + 1) > mask_ + 1) resize(2 * (mask_ + 1));
+        place(make_key(row, dish), cell);
+        ++used_;
+    }
+    void erase(int32_t row, int32_t dish) {
+        const uint64_t key = make_key(row, dish);
+        size_t hole = hash(key);
+        while (slots_[hole].key != key) hole = (hole + 1) & mask_;
+        for (size_t i = (hole + 1) & mask_; slots_[i].key != kEmpty; i = (i + 1) & mask_) {
+            const size_t home = hash(slots_[i].key);
+            // Move the entry back only if its home does not lie cyclically in (hole, i].
+            if (((i - home) & mask_) >= ((i - hole) & mask_)) {
+                slots_[hole] = slots_[i];
+                hole = i;
+            }
+        }
+        slots_[hole].key = kEmpty;
+        --used_;
+    }
+    size_t n_bytes() const { return slots_.capacity() * sizeof(Slot); }
+
+  private:
+    struct Slot { uint64_t key; int32_t cell; };
+    static constexpr uint64_t kEmpty = ~uint64_t{0};
+    static uint64_t make_key(int32_t row, int32_t dish) {
+        return static_cast<uint64_t>(static_cast<uint32_t>(row)) << 32
+               | static_cast<uint32_t>(dish);
+    }
+    size_t hash(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_; }
+    void place(uint64_t key, int32_t cell) {
+        size_t i = hash(key);
+        while (slots_[i].key != kEmpty) i = (i + 1) & mask_;
+        slots_[i] = Slot{key, cell};
+    }
+    void resize(size_t size) {
+        std::vector<Slot> old(size, Slot{kEmpty, 0});
+        old.swap(slots_);
+        mask_ = size - 1;
+        shift_ = 64;
+        while (size >>= 1) --shift_;
+        for (const Slot &slot : old)
+            if (slot.key != kEmpty) place(slot.key, slot.cell);
+    }
+    std::vector<Slot> slots_;
+    size_t mask_ = 0, used_ = 0;
+    int shift_ = 64;
+};
+
+// ---- the franchise ----------------------------------------------------------------------
+
+enum class Base : int {
+    kInfinite = 0,   // transitions: an unserved dish has the base mass gamma/(m_.. + gamma)
+    kUniform = 1,    // HCRP emissions: (m_.k + gamma/V)/(m_.. + gamma), the root collapsed
+    kFixed = 2,      // Dirichlet: base 1/V for ever; customers are counted, not seated
+};
+
+// A packed copy of a seating: cells by (row, dish), each cell's table sizes in decreasing
+// order.  Between sweeps a chain *is* this record plus its concentrations and its random
+// stream, which is what makes a resumed chain bit-identical.
+struct SeatingRecord {
+    std::vector<int32_t> rows, dishes, n_customers, n_tables, sizes;
+};
+
+class Seating {
+  public:
+    double alpha = 1.0;
+    double gamma = 1.0;
+    Base base = Base::kInfinite;
+    int32_t n_symbols = 0;                  // V; 0 for kInfinite
+
+    std::vector<Line> rows;                 // rows[j]: (dish, n_jk)
+    std::vector<Line> columns;              // columns[k]: (row, n_jk)
+    std::vector<int32_t> row_customers;     // n_j
+    std::vector<int32_t> dish_tables;       // m_.k
+    int64_t n_tables = 0;                   // m_..
+
+    // ---- set-up
+
+    void configure(Base kind, int32_t symbols) {
+        base = kind;
+        n_symbols = symbols;
+        update_scale();
+    }
+    void set_concentrations(double lower, double top) {
+        alpha = lower;
+        gamma = top;
+        update_scale();
+    }
+    // Storage grows only between moves, so pointers into a line live through a proposal.
+    void resize(int32_t n_rows, int32_t n_dishes) {
+        rows.resize(n_rows);
+        row_customers.resize(n_rows, 0);
+        columns.resize(n_dishes);
+        dish_tables.resize(n_dishes, 0);
+        rebuild_dense();
+    }
+    // Keep dense copies of the counts while rows and dishes are at most `limit`.
+    void set_dense_limit(int32_t limit) {
+        dense_limit_ = limit;
+        rebuild_dense();
+    }
+    // False as well while some count is 65,535 or more.
+    bool has_dense() const { return stride_ > 0 && n_wide_ == 0; }
+    const uint16_t *dense_row(int32_t row) const {
+        return &dense_rows_[static_cast<size_t>(row) * stride_];
+    }
+    const uint16_t *dense_column(int32_t dish) const {
+        return &dense_columns_[static_cast<size_t>(dish) * stride_];
+    }
+    void clear() {
+        for (Line &line : rows) line.size = 0;
+        for (Line &line : columns) line.size = 0;
+        std::fill(row_customers.begin(), row_customers.end(), 0);
+        std::fill(dish_tables.begin(), dish_tables.end(), 0);
+        n_tables = 0;
+        cells_.clear();
+        free_cells_.clear();
+        pool_.clear();
+        free_pools_.clear();
+        index_.clear();
+        journal_.clear();
+        pending_.clear();
+        rebuild_dense();
+        update_scale();
+    }
+
+    // ---- predictive probabilities
+
+    // alpha * (base probability of a dish) = scale() * mass(dish).
+    double scale() const { return scale_; }
+    double mass(int32_t dish) const {
+        switch (base) {
+            case Base::kInfinite: return dish_tables[dish] ? dish_tables[dish] : gamma;
+            case Base::kUniform: return dish_tables[dish] + symbol_mass_;
+            default: return 1.0;
+        }
+    }
+    // p(dish | row): the predictive probability of the next customer's dish.  With
+    // kInfinite every dish that no table serves gets the mass of "any one unserved dish".
+    double prob(int32_t row, int32_t dish) const {
+        return (count(row, dish) + scale_ * mass(dish)) / (row_customers[row] + alpha);
+    }
+    int32_t count(int32_t row, int32_t dish) const {
+        const int32_t c = index_.find(row, dish);
+        return c < 0 ? 0 : cells_[c].n_customers;
+    }
+    // count(row, dish) for a pair whose cell `hint` may remember.
+    int32_t count(int32_t row, int32_t dish, int32_t hint) const {
+        return is_cell(hint, row, dish) ? cells_[hint].n_customers : count(row, dish);
+    }
+    int32_t table_count(int32_t row, int32_t dish) const {
+        const int32_t c = index_.find(row, dish);
+        return c < 0 ? 0 : cells_[c].n_tables;
+    }
+
+    // ---- customers
+
+    // Seat a customer of `row` at `dish`; returns p(dish | row) as it was before.  An
+    // existing table is chosen with weight its size, a new one with weight
+    // alpha * base(dish); a cell without tables opens one with certainty (the paper's
+    // weight for that case is 0 when m_.k = 0).
+    //
+    // `hint` remembers the cell for the next call about the same pair: a guess that is
+    // checked, so any value is safe.
+    double add(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
+        int32_t c = *hint;
+        if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
+        Cell &cell = cells_[c];
+        const double fresh = scale_ * mass(dish);
+        const double p = (cell.n_customers + fresh) / (row_customers[row] + alpha);
+        if (base == Base::kFixed) {
+            journal_.push(Entry(c, 0, Kind::kAdd).bits);
+        } else if (cell.n_customers == 0) {
+            cell.n_tables = 1;
+            journal_.push(Entry(c, 0, Kind::kOpen).bits);
+            change_tables(dish, 1);
+        } else {
+            const double u = uniform(g) * (cell.n_customers + fresh);
+            if (u >= cell.n_customers) {
+                open_table(cell, 1);
+                journal_.push(Entry(c, cell.n_tables - 1, Kind::kOpen).bits);
+                change_tables(dish, 1);
+            } else {
+                int32_t table = 0;
+                if (cell.n_tables > 1) {
+                    std::vector<int32_t> &sizes = pool_[cell.pool];
+                    table = table_at(sizes, static_cast<int64_t>(u));
+                    ++sizes[table];
+                }
+                journal_.push(Entry(c, table, Kind::kAdd).bits);
+            }
+        }
+        change_customers(cell, 1);
+        return p;
+    }
+
+    // Take away one customer of (row, dish), who sits at a table with probability
+    // proportional to its size (identities of customers are not kept; drawing them on
+    // removal is exact).  Returns p(dish | row) as it is afterwards.
+    double remove(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
+        int32_t c = *hint;
+        if (!is_cell(c, row, dish)) {
+            *hint = c = index_.find(row, dish);
+            if (c < 0) throw std::logic_error("no such customer to remove");
+        }
+        Cell &cell = cells_[c];
+        int32_t table = 0;
+        bool closes = false;
+        if (base != Base::kFixed) {
+            if (cell.n_tables > 1) {
+                std::vector<int32_t> &sizes = pool_[cell.pool];
+                table = table_at(sizes, below(g, cell.n_customers));
+                closes = --sizes[table] == 0;
+            } else {
+                closes = cell.n_customers == 1;
+            }
+        }
+        change_customers(cell, -1);
+        if (closes) {
+            close_table(cell, table);
+            change_tables(dish, -1);
+        }
+        if (cell.n_customers == 0) queue(c);
+        journal_.push(Entry(c, table, closes ? Kind::kClose : Kind::kRemove).bits);
+        return (cell.n_customers + scale_ * mass(dish)) / (row_customers[row] + alpha);
+    }
+
+    // ---- moves
+
+    // End of an accepted move: forget how to undo it.
+    void commit() {
+        if (stride_)
+            for (size_t i = 0; i < journal_.size(); ++i)
+                set_dense(cells_[Entry(journal_[i]).cell()]);
+        journal_.clear();
+        sweep_pending();
+    }
+    // The same after a move that put every customer back where it was taken from (tables
+    // apart): no count has changed.
+    void commit_same() {
+        journal_.clear();
+        sweep_pending();
+    }
+    // Undo every operation since the last commit or rollback, newest first: afterwards
+    // every table has the size that it had.  (Seating the old customers anew would draw
+    // their tables from the wrong law.)
+    void rollback() {
+        for (size_t i = journal_.size(); i-- > 0;) {
+            const Entry entry(journal_[i]);
+            const int32_t c = entry.cell(), table = entry.table();
+            Cell &cell = cells_[c];
+            switch (entry.kind()) {
+                case Kind::kAdd:
+                    if (cell.n_tables > 1) --pool_[cell.pool][table];
+                    change_customers(cell, -1);
+                    if (cell.n_customers == 0) queue(c);
+                    break;
+                case Kind::kOpen:
+                    change_customers(cell, -1);
+                    close_table(cell, table);
+                    change_tables(cell.dish, -1);
+                    if (cell.n_customers == 0) queue(c);
+                    break;
+                case Kind::kRemove:
+                    if (cell.n_tables > 1) ++pool_[cell.pool][table];
+                    change_customers(cell, 1);
+                    break;
+                case Kind::kClose:
+                    reopen_table(cell, table);
+                    change_tables(cell.dish, 1);
+                    change_customers(cell, 1);
+                    break;
+            }
+        }
+        journal_.clear();
+        sweep_pending();
+    }
+
+    // ---- records
+
+    SeatingRecord record() const {
+        SeatingRecord out;
+        std::vector<std::pair<int32_t, int32_t>> order;
+        std::vector<int32_t> sizes;
+        for (size_t j = 0; j < rows.size(); ++j) {
+            const Line &line = rows[j];
+            order.clear();
+            for (int32_t i = 0; i < line.size; ++i)
+                if (line.counts[i]) order.emplace_back(line.ids[i], line.cells[i]);
+            std::sort(order.begin(), order.end());
+            for (const auto &entry : order) {
+                const Cell &cell = cells_[entry.second];
+                out.rows.push_back(static_cast<int32_t>(j));
+                out.dishes.push_back(cell.dish);
+                out.n_customers.push_back(cell.n_customers);
+                out.n_tables.push_back(cell.n_tables);
+                if (cell.n_tables == 1) {
+                    out.sizes.push_back(cell.n_customers);
+                } else if (cell.n_tables > 1) {
+                    sizes = pool_[cell.pool];
+                    std::sort(sizes.begin(), sizes.end(), std::greater<int32_t>());
+                    out.sizes.insert(out.sizes.end(), sizes.begin(), sizes.end());
+                }
+            }
+        }
+        return out;
+    }
+    // Replace everything by a record whose rows and dishes are already within size.
+    void load(const SeatingRecord &record) {
+        clear();
+        size_t at = 0;
+        for (size_t i = 0; i < record.rows.size(); ++i) {
+            const int32_t c = obtain(record.rows[i], record.dishes[i]);
+            Cell &cell = cells_[c];
+            const int32_t tables = record.n_tables[i];
+            change_customers(cell, record.n_customers[i]);
+            cell.n_tables = tables;
+            if (tables > 1) {
+                cell.pool = take_pool();
+                pool_[cell.pool].assign(record.sizes.begin() + at,
+                                        record.sizes.begin() + at + tables);
+            }
+            if (stride_) set_dense(cell);
+            at += tables;
+            dish_tables[cell.dish] += tables;
+            n_tables += tables;
+        }
+        pending_.clear();
+        for (Cell &cell : cells_) cell.pending = 0;
+        update_scale();
+    }
+
+    // ---- sums over the whole franchise
+
+    // log of the joint probability of the seating (and, for kFixed, of the customers'
+    // dishes given their rows).
+    double log_joint() const {
+        double lp = 0.0;
+        if (base == Base::kFixed) {
+            const double a = symbol_mass_;
+            for (size_t j = 0; j < rows.size(); ++j) {
+                if (!row_customers[j]) continue;
+                lp += std::lgamma(alpha) - std::lgamma(alpha + row_customers[j]);
+                for (int32_t i = 0; i < rows[j].size; ++i)
+                    lp += std::lgamma(a + rows[j].counts[i]) - std::lgamma(a);
+            }
+            return lp;
+        }
+        const double log_alpha = std::log(alpha);
+        for (size_t j = 0; j < rows.size(); ++j) {
+            if (!row_customers[j]) continue;
+            lp += std::lgamma(alpha) - std::lgamma(alpha + row_customers[j]);
+            for (int32_t i = 0; i < rows[j].size; ++i) {
+                const Cell &cell = cells_[rows[j].cells[i]];
+                lp += cell.n_tables * log_alpha;
+                if (cell.n_tables == 1) lp += std::lgamma(cell.n_customers);
+                else if (cell.n_tables > 1)
+                    for (int32_t size : pool_[cell.pool]) lp += std::lgamma(size);
+            }
+        }
+        lp += std::lgamma(gamma) - std::lgamma(gamma + n_tables);
+        if (base == Base::kInfinite) {
+            const double log_gamma = std::log(gamma);
+            for (int32_t m : dish_tables) if (m) lp += log_gamma + std::lgamma(m);
+        } else {
+            const double a = symbol_mass_, log_norm = std::lgamma(a);
+            for (int32_t m : dish_tables) if (m) lp += std::lgamma(a + m) - log_norm;
+        }
+        return lp;
+    }
+
+    size_t n_bytes() const {
+        size_t bytes = index_.n_bytes() + cells_.capacity() * sizeof(Cell)
+                       + journal_.n_bytes();
+        for (const std::vector<Line> *lines : {&rows, &columns}) {
+            bytes += lines->capacity() * sizeof(Line);
+            for (const Line &line : *lines) bytes += 3 * sizeof(int32_t) * line.capacity;
+        }
+        bytes += 2 * (dense_rows_.capacity() + dense_columns_.capacity());
+        for (const auto &sizes : pool_) bytes += sizes.capacity() * sizeof(int32_t);
+        return bytes + pool_.capacity() * sizeof(std::vector<int32_t>)
+               + (row_customers.capacity() + dish_tables.capacity()) * sizeof(int32_t);
+    }
+
+    // Every count, list and index against a recount; returns what is wrong, or nullptr.
+    const char *check() const {
+        std::vector<int64_t> by_row(rows.size(), 0), by_dish(columns.size(), 0);
+        int64_t total = 0, alive = 0;
+        for (size_t c = 0; c < cells_.size(); ++c) {
+            const Cell &cell = cells_[c];
+            if (cell.row < 0) continue;
+            ++alive;
+            if (cell.n_customers <= 0) return "a cell without customers was left behind";
+            if (index_.find(cell.row, cell.dish) != static_cast<int32_t>(c))
+                return "the index does not find a cell";
+            const Line &row = rows[cell.row], &column = columns[cell.dish];
+            if (cell.in_row >= row.size || row.ids[cell.in_row] != cell.dish
+                || row.counts[cell.in_row] != cell.n_customers
+                || row.cells[cell.in_row] != static_cast<int32_t>(c))
+                return "a row's list disagrees with its cell";
+            if (cell.in_dish >= column.size || column.ids[cell.in_dish] != cell.row
+                || column.counts[cell.in_dish] != cell.n_customers
+                || column.cells[cell.in_dish] != static_cast<int32_t>(c))
+                return "a dish's list disagrees with its cell";
+            if (stride_ && cell.n_customers < kWidest
+                && (dense_row(cell.row)[cell.dish] != cell.n_customers
+                    || dense_column(cell.dish)[cell.row] != cell.n_customers))
+                return "the dense counts disagree with a cell";
+            by_row[cell.row] += cell.n_customers;
+            if (base == Base::kFixed) {
+                if (cell.n_tables) return "tables under a fixed base";
+                continue;
+            }
+            if (cell.n_tables < 1) return "a cell with customers but no table";
+            if ((cell.n_tables > 1) != (cell.pool >= 0)) return "table sizes misplaced";
+            if (cell.pool >= 0) {
+                const auto &sizes = pool_[cell.pool];
+                int64_t sum = 0;
+                for (int32_t size : sizes) {
+                    if (size < 1) return "an empty table";
+                    sum += size;
+                }
+                if (sum != cell.n_customers
+                    || sizes.size() != static_cast<size_t>(cell.n_tables))
+                    return "table sizes do not add up";
+            }
+            by_dish[cell.dish] += cell.n_tables;
+            total += cell.n_tables;
+        }
+        int64_t in_rows = 0, in_columns = 0;
+        for (const Line &line : rows) in_rows += line.size;
+        for (const Line &line : columns) in_columns += line.size;
+        int64_t dense = 0;
+        for (uint16_t n : dense_rows_) dense += n > 0;
+        if (has_dense() && dense != alive) return "the dense counts hold dead cells";
+        if (in_rows != alive || in_columns != alive) return "lists hold dead cells";
+        for (size_t j = 0; j < rows.size(); ++j)
+            if (by_row[j] != row_customers[j]) return "row_customers is wrong";
+        for (size_t k = 0; k < columns.size(); ++k)
+            if (by_dish[k] != dish_tables[k]) return "dish_tables is wrong";
+        if (total != n_tables) return "n_tables is wrong";
+        if (!journal_.empty() || !pending_.empty()) return "a move was left open";
+        if (scale_ != scale_now()) return "the cached scale is stale";
+        return nullptr;
+    }
+
+    double add(int32_t row, int32_t dish, bitgen_t *g) {
+        int32_t hint = -1;
+        return add(row, dish, g, &hint);
+    }
+    double remove(int32_t row, int32_t dish, bitgen_t *g) {
+        int32_t hint = -1;
+        return remove(row, dish, g, &hint);
+    }
+
+    // Ask for the memory that add and remove will need for the pair that `hint` remembers;
+    // in two rounds, as the second needs what the first has fetched.
+    void prefetch_cell(int32_t hint) const {
+        if (static_cast<size_t>(hint) < cells_.size()) SKIHMM_PREFETCH(&cells_[hint]);
+    }
+    void prefetch_lists(int32_t hint) const {
+        if (static_cast<size_t>(hint) >= cells_.size() || cells_[hint].row < 0) return;
+        const Cell &cell = cells_[hint];
+        SKIHMM_PREFETCH(&rows[cell.row].counts[cell.in_row]);
+        SKIHMM_PREFETCH(&columns[cell.dish].counts[cell.in_dish]);
+        if (cell.pool >= 0) SKIHMM_PREFETCH(pool_[cell.pool].data());
+    }
+    void prefetch_dense(int32_t row, int32_t dish) const {
+        if (!stride_) return;
+        const uint16_t *a = dense_row(row), *b = dense_column(dish);
+        for (size_t k = 0; k < stride_; k += 32) {
+            SKIHMM_PREFETCH(a + k);
+            SKIHMM_PREFETCH(b + k);
+        }
+    }
+
+  private:
+    bool is_cell(int32_t c, int32_t row, int32_t dish) const {
+        return static_cast<size_t>(c) < cells_.size() && cells_[c].row == row
+               && cells_[c].dish == dish;
+    }
+    enum class Kind : uint64_t { kAdd, kOpen, kRemove, kClose };
+    // One journal entry in one register: assembling a struct on the stack and copying it
+    // as a whole stalled the store buffer, a tenth of a sweep.
+    struct Entry {
+        uint64_t bits;
+        Entry(int32_t cell, int32_t table, Kind kind)
+            : bits(static_cast<uint64_t>(static_cast<uint32_t>(cell))
+                   | static_cast<uint64_t>(static_cast<uint32_t>(table)) << 32
+                   | static_cast<uint64_t>(kind) << 62) {}
+        explicit Entry(uint64_t packed) : bits(packed) {}
+        int32_t cell() const { return static_cast<int32_t>(bits & 0xffffffffu); }
+        int32_t table() const { return static_cast<int32_t>(bits >> 32 & 0x3fffffffu); }
+        Kind kind() const { return static_cast<Kind>(bits >> 62); }
+    };
+
+    // The table at which the customer number u (0 .. n-1, tables in order) sits.
+    static int32_t table_at(const std::vector<int32_t> &sizes, int64_t u) {
+        int32_t table = 0;
+        while ((u -= sizes[table]) >= 0) ++table;
+        return table;
+    }
+    int32_t obtain(int32_t row, int32_t dish) {
+        int32_t c = index_.find(row, dish);
+        if (c >= 0) return c;
+        if (free_cells_.empty()) {
+            c = static_cast<int32_t>(cells_.size());
+            cells_.emplace_back();
+        } else {
+            c = free_cells_.back();
+            free_cells_.pop_back();
+        }
+        Cell &cell = cells_[c];
+        cell = Cell{};
+        cell.row = row;
+        cell.dish = dish;
+        cell.in_row = rows[row].append(dish, c);
+        cell.in_dish = columns[dish].append(row, c);
+        index_.insert(row, dish, c);
+        return c;
+    }
+    void change_customers(Cell &cell, int32_t by) {
+        cell.n_customers += by;
+        row_customers[cell.row] += by;
+        rows[cell.row].counts[cell.in_row] = cell.n_customers;
+        columns[cell.dish].counts[cell.in_dish] = cell.n_customers;
+    }
+    static constexpr int32_t kWidest = 65535;
+    void set_dense(const Cell &cell) {
+        const size_t row = cell.row, dish = cell.dish;
+        const uint16_t n = static_cast<uint16_t>(std::min(cell.n_customers, kWidest));
+        uint16_t &shown = dense_rows_[row * stride_ + dish];
+        if (shown == n) return;
+        n_wide_ += (n == kWidest) - (shown == kWidest);
+        shown = n;
+        dense_columns_[dish * stride_ + row] = n;
+    }
+    void rebuild_dense() {
+        const size_t n = std::max(rows.size(), columns.size());
+        n_wide_ = 0;
+        stride_ = 0;
+        if (n == 0 || n > static_cast<size_t>(dense_limit_)) {
+            dense_rows_ = WideVector<uint16_t>();
+            dense_columns_ = WideVector<uint16_t>();
+            return;
+        }
+        // Whole vectors of 32, and no power of two between rows (cache sets).
+        stride_ = (n + 31) / 32 * 32;
+        if (stride_ % 256 == 0) stride_ += 32;
+        dense_rows_.assign(n * stride_, 0);
+        dense_columns_.assign(n * stride_, 0);
+        for (const Cell &cell : cells_) {
+            if (cell.row >= 0) set_dense(cell);
+        }
+    }
+    void change_tables(int32_t dish, int32_t by) {
+        dish_tables[dish] += by;
+        n_tables += by;
+        update_scale();
+    }
+    // A table of one customer joins the cell (which has a table already); n_customers is
+    // still the count before.
+    void open_table(Cell &cell, int32_t size) {
+        if (cell.n_tables == 1) {
+            cell.pool = take_pool();
+            pool_[cell.pool].assign(1, cell.n_customers);
+        }
+        pool_[cell.pool].push_back(size);
+        ++cell.n_tables;
+    }
+    // Table number `table`, now empty, leaves; n_customers is the count afterwards.
+    void close_table(Cell &cell, int32_t table) {
+        --cell.n_tables;
+        if (cell.n_tables == 0) return;
+        std::vector<int32_t> &sizes = pool_[cell.pool];
+        sizes[table] = sizes.back();
+        sizes.pop_back();
+        if (cell.n_tables == 1) {
+            free_pools_.push_back(cell.pool);
+            cell.pool = -1;
+        }
+    }
+    // Inverse of close_table: a table of one customer at place number `table`;
+    // n_customers is still the count without that customer.
+    void reopen_table(Cell &cell, int32_t table) {
+        if (cell.n_tables == 0) {
+            cell.n_tables = 1;
+            return;
+        }
+        open_table(cell, 1);
+        std::vector<int32_t> &sizes = pool_[cell.pool];
+        std::swap(sizes[table], sizes.back());
+    }
+    int32_t take_pool() {
+        if (free_pools_.empty()) {
+            pool_.emplace_back();
+            return static_cast<int32_t>(pool_.size()) - 1;
+        }
+        const int32_t pool = free_pools_.back();
+        free_pools_.pop_back();
+        return pool;
+    }
+    // A cell that became empty keeps its record until the move ends: most moves put the
+    // same customer back, and handles in the journal stay valid.
+    void queue(int32_t c) {
+        if (cells_[c].pending) return;
+        cells_[c].pending = 1;
+        pending_.push(c);
+    }
+    void sweep_pending() {
+        for (size_t i = 0; i < pending_.size(); ++i) {
+            const int32_t c = pending_[i];
+            cells_[c].pending = 0;
+            if (cells_[c].n_customers == 0) erase(c);
+        }
+        pending_.clear();
+    }
+    void erase(int32_t c) {
+        Cell &cell = cells_[c];
+        unlist(rows[cell.row], cell.in_row, true);
+        unlist(columns[cell.dish], cell.in_dish, false);
+        index_.erase(cell.row, cell.dish);
+        cell.row = -1;
+        free_cells_.push_back(c);
+    }
+    void unlist(Line &line, int32_t at, bool by_row) {
+        const int32_t last = --line.size;
+        if (at == last) return;
+        line.ids[at] = line.ids[last];
+        line.counts[at] = line.counts[last];
+        line.cells[at] = line.cells[last];
+        Cell &moved = cells_[line.cells[at]];
+        (by_row ? moved.in_row : moved.in_dish) = at;
+    }
+    double scale_now() const {
+        return base == Base::kFixed ? symbol_mass_ : alpha / (n_tables + gamma);
+    }
+    void update_scale() {
+        if (base == Base::kUniform) symbol_mass_ = gamma / n_symbols;
+        else if (base == Base::kFixed) symbol_mass_ = alpha / n_symbols;
+        scale_ = scale_now();
+    }
+
+    std::vector<Cell> cells_;
+    std::vector<int32_t> free_cells_;
+    std::vector<std::vector<int32_t>> pool_;   // table sizes of cells with many tables
+    std::vector<int32_t> free_pools_;
+    CellIndex index_;
+    Stack<uint64_t> journal_;                  // Entry::bits
+    Stack<int32_t> pending_;
+    int32_t dense_limit_ = 0;
+    size_t stride_ = 0;          // 0: no dense copies
+    int64_t n_wide_ = 0;         // cells with 65,535 customers or more
+    WideVector<uint16_t> dense_rows_, dense_columns_;
+    double scale_ = 1.0;         // alpha / (m_.. + gamma); kFixed: alpha / V
+    double symbol_mass_ = 0.0;   // kUniform: gamma / V; kFixed: alpha / V
+};
+
+}  // namespace skihmm

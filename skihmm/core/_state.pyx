@@ -1,0 +1,277 @@
+"""State of one chain: labels, seating, emission statistics, random stream."""
+
+import numpy as np
+
+from skihmm.core._franchise cimport (
+    FIRST,
+    START,
+    Line,
+    SeatingRecord,
+    record_from_arrays,
+    record_to_arrays,
+)
+
+
+cdef class ChainState:
+    """One chain's labels, seating and statistics.
+
+    Labels are stable slots while a sweep runs (see ``_franchise.pxd``).
+    :meth:`canonicalise` packs them; the chain is then fully described by
+    :meth:`to_arrays`, its random stream's state and nothing else, so that a chain resumed
+    from those continues bit for bit.
+
+    Parameters
+    ----------
+    starts : ndarray of shape (n_sequences,)
+        First step of every sequence, increasing, ``starts[0] == 0``.
+    transitions : Franchise
+    emission : EmissionStats
+    stream : RandomStream
+    """
+
+    def __init__(self, starts, Franchise transitions, EmissionStats emission,
+                 RandomStream stream):
+        cdef intp_t t
+        self.n_steps = emission.n_steps
+        self.transitions = transitions
+        self.emission = emission
+        self.stream = stream
+        self.states.assign(self.n_steps, FIRST)
+        self.hints.assign(self.n_steps, -1)
+        self.first.assign(self.n_steps, 0)
+        self.last.assign(self.n_steps, 0)
+        for t in starts:
+            self.first[t] = 1
+            if t > 0:
+                self.last[t - 1] = 1
+        self.last[self.n_steps - 1] = 1
+        self.n_slots = 0
+        self._set_slots(FIRST + 1)
+
+    cdef int _set_slots(self, int32_t n_slots) except -1 nogil:
+        self.n_slots = n_slots
+        self.transitions.seating.resize(n_slots, n_slots)
+        self.emission.resize(n_slots)
+        self.occupancy.resize(n_slots, 0)
+        self._rebuild_free()
+        return 0
+
+    cdef int _rebuild_free(self) except -1 nogil:
+        # Low slots are handed out first.
+        cdef int32_t k
+        self.free_slots.clear()
+        self.free_place.assign(self.n_slots, -1)
+        for k in range(self.n_slots - 1, FIRST - 1, -1):
+            if self.occupancy[k] == 0:
+                self.free_place[k] = <int32_t> self.free_slots.size()
+                self.free_slots.push_back(k)
+        return 0
+
+    cdef int reserve(self, intp_t n_free) except -1 nogil:
+        # Called before a move: afterwards n_free slots are free and nothing reallocates
+        # until the move ends.
+        cdef intp_t missing = n_free - <intp_t> self.free_slots.size()
+        if missing > 0:
+            self._set_slots(<int32_t> (self.n_slots + missing + self.n_slots // 4 + 4))
+        return 0
+
+    cdef int assign(self, intp_t t, int32_t k) except -1 nogil:
+        # x[t] = k for good; keeps occupancy and the free slots in step.
+        cdef int32_t old = self.states[t], place, moved
+        if old == k:
+            return 0
+        self.occupancy[old] -= 1
+        if self.occupancy[old] == 0:
+            self.free_place[old] = <int32_t> self.free_slots.size()
+            self.free_slots.push_back(old)
+        if self.occupancy[k] == 0:
+            place = self.free_place[k]
+            moved = self.free_slots.back()
+            self.free_slots[place] = moved
+            self.free_place[moved] = place
+            self.free_slots.pop_back()
+            self.free_place[k] = -1
+        self.occupancy[k] += 1
+        self.states[t] = k
+        return 0
+
+    # -- Python side, once per sweep or less often
+
+    def start_from(self, labels):
+        """Take the labels of every step and seat all customers in the order of time.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_steps,)
+            Any labels ``0 .. n - 1``, every one of them used.
+        """
+        cdef const int32_t[::1] path = np.ascontiguousarray(labels, dtype=np.int32)
+        cdef intp_t t
+        cdef int32_t n_states = 0
+        cdef Product r
+        for t in range(self.n_steps):
+            n_states = max(n_states, path[t] + 1)
+        self.transitions.seating.clear()
+        self.occupancy.assign(self.occupancy.size(), 0)
+        self._set_slots(max(self.n_slots, FIRST + n_states))
+        with nogil:
+            for t in range(self.n_steps):
+                self.states[t] = FIRST + path[t]
+                self.occupancy[FIRST + path[t]] += 1
+                self.transitions.seating.add(
+                    self.previous(t), self.states[t], self.stream.bits)
+                self.emission.add_value(t, self.states[t], self.stream.bits, &r)
+            self.transitions.seating.commit()
+            self.emission.commit()
+            self._rebuild_free()
+
+    def to_arrays(self):
+        """The chain as plain arrays: a dictionary with packed labels 0 .. n_states - 1.
+
+        States keep the order of their slots.  In the transitions' arrays row
+        ``n_states`` is the start restaurant.
+        """
+        cdef int32_t k, n_states = 0
+        cdef intp_t t, i
+        cdef vector[int32_t] label
+        label.assign(self.n_slots, -1)
+        for k in range(FIRST, self.n_slots):
+            if self.occupancy[k] > 0:
+                label[k] = n_states
+                n_states += 1
+        label[START] = n_states
+        states = np.empty(self.n_steps, dtype=np.int32)
+        cdef int32_t[::1] view = states
+        for t in range(self.n_steps):
+            view[t] = label[self.states[t]]
+        cdef SeatingRecord record = self.transitions.seating.record()
+        # START is slot 1 and n_states the last packed row: put its cells at the end, so
+        # that the record is sorted by packed row whatever the slots were.
+        cdef SeatingRecord packed
+        cdef intp_t size_at, start_cells = 0, start_sizes = 0
+        for i in range(<intp_t> record.rows.size()):
+            if record.rows[i] == START:
+                start_cells += 1
+                start_sizes += record.n_tables[i]
+        packed.sizes.assign(record.sizes.begin() + start_sizes, record.sizes.end())
+        packed.sizes.insert(packed.sizes.end(), record.sizes.begin(),
+                            record.sizes.begin() + start_sizes)
+        for i in range(start_cells, <intp_t> record.rows.size() + start_cells):
+            size_at = i if i < <intp_t> record.rows.size() else (
+                i - <intp_t> record.rows.size())
+            packed.rows.push_back(label[record.rows[size_at]])
+            packed.dishes.push_back(label[record.dishes[size_at]])
+            packed.n_customers.push_back(record.n_customers[size_at])
+            packed.n_tables.push_back(record.n_tables[size_at])
+        transitions = record_to_arrays(packed)
+        transitions["alpha"] = self.transitions.seating.alpha
+        transitions["gamma"] = self.transitions.seating.gamma
+        labels = np.empty(self.n_slots, dtype=np.int32)
+        for k in range(self.n_slots):
+            labels[k] = label[k]
+        return {
+            "n_states": n_states,
+            "states": states,
+            "transitions": transitions,
+            "emission": self.emission.to_arrays(labels),
+        }
+
+    def canonicalise(self):
+        """Pack labels and bring every list into the order of the record.
+
+        What a chain does next is a function of :meth:`to_arrays` and its stream only if
+        this has just been called.
+
+        Returns
+        -------
+        arrays : dict
+            :meth:`to_arrays` of the packed chain.
+        """
+        arrays = self.to_arrays()
+        self.from_arrays(arrays)
+        return arrays
+
+    def from_arrays(self, arrays):
+        """Become the chain that :meth:`to_arrays` described."""
+        cdef const int32_t[::1] path = np.ascontiguousarray(
+            arrays["states"], dtype=np.int32)
+        cdef int32_t n_states = arrays["n_states"]
+        cdef intp_t t, i
+        cdef dict transitions = arrays["transitions"]
+        cdef SeatingRecord record = record_from_arrays(transitions)
+        for i in range(<intp_t> record.rows.size()):
+            record.rows[i] = (
+                START if record.rows[i] == n_states else FIRST + record.rows[i])
+            record.dishes[i] += FIRST
+        self.occupancy.clear()
+        self.transitions.seating.clear()
+        # A few spare slots, a function of the record only, so that resumed chains grow
+        # at the same moments.
+        self._set_slots(FIRST + n_states + 8 + n_states // 16)
+        self.transitions.seating.set_concentrations(
+            transitions["alpha"], transitions["gamma"])
+        self.transitions.seating.load(record)
+        self.emission.load(
+            arrays["emission"], np.arange(FIRST, FIRST + n_states, dtype=np.int32))
+        for t in range(self.n_steps):
+            self.states[t] = FIRST + path[t]
+            self.occupancy[FIRST + path[t]] += 1
+        self._rebuild_free()
+        self.touched.clear()
+
+    def log_joint(self):
+        """log p(states, seating, y | concentrations), nats."""
+        return self.transitions.seating.log_joint() + self.emission.log_joint()
+
+    def n_bytes(self):
+        """Bytes that the chain's state holds."""
+        return (self.transitions.seating.n_bytes() + self.emission.n_bytes()
+                + 10 * self.n_steps + 16 * self.n_slots)
+
+    def check(self):
+        """Compare every count, list and cache with a recount from the labels.
+
+        Returns
+        -------
+        problem : str or None
+        """
+        cdef const char *wrong = self.transitions.seating.check()
+        cdef intp_t t, i
+        cdef Line *line
+        if wrong is not NULL:
+            return "transitions: " + wrong.decode()
+        cdef object pair
+        counts = {}
+        occupancy = np.zeros(self.n_slots, dtype=np.int64)
+        for t in range(self.n_steps):
+            pair = (int(self.previous(t)), int(self.states[t]))
+            counts[pair] = counts.get(pair, 0) + 1
+            occupancy[self.states[t]] += 1
+        seated = {}
+        for t in range(self.n_slots):
+            line = &self.transitions.seating.rows[t]
+            for i in range(line.size):
+                pair = (t, int(line.ids[i]))
+                seated[pair] = line.counts[i]
+        if seated != counts:
+            return "transitions: counts differ from a recount of the labels"
+        if list(occupancy) != list(self.occupancy):
+            return "occupancy differs from a recount of the labels"
+        free = set(self.free_slots)
+        if free != {k for k in range(FIRST, self.n_slots) if occupancy[k] == 0}:
+            return "the free slots are wrong"
+        for i in range(<intp_t> self.free_slots.size()):
+            if self.free_place[self.free_slots[i]] != i:
+                return "the places of the free slots are wrong"
+        problem = self.emission.check(np.asarray(self.states))
+        return None if problem is None else "emission: " + problem
+
+    @property
+    def labels(self):
+        """Packed label of every step, shape (n_steps,)."""
+        return np.unique(np.asarray(self.states), return_inverse=True)[1].astype(np.int32)
+
+    @property
+    def n_states(self):
+        """Number of states that some step carries."""
+        return int(np.count_nonzero(np.asarray(self.occupancy)))

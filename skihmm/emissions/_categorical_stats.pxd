@@ -1,0 +1,16 @@
+from libcpp.vector cimport vector
+
+from skihmm.core._emission cimport EmissionStats
+from skihmm.core._franchise cimport Seating
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+
+
+cdef class CategoricalStats(EmissionStats):
+    # One franchise per column of X: rows are slots, dishes are symbols.
+    cdef vector[Seating] seatings
+    cdef const int32_t[:, ::1] codes    # codes[t, c]: symbol in column c, -1 = missing
+    cdef intp_t n_columns
+    cdef vector[int32_t] hints          # cell of step t in column c (Seating.add)
+    cdef bint hierarchical              # HCRP (tables, concentrations) or Dirichlet
+    cdef readonly object concentration_prior    # (shape, rate) or None
+    cdef float64_t prior_shape, prior_rate      # rate 0: keep the concentrations

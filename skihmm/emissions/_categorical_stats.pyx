@@ -1,0 +1,240 @@
+"""Statistics of categorical emissions: HCRP and Dirichlet."""
+
+import numpy as np
+
+from libcpp cimport bool as cbool
+from numpy.random cimport bitgen_t
+
+from skihmm.core._concentration cimport resample_gamma_uniform, resample_shared
+from skihmm.core._emission cimport SymbolColumn
+from skihmm.core._franchise cimport (
+    Base,
+    Line,
+    Product,
+    SeatingRecord,
+    record_from_arrays,
+    record_to_arrays,
+)
+
+
+cdef class CategoricalStats(EmissionStats):
+    """Symbol counts of every state, one independent franchise per column.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_steps, n_columns), int32
+        Symbols ``0 .. V_c - 1`` of every column; -1 is missing.
+    n_symbols : sequence of int
+        V_c of every column.
+    alpha, gamma : float
+        Concentrations of the hierarchical process, shared by all columns.  With
+        ``hierarchical=False``, `alpha` is the pseudo-count of every symbol.
+    hierarchical : bool
+        HCRP over a shared, learned distribution of symbols (arXiv 1106.0474), or
+        independent symmetric Dirichlet distributions.
+    concentration_prior : (float, float) or None
+        Shape and rate of the Gamma prior on both concentrations; None keeps them.
+    """
+
+    def __init__(self, codes, n_symbols, alpha, gamma=1.0, hierarchical=True,
+                 concentration_prior=None):
+        cdef intp_t c
+        self.codes = np.ascontiguousarray(codes, dtype=np.int32)
+        self.n_steps = self.codes.shape[0]
+        self.n_columns = self.codes.shape[1]
+        self.has_columns = self.n_columns == 1
+        self.hierarchical = hierarchical
+        self.concentration_prior = concentration_prior
+        if concentration_prior is None:
+            self.prior_rate = 0.0
+        else:
+            self.prior_shape, self.prior_rate = concentration_prior
+        self.seatings.resize(self.n_columns)
+        self.hints.assign(self.n_steps * self.n_columns, -1)
+        for c in range(self.n_columns):
+            self.seatings[c].configure(
+                Base.kUniform if hierarchical else Base.kFixed, n_symbols[c])
+        self._set_concentrations(alpha, gamma)
+
+    def _set_concentrations(self, float64_t alpha, float64_t gamma):
+        cdef intp_t c
+        for c in range(self.n_columns):
+            if self.hierarchical:
+                self.seatings[c].set_concentrations(alpha, gamma)
+            else:
+                # A Dirichlet with pseudo-count a is a restaurant of concentration V a
+                # whose base stays uniform.
+                self.seatings[c].set_concentrations(
+                    alpha * self.seatings[c].n_symbols, 1.0)
+
+    cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
+        cdef intp_t c
+        cdef int32_t symbol
+        for c in range(self.n_columns):
+            symbol = self.codes[t, c]
+            if symbol >= 0:
+                r.multiply(self.seatings[c].add(
+                    k, symbol, g, &self.hints[t * self.n_columns + c]))
+        return 0
+
+    cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
+        cdef intp_t c
+        cdef int32_t symbol
+        for c in range(self.n_columns - 1, -1, -1):
+            symbol = self.codes[t, c]
+            if symbol >= 0:
+                r.multiply(self.seatings[c].remove(
+                    k, symbol, g, &self.hints[t * self.n_columns + c]))
+        return 0
+
+    cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
+        cdef intp_t c, i
+        cdef int32_t k, symbol
+        cdef Seating *s
+        cdef Line *line
+        cdef float64_t smooth
+        for k in range(self.n_slots):
+            out[k] = 1.0
+        for c in range(self.n_columns):
+            symbol = self.codes[t, c]
+            if symbol < 0:
+                continue
+            s = &self.seatings[c]
+            # Numerator counts + smooth, denominators per state.  The listed states get
+            # the ratio (count + smooth)/smooth on top of the common factor.
+            smooth = s.scale() * s.mass(symbol)
+            line = &s.columns[symbol]
+            for k in range(self.n_slots):
+                out[k] *= smooth / (s.row_customers[k] + s.alpha)
+            for i in range(line.size):
+                out[line.ids[i]] *= (line.counts[i] + smooth) / smooth
+        return 0.0
+
+    cdef bint fill_column(self, intp_t t, SymbolColumn *out) noexcept nogil:
+        cdef int32_t symbol = self.codes[t, 0]
+        cdef Line *line
+        if symbol < 0:
+            return False
+        line = &self.seatings[0].columns[symbol]
+        out.ids = line.ids
+        out.counts = line.counts
+        out.size = line.size
+        out.smooth = self.seatings[0].scale() * self.seatings[0].mass(symbol)
+        return True
+
+    cdef const int32_t *totals(self, float64_t *offset_out) noexcept nogil:
+        offset_out[0] = self.seatings[0].alpha
+        return self.seatings[0].row_customers.data()
+
+    cdef bint is_moderate(self, float64_t least, float64_t most) noexcept nogil:
+        cdef Seating *s = &self.seatings[0]
+        return (least < s.alpha < most and least < s.gamma < most
+                and least < s.alpha / s.n_symbols * 1e5)
+
+    cdef void prefetch(self, intp_t t, bint far) noexcept nogil:
+        cdef intp_t c
+        for c in range(self.n_columns):
+            if far:
+                self.seatings[c].prefetch_cell(self.hints[t * self.n_columns + c])
+            else:
+                self.seatings[c].prefetch_lists(self.hints[t * self.n_columns + c])
+
+    cdef int resize(self, int32_t n_slots) except -1 nogil:
+        cdef intp_t c
+        self.n_slots = n_slots
+        for c in range(self.n_columns):
+            self.seatings[c].resize(n_slots, self.seatings[c].n_symbols)
+        return 0
+
+    cdef int commit(self) except -1 nogil:
+        cdef intp_t c
+        for c in range(self.n_columns):
+            self.seatings[c].commit()
+        return 0
+
+    cdef int rollback(self) except -1 nogil:
+        cdef intp_t c
+        for c in range(self.n_columns):
+            self.seatings[c].rollback()
+        return 0
+
+    cdef float64_t log_joint(self) except? -1 nogil:
+        cdef intp_t c
+        cdef float64_t lp = 0.0
+        for c in range(self.n_columns):
+            lp += self.seatings[c].log_joint()
+        return lp
+
+    cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil:
+        if not self.hierarchical or self.prior_rate == 0.0:
+            return 0
+        cdef intp_t c
+        cdef float64_t alpha, gamma
+        cdef vector[const Seating *] all_columns
+        for c in range(self.n_columns):
+            all_columns.push_back(&self.seatings[c])
+        alpha = resample_shared(all_columns, self.prior_shape, self.prior_rate, g)
+        gamma = resample_gamma_uniform(all_columns, self.prior_shape, self.prior_rate, g)
+        for c in range(self.n_columns):
+            self.seatings[c].set_concentrations(alpha, gamma)
+        return 0
+
+    cdef size_t n_bytes(self) noexcept nogil:
+        cdef intp_t c
+        cdef size_t total = 8 * self.n_steps * self.n_columns
+        for c in range(self.n_columns):
+            total += self.seatings[c].n_bytes()
+        return total
+
+    # -- Python side
+
+    def to_arrays(self, labels):
+        cdef intp_t c, i
+        cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
+        cdef SeatingRecord record
+        columns = []
+        for c in range(self.n_columns):
+            record = self.seatings[c].record()
+            for i in range(<intp_t> record.rows.size()):
+                record.rows[i] = label[record.rows[i]]
+            columns.append(record_to_arrays(record))
+        alpha = self.seatings[0].alpha
+        if not self.hierarchical:
+            alpha /= self.seatings[0].n_symbols
+        return {"columns": columns, "alpha": alpha, "gamma": self.seatings[0].gamma}
+
+    def load(self, arrays, slots):
+        cdef intp_t c, i
+        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        cdef SeatingRecord record
+        if self.hierarchical:
+            self._set_concentrations(arrays["alpha"], arrays["gamma"])
+        for c in range(self.n_columns):
+            record = record_from_arrays(arrays["columns"][c])
+            for i in range(<intp_t> record.rows.size()):
+                record.rows[i] = slot[record.rows[i]]
+            self.seatings[c].load(record)
+
+    def check(self, slots):
+        cdef intp_t c, t, i
+        cdef const char *wrong
+        cdef Line *line
+        cdef object pair
+        for c in range(self.n_columns):
+            wrong = self.seatings[c].check()
+            if wrong is not NULL:
+                return f"column {c}: " + wrong.decode()
+            counts = {}
+            for t in range(self.n_steps):
+                if self.codes[t, c] >= 0:
+                    pair = (int(slots[t]), int(self.codes[t, c]))
+                    counts[pair] = counts.get(pair, 0) + 1
+            seated = {}
+            for t in range(self.n_slots):
+                line = &self.seatings[c].rows[t]
+                for i in range(line.size):
+                    pair = (t, int(line.ids[i]))
+                    seated[pair] = line.counts[i]
+            if seated != counts:
+                return f"column {c}: counts differ from a recount of the labels"
+        return None

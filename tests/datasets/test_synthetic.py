@@ -1,0 +1,513 @@
+"""Synthetic data against closed forms that share no code with the generators."""
+
+import itertools
+from collections import Counter
+from math import exp, lgamma, log, log2
+
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+from skihmm.datasets import (
+    make_automaton_sequence,
+    make_hcrp_hmm,
+    make_repeating_sequence,
+)
+
+# Level of each statistical test.  Seeds are fixed, so this bounds the chance that a
+# correct change of the random stream makes one of them fail.
+_LEVEL = 1e-4
+
+
+def _check_frequencies(counts, probs, n_draws):
+    """Compare counts with probabilities by a chi-square test; rare cells lumped."""
+    assert sum(probs.values()) == pytest.approx(1.0)
+    assert set(counts) <= set(probs)
+    observed, expected = [], []
+    rest_observed = rest_expected = 0.0
+    for cell, prob in probs.items():
+        if n_draws * prob < 5:
+            rest_observed += counts[cell]
+            rest_expected += n_draws * prob
+        else:
+            observed.append(counts[cell])
+            expected.append(n_draws * prob)
+    if rest_expected > 0:
+        observed.append(rest_observed)
+        expected.append(rest_expected)
+    observed, expected = np.array(observed), np.array(expected)
+    statistic = ((observed - expected) ** 2 / expected).sum()
+    assert chi2.sf(statistic, observed.size - 1) > _LEVEL, (observed, expected)
+
+
+# --------------------------------------------------------------------------------------
+# Sequence 1
+
+
+def test_repeating_sequence_is_the_cycle():
+    X, states = make_repeating_sequence(20)
+    assert "".join("ABCDE"[code] for code in X[:, 0]) == "ABCDBCDEABCDBCDEABCD"
+    assert states.tolist() == [*range(8), *range(8), *range(4)]
+    assert X.shape == (20, 1)
+    assert X.dtype == states.dtype == np.int64
+
+
+def test_repeating_sequence_default_length():
+    X, states = make_repeating_sequence()
+    assert X.shape == (500, 1)
+    assert states.shape == (500,)
+
+
+@pytest.mark.parametrize("start", range(8))
+def test_repeating_sequence_start_shifts_the_phase(start):
+    X, states = make_repeating_sequence(30)
+    X_later, states_later = make_repeating_sequence(30 - start, start=start)
+    np.testing.assert_array_equal(X_later, X[start:])
+    np.testing.assert_array_equal(states_later, states[start:])
+
+
+def test_repeating_sequence_does_not_hand_out_its_constants():
+    X, _ = make_repeating_sequence(8)
+    X[:] = -1
+    assert make_repeating_sequence(8)[0].min() == 0
+
+
+# --------------------------------------------------------------------------------------
+# Sequence 2
+
+
+def _automaton(n_samples, seed=0):
+    return make_automaton_sequence(n_samples, random_state=seed, return_model=True)
+
+
+def test_automaton_model_is_as_documented():
+    X, states, model = _automaton(1)
+    assert X.shape == (1, 1)
+    assert states.shape == (1,)
+    np.testing.assert_allclose(model.startprob, np.full(15, 1 / 15))
+    for matrix in (model.transmat, model.emissionprob):
+        assert matrix.shape == (15, 15)
+        assert matrix.min() >= 0
+        np.testing.assert_allclose(matrix.sum(axis=1), 1.0)
+    # Every state has one strong transition, to the next state of the cycle.
+    strong = model.transmat[np.arange(15), (np.arange(15) + 1) % 15]
+    assert Counter(strong.round(12).tolist()) == {1.0: 7, 0.84: 4, 0.8: 4}
+    for j in np.flatnonzero(strong < 1):
+        weak = np.delete(model.transmat[j], (j + 1) % 15)
+        np.testing.assert_allclose(weak[weak > 0], (1 - strong[j]) / 2)
+        assert (weak > 0).sum() == 2
+
+
+def test_automaton_states_share_groups_of_three_letters():
+    _, _, model = _automaton(1)
+    letters = [tuple(np.flatnonzero(row)) for row in model.emissionprob]
+    np.testing.assert_allclose(model.emissionprob[model.emissionprob > 0], 1 / 3)
+    assert Counter(letters) == {(3 * g, 3 * g + 1, 3 * g + 2): 3 for g in range(5)}
+    along_the_cycle = "".join("ABCDE"[group[0] // 3] for group in letters)
+    assert along_the_cycle == "ABCDEABCEDABEDC"
+
+
+def test_automaton_is_stationary_and_irreducible():
+    _, _, model = _automaton(1)
+    np.testing.assert_allclose(model.startprob @ model.transmat, model.startprob)
+    reachable = np.linalg.matrix_power(np.eye(15) + model.transmat, 14)
+    assert reachable.min() > 0
+    assert log2(15) == pytest.approx(3.907, abs=5e-4)
+
+
+def test_automaton_frequencies_match_the_model():
+    X, states, model = _automaton(60_000)
+    n_from = np.bincount(states[:-1], minlength=15)
+    n_pairs = Counter(zip(states[:-1].tolist(), states[1:].tolist(), strict=True))
+    n_emitted = Counter(zip(states.tolist(), X[:, 0].tolist(), strict=True))
+    for j in range(15):
+        row = {(j, k): p for k, p in enumerate(model.transmat[j]) if p > 0}
+        counts = Counter({pair: n for pair, n in n_pairs.items() if pair[0] == j})
+        assert set(counts) == set(row)
+        if len(row) > 1:
+            _check_frequencies(counts, row, n_from[j])
+        row = {(j, v): p for v, p in enumerate(model.emissionprob[j]) if p > 0}
+        counts = Counter({pair: n for pair, n in n_emitted.items() if pair[0] == j})
+        _check_frequencies(counts, row, sum(counts.values()))
+
+
+def test_automaton_first_state_is_drawn_from_startprob():
+    n_draws = 1500
+    firsts = Counter(
+        int(make_automaton_sequence(1, random_state=seed)[1][0])
+        for seed in range(n_draws)
+    )
+    _check_frequencies(firsts, dict.fromkeys(range(15), 1 / 15), n_draws)
+
+
+def test_automaton_perplexities_are_as_documented():
+    X, _, model = _automaton(40_000)
+    symbols = X[:, 0]
+    predicted, log_prob = model.startprob, 0.0
+    for symbol in symbols:
+        joint = predicted * model.emissionprob[:, symbol]
+        log_prob += log(joint.sum())
+        predicted = joint / joint.sum() @ model.transmat
+    # The standard error is 0.012 here.
+    assert exp(-log_prob / symbols.size) == pytest.approx(4.05, abs=0.06)
+
+    pairs = (
+        model.emissionprob.T @ (model.transmat / 15) @ model.emissionprob
+    )  # joint distribution of two neighbouring letters
+    bigram = pairs / pairs.sum(axis=1, keepdims=True)
+    positive = pairs > 0
+    entropy = -(pairs[positive] * np.log(bigram[positive])).sum()
+    assert exp(entropy) == pytest.approx(6.93, abs=0.005)
+
+
+def test_automaton_is_reproducible():
+    X, states = make_automaton_sequence(random_state=3)
+    assert X.shape == (2500, 1)
+    assert X.dtype == states.dtype == np.int64
+    X_same, states_same, _ = _automaton(2500, seed=3)
+    np.testing.assert_array_equal(X_same, X)
+    np.testing.assert_array_equal(states_same, states)
+    X_other, _ = make_automaton_sequence(random_state=4)
+    assert (X_other != X).any()
+    generator = np.random.RandomState(3)
+    first, _ = make_automaton_sequence(random_state=generator)
+    second, _ = make_automaton_sequence(random_state=generator)
+    np.testing.assert_array_equal(first, X)
+    assert (second != X).any()
+
+
+def test_automaton_model_is_a_fresh_copy():
+    _, _, model = _automaton(1)
+    model.transmat[:] = 0
+    assert _automaton(1)[2].transmat.sum() == pytest.approx(15)
+
+
+# --------------------------------------------------------------------------------------
+# Draws from the prior: closed forms
+
+
+def _stirling(n, m):
+    """Return the unsigned Stirling number of the first kind."""
+    if n == 0 or m == 0:
+        return int(n == m)
+    return _stirling(n - 1, m - 1) + (n - 1) * _stirling(n - 1, m)
+
+
+def _paths(n_samples):
+    """List the state paths that number states in the order of appearance."""
+    paths = [()]
+    for _ in range(n_samples):
+        paths = [(*p, k) for p in paths for k in range(max(p, default=-1) + 2)]
+    return paths
+
+
+def _table_laws(pairs, alpha):
+    """Yield (tables per dish, weight) over all numbers of tables, given customers.
+
+    `pairs` lists (restaurant, dish) of each customer.  The weight is the factor of the
+    lower level: rising factorials of restaurants, ways to seat, and alpha per table.
+    """
+    n_of_pair = Counter(pairs)
+    n_of_restaurant = Counter(j for j, _ in pairs)
+    common = sum(lgamma(alpha) - lgamma(alpha + n) for n in n_of_restaurant.values())
+    keys = list(n_of_pair)
+    for numbers in itertools.product(*(range(1, n_of_pair[key] + 1) for key in keys)):
+        tables = Counter()
+        weight = exp(common)
+        for (j, k), m in zip(keys, numbers, strict=True):
+            tables[k] += m
+            weight *= _stirling(n_of_pair[j, k], m) * alpha**m
+        yield tables, weight
+
+
+def _transition_pairs(path, starts):
+    return [(-1 if t in starts else path[t - 1], k) for t, k in enumerate(path)]
+
+
+def _path_law(path, starts, alpha, gamma):
+    """Return {total number of tables: joint probability with the path}."""
+    law = Counter()
+    for tables, weight in _table_laws(_transition_pairs(path, starts), alpha):
+        m = sum(tables.values())
+        top = exp(lgamma(gamma) - lgamma(gamma + m))
+        for m_k in tables.values():
+            top *= gamma * exp(lgamma(m_k))
+        law[m] += weight * top
+    return law
+
+
+def _hcrp_emission_law(path, symbols, n_symbols, alpha, gamma):
+    """Return {total number of tables: joint probability with the symbols}."""
+    law = Counter()
+    for tables, weight in _table_laws(list(zip(path, symbols, strict=True)), alpha):
+        e = sum(tables.values())
+        top = exp(lgamma(gamma) - lgamma(gamma + e))
+        for e_w in tables.values():
+            share = gamma / n_symbols
+            top *= exp(lgamma(share + e_w) - lgamma(share))
+        law[e] += weight * top
+    return law
+
+
+def _dirichlet_emission_prob(path, symbols, n_symbols, a):
+    prob = 1.0
+    for k in set(path):
+        counts = Counter(w for j, w in zip(path, symbols, strict=True) if j == k)
+        prob *= exp(
+            lgamma(n_symbols * a) - lgamma(n_symbols * a + sum(counts.values()))
+        )
+        for c in counts.values():
+            prob *= exp(lgamma(a + c) - lgamma(a))
+    return prob
+
+
+@pytest.mark.parametrize(("alpha", "gamma"), [(1.0, 1.0), (0.3, 4.0), (6.0, 0.7)])
+@pytest.mark.parametrize(("n_sequences", "starts"), [(1, {0}), (2, {0, 2})])
+def test_hcrp_paths_and_tables_follow_the_prior(alpha, gamma, n_sequences, starts):
+    n_samples, n_draws = 4, 4000
+    probs = {
+        (path, m): prob
+        for path in _paths(n_samples)
+        for m, prob in _path_law(path, starts, alpha, gamma).items()
+    }
+    rng = np.random.RandomState(0)
+    counts = Counter()
+    for _ in range(n_draws):
+        _, states, seating = make_hcrp_hmm(
+            n_samples,
+            alpha=alpha,
+            gamma=gamma,
+            n_symbols=1,
+            n_sequences=n_sequences,
+            random_state=rng,
+            return_seating=True,
+        )
+        n_tables = sum(len(sizes) for sizes in seating.transitions.values())
+        counts[tuple(states.tolist()), n_tables] += 1
+    _check_frequencies(counts, probs, n_draws)
+
+
+@pytest.mark.parametrize("gamma", [0.5, 3.0])
+def test_hcrp_second_state_repeats_with_its_analytic_probability(gamma):
+    # One table in all, and an empty restaurant: alpha cancels.
+    n_draws = 3000
+    rng = np.random.RandomState(1)
+    n_same = 0
+    for _ in range(n_draws):
+        _, states = make_hcrp_hmm(2, alpha=0.2, gamma=gamma, random_state=rng)
+        n_same += states[0] == states[1]
+    same = 1 / (1 + gamma)
+    counts = Counter({True: n_same, False: n_draws - n_same})
+    _check_frequencies(counts, {True: same, False: 1 - same}, n_draws)
+
+
+@pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])
+def test_hcrp_symbols_follow_the_prior_given_the_path(emission):
+    n_samples, n_symbols, n_draws = 4, 2, 8000
+    concentrations = {"emission_alpha": 2.5, "emission_gamma": 0.6}
+    probs = {}
+    for path in _paths(n_samples):
+        path_prob = sum(_path_law(path, {0}, 0.4, 1.5).values())
+        for symbols in itertools.product(range(n_symbols), repeat=n_samples):
+            if emission == "hcrp":
+                law = _hcrp_emission_law(path, symbols, n_symbols, 2.5, 0.6)
+                given = sum(law.values())
+            else:
+                given = _dirichlet_emission_prob(path, symbols, n_symbols, 2.5)
+            probs[path, symbols] = path_prob * given
+    rng = np.random.RandomState(2)
+    counts = Counter()
+    for _ in range(n_draws):
+        X, states = make_hcrp_hmm(
+            n_samples,
+            alpha=0.4,
+            gamma=1.5,
+            emission=emission,
+            n_symbols=n_symbols,
+            random_state=rng,
+            **concentrations,
+        )
+        counts[tuple(states.tolist()), tuple(X[:, 0].tolist())] += 1
+    _check_frequencies(counts, probs, n_draws)
+
+
+@pytest.mark.parametrize(("alpha", "gamma"), [(2.5, 0.6), (0.7, 5.0)])
+def test_hcrp_emission_tables_follow_the_prior(alpha, gamma):
+    n_samples, n_symbols, n_draws = 4, 3, 4000
+    path = (0,) * n_samples
+    probs = {
+        (symbols, e): prob
+        for symbols in itertools.product(range(n_symbols), repeat=n_samples)
+        for e, prob in _hcrp_emission_law(
+            path, symbols, n_symbols, alpha, gamma
+        ).items()
+    }
+    rng = np.random.RandomState(4)
+    counts = Counter()
+    for _ in range(n_draws):
+        X, states, seating = make_hcrp_hmm(
+            n_samples,
+            gamma=1e-9,
+            n_symbols=n_symbols,
+            emission_alpha=alpha,
+            emission_gamma=gamma,
+            random_state=rng,
+            return_seating=True,
+        )
+        assert tuple(states.tolist()) == path
+        n_tables = sum(len(sizes) for sizes in seating.emissions.values())
+        counts[tuple(X[:, 0].tolist()), n_tables] += 1
+    _check_frequencies(counts, probs, n_draws)
+
+
+def test_hcrp_symbols_are_exchangeable():
+    # The symbols of one state may be permuted; a single state is forced by gamma.
+    n_draws = 3000
+    rng = np.random.RandomState(3)
+    counts = Counter()
+    for _ in range(n_draws):
+        X, states = make_hcrp_hmm(
+            3,
+            gamma=1e-9,
+            n_symbols=3,
+            emission_alpha=20.0,
+            emission_gamma=30.0,
+            random_state=rng,
+        )
+        assert states.tolist() == [0, 0, 0]
+        if sorted(X[:, 0].tolist()) == [0, 1, 2]:
+            counts[tuple(X[:, 0].tolist())] += 1
+    probs = dict.fromkeys(itertools.permutations(range(3)), 1 / 6)
+    assert sum(counts.values()) > 300
+    _check_frequencies(counts, probs, sum(counts.values()))
+
+
+# --------------------------------------------------------------------------------------
+# Draws from the prior: one result
+
+
+@pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])
+@pytest.mark.parametrize("n_sequences", [1, 7])
+def test_hcrp_seating_agrees_with_the_sequence(emission, n_sequences):
+    X, states, seating = make_hcrp_hmm(
+        300,
+        alpha=3.0,
+        gamma=4.0,
+        emission=emission,
+        n_sequences=n_sequences,
+        random_state=5,
+        return_seating=True,
+    )
+    groups = seating.groups
+    previous = np.where(np.r_[True, groups[1:] != groups[:-1]], -1, np.roll(states, 1))
+    transitions = Counter(zip(previous.tolist(), states.tolist(), strict=True))
+    assert {k: sum(sizes) for k, sizes in seating.transitions.items()} == transitions
+    tables = list(seating.transitions.values())
+    if emission == "hcrp":
+        emitted = Counter(zip(states.tolist(), X[:, 0].tolist(), strict=True))
+        assert {k: sum(sizes) for k, sizes in seating.emissions.items()} == emitted
+        tables += seating.emissions.values()
+    else:
+        assert "emissions" not in seating
+    assert min(min(sizes) for sizes in tables) >= 1
+    # Some dish has several tables somewhere, else the seating was not tested.
+    assert max(len(sizes) for sizes in tables) > 1
+
+
+def test_hcrp_states_are_numbered_by_appearance():
+    _, states = make_hcrp_hmm(200, alpha=5.0, gamma=5.0, random_state=0)
+    n_states = states.max() + 1
+    assert n_states > 5
+    first = [int(np.argmax(states == k)) for k in range(n_states)]
+    assert first == sorted(first)
+    assert set(states.tolist()) == set(range(n_states))
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "n_sequences", "lengths"),
+    [(10, 1, [10]), (10, 3, [4, 3, 3]), (4, 4, [1, 1, 1, 1])],
+)
+def test_hcrp_groups_split_evenly(n_samples, n_sequences, lengths):
+    X, states, seating = make_hcrp_hmm(
+        n_samples, n_sequences=n_sequences, random_state=0, return_seating=True
+    )
+    assert np.bincount(seating.groups).tolist() == lengths
+    assert (np.diff(seating.groups) >= 0).all()
+    assert X.shape == (n_samples, 1)
+    assert states.shape == seating.groups.shape == (n_samples,)
+    assert X.dtype == states.dtype == seating.groups.dtype == np.int64
+    starts = [sizes for (j, _), sizes in seating.transitions.items() if j == -1]
+    assert sum(sum(sizes) for sizes in starts) == n_sequences
+
+
+def test_hcrp_is_reproducible():
+    X, states = make_hcrp_hmm(100, random_state=7)
+    X_same, states_same, _ = make_hcrp_hmm(100, random_state=7, return_seating=True)
+    np.testing.assert_array_equal(X_same, X)
+    np.testing.assert_array_equal(states_same, states)
+    assert (make_hcrp_hmm(100, random_state=8)[0] != X).any()
+
+
+@pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])
+def test_hcrp_survives_extreme_concentrations(emission):
+    for alpha, gamma in itertools.product([1e-300, 1e300], repeat=2):
+        X, states = make_hcrp_hmm(
+            50,
+            alpha=alpha,
+            gamma=gamma,
+            emission=emission,
+            emission_alpha=alpha,
+            emission_gamma=gamma,
+            random_state=0,
+        )
+        assert X.min() >= 0
+        assert X.max() < 10
+        if gamma < 1:
+            assert states.max() == 0
+        elif alpha > 1:
+            assert states.max() == 49
+
+
+# --------------------------------------------------------------------------------------
+# Errors
+
+
+@pytest.mark.parametrize(
+    "make", [make_repeating_sequence, make_automaton_sequence, make_hcrp_hmm]
+)
+def test_n_samples_is_checked(make):
+    for value in (0, -3):
+        with pytest.raises(ValueError, match=f"n_samples={value}; expected an integer"):
+            make(value)
+    for value in (2.0, "3", None, True):
+        with pytest.raises(TypeError, match=r"n_samples=.*expected an integer >= 1"):
+            make(value)
+    assert make(np.int32(3))[0].shape == (3, 1)
+
+
+@pytest.mark.parametrize("start", [-1, 8])
+def test_repeating_sequence_checks_start(start):
+    with pytest.raises(ValueError, match=f"start={start}; .* from 0 to 7"):
+        make_repeating_sequence(5, start=start)
+
+
+@pytest.mark.parametrize("name", ["alpha", "gamma", "emission_alpha", "emission_gamma"])
+def test_hcrp_checks_concentrations(name):
+    for value in (0, -1.0, np.inf, np.nan):
+        with pytest.raises(ValueError, match=f"{name}=.*expected a finite number > 0"):
+            make_hcrp_hmm(5, **{name: value})
+    for value in ("1", None, True):
+        with pytest.raises(TypeError, match=f"{name}=.*expected a real number > 0"):
+            make_hcrp_hmm(5, **{name: value})
+    make_hcrp_hmm(5, **{name: 2})
+
+
+def test_hcrp_checks_other_parameters():
+    with pytest.raises(ValueError, match="emission='gaussian'; expected 'hcrp' or"):
+        make_hcrp_hmm(5, emission="gaussian")
+    with pytest.raises(ValueError, match="n_symbols=0; expected an integer >= 1"):
+        make_hcrp_hmm(5, n_symbols=0)
+    with pytest.raises(ValueError, match=r"n_sequences=6; .* from 1 to 5"):
+        make_hcrp_hmm(5, n_sequences=6)
+    with pytest.raises(TypeError, match=r"n_sequences=1\.5 of type float"):
+        make_hcrp_hmm(5, n_sequences=1.5)

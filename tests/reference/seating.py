@@ -1,0 +1,586 @@
+"""Naive franchise and step-wise sampler, written from the definitions.
+
+The predictive and seating laws are those of the hierarchical Chinese restaurant process
+of Makino, Takei, Sato and Mochihashi (2011), arXiv 1106.0474, with the total number of
+tables in all denominators of the top restaurant.  Everything random is a call of
+``choose(weights)``, which returns an index with probability proportional to its weight.
+With `random_choices` that is a simulation, with `all_outcomes` an enumeration: the
+same code gives samples and exact transition kernels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from reference.enumeration import (
+    START,
+    DirichletEmission,
+    HCRPEmission,
+    SeatingCounts,
+    as_rows,
+    set_partitions,
+)
+
+BUGS = (
+    "accept_always",
+    "no_ghost",
+    "reseat_on_rejection",
+    "base_denominator",
+    "first_seating",
+)
+"""Mistakes that `naive_stepwise_move` can be asked to make."""
+
+Choose = Callable[[Sequence[float]], int]
+
+
+# -- sources of randomness ------------------------------------------------------------
+
+
+def random_choices(rng) -> Choose:
+    """``choose`` that draws with a ``numpy.random.Generator``."""
+
+    def choose(weights):
+        if len(weights) == 1:
+            return 0
+        u = rng.random() * sum(weights)
+        for i, weight in enumerate(weights):
+            u -= weight
+            if u < 0:
+                return i
+        return max(i for i, weight in enumerate(weights) if weight > 0)
+
+    return choose
+
+
+def all_outcomes(function: Callable[[Choose], object]) -> Iterator[tuple]:
+    """Run ``function(choose)`` once for every sequence of choices it can make.
+
+    Yields
+    ------
+    probability, result
+    """
+    script: list[int] = []
+    while True:
+        choose = _Scripted(script)
+        result = function(choose)
+        yield choose.probability, result
+        # The next script in lexicographic order.
+        script = choose.taken
+        while script and script[-1] + 1 == choose.options[len(script) - 1]:
+            script.pop()
+        if not script:
+            return
+        script[-1] += 1
+
+
+class _Scripted:
+    """``choose`` that follows a script, then takes the first possible option."""
+
+    def __init__(self, script: list[int]):
+        self.script = script
+        self.taken: list[int] = []
+        self.options: list[int] = []
+        self.probability = 1.0
+
+    def __call__(self, weights):
+        possible = [i for i, weight in enumerate(weights) if weight > 0]
+        position = len(self.taken)
+        pick = self.script[position] if position < len(self.script) else 0
+        self.taken.append(pick)
+        self.options.append(len(possible))
+        self.probability *= weights[possible[pick]] / sum(weights)
+        return possible[pick]
+
+
+# -- seatings -------------------------------------------------------------------------
+
+
+class NaiveFranchise:
+    """Restaurants with lists of table sizes that share one top restaurant.
+
+    Parameters
+    ----------
+    alpha, gamma : float
+        Concentration of the restaurants and of the top restaurant.
+    n_dishes : int, optional
+        The base of the top restaurant is uniform over that many dishes, and the top
+        restaurant is collapsed.  Without it there are infinitely many dishes, and any
+        dish that is served nowhere stands for one fresh dish.
+    """
+
+    def __init__(self, alpha: float, gamma: float, n_dishes: int | None = None):
+        self.alpha, self.gamma, self.n_dishes = alpha, gamma, n_dishes
+        self.printed_denominator = False
+        """Predict with ``m_k + gamma`` for ``m + gamma``, as printed in the paper."""
+        self.tables: dict[tuple, list[int]] = {}
+        # Sums of the above, kept only because the tests need some speed.
+        self.row_total: dict = defaultdict(int)
+        self.dish_tables: dict = defaultdict(int)
+        self.n_tables = 0
+
+    def copy(self) -> NaiveFranchise:
+        """Independent copy."""
+        other = NaiveFranchise(self.alpha, self.gamma, self.n_dishes)
+        other.tables = {pair: list(sizes) for pair, sizes in self.tables.items()}
+        other.row_total = self.row_total.copy()
+        other.dish_tables = self.dish_tables.copy()
+        other.n_tables = self.n_tables
+        other.printed_denominator = self.printed_denominator
+        return other
+
+    def is_represented(self, dish) -> bool:
+        """Whether some restaurant has a table with the dish."""
+        return self.dish_tables.get(dish, 0) > 0
+
+    def represented(self) -> list:
+        """Dishes with a table."""
+        return [dish for dish, tables in self.dish_tables.items() if tables]
+
+    def top_prob(self, dish) -> float:
+        """Predictive of the top restaurant."""
+        tables = self.dish_tables.get(dish, 0)
+        if self.n_dishes is not None:
+            weight = tables + self.gamma / self.n_dishes
+        else:
+            weight = tables or self.gamma
+        return weight / (self.n_tables + self.gamma)
+
+    def get_prob(self, row, dish) -> float:
+        """Predictive probability of a dish in a restaurant."""
+        draws = sum(self.tables.get((row, dish), ()))
+        top = self.top_prob(dish)
+        if self.printed_denominator:
+            tables = self.dish_tables.get(dish, 0)
+            top = (tables or self.gamma) / (tables + self.gamma)
+        return (draws + self.alpha * top) / (self.row_total.get(row, 0) + self.alpha)
+
+    def add_customer(self, row, dish, choose: Choose) -> None:
+        """Seat a customer given the dish."""
+        sizes = self.tables.setdefault((row, dish), [])
+        # A dish served nowhere has no table to join: the new one is certain.
+        table = choose([*sizes, self.alpha * self.top_prob(dish)])
+        if table == len(sizes):
+            sizes.append(0)
+            self.dish_tables[dish] += 1
+            self.n_tables += 1
+        sizes[table] += 1
+        self.row_total[row] += 1
+
+    def remove_customer(self, row, dish, choose: Choose) -> None:
+        """Remove one of the customers with a dish, any with the same probability."""
+        sizes = self.tables[row, dish]
+        table = choose(sizes)
+        sizes[table] -= 1
+        if sizes[table] == 0:
+            del sizes[table]
+            self.dish_tables[dish] -= 1
+            self.n_tables -= 1
+        if not sizes:
+            del self.tables[row, dish]
+        self.row_total[row] -= 1
+
+    def log_joint(self) -> float:
+        """Log probability of the seating of identified customers and of its dishes."""
+        by_row, by_dish = Counter(), Counter()
+        result = 0.0
+        for (row, dish), sizes in self.tables.items():
+            by_row[row] += sum(sizes)
+            by_dish[dish] += len(sizes)
+            for size in sizes:
+                result += math.log(self.alpha) + math.lgamma(size)
+        for n in by_row.values():
+            result += math.lgamma(self.alpha) - math.lgamma(self.alpha + n)
+        m = sum(by_dish.values())
+        result += math.lgamma(self.gamma) - math.lgamma(self.gamma + m)
+        for tables in by_dish.values():
+            if self.n_dishes is None:
+                result += math.log(self.gamma) + math.lgamma(tables)
+            else:
+                base = self.gamma / self.n_dishes
+                result += math.lgamma(base + tables) - math.lgamma(base)
+        return result
+
+    def log_n_identities(self) -> float:
+        """Log number of ways to give the places to identified customers.
+
+        Customers of the same restaurant and dish can be exchanged.  The multiset of
+        table sizes has probability ``exp(log_joint() + log_n_identities())``.
+        """
+        result = 0.0
+        for sizes in self.tables.values():
+            result += math.lgamma(sum(sizes) + 1)
+            result -= sum(math.lgamma(size + 1) for size in sizes)
+            result -= sum(math.lgamma(same + 1) for same in Counter(sizes).values())
+        return result
+
+    def counts(self) -> tuple[dict, dict]:
+        """Draws and tables of every restaurant and dish."""
+        return (
+            {pair: sum(sizes) for pair, sizes in self.tables.items()},
+            {pair: len(sizes) for pair, sizes in self.tables.items()},
+        )
+
+    def check(self) -> None:
+        """Assert that the kept sums equal those of the lists."""
+        rows, dishes = Counter(), Counter()
+        for (row, dish), sizes in self.tables.items():
+            assert sizes
+            assert min(sizes) > 0
+            rows[row] += sum(sizes)
+            dishes[dish] += len(sizes)
+        assert rows == +Counter(self.row_total)
+        assert dishes == +Counter(self.dish_tables)
+        assert self.n_tables == sum(dishes.values())
+
+
+class NaiveHCRPEmissions:
+    """Emissions of `HCRPEmission`: one franchise per column."""
+
+    def __init__(self, spec: HCRPEmission, n_columns: int):
+        self.columns = [
+            NaiveFranchise(spec.alpha, spec.gamma, spec.n_symbols)
+            for _ in range(n_columns)
+        ]
+
+    def copy(self) -> NaiveHCRPEmissions:
+        """Independent copy."""
+        other = object.__new__(NaiveHCRPEmissions)
+        other.columns = [column.copy() for column in self.columns]
+        return other
+
+    def get_prob(self, state, row) -> float:
+        """Predictive of a row of symbols; a missing one has factor one."""
+        p = 1.0
+        for column, w in zip(self.columns, row, strict=True):
+            if w is not None:
+                p *= column.get_prob(state, w)
+        return p
+
+    def add_customer(self, state, row, choose: Choose) -> None:
+        """Seat the symbols of a row."""
+        for column, w in zip(self.columns, row, strict=True):
+            if w is not None:
+                column.add_customer(state, w, choose)
+
+    def remove_customer(self, state, row, choose: Choose) -> None:
+        """Remove the symbols of a row."""
+        for column, w in zip(self.columns, row, strict=True):
+            if w is not None:
+                column.remove_customer(state, w, choose)
+
+    @property
+    def n_tables(self) -> int:
+        """Tables of all columns."""
+        return sum(column.n_tables for column in self.columns)
+
+
+class NaiveDirichletEmissions:
+    """Emissions of `DirichletEmission`: counts only."""
+
+    n_tables = 0
+
+    def __init__(self, spec: DirichletEmission, n_columns: int):
+        self.spec = spec
+        self.columns = [Counter() for _ in range(n_columns)]
+
+    def copy(self) -> NaiveDirichletEmissions:
+        """Independent copy."""
+        other = NaiveDirichletEmissions(self.spec, 0)
+        other.columns = [column.copy() for column in self.columns]
+        return other
+
+    def get_prob(self, state, row) -> float:
+        """Predictive of a row of symbols; a missing one has factor one."""
+        a, p = self.spec.concentration, 1.0
+        for column, w in zip(self.columns, row, strict=True):
+            if w is not None:
+                total = sum(column[state, v] for v in range(self.spec.n_symbols))
+                p *= (column[state, w] + a) / (total + self.spec.n_symbols * a)
+        return p
+
+    def add_customer(self, state, row, choose: Choose) -> None:
+        """Count the symbols of a row."""
+        for column, w in zip(self.columns, row, strict=True):
+            if w is not None:
+                column[state, w] += 1
+
+    def remove_customer(self, state, row, choose: Choose) -> None:
+        """Do not count the symbols of a row any more."""
+        for column, w in zip(self.columns, row, strict=True):
+            if w is not None:
+                column[state, w] -= 1
+
+
+# -- the model ------------------------------------------------------------------------
+
+
+class NaiveHMM:
+    """Labels of the time steps with the seating of all their draws.
+
+    Parameters
+    ----------
+    y, emission, starts, alpha, gamma
+        As for `reference.enumeration.Posterior` (discrete emissions only).
+    labels : sequence of int
+        The steps are seated in order of time.
+    choose : callable
+    """
+
+    def __init__(
+        self,
+        y,
+        emission,
+        starts: Iterable[int] = (0,),
+        alpha: float = 1.0,
+        gamma: float = 1.0,
+        *,
+        labels: Sequence[int],
+        choose: Choose,
+    ):
+        self.y = as_rows(y)
+        self.starts = frozenset(starts)
+        self.transitions = NaiveFranchise(alpha, gamma)
+        kind = (
+            NaiveHCRPEmissions
+            if isinstance(emission, HCRPEmission)
+            else NaiveDirichletEmissions
+        )
+        self.emissions = kind(emission, len(self.y[0]))
+        self.x = list(labels)
+        self.next_label = max(self.x, default=-1) + 1
+        self.log_seated = 0.0
+        """Log of the product of the predictives met while the steps were seated."""
+        for t, label in enumerate(self.x):
+            for part, row, value in (
+                (self.transitions, self.predecessor(t), label),
+                (self.emissions, label, self.y[t]),
+            ):
+                self.log_seated += math.log(part.get_prob(row, value))
+                part.add_customer(row, value, choose)
+
+    def copy(self) -> NaiveHMM:
+        """Independent copy."""
+        other = object.__new__(NaiveHMM)
+        other.__dict__.update(self.__dict__)
+        other.x = list(self.x)
+        other.transitions = self.transitions.copy()
+        other.emissions = self.emissions.copy()
+        return other
+
+    def restore(self, snapshot: NaiveHMM) -> None:
+        """Go back to a copy, which must not be used any more."""
+        self.__dict__.update(snapshot.__dict__)
+
+    def predecessor(self, t: int):
+        """Restaurant of the draw of step t."""
+        return START if t in self.starts else self.x[t - 1]
+
+    def successor(self, t: int):
+        """State after step t, ``None`` at the end of a sequence."""
+        last = t + 1 == len(self.x) or t + 1 in self.starts
+        return None if last else self.x[t + 1]
+
+    @property
+    def labels(self) -> tuple[int, ...]:
+        """Labels numbered by first appearance."""
+        names = self._names()
+        return tuple(names[label] for label in self.x)
+
+    def _names(self) -> dict:
+        names: dict = {}
+        for label in self.x:
+            names.setdefault(label, len(names))
+        return names
+
+    @property
+    def cell(self) -> tuple:
+        """``(labels, m, e)``, the cells of `Posterior.joint`."""
+        return self.labels, self.transitions.n_tables, self.emissions.n_tables
+
+    @property
+    def key(self) -> tuple:
+        """Labels and all table sizes, independent of names: a state of the chain."""
+        names = {**self._names(), START: -1}
+        seated = [
+            tuple(
+                sorted(
+                    (names[j], names[k], *sorted(sizes))
+                    for (j, k), sizes in self.transitions.tables.items()
+                )
+            )
+        ]
+        if isinstance(self.emissions, NaiveHCRPEmissions):
+            seated += [
+                tuple(
+                    sorted(
+                        (names[k], w, *sorted(sizes))
+                        for (k, w), sizes in column.tables.items()
+                    )
+                )
+                for column in self.emissions.columns
+            ]
+        return self.labels, *seated
+
+    def counts(self) -> SeatingCounts:
+        """What the predictives depend on."""
+        n, m = self.transitions.counts()
+        if isinstance(self.emissions, NaiveHCRPEmissions):
+            pairs = [column.counts() for column in self.emissions.columns]
+            return SeatingCounts(n, m, [c for c, _ in pairs], [e for _, e in pairs])
+        return SeatingCounts(n, m, [dict(column) for column in self.emissions.columns])
+
+
+# -- the exact law --------------------------------------------------------------------
+
+
+def all_seatings(y, emission, starts=(0,), alpha=1.0, gamma=1.0) -> dict:
+    """Every labelling with every seating: ``{model.key: (model, probability)}``.
+
+    The probability is that of the exact posterior, found by seating the steps in order
+    in all possible ways.
+    """
+    models, weights = {}, defaultdict(float)
+    for labels in set_partitions(len(y)):
+        for probability, model in all_outcomes(
+            lambda choose, labels=labels: NaiveHMM(
+                y, emission, starts, alpha, gamma, labels=labels, choose=choose
+            )
+        ):
+            # A choice of tables given the labels, times the predictives, is the joint.
+            weights[model.key] += probability * math.exp(model.log_seated)
+            models[model.key] = model
+    total = math.fsum(weights.values())
+    return {key: (models[key], weights[key] / total) for key in models}
+
+
+def stationarity_error(
+    seatings: dict, move: Callable[[NaiveHMM, Choose], object]
+) -> float:
+    """Largest change of the probability of a seating by one move from the exact law.
+
+    Parameters
+    ----------
+    seatings : dict
+        Result of `all_seatings`.
+    move : callable
+        ``move(model, choose)`` changes the model; all its outcomes are enumerated.
+    """
+    after = defaultdict(float)
+    for model, probability in seatings.values():
+
+        def outcome(choose, model=model):
+            copy = model.copy()
+            move(copy, choose)
+            return copy.key
+
+        for p, key in all_outcomes(outcome):
+            after[key] += probability * p
+    if not after.keys() <= seatings.keys():
+        raise ValueError("the move leads to an impossible seating")
+    return max(abs(after[key] - p) for key, (_, p) in seatings.items())
+
+
+# -- the step-wise sampler ------------------------------------------------------------
+
+
+def naive_stepwise_move(
+    model: NaiveHMM, t: int, choose: Choose, bug: str | None = None
+) -> bool:
+    """One restricted collapsed draw of the label of step t; returns the acceptance.
+
+    The three draws that involve the step are removed, a label is proposed from the
+    product of their predictives at the seating without them, the draws are seated
+    again, and the Metropolis-Hastings ratio compares the *successive* predictives with
+    those of the proposal.
+
+    With ``bug="first_seating"`` all factors are taken at the seating without the step.
+    The step-wise proposal is their product, so this accepts always, by another route.
+    """
+    transitions, emissions, y = model.transitions, model.emissions, model.y[t]
+    before, after, old = model.predecessor(t), model.successor(t), model.x[t]
+    snapshot = model.copy()
+    transitions.printed_denominator = bug == "base_denominator"
+
+    # Removal in the reverse of the order of addition.
+    r_old = 1.0
+    if after is not None:
+        transitions.remove_customer(old, after, choose)
+        r_old *= transitions.get_prob(old, after)
+    emissions.remove_customer(old, y, choose)
+    r_old *= emissions.get_prob(old, y)
+    transitions.remove_customer(before, old, choose)
+    r_old *= transitions.get_prob(before, old)
+
+    # All states, the successor if its only draw was the one removed, one fresh state.
+    ghost = after is not None and not transitions.is_represented(after)
+    candidates = transitions.represented()
+    if ghost and bug != "no_ghost":
+        candidates.append(after)
+    fresh = model.next_label
+    candidates.append(fresh)
+
+    def proposal(label):
+        q = transitions.get_prob(before, label) * emissions.get_prob(label, y)
+        if after is not None:
+            q *= transitions.get_prob(label, after)
+        return q
+
+    weights = [proposal(label) for label in candidates]
+    new = candidates[choose(weights)]
+    # An old label that vanished has an empty restaurant: it weighs as the fresh one
+    # (unless it is the ghost, which is a candidate of its own).
+    q_old, q_new = proposal(old), proposal(new)
+    if bug == "first_seating":
+        r_old = q_old
+
+    r_new = transitions.get_prob(before, new)
+    transitions.add_customer(before, new, choose)
+    r_new *= emissions.get_prob(new, y)
+    emissions.add_customer(new, y, choose)
+    if after is not None:
+        r_new *= transitions.get_prob(new, after)
+        transitions.add_customer(new, after, choose)
+    if bug == "first_seating":
+        r_new = q_new
+    model.x[t] = new
+
+    accept = min(1.0, r_new / r_old * q_old / q_new)
+    if bug == "accept_always":
+        accept = 1.0
+    if choose([accept, 1.0 - accept]) == 0:
+        if new == fresh:
+            model.next_label += 1
+        return True
+    if bug == "reseat_on_rejection":
+        if after is not None:
+            transitions.remove_customer(new, after, choose)
+        emissions.remove_customer(new, y, choose)
+        transitions.remove_customer(before, new, choose)
+        model.x[t] = old
+        transitions.add_customer(before, old, choose)
+        emissions.add_customer(old, y, choose)
+        if after is not None:
+            transitions.add_customer(old, after, choose)
+    else:
+        model.restore(snapshot)
+    return False
+
+
+def naive_stepwise_sweep(model: NaiveHMM, rng, bug: str | None = None) -> int:
+    """One step-wise move for every step in random order; returns how many accepted.
+
+    Parameters
+    ----------
+    model : NaiveHMM
+        Changed in place.
+    rng : numpy.random.Generator
+    bug : str, optional
+        One of ``BUGS``.
+    """
+    if bug is not None and bug not in BUGS:
+        raise ValueError(f"unknown bug {bug!r}")
+    choose = random_choices(rng)
+    order = rng.permutation(len(model.x)).tolist()
+    return sum(naive_stepwise_move(model, t, choose, bug) for t in order)

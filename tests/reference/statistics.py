@@ -1,0 +1,195 @@
+"""Tests of samples against exact laws, honest about autocorrelation.
+
+Draws of one chain depend on each other in an unknown way, but whole chains are
+independent: every test here uses only the variation between chains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+from scipy import stats
+
+
+class TotalVariation(NamedTuple):
+    """Result of `total_variation_test`."""
+
+    tv: float
+    """Total variation distance between pooled frequencies and the exact law."""
+    expected_tv: float
+    """Its expectation if only Monte Carlo error were at work."""
+    pvalue: float
+    """By sign flips of the chains' deviations, small cells lumped."""
+    n_cells: int
+    """Cells after lumping."""
+    effective_size: float
+    """Number of independent draws that would have the same error."""
+
+
+class MeanTest(NamedTuple):
+    """Result of `unbiased_mean_test`."""
+
+    mean: float
+    z: float
+    pvalue: float
+
+
+def frequency_table(
+    chains: Iterable[Iterable], exact: Mapping
+) -> tuple[np.ndarray, np.ndarray]:
+    """Frequencies of cells per chain, and the exact law in the same order.
+
+    Parameters
+    ----------
+    chains : iterable of iterables of hashable
+        The cell visited at each draw of each chain.
+    exact : mapping from cell to probability
+
+    Returns
+    -------
+    frequencies : ndarray of shape (n_chains, n_cells)
+    probabilities : ndarray of shape (n_cells,)
+    """
+    cells = list(exact)
+    rows = []
+    for chain in chains:
+        visits = Counter(chain)
+        impossible = set(visits) - set(cells)
+        if impossible:
+            raise ValueError(f"visits of impossible cells, e.g. {impossible.pop()}")
+        n = sum(visits.values())
+        rows.append([visits[cell] / n for cell in cells])
+    return np.array(rows), np.array([exact[cell] for cell in cells], dtype=float)
+
+
+def cdf_frequencies(
+    draws, cdf: Callable, n_bins: int = 10
+) -> tuple[np.ndarray, np.ndarray]:
+    """Frequencies of bins of equal probability under a continuous law.
+
+    Feed both results to `total_variation_test`.
+
+    Parameters
+    ----------
+    draws : array-like of shape (n_chains, n_draws)
+    cdf : callable
+    """
+    u = np.asarray(cdf(np.asarray(draws, dtype=float)))
+    bins = np.minimum((u * n_bins).astype(int), n_bins - 1)
+    frequencies = np.array([np.bincount(row, minlength=n_bins) for row in bins])
+    return frequencies / u.shape[1], np.full(n_bins, 1 / n_bins)
+
+
+def total_variation_test(
+    frequencies, exact, *, min_visits: float = 50, n_flips: int = 2000, seed: int = 0
+) -> TotalVariation:
+    """Compare the frequencies of independent chains with an exact law.
+
+    If the chains are unbiased the deviation of each is about as likely as its negative,
+    so the statistic can be compared with its values after random changes of sign.
+    Visits of rare cells are too skewed for that; they are lumped into one cell.
+
+    Parameters
+    ----------
+    frequencies : array-like of shape (n_chains, n_cells)
+        Relative frequencies, or counts (each row is divided by its sum).
+    exact : array-like of shape (n_cells,)
+    min_visits : float
+        Cells with fewer expected *effective* visits, over all chains, are lumped.
+        The effective number comes from the variance between chains.
+    """
+    frequencies = np.asarray(frequencies, dtype=float)
+    frequencies = frequencies / frequencies.sum(axis=1, keepdims=True)
+    exact = np.asarray(exact, dtype=float)
+    if not math.isclose(exact.sum(), 1, abs_tol=1e-6):
+        raise ValueError("the exact probabilities do not sum to one")
+    n_chains = len(frequencies)
+    if n_chains < 8:
+        raise ValueError("at least 8 chains are needed")
+
+    deviations = frequencies - exact
+    variance = frequencies.var(axis=0, ddof=1) / n_chains
+    tv = np.abs(deviations.mean(axis=0)).sum() / 2
+    expected = math.sqrt(2 / math.pi) * np.sqrt(variance).sum() / 2
+    binomial = exact * (1 - exact)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        own_size = np.where(variance > 0, binomial / variance, np.inf)
+        effective_size = binomial.sum() / variance.sum()
+    # Cells can mix more slowly than the average; a cell never visited has no variance.
+    small = exact * np.minimum(own_size, effective_size) < min_visits
+    if small.any():
+        deviations = np.column_stack(
+            [deviations[:, ~small], deviations[:, small].sum(axis=1)]
+        )
+
+    rng = np.random.default_rng(seed)
+    signs = rng.choice([-1.0, 1.0], size=(n_flips, n_chains))
+    observed = np.abs(deviations.mean(axis=0)).sum() / 2
+    flipped = np.abs(signs @ deviations / n_chains).sum(axis=1) / 2
+    # The tolerance counts flips that only differ by rounding as ties.
+    pvalue = (1 + np.sum(flipped >= observed * (1 - 1e-12))) / (1 + n_flips)
+    return TotalVariation(
+        tv=float(tv),
+        expected_tv=float(expected),
+        pvalue=float(pvalue),
+        n_cells=deviations.shape[1],
+        effective_size=float(effective_size),
+    )
+
+
+def unbiased_mean_test(samples, exact: float) -> MeanTest:
+    """Two-sided z-test that independent samples have a given mean."""
+    samples = np.asarray(samples, dtype=float)
+    error = samples.std(ddof=1) / math.sqrt(len(samples))
+    difference = samples.mean() - exact
+    if error == 0:
+        same = math.isclose(samples.mean(), exact, rel_tol=1e-9)
+        z = 0.0 if same else math.inf
+    else:
+        z = difference / error
+    return MeanTest(float(samples.mean()), float(z), float(2 * stats.norm.sf(abs(z))))
+
+
+def two_sample_test(
+    first, second, *, n_permutations: int = 2000, seed: int = 0
+) -> float:
+    """P-value that two groups of independent chains have the same law.
+
+    Chains are permuted between the groups.  The statistic is the sum over columns of
+    the absolute difference of the means, each in units of its standard deviation.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n_chains, n_statistics) or (n_chains,)
+        One row per chain, e.g. frequencies of cells or means of statistics.
+    """
+    first, second = (np.asarray(a, dtype=float) for a in (first, second))
+    first, second = (a[:, None] if a.ndim == 1 else a for a in (first, second))
+    pooled = np.concatenate([first, second])
+    scale = pooled.std(axis=0)
+    pooled = pooled[:, scale > 0] / scale[scale > 0]
+    n = len(first)
+
+    def statistic(rows):
+        return np.abs(rows[:n].mean(axis=0) - rows[n:].mean(axis=0)).sum()
+
+    rng = np.random.default_rng(seed)
+    observed = statistic(pooled) * (1 - 1e-12)
+    larger = sum(
+        statistic(rng.permutation(pooled)) >= observed for _ in range(n_permutations)
+    )
+    return float((1 + larger) / (1 + n_permutations))
+
+
+def uniform_test(values) -> float:
+    """Kolmogorov-Smirnov p-value that independent values are uniform on (0, 1)."""
+    return float(stats.kstest(np.asarray(values, dtype=float), "uniform").pvalue)
+
+
+def rank_test(ranks, n_ranks: int) -> float:
+    """Chi-squared p-value that independent ranks are uniform on 0..n_ranks-1."""
+    return float(stats.chisquare(np.bincount(ranks, minlength=n_ranks)).pvalue)

@@ -188,6 +188,23 @@ cdef class CategoricalStats(EmissionStats):
 
     # -- Python side
 
+    @property
+    def has_concentrations(self):
+        """Whether alpha and gamma are concentrations of a hierarchical process."""
+        return self.hierarchical
+
+    def columns(self):
+        """(n_symbols, hierarchical, alpha, gamma) of every column, for particle filters."""
+        cdef intp_t c
+        out = []
+        for c in range(self.n_columns):
+            alpha = self.seatings[c].alpha
+            if not self.hierarchical:
+                alpha /= self.seatings[c].n_symbols
+            out.append((self.seatings[c].n_symbols, self.hierarchical, alpha,
+                        self.seatings[c].gamma))
+        return out
+
     def to_arrays(self, labels):
         cdef intp_t c, i
         cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)

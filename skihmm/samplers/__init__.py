@@ -1,1 +1,6 @@
-"""Hidden Markov models whose number of states is not known in advance."""
+"""Sampling strategies: hyper-parameter objects that build compiled kernels."""
+
+from skihmm.samplers._base import BaseSampler
+from skihmm.samplers._stepwise import StepwiseGibbs
+
+__all__ = ["BaseSampler", "StepwiseGibbs"]

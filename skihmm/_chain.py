@@ -1,0 +1,270 @@
+"""One Markov chain: an iterator of sweeps, and the function that a worker runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._draws import order_by_occupancy
+from skihmm._sequences import Sequences
+from skihmm.core._concentration import resample_concentrations
+from skihmm.core._franchise import Franchise
+from skihmm.core._particle_filter import filter_particles
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from skihmm.emissions import BaseEmission
+from skihmm.samplers import BaseSampler
+
+# Labels are packed and lists put in order every so many sweeps (and at every stored draw):
+# a fixed schedule, because the order of the lists is part of what a chain does next.
+CANONICAL_EVERY = 8
+
+# init="random" starts from this many states (fewer for shorter data).
+N_RANDOM_STATES = 20
+
+
+class SweepInfo(NamedTuple):
+    """What one sweep did.
+
+    Attributes
+    ----------
+    n_proposed, n_accepted : int
+    seconds : float
+        CPU seconds of this thread.
+    """
+
+    n_proposed: int
+    n_accepted: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """What a chain samples: the recipes and the prior.
+
+    Attributes
+    ----------
+    sampler : BaseSampler
+    emission : BaseEmission
+        Fitted.
+    alpha, gamma : float
+        Concentrations at the start.
+    concentration_prior : (float, float) or None
+    init : str or ndarray of shape (n_samples,)
+    n_particles : int
+    """
+
+    sampler: BaseSampler
+    emission: BaseEmission
+    alpha: float
+    gamma: float
+    concentration_prior: tuple[float, float] | None
+    init: str | NDArray[np.int32]
+    n_particles: int
+
+
+class Chain(Iterator[SweepInfo]):
+    """A Markov chain over states, seating and concentrations; every item is a sweep.
+
+    Parameters
+    ----------
+    sequences : Sequences
+    settings : ModelSettings
+    seed : numpy.random.SeedSequence, optional
+        Where the chain's random stream starts.
+    record : dict, optional
+        What :meth:`record` of an earlier chain returned: go on from there, bit for bit.
+    """
+
+    def __init__(
+        self,
+        sequences: Sequences,
+        settings: ModelSettings,
+        seed: np.random.SeedSequence | None = None,
+        record: dict[str, Any] | None = None,
+    ) -> None:
+        self.settings = settings
+        self.stream = RandomStream(seed)
+        self.n_sweeps = 0
+        self.state = ChainState(
+            sequences.starts,
+            Franchise(settings.alpha, settings.gamma),
+            settings.emission.make_stats(sequences.codes),
+            self.stream,
+        )
+        if record is None:
+            self.state.start_from(self._initial_path(sequences))
+        else:
+            self.stream.state = record["stream"]
+            self.n_sweeps = record["n_sweeps"]
+            self.state.from_arrays(record["arrays"])
+        self.kernel = settings.sampler.make_kernel(self.state)
+
+    def _initial_path(self, sequences: Sequences) -> NDArray[np.int32]:
+        init = self.settings.init
+        n_steps = sequences.n_steps
+        if not isinstance(init, str):
+            return np.unique(init, return_inverse=True)[1].astype(np.int32)
+        if init == "single":
+            return np.zeros(n_steps, dtype=np.int32)
+        if init == "random":
+            n_states = min(N_RANDOM_STATES, n_steps)
+            labels = self.stream.generator.integers(n_states, size=n_steps)
+            return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+        return filter_particles(
+            sequences.codes,
+            sequences.starts,
+            self.state.emission.columns(),
+            self.stream,
+            n_particles=self.settings.n_particles,
+            alpha=self.settings.alpha,
+            gamma=self.settings.gamma,
+        )[1]
+
+    def __next__(self) -> SweepInfo:
+        """Make one sweep and resample the concentrations."""
+        if self.n_sweeps % CANONICAL_EVERY == 0:
+            self.state.canonicalise()
+        started = time.thread_time()
+        n_proposed, n_accepted = self.kernel.sweep(self.state)
+        resample_concentrations(
+            self.state.transitions,
+            self.state.emission,
+            self.stream,
+            self.settings.concentration_prior,
+        )
+        self.n_sweeps += 1
+        return SweepInfo(n_proposed, n_accepted, time.thread_time() - started)
+
+    def draw(self) -> dict[str, Any]:
+        """Arrays of the current state, labels by decreasing occupancy.
+
+        Packs the chain as a side effect, so when draws are taken is part of the schedule
+        that a chain's results depend on.
+
+        Returns
+        -------
+        draw : dict
+        """
+        arrays = order_by_occupancy(self.state.canonicalise())
+        emission = arrays["emission"]
+        draw = {
+            **arrays,
+            "lp": self.state.log_joint(),
+            "n_tables": int(arrays["transitions"]["n_tables"].sum()),
+            "alpha": arrays["transitions"]["alpha"],
+            "gamma": arrays["transitions"]["gamma"],
+            "last_state": int(arrays["states"][-1]),
+        }
+        if self.state.emission.has_concentrations:
+            draw["emission_alpha"] = emission["alpha"]
+            draw["emission_gamma"] = emission["gamma"]
+        return draw
+
+    def record(self) -> dict[str, Any]:
+        """Everything needed to go on later; plain arrays and numbers."""
+        return {
+            "arrays": self.state.canonicalise(),
+            "stream": self.stream.state,
+            "n_sweeps": self.n_sweeps,
+        }
+
+
+class _Progress:
+    """Lines on standard output, at most about one a second."""
+
+    def __init__(self, chain: int, n_sweeps: int, verbose: int) -> None:
+        self.chain = chain
+        self.n_sweeps = n_sweeps
+        self.every = 1.0 if verbose == 1 else 0.0
+        self.started = self.last = time.perf_counter()
+
+    def report(self, done: int, state: ChainState) -> None:
+        now = time.perf_counter()
+        if now - self.last < self.every and done < self.n_sweeps:
+            return
+        self.last = now
+        elapsed = now - self.started
+        rate = done / elapsed if elapsed > 0 else float("inf")
+        left = (self.n_sweeps - done) / rate
+        print(
+            f"chain {self.chain}: sweep {done}/{self.n_sweeps}, {rate:.1f} sweeps/s, "
+            f"{state.n_states} states, log joint {state.log_joint():.1f}, "
+            f"{left:.0f} s left",
+            flush=True,
+        )
+
+
+def run_chain(
+    index: int,
+    sequences: Sequences,
+    settings: ModelSettings,
+    seed: np.random.SeedSequence | None,
+    record: dict[str, Any] | None,
+    n_burnin: int,
+    n_draws: int,
+    thin: int,
+    store_states: bool,
+    verbose: int,
+    stop: Any = None,
+) -> tuple[list[dict[str, Any]], dict[str, Any], NDArray[np.int32]]:
+    """Run one chain: the unit of work that joblib distributes.
+
+    Parameters
+    ----------
+    index : int
+        Number of the chain, for progress lines.
+    sequences : Sequences
+    settings : ModelSettings
+    seed, record
+        As for :class:`Chain`.
+    n_burnin, n_draws, thin : int
+        Sweeps discarded, draws stored, sweeps per draw.
+    store_states : bool
+        Keep every draw's path.
+    verbose : int
+    stop : callable, optional
+        Asked before every sweep; a true answer ends the run by KeyboardInterrupt, so that
+        threads do not go on after the main thread was interrupted.
+
+    Returns
+    -------
+    draws : list of dict
+    record : dict
+        To resume from.
+    best_states : ndarray of shape (n_samples,)
+        Path of the draw with the highest log joint probability.
+    """
+    chain = Chain(sequences, settings, seed, record)
+    progress = _Progress(index, n_burnin + n_draws * thin, verbose) if verbose else None
+    draws: list[dict[str, Any]] = []
+    best_lp, best_states = -np.inf, np.zeros(0, dtype=np.int32)
+    n_proposed = n_accepted = 0
+    seconds = 0.0
+    for sweep in range(1, n_burnin + n_draws * thin + 1):
+        if stop is not None and stop():
+            raise KeyboardInterrupt
+        info = next(chain)
+        n_proposed += info.n_proposed
+        n_accepted += info.n_accepted
+        seconds += info.seconds
+        if sweep > n_burnin and (sweep - n_burnin) % thin == 0:
+            draw = chain.draw()
+            draw["acceptance_rate"] = n_accepted / n_proposed
+            draw["seconds"] = seconds
+            if draw["lp"] > best_lp or not draws:
+                best_lp, best_states = draw["lp"], draw["states"]
+            if not store_states:
+                draw["states"] = None
+            draws.append(draw)
+        if sweep >= n_burnin and (sweep - n_burnin) % thin == 0:
+            n_proposed = n_accepted = 0
+            seconds = 0.0
+        if progress is not None:
+            progress.report(sweep, chain.state)
+    return draws, chain.record(), best_states

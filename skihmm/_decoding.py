@@ -1,0 +1,75 @@
+"""What one posterior draw says about sequences: paths, probabilities, new data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._draws import Draw
+from skihmm._sequences import Sequences
+from skihmm.core._messages import FrozenModel
+from skihmm.core._particle_filter import simulate
+from skihmm.core._random import RandomStream
+from skihmm.emissions import BaseEmission
+
+
+def frozen_model(draw: Draw, sequences: Sequences, emission: BaseEmission) -> FrozenModel:
+    """The draw as an HMM of K + 1 states over encoded sequences.
+
+    Parameters
+    ----------
+    draw : Draw
+    sequences : Sequences
+    emission : BaseEmission
+        Fitted.
+
+    Returns
+    -------
+    model : FrozenModel
+    """
+    return FrozenModel(
+        draw.arrays, emission.make_stats(sequences.codes), sequences.starts
+    )
+
+
+def simulate_sequence(
+    draw: Draw, n_samples: int, emission: Any, seed: np.random.SeedSequence
+) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    """A new sequence from the draw's predictive distribution.
+
+    Parameters
+    ----------
+    draw : Draw
+    n_samples : int
+    emission : BaseEmission
+        Fitted.
+    seed : numpy.random.SeedSequence
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    states : ndarray of shape (n_samples,), int32
+    """
+    n_known = [len(values) for values in emission.categories_]
+    if min(n_known) == 0:
+        raise ValueError(
+            "A column had no observed symbol in fit, so there is no symbol to draw. Pass "
+            "categories to the emission."
+        )
+    empty = emission.make_stats(np.empty((0, len(n_known)), dtype=np.int32))
+    columns = [
+        (n_symbols, hierarchical, draw.emission["alpha"], draw.emission["gamma"])
+        for n_symbols, hierarchical, _, _ in empty.columns()
+    ]
+    codes, states = simulate(
+        n_samples,
+        columns,
+        n_known,
+        RandomStream(seed),
+        alpha=draw.alpha,
+        gamma=draw.gamma,
+        seating=draw.arrays,
+    )
+    return emission.decode(codes), states

@@ -1,0 +1,639 @@
+"""The estimator."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, DensityMixin, clone
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+
+from skihmm._chain import ModelSettings, run_chain
+from skihmm._decoding import frozen_model, simulate_sequence
+from skihmm._draws import Draw, PosteriorDraws
+from skihmm._sequences import Sequences, sequence_starts
+from skihmm._validation import (
+    check_choice,
+    check_concentration_prior,
+    check_flag,
+    check_integer,
+    check_positive,
+    unmask,
+)
+from skihmm._version import __version__
+from skihmm.core._messages import FrozenModel
+from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
+from skihmm.metrics._scorer import draw_entropy, log_predictive, mean_observed
+from skihmm.samplers import BaseSampler, StepwiseGibbs
+
+SAMPLERS: dict[str, type[BaseSampler]] = {"stepwise": StepwiseGibbs}
+EMISSIONS: dict[str, type[BaseEmission]] = {
+    "hcrp": HCRPCategorical,
+    "dirichlet": DirichletCategorical,
+}
+INITS = ("particle_filter", "random", "single")
+
+
+class _StopFlag:
+    """Tells the chains of a fit that was interrupted to end.
+
+    Threads share the object; a process gets a copy, which is never raised (joblib ends
+    processes itself).
+    """
+
+    def __init__(self) -> None:
+        self.raised = False
+
+    def __call__(self) -> bool:
+        return self.raised
+
+
+def _resolve(
+    name: str, value: Any, known: dict[str, type[BaseEstimator]], base: type
+) -> Any:
+    """An object for a short name; a clone of an object."""
+    if isinstance(value, str) and value in known:
+        return known[value]()
+    if isinstance(value, base):
+        return clone(value)
+    listed = ", ".join(repr(key) for key in known)
+    raise ValueError(
+        f"{name}={value!r}; expected one of {listed}, or an instance of "
+        f"{base.__name__} (not the class)."
+    )
+
+
+class HCRPHMM(DensityMixin, BaseEstimator):
+    """Hidden Markov model whose number of states is inferred.
+
+    The model is the hierarchical Chinese restaurant process HMM (the collapsed form of
+    the HDP-HMM, or infinite HMM): transition probabilities of all states are drawn around
+    a shared distribution over infinitely many states, of which the data occupy finitely
+    many.  Fitting draws from the posterior over state sequences by Markov chain Monte
+    Carlo; transition and emission probabilities are integrated out.
+
+    Parameters
+    ----------
+    sampler : str or BaseSampler, default="stepwise"
+        How the posterior is sampled; cloned to ``sampler_``.  All samplers draw from the
+        same posterior.
+    emission : {"hcrp", "dirichlet"} or BaseEmission, default="hcrp"
+        What states emit; cloned to ``emission_``.
+    alpha, gamma : float, default=1.0
+        Transition concentrations at the start of a chain: of every state's transitions
+        around the shared distribution, and of the shared distribution.
+    concentration_prior : (float, float) or None, default=(1.0, 1.0)
+        Shape and rate of the Gamma prior on `alpha` and `gamma`, which are resampled
+        after every sweep.  None keeps them fixed.
+    init : {"particle_filter", "random", "single"} or array-like of shape (n_samples,), \
+default="particle_filter"
+        Where a chain starts: the path of a particle filter, labels drawn from 20 states
+        at random, one state for all steps, or the labels given (non-negative integers).
+    n_burnin : int, default=500
+        Sweeps discarded at the beginning of every chain.
+    n_draws : int, default=100
+        Draws stored per chain.
+    thin : int, default=5
+        Sweeps per stored draw.
+    n_chains : int, default=1
+        Independent chains; their draws are all kept.
+    n_jobs : int or None, default=None
+        Chains run at the same time, by joblib (threads unless another backend is chosen
+        with ``joblib.parallel_config``).  Results do not depend on it.
+    n_particles : int, default=100
+        Particles of ``init="particle_filter"`` and of :meth:`score`.
+    store_states : bool, default=True
+        Keep the state path of every draw (4 bytes per step), not only of the best one.
+    warm_start : bool, default=False
+        A further ``fit`` on the same data adds `n_draws` draws per chain, without a
+        burn-in, continuing the exact random streams: fitting twice with 10 draws gives
+        what fitting once with 20 does.
+    random_state : int, RandomState instance or None, default=None
+        Seed of chains and scores.
+    verbose : int, default=0
+        1: report progress (sweeps per second, number of states, log joint probability,
+        time left) about once a second; 2: after every sweep.
+
+    Attributes
+    ----------
+    sampler_ : BaseSampler
+        The sampler used.
+    emission_ : BaseEmission
+        The emission used, with what it learned about the data.
+    draws_ : PosteriorDraws
+        All posterior draws, chain and draw first.
+    n_states_ : int
+        Number of states of the selected draw: the one with the highest log joint
+        probability over all chains.
+    labels_ : ndarray of shape (n_samples,), int32
+        States of the training steps in the selected draw, ``0 .. n_states_ - 1`` by
+        decreasing occupancy.
+    startprob_ : ndarray of shape (n_states_ + 1,)
+        Probabilities of the first state of a sequence: posterior mean under the selected
+        draw.  The last entry is "a state not seen yet".
+    transmat_ : ndarray of shape (n_states_ + 1, n_states_ + 1)
+        Transition probabilities, likewise.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has names that are all strings.
+
+    Notes
+    -----
+    Labels mean nothing beyond one draw, so :meth:`predict`, :meth:`predict_proba`,
+    :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score` averages over
+    all draws.
+
+    ``fit(X).labels_`` is a posterior draw of the training states; ``predict(X)`` is the
+    most probable path given what that draw says about transitions and emissions.
+
+    Cross-validation of one long sequence: use TimeSeriesSplit or a split into first and
+    last part.  KFold glues the two ends of a training set together, and the model learns
+    a transition that never happened.  With several sequences pass `groups` and use
+    GroupKFold.
+
+    References
+    ----------
+    T. Makino, S. Takei, I. Sato and D. Mochihashi, "Restricted Collapsed Draw: Accurate
+    Sampling for Hierarchical Chinese Restaurant Process Hidden Markov Models",
+    arXiv 1106.0474, 2011.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_repeating_sequence
+    >>> X, states = make_repeating_sequence(200)
+    >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
+    >>> hmm.draws_
+    <PosteriorDraws: 1 chains x 20 draws>
+    >>> hmm.labels_.shape
+    (200,)
+    >>> hmm.perplexity(X) < 5
+    True
+    """
+
+    # Sequence ids travel with X through cross-validation, pipelines and searches when
+    # metadata routing is on, without set_fit_request and the like.
+    __metadata_request__fit = {"groups": True}
+    __metadata_request__predict = {"groups": True}
+    __metadata_request__predict_proba = {"groups": True}
+    __metadata_request__score = {"groups": True}
+
+    def __init__(
+        self,
+        sampler: str | BaseSampler = "stepwise",
+        emission: str | BaseEmission = "hcrp",
+        *,
+        alpha: float = 1.0,
+        gamma: float = 1.0,
+        concentration_prior: tuple[float, float] | None = (1.0, 1.0),
+        init: Any = "particle_filter",
+        n_burnin: int = 500,
+        n_draws: int = 100,
+        thin: int = 5,
+        n_chains: int = 1,
+        n_jobs: int | None = None,
+        n_particles: int = 100,
+        store_states: bool = True,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.sampler = sampler
+        self.emission = emission
+        self.alpha = alpha
+        self.gamma = gamma
+        self.concentration_prior = concentration_prior
+        self.init = init
+        self.n_burnin = n_burnin
+        self.n_draws = n_draws
+        self.thin = thin
+        self.n_chains = n_chains
+        self.n_jobs = n_jobs
+        self.n_particles = n_particles
+        self.store_states = store_states
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- scikit-learn's plumbing
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags: non-negative categorical data, missing values allowed."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.positive_only = True
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def set_params(self, **params: Any) -> HCRPHMM:
+        """Set parameters, nested ones too.
+
+        ``sampler__x=...`` and ``emission__x=...`` work on short names as well: the name
+        is replaced by the object that it stands for.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self : HCRPHMM
+        """
+        for name, known in (("sampler", SAMPLERS), ("emission", EMISSIONS)):
+            value = params.get(name, getattr(self, name))
+            nested = any(key.startswith(name + "__") for key in params)
+            if nested and isinstance(value, str) and value in known:
+                params[name] = known[value]()
+        return super().set_params(**params)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """State for pickling, with the version that made it."""
+        return {**super().__getstate__(), "_skihmm_version": __version__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore from a pickle; warn if another version made it."""
+        state = dict(state)
+        version = state.pop("_skihmm_version", "unknown")
+        if version != __version__:
+            warnings.warn(
+                f"This HCRPHMM was pickled by skihmm {version} and is being loaded by "
+                f"{__version__}; fit it again if anything looks wrong.",
+                UserWarning,
+                stacklevel=2,
+            )
+        super().__setstate__(state)
+
+    # ---- fitting
+
+    def fit(
+        self, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
+    ) -> HCRPHMM:
+        """Draw from the posterior given one or several sequences.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            One row per time step.  Symbols are non-negative integers or strings; NaN,
+            None or masked entries are missing and have likelihood one.  Columns are
+            independent given the state.
+        y : None
+            Ignored.
+        groups : array-like of shape (n_samples,), optional
+            Sequence id of every row; a new sequence begins where it changes.  Is sliced
+            by cross-validation.
+        lengths : array-like of shape (n_sequences,), optional
+            Rows per sequence; the other way to say it.
+
+        Returns
+        -------
+        self : HCRPHMM
+
+        Raises
+        ------
+        ValueError, TypeError
+            If data or parameters are not as described.  An earlier fit stays as it was.
+        """
+        earlier = dict(self.__dict__)
+        try:
+            self._fit(X, groups, lengths)
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(earlier)
+            raise
+        return self
+
+    def _fit(self, X: Any, groups: Any, lengths: Any) -> None:
+        n_burnin = check_integer("n_burnin", self.n_burnin, 0)
+        n_draws = check_integer("n_draws", self.n_draws, 1)
+        thin = check_integer("thin", self.thin, 1)
+        n_chains = check_integer("n_chains", self.n_chains, 1)
+        n_particles = check_integer("n_particles", self.n_particles, 1)
+        verbose = check_integer("verbose", int(self.verbose), 0)
+        store_states = check_flag("store_states", self.store_states)
+        warm_start = check_flag("warm_start", self.warm_start)
+        alpha = check_positive("alpha", self.alpha)
+        gamma = check_positive("gamma", self.gamma)
+        prior = check_concentration_prior("concentration_prior", self.concentration_prior)
+        sampler = _resolve("sampler", self.sampler, SAMPLERS, BaseSampler)
+        emission = _resolve("emission", self.emission, EMISSIONS, BaseEmission)
+
+        X = self._validate(X, reset=True)
+        emission.fit(X)
+        sequences = Sequences(
+            emission.encode(X), sequence_starts(len(X), groups, lengths)
+        )
+        emission.make_stats(sequences.codes[:0])  # its parameters' errors, before any work
+        init = self._check_init(sequences.n_steps)
+        fingerprint = hashlib.sha256(
+            sequences.codes.tobytes() + sequences.starts.astype(np.int64).tobytes()
+        ).hexdigest()
+
+        resumed = warm_start and hasattr(self, "_chains")
+        if resumed:
+            self._check_resumable(n_chains, fingerprint)
+            entropy = self._score_entropy
+            seeds: list[Any] = [None] * n_chains
+            records = [chain["record"] for chain in self._chains]
+            n_burnin = 0
+        else:
+            root = draw_entropy(self.random_state)
+            chain_root, score_root = np.random.SeedSequence(root).spawn(2)
+            entropy = [int(word) for word in score_root.generate_state(4)]
+            seeds = chain_root.spawn(n_chains)
+            records = [None] * n_chains
+
+        settings = ModelSettings(
+            sampler, emission, alpha, gamma, prior, init, n_particles
+        )
+        stop = _StopFlag()
+        try:
+            results = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                delayed(run_chain)(
+                    c, sequences, settings, seeds[c], records[c], n_burnin, n_draws, thin,
+                    store_states, verbose, stop,
+                )
+                for c in range(n_chains)
+            )
+        finally:
+            stop.raised = True
+
+        chains = []
+        for c, (draws, record, best_states) in enumerate(results):
+            if resumed:
+                before = self._chains[c]
+                if max(d["lp"] for d in before["draws"]) >= max(d["lp"] for d in draws):
+                    best_states = before["best_states"]
+                draws = before["draws"] + draws
+            chains.append({"draws": draws, "record": record, "best_states": best_states})
+        self._chains = chains
+        self._fingerprint = fingerprint
+        self._score_entropy = entropy
+        self.sampler_ = sampler
+        self.emission_ = emission
+        self.draws_ = PosteriorDraws([chain["draws"] for chain in chains])
+        self._best = self.draws_.argmax()
+        best = self._selected
+        self.n_states_ = best.n_states
+        self.labels_ = chains[self._best[0]]["best_states"]
+        self.startprob_, self.transmat_ = frozen_model(
+            best, Sequences(sequences.codes[:1], sequences.starts[:1]), emission
+        ).transition_matrix()
+
+    def _check_init(self, n_samples: int) -> str | NDArray[np.int32]:
+        if isinstance(self.init, str):
+            return check_choice("init", self.init, INITS)
+        labels = column_or_1d(self.init, dtype=None)
+        if labels.dtype.kind not in "iu" or len(labels) != n_samples or labels.min() < 0:
+            raise ValueError(
+                f"init is an array of {len(labels)} entries of type {labels.dtype}; "
+                f"expected one of {INITS} or {n_samples} non-negative integers, one state "
+                "per row of X."
+            )
+        return labels.astype(np.int64)
+
+    def _check_resumable(self, n_chains: int, fingerprint: str) -> None:
+        if fingerprint != self._fingerprint:
+            raise ValueError(
+                "warm_start=True continues the chains of the earlier fit, but X (or its "
+                "division into sequences) is not that of the earlier fit. Pass the same "
+                "data, or set warm_start=False to start afresh."
+            )
+        if n_chains != len(self._chains):
+            raise ValueError(
+                f"n_chains={n_chains}, but warm_start=True continues the "
+                f"{len(self._chains)} chains of the earlier fit. Keep n_chains, or set "
+                "warm_start=False."
+            )
+
+    def fit_predict(
+        self, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
+    ) -> NDArray[np.int32]:
+        """Fit, then predict the same data: ``fit(X).predict(X)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        states : ndarray of shape (n_samples,), int32
+            Most probable path under the selected draw.  (The path of that draw itself is
+            ``labels_``.)
+        """
+        self.fit(X, y, groups=groups, lengths=lengths)
+        return self.predict(X, groups=groups, lengths=lengths)
+
+    # ---- data
+
+    def _validate(self, X: Any, reset: bool) -> NDArray[Any]:
+        return validate_data(
+            self, unmask(X), reset=reset, dtype=None, ensure_all_finite="allow-nan"
+        )
+
+    def _encode_sequences(
+        self, X: Any, groups: Any = None, lengths: Any = None
+    ) -> Sequences:
+        check_is_fitted(self)
+        X = self._validate(X, reset=False)
+        return Sequences(
+            self.emission_.encode(X), sequence_starts(len(X), groups, lengths)
+        )
+
+    @property
+    def _selected(self) -> Draw:
+        return self.draws_[self._best]
+
+    def _model(self, X: Any, groups: Any, lengths: Any) -> FrozenModel:
+        sequences = self._encode_sequences(X, groups, lengths)
+        return frozen_model(self._selected, sequences, self.emission_)
+
+    # ---- prediction
+
+    def predict(
+        self, X: Any, *, groups: Any = None, lengths: Any = None
+    ) -> NDArray[np.int32]:
+        """Most probable state path (Viterbi) under the selected draw.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        states : ndarray of shape (n_samples,), int32
+            ``0 .. n_states_ - 1``; ``n_states_`` is "a state not seen yet".
+        """
+        return self.decode(X, groups=groups, lengths=lengths)[1]
+
+    def decode(
+        self, X: Any, *, groups: Any = None, lengths: Any = None
+    ) -> tuple[float, NDArray[np.int32]]:
+        """Most probable state path and its log probability.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        log_prob : float
+            Log joint probability of path and data under the selected draw, nats.
+        states : ndarray of shape (n_samples,), int32
+            As :meth:`predict`.
+        """
+        log_prob, path = self._model(X, groups, lengths).viterbi()
+        return float(log_prob), path
+
+    def predict_proba(
+        self, X: Any, *, groups: Any = None, lengths: Any = None
+    ) -> NDArray[np.float64]:
+        """Probabilities of the states of every step given all of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        probs : ndarray of shape (n_samples, n_states_ + 1)
+            Under the selected draw; rows sum to one, the last column is "a state not
+            seen yet".
+        """
+        return self._model(X, groups, lengths).smooth()
+
+    # ---- scores
+
+    def score_samples(
+        self, X: Any, *, groups: Any = None, lengths: Any = None
+    ) -> NDArray[np.float64]:
+        """Log predictive probability of every step given the steps before it.
+
+        Probabilities are averaged over all posterior draws before taking the logarithm.
+        A particle filter goes on seating the data, anew for every sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        log_probs : ndarray of shape (n_samples,)
+            Nats; 0 where the whole row is missing.
+        """
+        return self._score(X, groups, lengths)[0]
+
+    def score(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        sample_weight: None = None,
+        groups: Any = None,
+        lengths: Any = None,
+    ) -> float:
+        """Mean log predictive probability per observed time step.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        sample_weight : None
+            Not supported: steps of a sequence cannot be weighted.
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        score : float
+            Nats; higher is better.  0 if nothing is observed.
+        """
+        if sample_weight is not None:
+            raise ValueError(
+                "sample_weight was given, but the steps of a sequence cannot be weighted; "
+                "leave it out."
+            )
+        return mean_observed(*self._score(X, groups, lengths))
+
+    def perplexity(
+        self, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
+    ) -> float:
+        """Perplexity: ``exp(-score)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        perplexity : float
+        """
+        return float(np.exp(-self.score(X, groups=groups, lengths=lengths)))
+
+    def _score(
+        self, X: Any, groups: Any, lengths: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        sequences = self._encode_sequences(X, groups, lengths)
+        log_probs = log_predictive(
+            self.draws_.thinned(),
+            sequences,
+            self.emission_,
+            n_particles=check_integer("n_particles", self.n_particles, 1),
+            adaptive=True,
+            resampling="systematic",
+            continued=False,
+            entropy=self._score_entropy,
+            n_jobs=self.n_jobs,
+        )
+        return log_probs, self.emission_.is_missing(sequences.codes)
+
+    # ---- new data
+
+    def sample(
+        self, n_samples: int = 1, random_state: Any = None
+    ) -> tuple[NDArray[Any], NDArray[np.int32]]:
+        """Draw a new sequence from the predictive distribution of the selected draw.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of time steps.
+        random_state : int, RandomState instance or None, default=None
+            None uses the estimator's `random_state`.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Symbols from the emission's categories.
+        states : ndarray of shape (n_samples,), int32
+            Labels from ``n_states_`` on are new states.
+        """
+        check_is_fitted(self)
+        n_samples = check_integer("n_samples", n_samples, 1)
+        entropy = draw_entropy(
+            self.random_state if random_state is None else random_state
+        )
+        return simulate_sequence(
+            self._selected, n_samples, self.emission_, np.random.SeedSequence(entropy)
+        )

@@ -1,0 +1,108 @@
+"""Boundaries of sequences inside one array of time steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, column_or_1d
+
+
+@dataclass(frozen=True)
+class Sequences:
+    """Encoded observations and where sequences begin; shared by all chains.
+
+    Attributes
+    ----------
+    codes : ndarray of shape (n_samples, n_features)
+    starts : ndarray of shape (n_sequences,)
+    """
+
+    codes: NDArray[Any]
+    starts: NDArray[np.intp]
+
+    @property
+    def n_steps(self) -> int:
+        """Number of time steps over all sequences."""
+        return len(self.codes)
+
+
+def sequence_starts(
+    n_samples: int, groups: Any = None, lengths: Any = None
+) -> NDArray[np.intp]:
+    """First step of every sequence.
+
+    Parameters
+    ----------
+    n_samples : int
+        Number of time steps in all.
+    groups : array-like of shape (n_samples,), optional
+        One id per step; a new sequence begins where it changes.
+    lengths : array-like of shape (n_sequences,), optional
+        Steps per sequence.
+
+    Returns
+    -------
+    starts : ndarray of shape (n_sequences,)
+
+    Raises
+    ------
+    ValueError
+        If both are given, or the one given does not describe `n_samples` steps.
+    """
+    if groups is not None and lengths is not None:
+        raise ValueError(
+            "Both groups and lengths were given; they say the same thing in two ways. "
+            "Pass one of them."
+        )
+    if groups is not None:
+        return _starts_of_groups(n_samples, groups)
+    if lengths is not None:
+        return _starts_of_lengths(n_samples, lengths)
+    return np.zeros(1, dtype=np.intp)
+
+
+def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
+    ids = column_or_1d(groups, dtype=None)
+    if len(ids) != n_samples:
+        raise ValueError(
+            f"groups has {len(ids)} entries, but X has {n_samples} rows; expected one "
+            "sequence id per row."
+        )
+    changed = np.flatnonzero(ids[1:] != ids[:-1]) + 1
+    starts = np.concatenate([np.zeros(1, dtype=np.intp), changed])
+    seen: set[Any] = set()
+    for start in starts:
+        value = ids[start].item() if hasattr(ids[start], "item") else ids[start]
+        if value in seen:
+            raise ValueError(
+                f"groups: the id {value!r} appears again at row {start} after another "
+                "sequence; the rows of a sequence must be consecutive. Sort the rows "
+                "by sequence, keeping the order of time inside each."
+            )
+        seen.add(value)
+    return starts
+
+
+def _starts_of_lengths(n_samples: int, lengths: Any) -> NDArray[np.intp]:
+    sizes = check_array(
+        lengths, ensure_2d=False, dtype=None, input_name="lengths", ensure_min_samples=1
+    )
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
+        raise ValueError(
+            f"lengths={lengths!r}; expected a one-dimensional array of integers, the "
+            "number of rows of every sequence."
+        )
+    if (sizes < 1).any():
+        raise ValueError(
+            f"lengths holds {sizes.min()}; every sequence needs at least one row."
+        )
+    if sizes.sum() != n_samples:
+        raise ValueError(
+            f"lengths sum to {sizes.sum()}, but X has {n_samples} rows. (Under "
+            "cross-validation a lengths array is not sliced together with X: pass "
+            "groups, one sequence id per row, instead.)"
+        )
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)

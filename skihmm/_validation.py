@@ -1,0 +1,77 @@
+"""Checks of constructor parameters, made when fitting."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+
+def check_integer(name: str, value: Any, minimum: int) -> int:
+    """Return an integer parameter, or say what it should have been."""
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{name}={value!r} is not an integer; expected an integer >= {minimum}."
+        )
+    if value < minimum:
+        raise ValueError(f"{name}={value}; expected an integer >= {minimum}.")
+    return int(value)
+
+
+def check_positive(name: str, value: Any) -> float:
+    """Return a positive, finite number, or say what it should have been."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} is not a number; expected a number > 0.")
+    if not (np.isfinite(value) and value > 0):
+        raise ValueError(f"{name}={value}; expected a finite number > 0.")
+    return float(value)
+
+
+def check_concentration_prior(name: str, value: Any) -> tuple[float, float] | None:
+    """Return a Gamma prior as (shape, rate), or None if concentrations are fixed."""
+    if value is None:
+        return None
+    try:
+        shape, rate = value
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name}={value!r}; expected (shape, rate) of a Gamma distribution, two "
+            "numbers > 0, or None to keep the concentrations fixed."
+        ) from None
+    return check_positive(f"{name}[0]", shape), check_positive(f"{name}[1]", rate)
+
+
+def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+    """Return one of a few words, or list them."""
+    if not isinstance(value, str) or value not in choices:
+        listed = ", ".join(repr(choice) for choice in choices)
+        raise ValueError(f"{name}={value!r}; expected one of {listed}.")
+    return value
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return a boolean parameter."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r}; expected True or False.")
+    return bool(value)
+
+
+def unmask(X: Any) -> Any:
+    """A masked array as a plain one with NaN (or None) where it is masked.
+
+    Parameters
+    ----------
+    X : object
+        Anything else is returned as it is.
+
+    Returns
+    -------
+    X : object
+    """
+    if not isinstance(X, np.ma.MaskedArray):
+        return X
+    mask = np.ma.getmaskarray(X)
+    filled = X.data.astype(object if X.dtype.kind in "OUS" else float)
+    filled[mask] = None if filled.dtype == object else np.nan
+    return filled

@@ -1,0 +1,240 @@
+"""Message passing under a frozen seating: an HMM with K + 1 states.
+
+With the seating of one posterior draw held fixed, the predictive probabilities are those of
+an ordinary HMM whose last state lumps everything that has not been seen yet (exactly: under
+a frozen seating all fresh states have the same rows).  Transitions are sparse plus rank one,
+so a step costs the non-zeros plus K, not K squared.
+"""
+
+import numpy as np
+
+from libc.math cimport INFINITY, log
+from libcpp.vector cimport vector
+
+from skihmm.core._emission cimport EmissionStats
+from skihmm.core._franchise cimport (
+    FIRST,
+    NEW,
+    START,
+    Franchise,
+    SeatingRecord,
+    record_from_arrays,
+)
+from skihmm.core._types cimport float64_t, int32_t, intp_t, uint8_t
+
+
+cdef class FrozenModel:
+    """One posterior draw as an HMM over given observations.
+
+    Parameters
+    ----------
+    arrays : dict
+        ``n_states``, ``transitions`` and ``emission`` of ``ChainState.to_arrays()``.
+    emission : EmissionStats
+        Statistics over the observations to work on, without any counts.
+    starts : ndarray of shape (n_sequences,)
+        First step of every sequence.
+    restaurant : int, optional
+        State that precedes step 0 (if that step is not in `starts`).
+    """
+
+    cdef readonly Franchise transitions
+    cdef readonly EmissionStats emission
+    cdef readonly intp_t n_steps
+    cdef readonly int32_t n_states
+    cdef int32_t n_slots
+    cdef int32_t restaurant
+    cdef vector[uint8_t] first
+
+    def __init__(self, arrays, EmissionStats emission, starts, restaurant=None):
+        cdef SeatingRecord record = record_from_arrays(arrays["transitions"])
+        cdef intp_t i
+        self.n_states = arrays["n_states"]
+        self.n_slots = FIRST + self.n_states
+        self.n_steps = emission.n_steps
+        for i in range(<intp_t> record.rows.size()):
+            record.rows[i] = (
+                START if record.rows[i] == self.n_states else FIRST + record.rows[i])
+            record.dishes[i] += FIRST
+        self.transitions = Franchise(
+            arrays["transitions"]["alpha"], arrays["transitions"]["gamma"])
+        self.transitions.seating.resize(self.n_slots, self.n_slots)
+        self.transitions.seating.load(record)
+        self.emission = emission
+        emission.resize(self.n_slots)
+        emission.load(arrays["emission"], np.arange(FIRST, self.n_slots, dtype=np.int32))
+        self.restaurant = START if restaurant is None else FIRST + restaurant
+        self.first.assign(self.n_steps, 0)
+        for i in starts:
+            self.first[i] = 1
+
+    cdef inline void pack(self, const float64_t *slots, float64_t *out) noexcept nogil:
+        # Slot order to 0 .. n_states - 1, then "a state not seen yet".
+        cdef int32_t k
+        for k in range(self.n_states):
+            out[k] = slots[FIRST + k]
+        out[self.n_states] = slots[NEW]
+
+    def transition_matrix(self):
+        """Start and transition probabilities over the states and, last, a new one.
+
+        Returns
+        -------
+        startprob : ndarray of shape (n_states + 1,)
+        transmat : ndarray of shape (n_states + 1, n_states + 1)
+        """
+        cdef int32_t j, n = self.n_states
+        startprob = np.empty(n + 1)
+        transmat = np.empty((n + 1, n + 1))
+        cdef float64_t[::1] start_view = startprob
+        cdef float64_t[:, ::1] view = transmat
+        cdef vector[float64_t] row
+        row.resize(self.n_slots)
+        self.transitions.fill_row(START, row.data())
+        self.pack(row.data(), &start_view[0])
+        for j in range(n):
+            self.transitions.fill_row(FIRST + j, row.data())
+            self.pack(row.data(), &view[j, 0])
+        self.transitions.fill_row(NEW, row.data())
+        self.pack(row.data(), &view[n, 0])
+        return startprob, transmat
+
+    def filter(self, with_probs=False):
+        """Forward pass.
+
+        Returns
+        -------
+        log_predictive : ndarray of shape (n_steps,)
+            log p(y[t] | y[:t], seating), nats; 0 for a missing step.
+        probs : ndarray of shape (n_steps, n_states + 1) or None
+            p(x[t] | y[:t + 1], seating).
+        """
+        log_predictive = np.empty(self.n_steps)
+        probs = np.empty((self.n_steps, self.n_states + 1)) if with_probs else None
+        cdef float64_t[::1] out = log_predictive
+        cdef float64_t[:, ::1] probs_out
+        cdef bint keep = with_probs
+        cdef intp_t t
+        cdef int32_t k, n = self.n_slots
+        cdef float64_t total, log_scale
+        cdef vector[float64_t] f, g, likelihood
+        f.assign(n, 0.0)
+        g.assign(n, 0.0)
+        likelihood.assign(n, 0.0)
+        if keep:
+            probs_out = probs
+        f[self.restaurant] = 1.0
+        with nogil:
+            for t in range(self.n_steps):
+                if self.first[t]:
+                    f.assign(n, 0.0)
+                    f[START] = 1.0
+                self.transitions.push(f.data(), g.data())
+                log_scale = self.emission.fill_probs(t, likelihood.data())
+                total = 0.0
+                for k in range(n):
+                    f[k] = g[k] * likelihood[k]
+                    total += f[k]
+                for k in range(n):
+                    f[k] /= total
+                out[t] = log(total) + log_scale
+                if keep:
+                    self.pack(f.data(), &probs_out[t, 0])
+        return log_predictive, probs
+
+    def smooth(self):
+        """Forward-backward pass.
+
+        Returns
+        -------
+        probs : ndarray of shape (n_steps, n_states + 1)
+            p(x[t] | all y, seating).
+        """
+        probs = self.filter(with_probs=True)[1]
+        cdef float64_t[:, ::1] view = probs
+        cdef intp_t t
+        cdef int32_t k, n = self.n_slots
+        cdef float64_t total
+        cdef vector[float64_t] b, values, likelihood
+        b.assign(n, 1.0)
+        values.assign(n, 0.0)
+        likelihood.assign(n, 0.0)
+        with nogil:
+            for t in range(self.n_steps - 2, -1, -1):
+                if self.first[t + 1]:
+                    b.assign(n, 1.0)
+                else:
+                    # values = p(y[t + 1 ...] | x[t + 1]), up to a factor
+                    self.emission.fill_probs(t + 1, likelihood.data())
+                    total = 0.0
+                    for k in range(n):
+                        values[k] = likelihood[k] * b[k] if k != START else 0.0
+                        total += values[k]
+                    for k in range(n):
+                        values[k] /= total
+                    self.transitions.pull(values.data(), b.data())
+                total = 0.0
+                for k in range(self.n_states):
+                    view[t, k] *= b[FIRST + k]
+                    total += view[t, k]
+                view[t, self.n_states] *= b[NEW]
+                total += view[t, self.n_states]
+                for k in range(self.n_states + 1):
+                    view[t, k] /= total
+        return probs
+
+    def viterbi(self):
+        """Most probable path.
+
+        Returns
+        -------
+        log_prob : float
+            log p(path, y | seating), nats; paths through "a state not seen yet" count as
+            one path whichever new states they mean.
+        path : ndarray of shape (n_steps,), int32
+            Label ``n_states`` is "a state not seen yet".
+        """
+        path = np.empty(self.n_steps, dtype=np.int32)
+        cdef int32_t[::1] out = path
+        cdef intp_t t
+        cdef int32_t k, n = self.n_slots, best
+        cdef float64_t largest, log_prob = 0.0, log_scale
+        cdef vector[float64_t] f, g, likelihood
+        cdef vector[int32_t] back
+        f.assign(n, 0.0)
+        g.assign(n, 0.0)
+        likelihood.assign(n, 0.0)
+        back.resize(<size_t> self.n_steps * n)
+        f[self.restaurant] = 1.0
+        with nogil:
+            for t in range(self.n_steps):
+                if self.first[t]:
+                    # The best end of the sequence before; its score is in log_prob.
+                    best = NEW
+                    for k in range(n):
+                        if f[k] > f[best]:
+                            best = k
+                    f.assign(n, 0.0)
+                    f[START] = 1.0
+                    self.transitions.push_max(f.data(), g.data(), &back[t * n])
+                    for k in range(n):
+                        back[t * n + k] = best
+                else:
+                    self.transitions.push_max(f.data(), g.data(), &back[t * n])
+                log_scale = self.emission.fill_probs(t, likelihood.data())
+                largest = 0.0
+                for k in range(n):
+                    f[k] = g[k] * likelihood[k]
+                    if f[k] > largest:
+                        largest = f[k]
+                for k in range(n):
+                    f[k] /= largest
+                log_prob += log(largest) + log_scale
+            best = NEW
+            for k in range(n):
+                if f[k] > f[best]:
+                    best = k
+            for t in range(self.n_steps - 1, -1, -1):
+                out[t] = self.n_states if best == NEW else best - FIRST
+                best = back[t * n + best]
+        return log_prob, path

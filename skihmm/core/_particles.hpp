@@ -1,0 +1,405 @@
+// Particle filter over seatings (arXiv 1106.0474, Sections 3.3 and 5): sequential sampling
+// of states with the seating updated along the way, for initial paths and for adaptive
+// held-out prediction.
+//
+// Every particle has a seating of its own.  What they have in common is kept once, in
+// `base_`; a particle stores what happened since, in two generations: `old`, shared by all
+// descendants of the particle that wrote it and never changed again, and `fresh`, its own.
+// Resampling copies `fresh` and a pointer.  When all particles have come to share one `old`
+// generation (their lines coalesce after a few hundred steps), it is folded into the base
+// and the fresh generations become the old ones.  So memory and copying do not grow with
+// the length of the sequence.
+//
+// Only counts are kept, not table sizes: whether a customer opens a table depends on n_jk
+// and m_.k alone, and nothing here asks which table an old customer sits at.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <stdexcept>
+#include <vector>
+
+#include "_seating.hpp"
+
+namespace skihmm {
+
+enum class Resampling : int { kSystematic, kStratified, kMultinomial };
+
+class ParticleFilter {
+  public:
+    // Row 0 of the transitions is the start restaurant, row 1 + k that of state k.
+    struct Counts { int32_t id, n; };
+
+    ParticleFilter(int32_t n_particles, Resampling resampling, double alpha, double gamma)
+        : n_particles_(n_particles), resampling_(resampling), alpha_(alpha), gamma_(gamma) {
+        base_rows_.resize(1);
+        root_.row_customers.assign(1, 0);
+    }
+
+    // ---- the seating to start from (default: empty)
+
+    void add_column(int32_t n_symbols, bool hierarchical, double alpha, double gamma) {
+        Column column;
+        column.hierarchical = hierarchical;
+        column.alpha = hierarchical ? alpha : alpha * n_symbols;
+        column.symbol_mass = hierarchical ? gamma / n_symbols : alpha;
+        column.gamma = gamma;
+        column.by_symbol.resize(n_symbols);
+        columns_.push_back(std::move(column));
+        ColumnState state;
+        state.symbol_tables.assign(hierarchical ? n_symbols : 0, 0);
+        root_.columns.push_back(std::move(state));
+    }
+    void add_states(int32_t n_states) {
+        root_.n_states = n_states;
+        root_.dish_tables.assign(n_states, 0);
+        root_.row_customers.assign(n_states + 1, 0);
+        base_rows_.resize(n_states + 1);
+        for (size_t c = 0; c < columns_.size(); ++c) {
+            root_.columns[c].totals.assign(n_states, 0);
+            root_.columns[c].inverse.assign(n_states, 1.0 / columns_[c].alpha);
+        }
+    }
+    void add_transition(int32_t row, int32_t dish, int32_t n_customers, int32_t n_tables) {
+        base_rows_[row].push_back({dish, n_customers});
+        root_.row_customers[row] += n_customers;
+        root_.dish_tables[dish] += n_tables;
+        root_.n_tables += n_tables;
+    }
+    void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
+                    int32_t n_tables) {
+        columns_[c].by_symbol[symbol].push_back({state, n_customers});
+        root_.columns[c].observe(state, n_customers, columns_[c].alpha);
+        if (columns_[c].hierarchical) {
+            root_.columns[c].symbol_tables[symbol] += n_tables;
+            root_.columns[c].n_tables += n_tables;
+        }
+    }
+
+    // ---- run
+
+    // Filter n_steps rows of `codes` (-1: missing).  A step with first[t] starts from the
+    // start restaurant; otherwise, at t = 0, from `restaurant`.  log_predictive[t] = log of
+    // sum_p W_p l_p, the predictive probability of row t before it is used.
+    void run(const int32_t *codes, int64_t n_steps, const uint8_t *first,
+             int32_t restaurant, double *log_predictive, bitgen_t *g) {
+        const int32_t n_columns = static_cast<int32_t>(columns_.size());
+        root_.restaurant = restaurant;
+        particles_.assign(n_particles_, root_);
+        weights_.assign(n_particles_, 1.0 / n_particles_);
+        path_.clear();
+        std::vector<double> likelihood(n_particles_);
+        draws_.resize(n_particles_);
+        for (int64_t t = 0; t < n_steps; ++t) {
+            const int32_t *row = codes + t * n_columns;
+            double total = 0.0;
+            // Each particle's next state is drawn from its own conditional together with
+            // the likelihood; a particle that resampling drops has drawn in vain, which
+            // costs nothing as its customers are seated only afterwards.
+            for (int32_t p = 0; p < n_particles_; ++p) {
+                Particle &particle = particles_[p];
+                if (first[t]) particle.restaurant = 0;
+                likelihood[p] = weigh(particle, row);
+                total += weights_[p] * likelihood[p];
+                keep_weights(p);
+            }
+            log_predictive[t] = std::log(total);
+            double squares = 0.0;
+            for (int32_t p = 0; p < n_particles_; ++p) {
+                weights_[p] *= likelihood[p] / total;
+                squares += weights_[p] * weights_[p];
+            }
+            if (squares * n_particles_ > 2.0) {
+                resample(g);
+                rotate();
+            }
+            for (int32_t p = 0; p < n_particles_; ++p) {
+                const int32_t k = choose(draws_[p].weights, draws_[p].total, g);
+                enter(particles_[p], k, g);
+                emit(particles_[p], k, row, g);
+            }
+        }
+    }
+    // The path of one particle drawn by weight, in time order.
+    std::vector<int32_t> draw_path(bitgen_t *g) {
+        double u = uniform(g);
+        int32_t p = 0;
+        while (p < n_particles_ - 1 && (u -= weights_[p]) >= 0.0) ++p;
+        std::vector<int32_t> path(path_);
+        const Particle &chosen = particles_[p];
+        if (chosen.old)
+            path.insert(path.end(), chosen.old->labels.begin(), chosen.old->labels.end());
+        path.insert(path.end(), chosen.fresh.labels.begin(), chosen.fresh.labels.end());
+        return path;
+    }
+
+    // Draw n_steps new states and observations from the predictive distribution, a new
+    // sequence; of column c only the first n_known[c] symbols.
+    void simulate(int64_t n_steps, const int32_t *n_known, int32_t *states_out,
+                  int32_t *codes_out, bitgen_t *g) {
+        const size_t n_columns = columns_.size();
+        const std::vector<int32_t> missing(n_columns, -1);
+        Particle p = root_;
+        for (int64_t t = 0; t < n_steps; ++t) {
+            weigh(p, missing.data());
+            const int32_t k = choose(w_, total_, g);
+            enter(p, k, g);
+            int32_t *row = codes_out + t * n_columns;
+            for (size_t c = 0; c < n_columns; ++c) {
+                std::vector<double> w(n_known[c]);
+                double total = 0.0;
+                for (int32_t symbol = 0; symbol < n_known[c]; ++symbol)
+                    total += w[symbol] = symbol_count(p, c, k, symbol) + smooth(p, c, symbol);
+                row[c] = choose(w, total, g);
+            }
+            emit(p, k, row, g);
+            states_out[t] = k;
+        }
+    }
+
+  private:
+    struct Entry { int32_t id, n, next; };
+    // Customers that joined since: a chain of entries per row (or per symbol).
+    struct Chains {
+        std::vector<int32_t> heads;
+        std::vector<Entry> entries;
+        int32_t head(int32_t line) const {
+            return static_cast<size_t>(line) < heads.size() ? heads[line] : -1;
+        }
+        void add(int32_t line, int32_t id) {
+            if (static_cast<size_t>(line) >= heads.size()) heads.resize(line + 1, -1);
+            for (int32_t at = heads[line]; at >= 0; at = entries[at].next)
+                if (entries[at].id == id) {
+                    ++entries[at].n;
+                    return;
+                }
+            entries.push_back({id, 1, heads[line]});
+            heads[line] = static_cast<int32_t>(entries.size()) - 1;
+        }
+        template <class Visit> void visit(int32_t line, Visit visitor) const {
+            for (int32_t at = head(line); at >= 0; at = entries[at].next)
+                visitor(entries[at].id, entries[at].n);
+        }
+    };
+    struct Generation {
+        Chains transitions;              // by row: dishes
+        std::vector<Chains> columns;     // by symbol: states
+        std::vector<int32_t> labels;     // states of its steps
+    };
+    struct Column {
+        bool hierarchical = true;
+        double alpha = 1.0, gamma = 1.0;
+        double symbol_mass = 0.0;        // gamma/V, or the Dirichlet pseudo-count
+        std::vector<std::vector<Counts>> by_symbol;
+    };
+    struct ColumnState {
+        std::vector<int32_t> symbol_tables;   // e_w
+        std::vector<int32_t> totals;          // c_k
+        std::vector<double> inverse;          // 1/(c_k + alpha_e)
+        int64_t n_tables = 0;                 // e
+        void observe(int32_t k, int32_t n, double alpha) {
+            totals[k] += n;
+            inverse[k] = 1.0 / (totals[k] + alpha);
+        }
+    };
+    struct Particle {
+        int32_t n_states = 0;
+        int32_t restaurant = 0;
+        int64_t n_tables = 0;                 // m_..
+        std::vector<int32_t> dish_tables;     // m_.k
+        std::vector<int32_t> row_customers;   // n_j., row 0 is the start restaurant
+        std::vector<ColumnState> columns;
+        std::shared_ptr<const Generation> old;
+        Generation fresh;
+    };
+
+    template <class Visit>
+    void visit_row(const Particle &p, int32_t row, Visit visitor) const {
+        if (static_cast<size_t>(row) < base_rows_.size())
+            for (const Counts &entry : base_rows_[row]) visitor(entry.id, entry.n);
+        if (p.old) p.old->transitions.visit(row, visitor);
+        p.fresh.transitions.visit(row, visitor);
+    }
+    template <class Visit>
+    void visit_symbol(const Particle &p, size_t c, int32_t symbol, Visit visitor) const {
+        for (const Counts &entry : columns_[c].by_symbol[symbol]) visitor(entry.id, entry.n);
+        if (p.old && c < p.old->columns.size()) p.old->columns[c].visit(symbol, visitor);
+        if (c < p.fresh.columns.size()) p.fresh.columns[c].visit(symbol, visitor);
+    }
+    // alpha_e * (base probability of the symbol).
+    double smooth(const Particle &p, size_t c, int32_t symbol) const {
+        const Column &column = columns_[c];
+        if (!column.hierarchical) return column.symbol_mass;
+        return column.alpha * (p.columns[c].symbol_tables[symbol] + column.symbol_mass)
+               / (p.columns[c].n_tables + column.gamma);
+    }
+
+    // w_k = p(k | restaurant) p(y | k) for every state and, last, a fresh one; returns
+    // their sum.
+    double weigh(const Particle &p, const int32_t *row) {
+        const int32_t n = p.n_states;
+        w_.assign(n + 1, 0.0);
+        const double scale = alpha_ / (p.n_tables + gamma_);
+        for (int32_t k = 0; k < n; ++k) w_[k] = scale * p.dish_tables[k];
+        w_[n] = scale * gamma_;
+        visit_row(p, p.restaurant, [&](int32_t k, int32_t count) { w_[k] += count; });
+        for (size_t c = 0; c < columns_.size(); ++c) {
+            if (row[c] < 0) continue;
+            counts_.assign(n, smooth(p, c, row[c]));
+            visit_symbol(p, c, row[c], [&](int32_t k, int32_t count) { counts_[k] += count; });
+            const double *inverse = p.columns[c].inverse.data();
+            for (int32_t k = 0; k < n; ++k) w_[k] *= counts_[k] * inverse[k];
+            w_[n] *= smooth(p, c, row[c]) / columns_[c].alpha;
+        }
+        double total = 0.0;
+        for (int32_t k = 0; k <= n; ++k) total += w_[k];
+        total_ = total;
+        return total / (p.row_customers[p.restaurant] + alpha_);
+    }
+    void keep_weights(int32_t p) {
+        draws_[p].weights.swap(w_);
+        draws_[p].total = total_;
+    }
+
+    static int32_t choose(const std::vector<double> &w, double total, bitgen_t *g) {
+        double u = uniform(g) * total;
+        int32_t chosen = 0;
+        for (size_t k = 0; k < w.size(); ++k) {
+            if (w[k] > 0.0) {
+                chosen = static_cast<int32_t>(k);
+                if ((u -= w[k]) < 0.0) break;
+            }
+        }
+        return chosen;
+    }
+    // State k, n_states for a fresh one, is next.
+    void enter(Particle &p, int32_t k, bitgen_t *g) {
+        if (k == p.n_states) {
+            ++p.n_states;
+            p.dish_tables.push_back(0);
+            p.row_customers.push_back(0);
+            for (size_t c = 0; c < columns_.size(); ++c) {
+                p.columns[c].totals.push_back(0);
+                p.columns[c].inverse.push_back(1.0 / columns_[c].alpha);
+            }
+        }
+        int32_t count = 0;
+        visit_row(p, p.restaurant, [&](int32_t id, int32_t n) { count += id == k ? n : 0; });
+        const double fresh = alpha_ * p.dish_tables[k] / (p.n_tables + gamma_);
+        if (count == 0 || uniform(g) * (count + fresh) < fresh) {
+            ++p.dish_tables[k];
+            ++p.n_tables;
+        }
+        ++p.row_customers[p.restaurant];
+        p.fresh.transitions.add(p.restaurant, k);
+        p.fresh.labels.push_back(k);
+        p.restaurant = k + 1;
+    }
+    // It emits `row`.
+    void emit(Particle &p, int32_t k, const int32_t *row, bitgen_t *g) {
+        p.fresh.columns.resize(columns_.size());
+        for (size_t c = 0; c < columns_.size(); ++c) {
+            if (row[c] < 0) continue;
+            ColumnState &state = p.columns[c];
+            if (columns_[c].hierarchical) {
+                const int32_t count = symbol_count(p, c, k, row[c]);
+                const double open = smooth(p, c, row[c]);
+                if (count == 0 || uniform(g) * (count + open) < open) {
+                    ++state.symbol_tables[row[c]];
+                    ++state.n_tables;
+                }
+            }
+            state.observe(k, 1, columns_[c].alpha);
+            p.fresh.columns[c].add(row[c], k);
+        }
+    }
+    int32_t symbol_count(const Particle &p, size_t c, int32_t k, int32_t symbol) const {
+        int32_t count = 0;
+        visit_symbol(p, c, symbol, [&](int32_t id, int32_t n) { count += id == k ? n : 0; });
+        return count;
+    }
+
+    void resample(bitgen_t *g) {
+        // offspring[p]: how many copies of particle p go on.
+        std::vector<int32_t> offspring(n_particles_, 0);
+        std::vector<double> points(n_particles_);
+        if (resampling_ == Resampling::kSystematic) {
+            const double u = uniform(g);
+            for (int32_t i = 0; i < n_particles_; ++i) points[i] = (i + u) / n_particles_;
+        } else {
+            for (int32_t i = 0; i < n_particles_; ++i) {
+                const double u = uniform(g);
+                points[i] = resampling_ == Resampling::kStratified
+                                ? (i + u) / n_particles_ : u;
+            }
+            std::sort(points.begin(), points.end());
+        }
+        double cumulative = weights_[0];
+        int32_t p = 0;
+        for (double point : points) {
+            while (point >= cumulative && p < n_particles_ - 1) cumulative += weights_[++p];
+            ++offspring[p];
+        }
+        int32_t hole = 0;
+        for (p = 0; p < n_particles_; ++p) {
+            for (; offspring[p] > 1; --offspring[p]) {
+                while (offspring[hole] > 0) ++hole;
+                particles_[hole] = particles_[p];
+                draws_[hole] = draws_[p];
+                offspring[hole] = 1;
+            }
+        }
+        std::fill(weights_.begin(), weights_.end(), 1.0 / n_particles_);
+    }
+
+    // Fold the old generation into the base once everybody shares it.
+    void rotate() {
+        if (particles_[0].fresh.labels.size() < 32) return;
+        const std::shared_ptr<const Generation> shared = particles_[0].old;
+        for (const Particle &p : particles_)
+            if (p.old != shared) return;
+        if (shared) {
+            const Chains &rows = shared->transitions;
+            if (rows.heads.size() > base_rows_.size()) base_rows_.resize(rows.heads.size());
+            for (size_t j = 0; j < rows.heads.size(); ++j)
+                rows.visit(static_cast<int32_t>(j), [&](int32_t id, int32_t n) {
+                    fold(base_rows_[j], id, n); });
+            for (size_t c = 0; c < shared->columns.size(); ++c)
+                for (size_t w = 0; w < shared->columns[c].heads.size(); ++w)
+                    shared->columns[c].visit(static_cast<int32_t>(w),
+                        [&](int32_t id, int32_t n) {
+                            fold(columns_[c].by_symbol[w], id, n); });
+            path_.insert(path_.end(), shared->labels.begin(), shared->labels.end());
+        }
+        for (Particle &p : particles_) {
+            p.old = std::make_shared<const Generation>(std::move(p.fresh));
+            p.fresh = Generation();
+        }
+    }
+    static void fold(std::vector<Counts> &line, int32_t id, int32_t n) {
+        for (Counts &entry : line)
+            if (entry.id == id) {
+                entry.n += n;
+                return;
+            }
+        line.push_back({id, n});
+    }
+
+    struct Draw { std::vector<double> weights; double total = 0.0; };
+
+    int32_t n_particles_;
+    Resampling resampling_;
+    double alpha_, gamma_;
+    Particle root_;                                  // what every particle starts as
+    std::vector<std::vector<Counts>> base_rows_;
+    std::vector<Column> columns_;
+    std::vector<Particle> particles_;
+    std::vector<double> weights_;
+    std::vector<Draw> draws_;
+    std::vector<int32_t> path_;                      // of the folded generations
+    std::vector<double> w_, counts_;
+    double total_ = 0.0;
+};
+
+}  // namespace skihmm

@@ -1,0 +1,50 @@
+"""Base class of emission recipes."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+
+
+class BaseEmission(BaseEstimator, metaclass=ABCMeta):
+    """An emission: what it accepts, and how to count it.
+
+    An emission object is a recipe.  It holds constructor parameters and what it learned
+    about the data (such as the categories); the counts themselves live in compiled
+    statistics that :meth:`make_stats` builds for every chain.
+    """
+
+    @abstractmethod
+    def fit(self, X: Any, y: None = None) -> BaseEmission:
+        """Learn what values there are.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : BaseEmission
+        """
+
+    @abstractmethod
+    def encode(self, X: Any) -> NDArray[Any]:
+        """Turn data into the values that the statistics count."""
+
+    @abstractmethod
+    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Turn counted values back into data."""
+
+    @abstractmethod
+    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Say which steps have no observation at all; they do not count in scores."""
+
+    @abstractmethod
+    def make_stats(self, codes: NDArray[Any]) -> Any:
+        """Build empty compiled statistics over encoded data."""

@@ -1,0 +1,33 @@
+"""Base class of sampler recipes."""
+
+from __future__ import annotations
+
+from abc import ABCMeta, abstractmethod
+from typing import Any
+
+from sklearn.base import BaseEstimator
+
+
+class BaseSampler(BaseEstimator, metaclass=ABCMeta):
+    """A sampling strategy.
+
+    A sampler object is a recipe: it holds nothing but its constructor parameters, so it
+    can be cloned, printed and searched over.  All samplers draw from the same posterior;
+    only speed and mixing differ.
+    """
+
+    @abstractmethod
+    def make_kernel(self, state: Any) -> Any:
+        """Build what sweeps over one chain.
+
+        Parameters
+        ----------
+        state : skihmm.core._state.ChainState
+            The chain that the kernel will work on.
+
+        Returns
+        -------
+        kernel : object
+            Its method ``sweep(state)`` makes one sweep that leaves the posterior
+            invariant and returns the numbers of proposals made and accepted.
+        """

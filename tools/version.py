@@ -1,0 +1,8 @@
+#!/usr/bin/env python3
+"""Print the version that skihmm/_version.py holds, without importing skihmm."""
+
+import re
+from pathlib import Path
+
+text = (Path(__file__).parent.parent / "skihmm" / "_version.py").read_text()
+print(re.search(r'__version__ = "(.+)"', text)[1])

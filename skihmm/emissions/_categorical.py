@@ -53,19 +53,19 @@ def _as_symbols(X: Any) -> NDArray[Any]:
     X = X.astype(float)
     if np.isinf(X).any():
         raise ValueError("X contains infinity; expected integer symbols or NaN (missing).")
-    fractional = np.isfinite(X) & (X != np.floor(X))
-    if fractional.any():
-        row, column = np.argwhere(fractional)[0]
-        raise ValueError(
-            f"X[{row}, {column}] = {X[row, column]!r} is not an integer; categorical "
-            "emissions expect integer symbols. Discretise first (KBinsDiscretizer), or "
-            "encode categories (OrdinalEncoder)."
-        )
     if (X < 0).any():
         row, column = np.argwhere(X < 0)[0]
         raise ValueError(
             f"Negative values in data: X[{row}, {column}] = {X[row, column]:.0f}; "
             "expected symbols >= 0. Mark missing symbols by NaN or a masked array."
+        )
+    fractional = np.isfinite(X) & (X != np.floor(X))
+    if fractional.any():
+        row, column = np.argwhere(fractional)[0]
+        raise ValueError(
+            f"X[{row}, {column}] = {X[row, column]:g} is not an integer; categorical "
+            "emissions expect integer symbols. Discretise first (KBinsDiscretizer), or "
+            "encode categories (OrdinalEncoder)."
         )
     return X
 

@@ -20,7 +20,7 @@ from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission
 from skihmm.samplers import BaseSampler
 
-# Labels are packed and lists put in order every so many sweeps (and at every stored draw):
+# Labels are packed and lists put in order every so many sweeps, and at each stored draw:
 # a fixed schedule, because the order of the lists is part of what a chain does next.
 CANONICAL_EVERY = 8
 

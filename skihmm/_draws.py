@@ -212,7 +212,8 @@ class PosteriorDraws:
         n_chains, n_draws = self.shape
         index = [(c, d) for c in range(n_chains) for d in range(n_draws)]
         if max_draws is not None and max_draws < len(index):
-            chosen = np.linspace(0, len(index) - 1, max_draws).round().astype(int)
+            # The last draw is always among them.
+            chosen = np.linspace(len(index) - 1, 0, max_draws).round().astype(int)[::-1]
             index = [index[i] for i in chosen]
         return [self[pair] for pair in index]
 
@@ -232,7 +233,13 @@ class PosteriorDraws:
         """
         posterior = {
             name: getattr(self, name)
-            for name in ("alpha", "gamma", "emission_alpha", "emission_gamma", "n_states")
+            for name in (
+                "alpha",
+                "gamma",
+                "emission_alpha",
+                "emission_gamma",
+                "n_states",
+            )
             if hasattr(self, name)
         }
         if self.states is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -178,10 +178,16 @@ default="particle_filter"
 
     # Sequence ids travel with X through cross-validation, pipelines and searches when
     # metadata routing is on, without set_fit_request and the like.
-    __metadata_request__fit = {"groups": True}
-    __metadata_request__predict = {"groups": True}
-    __metadata_request__predict_proba = {"groups": True}
-    __metadata_request__score = {"groups": True}
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": True}
+    __metadata_request__predict: ClassVar[dict[str, Any]] = {"groups": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"groups": True}
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"groups": True}
+
+    # What a fit leaves for warm_start, score and predict, beside the public attributes.
+    _chains: list[dict[str, Any]]
+    _fingerprint: str
+    _score_entropy: list[int]
+    _best: tuple[int, int]
 
     def __init__(
         self,
@@ -327,7 +333,9 @@ default="particle_filter"
         sequences = Sequences(
             emission.encode(X), sequence_starts(len(X), groups, lengths)
         )
-        emission.make_stats(sequences.codes[:0])  # its parameters' errors, before any work
+        emission.make_stats(
+            sequences.codes[:0]
+        )  # its parameters' errors, before any work
         init = self._check_init(sequences.n_steps)
         fingerprint = hashlib.sha256(
             sequences.codes.tobytes() + sequences.starts.astype(np.int64).tobytes()
@@ -354,8 +362,17 @@ default="particle_filter"
         try:
             results = Parallel(n_jobs=self.n_jobs, prefer="threads")(
                 delayed(run_chain)(
-                    c, sequences, settings, seeds[c], records[c], n_burnin, n_draws, thin,
-                    store_states, verbose, stop,
+                    c,
+                    sequences,
+                    settings,
+                    seeds[c],
+                    records[c],
+                    n_burnin,
+                    n_draws,
+                    thin,
+                    store_states,
+                    verbose,
+                    stop,
                 )
                 for c in range(n_chains)
             )
@@ -391,8 +408,8 @@ default="particle_filter"
         if labels.dtype.kind not in "iu" or len(labels) != n_samples or labels.min() < 0:
             raise ValueError(
                 f"init is an array of {len(labels)} entries of type {labels.dtype}; "
-                f"expected one of {INITS} or {n_samples} non-negative integers, one state "
-                "per row of X."
+                f"expected one of {INITS} or {n_samples} non-negative integers, one "
+                "state per row of X."
             )
         return labels.astype(np.int64)
 
@@ -567,8 +584,8 @@ default="particle_filter"
         """
         if sample_weight is not None:
             raise ValueError(
-                "sample_weight was given, but the steps of a sequence cannot be weighted; "
-                "leave it out."
+                "sample_weight was given, but the steps of a sequence cannot be "
+                "weighted; leave it out."
             )
         return mean_observed(*self._score(X, groups, lengths))
 

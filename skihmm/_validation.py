@@ -23,9 +23,10 @@ def check_positive(name: str, value: Any) -> float:
     """Return a positive, finite number, or say what it should have been."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number > 0.")
-    if not (np.isfinite(value) and value > 0):
+    number = float(value)
+    if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name}={value}; expected a finite number > 0.")
-    return float(value)
+    return number
 
 
 def check_concentration_prior(name: str, value: Any) -> tuple[float, float] | None:

@@ -61,9 +61,7 @@ DIRICHLET = DirichletEmission(3, 0.4)
 # -- partitions and priors ------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("n_steps", "bell"), [(0, 1), (1, 1), (2, 2), (5, 52), (7, 877)]
-)
+@pytest.mark.parametrize(("n_steps", "bell"), [(0, 1), (1, 1), (2, 2), (5, 52), (7, 877)])
 def test_number_of_partitions(n_steps, bell):
     partitions = list(set_partitions(n_steps))
     assert len(set(partitions)) == len(partitions) == bell
@@ -99,9 +97,7 @@ def test_prior_equals_sum_over_seatings(starts):
         # labels and tables.
         found = defaultdict(float)
         for probability, model in all_outcomes(seat):
-            found[model.transitions.n_tables] += probability * math.exp(
-                model.log_seated
-            )
+            found[model.transitions.n_tables] += probability * math.exp(model.log_seated)
         expected = log_prior_by_tables(x, starts, alpha, gamma)
         assert found.keys() == expected.keys()
         for m, log_p in expected.items():

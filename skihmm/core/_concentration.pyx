@@ -10,9 +10,9 @@ from numpy.random cimport bitgen_t
 from numpy.random.c_distributions cimport random_beta, random_standard_gamma
 
 from skihmm.core._emission cimport EmissionStats
-from skihmm.core._franchise cimport Base, Franchise
+from skihmm.core._franchise cimport Franchise
 from skihmm.core._random cimport RandomStream, uniform
-from skihmm.core._types cimport float64_t, int64_t, intp_t
+from skihmm.core._types cimport float64_t, int64_t
 
 # Below this a draw of Gamma with a tiny shape is numerically zero; the floor keeps
 # alpha/(n + alpha) finite.  With the default prior its probability is below 1e-49.

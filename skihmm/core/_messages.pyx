@@ -8,7 +8,7 @@ so a step costs the non-zeros plus K, not K squared.
 
 import numpy as np
 
-from libc.math cimport INFINITY, log
+from libc.math cimport log
 from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport EmissionStats

@@ -301,8 +301,7 @@ class _TransitionFranchise:
         n_j = [sum(self.tables.get((j, k), ())) for k in range(n_states)]
         total = sum(n_j) + self.alpha
         probs = [
-            (n_jk + self.alpha * b_k) / total
-            for n_jk, b_k in zip(n_j, base, strict=True)
+            (n_jk + self.alpha * b_k) / total for n_jk, b_k in zip(n_j, base, strict=True)
         ]
         k = _draw_index([*probs, self.alpha * base_new / total], rng)
         if k == n_states:
@@ -340,9 +339,7 @@ class _EmissionFranchise:
             for c_kw, b_w in zip(counts, base, strict=True)
         ]
         w = _draw_index(probs, rng)
-        if _seat_customer(
-            self.tables.setdefault((k, w), []), self.alpha * base[w], rng
-        ):
+        if _seat_customer(self.tables.setdefault((k, w), []), self.alpha * base[w], rng):
             self.n_tables_of_symbol[w] += 1
         return w
 

@@ -52,14 +52,16 @@ def _as_symbols(X: Any) -> NDArray[Any]:
         X = np.where(missing, np.nan, X)
     X = X.astype(float)
     if np.isinf(X).any():
-        raise ValueError("X contains infinity; expected integer symbols or NaN (missing).")
+        raise ValueError(
+            "X contains infinity; expected integer symbols or NaN (missing)."
+        )
     if (X < 0).any():
         row, column = np.argwhere(X < 0)[0]
         raise ValueError(
             f"Negative values in data: X[{row}, {column}] = {X[row, column]:.0f}; "
             "expected symbols >= 0. Mark missing symbols by NaN or a masked array."
         )
-    fractional = np.isfinite(X) & (X != np.floor(X))
+    fractional = np.isfinite(X) & (np.floor(X) != X)
     if fractional.any():
         row, column = np.argwhere(fractional)[0]
         raise ValueError(
@@ -108,12 +110,13 @@ class _Categorical(BaseEmission):
                     f"{X.shape[1]}."
                 )
         self.categories_ = [
-            values.astype(np.int64) if X.dtype.kind == "f" and values.dtype.kind in "fiub"
+            values.astype(np.int64)
+            if X.dtype.kind == "f" and values.dtype.kind in "fiub"
             else values
             for values in found
         ]
         extra = 1 if self.handle_unknown == "base" else 0
-        # An empty vocabulary (nothing observed) still needs one cell to be a distribution.
+        # With nothing observed there still has to be one cell.
         self.n_symbols_ = [max(len(values) + extra, 1) for values in self.categories_]
         return self
 
@@ -176,7 +179,8 @@ class _Categorical(BaseEmission):
         """
         check_is_fitted(self)
         columns = [
-            values[column] for values, column in zip(self.categories_, codes.T, strict=True)
+            values[column]
+            for values, column in zip(self.categories_, codes.T, strict=True)
         ]
         return np.stack(columns, axis=1)
 
@@ -191,7 +195,7 @@ class _Categorical(BaseEmission):
         -------
         missing : ndarray of shape (n_samples,), bool
         """
-        return (codes < 0).all(axis=1)
+        return np.asarray((codes < 0).all(axis=1))
 
 
 class HCRPCategorical(_Categorical):

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from libcpp cimport bool as cbool
 from numpy.random cimport bitgen_t
 
 from skihmm.core._concentration cimport resample_gamma_uniform, resample_shared

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -205,9 +205,9 @@ class ParticleFilterScorer(BaseEstimator):
     True
     """
 
-    # GridSearchCV and cross_val_score ask a scorer for its "score" request; `estimator` is
-    # an argument of ours, not metadata.
-    __metadata_request__score = {"estimator": UNUSED}
+    # Searches ask a scorer for its "score" request; `estimator` is an argument of ours,
+    # not metadata.
+    __metadata_request__score: ClassVar[dict[str, Any]] = {"estimator": UNUSED}
 
     def __init__(
         self,

@@ -154,9 +154,7 @@ def test_data_without_target(tmp_path):
 
 def test_text_without_words(tmp_path):
     folder = _folder_with(tmp_path, "... * *\n")
-    with pytest.raises(
-        ValueError, match=r"alice\.txt has no words; .* Replace the file"
-    ):
+    with pytest.raises(ValueError, match=r"alice\.txt has no words; .* Replace the file"):
         fetch_alice(folder)
 
 

@@ -253,9 +253,7 @@ def _dirichlet_emission_prob(path, symbols, n_symbols, a):
     prob = 1.0
     for k in set(path):
         counts = Counter(w for j, w in zip(path, symbols, strict=True) if j == k)
-        prob *= exp(
-            lgamma(n_symbols * a) - lgamma(n_symbols * a + sum(counts.values()))
-        )
+        prob *= exp(lgamma(n_symbols * a) - lgamma(n_symbols * a + sum(counts.values())))
         for c in counts.values():
             prob *= exp(lgamma(a + c) - lgamma(a))
     return prob
@@ -338,9 +336,7 @@ def test_hcrp_emission_tables_follow_the_prior(alpha, gamma):
     probs = {
         (symbols, e): prob
         for symbols in itertools.product(range(n_symbols), repeat=n_samples)
-        for e, prob in _hcrp_emission_law(
-            path, symbols, n_symbols, alpha, gamma
-        ).items()
+        for e, prob in _hcrp_emission_law(path, symbols, n_symbols, alpha, gamma).items()
     }
     rng = np.random.RandomState(4)
     counts = Counter()

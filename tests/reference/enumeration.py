@@ -541,9 +541,7 @@ def frozen_hmm(
     def row(j):
         size = _row_total(seating.n, j)
         draws = [seating.n.get((j, k), 0) for k in states] + [0]
-        return [
-            (n + alpha * b) / (size + alpha) for n, b in zip(draws, top, strict=True)
-        ]
+        return [(n + alpha * b) / (size + alpha) for n, b in zip(draws, top, strict=True)]
 
     transitions = np.array([row(j) for j in [*states, ("fresh",)]])
     counts = seating.c or [{} for _ in range(n_columns)]
@@ -711,9 +709,7 @@ def root_concentration_posterior(
     total = sum(e * times for e, times in tables.items())
 
     def log_density(g):
-        symbols = sum(
-            times * _log_crp(g / n_symbols, [e]) for e, times in tables.items()
-        )
+        symbols = sum(times * _log_crp(g / n_symbols, [e]) for e, times in tables.items())
         return prior.log_density(g) + _log_crp(g, [total]) - symbols
 
     return grid_density(log_density, *_log_limits(prior, total))

@@ -154,9 +154,7 @@ def unbiased_mean_test(samples, exact: float) -> MeanTest:
     return MeanTest(float(samples.mean()), float(z), float(2 * stats.norm.sf(abs(z))))
 
 
-def two_sample_test(
-    first, second, *, n_permutations: int = 2000, seed: int = 0
-) -> float:
+def two_sample_test(first, second, *, n_permutations: int = 2000, seed: int = 0) -> float:
     """P-value that two groups of independent chains have the same law.
 
     Chains are permuted between the groups.  The statistic is the sum over columns of

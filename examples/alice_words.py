@@ -1,0 +1,73 @@
+"""
+Words of a book
+===============
+
+Fits the words of Alice's Adventures in Wonderland and reports, as it goes, sweep, number
+of states, log joint probability and the perplexity of the last 1,000 words.
+
+The text is read from the folder in the environment variable SKIHMM_DATA (``alice.txt``),
+or downloaded once from Project Gutenberg.  Options: ``python examples/alice_words.py
+--help``.
+"""
+
+import argparse
+import time
+
+import numpy as np
+
+from skihmm import HCRPHMM
+from skihmm.datasets import fetch_alice
+from skihmm.emissions import HCRPCategorical
+from skihmm.metrics import ParticleFilterScorer
+
+parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[1])
+parser.add_argument("--seconds", type=float, default=60, help="CPU seconds of sampling")
+parser.add_argument("--sweeps", type=int, default=100, help="sweeps between reports")
+parser.add_argument("--seed", type=int, default=0)
+parser.add_argument(
+    "--states",
+    type=int,
+    default=0,
+    help="start from this many random states instead of a particle filter's path",
+)
+args = parser.parse_args()
+
+alice = fetch_alice()
+X_train, X_test = alice.data[: -alice.n_test], alice.data[-alice.n_test :]
+print(f"{len(alice.data)} words, {len(alice.vocabulary)} types, {alice.n_test} held out")
+
+init = "particle_filter"
+if args.states:
+    init = np.random.default_rng(args.seed).integers(args.states, size=len(X_train))
+
+hmm = HCRPHMM(
+    # The vocabulary is that of the whole text: no word of the test part is unknown.
+    emission=HCRPCategorical(categories=[np.arange(len(alice.vocabulary))]),
+    init=init,
+    n_burnin=0,
+    n_draws=1,
+    thin=args.sweeps,
+    warm_start=True,
+    store_states=False,
+    random_state=args.seed,
+)
+scorer = ParticleFilterScorer(max_draws=1, start="continue")
+history = []
+sampling = 0.0
+print("  sweep  CPU s  states  log joint  perplexity: this draw, averaged over draws")
+while sampling < args.seconds:
+    # With warm_start every fit goes on where the last one ended and adds one draw.
+    hmm.fit(X_train)
+    sampling = float(hmm.draws_.seconds.sum())
+    history.append(scorer.score_samples(hmm, X_test))
+    # Draws of the second half of the run, averaged at every word before the logarithm.
+    kept = history[len(history) // 2 :]
+    mean = np.logaddexp.reduce(kept, axis=0) - np.log(len(kept))
+    draw = hmm.draws_[0, -1]
+    print(
+        f"{len(history) * args.sweeps:7d} {sampling:6.1f} {draw.n_states:7d} "
+        f"{draw.lp:10.0f}  {np.exp(-history[-1].mean()):.2f} {np.exp(-mean.mean()):.2f}",
+        flush=True,
+    )
+sweeps = len(history) * args.sweeps
+print(f"{sampling / sweeps:.5f} CPU seconds per sweep ({time.strftime('%Y-%m-%d')})")

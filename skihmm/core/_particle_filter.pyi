@@ -1,0 +1,32 @@
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm.core._random import RandomStream
+
+RESAMPLING: tuple[str, ...]
+
+def filter_particles(
+    codes: NDArray[Any],
+    starts: Any,
+    columns: list[tuple[int, bool, float, float]],
+    stream: RandomStream,
+    *,
+    n_particles: int,
+    alpha: float,
+    gamma: float,
+    seating: dict[str, Any] | None = ...,
+    restaurant: int = ...,
+    resampling: str = ...,
+) -> tuple[NDArray[np.float64], NDArray[np.int32]]: ...
+def simulate(
+    n_steps: int,
+    columns: list[tuple[int, bool, float, float]],
+    n_known: list[int],
+    stream: RandomStream,
+    *,
+    alpha: float,
+    gamma: float,
+    seating: dict[str, Any],
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...

@@ -1,0 +1,18 @@
+from typing import Any
+
+from numpy.typing import NDArray
+
+from skihmm.core._emission import EmissionStats
+
+class CategoricalStats(EmissionStats):
+    has_concentrations: bool
+    def __init__(
+        self,
+        codes: NDArray[Any],
+        n_symbols: list[int],
+        alpha: float,
+        gamma: float = ...,
+        hierarchical: bool = ...,
+        concentration_prior: tuple[float, float] | None = ...,
+    ) -> None: ...
+    def columns(self) -> list[tuple[int, bool, float, float]]: ...

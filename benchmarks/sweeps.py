@@ -113,7 +113,8 @@ def main():
         print(
             f"{name} | {after.state.n_states} | {seconds:.5f} | "
             f"{seconds / len(codes) * 1e9:.0f} | {accepted:.4f} | "
-            f"{after.state.log_joint():.0f} | {after.state.n_bytes() / 1e6:.1f} | {ratio}",
+            f"{after.state.log_joint():.0f} | {after.state.n_bytes() / 1e6:.1f} | "
+            f"{ratio}",
             flush=True,
         )
 

@@ -1,0 +1,343 @@
+// The restricted collapsed draw: the only code that knows the Metropolis-Hastings ratio.
+//
+// MH-RCD, arXiv 1106.0474.  A move takes a block's draws (transitions into its steps, the
+// transition into the step after it, its observations) out of the restaurants, newest
+// first, collecting r_old; lets a proposal name new labels at the remaining seating s_0;
+// seats them in the order of time, collecting r_new; and accepts with probability
+//     min(1, (r_new / r_old) * (q(old) / q(new))),
+// or else restores every table.  (The paper's pseudo-code prints r_old * r_new in the
+// blocked sampler; the derivation gives r_new / r_old.)
+//
+// One template, instantiated twice: for emissions and proposals that are known when this
+// is compiled (everything inlines: calls through tables of functions, with a handler for
+// exceptions around each, took half of a step-wise sweep), and for those that are Cython
+// classes (HookedEmission, HookedProposal below).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "_seating.hpp"
+
+namespace skihmm {
+
+// A hook returned an error and has set Python's exception, which Cython lets through.
+struct HookFailed {};
+
+// One symbol's probability under every state, sparse plus smooth (EmissionStats).
+struct SymbolColumn {
+    const int32_t *ids = nullptr;
+    const int32_t *counts = nullptr;
+    int32_t size = 0;
+    double smooth = 1.0;
+};
+
+// A view of one chain's arrays.  Those by step never move; those by slot grow in reserve().
+struct Chain {
+    int64_t n_steps = 0;
+    int32_t *states = nullptr;
+    const uint8_t *first = nullptr, *last = nullptr;
+    int32_t *hints = nullptr;
+    Seating *transitions = nullptr;
+    bitgen_t *bits = nullptr;
+    std::vector<int32_t> *occupancy = nullptr, *free_slots = nullptr,
+                         *free_place = nullptr;
+    Stack<int32_t> *touched = nullptr;
+    const int32_t *n_slots = nullptr;
+    void *owner = nullptr;                  // the ChainState
+    int (*grow)(void *owner, intptr_t n_free) = nullptr;
+
+    // The restaurant that x[t] is drawn in; the label drawn in x[t]'s restaurant or -1.
+    int32_t previous(int64_t t) const { return first[t] ? 1 : states[t - 1]; }
+    int32_t successor(int64_t t) const { return last[t] ? -1 : states[t + 1]; }
+    int32_t free_slot(size_t i) const { return (*free_slots)[free_slots->size() - 1 - i]; }
+    // Only between moves.  Says whether storage has grown.
+    bool reserve(int64_t n_free) const {
+        if (SKIHMM_LIKELY(n_free <= static_cast<int64_t>(free_slots->size()))) return false;
+        if (grow(owner, n_free) < 0) throw HookFailed();
+        return true;
+    }
+    // x[t] = k for good; keeps occupancy and the free slots in step.
+    void assign(int64_t t, int32_t k) const {
+        const int32_t old = states[t];
+        if (old == k) return;
+        std::vector<int32_t> &used = *occupancy, &place = *free_place;
+        if (--used[old] == 0) {
+            place[old] = static_cast<int32_t>(free_slots->size());
+            free_slots->push_back(old);
+        }
+        if (used[k]++ == 0) {
+            const int32_t moved = free_slots->back();
+            (*free_slots)[place[k]] = moved;
+            place[moved] = place[k];
+            free_slots->pop_back();
+            place[k] = -1;
+        }
+        states[t] = k;
+    }
+};
+
+// ---- emissions -------------------------------------------------------------------------
+
+// An emission that is one franchise over the symbols of one column; codes -1: missing.
+struct SeatingEmission {
+    Seating *seating = nullptr;
+    const int32_t *codes = nullptr;
+    int32_t *hints = nullptr;
+
+    SKIHMM_INLINE void add(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        if (SKIHMM_LIKELY(codes[t] >= 0))
+            r->multiply(seating->add(k, codes[t], g, hints + t));
+    }
+    SKIHMM_INLINE void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        if (SKIHMM_LIKELY(codes[t] >= 0))
+            r->multiply(seating->remove(k, codes[t], g, hints + t));
+    }
+    void commit() const { seating->commit(); }
+    void commit_same() const { seating->commit_same(); }
+    void rollback() const { seating->rollback(); }
+    bool has_columns() const { return true; }
+    bool column(int64_t t, SymbolColumn *out) const {
+        const int32_t symbol = codes[t];
+        if (SKIHMM_UNLIKELY(symbol < 0)) return false;
+        const Line &line = seating->columns[symbol];
+        out->ids = line.ids;
+        out->counts = line.counts;
+        out->size = line.size;
+        out->smooth = seating->scale() * seating->mass(symbol);
+        return true;
+    }
+    const int32_t *totals(double *offset) const {
+        *offset = seating->alpha;
+        return seating->row_customers.data();
+    }
+    bool is_moderate(double least, double most) const {
+        const Seating &s = *seating;
+        return least < s.alpha && s.alpha < most && least < s.gamma && s.gamma < most
+               && least < s.alpha / s.n_symbols * 1e5;
+    }
+    void fill_probs(int64_t, double *) const {}     // has columns
+    void prefetch(int64_t t, bool far) const {
+        if (far) seating->prefetch_cell(hints[t]);
+        else seating->prefetch_lists(hints[t]);
+    }
+};
+
+// An EmissionStats through its virtual functions (their contracts are in _emission.pxd).
+struct HookedEmission {
+    void *self = nullptr;
+    int (*add_hook)(void *, intptr_t, int32_t, bitgen_t *, Product *) = nullptr;
+    int (*remove_hook)(void *, intptr_t, int32_t, bitgen_t *, Product *) = nullptr;
+    int (*commit_hook)(void *) = nullptr;
+    int (*rollback_hook)(void *) = nullptr;
+    int (*probs_hook)(void *, intptr_t, double *) = nullptr;
+    int (*column_hook)(void *, intptr_t, SymbolColumn *) = nullptr;
+    const int32_t *(*totals_hook)(void *, double *) = nullptr;
+    int (*moderate_hook)(void *, double, double) = nullptr;
+    bool columns = false;
+
+    static void check(int status) { if (status < 0) throw HookFailed(); }
+    void add(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        check(add_hook(self, t, k, g, r));
+    }
+    void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        check(remove_hook(self, t, k, g, r));
+    }
+    void commit() const { check(commit_hook(self)); }
+    void commit_same() const { check(commit_hook(self)); }
+    void rollback() const { check(rollback_hook(self)); }
+    bool has_columns() const { return columns; }
+    bool column(int64_t t, SymbolColumn *out) const {
+        return column_hook(self, t, out) != 0;
+    }
+    const int32_t *totals(double *offset) const { return totals_hook(self, offset); }
+    bool is_moderate(double least, double most) const {
+        return moderate_hook(self, least, most) != 0;
+    }
+    void fill_probs(int64_t t, double *out) const { check(probs_hook(self, t, out)); }
+    void prefetch(int64_t, bool) const {}
+};
+
+// ---- one move ----------------------------------------------------------------------------
+
+// open, then seat the proposed path, then decide.
+template <class Emission>
+class Move {
+  public:
+    int64_t start = 0, stop = 0;
+    Product r_old, r_new;
+
+    // s_L -> s_0: the draws leave in the reverse of the order in which they came.
+    SKIHMM_INLINE void open(const Chain &chain, const Emission &emission, int64_t first,
+                            int64_t end) {
+        Seating &seating = *chain.transitions;
+        start = first;
+        stop = end;
+        r_old.reset();
+        const int32_t follower = chain.successor(stop - 1);
+        if (SKIHMM_LIKELY(follower >= 0))
+            r_old.multiply(seating.remove(chain.states[stop - 1], follower, chain.bits,
+                                          chain.hints + stop));
+        for (int64_t t = stop - 1; t >= start; --t) {
+            const int32_t k = chain.states[t];
+            emission.remove(t, k, chain.bits, &r_old);
+            r_old.multiply(
+                seating.remove(chain.previous(t), k, chain.bits, chain.hints + t));
+        }
+    }
+    // s_0 -> s*_L.  Every factor is taken just before its own customer sits down, at the
+    // seating with all earlier ones: not at s_0.
+    SKIHMM_INLINE void seat(const Chain &chain, const Emission &emission,
+                            const int32_t *path) {
+        Seating &seating = *chain.transitions;
+        int32_t j = chain.previous(start);
+        r_new.reset();
+        for (int64_t t = start; t < stop; ++t) {
+            const int32_t k = path[t - start];
+            r_new.multiply(seating.add(j, k, chain.bits, chain.hints + t));
+            emission.add(t, k, chain.bits, &r_new);
+            j = k;
+        }
+        const int32_t follower = chain.successor(stop - 1);
+        if (SKIHMM_LIKELY(follower >= 0))
+            r_new.multiply(seating.add(j, follower, chain.bits, chain.hints + stop));
+    }
+    bool is_accepted(const Chain &chain, const Product &q_old,
+                     const Product &q_new) const {
+        // R >= 1 needs no random number; a NaN (which no correct kernel makes) rejects.
+        double new_side = r_new.value * q_old.value;
+        const double old_side = r_old.value * q_new.value;
+        const double scale = (r_new.log_scale + q_old.log_scale)
+                             - (r_old.log_scale + q_new.log_scale);
+        if (SKIHMM_UNLIKELY(scale != 0.0)) new_side *= std::exp(std::min(scale, 600.0));
+        if (new_side >= old_side) return true;
+        return uniform(chain.bits) * old_side < new_side;
+    }
+    // Accept or reject; says which.
+    SKIHMM_INLINE bool decide(const Chain &chain, const Emission &emission,
+                              const int32_t *path, const Product &q_old,
+                              const Product &q_new) const {
+        if (SKIHMM_UNLIKELY(!is_accepted(chain, q_old, q_new))) {
+            // The old seating comes back table by table.  Adding the old customers again
+            // would draw their tables anew, from the wrong law.
+            chain.transitions->rollback();
+            emission.rollback();
+            return false;
+        }
+        if (std::equal(path, path + (stop - start), chain.states + start)) {
+            chain.transitions->commit_same();
+            emission.commit_same();
+            return true;
+        }
+        chain.transitions->commit();
+        emission.commit();
+        for (int64_t t = start; t < stop; ++t) chain.assign(t, path[t - start]);
+        return true;
+    }
+    // For kernels that cache per-state values and learn from chain.touched what is stale:
+    // every slot whose counts this block's old labels or `path` may have changed.
+    void touch(const Chain &chain, const int32_t *path) const {
+        chain.touched->push(chain.previous(start));
+        for (int64_t t = start; t < stop; ++t) chain.touched->push(path[t - start]);
+        const int32_t follower = chain.successor(stop - 1);
+        if (follower >= 0) chain.touched->push(follower);
+    }
+};
+
+// ---- proposals through virtual functions ---------------------------------------------------
+
+// A BlockProposal through its virtual functions (their contracts are in _rcd.pxd).
+struct HookedProposal {
+    void *self = nullptr, *state = nullptr;
+    int (*attach_hook)(void *, void *) = nullptr;
+    int (*prepare_hook)(void *, void *, intptr_t, intptr_t) = nullptr;
+    int (*score_hook)(void *, void *, intptr_t, intptr_t, Product *) = nullptr;
+    int (*propose_hook)(void *, void *, intptr_t, intptr_t, int32_t *, Product *) = nullptr;
+    int (*settle_hook)(void *, void *, intptr_t, intptr_t, int) = nullptr;
+
+    static constexpr bool kReadsTouched = true;
+    static void check(int status) { if (status < 0) throw HookFailed(); }
+    template <class Emission> void attach(const Chain &, const Emission &) const {
+        check(attach_hook(self, state));
+    }
+    template <class Emission>
+    void prepare(const Chain &, const Emission &, int64_t start, int64_t stop) const {
+        check(prepare_hook(self, state, start, stop));
+    }
+    void score(const Chain &, int64_t start, int64_t stop, Product *q) const {
+        check(score_hook(self, state, start, stop, q));
+    }
+    void propose(const Chain &, int64_t start, int64_t stop, int32_t *path,
+                 Product *q) const {
+        check(propose_hook(self, state, start, stop, path, q));
+    }
+    template <class Emission>
+    void settle(const Chain &, const Emission &, int64_t start, int64_t stop,
+                bool accepted) const {
+        check(settle_hook(self, state, start, stop, accepted));
+    }
+};
+
+// ---- a sweep -----------------------------------------------------------------------------
+
+// How many blocks ahead memory is asked for.  The order of a sweep is random, so the caches
+// guess nothing.
+enum { kPrefetchFar = 4, kPrefetchNear = 2 };
+
+template <class Emission>
+SKIHMM_INLINE void prefetch_block(const Chain &chain, const Emission &emission,
+                                  int64_t start, int64_t stop, bool far) {
+    // Only hints for the memory system: labels may change before the block's turn.
+    const Seating &seating = *chain.transitions;
+    for (int64_t t = start; t < stop; ++t) {
+        far ? seating.prefetch_cell(chain.hints[t]) : seating.prefetch_lists(chain.hints[t]);
+        emission.prefetch(t, far);
+    }
+    if (chain.last[stop - 1]) return;
+    far ? seating.prefetch_cell(chain.hints[stop])
+        : seating.prefetch_lists(chain.hints[stop]);
+}
+
+// Moves over the blocks [starts[b], stops[b]), b < n; `path` has room for the longest.
+// Returns the number of accepted moves.
+template <class Emission, class Proposal>
+int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal,
+                const intptr_t *starts, const intptr_t *stops, int64_t n, int32_t *path) {
+    Move<Emission> move;
+    Product q_old, q_new;
+    int64_t n_accepted = 0;
+    chain.touched->clear();
+    proposal.attach(chain, emission);
+    for (int64_t b = 0; b < n; ++b) {
+        if (b + kPrefetchFar < n)
+            prefetch_block(chain, emission, starts[b + kPrefetchFar],
+                           stops[b + kPrefetchFar], true);
+        if (b + kPrefetchNear < n)
+            prefetch_block(chain, emission, starts[b + kPrefetchNear],
+                           stops[b + kPrefetchNear], false);
+        const int64_t start = starts[b], stop = stops[b];
+        if (chain.reserve(stop - start + 1)) proposal.attach(chain, emission);
+        q_old.reset();
+        q_new.reset();
+        move.open(chain, emission, start, stop);
+        if (Proposal::kReadsTouched) move.touch(chain, chain.states + start);
+        proposal.prepare(chain, emission, start, stop);
+        if (Proposal::kReadsTouched) {
+            // The next move starts from slots that this one may yet touch: the old ones
+            // again (their customers come back) and the new ones.
+            chain.touched->clear();
+            move.touch(chain, chain.states + start);
+        }
+        proposal.score(chain, start, stop, &q_old);
+        proposal.propose(chain, start, stop, path, &q_new);
+        move.seat(chain, emission, path);
+        if (Proposal::kReadsTouched) move.touch(chain, path);
+        const bool accepted = move.decide(chain, emission, path, q_old, q_new);
+        proposal.settle(chain, emission, start, stop, accepted);
+        n_accepted += accepted;
+    }
+    return n_accepted;
+}
+
+}  // namespace skihmm

@@ -118,9 +118,17 @@ struct SeatingEmission {
                && least < s.alpha / s.n_symbols * 1e5;
     }
     void fill_probs(int64_t, double *) const {}     // has columns
-    void prefetch(int64_t t, bool far) const {
-        if (far) seating->prefetch_cell(hints[t]);
-        else seating->prefetch_lists(hints[t]);
+    void prefetch_step(int64_t t) const {
+        SKIHMM_PREFETCH(codes + t);
+        SKIHMM_PREFETCH(hints + t);
+    }
+    void prefetch_cell(int64_t t) const { seating->prefetch_cell(hints[t]); }
+    void prefetch_lists(int64_t t) const {
+        seating->prefetch_lists(hints[t]);
+        if (codes[t] < 0) return;
+        const Line &line = seating->columns[codes[t]];
+        SKIHMM_PREFETCH(line.ids);
+        SKIHMM_PREFETCH(line.counts);
     }
 };
 
@@ -156,7 +164,9 @@ struct HookedEmission {
         return moderate_hook(self, least, most) != 0;
     }
     void fill_probs(int64_t t, double *out) const { check(probs_hook(self, t, out)); }
-    void prefetch(int64_t, bool) const {}
+    void prefetch_step(int64_t) const {}
+    void prefetch_cell(int64_t) const {}
+    void prefetch_lists(int64_t) const {}
 };
 
 // ---- one move ----------------------------------------------------------------------------
@@ -257,6 +267,7 @@ struct HookedProposal {
     int (*settle_hook)(void *, void *, intptr_t, intptr_t, int) = nullptr;
 
     static constexpr bool kReadsTouched = true;
+    void prefetch(const Chain &, int64_t, int64_t) const {}
     static void check(int status) { if (status < 0) throw HookFailed(); }
     template <class Emission> void attach(const Chain &, const Emission &) const {
         check(attach_hook(self, state));
@@ -282,21 +293,35 @@ struct HookedProposal {
 // ---- a sweep -----------------------------------------------------------------------------
 
 // How many blocks ahead memory is asked for.  The order of a sweep is random, so the caches
-// guess nothing.
-enum { kPrefetchFar = 4, kPrefetchNear = 2 };
+// guess nothing: first the step's own entries, then the cells that they name, then what the
+// cells name.  These are only hints: labels may change before the block's turn.
+enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
 
 template <class Emission>
-SKIHMM_INLINE void prefetch_block(const Chain &chain, const Emission &emission,
-                                  int64_t start, int64_t stop, bool far) {
-    // Only hints for the memory system: labels may change before the block's turn.
-    const Seating &seating = *chain.transitions;
+SKIHMM_INLINE void prefetch_steps(const Chain &chain, const Emission &emission, int64_t t) {
+    SKIHMM_PREFETCH(chain.states + t);
+    SKIHMM_PREFETCH(chain.hints + t);
+    SKIHMM_PREFETCH(chain.last + t);
+    SKIHMM_PREFETCH(chain.first + t);
+    emission.prefetch_step(t);
+}
+template <class Emission>
+SKIHMM_INLINE void prefetch_cells(const Chain &chain, const Emission &emission,
+                                  int64_t start, int64_t stop) {
     for (int64_t t = start; t < stop; ++t) {
-        far ? seating.prefetch_cell(chain.hints[t]) : seating.prefetch_lists(chain.hints[t]);
-        emission.prefetch(t, far);
+        chain.transitions->prefetch_cell(chain.hints[t]);
+        emission.prefetch_cell(t);
     }
-    if (chain.last[stop - 1]) return;
-    far ? seating.prefetch_cell(chain.hints[stop])
-        : seating.prefetch_lists(chain.hints[stop]);
+    if (!chain.last[stop - 1]) chain.transitions->prefetch_cell(chain.hints[stop]);
+}
+template <class Emission>
+SKIHMM_INLINE void prefetch_lists(const Chain &chain, const Emission &emission,
+                                  int64_t start, int64_t stop) {
+    for (int64_t t = start; t < stop; ++t) {
+        chain.transitions->prefetch_lists(chain.hints[t]);
+        emission.prefetch_lists(t);
+    }
+    if (!chain.last[stop - 1]) chain.transitions->prefetch_lists(chain.hints[stop]);
 }
 
 // Moves over the blocks [starts[b], stops[b]), b < n; `path` has room for the longest.
@@ -310,12 +335,17 @@ int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal
     chain.touched->clear();
     proposal.attach(chain, emission);
     for (int64_t b = 0; b < n; ++b) {
-        if (b + kPrefetchFar < n)
-            prefetch_block(chain, emission, starts[b + kPrefetchFar],
-                           stops[b + kPrefetchFar], true);
-        if (b + kPrefetchNear < n)
-            prefetch_block(chain, emission, starts[b + kPrefetchNear],
-                           stops[b + kPrefetchNear], false);
+        if (b + kPrefetchSteps < n)
+            prefetch_steps(chain, emission, starts[b + kPrefetchSteps]);
+        if (b + kPrefetchCells < n)
+            prefetch_cells(chain, emission, starts[b + kPrefetchCells],
+                           stops[b + kPrefetchCells]);
+        if (b + kPrefetchLists < n) {
+            prefetch_lists(chain, emission, starts[b + kPrefetchLists],
+                           stops[b + kPrefetchLists]);
+            proposal.prefetch(chain, starts[b + kPrefetchLists],
+                              stops[b + kPrefetchLists]);
+        }
         const int64_t start = starts[b], stop = stops[b];
         if (chain.reserve(stop - start + 1)) proposal.attach(chain, emission);
         q_old.reset();

@@ -94,6 +94,20 @@ class Stepwise {
         total_ = sum_all();
     }
 
+    void prefetch(const Chain &chain, int64_t start, int64_t stop) const {
+        if (mode_ != kSparse || chain.last[stop - 1]) return;
+        const Seating &s = *chain.transitions;
+        const int32_t i = chain.previous(start), o = chain.successor(stop - 1);
+        const Line &row = s.rows[i];
+        SKIHMM_PREFETCH(row.ids);
+        SKIHMM_PREFETCH(row.ids + 16);
+        SKIHMM_PREFETCH(row.counts);
+        SKIHMM_PREFETCH(row.counts + 16);
+#ifndef PFD
+        if (has_lookup_) s.prefetch_dense(i, o);
+#endif
+    }
+
     SKIHMM_INLINE void prepare(const Chain &chain, const Emission &emission, int64_t start,
                                int64_t stop) {
         Seating &s = *chain.transitions;

@@ -82,6 +82,7 @@ struct Chain {
 
 // An emission that is one franchise over the symbols of one column; codes -1: missing.
 struct SeatingEmission {
+    static constexpr bool kIsSeating = true;
     Seating *seating = nullptr;
     const int32_t *codes = nullptr;
     int32_t *hints = nullptr;
@@ -134,6 +135,7 @@ struct SeatingEmission {
 
 // An EmissionStats through its virtual functions (their contracts are in _emission.pxd).
 struct HookedEmission {
+    static constexpr bool kIsSeating = false;
     void *self = nullptr;
     int (*add_hook)(void *, intptr_t, int32_t, bitgen_t *, Product *) = nullptr;
     int (*remove_hook)(void *, intptr_t, int32_t, bitgen_t *, Product *) = nullptr;
@@ -171,17 +173,31 @@ struct HookedEmission {
 
 // ---- one move ----------------------------------------------------------------------------
 
+// What s_0 is for a block of one step, besides the counts that its removal does not touch.
+struct StepView {
+    int32_t i = 0, x = 0, o = 0;        // labels of t-1 (1: start), t, t+1 (-1: none)
+    int32_t n_in = 0, n_out = 0;        // customers of (i, x) and (x, o)
+    int32_t n_i = 0, n_x = 0;           // customers of the rows i and x
+    int32_t m_x = 0, m_o = 0;           // tables of the dishes x and o
+    double scale = 0.0;                 // Seating::scale of the transitions
+    bool has_symbol = false;            // with it:
+    SymbolColumn column;                // of y[t]; entries of x may still count y[t]
+    int32_t e_in = 0, e_x = 0;          // observations of x: equal to y[t], all
+};
+
 // open, then seat the proposed path, then decide.
 template <class Emission>
 class Move {
   public:
     int64_t start = 0, stop = 0;
     Product r_old, r_new;
+    StepView view;                      // see look
 
     // s_L -> s_0: the draws leave in the reverse of the order in which they came.
     SKIHMM_INLINE void open(const Chain &chain, const Emission &emission, int64_t first,
                             int64_t end) {
         Seating &seating = *chain.transitions;
+        is_lifted_ = false;
         start = first;
         stop = end;
         r_old.reset();
@@ -196,22 +212,86 @@ class Move {
                 seating.remove(chain.previous(t), k, chain.bits, chain.hints + t));
         }
     }
+    // Fill `view` from an open move of one step.
+    void look(const Chain &chain, const Emission &emission) {
+        const Seating &s = *chain.transitions;
+        const int32_t i = chain.previous(start), x = chain.states[start],
+                      o = chain.successor(start);
+        view.i = i;
+        view.x = x;
+        view.o = o;
+        view.n_in = s.count(i, x, chain.hints[start]);
+        view.n_out = o >= 0 ? s.count(x, o, chain.hints[stop]) : 0;
+        view.n_i = s.row_customers[i];
+        view.n_x = s.row_customers[x];
+        view.m_x = s.dish_tables[x];
+        view.m_o = o >= 0 ? s.dish_tables[o] : 0;
+        view.scale = s.scale();
+        view.has_symbol = emission.has_columns() && emission.column(start, &view.column);
+        double offset;
+        if (!view.has_symbol) return;
+        view.e_x = emission.totals(&offset)[x];
+        const SymbolColumn &column = view.column;
+        view.e_in = 0;
+        for (int32_t at = 0; at < column.size; ++at)
+            if (column.ids[at] == x) view.e_in = column.counts[at];
+    }
+
+    // open and look for one step between two others, all without writing: 92 % of the
+    // step-wise proposals repeat the old label, and nine of ten of those change no table.
+    // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
+    // next to its own label (then its customers share rows, dishes or cells).
+    SKIHMM_INLINE bool lift(const Chain &chain, const Emission &emission, int64_t t) {
+        if constexpr (!Emission::kIsSeating) {
+            return false;
+        } else {
+            const Seating &s = *chain.transitions, &e = *emission.seating;
+            const int32_t symbol = emission.codes[t];
+            if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || symbol < 0)) return false;
+            const int32_t i = chain.states[t - 1], x = chain.states[t],
+                          o = chain.states[t + 1];
+            if (i == x || o == x) return false;
+            is_lifted_ = true;
+            start = t;
+            stop = t + 1;
+            out_ = s.lift(x, o, chain.bits, chain.hints + t + 1);
+            value_ = e.lift(x, symbol, chain.bits, emission.hints + t);
+            in_ = s.lift(i, x, chain.bits, chain.hints + t);
+            view.i = i;
+            view.x = x;
+            view.o = o;
+            view.n_in = in_.n;
+            view.n_out = out_.n;
+            view.n_i = s.row_customers[i] - 1;
+            view.n_x = s.row_customers[x] - 1;
+            view.m_x = s.dish_tables[x] - in_.closes;
+            view.m_o = s.dish_tables[o] - out_.closes;
+            view.scale = s.scale_after(-in_.closes - out_.closes);
+            const Line &line = e.columns[symbol];
+            view.has_symbol = true;
+            view.column.ids = line.ids;
+            view.column.counts = line.counts;
+            view.column.size = line.size;
+            view.column.smooth = e.scale_after(-value_.closes)
+                                 * e.mass_of(e.dish_tables[symbol] - value_.closes);
+            view.e_in = value_.n;
+            view.e_x = e.row_customers[x] - 1;
+            return true;
+        }
+    }
+
     // s_0 -> s*_L.  Every factor is taken just before its own customer sits down, at the
     // seating with all earlier ones: not at s_0.
     SKIHMM_INLINE void seat(const Chain &chain, const Emission &emission,
                             const int32_t *path) {
-        Seating &seating = *chain.transitions;
-        int32_t j = chain.previous(start);
-        r_new.reset();
-        for (int64_t t = start; t < stop; ++t) {
-            const int32_t k = path[t - start];
-            r_new.multiply(seating.add(j, k, chain.bits, chain.hints + t));
-            emission.add(t, k, chain.bits, &r_new);
-            j = k;
+        if (is_lifted_) {
+            if (SKIHMM_LIKELY(path[0] == view.x)) {
+                seat_lifted(chain, emission);
+                return;
+            }
+            take_away(chain, emission);
         }
-        const int32_t follower = chain.successor(stop - 1);
-        if (SKIHMM_LIKELY(follower >= 0))
-            r_new.multiply(seating.add(j, follower, chain.bits, chain.hints + stop));
+        seat_path(chain, emission, path);
     }
     bool is_accepted(const Chain &chain, const Product &q_old,
                      const Product &q_new) const {
@@ -227,8 +307,13 @@ class Move {
     // Accept or reject; says which.
     SKIHMM_INLINE bool decide(const Chain &chain, const Emission &emission,
                               const int32_t *path, const Product &q_old,
-                              const Product &q_new) const {
-        if (SKIHMM_UNLIKELY(!is_accepted(chain, q_old, q_new))) {
+                              const Product &q_new) {
+        const bool accepted = is_accepted(chain, q_old, q_new);
+        if (is_lifted_) {
+            if (SKIHMM_LIKELY(accepted)) put_back(chain, emission);
+            return accepted;
+        }
+        if (SKIHMM_UNLIKELY(!accepted)) {
             // The old seating comes back table by table.  Adding the old customers again
             // would draw their tables anew, from the wrong law.
             chain.transitions->rollback();
@@ -253,6 +338,70 @@ class Move {
         const int32_t follower = chain.successor(stop - 1);
         if (follower >= 0) chain.touched->push(follower);
     }
+
+  private:
+    SKIHMM_NOINLINE void seat_path(const Chain &chain, const Emission &emission,
+                                   const int32_t *path) {
+        Seating &seating = *chain.transitions;
+        int32_t j = chain.previous(start);
+        r_new.reset();
+        for (int64_t t = start; t < stop; ++t) {
+            const int32_t k = path[t - start];
+            r_new.multiply(seating.add(j, k, chain.bits, chain.hints + t));
+            emission.add(t, k, chain.bits, &r_new);
+            j = k;
+        }
+        const int32_t follower = chain.successor(stop - 1);
+        if (SKIHMM_LIKELY(follower >= 0))
+            r_new.multiply(seating.add(j, follower, chain.bits, chain.hints + stop));
+    }
+    // What open would have done with the lifted customers.
+    SKIHMM_NOINLINE void take_away(const Chain &chain, const Emission &emission) {
+        if constexpr (Emission::kIsSeating) {
+            is_lifted_ = false;
+            r_old.reset();
+            r_old.multiply(chain.transitions->take_away(out_));
+            r_old.multiply(emission.seating->take_away(value_));
+            r_old.multiply(chain.transitions->take_away(in_));
+        }
+    }
+    // The lifted customers choose tables for the old label again.  The factors of the
+    // transition into the step and of the observation are those of r_old: both are taken at
+    // s_0.  Of the transition out of it only the new table's weight can differ, if the
+    // transition into it has closed a table or opened one.  What is equal is left out.
+    SKIHMM_INLINE void seat_lifted(const Chain &chain, const Emission &emission) {
+        if constexpr (Emission::kIsSeating) {
+            const Seating &s = *chain.transitions;
+            bitgen_t *g = chain.bits;
+            constexpr uint32_t mask = (1u << Seating::kChoiceBits) - 1;
+            const uint64_t bits = g->next_uint64(g->state);
+            const double fresh_in = view.scale * s.mass_of(view.m_x);
+            table_in_ = s.choose_table(in_, fresh_in, bits & mask, g);
+            table_value_ = emission.seating->choose_table(
+                value_, view.column.smooth, bits >> 21 & mask, g);
+            const bool opens = table_in_ == Seating::kNewTable;
+            const double mass_o = s.mass_of(view.m_o);
+            const double fresh_out = s.scale_after(opens - in_.closes - out_.closes) * mass_o;
+            table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & mask, g);
+            r_old.reset();
+            r_new.reset();
+            if (SKIHMM_UNLIKELY(opens != in_.closes)) {
+                r_old.multiply(out_.n + s.scale_after(-out_.closes) * mass_o);
+                r_new.multiply(out_.n + fresh_out);
+            }
+        }
+    }
+    SKIHMM_INLINE void put_back(const Chain &chain, const Emission &emission) {
+        if constexpr (Emission::kIsSeating) {
+            chain.transitions->put_back(in_, table_in_);
+            emission.seating->put_back(value_, table_value_);
+            chain.transitions->put_back(out_, table_out_);
+        }
+    }
+
+    bool is_lifted_ = false;
+    Seating::Lifted out_, value_, in_;
+    int32_t table_in_ = 0, table_value_ = 0, table_out_ = 0;
 };
 
 // ---- proposals through virtual functions ---------------------------------------------------
@@ -266,15 +415,15 @@ struct HookedProposal {
     int (*propose_hook)(void *, void *, intptr_t, intptr_t, int32_t *, Product *) = nullptr;
     int (*settle_hook)(void *, void *, intptr_t, intptr_t, int) = nullptr;
 
-    static constexpr bool kReadsTouched = true;
+    static constexpr bool kReadsTouched = true, kReadsView = false;
     void prefetch(const Chain &, int64_t, int64_t) const {}
     static void check(int status) { if (status < 0) throw HookFailed(); }
     template <class Emission> void attach(const Chain &, const Emission &) const {
         check(attach_hook(self, state));
     }
     template <class Emission>
-    void prepare(const Chain &, const Emission &, int64_t start, int64_t stop) const {
-        check(prepare_hook(self, state, start, stop));
+    void prepare(const Chain &, const Emission &, const Move<Emission> &move) const {
+        check(prepare_hook(self, state, move.start, move.stop));
     }
     void score(const Chain &, int64_t start, int64_t stop, Product *q) const {
         check(score_hook(self, state, start, stop, q));
@@ -324,6 +473,9 @@ SKIHMM_INLINE void prefetch_lists(const Chain &chain, const Emission &emission,
     if (!chain.last[stop - 1]) chain.transitions->prefetch_lists(chain.hints[stop]);
 }
 
+// A proposal with kReadsView takes blocks of one step and reads s_0 from move.view and from
+// those counts that the removal does not touch; all others find s_0 in the seating.
+//
 // Moves over the blocks [starts[b], stops[b]), b < n; `path` has room for the longest.
 // Returns the number of accepted moves.
 template <class Emission, class Proposal>
@@ -350,9 +502,12 @@ int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal
         if (chain.reserve(stop - start + 1)) proposal.attach(chain, emission);
         q_old.reset();
         q_new.reset();
-        move.open(chain, emission, start, stop);
+        if (!Proposal::kReadsView || !move.lift(chain, emission, start)) {
+            move.open(chain, emission, start, stop);
+            if (Proposal::kReadsView) move.look(chain, emission);
+        }
         if (Proposal::kReadsTouched) move.touch(chain, chain.states + start);
-        proposal.prepare(chain, emission, start, stop);
+        proposal.prepare(chain, emission, move);
         if (Proposal::kReadsTouched) {
             // The next move starts from slots that this one may yet touch: the old ones
             // again (their customers come back) and the new ones.

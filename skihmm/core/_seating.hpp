@@ -389,10 +389,7 @@ class Seating {
 
     // alpha * (base probability of a dish) = scale() * mass(dish).
     double scale() const { return scale_; }
-    double mass(int32_t dish) const {
-        const int32_t m = dish_tables[dish];
-        return m ? m + symbol_share_ : empty_mass_;
-    }
+    double mass(int32_t dish) const { return mass_of(dish_tables[dish]); }
     // p(dish | row): the predictive probability of the next customer's dish.  With
     // kInfinite every dish that no table serves gets the mass of "any one unserved dish".
     double prob(int32_t row, int32_t dish) const {
@@ -457,30 +454,78 @@ class Seating {
     // proportional to its size (identities of customers are not kept; drawing them on
     // removal is exact).  Returns p(dish | row) as it is afterwards.
     SKIHMM_INLINE double remove(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
-        int32_t c = *hint;
-        if (!is_cell(c, row, dish)) *hint = c = find_to_remove(row, dish);
-        Cell &cell = cells_[c];
-        int32_t table = 0;
-        bool closes = false;
-        if (base != Base::kFixed) {
-            if (cell.n_tables > 1) {
-                int32_t *sizes = pool_.at(cell.pool);
-                table = table_at(sizes, below(g, cell.n_customers));
-                closes = --sizes[table] == 0;
-            } else {
-                closes = cell.n_customers == 1;
-            }
-        }
-        change_customers(cell, -1);
-        if (closes) {
-            close_table(cell, table);
-            change_tables(dish, -1);
-        }
-        const int32_t n = cell.n_customers;
-        if (n == 0) queue(c);
-        journal_.push(Entry(c, table, closes ? Kind::kClose : Kind::kRemove).bits);
-        return (n + scale_ * mass(dish)) / (row_customers[row] + alpha);
+        return take_away(lift(row, dish, g, hint));
     }
+
+    // The two halves of `remove`, and its inverse for a customer that comes back to the
+    // same pair.  lift chooses the customer and writes nothing; most moves put him where he
+    // was, and then nothing has to be written at all.  Between lift and what follows the
+    // cell must not change.
+    struct Lifted {
+        int32_t cell;
+        int32_t table;          // his table, which leaves with him if `closes`
+        int32_t n;              // customers of the cell without him
+        int32_t n_tables;       // its tables with him
+        bool closes;
+    };
+    static constexpr int32_t kNewTable = -1;
+
+    SKIHMM_INLINE Lifted lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) const {
+        int32_t c = *hint;
+        if (SKIHMM_UNLIKELY(!is_cell(c, row, dish))) *hint = c = find_to_remove(row, dish);
+        const Cell &cell = cells_[c];
+        Lifted out{c, 0, cell.n_customers - 1, cell.n_tables, cell.n_customers == 1};
+        if (base == Base::kFixed) {
+            out.closes = false;
+        } else if (cell.n_tables > 1) {
+            const int32_t *sizes = pool_.at(cell.pool);
+            out.table = table_at(sizes, below(g, cell.n_customers));
+            out.closes = sizes[out.table] == 1;
+        }
+        return out;
+    }
+    // Returns p(dish | row) as it is afterwards.
+    SKIHMM_INLINE double take_away(const Lifted &lifted) {
+        Cell &cell = cells_[lifted.cell];
+        take_out(cell, lifted);
+        if (lifted.n == 0) queue(lifted.cell);
+        journal_.push(Entry(lifted.cell, lifted.table,
+                            lifted.closes ? Kind::kClose : Kind::kRemove).bits);
+        return (lifted.n + scale_ * mass(cell.dish)) / (row_customers[cell.row] + alpha);
+    }
+    // The table at which he sits down again (numbered as before lift) or kNewTable, by the
+    // law of `add`; `fresh` is the weight of a new table.  `bits` are 21 random bits: the
+    // first ones of a uniform, of which more are drawn only if these do not decide.
+    static constexpr int kChoiceBits = 21;
+    SKIHMM_INLINE int32_t choose_table(const Lifted &lifted, double fresh, uint32_t bits,
+                                       bitgen_t *g) const {
+        if (lifted.n == 0 || base == Base::kFixed) return lifted.closes ? kNewTable : 0;
+        constexpr double unit = 1.0 / (1 << kChoiceBits);
+        const double total = lifted.n + fresh;
+        if (SKIHMM_LIKELY(lifted.n_tables == 1)) {
+            if (SKIHMM_LIKELY((bits + 1.0) * unit * total <= lifted.n)) return 0;
+            return (bits + uniform(g)) * unit * total < lifted.n ? 0 : kNewTable;
+        }
+        const double u = (bits + uniform(g)) * unit * total;
+        if (u >= lifted.n) return kNewTable;
+        const int32_t *sizes = pool_.at(cells_[lifted.cell].pool);
+        int64_t rest = static_cast<int64_t>(u);
+        int32_t table = 0;
+        while ((rest -= sizes[table] - (table == lifted.table)) >= 0) ++table;
+        return table;
+    }
+    // Carry out lift and choose_table, for good: not in the journal.
+    SKIHMM_INLINE void put_back(const Lifted &lifted, int32_t table) {
+        if (table == (lifted.closes ? kNewTable : lifted.table)) return;
+        change_seat(lifted, table);
+    }
+    // scale() if there were `change` tables more.
+    double scale_after(int32_t change) const {
+        return SKIHMM_LIKELY(change == 0 || base == Base::kFixed)
+            ? scale_ : alpha / (n_tables + change + gamma);
+    }
+    // mass(dish) if it had n tables.
+    double mass_of(int32_t n) const { return n ? n + symbol_share_ : empty_mass_; }
 
     // ---- moves
 
@@ -750,6 +795,25 @@ class Seating {
         Kind kind() const { return static_cast<Kind>(bits >> 62); }
     };
 
+    SKIHMM_INLINE void take_out(Cell &cell, const Lifted &lifted) {
+        if (cell.n_tables > 1) --pool_.at(cell.pool)[lifted.table];
+        change_customers(cell, -1);
+        if (!lifted.closes) return;
+        close_table(cell, lifted.table);
+        change_tables(cell.dish, -1);
+    }
+    SKIHMM_NOINLINE void change_seat(const Lifted &lifted, int32_t table) {
+        Cell &cell = cells_[lifted.cell];
+        take_out(cell, lifted);
+        if (table == kNewTable) {
+            open_table(cell, 1);
+            change_tables(cell.dish, 1);
+        } else if (cell.n_tables > 1) {
+            // Where a table closed the last one has taken its number.
+            ++pool_.at(cell.pool)[table == cell.n_tables ? lifted.table : table];
+        }
+        change_customers(cell, 1);
+    }
     // The table at which the customer number u (0 .. n-1, tables in order) sits.
     static int32_t table_at(const int32_t *sizes, int64_t u) {
         int32_t table = 0;

@@ -40,7 +40,7 @@ namespace skihmm {
 template <class Emission>
 class Stepwise {
   public:
-    static constexpr bool kReadsTouched = false;
+    static constexpr bool kReadsTouched = false, kReadsView = true;
     static constexpr int32_t kNew = 0, kStart = 1;
 
     // The vector pass up to `vector_slots` slots; dense counts to look up single pairs in
@@ -108,30 +108,35 @@ class Stepwise {
 #endif
     }
 
-    SKIHMM_INLINE void prepare(const Chain &chain, const Emission &emission, int64_t start,
-                               int64_t stop) {
+    SKIHMM_INLINE void prepare(const Chain &chain, const Emission &emission,
+                               const Move<Emission> &move) {
         Seating &s = *chain.transitions;
-        t_ = start;
-        i_ = chain.previous(start);
-        o_ = chain.successor(stop - 1);
-        x_ = chain.states[start];
-        c_ = s.scale();
-        const bool has_symbol = has_columns_ && emission.column(start, &view_);
-        is_ghost_ = o_ >= 0 && s.dish_tables[o_] == 0;
+        const StepView &view = move.view;
+        t_ = move.start;
+        i_ = view.i;
+        o_ = view.o;
+        x_ = view.x;
+        c_ = view.scale;
+        is_ghost_ = o_ >= 0 && view.m_o == 0;
         // A label that lost its last table is the same thing as a fresh one, unless it is
         // the ghost, which still has a history.
-        mass_x_ = s.dish_tables[x_];
+        mass_x_ = view.m_x;
         if (is_ghost_ && o_ == x_) mass_x_ = s.gamma;
         first_ = mass_x_ > 0.0 ? x_ : kNew;
-        if (SKIHMM_UNLIKELY(mode_ == kAll || o_ < 0 || !has_symbol)) {
-            fill_all(s, emission, has_symbol);
+        view_ = view.column;
+        if (SKIHMM_UNLIKELY(mode_ == kAll || o_ < 0 || !view.has_symbol)) {
+            fill_all(s, emission, view.has_symbol);
             return;
         }
         kind_ = mode_;
-        b_ = c_ * s.mass(o_);
+        mass_o_ = s.mass_of(view.m_o);
+        b_ = c_ * mass_o_;
         d_ = view_.smooth;
-        n_in_ = s.count(i_, x_, chain.hints[start]);
-        n_out_ = s.count(x_, o_, chain.hints[stop]);
+        n_in_ = view.n_in;
+        n_out_ = view.n_out;
+        e_in_ = view.e_in;
+        by_i_ = (view.n_i + s.alpha) * (totals_[i_] + offset_);
+        by_x_ = (view.n_x + s.alpha) * (view.e_x + offset_);
         shows_ = has_lookup_ && SKIHMM_UNLIKELY(i_ == x_ || o_ == x_);
         if (shows_) {
             // Else only pairs of x differ from what the dense counts show, and x is apart.
@@ -147,6 +152,16 @@ class Stepwise {
                 column_[column.ids[at]] = column.counts[at];
             fill_sparse(s, row_.data(), column_.data());
         }
+    }
+
+    // The same for a move that somebody else has opened.
+    void prepare(const Chain &chain, const Emission &emission, int64_t start,
+                 int64_t stop) {
+        Move<Emission> move;
+        move.start = start;
+        move.stop = stop;
+        move.look(chain, emission);
+        prepare(chain, emission, move);
     }
 
     void score(const Chain &, int64_t, int64_t, Product *q) const { q->multiply(first_q_); }
@@ -270,7 +285,8 @@ class Stepwise {
     }
     SKIHMM_INLINE void fill_vector(Seating &s) {
         const float b = static_cast<float>(b_), c = static_cast<float>(c_);
-        if (s.dish_tables[o_] != mass_f_[o_]) mass_f_[o_] = static_cast<float>(s.mass(o_));
+        if (mass_f_[o_] != static_cast<float>(mass_o_))
+            mass_f_[o_] = static_cast<float>(mass_o_);
         stepwise_weights(padded_, x_, s.dense_row(i_), s.dense_column(o_), mass_f_.data(),
                          weights_f_.data(), c, b, q_.data(), lanes_);
         if (i_ != x_ && i_ != kStart) {
@@ -278,23 +294,21 @@ class Stepwise {
             // pass would stall the wide load right behind it.)
             const float q = (static_cast<float>(s.dense_row(i_)[i_]) + c * mass_f_[i_])
                             * (static_cast<float>(s.dense_column(o_)[i_]) + b)
-                            * float_weight(s, i_);
+                            * static_cast<float>(kUnit / by_i_);
             lanes_[i_ % kLanes] += static_cast<double>(q) - q_[i_];
             q_[i_] = q;
         }
         // What the symbol's counts add: q(k) = q_[k] (1 + e_ky / d).
         by_d_ = static_cast<float>(1.0 / d_);
         double extra = 0.0;
-        int32_t count_x = 0;
         for (int32_t at = 0; at < view_.size; ++at) {
-            count_x += view_.ids[at] == x_ ? view_.counts[at] : 0;
             extra += q_[view_.ids[at]] * (static_cast<float>(view_.counts[at]) * by_d_);
         }
         extra_ = extra;
         if (SKIHMM_LIKELY(first_ == x_)) {
             const float q = (static_cast<float>(n_in_) + c * static_cast<float>(mass_x_))
-                            * (static_cast<float>(n_out_) + b) * float_weight(s, x_);
-            first_q_ = float_part(q, count_x);
+                            * (static_cast<float>(n_out_) + b) * static_cast<float>(kUnit / by_x_);
+            first_q_ = float_part(q, e_in_);
         } else {
             first_q_ = q_[kNew];
             lanes_[kNew] -= q_[kNew];
@@ -336,15 +350,14 @@ class Stepwise {
         saved_w_ = slots[x_].w;
         slots[x_].w = 0.0;
         // The removed customers may have closed a table of o, and i has one customer less.
-        const double mass_o = s.mass(o_);
         double shift_o = 0.0, shift_i = 0.0;
-        if (mass_o != slots[o_].mass && o_ != x_) {
-            shift_o = (mass_o - slots[o_].mass) * slots[o_].w;
-            slots[o_].mass = mass_o;
+        if (mass_o_ != slots[o_].mass && o_ != x_) {
+            shift_o = (mass_o_ - slots[o_].mass) * slots[o_].w;
+            slots[o_].mass = mass_o_;
         }
         const double w_i = saved_w_i_ = slots[i_].w;
         if (SKIHMM_LIKELY(w_i > 0.0)) {     // neither x nor the start restaurant
-            slots[i_].w = weight_now(s, i_);
+            slots[i_].w = 1.0 / by_i_;
             shift_i = (slots[i_].w - w_i) * slots[i_].mass;
         }
         const Line &row = s.rows[i_];
@@ -360,12 +373,10 @@ class Stepwise {
         row_sum_ = (part[0] + part[1]) + (part[2] + part[3]);
         // The symbol's states.
         const int32_t *ids = view_.ids, *counts = view_.counts;
-        const int32_t size = view_.size, x = x_;
-        int32_t count_x = 0;
+        const int32_t size = view_.size;
         double symbols[2] = {0.0, 0.0};
         auto symbol_term = [&](int32_t where) {
             const int32_t k = ids[where];
-            count_x += k == x ? counts[where] : 0;
             return counts[where] * slots[k].w * (row_counts[k] + c * slots[k].mass)
                    * (column_counts[k] + b);
         };
@@ -389,8 +400,8 @@ class Stepwise {
         rest_ = symbol_sum_ + d_ * (row_sum_ + c * (column_sum_ + b * smooth_sum_));
         if (!(rest_ > 0.0)) rest_ = 0.0;
         if (SKIHMM_LIKELY(first_ == x_))
-            first_q_ = (n_in_ + c * mass_x_) * (n_out_ + b) * (count_x + d_)
-                       * weight_now(s, x_);
+            first_q_ = (n_in_ + c * mass_x_) * (n_out_ + b) * (e_in_ + d_)
+                       * (1.0 / by_x_);
         else
             first_q_ = c * slots[kNew].mass * b * d_ * slots[kNew].w;
     }
@@ -554,9 +565,10 @@ class Stepwise {
     double offset_ = 1.0;
     // this step
     int64_t t_ = 0;
-    int32_t i_ = 0, o_ = 0, x_ = 0, first_ = 0, n_in_ = 0, n_out_ = 0;
+    int32_t i_ = 0, o_ = 0, x_ = 0, first_ = 0, n_in_ = 0, n_out_ = 0, e_in_ = 0;
     int32_t shown_in_ = 0, shown_out_ = 0;
-    double c_ = 0.0, b_ = 1.0, d_ = 1.0, mass_x_ = 0.0;
+    double c_ = 0.0, b_ = 1.0, d_ = 1.0, mass_x_ = 0.0, mass_o_ = 0.0;
+    double by_i_ = 1.0, by_x_ = 1.0;      // denominators of w for i and x at s_0
     double first_q_ = 0.0, rest_ = 0.0;   // weight of `first_`, total of all others
     SymbolColumn view_;
     // vector

@@ -25,7 +25,8 @@ namespace skihmm {
 // A hook returned an error and has set Python's exception, which Cython lets through.
 struct HookFailed {};
 
-// One symbol's probability under every state, sparse plus smooth (EmissionStats).
+// One symbol's probability under every state, sparse plus smooth (EmissionStats).  The
+// arrays go on to the next multiple of four with id 0 and count 0 (as those of Line).
 struct SymbolColumn {
     const int32_t *ids = nullptr;
     const int32_t *counts = nullptr;
@@ -146,6 +147,7 @@ struct HookedEmission {
     const int32_t *(*totals_hook)(void *, double *) = nullptr;
     int (*moderate_hook)(void *, double, double) = nullptr;
     bool columns = false;
+    mutable std::vector<int32_t> padded;
 
     static void check(int status) { if (status < 0) throw HookFailed(); }
     void add(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
@@ -159,7 +161,15 @@ struct HookedEmission {
     void rollback() const { check(rollback_hook(self)); }
     bool has_columns() const { return columns; }
     bool column(int64_t t, SymbolColumn *out) const {
-        return column_hook(self, t, out) != 0;
+        if (!column_hook(self, t, out)) return false;
+        // Not every emission's arrays are padded.
+        padded.assign(2 * (static_cast<size_t>(out->size) + 3), 0);
+        int32_t *ids = padded.data(), *counts = ids + out->size + 3;
+        std::copy_n(out->ids, out->size, ids);
+        std::copy_n(out->counts, out->size, counts);
+        out->ids = ids;
+        out->counts = counts;
+        return true;
     }
     const int32_t *totals(double *offset) const { return totals_hook(self, offset); }
     bool is_moderate(double least, double most) const {
@@ -484,15 +494,14 @@ int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal
     Move<Emission> move;
     Product q_old, q_new;
     int64_t n_accepted = 0;
+    const bool is_large = chain.n_steps > 8192;     // else all of it is in the caches
     chain.touched->clear();
     proposal.attach(chain, emission);
     for (int64_t b = 0; b < n; ++b) {
-        if (b + kPrefetchSteps < n)
+        if (is_large && b + kPrefetchSteps < n) {
             prefetch_steps(chain, emission, starts[b + kPrefetchSteps]);
-        if (b + kPrefetchCells < n)
             prefetch_cells(chain, emission, starts[b + kPrefetchCells],
                            stops[b + kPrefetchCells]);
-        if (b + kPrefetchLists < n) {
             prefetch_lists(chain, emission, starts[b + kPrefetchLists],
                            stops[b + kPrefetchLists]);
             proposal.prefetch(chain, starts[b + kPrefetchLists],

@@ -103,9 +103,6 @@ class Stepwise {
         SKIHMM_PREFETCH(row.ids + 16);
         SKIHMM_PREFETCH(row.counts);
         SKIHMM_PREFETCH(row.counts + 16);
-#ifndef PFD
-        if (has_lookup_) s.prefetch_dense(i, o);
-#endif
     }
 
     SKIHMM_INLINE void prepare(const Chain &chain, const Emission &emission,
@@ -301,8 +298,9 @@ class Stepwise {
         // What the symbol's counts add: q(k) = q_[k] (1 + e_ky / d).
         by_d_ = static_cast<float>(1.0 / d_);
         double extra = 0.0;
-        for (int32_t at = 0; at < view_.size; ++at) {
-            extra += q_[view_.ids[at]] * (static_cast<float>(view_.counts[at]) * by_d_);
+        for (int32_t at = 0; at < view_.size; at += 4) {
+            for (int32_t l = at; l < at + 4; ++l)
+                extra += q_[view_.ids[l]] * (static_cast<float>(view_.counts[l]) * by_d_);
         }
         extra_ = extra;
         if (SKIHMM_LIKELY(first_ == x_)) {
@@ -362,30 +360,25 @@ class Stepwise {
         }
         const Line &row = s.rows[i_];
         double part[4] = {0.0, 0.0, 0.0, 0.0};
-        int32_t at = 0;
-        auto row_term = [&](int32_t where) {
-            const int32_t k = row.ids[where];
-            return row.counts[where] * slots[k].w * (column_counts[k] + b);
-        };
-        for (; at + 4 <= row.size; at += 4)
-            for (int32_t l = 0; l < 4; ++l) part[l] += row_term(at + l);
-        for (; at < row.size; ++at) part[0] += row_term(at);
+        for (int32_t at = 0; at < row.size; at += 4) {
+            for (int32_t l = 0; l < 4; ++l) {
+                const int32_t k = row.ids[at + l];
+                part[l] += row.counts[at + l] * slots[k].w * (column_counts[k] + b);
+            }
+        }
         row_sum_ = (part[0] + part[1]) + (part[2] + part[3]);
         // The symbol's states.
         const int32_t *ids = view_.ids, *counts = view_.counts;
-        const int32_t size = view_.size;
-        double symbols[2] = {0.0, 0.0};
-        auto symbol_term = [&](int32_t where) {
-            const int32_t k = ids[where];
-            return counts[where] * slots[k].w * (row_counts[k] + c * slots[k].mass)
-                   * (column_counts[k] + b);
-        };
-        for (at = 0; at + 2 <= size; at += 2) {
-            symbols[0] += symbol_term(at);
-            symbols[1] += symbol_term(at + 1);
+        double symbols[4] = {0.0, 0.0, 0.0, 0.0};
+        for (int32_t at = 0; at < view_.size; at += 4) {
+            for (int32_t l = 0; l < 4; ++l) {
+                const int32_t k = ids[at + l];
+                symbols[l] += counts[at + l] * slots[k].w
+                              * (row_counts[k] + c * slots[k].mass)
+                              * (column_counts[k] + b);
+            }
         }
-        if (at < size) symbols[0] += symbol_term(at);
-        symbol_sum_ = symbols[0] + symbols[1];
+        symbol_sum_ = (symbols[0] + symbols[1]) + (symbols[2] + symbols[3]);
         // The two cached sums without x, and with what the removal has changed.
         const bool is_loop = i_ == x_ && o_ == x_;
         double gone = (n_out_ + 1 + is_loop) * v_[x_];

@@ -264,9 +264,9 @@ class Move {
             is_lifted_ = true;
             start = t;
             stop = t + 1;
-            out_ = s.lift(x, o, chain.bits, chain.hints + t + 1);
-            value_ = e.lift(x, symbol, chain.bits, emission.hints + t);
-            in_ = s.lift(i, x, chain.bits, chain.hints + t);
+            s.lift(x, o, chain.bits, chain.hints + t + 1, &out_);
+            e.lift(x, symbol, chain.bits, emission.hints + t, &value_);
+            s.lift(i, x, chain.bits, chain.hints + t, &in_);
             view.i = i;
             view.x = x;
             view.o = o;

@@ -466,7 +466,9 @@ class Seating {
     // proportional to its size (identities of customers are not kept; drawing them on
     // removal is exact).  Returns p(dish | row) as it is afterwards.
     SKIHMM_INLINE double remove(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
-        return take_away(lift(row, dish, g, hint));
+        Lifted lifted;
+        lift(row, dish, g, hint, &lifted);
+        return take_away(lifted);
     }
 
     // The two halves of `remove`, and its inverse for a customer that comes back to the
@@ -474,27 +476,33 @@ class Seating {
     // was, and then nothing has to be written at all.  Between lift and what follows the
     // cell must not change.
     struct Lifted {
-        int32_t cell;
-        int32_t table;          // his table, which leaves with him if `closes`
-        int32_t n;              // customers of the cell without him
-        int32_t n_tables;       // its tables with him
-        bool closes;
+        int32_t cell = -1;
+        int32_t table = 0;      // his table, which leaves with him if `closes`
+        int32_t n = 0;          // customers of the cell without him
+        int32_t n_tables = 0;   // its tables with him
+        bool closes = false;
     };
     static constexpr int32_t kNewTable = -1;
 
-    SKIHMM_INLINE Lifted lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) const {
+    // (Written field by field: a copy of the whole waits for the stores of its parts.)
+    SKIHMM_INLINE void lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint,
+                            Lifted *out) const {
         int32_t c = *hint;
         if (SKIHMM_UNLIKELY(!is_cell(c, row, dish))) *hint = c = find_to_remove(row, dish);
         const Cell &cell = cells_[c];
-        Lifted out{c, 0, cell.n_customers - 1, cell.n_tables, cell.n_customers == 1};
-        if (base == Base::kFixed) {
-            out.closes = false;
-        } else if (cell.n_tables > 1) {
+        const int32_t n = cell.n_customers, n_tables = cell.n_tables;
+        int32_t table = 0;
+        bool closes = n == 1;
+        if (SKIHMM_UNLIKELY(n_tables > 1)) {
             const int32_t *sizes = pool_.at(cell.pool);
-            out.table = table_at(sizes, below(g, cell.n_customers));
-            out.closes = sizes[out.table] == 1;
+            table = table_at(sizes, below(g, n));
+            closes = sizes[table] == 1;
         }
-        return out;
+        out->cell = c;
+        out->table = table;
+        out->n = n - 1;
+        out->n_tables = n_tables;
+        out->closes = closes & (base != Base::kFixed);
     }
     // Returns p(dish | row) as it is afterwards.
     SKIHMM_INLINE double take_away(const Lifted &lifted) {

@@ -120,7 +120,7 @@ class Stepwise {
         mass_x_ = view.m_x;
         if (is_ghost_ && o_ == x_) mass_x_ = s.gamma;
         first_ = mass_x_ > 0.0 ? x_ : kNew;
-        view_ = view.column;
+        view_ = &view.column;
         if (SKIHMM_UNLIKELY(mode_ == kAll || o_ < 0 || !view.has_symbol)) {
             fill_all(s, emission, view.has_symbol);
             return;
@@ -128,7 +128,7 @@ class Stepwise {
         kind_ = mode_;
         mass_o_ = s.mass_of(view.m_o);
         b_ = c_ * mass_o_;
-        d_ = view_.smooth;
+        d_ = view_->smooth;
         n_in_ = view.n_in;
         n_out_ = view.n_out;
         e_in_ = view.e_in;
@@ -154,11 +154,10 @@ class Stepwise {
     // The same for a move that somebody else has opened.
     void prepare(const Chain &chain, const Emission &emission, int64_t start,
                  int64_t stop) {
-        Move<Emission> move;
-        move.start = start;
-        move.stop = stop;
-        move.look(chain, emission);
-        prepare(chain, emission, move);
+        opened_.start = start;
+        opened_.stop = stop;
+        opened_.look(chain, emission);
+        prepare(chain, emission, opened_);
     }
 
     void score(const Chain &, int64_t, int64_t, Product *q) const { q->multiply(first_q_); }
@@ -224,8 +223,8 @@ class Stepwise {
         return static_cast<float>(kUnit / denominator(s, k));
     }
     int32_t symbol_count(int32_t k) const {
-        for (int32_t at = 0; at < view_.size; ++at)
-            if (view_.ids[at] == k) return view_.counts[at];
+        for (int32_t at = 0; at < view_->size; ++at)
+            if (view_->ids[at] == k) return view_->counts[at];
         return 0;
     }
     double weight_of(const Seating &s, int32_t k) const {
@@ -298,9 +297,9 @@ class Stepwise {
         // What the symbol's counts add: q(k) = q_[k] (1 + e_ky / d).
         by_d_ = static_cast<float>(1.0 / d_);
         double extra = 0.0;
-        for (int32_t at = 0; at < view_.size; at += 4) {
+        for (int32_t at = 0; at < view_->size; at += 4) {
             for (int32_t l = at; l < at + 4; ++l)
-                extra += q_[view_.ids[l]] * (static_cast<float>(view_.counts[l]) * by_d_);
+                extra += q_[view_->ids[l]] * (static_cast<float>(view_->counts[l]) * by_d_);
         }
         extra_ = extra;
         if (SKIHMM_LIKELY(first_ == x_)) {
@@ -321,9 +320,9 @@ class Stepwise {
     SKIHMM_NOINLINE int32_t draw_vector(double u) const {
         // The symbol's states, then groups of four lanes, lanes, members of one lane.
         if (u < extra_) {
-            return search(view_.size, [&](int32_t at) { return view_.ids[at]; },
-                          [&](int32_t at) { return q_[view_.ids[at]]
-                              * (static_cast<float>(view_.counts[at]) * by_d_); }, u);
+            return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
+                          [&](int32_t at) { return q_[view_->ids[at]]
+                              * (static_cast<float>(view_->counts[at]) * by_d_); }, u);
         }
         u -= extra_;
         int32_t group = 0;
@@ -368,9 +367,9 @@ class Stepwise {
         }
         row_sum_ = (part[0] + part[1]) + (part[2] + part[3]);
         // The symbol's states.
-        const int32_t *ids = view_.ids, *counts = view_.counts;
+        const int32_t *ids = view_->ids, *counts = view_->counts;
         double symbols[4] = {0.0, 0.0, 0.0, 0.0};
-        for (int32_t at = 0; at < view_.size; at += 4) {
+        for (int32_t at = 0; at < view_->size; at += 4) {
             for (int32_t l = 0; l < 4; ++l) {
                 const int32_t k = ids[at + l];
                 symbols[l] += counts[at + l] * slots[k].w
@@ -425,10 +424,10 @@ class Stepwise {
                                         const Count *column_counts, double u) const {
         const Slot *slots = slots_.data();
         if (u < symbol_sum_) {
-            return search(view_.size, [&](int32_t at) { return view_.ids[at]; },
+            return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
                           [&](int32_t at) {
-                const int32_t k = view_.ids[at];
-                return view_.counts[at] * slots[k].w
+                const int32_t k = view_->ids[at];
+                return view_->counts[at] * slots[k].w
                        * (row_counts[k] + c_ * slots[k].mass) * (column_counts[k] + b_);
             }, u);
         }
@@ -513,7 +512,7 @@ class Stepwise {
                                   bool has_symbol) {
         kind_ = kAll;
         shows_ = false;
-        const double b = o_ >= 0 ? c_ * s.mass(o_) : 1.0, d = view_.smooth;
+        const double b = o_ >= 0 ? c_ * s.mass(o_) : 1.0, d = view_->smooth;
         double *weights = weights_.data();
         for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.dish_tables[k];
         weights[kNew] = c_ * s.gamma;
@@ -532,8 +531,8 @@ class Stepwise {
         }
         if (has_symbol) {
             for (int32_t k = 0; k < n_slots_; ++k) weights[k] *= d / (totals_[k] + offset_);
-            for (int32_t at = 0; at < view_.size; ++at)
-                weights[view_.ids[at]] *= (view_.counts[at] + d) / d;
+            for (int32_t at = 0; at < view_->size; ++at)
+                weights[view_->ids[at]] *= (view_->counts[at] + d) / d;
         } else if (!has_columns_) {
             emission.fill_probs(t_, probs_.data());
             for (int32_t k = 0; k < n_slots_; ++k) weights[k] *= probs_[k];
@@ -563,7 +562,8 @@ class Stepwise {
     double c_ = 0.0, b_ = 1.0, d_ = 1.0, mass_x_ = 0.0, mass_o_ = 0.0;
     double by_i_ = 1.0, by_x_ = 1.0;      // denominators of w for i and x at s_0
     double first_q_ = 0.0, rest_ = 0.0;   // weight of `first_`, total of all others
-    SymbolColumn view_;
+    const SymbolColumn *view_ = nullptr;  // of y[t]; lives as long as the move
+    Move<Emission> opened_;               // stands in for a move opened elsewhere
     // vector
     WideVector<float> mass_f_, weights_f_, q_;
     double lanes_[kLanes], groups_[4];

@@ -520,18 +520,17 @@ class Seating {
     SKIHMM_INLINE int32_t choose_table(const Lifted &lifted, double fresh, uint32_t bits,
                                        bitgen_t *g) const {
         if (lifted.n == 0 || base == Base::kFixed) return lifted.closes ? kNewTable : 0;
+        // The uniform lies in [bits, bits + 1) / 2^21: mostly at one and the same table.
         constexpr double unit = 1.0 / (1 << kChoiceBits);
-        const double total = lifted.n + fresh;
-        if (SKIHMM_LIKELY(lifted.n_tables == 1)) {
-            if (SKIHMM_LIKELY((bits + 1.0) * unit * total <= lifted.n)) return 0;
-            return (bits + uniform(g)) * unit * total < lifted.n ? 0 : kNewTable;
-        }
-        const double u = (bits + uniform(g)) * unit * total;
+        const double total = (lifted.n + fresh) * unit;
+        const double least = bits * total, most = (bits + 1.0) * total;
+        if (SKIHMM_LIKELY(lifted.n_tables == 1 && most <= lifted.n)) return 0;
+        if (least >= lifted.n) return kNewTable;
+        int32_t table;
+        if (SKIHMM_LIKELY(find_table(lifted, least, &table) >= most)) return table;
+        const double u = (bits + uniform(g)) * total;
         if (u >= lifted.n) return kNewTable;
-        const int32_t *sizes = pool_.at(cells_[lifted.cell].pool);
-        int64_t rest = static_cast<int64_t>(u);
-        int32_t table = 0;
-        while ((rest -= sizes[table] - (table == lifted.table)) >= 0) ++table;
+        find_table(lifted, u, &table);
         return table;
     }
     // Carry out lift and choose_table, for good: not in the journal.
@@ -821,6 +820,21 @@ class Seating {
         if (!lifted.closes) return;
         close_table(cell, lifted.table);
         change_tables(cell.dish, -1);
+    }
+    // The table at which customer number u, 0 <= u < lifted.n, sits when the lifted one has
+    // gone, and the number after that of its last customer.
+    SKIHMM_INLINE double find_table(const Lifted &lifted, double u, int32_t *table) const {
+        *table = 0;
+        if (lifted.n_tables == 1) return lifted.n;
+        const int32_t *sizes = pool_.at(cells_[lifted.cell].pool);
+        int32_t at = 0;
+        int64_t end = sizes[0] - (lifted.table == 0);
+        while (u >= end) {
+            ++at;
+            end += sizes[at] - (at == lifted.table);
+        }
+        *table = at;
+        return static_cast<double>(end);
     }
     SKIHMM_NOINLINE void change_seat(const Lifted &lifted, int32_t table) {
         Cell &cell = cells_[lifted.cell];

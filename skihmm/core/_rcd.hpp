@@ -451,6 +451,37 @@ struct HookedProposal {
 
 // ---- a sweep -----------------------------------------------------------------------------
 
+// Blocks of consecutive steps, in random order.  Per sequence the first block's length is
+// uniform on 1 .. block_size and the others have block_size steps (the last one what is
+// left): the boundaries never depend on the labels.
+inline void cut_blocks(const Chain &chain, intptr_t block_size,
+                       std::vector<intptr_t> *starts, std::vector<intptr_t> *stops) {
+    starts->clear();
+    stops->clear();
+    starts->reserve(chain.n_steps);
+    for (int64_t t = 0; t < chain.n_steps;) {
+        int64_t length = block_size;
+        if (block_size > 1 && chain.first[t]) length = 1 + below(chain.bits, block_size);
+        starts->push_back(t);
+        while (length > 1 && !chain.last[t]) {
+            ++t;
+            --length;
+        }
+        ++t;
+        if (block_size > 1) stops->push_back(t);
+    }
+    intptr_t *start = starts->data(), *stop = stops->data();
+    const int64_t n = static_cast<int64_t>(starts->size());
+    for (int64_t i = n - 1; i > 0; --i) {
+        const int64_t j = below(chain.bits, i + 1);
+        std::swap(start[i], start[j]);
+        if (block_size > 1) std::swap(stop[i], stop[j]);
+    }
+    if (block_size > 1) return;
+    stops->resize(n);
+    for (int64_t i = 0; i < n; ++i) (*stops)[i] = start[i] + 1;
+}
+
 // How many blocks ahead memory is asked for.  The order of a sweep is random, so the caches
 // guess nothing: first the step's own entries, then the cells that they name, then what the
 // cells name.  These are only hints: labels may change before the block's turn.

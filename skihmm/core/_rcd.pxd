@@ -62,6 +62,8 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
                     const Product &q_old, const Product &q_new) except +
         void touch(const Chain &chain, const int32_t *path) except +
 
+    void cut_blocks(const Chain &chain, intp_t block_size, vector[intp_t] *starts,
+                    vector[intp_t] *stops) except +
     int64_t rcd_run[Emission, Proposal](
         const Chain &chain, const Emission &emission, Proposal &proposal,
         const intp_t *starts, const intp_t *stops, int64_t n, int32_t *path) except +

@@ -1,8 +1,5 @@
 """The restricted collapsed draw (Makino et al. 2011, arXiv 1106.0474)."""
 
-from skihmm.core._random cimport below
-
-
 # -- hooks: the virtual functions as functions of plain pointers.  An error is -1 with
 # Python's exception set; the template turns it into a C++ exception, and Cython lets the
 # Python one through.
@@ -185,30 +182,7 @@ cdef class RCDKernel:
         self.block_size = block_size
 
     cdef int cut_blocks(self, ChainState state) except -1 nogil:
-        cdef bitgen_t *bits = state.stream.bits
-        cdef intp_t t = 0, i, j, length, n
-        cdef intp_t *starts
-        cdef intp_t *stops
-        self.starts.clear()
-        self.stops.clear()
-        while t < state.n_steps:
-            if self.block_size > 1 and state.first[t]:
-                length = 1 + below(bits, self.block_size)
-            else:
-                length = self.block_size
-            self.starts.push_back(t)
-            while length > 1 and not state.last[t]:
-                t += 1
-                length -= 1
-            t += 1
-            self.stops.push_back(t)
-        n = <intp_t> self.starts.size()
-        starts = self.starts.data()
-        stops = self.stops.data()
-        for i in range(n - 1, 0, -1):
-            j = below(bits, i + 1)
-            starts[i], starts[j] = starts[j], starts[i]
-            stops[i], stops[j] = stops[j], stops[i]
+        cut_blocks(chain_of(state), self.block_size, &self.starts, &self.stops)
         return 0
 
     cdef int run(self, ChainState state) except -1 nogil:

@@ -29,7 +29,7 @@ cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
 
 # Up to this many slots all K weights are filled in one vectorised pass; beyond it the
 # proposal walks the non-zeros of one row and one symbol.
-DENSE_SLOTS = 1024
+DENSE_SLOTS = 128
 
 # Up to this many slots two dense matrices of 16-bit counts answer for single pairs; beyond
 # it one row and one column are spread out for every step.

@@ -361,6 +361,7 @@ class Seating {
     }
     // Keep dense copies of the counts while rows and dishes are at most `limit`.
     void set_dense_limit(int32_t limit) {
+        if (limit == dense_limit_) return;
         dense_limit_ = limit;
         rebuild_dense();
     }

@@ -97,8 +97,7 @@ class Stepwise {
     void prefetch(const Chain &chain, int64_t start, int64_t stop) const {
         if (mode_ != kSparse || chain.last[stop - 1]) return;
         const Seating &s = *chain.transitions;
-        const int32_t i = chain.previous(start), o = chain.successor(stop - 1);
-        const Line &row = s.rows[i];
+        const Line &row = s.rows[chain.previous(start)];
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.ids + 16);
         SKIHMM_PREFETCH(row.counts);
@@ -178,10 +177,14 @@ class Stepwise {
     }
 
     // End of the move: bring the caches up to date with what it changed.
-    SKIHMM_INLINE void settle(const Chain &chain, const Emission &, int64_t, int64_t,
-                              bool) {
+    SKIHMM_INLINE void settle(const Chain &chain, const Emission &emission, int64_t,
+                              int64_t, bool) {
         const Seating &s = *chain.transitions;
         const int32_t k = chain.states[t_];
+        if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
+            attach(chain, emission);    // a count has outgrown 16 bits
+            return;
+        }
         if (mode_ == kSparse) {
             if (SKIHMM_UNLIKELY(k != x_)) {
                 settle_moved(s, k);

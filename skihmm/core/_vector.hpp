@@ -9,6 +9,10 @@
 #pragma once
 #include <cstdint>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
 #define SKIHMM_DISPATCH 1
 #define SKIHMM_AVX2 __attribute__((target("avx2")))
@@ -17,6 +21,43 @@
 #endif
 
 namespace skihmm {
+
+// Two doubles, for sums over scattered places: every x86-64 has these, and they halve the
+// instructions (the conversions of counts above all).  The other version gives the same bits.
+#ifdef __SSE2__
+struct Pair {
+    __m128d both;
+    static Pair of(double x) { return {_mm_set1_pd(x)}; }
+    static Pair next(const int32_t *n) {
+        return {_mm_cvtepi32_pd(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(n)))};
+    }
+    static Pair at(const double *x, int32_t i, int32_t j) {
+        return {_mm_loadh_pd(_mm_load_sd(x + i), x + j)};
+    }
+    static Pair at(const uint16_t *n, int32_t i, int32_t j) {
+        return {_mm_cvtepi32_pd(_mm_insert_epi16(_mm_cvtsi32_si128(n[i]), n[j], 2))};
+    }
+    Pair operator+(Pair other) const { return {_mm_add_pd(both, other.both)}; }
+    Pair operator*(Pair other) const { return {_mm_mul_pd(both, other.both)}; }
+    double sum() const {
+        return _mm_cvtsd_f64(both) + _mm_cvtsd_f64(_mm_unpackhi_pd(both, both));
+    }
+};
+#else
+struct Pair {
+    double first, second;
+    static Pair of(double x) { return {x, x}; }
+    static Pair next(const int32_t *n) {
+        return {static_cast<double>(n[0]), static_cast<double>(n[1])};
+    }
+    template <class T> static Pair at(const T *x, int32_t i, int32_t j) {
+        return {static_cast<double>(x[i]), static_cast<double>(x[j])};
+    }
+    Pair operator+(Pair other) const { return {first + other.first, second + other.second}; }
+    Pair operator*(Pair other) const { return {first * other.first, second * other.second}; }
+    double sum() const { return first + second; }
+};
+#endif
 
 // q[k] = (row[k] + c mass[k]) (column[k] + b) w[k] for k < n, a multiple of 16, and
 // q[skip] = 0; lanes[l] = q[l] + q[l + 16] + ... in double.

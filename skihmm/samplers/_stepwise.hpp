@@ -82,14 +82,15 @@ class Stepwise {
             }
             return;
         }
-        slots_.resize(n);
+        w_.resize(n);
+        mass_.resize(n);
         v_.resize(n);
         // Of a column that nobody has asked for yet the flow is unknown: not a number.
         flow_.assign(n, std::numeric_limits<double>::quiet_NaN());
         for (int32_t k = 0; k < n_slots_; ++k) {
-            slots_[k].mass = mass_of(s, k);
-            slots_[k].w = k == kStart ? 0.0 : weight_now(s, k);
-            v_[k] = slots_[k].mass * slots_[k].w;
+            mass_[k] = mass_of(s, k);
+            w_[k] = k == kStart ? 0.0 : weight_now(s, k);
+            v_[k] = mass_[k] * w_[k];
         }
         total_ = sum_all();
     }
@@ -236,8 +237,8 @@ class Stepwise {
         if (kind_ == kAll) return weights_[k];
         const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
         const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
-        return (row + c_ * slots_[k].mass) * (column + b_) * (symbol_count(k) + d_)
-               * slots_[k].w;
+        return (row + c_ * mass_[k]) * (column + b_) * (symbol_count(k) + d_)
+               * w_[k];
     }
     int32_t draw_other(const Seating &s, double u, bitgen_t *g) const {
         switch (kind_) {
@@ -255,8 +256,8 @@ class Stepwise {
             s.show_dense(i_, x_, shown_in_);
         }
         if (kind_ == kVector) return;
-        slots_[i_].w = saved_w_i_;
-        slots_[x_].w = saved_w_;
+        w_[i_] = saved_w_i_;
+        w_[x_] = saved_w_;
         if (!has_lookup_) {
             const Line &row = s.rows[i_], &column = s.columns[o_];
             for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = 0.0;
@@ -339,48 +340,51 @@ class Stepwise {
 
     // ---- sparse
 
-    struct Slot { double w, mass; };
-
     template <class Count>
     SKIHMM_INLINE void fill_sparse(const Seating &s, const Count *row_counts,
                                    const Count *column_counts) {
-        Slot *slots = slots_.data();
+        double *w = w_.data(), *mass = mass_.data();
         const double b = b_, c = c_;
         // x is apart: weight zero until end_step.
-        saved_w_ = slots[x_].w;
-        slots[x_].w = 0.0;
+        saved_w_ = w[x_];
+        w[x_] = 0.0;
         // The removed customers may have closed a table of o, and i has one customer less.
         double shift_o = 0.0, shift_i = 0.0;
-        if (mass_o_ != slots[o_].mass && o_ != x_) {
-            shift_o = (mass_o_ - slots[o_].mass) * slots[o_].w;
-            slots[o_].mass = mass_o_;
+        if (mass_o_ != mass[o_] && o_ != x_) {
+            shift_o = (mass_o_ - mass[o_]) * w[o_];
+            mass[o_] = mass_o_;
         }
-        const double w_i = saved_w_i_ = slots[i_].w;
+        const double w_i = saved_w_i_ = w[i_];
         if (SKIHMM_LIKELY(w_i > 0.0)) {     // neither x nor the start restaurant
-            slots[i_].w = 1.0 / by_i_;
-            shift_i = (slots[i_].w - w_i) * slots[i_].mass;
+            w[i_] = 1.0 / by_i_;
+            shift_i = (w[i_] - w_i) * mass[i_];
         }
         const Line &row = s.rows[i_];
-        double part[4] = {0.0, 0.0, 0.0, 0.0};
+        const Pair bb = Pair::of(b), cc = Pair::of(c);
+        Pair part[2] = {Pair::of(0.0), Pair::of(0.0)};
         for (int32_t at = 0; at < row.size; at += 4) {
-            for (int32_t l = 0; l < 4; ++l) {
-                const int32_t k = row.ids[at + l];
-                part[l] += row.counts[at + l] * slots[k].w * (column_counts[k] + b);
+            for (int32_t l = 0; l < 2; ++l) {
+                const int32_t *n = row.counts + at + 2 * l;
+                const int32_t k = row.ids[at + 2 * l], j = row.ids[at + 2 * l + 1];
+                part[l] = part[l] + Pair::next(n) * Pair::at(w, k, j)
+                                    * (Pair::at(column_counts, k, j) + bb);
             }
         }
-        row_sum_ = (part[0] + part[1]) + (part[2] + part[3]);
+        row_sum_ = part[0].sum() + part[1].sum();
         // The symbol's states.
         const int32_t *ids = view_->ids, *counts = view_->counts;
-        double symbols[4] = {0.0, 0.0, 0.0, 0.0};
-        for (int32_t at = 0; at < view_->size; at += 4) {
-            for (int32_t l = 0; l < 4; ++l) {
-                const int32_t k = ids[at + l];
-                symbols[l] += counts[at + l] * slots[k].w
-                              * (row_counts[k] + c * slots[k].mass)
-                              * (column_counts[k] + b);
+        const int32_t size = view_->size;
+        part[0] = part[1] = Pair::of(0.0);
+        for (int32_t at = 0; at < size; at += 4) {
+            for (int32_t l = 0; l < 2; ++l) {
+                const int32_t k = ids[at + 2 * l], j = ids[at + 2 * l + 1];
+                part[l] = part[l] + Pair::next(counts + at + 2 * l) * Pair::at(w, k, j)
+                                    * (Pair::at(row_counts, k, j)
+                                       + cc * Pair::at(mass, k, j))
+                                    * (Pair::at(column_counts, k, j) + bb);
             }
         }
-        symbol_sum_ = (symbols[0] + symbols[1]) + (symbols[2] + symbols[3]);
+        symbol_sum_ = part[0].sum() + part[1].sum();
         // The two cached sums without x, and with what the removal has changed.
         const bool is_loop = i_ == x_ && o_ == x_;
         double gone = (n_out_ + 1 + is_loop) * v_[x_];
@@ -398,7 +402,7 @@ class Stepwise {
             first_q_ = (n_in_ + c * mass_x_) * (n_out_ + b) * (e_in_ + d_)
                        * (1.0 / by_x_);
         else
-            first_q_ = c * slots[kNew].mass * b * d_ * slots[kNew].w;
+            first_q_ = c * mass[kNew] * b * d_ * w[kNew];
     }
     // flow[o] as it was between moves and without x, by walking the column at s_0.
     SKIHMM_NOINLINE void walk_column(const Seating &s, double gone) {
@@ -425,13 +429,13 @@ class Stepwise {
     template <class Count>
     SKIHMM_NOINLINE int32_t draw_sparse(const Seating &s, const Count *row_counts,
                                         const Count *column_counts, double u) const {
-        const Slot *slots = slots_.data();
+        const double *w = w_.data(), *mass = mass_.data();
         if (u < symbol_sum_) {
             return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
                           [&](int32_t at) {
                 const int32_t k = view_->ids[at];
-                return view_->counts[at] * slots[k].w
-                       * (row_counts[k] + c_ * slots[k].mass) * (column_counts[k] + b_);
+                return view_->counts[at] * w[k]
+                       * (row_counts[k] + c_ * mass[k]) * (column_counts[k] + b_);
             }, u);
         }
         u = (u - symbol_sum_) / d_;
@@ -440,7 +444,7 @@ class Stepwise {
             return search(row.size, [&](int32_t at) { return row.ids[at]; },
                           [&](int32_t at) {
                 const int32_t k = row.ids[at];
-                return row.counts[at] * slots[k].w * (column_counts[k] + b_);
+                return row.counts[at] * w[k] * (column_counts[k] + b_);
             }, u);
         }
         u = (u - row_sum_) / c_;
@@ -448,14 +452,14 @@ class Stepwise {
             const Line &column = s.columns[o_];
             return search(column.size, [&](int32_t at) { return column.ids[at]; },
                           [&](int32_t at) {
-                const Slot &slot = slots[column.ids[at]];
-                return column.counts[at] * (slot.mass * slot.w);
+                const int32_t k = column.ids[at];
+                return column.counts[at] * (mass[k] * w[k]);
             }, u);
         }
         // The smooth part: eight at a time until the one is near.
         u = (u - column_sum_) / b_;
         auto value = [&](int32_t k) {
-            return k == first_ ? 0.0 : slots[k].mass * slots[k].w;
+            return k == first_ ? 0.0 : mass[k] * w[k];
         };
         int32_t k = 0;
         for (; k + 8 <= n_slots_; k += 8) {
@@ -472,8 +476,8 @@ class Stepwise {
     }
     void absorb_mass(const Seating &s, int32_t k) {
         const double mass = s.dish_tables[k];
-        slots_[k].mass = mass;
-        const double v = mass * slots_[k].w;
+        mass_[k] = mass;
+        const double v = mass * w_[k];
         if (v != v_[k]) spread(s, k, v);
     }
     // v[k] becomes v: so do the flows of all that k leads to, and the total.
@@ -502,8 +506,8 @@ class Stepwise {
             lower_flow(o_, v_[x_]);
             flow_[o_] += v_[k];
         }
-        slots_[x_].w = weight_now(s, x_);
-        slots_[k].w = weight_now(s, k);
+        w_[x_] = weight_now(s, x_);
+        w_[k] = weight_now(s, k);
         absorb_mass(s, x_);
         absorb_mass(s, k);
         if (o_ >= 0) absorb_mass(s, o_);
@@ -573,7 +577,7 @@ class Stepwise {
     float by_d_ = 1.0f;
     double extra_ = 0.0;                  // what the listed states' symbol counts add
     // sparse
-    std::vector<Slot> slots_;
+    std::vector<double> w_, mass_;        // w_k and m_k, of i, x and o as at s_0
     std::vector<double> v_;               // m_k w_k between moves
     std::vector<double> flow_;            // sum_k n_ko v_k between moves, or NaN: unknown
     double total_ = 0.0;                  // sum_k v_k

@@ -1,18 +1,25 @@
 # EmissionStats: the sufficient statistics of all states' emissions, for one chain.
 from numpy.random cimport bitgen_t
 
-from skihmm.core._franchise cimport Product
+from skihmm.core._franchise cimport Product, Seating
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
-cdef struct SymbolColumn:
-    # One symbol's probability under every state, sparse plus smooth:
-    #     p(y | k) = (count_k + smooth) / (totals[k] + offset),
-    # count_k > 0 only for the listed states.
-    const int32_t *ids          # states with a positive count (0 possible inside a move)
-    const int32_t *counts
-    int32_t size
-    float64_t smooth
+cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
+    cdef cppclass SymbolColumn:
+        # One symbol's probability under every state, sparse plus smooth:
+        #     p(y | k) = (count_k + smooth) / (totals[k] + offset),
+        # count_k > 0 only for the listed states.
+        const int32_t *ids      # states with a positive count (0 possible inside a move)
+        const int32_t *counts
+        int32_t size
+        float64_t smooth
+
+    cdef cppclass SeatingEmission:
+        # One franchise, the symbol of every step (-1: missing) and the hint of its cell.
+        Seating *seating
+        const int32_t *codes
+        int32_t *hints
 
 
 cdef class EmissionStats:
@@ -35,8 +42,9 @@ cdef class EmissionStats:
     # With columns: whether every concentration lies strictly between the two, so that
     # products of a few of these probabilities fit in a float.
     cdef bint is_moderate(self, float64_t least, float64_t most) noexcept nogil
-    # Ask for the memory of step t: first what leads to it, then (far = False) itself.
-    cdef void prefetch(self, intp_t t, bint far) noexcept nogil
+    # True if add_value, remove_value, commit, rollback and all views of a column are those
+    # of one franchise over symbols: kernels may then work on that directly.
+    cdef bint as_seating(self, SeatingEmission *out) noexcept nogil
     # Storage for n_slots slots; only between moves.
     cdef int resize(self, int32_t n_slots) except -1 nogil
     # End of a move: keep it, or undo it exactly.

@@ -29,8 +29,8 @@ cdef class EmissionStats:
     cdef bint is_moderate(self, float64_t least, float64_t most) noexcept nogil:
         return False
 
-    cdef void prefetch(self, intp_t t, bint far) noexcept nogil:
-        pass  # only ever a matter of speed
+    cdef bint as_seating(self, SeatingEmission *out) noexcept nogil:
+        return False
 
     cdef int resize(self, int32_t n_slots) except -1 nogil:
         with gil:

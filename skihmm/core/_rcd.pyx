@@ -1,9 +1,106 @@
 """The restricted collapsed draw (Makino et al. 2011, arXiv 1106.0474)."""
 
-from libc.math cimport exp
+# -- hooks: the virtual functions as functions of plain pointers.  An error is -1 with
+# Python's exception set; the template turns it into a C++ exception, and Cython lets the
+# Python one through.
 
-from skihmm.core._franchise cimport Seating
-from skihmm.core._random cimport below, bitgen_t, uniform
+cdef int _grow(void *state, intp_t n_free) except -1 nogil:
+    return (<ChainState> state).reserve(n_free)
+
+
+cdef int _add(void *emission, intp_t t, int32_t k, bitgen_t *g,
+              Product *r) except -1 nogil:
+    return (<EmissionStats> emission).add_value(t, k, g, r)
+
+
+cdef int _remove(void *emission, intp_t t, int32_t k, bitgen_t *g,
+                 Product *r) except -1 nogil:
+    return (<EmissionStats> emission).remove_value(t, k, g, r)
+
+
+cdef int _commit(void *emission) except -1 nogil:
+    return (<EmissionStats> emission).commit()
+
+
+cdef int _rollback(void *emission) except -1 nogil:
+    return (<EmissionStats> emission).rollback()
+
+
+cdef int _fill_probs(void *emission, intp_t t, float64_t *out) except -1 nogil:
+    # The common factor cancels: weights of one step are compared with each other only.
+    (<EmissionStats> emission).fill_probs(t, out)
+    return 0
+
+
+cdef int _fill_column(void *emission, intp_t t, SymbolColumn *out) noexcept nogil:
+    return (<EmissionStats> emission).fill_column(t, out)
+
+
+cdef const int32_t *_totals(void *emission, float64_t *offset) noexcept nogil:
+    return (<EmissionStats> emission).totals(offset)
+
+
+cdef int _is_moderate(void *emission, float64_t least, float64_t most) noexcept nogil:
+    return (<EmissionStats> emission).is_moderate(least, most)
+
+
+cdef int _attach(void *proposal, void *state) except -1 nogil:
+    return (<BlockProposal> proposal).attach(<ChainState> state)
+
+
+cdef int _prepare(void *proposal, void *state, intp_t start,
+                  intp_t stop) except -1 nogil:
+    return (<BlockProposal> proposal).prepare(<ChainState> state, start, stop)
+
+
+cdef int _score(void *proposal, void *state, intp_t start, intp_t stop,
+                Product *q) except -1 nogil:
+    return (<BlockProposal> proposal).score(<ChainState> state, start, stop, q)
+
+
+cdef int _propose(void *proposal, void *state, intp_t start, intp_t stop,
+                  int32_t *path_out, Product *q) except -1 nogil:
+    return (<BlockProposal> proposal).propose(
+        <ChainState> state, start, stop, path_out, q)
+
+
+cdef int _settle(void *proposal, void *state, intp_t start, intp_t stop,
+                 int accepted) except -1 nogil:
+    return (<BlockProposal> proposal).settle(<ChainState> state, start, stop, accepted)
+
+
+cdef Chain chain_of(ChainState state) noexcept nogil:
+    cdef Chain chain
+    chain.n_steps = state.n_steps
+    chain.states = state.states.data()
+    chain.first = state.first.data()
+    chain.last = state.last.data()
+    chain.hints = state.hints.data()
+    chain.transitions = &state.transitions.seating
+    chain.bits = state.stream.bits
+    chain.occupancy = &state.occupancy
+    chain.free_slots = &state.free_slots
+    chain.free_place = &state.free_place
+    chain.touched = &state.touched
+    chain.n_slots = &state.n_slots
+    chain.owner = <void *> state
+    chain.grow = _grow
+    return chain
+
+
+cdef HookedEmission emission_of(EmissionStats emission) noexcept nogil:
+    cdef HookedEmission hooked
+    hooked.self = <void *> emission
+    hooked.add_hook = _add
+    hooked.remove_hook = _remove
+    hooked.commit_hook = _commit
+    hooked.rollback_hook = _rollback
+    hooked.probs_hook = _fill_probs
+    hooked.column_hook = _fill_column
+    hooked.totals_hook = _totals
+    hooked.moderate_hook = _is_moderate
+    hooked.columns = emission.has_columns
+    return hooked
 
 
 cdef class BlockProposal:
@@ -25,140 +122,47 @@ cdef class BlockProposal:
         with gil:
             raise NotImplementedError(f"{type(self).__name__} lacks propose")
 
+    cdef int settle(self, ChainState state, intp_t start, intp_t stop,
+                    bint accepted) except -1 nogil:
+        return 0
+
+    cdef int64_t run(self, ChainState state, const intp_t *starts, const intp_t *stops,
+                     int64_t n, int32_t *path) except -1 nogil:
+        cdef Chain chain = chain_of(state)
+        cdef HookedEmission emission = emission_of(state.emission)
+        cdef HookedProposal hooked
+        hooked.self = <void *> self
+        hooked.state = <void *> state
+        hooked.attach_hook = _attach
+        hooked.prepare_hook = _prepare
+        hooked.score_hook = _score
+        hooked.propose_hook = _propose
+        hooked.settle_hook = _settle
+        return rcd_run(chain, emission, hooked, starts, stops, n, path)
+
 
 cdef class RCDMove:
     """One Metropolis-Hastings move on the labels of a block of steps."""
 
     cdef int open(self, ChainState s, intp_t start, intp_t stop) except -1 nogil:
-        # s_L -> s_0: the draws leave in the reverse of the order in which they came.
-        cdef bitgen_t *bits = s.stream.bits
-        cdef Seating *seating = &s.transitions.seating
-        cdef intp_t t
-        cdef int32_t k, follower
-        cdef int64_t n_tables
-        self.start = start
-        self.stop = stop
-        self.r_old.reset()
-        s.reserve(stop - start + 1)
-        follower = s.successor(stop - 1)
-        if follower >= 0:
-            n_tables = seating.n_tables
-            self.r_old.multiply(seating.remove(
-                s.states[stop - 1], follower, bits, &s.hints[stop]))
-            if seating.n_tables != n_tables:
-                s.touched.push(follower)
-        for t in range(stop - 1, start - 1, -1):
-            k = s.states[t]
-            s.emission.remove_value(t, k, bits, &self.r_old)
-            self.r_old.multiply(seating.remove(s.previous(t), k, bits, &s.hints[t]))
-            s.touched.push(k)
-        s.touched.push(s.previous(start))
+        cdef Chain chain = chain_of(s)
+        chain.reserve(stop - start + 1)
+        self.move.open(chain, emission_of(s.emission), start, stop)
+        self.move.touch(chain, chain.states + start)
         return 0
 
     cdef int seat(self, ChainState s, const int32_t *path) except -1 nogil:
-        # s_0 -> s*_L.  Every factor is taken just before its own customer sits down, at
-        # the seating with all earlier ones: not at s_0.
-        cdef bitgen_t *bits = s.stream.bits
-        cdef Seating *seating = &s.transitions.seating
-        cdef intp_t t
-        cdef int32_t k, j = s.previous(self.start), follower
-        cdef int64_t n_tables
-        self.r_new.reset()
-        s.touched.push(j)
-        for t in range(self.start, self.stop):
-            k = path[t - self.start]
-            self.r_new.multiply(seating.add(j, k, bits, &s.hints[t]))
-            s.emission.add_value(t, k, bits, &self.r_new)
-            s.touched.push(k)
-            j = k
-        follower = s.successor(self.stop - 1)
-        if follower >= 0:
-            n_tables = seating.n_tables
-            self.r_new.multiply(seating.add(j, follower, bits, &s.hints[self.stop]))
-            if seating.n_tables != n_tables:
-                s.touched.push(follower)
-        return 0
-
-    cdef bint is_accepted(self, ChainState s, const Product *q_old,
-                          const Product *q_new) noexcept nogil:
-        # R >= 1 needs no random number; a NaN (which no correct kernel makes) rejects.
-        cdef float64_t scale, new, old
-        new = self.r_new.value * q_old.value
-        old = self.r_old.value * q_new.value
-        scale = (self.r_new.log_scale + q_old.log_scale
-                 - self.r_old.log_scale - q_new.log_scale)
-        if scale != 0.0:
-            if scale > 600.0:
-                scale = 600.0
-            new *= exp(scale)
-        if new >= old:
-            return True
-        return uniform(s.stream.bits) * old < new
-
-    cdef int keep(self, ChainState s, const int32_t *path) except -1 nogil:
-        cdef intp_t t
-        cdef bint same = True
-        for t in range(self.start, self.stop):
-            if s.states[t] != path[t - self.start]:
-                same = False
-                break
-        if same:
-            s.transitions.seating.commit_same()
-            s.emission.commit()
-            return 0
-        s.transitions.seating.commit()
-        s.emission.commit()
-        for t in range(self.start, self.stop):
-            s.assign(t, path[t - self.start])
-        return 0
-
-    cdef int restore(self, ChainState s) except -1 nogil:
-        # The old seating comes back table by table.  Adding the old customers again would
-        # draw their tables anew, from the wrong law.
-        cdef intp_t t
-        cdef int32_t follower = s.successor(self.stop - 1)
-        s.transitions.seating.rollback()
-        s.emission.rollback()
-        for t in range(self.start, self.stop):
-            s.touched.push(s.states[t])
-        if follower >= 0:
-            s.touched.push(follower)
+        cdef Chain chain = chain_of(s)
+        self.move.seat(chain, emission_of(s.emission), path)
+        self.move.touch(chain, path)
         return 0
 
     cdef bint decide(self, ChainState s, const int32_t *path, const Product *q_old,
                      const Product *q_new) except -1 nogil:
-        cdef bint accepted = self.is_accepted(s, q_old, q_new)
-        if accepted:
-            self.keep(s, path)
-        else:
-            self.restore(s)
-        return accepted
-
-
-cdef enum:
-    # How many blocks ahead memory is asked for.  The order of a sweep is random, so the
-    # caches guess nothing; at K = 350 on the words of Alice this was worth X.
-    FAR = 4
-    NEAR = 2
-
-
-cdef void prefetch(ChainState s, intp_t start, intp_t stop, bint far) noexcept nogil:
-    # Only hints for the memory system: labels may change before the block's turn.
-    cdef Seating *seating = &s.transitions.seating
-    cdef intp_t t
-    if far:
-        for t in range(start, stop):
-            seating.prefetch_cell(s.hints[t])
-            s.emission.prefetch(t, True)
-        if not s.last[stop - 1]:
-            seating.prefetch_cell(s.hints[stop])
-        return
-    for t in range(start, stop):
-        seating.prefetch_lists(s.hints[t])
-        s.emission.prefetch(t, False)
-    if not s.last[stop - 1]:
-        seating.prefetch_lists(s.hints[stop])
-        seating.prefetch_dense(s.previous(start), s.successor(stop - 1))
+        cdef Chain chain = chain_of(s)
+        # Whatever the decision, caches that were refreshed at s_0 are stale again.
+        self.move.touch(chain, chain.states + self.move.start)
+        return self.move.decide(chain, emission_of(s.emission), path, q_old[0], q_new[0])
 
 
 cdef class RCDKernel:
@@ -176,61 +180,18 @@ cdef class RCDKernel:
     def __init__(self, BlockProposal proposal, intp_t block_size=1):
         self.proposal = proposal
         self.block_size = block_size
-        self.move = RCDMove()
 
     cdef int cut_blocks(self, ChainState state) except -1 nogil:
-        cdef bitgen_t *bits = state.stream.bits
-        cdef intp_t t = 0, i, j, length, n
-        cdef intp_t *starts
-        cdef intp_t *stops
-        self.starts.clear()
-        self.stops.clear()
-        while t < state.n_steps:
-            if self.block_size > 1 and state.first[t]:
-                length = 1 + below(bits, self.block_size)
-            else:
-                length = self.block_size
-            self.starts.push_back(t)
-            while length > 1 and not state.last[t]:
-                t += 1
-                length -= 1
-            t += 1
-            self.stops.push_back(t)
-        n = <intp_t> self.starts.size()
-        starts = self.starts.data()
-        stops = self.stops.data()
-        for i in range(n - 1, 0, -1):
-            j = below(bits, i + 1)
-            starts[i], starts[j] = starts[j], starts[i]
-            stops[i], stops[j] = stops[j], stops[i]
+        cut_blocks(chain_of(state), self.block_size, &self.starts, &self.stops)
         return 0
 
     cdef int run(self, ChainState state) except -1 nogil:
-        cdef intp_t b, n, start, stop
-        cdef Product q_old, q_new
         self.cut_blocks(state)
         self.path.resize(self.block_size)
-        self.proposal.attach(state)
-        state.touched.clear()
-        n = <intp_t> self.starts.size()
-        for b in range(n):
-            if b + FAR < n:
-                prefetch(state, self.starts[b + FAR], self.stops[b + FAR], True)
-            if b + NEAR < n:
-                prefetch(state, self.starts[b + NEAR], self.stops[b + NEAR], False)
-            start = self.starts[b]
-            stop = self.stops[b]
-            q_old.reset()
-            q_new.reset()
-            self.move.open(state, start, stop)
-            self.proposal.prepare(state, start, stop)
-            state.touched.clear()
-            self.proposal.score(state, start, stop, &q_old)
-            self.proposal.propose(state, start, stop, self.path.data(), &q_new)
-            self.move.seat(state, self.path.data())
-            state.n_accepted += self.move.decide(
-                state, self.path.data(), &q_old, &q_new)
-        state.n_proposed += n
+        state.n_proposed += <int64_t> self.starts.size()
+        state.n_accepted += self.proposal.run(
+            state, self.starts.data(), self.stops.data(), self.starts.size(),
+            self.path.data())
         return 0
 
     def sweep(self, ChainState state):

@@ -43,9 +43,15 @@ namespace skihmm {
 #if defined(__GNUC__) || defined(__clang__)
 #define SKIHMM_PREFETCH(address) __builtin_prefetch(address)
 #define SKIHMM_NOINLINE __attribute__((noinline))
+#define SKIHMM_INLINE inline __attribute__((always_inline))
+#define SKIHMM_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define SKIHMM_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #else
 #define SKIHMM_PREFETCH(address) ((void)0)
 #define SKIHMM_NOINLINE
+#define SKIHMM_INLINE inline
+#define SKIHMM_LIKELY(condition) (condition)
+#define SKIHMM_UNLIKELY(condition) (condition)
 #endif
 
 // ---- random numbers ---------------------------------------------------------------------
@@ -85,13 +91,16 @@ struct Product {
     void reset() { value = 1.0; log_scale = 0.0; }
     void multiply(double factor) {
         value *= factor;
-        if (value < 1e-120 || value > 1e120) {
-            log_scale += std::log(value);  // -inf for an impossible factor, as it should be
-            value = 1.0;
-        }
+        if (SKIHMM_UNLIKELY(value < 1e-120 || value > 1e120)) rescale();
     }
     void multiply_log(double log_factor) { log_scale += log_factor; }
     double log() const { return log_scale + std::log(value); }
+
+  private:
+    SKIHMM_NOINLINE void rescale() {
+        log_scale += std::log(value);  // -inf for an impossible factor, as it should be
+        value = 1.0;
+    }
 };
 
 // ---- vectors for wide loads ----------------------------------------------------------------
@@ -117,7 +126,7 @@ template <class T>
 class Stack {
   public:
     void push(T value) {
-        if (size_ == items_.size()) grow();
+        if (SKIHMM_UNLIKELY(size_ == items_.size())) grow();
         items_[size_++] = value;
     }
     T operator[](size_t i) const { return items_[i]; }
@@ -135,7 +144,9 @@ class Stack {
 // ---- lists of (index, count) ------------------------------------------------------------
 
 // The cells of one row (index = dish) or of one dish (index = row): parallel arrays in one
-// allocation.  The order is that of insertion; `erase` moves the last entry into the hole.
+// allocation.  The order is that of insertion; erasing moves the last entry into the hole.
+// Up to the next multiple of four, ids and counts go on with zeros, so that loops can take
+// four at a time: the exits of two loops, and not one, were mispredicted in every step.
 struct Line {
     int32_t *ids = nullptr;
     int32_t *counts = nullptr;
@@ -164,11 +175,21 @@ struct Line {
         cells[size] = cell;
         return size++;
     }
+    void drop_last() {
+        --size;
+        ids[size] = 0;
+        counts[size] = 0;
+    }
+    void clear() {
+        std::fill_n(ids, size, 0);
+        std::fill_n(counts, size, 0);
+        size = 0;
+    }
 
   private:
     void grow() {
         const int32_t wider = capacity ? 2 * capacity : 4;
-        int32_t *block = new int32_t[3 * static_cast<size_t>(wider)];
+        int32_t *block = new int32_t[3 * static_cast<size_t>(wider)]();
         if (size) {
             std::memcpy(block, ids, sizeof(int32_t) * size);
             std::memcpy(block + wider, counts, sizeof(int32_t) * size);
@@ -187,10 +208,45 @@ struct Cell {
     int32_t dish = -1;
     int32_t n_customers = 0;
     int32_t n_tables = 0;
-    int32_t pool = -1;       // index of the table sizes when n_tables >= 2, else -1
+    int32_t pool = -1;       // where the table sizes are when n_tables >= 2, else -1
     int32_t in_row = 0;      // position in the list of the row
     int32_t in_dish = 0;     // position in the list of the dish
-    int32_t pending = 0;     // 1 while queued for erasure at the end of the move
+    int16_t pending = 0;     // 1 while queued for erasure at the end of the move
+    int16_t order = 0;       // there is room for 2^order table sizes
+};
+
+// Blocks of 2^order numbers in one array, for the table sizes.  A vector per cell cost a
+// cache miss more at every visit and 24 bytes where most cells have two tables.
+class Arena {
+  public:
+    int32_t *at(int32_t block) { return &items_[block]; }
+    const int32_t *at(int32_t block) const { return &items_[block]; }
+    int32_t take(int order) {
+        std::vector<int32_t> &free = free_[order];
+        if (!free.empty()) {
+            const int32_t block = free.back();
+            free.pop_back();
+            return block;
+        }
+        const size_t block = items_.size();
+        if (block + (size_t{1} << order) > INT32_MAX) throw std::bad_alloc();
+        items_.resize(block + (size_t{1} << order));
+        return static_cast<int32_t>(block);
+    }
+    void give_back(int32_t block, int order) { free_[order].push_back(block); }
+    void clear() {
+        items_.clear();
+        for (auto &free : free_) free.clear();
+    }
+    size_t n_bytes() const {
+        size_t n = items_.capacity();
+        for (const auto &free : free_) n += free.capacity();
+        return n * sizeof(int32_t);
+    }
+
+  private:
+    std::vector<int32_t> items_;
+    std::vector<int32_t> free_[31];
 };
 
 // Open addressing from (row, dish) to the number of a cell.  Linear probing, at most half
@@ -288,12 +344,12 @@ class Seating {
     void configure(Base kind, int32_t symbols) {
         base = kind;
         n_symbols = symbols;
-        update_scale();
+        update_masses();
     }
     void set_concentrations(double lower, double top) {
         alpha = lower;
         gamma = top;
-        update_scale();
+        update_masses();
     }
     // Storage grows only between moves, so pointers into a line live through a proposal.
     void resize(int32_t n_rows, int32_t n_dishes) {
@@ -305,6 +361,7 @@ class Seating {
     }
     // Keep dense copies of the counts while rows and dishes are at most `limit`.
     void set_dense_limit(int32_t limit) {
+        if (limit == dense_limit_) return;
         dense_limit_ = limit;
         rebuild_dense();
     }
@@ -316,16 +373,24 @@ class Seating {
     const uint16_t *dense_column(int32_t dish) const {
         return &dense_columns_[static_cast<size_t>(dish) * stride_];
     }
+    // Show n customers of (row, dish) in the dense counts, for the time inside a move;
+    // returns what stood there.  Only while has_dense().
+    int32_t show_dense(int32_t row, int32_t dish, int32_t n) {
+        uint16_t &shown = dense_rows_[static_cast<size_t>(row) * stride_ + dish];
+        const int32_t before = shown;
+        shown = static_cast<uint16_t>(n);
+        dense_columns_[static_cast<size_t>(dish) * stride_ + row] = shown;
+        return before;
+    }
     void clear() {
-        for (Line &line : rows) line.size = 0;
-        for (Line &line : columns) line.size = 0;
+        for (Line &line : rows) line.clear();
+        for (Line &line : columns) line.clear();
         std::fill(row_customers.begin(), row_customers.end(), 0);
         std::fill(dish_tables.begin(), dish_tables.end(), 0);
         n_tables = 0;
         cells_.clear();
         free_cells_.clear();
         pool_.clear();
-        free_pools_.clear();
         index_.clear();
         journal_.clear();
         pending_.clear();
@@ -337,13 +402,7 @@ class Seating {
 
     // alpha * (base probability of a dish) = scale() * mass(dish).
     double scale() const { return scale_; }
-    double mass(int32_t dish) const {
-        switch (base) {
-            case Base::kInfinite: return dish_tables[dish] ? dish_tables[dish] : gamma;
-            case Base::kUniform: return dish_tables[dish] + symbol_mass_;
-            default: return 1.0;
-        }
-    }
+    double mass(int32_t dish) const { return mass_of(dish_tables[dish]); }
     // p(dish | row): the predictive probability of the next customer's dish.  With
     // kInfinite every dish that no table serves gets the mass of "any one unserved dish".
     double prob(int32_t row, int32_t dish) const {
@@ -371,28 +430,29 @@ class Seating {
     //
     // `hint` remembers the cell for the next call about the same pair: a guess that is
     // checked, so any value is safe.
-    double add(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
+    SKIHMM_INLINE double add(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
         int32_t c = *hint;
         if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
         Cell &cell = cells_[c];
+        const int32_t n = cell.n_customers;
         const double fresh = scale_ * mass(dish);
-        const double p = (cell.n_customers + fresh) / (row_customers[row] + alpha);
+        const double p = (n + fresh) / (row_customers[row] + alpha);
         if (base == Base::kFixed) {
             journal_.push(Entry(c, 0, Kind::kAdd).bits);
-        } else if (cell.n_customers == 0) {
+        } else if (n == 0) {
             cell.n_tables = 1;
             journal_.push(Entry(c, 0, Kind::kOpen).bits);
             change_tables(dish, 1);
         } else {
-            const double u = uniform(g) * (cell.n_customers + fresh);
-            if (u >= cell.n_customers) {
+            const double u = uniform(g) * (n + fresh);
+            if (u >= n) {
                 open_table(cell, 1);
                 journal_.push(Entry(c, cell.n_tables - 1, Kind::kOpen).bits);
                 change_tables(dish, 1);
             } else {
                 int32_t table = 0;
                 if (cell.n_tables > 1) {
-                    std::vector<int32_t> &sizes = pool_[cell.pool];
+                    int32_t *sizes = pool_.at(cell.pool);
                     table = table_at(sizes, static_cast<int64_t>(u));
                     ++sizes[table];
                 }
@@ -406,33 +466,86 @@ class Seating {
     // Take away one customer of (row, dish), who sits at a table with probability
     // proportional to its size (identities of customers are not kept; drawing them on
     // removal is exact).  Returns p(dish | row) as it is afterwards.
-    double remove(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
-        int32_t c = *hint;
-        if (!is_cell(c, row, dish)) {
-            *hint = c = index_.find(row, dish);
-            if (c < 0) throw std::logic_error("no such customer to remove");
-        }
-        Cell &cell = cells_[c];
-        int32_t table = 0;
-        bool closes = false;
-        if (base != Base::kFixed) {
-            if (cell.n_tables > 1) {
-                std::vector<int32_t> &sizes = pool_[cell.pool];
-                table = table_at(sizes, below(g, cell.n_customers));
-                closes = --sizes[table] == 0;
-            } else {
-                closes = cell.n_customers == 1;
-            }
-        }
-        change_customers(cell, -1);
-        if (closes) {
-            close_table(cell, table);
-            change_tables(dish, -1);
-        }
-        if (cell.n_customers == 0) queue(c);
-        journal_.push(Entry(c, table, closes ? Kind::kClose : Kind::kRemove).bits);
-        return (cell.n_customers + scale_ * mass(dish)) / (row_customers[row] + alpha);
+    SKIHMM_INLINE double remove(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
+        Lifted lifted;
+        lift(row, dish, g, hint, &lifted);
+        return take_away(lifted);
     }
+
+    // The two halves of `remove`, and its inverse for a customer that comes back to the
+    // same pair.  lift chooses the customer and writes nothing; most moves put him where he
+    // was, and then nothing has to be written at all.  Between lift and what follows the
+    // cell must not change.
+    struct Lifted {
+        int32_t cell = -1;
+        int32_t table = 0;      // his table, which leaves with him if `closes`
+        int32_t n = 0;          // customers of the cell without him
+        int32_t n_tables = 0;   // its tables with him
+        bool closes = false;
+    };
+    static constexpr int32_t kNewTable = -1;
+
+    // (Written field by field: a copy of the whole waits for the stores of its parts.)
+    SKIHMM_INLINE void lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint,
+                            Lifted *out) const {
+        int32_t c = *hint;
+        if (SKIHMM_UNLIKELY(!is_cell(c, row, dish))) *hint = c = find_to_remove(row, dish);
+        const Cell &cell = cells_[c];
+        const int32_t n = cell.n_customers, n_tables = cell.n_tables;
+        int32_t table = 0;
+        bool closes = n == 1;
+        if (SKIHMM_UNLIKELY(n_tables > 1)) {
+            const int32_t *sizes = pool_.at(cell.pool);
+            table = table_at(sizes, below(g, n));
+            closes = sizes[table] == 1;
+        }
+        out->cell = c;
+        out->table = table;
+        out->n = n - 1;
+        out->n_tables = n_tables;
+        out->closes = closes & (base != Base::kFixed);
+    }
+    // Returns p(dish | row) as it is afterwards.
+    SKIHMM_INLINE double take_away(const Lifted &lifted) {
+        Cell &cell = cells_[lifted.cell];
+        take_out(cell, lifted);
+        if (lifted.n == 0) queue(lifted.cell);
+        journal_.push(Entry(lifted.cell, lifted.table,
+                            lifted.closes ? Kind::kClose : Kind::kRemove).bits);
+        return (lifted.n + scale_ * mass(cell.dish)) / (row_customers[cell.row] + alpha);
+    }
+    // The table at which he sits down again (numbered as before lift) or kNewTable, by the
+    // law of `add`; `fresh` is the weight of a new table.  `bits` are 21 random bits: the
+    // first ones of a uniform, of which more are drawn only if these do not decide.
+    static constexpr int kChoiceBits = 21;
+    SKIHMM_INLINE int32_t choose_table(const Lifted &lifted, double fresh, uint32_t bits,
+                                       bitgen_t *g) const {
+        if (lifted.n == 0 || base == Base::kFixed) return lifted.closes ? kNewTable : 0;
+        // The uniform lies in [bits, bits + 1) / 2^21: mostly at one and the same table.
+        constexpr double unit = 1.0 / (1 << kChoiceBits);
+        const double total = (lifted.n + fresh) * unit;
+        const double least = bits * total, most = (bits + 1.0) * total;
+        if (SKIHMM_LIKELY(lifted.n_tables == 1 && most <= lifted.n)) return 0;
+        if (least >= lifted.n) return kNewTable;
+        int32_t table;
+        if (SKIHMM_LIKELY(find_table(lifted, least, &table) >= most)) return table;
+        const double u = (bits + uniform(g)) * total;
+        if (u >= lifted.n) return kNewTable;
+        find_table(lifted, u, &table);
+        return table;
+    }
+    // Carry out lift and choose_table, for good: not in the journal.
+    SKIHMM_INLINE void put_back(const Lifted &lifted, int32_t table) {
+        if (table == (lifted.closes ? kNewTable : lifted.table)) return;
+        change_seat(lifted, table);
+    }
+    // scale() if there were `change` tables more.
+    double scale_after(int32_t change) const {
+        return SKIHMM_LIKELY(change == 0 || base == Base::kFixed)
+            ? scale_ : alpha / (n_tables + change + gamma);
+    }
+    // mass(dish) if it had n tables.
+    double mass_of(int32_t n) const { return n ? n + symbol_share_ : empty_mass_; }
 
     // ---- moves
 
@@ -460,7 +573,7 @@ class Seating {
             Cell &cell = cells_[c];
             switch (entry.kind()) {
                 case Kind::kAdd:
-                    if (cell.n_tables > 1) --pool_[cell.pool][table];
+                    if (cell.n_tables > 1) --pool_.at(cell.pool)[table];
                     change_customers(cell, -1);
                     if (cell.n_customers == 0) queue(c);
                     break;
@@ -471,7 +584,7 @@ class Seating {
                     if (cell.n_customers == 0) queue(c);
                     break;
                 case Kind::kRemove:
-                    if (cell.n_tables > 1) ++pool_[cell.pool][table];
+                    if (cell.n_tables > 1) ++pool_.at(cell.pool)[table];
                     change_customers(cell, 1);
                     break;
                 case Kind::kClose:
@@ -506,7 +619,8 @@ class Seating {
                 if (cell.n_tables == 1) {
                     out.sizes.push_back(cell.n_customers);
                 } else if (cell.n_tables > 1) {
-                    sizes = pool_[cell.pool];
+                    const int32_t *first = pool_.at(cell.pool);
+                    sizes.assign(first, first + cell.n_tables);
                     std::sort(sizes.begin(), sizes.end(), std::greater<int32_t>());
                     out.sizes.insert(out.sizes.end(), sizes.begin(), sizes.end());
                 }
@@ -525,9 +639,9 @@ class Seating {
             change_customers(cell, record.n_customers[i]);
             cell.n_tables = tables;
             if (tables > 1) {
-                cell.pool = take_pool();
-                pool_[cell.pool].assign(record.sizes.begin() + at,
-                                        record.sizes.begin() + at + tables);
+                while ((1 << cell.order) < tables) ++cell.order;
+                cell.pool = pool_.take(cell.order);
+                std::copy_n(record.sizes.begin() + at, tables, pool_.at(cell.pool));
             }
             if (stride_) set_dense(cell);
             at += tables;
@@ -564,7 +678,8 @@ class Seating {
                 lp += cell.n_tables * log_alpha;
                 if (cell.n_tables == 1) lp += std::lgamma(cell.n_customers);
                 else if (cell.n_tables > 1)
-                    for (int32_t size : pool_[cell.pool]) lp += std::lgamma(size);
+                    for (int32_t table = 0; table < cell.n_tables; ++table)
+                        lp += std::lgamma(pool_.at(cell.pool)[table]);
             }
         }
         lp += std::lgamma(gamma) - std::lgamma(gamma + n_tables);
@@ -586,9 +701,7 @@ class Seating {
             for (const Line &line : *lines) bytes += 3 * sizeof(int32_t) * line.capacity;
         }
         bytes += 2 * (dense_rows_.capacity() + dense_columns_.capacity());
-        for (const auto &sizes : pool_) bytes += sizes.capacity() * sizeof(int32_t);
-        return bytes + pool_.capacity() * sizeof(std::vector<int32_t>)
-               + (row_customers.capacity() + dish_tables.capacity()) * sizeof(int32_t);
+        return bytes + pool_.n_bytes() + (row_customers.capacity() + dish_tables.capacity()) * sizeof(int32_t);
     }
 
     // Every count, list and index against a recount; returns what is wrong, or nullptr.
@@ -623,15 +736,14 @@ class Seating {
             if (cell.n_tables < 1) return "a cell with customers but no table";
             if ((cell.n_tables > 1) != (cell.pool >= 0)) return "table sizes misplaced";
             if (cell.pool >= 0) {
-                const auto &sizes = pool_[cell.pool];
+                const int32_t *sizes = pool_.at(cell.pool);
+                if (cell.n_tables > 1 << cell.order) return "more tables than room";
                 int64_t sum = 0;
-                for (int32_t size : sizes) {
-                    if (size < 1) return "an empty table";
-                    sum += size;
+                for (int32_t table = 0; table < cell.n_tables; ++table) {
+                    if (sizes[table] < 1) return "an empty table";
+                    sum += sizes[table];
                 }
-                if (sum != cell.n_customers
-                    || sizes.size() != static_cast<size_t>(cell.n_tables))
-                    return "table sizes do not add up";
+                if (sum != cell.n_customers) return "table sizes do not add up";
             }
             by_dish[cell.dish] += cell.n_tables;
             total += cell.n_tables;
@@ -672,7 +784,7 @@ class Seating {
         const Cell &cell = cells_[hint];
         SKIHMM_PREFETCH(&rows[cell.row].counts[cell.in_row]);
         SKIHMM_PREFETCH(&columns[cell.dish].counts[cell.in_dish]);
-        if (cell.pool >= 0) SKIHMM_PREFETCH(pool_[cell.pool].data());
+        if (cell.pool >= 0) SKIHMM_PREFETCH(pool_.at(cell.pool));
     }
     void prefetch_dense(int32_t row, int32_t dish) const {
         if (!stride_) return;
@@ -703,13 +815,52 @@ class Seating {
         Kind kind() const { return static_cast<Kind>(bits >> 62); }
     };
 
+    SKIHMM_INLINE void take_out(Cell &cell, const Lifted &lifted) {
+        if (cell.n_tables > 1) --pool_.at(cell.pool)[lifted.table];
+        change_customers(cell, -1);
+        if (!lifted.closes) return;
+        close_table(cell, lifted.table);
+        change_tables(cell.dish, -1);
+    }
+    // The table at which customer number u, 0 <= u < lifted.n, sits when the lifted one has
+    // gone, and the number after that of its last customer.
+    SKIHMM_INLINE double find_table(const Lifted &lifted, double u, int32_t *table) const {
+        *table = 0;
+        if (lifted.n_tables == 1) return lifted.n;
+        const int32_t *sizes = pool_.at(cells_[lifted.cell].pool);
+        int32_t at = 0;
+        int64_t end = sizes[0] - (lifted.table == 0);
+        while (u >= end) {
+            ++at;
+            end += sizes[at] - (at == lifted.table);
+        }
+        *table = at;
+        return static_cast<double>(end);
+    }
+    SKIHMM_NOINLINE void change_seat(const Lifted &lifted, int32_t table) {
+        Cell &cell = cells_[lifted.cell];
+        take_out(cell, lifted);
+        if (table == kNewTable) {
+            open_table(cell, 1);
+            change_tables(cell.dish, 1);
+        } else if (cell.n_tables > 1) {
+            // Where a table closed the last one has taken its number.
+            ++pool_.at(cell.pool)[table == cell.n_tables ? lifted.table : table];
+        }
+        change_customers(cell, 1);
+    }
     // The table at which the customer number u (0 .. n-1, tables in order) sits.
-    static int32_t table_at(const std::vector<int32_t> &sizes, int64_t u) {
+    static int32_t table_at(const int32_t *sizes, int64_t u) {
         int32_t table = 0;
         while ((u -= sizes[table]) >= 0) ++table;
         return table;
     }
-    int32_t obtain(int32_t row, int32_t dish) {
+    SKIHMM_NOINLINE int32_t find_to_remove(int32_t row, int32_t dish) const {
+        const int32_t c = index_.find(row, dish);
+        if (c < 0) throw std::logic_error("no such customer to remove");
+        return c;
+    }
+    SKIHMM_NOINLINE int32_t obtain(int32_t row, int32_t dish) {
         int32_t c = index_.find(row, dish);
         if (c >= 0) return c;
         if (free_cells_.empty()) {
@@ -769,23 +920,29 @@ class Seating {
     }
     // A table of one customer joins the cell (which has a table already); n_customers is
     // still the count before.
-    void open_table(Cell &cell, int32_t size) {
+    SKIHMM_NOINLINE void open_table(Cell &cell, int32_t size) {
         if (cell.n_tables == 1) {
-            cell.pool = take_pool();
-            pool_[cell.pool].assign(1, cell.n_customers);
+            cell.order = 1;
+            cell.pool = pool_.take(1);
+            pool_.at(cell.pool)[0] = cell.n_customers;
+        } else if (cell.n_tables == 1 << cell.order) {
+            const int32_t wider = pool_.take(cell.order + 1);
+            std::copy_n(pool_.at(cell.pool), cell.n_tables, pool_.at(wider));
+            pool_.give_back(cell.pool, cell.order);
+            cell.pool = wider;
+            ++cell.order;
         }
-        pool_[cell.pool].push_back(size);
+        pool_.at(cell.pool)[cell.n_tables] = size;
         ++cell.n_tables;
     }
     // Table number `table`, now empty, leaves; n_customers is the count afterwards.
     void close_table(Cell &cell, int32_t table) {
         --cell.n_tables;
         if (cell.n_tables == 0) return;
-        std::vector<int32_t> &sizes = pool_[cell.pool];
-        sizes[table] = sizes.back();
-        sizes.pop_back();
+        int32_t *sizes = pool_.at(cell.pool);
+        sizes[table] = sizes[cell.n_tables];
         if (cell.n_tables == 1) {
-            free_pools_.push_back(cell.pool);
+            pool_.give_back(cell.pool, cell.order);
             cell.pool = -1;
         }
     }
@@ -797,17 +954,8 @@ class Seating {
             return;
         }
         open_table(cell, 1);
-        std::vector<int32_t> &sizes = pool_[cell.pool];
-        std::swap(sizes[table], sizes.back());
-    }
-    int32_t take_pool() {
-        if (free_pools_.empty()) {
-            pool_.emplace_back();
-            return static_cast<int32_t>(pool_.size()) - 1;
-        }
-        const int32_t pool = free_pools_.back();
-        free_pools_.pop_back();
-        return pool;
+        int32_t *sizes = pool_.at(cell.pool);
+        std::swap(sizes[table], sizes[cell.n_tables - 1]);
     }
     // A cell that became empty keeps its record until the move ends: most moves put the
     // same customer back, and handles in the journal stay valid.
@@ -833,27 +981,33 @@ class Seating {
         free_cells_.push_back(c);
     }
     void unlist(Line &line, int32_t at, bool by_row) {
-        const int32_t last = --line.size;
-        if (at == last) return;
-        line.ids[at] = line.ids[last];
-        line.counts[at] = line.counts[last];
-        line.cells[at] = line.cells[last];
-        Cell &moved = cells_[line.cells[at]];
-        (by_row ? moved.in_row : moved.in_dish) = at;
+        const int32_t last = line.size - 1;
+        if (at != last) {
+            line.ids[at] = line.ids[last];
+            line.counts[at] = line.counts[last];
+            line.cells[at] = line.cells[last];
+            Cell &moved = cells_[line.cells[at]];
+            (by_row ? moved.in_row : moved.in_dish) = at;
+        }
+        line.drop_last();
     }
     double scale_now() const {
         return base == Base::kFixed ? symbol_mass_ : alpha / (n_tables + gamma);
     }
-    void update_scale() {
+    void update_scale() { scale_ = scale_now(); }
+    void update_masses() {
+        symbol_mass_ = 0.0;
         if (base == Base::kUniform) symbol_mass_ = gamma / n_symbols;
         else if (base == Base::kFixed) symbol_mass_ = alpha / n_symbols;
-        scale_ = scale_now();
+        symbol_share_ = base == Base::kUniform ? symbol_mass_ : 0.0;
+        empty_mass_ = base == Base::kInfinite ? gamma
+                      : base == Base::kUniform ? symbol_mass_ : 1.0;
+        update_scale();
     }
 
     std::vector<Cell> cells_;
     std::vector<int32_t> free_cells_;
-    std::vector<std::vector<int32_t>> pool_;   // table sizes of cells with many tables
-    std::vector<int32_t> free_pools_;
+    Arena pool_;                               // table sizes of cells with many tables
     CellIndex index_;
     Stack<uint64_t> journal_;                  // Entry::bits
     Stack<int32_t> pending_;
@@ -863,6 +1017,8 @@ class Seating {
     WideVector<uint16_t> dense_rows_, dense_columns_;
     double scale_ = 1.0;         // alpha / (m_.. + gamma); kFixed: alpha / V
     double symbol_mass_ = 0.0;   // kUniform: gamma / V; kFixed: alpha / V
+    // mass(k) = m_.k + symbol_share_ of a dish with tables, empty_mass_ of one without.
+    double symbol_share_ = 0.0, empty_mass_ = 1.0;
 };
 
 }  // namespace skihmm

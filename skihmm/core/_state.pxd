@@ -42,5 +42,4 @@ cdef class ChainState:
 
     cdef int _set_slots(self, int32_t n_slots) except -1 nogil
     cdef int reserve(self, intp_t n_free) except -1 nogil
-    cdef int assign(self, intp_t t, int32_t k) except -1 nogil
     cdef int _rebuild_free(self) except -1 nogil

@@ -75,26 +75,6 @@ cdef class ChainState:
             self._set_slots(<int32_t> (self.n_slots + missing + self.n_slots // 4 + 4))
         return 0
 
-    cdef int assign(self, intp_t t, int32_t k) except -1 nogil:
-        # x[t] = k for good; keeps occupancy and the free slots in step.
-        cdef int32_t old = self.states[t], place, moved
-        if old == k:
-            return 0
-        self.occupancy[old] -= 1
-        if self.occupancy[old] == 0:
-            self.free_place[old] = <int32_t> self.free_slots.size()
-            self.free_slots.push_back(old)
-        if self.occupancy[k] == 0:
-            place = self.free_place[k]
-            moved = self.free_slots.back()
-            self.free_slots[place] = moved
-            self.free_place[moved] = place
-            self.free_slots.pop_back()
-            self.free_place[k] = -1
-        self.occupancy[k] += 1
-        self.states[t] = k
-        return 0
-
     # -- Python side, once per sweep or less often
 
     def start_from(self, labels):

@@ -9,6 +9,10 @@
 #pragma once
 #include <cstdint>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #if (defined(__GNUC__) || defined(__clang__)) && defined(__x86_64__)
 #define SKIHMM_DISPATCH 1
 #define SKIHMM_AVX2 __attribute__((target("avx2")))
@@ -18,20 +22,58 @@
 
 namespace skihmm {
 
-// q[k] = (row[k] + c mass[k]) (column[k] + b) w[k] for k < n, a multiple of 16;
-// lanes[l] = q[l] + q[l + 16] + ... in double.  `column` may be null: factor b.
-using StepwiseWeightsKernel = void (*)(int32_t n, const uint16_t *row,
+// Two doubles, for sums over scattered places: every x86-64 has these, and they halve the
+// instructions (the conversions of counts above all).  The other version gives the same bits.
+#ifdef __SSE2__
+struct Pair {
+    __m128d both;
+    static Pair of(double x) { return {_mm_set1_pd(x)}; }
+    static Pair next(const int32_t *n) {
+        return {_mm_cvtepi32_pd(_mm_loadl_epi64(reinterpret_cast<const __m128i *>(n)))};
+    }
+    static Pair at(const double *x, int32_t i, int32_t j) {
+        return {_mm_loadh_pd(_mm_load_sd(x + i), x + j)};
+    }
+    static Pair at(const uint16_t *n, int32_t i, int32_t j) {
+        return {_mm_cvtepi32_pd(_mm_insert_epi16(_mm_cvtsi32_si128(n[i]), n[j], 2))};
+    }
+    Pair operator+(Pair other) const { return {_mm_add_pd(both, other.both)}; }
+    Pair operator*(Pair other) const { return {_mm_mul_pd(both, other.both)}; }
+    double sum() const {
+        return _mm_cvtsd_f64(both) + _mm_cvtsd_f64(_mm_unpackhi_pd(both, both));
+    }
+};
+#else
+struct Pair {
+    double first, second;
+    static Pair of(double x) { return {x, x}; }
+    static Pair next(const int32_t *n) {
+        return {static_cast<double>(n[0]), static_cast<double>(n[1])};
+    }
+    template <class T> static Pair at(const T *x, int32_t i, int32_t j) {
+        return {static_cast<double>(x[i]), static_cast<double>(x[j])};
+    }
+    Pair operator+(Pair other) const { return {first + other.first, second + other.second}; }
+    Pair operator*(Pair other) const { return {first * other.first, second * other.second}; }
+    double sum() const { return first + second; }
+};
+#endif
+
+// q[k] = (row[k] + c mass[k]) (column[k] + b) w[k] for k < n, a multiple of 16, and
+// q[skip] = 0; lanes[l] = q[l] + q[l + 16] + ... in double.
+using StepwiseWeightsKernel = void (*)(int32_t n, int32_t skip, const uint16_t *row,
                                        const uint16_t *column, const float *mass,
                                        const float *w, float c, float b, float *q,
                                        double *lanes);
 
-static void stepwise_weights_plain(int32_t n, const uint16_t *row, const uint16_t *column,
-                                   const float *mass, const float *w, float c, float b,
-                                   float *q, double *lanes) {
+static void stepwise_weights_plain(int32_t n, int32_t skip, const uint16_t *row,
+                                   const uint16_t *column, const float *mass,
+                                   const float *w, float c, float b, float *q,
+                                   double *lanes) {
     for (int32_t l = 0; l < 16; ++l) lanes[l] = 0.0;
     for (int32_t k = 0; k < n; ++k) {
-        const float second = column ? static_cast<float>(column[k]) + b : b;
-        q[k] = (static_cast<float>(row[k]) + c * mass[k]) * second * w[k];
+        q[k] = (static_cast<float>(row[k]) + c * mass[k])
+               * (static_cast<float>(column[k]) + b) * (k == skip ? 0.0f : w[k]);
         lanes[k % 16] += q[k];
     }
 }
@@ -41,11 +83,15 @@ SKIHMM_AVX2 static inline __m256 counts_8(const uint16_t *n) {
     return _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(
         _mm_loadu_si128(reinterpret_cast<const __m128i *>(n))));
 }
-SKIHMM_AVX2 static void stepwise_weights_avx2(int32_t n, const uint16_t *row,
+SKIHMM_AVX2 static void stepwise_weights_avx2(int32_t n, int32_t skip, const uint16_t *row,
                                               const uint16_t *column, const float *mass,
                                               const float *w, float c, float b, float *q,
                                               double *lanes) {
     const __m256 cc = _mm256_set1_ps(c), bb = _mm256_set1_ps(b);
+    const __m256i eight = _mm256_set1_epi32(8);
+    // The number of the skipped place, counted from the first of the eight.
+    __m256i place = _mm256_sub_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
+                                     _mm256_set1_epi32(skip));
     __m256d total[4];
     for (int32_t part = 0; part < 4; ++part) total[part] = _mm256_setzero_pd();
     for (int32_t at = 0; at < n; at += 16) {
@@ -53,10 +99,13 @@ SKIHMM_AVX2 static void stepwise_weights_avx2(int32_t n, const uint16_t *row,
             const int32_t k = at + 8 * half;
             const __m256 first = _mm256_add_ps(
                 counts_8(row + k), _mm256_mul_ps(cc, _mm256_loadu_ps(mass + k)));
-            const __m256 second =
-                column ? _mm256_add_ps(counts_8(column + k), bb) : bb;
-            const __m256 value =
-                _mm256_mul_ps(_mm256_mul_ps(first, second), _mm256_loadu_ps(w + k));
+            const __m256 second = _mm256_add_ps(counts_8(column + k), bb);
+            const __m256 skipped = _mm256_castsi256_ps(
+                _mm256_cmpeq_epi32(place, _mm256_setzero_si256()));
+            const __m256 value = _mm256_mul_ps(
+                _mm256_mul_ps(first, second),
+                _mm256_andnot_ps(skipped, _mm256_loadu_ps(w + k)));
+            place = _mm256_add_epi32(place, eight);
             _mm256_storeu_ps(q + k, value);
             total[2 * half] = _mm256_add_pd(
                 total[2 * half], _mm256_cvtps_pd(_mm256_castps256_ps128(value)));
@@ -72,19 +121,27 @@ SKIHMM_AVX512 static inline __m512 counts_16(const uint16_t *n) {
     return _mm512_cvtepi32_ps(_mm512_cvtepu16_epi32(
         _mm256_loadu_si256(reinterpret_cast<const __m256i *>(n))));
 }
-SKIHMM_AVX512 static void stepwise_weights_avx512(int32_t n, const uint16_t *row,
+SKIHMM_AVX512 static void stepwise_weights_avx512(int32_t n, int32_t skip,
+                                                  const uint16_t *row,
                                                   const uint16_t *column,
                                                   const float *mass, const float *w,
                                                   float c, float b, float *q,
                                                   double *lanes) {
     const __m512 cc = _mm512_set1_ps(c), bb = _mm512_set1_ps(b);
+    const __m512i sixteen = _mm512_set1_epi32(16);
+    __m512i place = _mm512_sub_epi32(
+        _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15),
+        _mm512_set1_epi32(skip));
     __m512d low = _mm512_setzero_pd(), high = _mm512_setzero_pd();
     for (int32_t k = 0; k < n; k += 16) {
         const __m512 first = _mm512_add_ps(
             counts_16(row + k), _mm512_mul_ps(cc, _mm512_loadu_ps(mass + k)));
-        const __m512 second = column ? _mm512_add_ps(counts_16(column + k), bb) : bb;
+        const __m512 second = _mm512_add_ps(counts_16(column + k), bb);
         const __m512 value =
-            _mm512_mul_ps(_mm512_mul_ps(first, second), _mm512_loadu_ps(w + k));
+            _mm512_mul_ps(_mm512_mul_ps(first, second),
+                          _mm512_maskz_loadu_ps(_mm512_test_epi32_mask(place, place),
+                                                w + k));
+        place = _mm512_add_epi32(place, sixteen);
         _mm512_storeu_ps(q + k, value);
         low = _mm512_add_pd(low, _mm512_cvtps_pd(_mm512_castps512_ps256(value)));
         high = _mm512_add_pd(high, _mm512_cvtps_pd(_mm512_extractf32x8_ps(value, 1)));

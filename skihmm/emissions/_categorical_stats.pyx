@@ -5,7 +5,7 @@ import numpy as np
 from numpy.random cimport bitgen_t
 
 from skihmm.core._concentration cimport resample_gamma_uniform, resample_shared
-from skihmm.core._emission cimport SymbolColumn
+from skihmm.core._emission cimport SeatingEmission, SymbolColumn
 from skihmm.core._franchise cimport (
     Base,
     Line,
@@ -130,13 +130,13 @@ cdef class CategoricalStats(EmissionStats):
         return (least < s.alpha < most and least < s.gamma < most
                 and least < s.alpha / s.n_symbols * 1e5)
 
-    cdef void prefetch(self, intp_t t, bint far) noexcept nogil:
-        cdef intp_t c
-        for c in range(self.n_columns):
-            if far:
-                self.seatings[c].prefetch_cell(self.hints[t * self.n_columns + c])
-            else:
-                self.seatings[c].prefetch_lists(self.hints[t * self.n_columns + c])
+    cdef bint as_seating(self, SeatingEmission *out) noexcept nogil:
+        if self.n_columns != 1 or self.n_steps == 0:
+            return False
+        out.seating = &self.seatings[0]
+        out.codes = &self.codes[0, 0]
+        out.hints = self.hints.data()
+        return True
 
     cdef int resize(self, int32_t n_slots) except -1 nogil:
         cdef intp_t c

@@ -1,0 +1,568 @@
+// The restricted collapsed draw: the only code that knows the Metropolis-Hastings ratio.
+//
+// MH-RCD, arXiv 1106.0474.  A move takes a block's draws (transitions into its steps, the
+// transition into the step after it, its observations) out of the restaurants, newest
+// first, collecting r_old; lets a proposal name new labels at the remaining seating s_0;
+// seats them in the order of time, collecting r_new; and accepts with probability
+//     min(1, (r_new / r_old) * (q(old) / q(new))),
+// or else restores every table.  (The paper's pseudo-code prints r_old * r_new in the
+// blocked sampler; the derivation gives r_new / r_old.)
+//
+// One template, instantiated twice: for emissions and proposals that are known when this
+// is compiled (everything inlines: calls through tables of functions, with a handler for
+// exceptions around each, took half of a step-wise sweep), and for those that are Cython
+// classes (HookedEmission, HookedProposal below).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "_seating.hpp"
+
+namespace skihmm {
+
+// A hook returned an error and has set Python's exception, which Cython lets through.
+struct HookFailed {};
+
+// One symbol's probability under every state, sparse plus smooth (EmissionStats).  The
+// arrays go on to the next multiple of four with id 0 and count 0 (as those of Line).
+struct SymbolColumn {
+    const int32_t *ids = nullptr;
+    const int32_t *counts = nullptr;
+    int32_t size = 0;
+    double smooth = 1.0;
+};
+
+// A view of one chain's arrays.  Those by step never move; those by slot grow in reserve().
+struct Chain {
+    int64_t n_steps = 0;
+    int32_t *states = nullptr;
+    const uint8_t *first = nullptr, *last = nullptr;
+    int32_t *hints = nullptr;
+    Seating *transitions = nullptr;
+    bitgen_t *bits = nullptr;
+    std::vector<int32_t> *occupancy = nullptr, *free_slots = nullptr,
+                         *free_place = nullptr;
+    Stack<int32_t> *touched = nullptr;
+    const int32_t *n_slots = nullptr;
+    void *owner = nullptr;                  // the ChainState
+    int (*grow)(void *owner, intptr_t n_free) = nullptr;
+
+    // The restaurant that x[t] is drawn in; the label drawn in x[t]'s restaurant or -1.
+    int32_t previous(int64_t t) const { return first[t] ? 1 : states[t - 1]; }
+    int32_t successor(int64_t t) const { return last[t] ? -1 : states[t + 1]; }
+    int32_t free_slot(size_t i) const { return (*free_slots)[free_slots->size() - 1 - i]; }
+    // Only between moves.  Says whether storage has grown.
+    bool reserve(int64_t n_free) const {
+        if (SKIHMM_LIKELY(n_free <= static_cast<int64_t>(free_slots->size()))) return false;
+        if (grow(owner, n_free) < 0) throw HookFailed();
+        return true;
+    }
+    // x[t] = k for good; keeps occupancy and the free slots in step.
+    void assign(int64_t t, int32_t k) const {
+        const int32_t old = states[t];
+        if (old == k) return;
+        std::vector<int32_t> &used = *occupancy, &place = *free_place;
+        if (--used[old] == 0) {
+            place[old] = static_cast<int32_t>(free_slots->size());
+            free_slots->push_back(old);
+        }
+        if (used[k]++ == 0) {
+            const int32_t moved = free_slots->back();
+            (*free_slots)[place[k]] = moved;
+            place[moved] = place[k];
+            free_slots->pop_back();
+            place[k] = -1;
+        }
+        states[t] = k;
+    }
+};
+
+// ---- emissions -------------------------------------------------------------------------
+
+// An emission that is one franchise over the symbols of one column; codes -1: missing.
+struct SeatingEmission {
+    static constexpr bool kIsSeating = true;
+    Seating *seating = nullptr;
+    const int32_t *codes = nullptr;
+    int32_t *hints = nullptr;
+
+    SKIHMM_INLINE void add(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        if (SKIHMM_LIKELY(codes[t] >= 0))
+            r->multiply(seating->add(k, codes[t], g, hints + t));
+    }
+    SKIHMM_INLINE void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        if (SKIHMM_LIKELY(codes[t] >= 0))
+            r->multiply(seating->remove(k, codes[t], g, hints + t));
+    }
+    void commit() const { seating->commit(); }
+    void commit_same() const { seating->commit_same(); }
+    void rollback() const { seating->rollback(); }
+    bool has_columns() const { return true; }
+    bool column(int64_t t, SymbolColumn *out) const {
+        const int32_t symbol = codes[t];
+        if (SKIHMM_UNLIKELY(symbol < 0)) return false;
+        const Line &line = seating->columns[symbol];
+        out->ids = line.ids;
+        out->counts = line.counts;
+        out->size = line.size;
+        out->smooth = seating->scale() * seating->mass(symbol);
+        return true;
+    }
+    const int32_t *totals(double *offset) const {
+        *offset = seating->alpha;
+        return seating->row_customers.data();
+    }
+    bool is_moderate(double least, double most) const {
+        const Seating &s = *seating;
+        return least < s.alpha && s.alpha < most && least < s.gamma && s.gamma < most
+               && least < s.alpha / s.n_symbols * 1e5;
+    }
+    void fill_probs(int64_t, double *) const {}     // has columns
+    void prefetch_step(int64_t t) const {
+        SKIHMM_PREFETCH(codes + t);
+        SKIHMM_PREFETCH(hints + t);
+    }
+    void prefetch_cell(int64_t t) const { seating->prefetch_cell(hints[t]); }
+    void prefetch_lists(int64_t t) const {
+        seating->prefetch_lists(hints[t]);
+        if (codes[t] < 0) return;
+        const Line &line = seating->columns[codes[t]];
+        SKIHMM_PREFETCH(line.ids);
+        SKIHMM_PREFETCH(line.counts);
+    }
+};
+
+// An EmissionStats through its virtual functions (their contracts are in _emission.pxd).
+struct HookedEmission {
+    static constexpr bool kIsSeating = false;
+    void *self = nullptr;
+    int (*add_hook)(void *, intptr_t, int32_t, bitgen_t *, Product *) = nullptr;
+    int (*remove_hook)(void *, intptr_t, int32_t, bitgen_t *, Product *) = nullptr;
+    int (*commit_hook)(void *) = nullptr;
+    int (*rollback_hook)(void *) = nullptr;
+    int (*probs_hook)(void *, intptr_t, double *) = nullptr;
+    int (*column_hook)(void *, intptr_t, SymbolColumn *) = nullptr;
+    const int32_t *(*totals_hook)(void *, double *) = nullptr;
+    int (*moderate_hook)(void *, double, double) = nullptr;
+    bool columns = false;
+    mutable std::vector<int32_t> padded;
+
+    static void check(int status) { if (status < 0) throw HookFailed(); }
+    void add(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        check(add_hook(self, t, k, g, r));
+    }
+    void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        check(remove_hook(self, t, k, g, r));
+    }
+    void commit() const { check(commit_hook(self)); }
+    void commit_same() const { check(commit_hook(self)); }
+    void rollback() const { check(rollback_hook(self)); }
+    bool has_columns() const { return columns; }
+    bool column(int64_t t, SymbolColumn *out) const {
+        if (!column_hook(self, t, out)) return false;
+        // Not every emission's arrays are padded.
+        padded.assign(2 * (static_cast<size_t>(out->size) + 3), 0);
+        int32_t *ids = padded.data(), *counts = ids + out->size + 3;
+        std::copy_n(out->ids, out->size, ids);
+        std::copy_n(out->counts, out->size, counts);
+        out->ids = ids;
+        out->counts = counts;
+        return true;
+    }
+    const int32_t *totals(double *offset) const { return totals_hook(self, offset); }
+    bool is_moderate(double least, double most) const {
+        return moderate_hook(self, least, most) != 0;
+    }
+    void fill_probs(int64_t t, double *out) const { check(probs_hook(self, t, out)); }
+    void prefetch_step(int64_t) const {}
+    void prefetch_cell(int64_t) const {}
+    void prefetch_lists(int64_t) const {}
+};
+
+// ---- one move ----------------------------------------------------------------------------
+
+// What s_0 is for a block of one step, besides the counts that its removal does not touch.
+struct StepView {
+    int32_t i = 0, x = 0, o = 0;        // labels of t-1 (1: start), t, t+1 (-1: none)
+    int32_t n_in = 0, n_out = 0;        // customers of (i, x) and (x, o)
+    int32_t n_i = 0, n_x = 0;           // customers of the rows i and x
+    int32_t m_x = 0, m_o = 0;           // tables of the dishes x and o
+    double scale = 0.0;                 // Seating::scale of the transitions
+    bool has_symbol = false;            // with it:
+    SymbolColumn column;                // of y[t]; entries of x may still count y[t]
+    int32_t e_in = 0, e_x = 0;          // observations of x: equal to y[t], all
+};
+
+// open, then seat the proposed path, then decide.
+template <class Emission>
+class Move {
+  public:
+    int64_t start = 0, stop = 0;
+    Product r_old, r_new;
+    StepView view;                      // see look
+
+    // s_L -> s_0: the draws leave in the reverse of the order in which they came.
+    SKIHMM_INLINE void open(const Chain &chain, const Emission &emission, int64_t first,
+                            int64_t end) {
+        Seating &seating = *chain.transitions;
+        is_lifted_ = false;
+        start = first;
+        stop = end;
+        r_old.reset();
+        const int32_t follower = chain.successor(stop - 1);
+        if (SKIHMM_LIKELY(follower >= 0))
+            r_old.multiply(seating.remove(chain.states[stop - 1], follower, chain.bits,
+                                          chain.hints + stop));
+        for (int64_t t = stop - 1; t >= start; --t) {
+            const int32_t k = chain.states[t];
+            emission.remove(t, k, chain.bits, &r_old);
+            r_old.multiply(
+                seating.remove(chain.previous(t), k, chain.bits, chain.hints + t));
+        }
+    }
+    // Fill `view` from an open move of one step.
+    void look(const Chain &chain, const Emission &emission) {
+        const Seating &s = *chain.transitions;
+        const int32_t i = chain.previous(start), x = chain.states[start],
+                      o = chain.successor(start);
+        view.i = i;
+        view.x = x;
+        view.o = o;
+        view.n_in = s.count(i, x, chain.hints[start]);
+        view.n_out = o >= 0 ? s.count(x, o, chain.hints[stop]) : 0;
+        view.n_i = s.row_customers[i];
+        view.n_x = s.row_customers[x];
+        view.m_x = s.dish_tables[x];
+        view.m_o = o >= 0 ? s.dish_tables[o] : 0;
+        view.scale = s.scale();
+        view.has_symbol = emission.has_columns() && emission.column(start, &view.column);
+        double offset;
+        if (!view.has_symbol) return;
+        view.e_x = emission.totals(&offset)[x];
+        const SymbolColumn &column = view.column;
+        view.e_in = 0;
+        for (int32_t at = 0; at < column.size; ++at)
+            if (column.ids[at] == x) view.e_in = column.counts[at];
+    }
+
+    // open and look for one step between two others, all without writing: 92 % of the
+    // step-wise proposals repeat the old label, and nine of ten of those change no table.
+    // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
+    // next to its own label (then its customers share rows, dishes or cells).
+    SKIHMM_INLINE bool lift(const Chain &chain, const Emission &emission, int64_t t) {
+        if constexpr (!Emission::kIsSeating) {
+            return false;
+        } else {
+            const Seating &s = *chain.transitions, &e = *emission.seating;
+            const int32_t symbol = emission.codes[t];
+            if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || symbol < 0)) return false;
+            const int32_t i = chain.states[t - 1], x = chain.states[t],
+                          o = chain.states[t + 1];
+            if (i == x || o == x) return false;
+            is_lifted_ = true;
+            start = t;
+            stop = t + 1;
+            s.lift(x, o, chain.bits, chain.hints + t + 1, &out_);
+            e.lift(x, symbol, chain.bits, emission.hints + t, &value_);
+            s.lift(i, x, chain.bits, chain.hints + t, &in_);
+            view.i = i;
+            view.x = x;
+            view.o = o;
+            view.n_in = in_.n;
+            view.n_out = out_.n;
+            view.n_i = s.row_customers[i] - 1;
+            view.n_x = s.row_customers[x] - 1;
+            view.m_x = s.dish_tables[x] - in_.closes;
+            view.m_o = s.dish_tables[o] - out_.closes;
+            view.scale = s.scale_after(-in_.closes - out_.closes);
+            const Line &line = e.columns[symbol];
+            view.has_symbol = true;
+            view.column.ids = line.ids;
+            view.column.counts = line.counts;
+            view.column.size = line.size;
+            view.column.smooth = e.scale_after(-value_.closes)
+                                 * e.mass_of(e.dish_tables[symbol] - value_.closes);
+            view.e_in = value_.n;
+            view.e_x = e.row_customers[x] - 1;
+            return true;
+        }
+    }
+
+    // s_0 -> s*_L.  Every factor is taken just before its own customer sits down, at the
+    // seating with all earlier ones: not at s_0.
+    SKIHMM_INLINE void seat(const Chain &chain, const Emission &emission,
+                            const int32_t *path) {
+        if (is_lifted_) {
+            if (SKIHMM_LIKELY(path[0] == view.x)) {
+                seat_lifted(chain, emission);
+                return;
+            }
+            take_away(chain, emission);
+        }
+        seat_path(chain, emission, path);
+    }
+    bool is_accepted(const Chain &chain, const Product &q_old,
+                     const Product &q_new) const {
+        // R >= 1 needs no random number; a NaN (which no correct kernel makes) rejects.
+        double new_side = r_new.value * q_old.value;
+        const double old_side = r_old.value * q_new.value;
+        const double scale = (r_new.log_scale + q_old.log_scale)
+                             - (r_old.log_scale + q_new.log_scale);
+        if (SKIHMM_UNLIKELY(scale != 0.0)) new_side *= std::exp(std::min(scale, 600.0));
+        if (new_side >= old_side) return true;
+        return uniform(chain.bits) * old_side < new_side;
+    }
+    // Accept or reject; says which.
+    SKIHMM_INLINE bool decide(const Chain &chain, const Emission &emission,
+                              const int32_t *path, const Product &q_old,
+                              const Product &q_new) {
+        const bool accepted = is_accepted(chain, q_old, q_new);
+        if (is_lifted_) {
+            if (SKIHMM_LIKELY(accepted)) put_back(chain, emission);
+            return accepted;
+        }
+        if (SKIHMM_UNLIKELY(!accepted)) {
+            // The old seating comes back table by table.  Adding the old customers again
+            // would draw their tables anew, from the wrong law.
+            chain.transitions->rollback();
+            emission.rollback();
+            return false;
+        }
+        if (std::equal(path, path + (stop - start), chain.states + start)) {
+            chain.transitions->commit_same();
+            emission.commit_same();
+            return true;
+        }
+        chain.transitions->commit();
+        emission.commit();
+        for (int64_t t = start; t < stop; ++t) chain.assign(t, path[t - start]);
+        return true;
+    }
+    // For kernels that cache per-state values and learn from chain.touched what is stale:
+    // every slot whose counts this block's old labels or `path` may have changed.
+    void touch(const Chain &chain, const int32_t *path) const {
+        chain.touched->push(chain.previous(start));
+        for (int64_t t = start; t < stop; ++t) chain.touched->push(path[t - start]);
+        const int32_t follower = chain.successor(stop - 1);
+        if (follower >= 0) chain.touched->push(follower);
+    }
+
+  private:
+    SKIHMM_NOINLINE void seat_path(const Chain &chain, const Emission &emission,
+                                   const int32_t *path) {
+        Seating &seating = *chain.transitions;
+        int32_t j = chain.previous(start);
+        r_new.reset();
+        for (int64_t t = start; t < stop; ++t) {
+            const int32_t k = path[t - start];
+            r_new.multiply(seating.add(j, k, chain.bits, chain.hints + t));
+            emission.add(t, k, chain.bits, &r_new);
+            j = k;
+        }
+        const int32_t follower = chain.successor(stop - 1);
+        if (SKIHMM_LIKELY(follower >= 0))
+            r_new.multiply(seating.add(j, follower, chain.bits, chain.hints + stop));
+    }
+    // What open would have done with the lifted customers.
+    SKIHMM_NOINLINE void take_away(const Chain &chain, const Emission &emission) {
+        if constexpr (Emission::kIsSeating) {
+            is_lifted_ = false;
+            r_old.reset();
+            r_old.multiply(chain.transitions->take_away(out_));
+            r_old.multiply(emission.seating->take_away(value_));
+            r_old.multiply(chain.transitions->take_away(in_));
+        }
+    }
+    // The lifted customers choose tables for the old label again.  The factors of the
+    // transition into the step and of the observation are those of r_old: both are taken at
+    // s_0.  Of the transition out of it only the new table's weight can differ, if the
+    // transition into it has closed a table or opened one.  What is equal is left out.
+    SKIHMM_INLINE void seat_lifted(const Chain &chain, const Emission &emission) {
+        if constexpr (Emission::kIsSeating) {
+            const Seating &s = *chain.transitions;
+            bitgen_t *g = chain.bits;
+            constexpr uint32_t mask = (1u << Seating::kChoiceBits) - 1;
+            const uint64_t bits = g->next_uint64(g->state);
+            const double fresh_in = view.scale * s.mass_of(view.m_x);
+            table_in_ = s.choose_table(in_, fresh_in, bits & mask, g);
+            table_value_ = emission.seating->choose_table(
+                value_, view.column.smooth, bits >> 21 & mask, g);
+            const bool opens = table_in_ == Seating::kNewTable;
+            const double mass_o = s.mass_of(view.m_o);
+            const double fresh_out = s.scale_after(opens - in_.closes - out_.closes) * mass_o;
+            table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & mask, g);
+            r_old.reset();
+            r_new.reset();
+            if (SKIHMM_UNLIKELY(opens != in_.closes)) {
+                r_old.multiply(out_.n + s.scale_after(-out_.closes) * mass_o);
+                r_new.multiply(out_.n + fresh_out);
+            }
+        }
+    }
+    SKIHMM_INLINE void put_back(const Chain &chain, const Emission &emission) {
+        if constexpr (Emission::kIsSeating) {
+            chain.transitions->put_back(in_, table_in_);
+            emission.seating->put_back(value_, table_value_);
+            chain.transitions->put_back(out_, table_out_);
+        }
+    }
+
+    bool is_lifted_ = false;
+    Seating::Lifted out_, value_, in_;
+    int32_t table_in_ = 0, table_value_ = 0, table_out_ = 0;
+};
+
+// ---- proposals through virtual functions ---------------------------------------------------
+
+// A BlockProposal through its virtual functions (their contracts are in _rcd.pxd).
+struct HookedProposal {
+    void *self = nullptr, *state = nullptr;
+    int (*attach_hook)(void *, void *) = nullptr;
+    int (*prepare_hook)(void *, void *, intptr_t, intptr_t) = nullptr;
+    int (*score_hook)(void *, void *, intptr_t, intptr_t, Product *) = nullptr;
+    int (*propose_hook)(void *, void *, intptr_t, intptr_t, int32_t *, Product *) = nullptr;
+    int (*settle_hook)(void *, void *, intptr_t, intptr_t, int) = nullptr;
+
+    static constexpr bool kReadsTouched = true, kReadsView = false;
+    void prefetch(const Chain &, int64_t, int64_t) const {}
+    static void check(int status) { if (status < 0) throw HookFailed(); }
+    template <class Emission> void attach(const Chain &, const Emission &) const {
+        check(attach_hook(self, state));
+    }
+    template <class Emission>
+    void prepare(const Chain &, const Emission &, const Move<Emission> &move) const {
+        check(prepare_hook(self, state, move.start, move.stop));
+    }
+    void score(const Chain &, int64_t start, int64_t stop, Product *q) const {
+        check(score_hook(self, state, start, stop, q));
+    }
+    void propose(const Chain &, int64_t start, int64_t stop, int32_t *path,
+                 Product *q) const {
+        check(propose_hook(self, state, start, stop, path, q));
+    }
+    template <class Emission>
+    void settle(const Chain &, const Emission &, int64_t start, int64_t stop,
+                bool accepted) const {
+        check(settle_hook(self, state, start, stop, accepted));
+    }
+};
+
+// ---- a sweep -----------------------------------------------------------------------------
+
+// Blocks of consecutive steps, in random order.  Per sequence the first block's length is
+// uniform on 1 .. block_size and the others have block_size steps (the last one what is
+// left): the boundaries never depend on the labels.
+inline void cut_blocks(const Chain &chain, intptr_t block_size,
+                       std::vector<intptr_t> *starts, std::vector<intptr_t> *stops) {
+    starts->clear();
+    stops->clear();
+    starts->reserve(chain.n_steps);
+    for (int64_t t = 0; t < chain.n_steps;) {
+        int64_t length = block_size;
+        if (block_size > 1 && chain.first[t]) length = 1 + below(chain.bits, block_size);
+        starts->push_back(t);
+        while (length > 1 && !chain.last[t]) {
+            ++t;
+            --length;
+        }
+        ++t;
+        if (block_size > 1) stops->push_back(t);
+    }
+    intptr_t *start = starts->data(), *stop = stops->data();
+    const int64_t n = static_cast<int64_t>(starts->size());
+    for (int64_t i = n - 1; i > 0; --i) {
+        const int64_t j = below(chain.bits, i + 1);
+        std::swap(start[i], start[j]);
+        if (block_size > 1) std::swap(stop[i], stop[j]);
+    }
+    if (block_size > 1) return;
+    stops->resize(n);
+    for (int64_t i = 0; i < n; ++i) (*stops)[i] = start[i] + 1;
+}
+
+// How many blocks ahead memory is asked for.  The order of a sweep is random, so the caches
+// guess nothing: first the step's own entries, then the cells that they name, then what the
+// cells name.  These are only hints: labels may change before the block's turn.
+enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
+
+template <class Emission>
+SKIHMM_INLINE void prefetch_steps(const Chain &chain, const Emission &emission, int64_t t) {
+    SKIHMM_PREFETCH(chain.states + t);
+    SKIHMM_PREFETCH(chain.hints + t);
+    SKIHMM_PREFETCH(chain.last + t);
+    SKIHMM_PREFETCH(chain.first + t);
+    emission.prefetch_step(t);
+}
+template <class Emission>
+SKIHMM_INLINE void prefetch_cells(const Chain &chain, const Emission &emission,
+                                  int64_t start, int64_t stop) {
+    for (int64_t t = start; t < stop; ++t) {
+        chain.transitions->prefetch_cell(chain.hints[t]);
+        emission.prefetch_cell(t);
+    }
+    if (!chain.last[stop - 1]) chain.transitions->prefetch_cell(chain.hints[stop]);
+}
+template <class Emission>
+SKIHMM_INLINE void prefetch_lists(const Chain &chain, const Emission &emission,
+                                  int64_t start, int64_t stop) {
+    for (int64_t t = start; t < stop; ++t) {
+        chain.transitions->prefetch_lists(chain.hints[t]);
+        emission.prefetch_lists(t);
+    }
+    if (!chain.last[stop - 1]) chain.transitions->prefetch_lists(chain.hints[stop]);
+}
+
+// A proposal with kReadsView takes blocks of one step and reads s_0 from move.view and from
+// those counts that the removal does not touch; all others find s_0 in the seating.
+//
+// Moves over the blocks [starts[b], stops[b]), b < n; `path` has room for the longest.
+// Returns the number of accepted moves.
+template <class Emission, class Proposal>
+int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal,
+                const intptr_t *starts, const intptr_t *stops, int64_t n, int32_t *path) {
+    Move<Emission> move;
+    Product q_old, q_new;
+    int64_t n_accepted = 0;
+    const bool is_large = chain.n_steps > 8192;     // else all of it is in the caches
+    chain.touched->clear();
+    proposal.attach(chain, emission);
+    for (int64_t b = 0; b < n; ++b) {
+        if (is_large && b + kPrefetchSteps < n) {
+            prefetch_steps(chain, emission, starts[b + kPrefetchSteps]);
+            prefetch_cells(chain, emission, starts[b + kPrefetchCells],
+                           stops[b + kPrefetchCells]);
+            prefetch_lists(chain, emission, starts[b + kPrefetchLists],
+                           stops[b + kPrefetchLists]);
+            proposal.prefetch(chain, starts[b + kPrefetchLists],
+                              stops[b + kPrefetchLists]);
+        }
+        const int64_t start = starts[b], stop = stops[b];
+        if (chain.reserve(stop - start + 1)) proposal.attach(chain, emission);
+        q_old.reset();
+        q_new.reset();
+        if (!Proposal::kReadsView || !move.lift(chain, emission, start)) {
+            move.open(chain, emission, start, stop);
+            if (Proposal::kReadsView) move.look(chain, emission);
+        }
+        if (Proposal::kReadsTouched) move.touch(chain, chain.states + start);
+        proposal.prepare(chain, emission, move);
+        if (Proposal::kReadsTouched) {
+            // The next move starts from slots that this one may yet touch: the old ones
+            // again (their customers come back) and the new ones.
+            chain.touched->clear();
+            move.touch(chain, chain.states + start);
+        }
+        proposal.score(chain, start, stop, &q_old);
+        proposal.propose(chain, start, stop, path, &q_new);
+        move.seat(chain, emission, path);
+        if (Proposal::kReadsTouched) move.touch(chain, path);
+        const bool accepted = move.decide(chain, emission, path, q_old, q_new);
+        proposal.settle(chain, emission, start, stop, accepted);
+        n_accepted += accepted;
+    }
+    return n_accepted;
+}
+
+}  // namespace skihmm

@@ -1,0 +1,591 @@
+// The step-wise Gibbs proposal (arXiv 1106.0474, Section 4) for the template of _rcd.hpp.
+//
+// With i = x[t-1], o = x[t+1] and y = y[t], everything at s_0, the weight of label k is
+//
+//     q(k) = (n_ik + c m_k) (n_ko + b) (e_ky + d) w_k,  w_k = 1/((n_k + alpha)(e_k + alpha_e))
+//
+// with c = alpha/(m + gamma), b = c m_o, d = the emission's smooth part; a state that nobody
+// uses is the slot NEW with m = gamma.  If o lost its last table (its only draw was the one
+// just removed) it is a candidate too, with the mass gamma of an unserved dish: leaving it
+// out biases the sampler.  (The paper adds that mass to o's weight always; adding it only
+// when o is unserved is exact as well.)
+//
+// The label x that the step had is tried first (at stationarity nine of ten proposals
+// repeat it); all that is computed besides its weight is the total of the others.  What is
+// cached by slot shows the seating *between* moves, and x stands outside of every sum, so
+// that a move that changes nothing writes nothing and nothing is lost by cancellation.
+//
+// Vector, for few slots: one vectorised pass in float over contiguous 16-bit counts.  The
+// proposal then is the law with exactly these rounded weights: they are summed and drawn
+// from in double, and the Metropolis-Hastings ratio reads the same numbers.
+// Sparse, in double: the product is expanded,
+//     sum_k q(k) = sum_k e_ky w_k (n_ik + c m_k)(n_ko + b)               over the symbol
+//                  + d (sum_k n_ik w_k (n_ko + b)                        over the row
+//                       + c (sum_k n_ko m_k w_k + b sum_k m_k w_k)),
+// and the last two sums, flow[o] and total, are kept up to date: they change with the few
+// labels that change.  What is left is a walk over the non-zeros of a row and of a symbol.
+// All, in double: all K weights, for steps without successor or observation and for
+// emissions that only give whole rows.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "_rcd.hpp"
+#include "_vector.hpp"
+
+namespace skihmm {
+
+template <class Emission>
+class Stepwise {
+  public:
+    static constexpr bool kReadsTouched = false, kReadsView = true;
+    static constexpr int32_t kNew = 0, kStart = 1;
+
+    // The vector pass up to `vector_slots` slots; dense counts to look up single pairs in
+    // up to `lookup_slots`.
+    void set_limits(int32_t vector_slots, int32_t lookup_slots) {
+        vector_slots_ = vector_slots;
+        lookup_slots_ = std::max(vector_slots, lookup_slots);
+    }
+
+    // Start of a sweep, or more slots than before; only between moves.
+    void attach(const Chain &chain, const Emission &emission) {
+        Seating &s = *chain.transitions;
+        n_slots_ = *chain.n_slots;
+        padded_ = (n_slots_ + kLanes - 1) / kLanes * kLanes;
+        kind_ = kAll;
+        totals_ = nullptr;
+        offset_ = 1.0;
+        const size_t n = n_slots_;
+        probs_.assign(n, 1.0);
+        row_.assign(n, 0.0);
+        column_.assign(n, 0.0);
+        weights_.assign(n, 0.0);
+        has_columns_ = emission.has_columns();
+        mode_ = kAll;
+        if (!has_columns_) return;
+        totals_ = emission.totals(&offset_);
+        s.set_dense_limit(lookup_slots_);
+        const bool is_moderate = kLeast < s.alpha && s.alpha < kMost && kLeast < s.gamma
+                                 && s.gamma < kMost && emission.is_moderate(kLeast, kMost);
+        has_lookup_ = s.has_dense();
+        mode_ = has_lookup_ && is_moderate && n_slots_ <= vector_slots_ ? kVector : kSparse;
+        if (mode_ == kVector) {
+            mass_f_.assign(padded_, 0.0f);
+            weights_f_.assign(padded_, 0.0f);
+            q_.assign(padded_, 0.0f);
+            for (int32_t k = 0; k < n_slots_; ++k) {
+                mass_f_[k] = static_cast<float>(mass_of(s, k));
+                weights_f_[k] = k == kStart ? 0.0f : float_weight(s, k);
+            }
+            return;
+        }
+        w_.resize(n);
+        mass_.resize(n);
+        v_.resize(n);
+        // Of a column that nobody has asked for yet the flow is unknown: not a number.
+        flow_.assign(n, std::numeric_limits<double>::quiet_NaN());
+        for (int32_t k = 0; k < n_slots_; ++k) {
+            mass_[k] = mass_of(s, k);
+            w_[k] = k == kStart ? 0.0 : weight_now(s, k);
+            v_[k] = mass_[k] * w_[k];
+        }
+        total_ = sum_all();
+    }
+
+    void prefetch(const Chain &chain, int64_t start, int64_t stop) const {
+        if (mode_ != kSparse || chain.last[stop - 1]) return;
+        const Seating &s = *chain.transitions;
+        const Line &row = s.rows[chain.previous(start)];
+        SKIHMM_PREFETCH(row.ids);
+        SKIHMM_PREFETCH(row.ids + 16);
+        SKIHMM_PREFETCH(row.counts);
+        SKIHMM_PREFETCH(row.counts + 16);
+    }
+
+    SKIHMM_INLINE void prepare(const Chain &chain, const Emission &emission,
+                               const Move<Emission> &move) {
+        Seating &s = *chain.transitions;
+        const StepView &view = move.view;
+        t_ = move.start;
+        i_ = view.i;
+        o_ = view.o;
+        x_ = view.x;
+        c_ = view.scale;
+        is_ghost_ = o_ >= 0 && view.m_o == 0;
+        // A label that lost its last table is the same thing as a fresh one, unless it is
+        // the ghost, which still has a history.
+        mass_x_ = view.m_x;
+        if (is_ghost_ && o_ == x_) mass_x_ = s.gamma;
+        first_ = mass_x_ > 0.0 ? x_ : kNew;
+        view_ = &view.column;
+        if (SKIHMM_UNLIKELY(mode_ == kAll || o_ < 0 || !view.has_symbol)) {
+            fill_all(s, emission, view.has_symbol);
+            return;
+        }
+        kind_ = mode_;
+        mass_o_ = s.mass_of(view.m_o);
+        b_ = c_ * mass_o_;
+        d_ = view_->smooth;
+        n_in_ = view.n_in;
+        n_out_ = view.n_out;
+        e_in_ = view.e_in;
+        by_i_ = (view.n_i + s.alpha) * (totals_[i_] + offset_);
+        by_x_ = (view.n_x + s.alpha) * (view.e_x + offset_);
+        shows_ = has_lookup_ && SKIHMM_UNLIKELY(i_ == x_ || o_ == x_);
+        if (shows_) {
+            // Else only pairs of x differ from what the dense counts show, and x is apart.
+            shown_in_ = s.show_dense(i_, x_, n_in_);
+            shown_out_ = s.show_dense(x_, o_, n_out_);
+        }
+        if (kind_ == kVector) fill_vector(s);
+        else if (has_lookup_) fill_sparse(s, s.dense_row(i_), s.dense_column(o_));
+        else {
+            const Line &row = s.rows[i_], &column = s.columns[o_];
+            for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = row.counts[at];
+            for (int32_t at = 0; at < column.size; ++at)
+                column_[column.ids[at]] = column.counts[at];
+            fill_sparse(s, row_.data(), column_.data());
+        }
+    }
+
+    // The same for a move that somebody else has opened.
+    void prepare(const Chain &chain, const Emission &emission, int64_t start,
+                 int64_t stop) {
+        opened_.start = start;
+        opened_.stop = stop;
+        opened_.look(chain, emission);
+        prepare(chain, emission, opened_);
+    }
+
+    void score(const Chain &, int64_t, int64_t, Product *q) const { q->multiply(first_q_); }
+
+    SKIHMM_INLINE void propose(const Chain &chain, int64_t, int64_t, int32_t *path,
+                               Product *q) {
+        const Seating &s = *chain.transitions;
+        double u = uniform(chain.bits) * (first_q_ + rest_);
+        int32_t k = first_;
+        if (SKIHMM_LIKELY(u < first_q_)) {
+            q->multiply(first_q_);
+        } else {
+            k = draw_other(s, u - first_q_, chain.bits);
+            q->multiply(weight_of(s, k));
+        }
+        *path = k == kNew ? chain.free_slot(0) : k;
+        end_step(*chain.transitions);
+    }
+
+    // End of the move: bring the caches up to date with what it changed.
+    SKIHMM_INLINE void settle(const Chain &chain, const Emission &emission, int64_t,
+                              int64_t, bool) {
+        const Seating &s = *chain.transitions;
+        const int32_t k = chain.states[t_];
+        if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
+            attach(chain, emission);    // a count has outgrown 16 bits
+            return;
+        }
+        if (mode_ == kSparse) {
+            if (SKIHMM_UNLIKELY(k != x_)) {
+                settle_moved(s, k);
+                return;
+            }
+            absorb_mass(s, x_);
+            if (o_ >= 0) absorb_mass(s, o_);
+        } else if (mode_ == kVector) {
+            mass_f_[x_] = static_cast<float>(s.dish_tables[x_]);
+            if (o_ >= 0) mass_f_[o_] = static_cast<float>(s.dish_tables[o_]);
+            if (k != x_) {
+                mass_f_[k] = static_cast<float>(s.dish_tables[k]);
+                weights_f_[k] = float_weight(s, k);
+                weights_f_[x_] = float_weight(s, x_);
+            }
+        }
+    }
+
+  private:
+    enum Kind { kAll, kVector, kSparse };
+    static constexpr int32_t kLanes = 16;
+    // The float pass stays in range for concentrations between these.  (Posterior draws
+    // outside them are rare; then the sparse pass in double serves.)
+    static constexpr double kLeast = 1e-2, kMost = 1e6;
+    // Float weights are held a power of two higher: no product then leaves float's normal
+    // range.
+    static constexpr double kUnit = 1048576.0;  // 2^20
+    // A cached sum that falls by more than this has lost too many digits: take it anew.
+    static constexpr double kCancelled = 1e-3;
+
+    static double mass_of(const Seating &s, int32_t k) {
+        return k == kNew ? s.gamma : s.dish_tables[k];
+    }
+    double denominator(const Seating &s, int32_t k) const {
+        return (s.row_customers[k] + s.alpha) * (totals_[k] + offset_);
+    }
+    double weight_now(const Seating &s, int32_t k) const { return 1.0 / denominator(s, k); }
+    float float_weight(const Seating &s, int32_t k) const {
+        return static_cast<float>(kUnit / denominator(s, k));
+    }
+    int32_t symbol_count(int32_t k) const {
+        for (int32_t at = 0; at < view_->size; ++at)
+            if (view_->ids[at] == k) return view_->counts[at];
+        return 0;
+    }
+    double weight_of(const Seating &s, int32_t k) const {
+        if (kind_ == kVector)
+            return float_part(q_[k], symbol_count(k));
+        if (kind_ == kAll) return weights_[k];
+        const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
+        const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
+        return (row + c_ * mass_[k]) * (column + b_) * (symbol_count(k) + d_)
+               * w_[k];
+    }
+    int32_t draw_other(const Seating &s, double u, bitgen_t *g) const {
+        switch (kind_) {
+            case kVector: return draw_vector(u);
+            case kSparse:
+                return has_lookup_ ? draw_sparse(s, s.dense_row(i_), s.dense_column(o_), u)
+                                   : draw_sparse(s, row_.data(), column_.data(), u);
+            default: return draw_all(u);
+        }
+    }
+    void end_step(Seating &s) {
+        if (kind_ == kAll) return;
+        if (shows_) {
+            s.show_dense(x_, o_, shown_out_);
+            s.show_dense(i_, x_, shown_in_);
+        }
+        if (kind_ == kVector) return;
+        w_[i_] = saved_w_i_;
+        w_[x_] = saved_w_;
+        if (!has_lookup_) {
+            const Line &row = s.rows[i_], &column = s.columns[o_];
+            for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = 0.0;
+            for (int32_t at = 0; at < column.size; ++at) column_[column.ids[at]] = 0.0;
+        }
+    }
+    // The id of the term that contains u; the last possible one if rounding leaves u >= 0.
+    template <class Id, class Term>
+    int32_t search(int32_t size, Id id, Term term, double u) const {
+        int32_t chosen = first_;
+        for (int32_t at = 0; at < size; ++at) {
+            const double value = term(at);
+            if (value > 0.0) {
+                chosen = id(at);
+                if ((u -= value) < 0.0) break;
+            }
+        }
+        return chosen;
+    }
+
+    // ---- vector
+
+    double float_part(float q, int32_t count) const {
+        return q + static_cast<double>(q * (static_cast<float>(count) * by_d_));
+    }
+    SKIHMM_INLINE void fill_vector(Seating &s) {
+        const float b = static_cast<float>(b_), c = static_cast<float>(c_);
+        if (mass_f_[o_] != static_cast<float>(mass_o_))
+            mass_f_[o_] = static_cast<float>(mass_o_);
+        stepwise_weights(padded_, x_, s.dense_row(i_), s.dense_column(o_), mass_f_.data(),
+                         weights_f_.data(), c, b, q_.data(), lanes_);
+        if (i_ != x_ && i_ != kStart) {
+            // i has one customer less than its cached weight knows.  (A store before the
+            // pass would stall the wide load right behind it.)
+            const float q = (static_cast<float>(s.dense_row(i_)[i_]) + c * mass_f_[i_])
+                            * (static_cast<float>(s.dense_column(o_)[i_]) + b)
+                            * static_cast<float>(kUnit / by_i_);
+            lanes_[i_ % kLanes] += static_cast<double>(q) - q_[i_];
+            q_[i_] = q;
+        }
+        // What the symbol's counts add: q(k) = q_[k] (1 + e_ky / d).
+        by_d_ = static_cast<float>(1.0 / d_);
+        double extra = 0.0;
+        for (int32_t at = 0; at < view_->size; at += 4) {
+            for (int32_t l = at; l < at + 4; ++l)
+                extra += q_[view_->ids[l]] * (static_cast<float>(view_->counts[l]) * by_d_);
+        }
+        extra_ = extra;
+        if (SKIHMM_LIKELY(first_ == x_)) {
+            const float q = (static_cast<float>(n_in_) + c * static_cast<float>(mass_x_))
+                            * (static_cast<float>(n_out_) + b) * static_cast<float>(kUnit / by_x_);
+            first_q_ = float_part(q, e_in_);
+        } else {
+            first_q_ = q_[kNew];
+            lanes_[kNew] -= q_[kNew];
+            q_[kNew] = 0.0f;
+        }
+        // lanes_[l] is the total of q_[l], q_[l + 16], q_[l + 32], ...
+        for (int32_t a = 0; a < 4; ++a)
+            groups_[a] = (lanes_[4 * a] + lanes_[4 * a + 1])
+                         + (lanes_[4 * a + 2] + lanes_[4 * a + 3]);
+        rest_ = ((groups_[0] + groups_[1]) + (groups_[2] + groups_[3])) + extra_;
+    }
+    SKIHMM_NOINLINE int32_t draw_vector(double u) const {
+        // The symbol's states, then groups of four lanes, lanes, members of one lane.
+        if (u < extra_) {
+            return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
+                          [&](int32_t at) { return q_[view_->ids[at]]
+                              * (static_cast<float>(view_->counts[at]) * by_d_); }, u);
+        }
+        u -= extra_;
+        int32_t group = 0;
+        while (group < 3 && u >= groups_[group]) u -= groups_[group++];
+        int32_t lane = 4 * group;
+        while (lane < 4 * group + 3 && u >= lanes_[lane]) u -= lanes_[lane++];
+        const int32_t size = (padded_ - lane + kLanes - 1) / kLanes;
+        return search(size, [&](int32_t at) { return lane + kLanes * at; },
+                      [&](int32_t at) { return q_[lane + kLanes * at]; }, u);
+    }
+
+    // ---- sparse
+
+    template <class Count>
+    SKIHMM_INLINE void fill_sparse(const Seating &s, const Count *row_counts,
+                                   const Count *column_counts) {
+        double *w = w_.data(), *mass = mass_.data();
+        const double b = b_, c = c_;
+        // x is apart: weight zero until end_step.
+        saved_w_ = w[x_];
+        w[x_] = 0.0;
+        // The removed customers may have closed a table of o, and i has one customer less.
+        double shift_o = 0.0, shift_i = 0.0;
+        if (mass_o_ != mass[o_] && o_ != x_) {
+            shift_o = (mass_o_ - mass[o_]) * w[o_];
+            mass[o_] = mass_o_;
+        }
+        const double w_i = saved_w_i_ = w[i_];
+        if (SKIHMM_LIKELY(w_i > 0.0)) {     // neither x nor the start restaurant
+            w[i_] = 1.0 / by_i_;
+            shift_i = (w[i_] - w_i) * mass[i_];
+        }
+        const Line &row = s.rows[i_];
+        const Pair bb = Pair::of(b), cc = Pair::of(c);
+        Pair part[2] = {Pair::of(0.0), Pair::of(0.0)};
+        for (int32_t at = 0; at < row.size; at += 4) {
+            for (int32_t l = 0; l < 2; ++l) {
+                const int32_t *n = row.counts + at + 2 * l;
+                const int32_t k = row.ids[at + 2 * l], j = row.ids[at + 2 * l + 1];
+                part[l] = part[l] + Pair::next(n) * Pair::at(w, k, j)
+                                    * (Pair::at(column_counts, k, j) + bb);
+            }
+        }
+        row_sum_ = part[0].sum() + part[1].sum();
+        // The symbol's states.
+        const int32_t *ids = view_->ids, *counts = view_->counts;
+        const int32_t size = view_->size;
+        part[0] = part[1] = Pair::of(0.0);
+        for (int32_t at = 0; at < size; at += 4) {
+            for (int32_t l = 0; l < 2; ++l) {
+                const int32_t k = ids[at + 2 * l], j = ids[at + 2 * l + 1];
+                part[l] = part[l] + Pair::next(counts + at + 2 * l) * Pair::at(w, k, j)
+                                    * (Pair::at(row_counts, k, j)
+                                       + cc * Pair::at(mass, k, j))
+                                    * (Pair::at(column_counts, k, j) + bb);
+            }
+        }
+        symbol_sum_ = part[0].sum() + part[1].sum();
+        // The two cached sums without x, and with what the removal has changed.
+        const bool is_loop = i_ == x_ && o_ == x_;
+        double gone = (n_out_ + 1 + is_loop) * v_[x_];
+        if (o_ == x_ && !is_loop) gone += v_[i_];
+        column_sum_ = flow_[o_] - gone;
+        if (SKIHMM_UNLIKELY(!(column_sum_ > kCancelled * gone))) walk_column(s, gone);
+        column_sum_ += column_counts[o_] * shift_o + column_counts[i_] * shift_i;
+        gone = v_[x_] + (first_ == kNew ? v_[kNew] : 0.0);
+        smooth_sum_ = total_ - gone;
+        if (SKIHMM_UNLIKELY(!(smooth_sum_ > kCancelled * gone))) walk_all();
+        smooth_sum_ += shift_o + shift_i;
+        rest_ = symbol_sum_ + d_ * (row_sum_ + c * (column_sum_ + b * smooth_sum_));
+        if (!(rest_ > 0.0)) rest_ = 0.0;
+        if (SKIHMM_LIKELY(first_ == x_))
+            first_q_ = (n_in_ + c * mass_x_) * (n_out_ + b) * (e_in_ + d_)
+                       * (1.0 / by_x_);
+        else
+            first_q_ = c * mass[kNew] * b * d_ * w[kNew];
+    }
+    // flow[o] as it was between moves and without x, by walking the column at s_0.
+    SKIHMM_NOINLINE void walk_column(const Seating &s, double gone) {
+        const Line &column = s.columns[o_];
+        double sum = 0.0;
+        for (int32_t at = 0; at < column.size; ++at)
+            if (column.ids[at] != x_) sum += column.counts[at] * v_[column.ids[at]];
+        column_sum_ = sum;
+        flow_[o_] = sum + gone;
+    }
+    SKIHMM_NOINLINE void walk_all() {
+        total_ = sum_all();
+        double sum = 0.0;
+        for (int32_t k = 0; k < n_slots_; ++k)
+            sum += k == x_ || k == first_ ? 0.0 : v_[k];
+        smooth_sum_ = sum;
+    }
+    double sum_all() const {
+        double part[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+        for (int32_t k = 0; k < n_slots_; ++k) part[k % 8] += v_[k];
+        return ((part[0] + part[1]) + (part[2] + part[3]))
+               + ((part[4] + part[5]) + (part[6] + part[7]));
+    }
+    template <class Count>
+    SKIHMM_NOINLINE int32_t draw_sparse(const Seating &s, const Count *row_counts,
+                                        const Count *column_counts, double u) const {
+        const double *w = w_.data(), *mass = mass_.data();
+        if (u < symbol_sum_) {
+            return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
+                          [&](int32_t at) {
+                const int32_t k = view_->ids[at];
+                return view_->counts[at] * w[k]
+                       * (row_counts[k] + c_ * mass[k]) * (column_counts[k] + b_);
+            }, u);
+        }
+        u = (u - symbol_sum_) / d_;
+        if (u < row_sum_) {
+            const Line &row = s.rows[i_];
+            return search(row.size, [&](int32_t at) { return row.ids[at]; },
+                          [&](int32_t at) {
+                const int32_t k = row.ids[at];
+                return row.counts[at] * w[k] * (column_counts[k] + b_);
+            }, u);
+        }
+        u = (u - row_sum_) / c_;
+        if (u < column_sum_) {
+            const Line &column = s.columns[o_];
+            return search(column.size, [&](int32_t at) { return column.ids[at]; },
+                          [&](int32_t at) {
+                const int32_t k = column.ids[at];
+                return column.counts[at] * (mass[k] * w[k]);
+            }, u);
+        }
+        // The smooth part: eight at a time until the one is near.
+        u = (u - column_sum_) / b_;
+        auto value = [&](int32_t k) {
+            return k == first_ ? 0.0 : mass[k] * w[k];
+        };
+        int32_t k = 0;
+        for (; k + 8 <= n_slots_; k += 8) {
+            double sum = 0.0;
+            for (int32_t l = k; l < k + 8; ++l) sum += value(l);
+            if (u < sum) break;
+            u -= sum;
+        }
+        const int32_t found = search(n_slots_ - k, [&](int32_t at) { return k + at; },
+                                     [&](int32_t at) { return value(k + at); }, u);
+        if (found != first_) return found;
+        for (k = n_slots_ - 1; k > 0 && !(value(k) > 0.0); --k) {}
+        return value(k) > 0.0 ? k : first_;
+    }
+    void absorb_mass(const Seating &s, int32_t k) {
+        const double mass = s.dish_tables[k];
+        mass_[k] = mass;
+        const double v = mass * w_[k];
+        if (v != v_[k]) spread(s, k, v);
+    }
+    // v[k] becomes v: so do the flows of all that k leads to, and the total.
+    SKIHMM_NOINLINE void spread(const Seating &s, int32_t k, double v) {
+        const double change = v - v_[k], limit = kCancelled * v_[k];
+        const Line &row = s.rows[k];
+        for (int32_t at = 0; at < row.size; ++at) {
+            double &flow = flow_[row.ids[at]];
+            const double now = flow + row.counts[at] * change;
+            flow = now < row.counts[at] * limit
+                ? std::numeric_limits<double>::quiet_NaN() : now;
+        }
+        v_[k] = v;
+        total_ += change;
+        if (total_ < limit) total_ = sum_all();
+    }
+    void lower_flow(int32_t k, double by) {
+        const double now = flow_[k] - by;
+        flow_[k] = now < kCancelled * by ? std::numeric_limits<double>::quiet_NaN() : now;
+    }
+    SKIHMM_NOINLINE void settle_moved(const Seating &s, int32_t k) {
+        // First the counts at the old v, then v at the new counts.
+        lower_flow(x_, v_[i_]);
+        flow_[k] += v_[i_];
+        if (o_ >= 0) {
+            lower_flow(o_, v_[x_]);
+            flow_[o_] += v_[k];
+        }
+        w_[x_] = weight_now(s, x_);
+        w_[k] = weight_now(s, k);
+        absorb_mass(s, x_);
+        absorb_mass(s, k);
+        if (o_ >= 0) absorb_mass(s, o_);
+    }
+
+    // ---- all
+
+    SKIHMM_NOINLINE void fill_all(const Seating &s, const Emission &emission,
+                                  bool has_symbol) {
+        kind_ = kAll;
+        shows_ = false;
+        const double b = o_ >= 0 ? c_ * s.mass(o_) : 1.0, d = view_->smooth;
+        double *weights = weights_.data();
+        for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.dish_tables[k];
+        weights[kNew] = c_ * s.gamma;
+        weights[kStart] = 0.0;
+        if (is_ghost_) weights[o_] = c_ * s.gamma;
+        const Line &row = s.rows[i_];
+        for (int32_t at = 0; at < row.size; ++at) weights[row.ids[at]] += row.counts[at];
+        if (o_ >= 0) {
+            const Line &column = s.columns[o_];
+            double *out = column_.data();
+            for (int32_t at = 0; at < column.size; ++at)
+                out[column.ids[at]] = column.counts[at];
+            for (int32_t k = 0; k < n_slots_; ++k)
+                weights[k] *= (out[k] + b) / (s.row_customers[k] + s.alpha);
+            for (int32_t at = 0; at < column.size; ++at) out[column.ids[at]] = 0.0;
+        }
+        if (has_symbol) {
+            for (int32_t k = 0; k < n_slots_; ++k) weights[k] *= d / (totals_[k] + offset_);
+            for (int32_t at = 0; at < view_->size; ++at)
+                weights[view_->ids[at]] *= (view_->counts[at] + d) / d;
+        } else if (!has_columns_) {
+            emission.fill_probs(t_, probs_.data());
+            for (int32_t k = 0; k < n_slots_; ++k) weights[k] *= probs_[k];
+        }
+        first_q_ = weights[first_];
+        double part[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
+        for (int32_t k = 0; k < n_slots_; ++k)
+            part[k % 8] += k == first_ ? 0.0 : weights[k];
+        rest_ = ((part[0] + part[1]) + (part[2] + part[3]))
+                + ((part[4] + part[5]) + (part[6] + part[7]));
+    }
+    SKIHMM_NOINLINE int32_t draw_all(double u) const {
+        return search(n_slots_, [&](int32_t k) { return k; },
+                      [&](int32_t k) { return k == first_ ? 0.0 : weights_[k]; }, u);
+    }
+
+    int32_t vector_slots_ = 0, lookup_slots_ = 0;
+    Kind mode_ = kAll, kind_ = kAll;      // of the sweep, of this step
+    bool has_columns_ = false, has_lookup_ = false, is_ghost_ = false, shows_ = false;
+    int32_t n_slots_ = 0, padded_ = 0;
+    const int32_t *totals_ = nullptr;
+    double offset_ = 1.0;
+    // this step
+    int64_t t_ = 0;
+    int32_t i_ = 0, o_ = 0, x_ = 0, first_ = 0, n_in_ = 0, n_out_ = 0, e_in_ = 0;
+    int32_t shown_in_ = 0, shown_out_ = 0;
+    double c_ = 0.0, b_ = 1.0, d_ = 1.0, mass_x_ = 0.0, mass_o_ = 0.0;
+    double by_i_ = 1.0, by_x_ = 1.0;      // denominators of w for i and x at s_0
+    double first_q_ = 0.0, rest_ = 0.0;   // weight of `first_`, total of all others
+    const SymbolColumn *view_ = nullptr;  // of y[t]; lives as long as the move
+    Move<Emission> opened_;               // stands in for a move opened elsewhere
+    // vector
+    WideVector<float> mass_f_, weights_f_, q_;
+    double lanes_[kLanes], groups_[4];
+    float by_d_ = 1.0f;
+    double extra_ = 0.0;                  // what the listed states' symbol counts add
+    // sparse
+    std::vector<double> w_, mass_;        // w_k and m_k, of i, x and o as at s_0
+    std::vector<double> v_;               // m_k w_k between moves
+    std::vector<double> flow_;            // sum_k n_ko v_k between moves, or NaN: unknown
+    double total_ = 0.0;                  // sum_k v_k
+    double saved_w_ = 0.0, saved_w_i_ = 0.0;
+    double row_sum_ = 0.0, symbol_sum_ = 0.0, column_sum_ = 0.0, smooth_sum_ = 0.0;
+    std::vector<double> row_, column_;    // zero between steps
+    // all
+    std::vector<double> weights_, probs_;
+};
+
+}  // namespace skihmm

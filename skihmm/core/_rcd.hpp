@@ -9,9 +9,8 @@
 // blocked sampler; the derivation gives r_new / r_old.)
 //
 // One template, instantiated twice: for emissions and proposals that are known when this
-// is compiled (everything inlines: calls through tables of functions, with a handler for
-// exceptions around each, took half of a step-wise sweep), and for those that are Cython
-// classes (HookedEmission, HookedProposal below).
+// is compiled (everything inlines), and for those that are Cython classes (HookedEmission,
+// HookedProposal below).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -247,8 +246,9 @@ class Move {
             if (column.ids[at] == x) view.e_in = column.counts[at];
     }
 
-    // open and look for one step between two others, all without writing: 92 % of the
-    // step-wise proposals repeat the old label, and nine of ten of those change no table.
+    // open and look for one step between two others, all without writing: most step-wise
+    // proposals repeat the old label, and most of those change no table.  (On the words of
+    // Alice with 350 states this took a sweep from 190 to 164 ns per step.)
     // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
     // next to its own label (then its customers share rows, dishes or cells).
     SKIHMM_INLINE bool lift(const Chain &chain, const Emission &emission, int64_t t) {

@@ -308,7 +308,8 @@ class Stepwise {
         extra_ = extra;
         if (SKIHMM_LIKELY(first_ == x_)) {
             const float q = (static_cast<float>(n_in_) + c * static_cast<float>(mass_x_))
-                            * (static_cast<float>(n_out_) + b) * static_cast<float>(kUnit / by_x_);
+                            * (static_cast<float>(n_out_) + b)
+                            * static_cast<float>(kUnit / by_x_);
             first_q_ = float_part(q, e_in_);
         } else {
             first_q_ = q_[kNew];

@@ -1,4 +1,4 @@
-"""Step-wise Gibbs proposal (arXiv 1106.0474, Section 4); the arithmetic is in _stepwise.hpp."""
+"""Step-wise Gibbs proposal (arXiv 1106.0474, Section 4); arithmetic: _stepwise.hpp."""
 
 from skihmm.core._emission cimport SeatingEmission
 from skihmm.core._franchise cimport Product

@@ -7,14 +7,131 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from reference.enumeration import HCRPEmission, Posterior, as_rows
+from reference.enumeration import (
+    START,
+    HCRPEmission,
+    Posterior,
+    SeatingCounts,
+    as_rows,
+    canonical,
+)
+from reference.seating import NaiveHCRPEmissions, NaiveHMM
 from reference.statistics import TotalVariation, total_variation_test
-
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.core._testing import record_cells
 from skihmm.emissions._categorical_stats import CategoricalStats
+
+
+def packed(tables: dict, place=lambda row: row) -> dict:
+    """``{(row, dish): table sizes}`` as the arrays of a record.
+
+    `place` gives the number of a row that is not one yet.
+    """
+    cells = sorted((place(j), k, sorted(n)[::-1]) for (j, k), n in tables.items() if n)
+    columns = {
+        "rows": [j for j, _, _ in cells],
+        "dishes": [k for _, k, _ in cells],
+        "n_customers": [sum(sizes) for _, _, sizes in cells],
+        "n_tables": [len(sizes) for _, _, sizes in cells],
+        "sizes": [n for _, _, sizes in cells for n in sizes],
+    }
+    return {key: np.array(values, dtype=np.int32) for key, values in columns.items()}
+
+
+def packed_counts(counts: dict) -> dict:
+    """``{(row, dish): n}`` of customers without tables as the arrays of a record."""
+    arrays = packed({pair: [n] for pair, n in counts.items() if n})
+    arrays["n_tables"] = np.zeros_like(arrays["n_tables"])
+    arrays["sizes"] = arrays["sizes"][:0]
+    return arrays
+
+
+def unpacked(arrays: dict) -> dict:
+    """Inverse of `packed`; without tables the counts."""
+    pairs = zip(arrays["rows"].tolist(), arrays["dishes"].tolist(), strict=True)
+    if arrays["n_tables"].sum() == 0:
+        return dict(zip(pairs, arrays["n_customers"].tolist(), strict=True))
+    sizes = np.split(arrays["sizes"], np.cumsum(arrays["n_tables"])[:-1])
+    return {pair: n.tolist() for pair, n in zip(pairs, sizes, strict=True)}
+
+
+def arrays_of(naive: NaiveHMM) -> dict:
+    """``ChainState.to_arrays`` of a naive model whose labels are 0 .. K - 1."""
+    n_states = max(naive.x) + 1
+    assert set(naive.x) == set(range(n_states))
+    transitions = packed(
+        naive.transitions.tables, lambda j: n_states if j == START else j
+    )
+    transitions["alpha"] = naive.transitions.alpha
+    transitions["gamma"] = naive.transitions.gamma
+    columns = naive.emissions.columns
+    if isinstance(naive.emissions, NaiveHCRPEmissions):
+        emission = {"alpha": columns[0].alpha, "gamma": columns[0].gamma}
+        emission["columns"] = [packed(column.tables) for column in columns]
+    else:
+        emission = {"alpha": naive.emissions.spec.concentration, "gamma": 1.0}
+        emission["columns"] = [packed_counts(column) for column in columns]
+    return {
+        "n_states": n_states,
+        "states": np.array(naive.x, dtype=np.int32),
+        "transitions": transitions,
+        "emission": emission,
+    }
+
+
+def key_of(arrays: dict, hierarchical: bool) -> tuple:
+    """``NaiveHMM.key`` of ``ChainState.to_arrays``."""
+    labels = canonical(arrays["states"].tolist())
+    names = dict(zip(arrays["states"].tolist(), labels, strict=True))
+    names[arrays["n_states"]] = -1
+    seated = [
+        tuple(
+            sorted(
+                (names[j], names[k], *sorted(sizes))
+                for (j, k), sizes in unpacked(arrays["transitions"]).items()
+            )
+        )
+    ]
+    if hierarchical:
+        seated += [
+            tuple(
+                sorted(
+                    (names[k], w, *sorted(sizes))
+                    for (k, w), sizes in unpacked(column).items()
+                )
+            )
+            for column in arrays["emission"]["columns"]
+        ]
+    return labels, *seated
+
+
+def counts_of(arrays: dict) -> SeatingCounts:
+    """The counts of ``ChainState.to_arrays`` as the reference wants them."""
+
+    def pairs(record, key, rename):
+        return {
+            (rename(j), k): n
+            for j, k, n in zip(
+                record["rows"].tolist(),
+                record["dishes"].tolist(),
+                record[key].tolist(),
+                strict=True,
+            )
+            if n
+        }
+
+    def row(j):
+        return START if j == arrays["n_states"] else j
+
+    columns = arrays["emission"]["columns"]
+    return SeatingCounts(
+        pairs(arrays["transitions"], "n_customers", row),
+        pairs(arrays["transitions"], "n_tables", row),
+        [pairs(column, "n_customers", int) for column in columns],
+        [pairs(column, "n_tables", int) for column in columns],
+    )
 
 
 def make_stats(codes, emission, **options) -> CategoricalStats:
@@ -88,6 +205,10 @@ class Comparison(NamedTuple):
         return min(1.0, 2 * min(self.partitions.pvalue, self.joint.pvalue))
 
 
+SUSPECT = 0.002
+"""Planted errors must be caught at this level, and exactness is doubted at it."""
+
+
 def run_chains(
     model: Model, make_kernel, n_chains: int, n_sweeps: int, seed: int, n_burnin=500
 ) -> tuple[np.ndarray, float]:
@@ -131,3 +252,23 @@ def compare(
     return Comparison(
         total_variation_test(*partitions), total_variation_test(*joint), acceptance
     )
+
+
+def assert_exact(model: Model, make_kernel, *, n_sweeps=6000, seed=0) -> Comparison:
+    """Compare with enumeration; a doubtful result is repeated with more sweeps.
+
+    So a correct sampler fails about once in 10^5 seeds.
+    """
+    first = compare(model, make_kernel, n_sweeps=n_sweeps, seed=seed)
+    if first.pvalue > SUSPECT:
+        return first
+    second = compare(model, make_kernel, n_sweeps=4 * n_sweeps, seed=seed + 10**6)
+    assert second.pvalue > SUSPECT, (first, second)
+    return second
+
+
+def assert_caught(model: Model, make_kernel, *, n_sweeps=2000, seed=0) -> Comparison:
+    """The same statistics notice that the kernel is wrong."""
+    found = compare(model, make_kernel, n_sweeps=n_sweeps, seed=seed)
+    assert min(found.partitions.pvalue, found.joint.pvalue) <= SUSPECT, found
+    return found

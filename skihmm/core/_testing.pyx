@@ -12,7 +12,7 @@ from libc.math cimport log
 from libc.stdint cimport uint16_t
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport EmissionStats, SymbolColumn
+from skihmm.core._emission cimport SymbolColumn
 from skihmm.core._franchise cimport (
     FIRST,
     NEW,
@@ -126,13 +126,13 @@ cdef class SeatingProbe:
         return p, hint
 
     def add_many(self, int32_t row, int32_t dish, RandomStream stream, intp_t times):
-        cdef intp_t i
-        for i in range(times):
+        cdef intp_t _
+        for _ in range(times):
             self.seating.add(row, dish, stream.bits)
 
     def remove_many(self, int32_t row, int32_t dish, RandomStream stream, intp_t times):
-        cdef intp_t i
-        for i in range(times):
+        cdef intp_t _
+        for _ in range(times):
             self.seating.remove(row, dish, stream.bits)
 
     def commit(self):
@@ -260,7 +260,7 @@ cdef class SeatingProbe:
         cdef vector[int32_t] row_customers, dish_tables, counts, old_counts, hints
         cdef vector[uint16_t] dense, dense_after
         cdef int64_t n_tables, n_rollbacks = 0, n_many = 0, sum_customers = 0, sum_tables = 0
-        cdef intp_t move, step, n_steps, n_customers = 0, n_cells, at, old_customers
+        cdef intp_t move, _, n_steps, n_customers = 0, n_cells, at, old_customers
         cdef int32_t row, dish, hint
         cdef float64_t scale, p, expected
         cdef const char *wrong
@@ -282,7 +282,7 @@ cdef class SeatingProbe:
             old_counts = counts
             old_customers = n_customers
             n_steps = 1 + below(g, max_operations)
-            for step in range(n_steps):
+            for _ in range(n_steps):
                 at = below(g, n_cells)
                 row = <int32_t> (at // self.n_dishes)
                 dish = <int32_t> (at % self.n_dishes)

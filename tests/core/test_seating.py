@@ -56,7 +56,7 @@ def test_churn(kind, dense_limit):
 
     Two million moves over all cases, half of them undone.
     """
-    for case, (n_rows, n_dishes, alpha, gamma, operations, customers) in enumerate(
+    for case, (n_rows, n_dishes, *concentrations, operations, customers) in enumerate(
         SHAPES
     ):
         stream = RandomStream(case)

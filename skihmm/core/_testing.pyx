@@ -368,9 +368,16 @@ def fill_row(Franchise transitions, int32_t j):
     return out
 
 
+def _by_slot(Franchise transitions, values):
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    if values.shape != (transitions.seating.dish_tables.size(),):
+        raise ValueError("expected one number per slot")
+    return values
+
+
 def push(Franchise transitions, weights):
     """``sum_j weights[j] p(k | j)``."""
-    cdef const float64_t[::1] given = np.ascontiguousarray(weights, dtype=np.float64)
+    cdef const float64_t[::1] given = _by_slot(transitions, weights)
     out = np.empty(given.shape[0])
     cdef float64_t[::1] view = out
     transitions.push(&given[0], &view[0])
@@ -379,7 +386,7 @@ def push(Franchise transitions, weights):
 
 def pull(Franchise transitions, values):
     """``sum_k p(k | j) values[k]``."""
-    cdef const float64_t[::1] given = np.ascontiguousarray(values, dtype=np.float64)
+    cdef const float64_t[::1] given = _by_slot(transitions, values)
     out = np.empty(given.shape[0])
     cdef float64_t[::1] view = out
     transitions.pull(&given[0], &view[0])
@@ -388,7 +395,7 @@ def pull(Franchise transitions, values):
 
 def push_max(Franchise transitions, weights):
     """``max_j weights[j] p(k | j)`` and the j that reaches it."""
-    cdef const float64_t[::1] given = np.ascontiguousarray(weights, dtype=np.float64)
+    cdef const float64_t[::1] given = _by_slot(transitions, weights)
     out = np.empty(given.shape[0])
     argmax = np.empty(given.shape[0], dtype=np.int32)
     cdef float64_t[::1] view = out

@@ -18,10 +18,11 @@ from reference.enumeration import (
 )
 from reference.seating import NaiveHCRPEmissions, NaiveHMM
 from reference.statistics import TotalVariation, total_variation_test
+from skihmm.core._testing import record_cells
+
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.core._testing import record_cells
 from skihmm.emissions._categorical_stats import CategoricalStats
 
 

@@ -26,7 +26,15 @@ from skihmm.core._franchise cimport (
     record_to_arrays,
 )
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
-from skihmm.core._rcd cimport BlockProposal, RCDKernel, RCDMove
+from skihmm.core._rcd cimport (
+    BlockProposal,
+    Chain,
+    HookedEmission,
+    RCDKernel,
+    RCDMove,
+    chain_of,
+    emission_of,
+)
 from skihmm.core._state cimport ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 from skihmm.emissions._categorical_stats cimport CategoricalStats
@@ -37,6 +45,24 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
     cdef cppclass DenseView "skihmm::Seating":
         const uint16_t *dense_row(int32_t row)
         const uint16_t *dense_column(int32_t dish)
+
+
+cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
+    cdef cppclass LabelView "skihmm::Chain":
+        void assign(int64_t t, int32_t k) except +
+
+
+cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
+    cdef cppclass Stepwise[Emission]:
+        void set_limits(int32_t vector_slots, int32_t lookup_slots)
+        void attach(const Chain &chain, const Emission &emission) except +
+        void prepare(const Chain &chain, const Emission &emission, int64_t start,
+                     int64_t stop) except +
+        void score(const Chain &chain, int64_t start, int64_t stop, Product *q)
+        void propose(const Chain &chain, int64_t start, int64_t stop, int32_t *path,
+                     Product *q) except +
+        void settle(const Chain &chain, const Emission &emission, int64_t start,
+                    int64_t stop, bint accepted)
 
 
 # ---- probes: random numbers and products ---------------------------------------------------
@@ -462,6 +488,9 @@ def emission_column(ChainState state, intp_t t):
 cdef class ProposalProbe:
     """A proposal at one s_0, without the acceptance.
 
+    Only for proposals that remember nothing from one move to the next: they are asked
+    again and again at the same s_0.
+
     Parameters
     ----------
     state : ChainState
@@ -471,6 +500,7 @@ cdef class ProposalProbe:
     cdef ChainState state
     cdef BlockProposal proposal
     cdef RCDMove move
+    cdef intp_t start, stop
 
     def __init__(self, ChainState state, BlockProposal proposal):
         self.state = state
@@ -478,11 +508,12 @@ cdef class ProposalProbe:
         self.move = RCDMove()
 
     def open(self, intp_t start, intp_t stop):
-        """Take a block out, so that the state is at s_0; returns log r_old."""
+        """Take a block out, so that the state is at s_0."""
+        self.start = start
+        self.stop = stop
+        self.state.reserve(stop - start + 1)
         self.proposal.attach(self.state)
-        self.state.touched.clear()
         self.move.open(self.state, start, stop)
-        return self.move.r_old.log()
 
     def draw(self, intp_t n):
         """Score the old path and propose, `n` times.
@@ -493,66 +524,118 @@ cdef class ProposalProbe:
         paths : ndarray of shape (n, stop - start)
         log_q_new : ndarray of shape (n,)
         """
-        cdef intp_t i, start = self.move.start, stop = self.move.stop
+        cdef intp_t i
         cdef Product q_old, q_new
         log_q_old, log_q_new = np.empty(n), np.empty(n)
-        paths = np.empty((n, stop - start), dtype=np.int32)
+        paths = np.empty((n, self.stop - self.start), dtype=np.int32)
         cdef float64_t[::1] old = log_q_old, new = log_q_new
         cdef int32_t[:, ::1] view = paths
         for i in range(n):
             q_old.reset()
             q_new.reset()
-            self.proposal.prepare(self.state, start, stop)
-            self.state.touched.clear()
-            self.proposal.score(self.state, start, stop, &q_old)
-            self.proposal.propose(self.state, start, stop, &view[i, 0], &q_new)
+            self.proposal.prepare(self.state, self.start, self.stop)
+            self.proposal.score(self.state, self.start, self.stop, &q_old)
+            self.proposal.propose(
+                self.state, self.start, self.stop, &view[i, 0], &q_new)
             old[i] = q_old.log()
             new[i] = q_new.log()
         return log_q_old, paths, log_q_new
 
-    def seat(self, path):
-        """Seat a path and take it away again up to s_0; returns log r_new."""
-        cdef const int32_t[::1] view = np.ascontiguousarray(path, dtype=np.int32)
-        cdef float64_t log_r
-        cdef Product ignored
-        cdef ChainState s = self.state
-        cdef intp_t t
-        cdef int32_t j, follower = s.successor(self.move.stop - 1)
-        self.move.seat(s, &view[0])
-        log_r = self.move.r_new.log()
-        # By hand, as a rollback would also undo the opening.
-        if follower >= 0:
-            s.transitions.seating.remove(
-                view[view.shape[0] - 1], follower, s.stream.bits)
-        for t in range(self.move.stop - 1, self.move.start - 1, -1):
-            j = (s.previous(t) if t == self.move.start
-                 else view[t - 1 - self.move.start])
-            s.emission.remove_value(t, view[t - self.move.start], s.stream.bits, &ignored)
-            s.transitions.seating.remove(
-                j, view[t - self.move.start], s.stream.bits)
-        return log_r
-
     def close(self):
         """Put the old path back, table by table."""
-        self.move.restore(self.state)
+        cdef Product never, one
+        cdef vector[int32_t] path
+        never.multiply(0.0)
+        path.resize(self.stop - self.start)
+        self.move.decide(self.state, path.data(), &never, &one)
         self.state.touched.clear()
 
 
-def single_move(ChainState state, BlockProposal proposal, intp_t start, intp_t stop):
-    """One move on a block; returns whether it was accepted."""
+def checked_sweep(ChainState state, BlockProposal proposal):
+    """Sweep, step by step, and compare every proposal with the definition at its s_0.
+
+    Returns
+    -------
+    error : float
+        Largest difference between the logarithms of q(new) / q(old) and of the ratio of
+        the products of predictive probabilities.
+    ranks : ndarray of shape (n_steps,)
+        Distribution function of the definition at the proposed label, with a uniform
+        random part of the label's own probability: independent uniforms.
+    n_ghosts, n_accepted : int
+    """
     cdef RCDMove move = RCDMove()
+    cdef Seating *seating = &state.transitions.seating
+    cdef bitgen_t *bits = state.stream.bits
+    cdef vector[intp_t] order
+    cdef vector[float64_t] weights
+    cdef intp_t b, at, t, n_ghosts = 0, n_accepted = 0
+    cdef int32_t k, i, o, old, new, ghost, path
+    cdef float64_t total, below_new, difference, error = 0.0
     cdef Product q_old, q_new
+    cdef bint accepted
+    ranks = np.empty(state.n_steps)
+    cdef float64_t[::1] view = ranks
+    for t in range(state.n_steps):
+        order.push_back(t)
+    state.touched.clear()
+    proposal.attach(state)
+    for b in range(state.n_steps):
+        at = b + below(bits, state.n_steps - b)
+        t = order[at]
+        order[at] = order[b]
+        if state.free_slots.size() < 2:
+            state.reserve(2)
+            proposal.attach(state)
+        q_old.reset()
+        q_new.reset()
+        move.open(state, t, t + 1)
+        i = state.previous(t)
+        o = state.successor(t)
+        ghost = o if o >= 0 and seating.dish_tables[o] == 0 else -1
+        n_ghosts += ghost >= 0
+        # Slot NEW stands for every label that nobody uses.
+        weights.assign(state.n_slots, 0.0)
+        state.emission.fill_probs(t, weights.data())
+        total = 0.0
+        for k in range(state.n_slots):
+            if k == NEW or k == ghost or seating.dish_tables[k] > 0:
+                weights[k] *= seating.prob(i, k)
+                if o >= 0:
+                    weights[k] *= seating.prob(k, o)
+                total += weights[k]
+            else:
+                weights[k] = 0.0
+        old = state.states[t]
+        if weights[old] == 0.0:
+            old = NEW
+        proposal.prepare(state, t, t + 1)
+        state.touched.clear()
+        proposal.score(state, t, t + 1, &q_old)
+        proposal.propose(state, t, t + 1, &path, &q_new)
+        new = path if weights[path] > 0.0 else NEW
+        if new == NEW and path != state.free_slot(0):
+            raise AssertionError("a label that is neither a candidate nor free")
+        difference = abs(q_new.log() - q_old.log() - log(weights[new] / weights[old]))
+        # Written so that a NaN counts as an error.
+        if not difference <= error:
+            error = difference
+        below_new = 0.0
+        for k in range(new):
+            below_new += weights[k]
+        view[b] = (below_new + uniform(bits) * weights[new]) / total
+        move.seat(state, &path)
+        accepted = move.decide(state, &path, &q_old, &q_new)
+        proposal.settle(state, t, t + 1, accepted)
+        n_accepted += accepted
+    return error, ranks, n_ghosts, n_accepted
+
+
+def single_move(ChainState state, BlockProposal proposal, intp_t start, intp_t stop):
+    """One move on a block, as a sweep makes it; returns whether it was accepted."""
     cdef vector[int32_t] path
     path.resize(stop - start)
-    proposal.attach(state)
-    state.touched.clear()
-    move.open(state, start, stop)
-    proposal.prepare(state, start, stop)
-    state.touched.clear()
-    proposal.score(state, start, stop, &q_old)
-    proposal.propose(state, start, stop, path.data(), &q_new)
-    move.seat(state, path.data())
-    return bool(move.decide(state, path.data(), &q_old, &q_new))
+    return bool(proposal.run(state, &start, &stop, 1, path.data()))
 
 
 # ---- recording small models ----------------------------------------------------------------
@@ -694,6 +777,7 @@ cdef class NaiveStepwise:
         cdef int32_t k, new, ghost, fresh
         cdef float64_t total = 0.0, u, q_old, q_new, ratio
         cdef Product r_old, r_new
+        cdef Chain chain
         cdef bint accepted
         s.reserve(2)
         if o >= 0:
@@ -740,7 +824,8 @@ cdef class NaiveStepwise:
         if accepted:
             seating.commit()
             s.emission.commit()
-            s.assign(t, new)
+            chain = chain_of(s)
+            (<LabelView *> &chain).assign(t, new)
             return True
         if self.bug == RESEAT:
             if o >= 0:
@@ -770,6 +855,47 @@ cdef class NaiveStepwise:
         for t in range(state.n_steps):
             n_accepted += self.step(state, self.order[t])
         return state.n_steps, n_accepted
+
+
+cdef class SteppedStepwise(BlockProposal):
+    """The step-wise proposal as hooks only: nothing is inlined, and each can be watched.
+
+    Parameters
+    ----------
+    dense_slots, lookup_slots : int
+        As for ``StepwiseProposal``.
+    """
+
+    cdef Stepwise[HookedEmission] stepwise
+    # Outlives the hooks: the proposal keeps pointers to the column that it hands out.
+    cdef HookedEmission emission
+
+    def __init__(self, int32_t dense_slots=128, int32_t lookup_slots=1024):
+        self.stepwise.set_limits(dense_slots, lookup_slots)
+
+    cdef int attach(self, ChainState state) except -1 nogil:
+        self.emission = emission_of(state.emission)
+        self.stepwise.attach(chain_of(state), self.emission)
+        return 0
+
+    cdef int prepare(self, ChainState state, intp_t start, intp_t stop) except -1 nogil:
+        self.stepwise.prepare(chain_of(state), self.emission, start, stop)
+        return 0
+
+    cdef int score(self, ChainState state, intp_t start, intp_t stop,
+                   Product *q) except -1 nogil:
+        self.stepwise.score(chain_of(state), start, stop, q)
+        return 0
+
+    cdef int propose(self, ChainState state, intp_t start, intp_t stop,
+                     int32_t *path_out, Product *q) except -1 nogil:
+        self.stepwise.propose(chain_of(state), start, stop, path_out, q)
+        return 0
+
+    cdef int settle(self, ChainState state, intp_t start, intp_t stop,
+                    bint accepted) except -1 nogil:
+        self.stepwise.settle(chain_of(state), self.emission, start, stop, accepted)
+        return 0
 
 
 cdef class PriorProposal(BlockProposal):
@@ -902,6 +1028,7 @@ cdef class FaultyMove(RCDMove):
 
     cdef Bug bug
     cdef float64_t reject_rate
+    cdef intp_t start, stop
     cdef vector[float64_t] emitted
     cdef vector[int32_t] seated
 
@@ -909,8 +1036,9 @@ cdef class FaultyMove(RCDMove):
         self.bug = _BUGS[bug]
         self.reject_rate = reject_rate
 
-    cdef int multiply_frozen(self, ChainState s, const int32_t *path,
-                             Product *r) except -1 nogil:
+    cdef Product frozen(self, ChainState s, const int32_t *path) except *:
+        # All factors of a path at the present seating.
+        cdef Product r
         cdef intp_t t
         cdef int32_t j = s.previous(self.start), k, o = s.successor(self.stop - 1)
         self.emitted.resize(s.n_slots)
@@ -922,47 +1050,58 @@ cdef class FaultyMove(RCDMove):
             j = k
         if o >= 0:
             r.multiply(s.transitions.seating.prob(j, o))
-        return 0
+        return r
 
     cdef int open(self, ChainState s, intp_t start, intp_t stop) except -1 nogil:
+        self.start = start
+        self.stop = stop
         RCDMove.open(self, s, start, stop)
         if self.bug == FIRST_SEATING:
-            self.r_old.reset()
-            self.multiply_frozen(s, s.states.data() + start, &self.r_old)
+            with gil:
+                self.move.r_old = self.frozen(s, s.states.data() + start)
         return 0
 
     cdef int seat(self, ChainState s, const int32_t *path) except -1 nogil:
-        cdef Product frozen
+        cdef Product r
         self.seated.assign(path, path + (self.stop - self.start))
         if self.bug == FIRST_SEATING:
-            self.multiply_frozen(s, path, &frozen)
+            with gil:
+                r = self.frozen(s, path)
         RCDMove.seat(self, s, path)
         if self.bug == FIRST_SEATING:
-            self.r_new = frozen
+            self.move.r_new = r
         return 0
 
-    cdef bint is_accepted(self, ChainState s, const Product *q_old,
-                          const Product *q_new) noexcept nogil:
-        cdef float64_t ratio
-        if self.reject_rate > 0.0 and uniform(s.stream.bits) < self.reject_rate:
-            return False
-        if self.bug == ACCEPT_ALWAYS:
-            return True
+    cdef bint decide(self, ChainState s, const int32_t *path, const Product *q_old,
+                     const Product *q_new) except -1 nogil:
+        cdef Product never, one
+        cdef float64_t log_ratio
+        cdef bint accepted
+        if self.reject_rate == 0.0 and self.bug in (NONE, FIRST_SEATING):
+            return RCDMove.decide(self, s, path, q_old, q_new)
+        log_ratio = (self.move.r_new.log() - self.move.r_old.log()
+                     + q_old.log() - q_new.log())
         if self.bug == PRINTED_RATIO:
-            ratio = (self.r_new.value * self.r_old.value
-                     * q_old.value / q_new.value)
-            return uniform(s.stream.bits) < ratio
-        return RCDMove.is_accepted(self, s, q_old, q_new)
+            log_ratio += 2.0 * self.move.r_old.log()
+        accepted = (self.bug == ACCEPT_ALWAYS
+                    or log(1.0 - uniform(s.stream.bits)) < log_ratio)
+        if self.reject_rate > 0.0 and uniform(s.stream.bits) < self.reject_rate:
+            accepted = False
+        # A factor of zero on one side settles what the move itself decides.
+        never.multiply(0.0)
+        if accepted:
+            return RCDMove.decide(self, s, path, &one, &never)
+        if self.bug != RESEAT:
+            return RCDMove.decide(self, s, path, &never, &one)
+        self.reseat(s)
+        return False
 
-    cdef int restore(self, ChainState s) except -1 nogil:
+    cdef int reseat(self, ChainState s) except -1 nogil:
         cdef intp_t t
-        cdef int32_t j, o
+        cdef int32_t j, o = s.successor(self.stop - 1)
         cdef bitgen_t *bits = s.stream.bits
         cdef Seating *seating = &s.transitions.seating
         cdef Product ignored
-        if self.bug != RESEAT:
-            return RCDMove.restore(self, s)
-        o = s.successor(self.stop - 1)
         if o >= 0:
             seating.remove(self.seated[self.stop - 1 - self.start], o, bits)
         for t in range(self.stop - 1, self.start - 1, -1):
@@ -977,15 +1116,11 @@ cdef class FaultyMove(RCDMove):
             seating.add(s.states[self.stop - 1], o, bits)
         seating.commit()
         s.emission.commit()
-        for t in range(self.start, self.stop):
-            s.touched.push(s.states[t])
-        if o >= 0:
-            s.touched.push(o)
         return 0
 
 
 cdef class FaultyKernel(RCDKernel):
-    """``RCDKernel`` with forced rejections or a planted error.
+    """``RCDKernel`` that drives the hooks itself, with planted errors if asked for.
 
     Parameters
     ----------
@@ -995,17 +1130,47 @@ cdef class FaultyKernel(RCDKernel):
         "reseat": on rejection the old customers are seated anew instead of restored.
         "first_seating": all factors of the ratio at s_0.
         "accept_always": the proposal is taken for exact.
-        "printed_ratio": r_old * r_new, as printed, for r_new / r_old (small models only,
-        where nothing underflows).
+        "printed_ratio": r_old * r_new, as printed, for r_new / r_old.
     reject_rate : float, default=0
         Probability of a rejection whatever the ratio: exact, and shows what rejections
         do.
     """
 
+    cdef FaultyMove move
+
     def __init__(self, BlockProposal proposal, intp_t block_size=1, bug=None,
                  float64_t reject_rate=0.0):
         RCDKernel.__init__(self, proposal, block_size)
         self.move = FaultyMove(bug, reject_rate)
+
+    cdef int run(self, ChainState state) except -1 nogil:
+        cdef size_t b
+        cdef intp_t start, stop
+        cdef Product q_old, q_new
+        cdef bint accepted
+        self.cut_blocks(state)
+        self.path.resize(self.block_size)
+        state.touched.clear()
+        self.proposal.attach(state)
+        for b in range(self.starts.size()):
+            start = self.starts[b]
+            stop = self.stops[b]
+            if <intp_t> state.free_slots.size() < stop - start + 1:
+                state.reserve(stop - start + 1)
+                self.proposal.attach(state)
+            q_old.reset()
+            q_new.reset()
+            self.move.open(state, start, stop)
+            self.proposal.prepare(state, start, stop)
+            state.touched.clear()
+            self.proposal.score(state, start, stop, &q_old)
+            self.proposal.propose(state, start, stop, self.path.data(), &q_new)
+            self.move.seat(state, self.path.data())
+            accepted = self.move.decide(state, self.path.data(), &q_old, &q_new)
+            self.proposal.settle(state, start, stop, accepted)
+            state.n_accepted += accepted
+        state.n_proposed += <intp_t> self.starts.size()
+        return 0
 
 
 def resample_alpha_without_start(Franchise transitions, RandomStream stream, prior):

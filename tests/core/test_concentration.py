@@ -17,17 +17,18 @@ from reference.statistics import (
     frequency_table,
     total_variation_test,
 )
+from skihmm.core._testing import (
+    resample_alpha_without_start,
+    resample_gamma_distinct_symbols,
+)
+from small_models import Model, counts_of, make_stats
+
 from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.core._testing import (
-    resample_alpha_without_start,
-    resample_gamma_distinct_symbols,
-)
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
-from small_models import Model, counts_of, make_stats
 
 LEVEL = 0.002
 
@@ -113,9 +114,7 @@ def exact_at(state, prior):
         for (_, w), n in counts.e[0].items():
             tables[w] = tables.get(w, 0) + n
         n_symbols = state.emission.columns()[0][0]
-        laws["gamma_e"] = root_concentration_posterior(
-            tables.values(), n_symbols, prior
-        )
+        laws["gamma_e"] = root_concentration_posterior(tables.values(), n_symbols, prior)
     return laws
 
 
@@ -223,9 +222,7 @@ def whole_pvalues(model, update, n_sweeps, seed=0, make_kernel=None):
             if i >= 300:
                 names: dict = {}
                 visited.append(
-                    tuple(
-                        names.setdefault(k, len(names)) for k in state.labels.tolist()
-                    )
+                    tuple(names.setdefault(k, len(names)) for k in state.labels.tolist())
                 )
                 values.append(
                     [state.transitions.to_arrays()[name] for name in NAMES[:2]]

@@ -13,14 +13,15 @@ from reference.enumeration import (
     frozen_hmm,
     frozen_log_probs,
 )
+from skihmm.core._testing import fill_row, n_slots, pull, push, push_max
+from small_models import counts_of, make_stats
+
 from skihmm.core._franchise import Franchise
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.core._testing import fill_row, n_slots, pull, push, push_max
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
-from small_models import counts_of, make_stats
 
 EMISSIONS = {
     "hcrp": HCRPEmission(3, 1.2, 2.0),
@@ -139,9 +140,7 @@ def test_steps_against_dense_matrices(seed):
         )
         values = rng.random(n + 2)
         values[1] = 0.0
-        np.testing.assert_allclose(
-            pull(transitions, values), dense @ values, rtol=1e-12
-        )
+        np.testing.assert_allclose(pull(transitions, values), dense @ values, rtol=1e-12)
         best, argmax = push_max(transitions, weights)
         products = weights[:, None] * dense
         np.testing.assert_allclose(best, products.max(axis=0), rtol=1e-12)

@@ -26,9 +26,10 @@ from reference.seating import (
 )
 from reference.statistics import two_sample_test, unbiased_mean_test
 from scipy import stats
+from small_models import Model, arrays_of, counts_of
+
 from skihmm.core._particle_filter import RESAMPLING, filter_particles, simulate
 from skihmm.core._random import RandomStream
-from small_models import Model, arrays_of, counts_of
 
 LEVEL = 1e-3
 
@@ -57,9 +58,7 @@ def run(model, stream, n_particles, **options):
 
 MODELS = {
     "one sequence": Model((0, 1, 0, 1, 1), HCRPEmission(3, 1.0, 1.0), (0,), 1.0, 2.0),
-    "two sequences": Model(
-        (0, 1, 0, 2, 1), HCRPEmission(4, 4.0, 3.0), (0, 2), 5.0, 3.0
-    ),
+    "two sequences": Model((0, 1, 0, 2, 1), HCRPEmission(4, 4.0, 3.0), (0, 2), 5.0, 3.0),
     "missing": Model((0, None, 0, 2, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
     "small": Model((0, 1, 0, 0, 1), DirichletEmission(2, 0.1), (0,), 0.2, 0.3),
     "columns": Model(
@@ -229,10 +228,7 @@ def test_one_particle_predicts_from_the_counts_of_its_path(alpha):
             base = (m[dish] if dish is not None else 2.0) / (m.total() + 2.0)
             seen = sum(c[dish, w] for w in range(3))
             total += (
-                (n[j, dish] + alpha * base)
-                / room
-                * (c[dish, y[t]] + 0.2)
-                / (seen + 0.6)
+                (n[j, dish] + alpha * base) / room * (c[dish, y[t]] + 0.2) / (seen + 0.6)
             )
         assert math.exp(log_predictive[t]) == pytest.approx(total, rel=1e-5)
         n[j, k] += 1

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from skihmm.core._random import RandomStream
 from skihmm.core._testing import draw_below, draw_uniform, log_product
+
+from skihmm.core._random import RandomStream
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 1000])

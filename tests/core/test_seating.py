@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from reference.seating import NaiveFranchise, random_choices
 from scipy import stats
-from skihmm.core._random import RandomStream
 from skihmm.core._testing import SeatingProbe
 from small_models import packed
+
+from skihmm.core._random import RandomStream
 
 KINDS = ["infinite", "uniform", "fixed"]
 
@@ -301,9 +302,7 @@ def test_product_of_predictives_is_the_joint(kind):
                 else:
                     record = probe.record()
                     place = np.cumsum([0, *record["n_tables"]])
-                    (i,) = np.flatnonzero(
-                        (record["rows"] == j) & (record["dishes"] == k)
-                    )
+                    (i,) = np.flatnonzero((record["rows"] == j) & (record["dishes"] == k))
                     now = Counter(record["sizes"][place[i] : place[i + 1]].tolist())
                     ((size, _),) = (tables - now).items()
                     # One table of that size: customers are identified in the joint.
@@ -342,9 +341,7 @@ def test_log_joint_against_the_naive_franchise(kind):
         assert probe.log_joint() == pytest.approx(naive.log_joint(), rel=1e-12)
         for j in range(3):
             for k in range(4):
-                assert probe.prob(j, k) == pytest.approx(
-                    naive.get_prob(j, k), rel=1e-13
-                )
+                assert probe.prob(j, k) == pytest.approx(naive.get_prob(j, k), rel=1e-13)
         # And the other way round after customers have come and gone.
         for j, k in pairs[:25]:
             probe.remove(j, k, stream)

@@ -8,10 +8,6 @@ import pickle
 import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission
-from skihmm.core._franchise import Franchise
-from skihmm.core._random import RandomStream
-from skihmm.core._rcd import RCDKernel
-from skihmm.core._state import ChainState
 from skihmm.core._testing import (
     FaultyKernel,
     PriorProposal,
@@ -21,8 +17,13 @@ from skihmm.core._testing import (
     neighbours,
     slots,
 )
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from small_models import arrays_of, counts_of, make_stats, unpacked
+
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 EMISSIONS = {
     "hcrp": HCRPEmission(5, 2.0, 1.5),
@@ -30,7 +31,7 @@ EMISSIONS = {
 }
 KERNELS = {
     "dense": lambda: RCDKernel(StepwiseProposal()),
-    "sparse": lambda: RCDKernel(StepwiseProposal(0)),
+    "sparse": lambda: RCDKernel(StepwiseProposal(0, 0)),
     "blocks": lambda: FaultyKernel(PriorProposal(), 4, reject_rate=0.2),
 }
 

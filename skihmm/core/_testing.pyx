@@ -697,6 +697,21 @@ def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_
     return out, n_proposed, n_accepted
 
 
+def repeat_move(ChainState state, arrays, BlockProposal proposal, intp_t start,
+                intp_t stop, intp_t n):
+    """The cells after one move on a block, `n` times from the same ``to_arrays``."""
+    out = np.empty(n, dtype=np.int64)
+    cdef int64_t[::1] view = out
+    cdef vector[int32_t] name, path
+    cdef intp_t i
+    path.resize(stop - start)
+    for i in range(n):
+        state.from_arrays(arrays)
+        proposal.run(state, &start, &stop, 1, path.data())
+        view[i] = _cell(state, &name)
+    return out
+
+
 # ---- twins and faults ----------------------------------------------------------------------
 
 

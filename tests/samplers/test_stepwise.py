@@ -134,11 +134,16 @@ KERNELS |= {
 # -- exactness ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kernel", KERNELS)
+FEW = ("two sequences", "missing at the end", "large concentrations")
+
+
+@pytest.mark.parametrize(
+    ("kernel", "name"),
+    [(kernel, name) for kernel in PROPOSALS for name in MODELS]
+    + [(kernel, name) for kernel in KERNELS if kernel not in PROPOSALS for name in FEW],
+)
 def test_enumeration(kernel, name):
-    n_sweeps = 9000 if kernel in PROPOSALS else 3000
-    assert_exact(MODELS[name], KERNELS[kernel], n_sweeps=n_sweeps)
+    assert_exact(MODELS[name], KERNELS[kernel])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -146,7 +151,7 @@ def test_enumeration_without_sparse_view(name):
     # The enumeration of the original: an empty column changes nothing.
     model = with_empty_column(MODELS[name])
     model.__dict__["posterior"] = MODELS[name].posterior
-    assert_exact(model, dense_kernel, n_sweeps=8000)
+    assert_exact(model, dense_kernel, n_sweeps=4000)
 
 
 @pytest.mark.parametrize("name", COLUMNS)
@@ -165,7 +170,7 @@ def test_rejections_are_frequent_enough_to_be_tested():
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 3, 6])
-@pytest.mark.parametrize("name", ["two sequences", "configuration I", "missing"])
+@pytest.mark.parametrize("name", ["two sequences", "configuration I"])
 def test_core_on_blocks(name, block_size):
     """The core is exact for any proposal on any block, also a poor one."""
     for proposal in (PriorProposal(), PriorProposal(False, 2.5)):
@@ -279,15 +284,14 @@ def test_law_of_one_move(name, kernel):
         (8.0, (0, 1, 2, 0, 1, 2, 0), 3),
     ],
 )
-@pytest.mark.parametrize("seed", [0, 1])
-def test_law_of_one_move_that_keeps_its_label(kernel, alpha, labels, t, seed):
+def test_law_of_one_move_that_keeps_its_label(kernel, alpha, labels, t):
     """Between other labels and with several tables: customers may change tables.
 
     A factor forgotten here changes few tables by little: it takes many moves to see.
     """
     y = tuple(int(k) % 2 for k in labels)
     model = Model(y, HCRPEmission(2, 2.0, 0.5), (0,), alpha, 0.7)
-    choose = random_choices(np.random.default_rng(seed))
+    choose = random_choices(np.random.default_rng(0))
     while True:
         naive = NaiveHMM(
             y, model.emission, (0,), alpha, 0.7, labels=labels, choose=choose
@@ -305,9 +309,9 @@ def test_law_of_one_move_that_keeps_its_label(kernel, alpha, labels, t, seed):
 
     for p, cell in all_outcomes(move):
         law[cell] += p
-    n = 40_000
+    n = 60_000
     codes = repeat_move(
-        model.state(RandomStream(seed)),
+        model.state(RandomStream(0)),
         arrays_of(naive),
         PROPOSALS[kernel](),
         t,

@@ -9,7 +9,7 @@ notice.
 import numpy as np
 
 from libc.math cimport log
-from libc.stdint cimport uint16_t
+from libc.stdint cimport uint16_t, uint32_t
 from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport SymbolColumn
@@ -41,10 +41,22 @@ from skihmm.emissions._categorical_stats cimport CategoricalStats
 
 
 cdef extern from "_seating.hpp" namespace "skihmm" nogil:
-    # The dense copies of the counts are not part of the public declaration.
-    cdef cppclass DenseView "skihmm::Seating":
+    # What the public declaration leaves out: dense copies of the counts, and customers who
+    # leave and come back without anything being written in between.
+    cdef cppclass Lifted "skihmm::Seating::Lifted":
+        int32_t n
+        bint closes
+
+    cdef cppclass FullSeating "skihmm::Seating":
         const uint16_t *dense_row(int32_t row)
         const uint16_t *dense_column(int32_t dish)
+        void lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint,
+                  Lifted *out) except +
+        int32_t choose_table(const Lifted &lifted, float64_t fresh, uint32_t bits,
+                             bitgen_t *g)
+        void put_back(const Lifted &lifted, int32_t table)
+        float64_t scale_after(int32_t change)
+        float64_t mass_of(int32_t n)
 
 
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
@@ -161,6 +173,22 @@ cdef class SeatingProbe:
         for _ in range(times):
             self.seating.remove(row, dish, stream.bits)
 
+    cdef int _relocate(self, int32_t row, int32_t dish, bitgen_t *g,
+                       int32_t *hint) except -1:
+        cdef FullSeating *s = <FullSeating *> &self.seating
+        cdef Lifted lifted
+        cdef float64_t fresh
+        s.lift(row, dish, g, hint, &lifted)
+        fresh = s.scale_after(-lifted.closes) * s.mass_of(
+            self.seating.dish_tables[dish] - lifted.closes)
+        s.put_back(lifted, s.choose_table(
+            lifted, fresh, <uint32_t> below(g, 1 << 21), g))
+        return 0
+
+    def relocate(self, int32_t row, int32_t dish, RandomStream stream, int32_t hint=-1):
+        """A customer leaves his table and sits down again at the same dish, for good."""
+        self._relocate(row, dish, stream.bits, &hint)
+
     def commit(self):
         self.seating.commit()
 
@@ -215,7 +243,7 @@ cdef class SeatingProbe:
         """The dense counts by row and by column, or None."""
         if not self.seating.has_dense():
             return None
-        cdef DenseView *view = <DenseView *> &self.seating
+        cdef FullSeating *view = <FullSeating *> &self.seating
         by_row = np.empty((self.n_rows, self.n_dishes), dtype=np.uint16)
         by_column = np.empty_like(by_row)
         cdef uint16_t[:, ::1] a = by_row, b = by_column
@@ -254,7 +282,7 @@ cdef class SeatingProbe:
 
     cdef int _copy_dense(self, vector[uint16_t] *out) except -1:
         # Empty without dense counts, which the comparison then also checks.
-        cdef DenseView *view = <DenseView *> &self.seating
+        cdef FullSeating *view = <FullSeating *> &self.seating
         cdef int32_t j, k
         out.clear()
         if not self.seating.has_dense():
@@ -269,7 +297,8 @@ cdef class SeatingProbe:
               intp_t max_operations=6, intp_t max_customers=60, intp_t check_every=64):
         """Random moves, each followed by a comparison with what must be.
 
-        A move is up to `max_operations` additions and removals, then a rollback with
+        Before every other move a customer leaves and returns, without a journal.  A move
+        is up to `max_operations` additions and removals, then a rollback with
         probability `rollback_rate` or a commit.  After a rollback everything equals, bit
         for bit, a copy from the start of the move; after a commit the counts equal those
         of a plain matrix, and the dense counts too.  Hints are right, stale or nonsense.
@@ -299,6 +328,10 @@ cdef class SeatingProbe:
                                  <int32_t> (at % self.n_dishes))
             n_customers += counts[at]
         for move in range(n_moves):
+            at = below(g, 2 * n_cells)
+            if at < n_cells and counts[at] > 0:
+                self._relocate(<int32_t> (at // self.n_dishes),
+                               <int32_t> (at % self.n_dishes), g, &hints[at])
             before = s.record()
             row_customers = s.row_customers
             dish_tables = s.dish_tables
@@ -695,6 +728,21 @@ def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_
         n_accepted += accepted
         view[i] = _cell(state, &name)
     return out, n_proposed, n_accepted
+
+
+def repeat_move(ChainState state, arrays, BlockProposal proposal, intp_t start,
+                intp_t stop, intp_t n):
+    """The cells after one move on a block, `n` times from the same ``to_arrays``."""
+    out = np.empty(n, dtype=np.int64)
+    cdef int64_t[::1] view = out
+    cdef vector[int32_t] name, path
+    cdef intp_t i
+    path.resize(stop - start)
+    for i in range(n):
+        state.from_arrays(arrays)
+        proposal.run(state, &start, &stop, 1, path.data())
+        view[i] = _cell(state, &name)
+    return out
 
 
 # ---- twins and faults ----------------------------------------------------------------------

@@ -145,7 +145,7 @@ def fixed_pvalues(case, update, prior, n_draws, seed=0):
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.3, 2.0), (5.0, 0.5)])
 @pytest.mark.parametrize("case", CASES)
 def test_updates_match_integration(case, prior):
-    pvalues = fixed_pvalues(case, correct, prior, 2500)
+    pvalues = fixed_pvalues(case, correct, prior, 1500)
     if min(pvalues.values()) <= LEVEL:
         pvalues = fixed_pvalues(case, correct, prior, 10_000, seed=1)
     assert min(pvalues.values()) > LEVEL, pvalues
@@ -244,7 +244,7 @@ def whole_pvalues(model, update, n_sweeps, seed=0, make_kernel=None):
 
 @pytest.mark.parametrize("name", WHOLE)
 def test_full_chain_with_concentrations(name):
-    pvalues = whole_pvalues(WHOLE[name], correct, 5000)
+    pvalues = whole_pvalues(WHOLE[name], correct, 2500)
     if min(pvalues.values()) <= LEVEL:
         pvalues = whole_pvalues(WHOLE[name], correct, 20_000, seed=1)
     assert min(pvalues.values()) > LEVEL, pvalues

@@ -10,7 +10,7 @@ import pytest
 from reference.seating import NaiveFranchise, random_choices
 from scipy import stats
 from skihmm.core._testing import SeatingProbe
-from small_models import packed
+from small_models import packed, unpacked
 
 from skihmm.core._random import RandomStream
 
@@ -236,6 +236,39 @@ def test_law_of_tables_on_removing(kind, sizes):
         after = [s for s in (*sizes[:i], size - 1, *sizes[i + 1 :]) if s]
         law[tuple(sorted(after, reverse=True))] += size / sum(sizes)
     assert_law(outcomes(probe, lambda: probe.remove(0, 0, stream), n), law, n)
+
+
+@pytest.mark.parametrize("kind", ["infinite", "uniform"])
+@pytest.mark.parametrize("sizes", [(1,), (4,), (1, 1), (3, 2), (5, 3, 1), (2, 1, 1, 1)])
+def test_law_of_leaving_and_returning(kind, sizes):
+    """Lifted and put back, a customer moves as if removed and added."""
+    alpha, gamma, n = 2.5, 1.5, 4000
+    probe, stream = SeatingProbe(kind, 2, 3, alpha, gamma, 8), RandomStream(sum(sizes))
+    law: Counter = Counter()
+    for i, size in enumerate(sizes):
+        left = [*sizes[:i], size - 1, *sizes[i + 1 :]]
+        m = sum(s > 0 for s in left)
+        mass = m + gamma / 3 if kind == "uniform" else (m or gamma)
+        new = alpha * mass / (m + 2 + gamma)
+        total = sum(left) + new
+        if not sum(left):
+            new = total = 1.0
+        for k, other in enumerate(left):
+            after = [*left[:k], other + 1, *left[k + 1 :]]
+            key = tuple(sorted((s for s in after if s), reverse=True))
+            law[key] += size / sum(sizes) * other / total
+        key = tuple(sorted((s for s in [*left, 1] if s), reverse=True))
+        law[key] += size / sum(sizes) * new / total
+    law = +law
+    assert sum(law.values()) == pytest.approx(1)
+    found: Counter = Counter()
+    for _ in range(n):
+        fill_cell(probe, sizes)
+        probe.relocate(0, 0, stream)
+        found[tuple(unpacked(probe.record())[0, 0])] += 1
+        assert probe.count(0, 0) == sum(sizes)
+    assert probe.check() is None
+    assert_law(found, law, n)
 
 
 def test_a_new_dish_always_opens_a_table():

@@ -1,0 +1,13 @@
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm.core._state import ChainState
+from skihmm.samplers._split_merge_kernel import SplitMergeKernel
+
+class FaultySplitMergeKernel(SplitMergeKernel):
+    def __init__(self, n_trials: int = ..., bug: str | None = ...) -> None: ...
+
+def record_sweeps(
+    kernel: object, state: ChainState, n_sweeps: int, canonicalise_every: int = ...
+) -> tuple[NDArray[np.int64], int, int]: ...
+def slots(state: ChainState) -> NDArray[np.int64]: ...

@@ -74,7 +74,9 @@ class SplitMerge {
     virtual ~SplitMerge() = default;
 
     void attach(const Chain &chain) { lists_.attach(chain); }
+    // Steps [start, stop) may have moved, to slots that were not there before.
     void follow(const Chain &chain, int64_t start, int64_t stop) {
+        lists_.make_room(chain);
         for (int64_t t = start; t < stop; ++t) lists_.follow(chain, t);
     }
     // One trial; whether it was accepted.  O(n log n) for the n steps of the two states.
@@ -177,7 +179,8 @@ class SplitMerge {
         ratio_.keep(chain, emission);
         for (const Fragment &f : fragments_) {
             touch(chain, f.start, f.stop);
-            for (int64_t t = f.start; t < f.stop; ++t) assign(chain, t, path_of(f)[t - f.start]);
+            const int32_t *path = path_of(f);
+            for (int64_t t = f.start; t < f.stop; ++t) assign(chain, t, path[t - f.start]);
         }
         touch(chain, t2_, t2_ + 1);
         assign(chain, t2_, new_);
@@ -307,7 +310,7 @@ class SplitMerge {
     StepLists lists_;
     std::vector<int64_t> steps_;        // M in the order of time
     std::vector<int32_t> path_;         // proposed labels of M
-    double pass_[2][2], after_[2];
+    double pass_[2][2] = {}, after_[2] = {};
     std::vector<double> filtered_;
 };
 

@@ -42,10 +42,10 @@ cdef class SplitMergeKernel:
         return 0
 
     cdef int run(self, ChainState state, intp_t n) except -1 nogil:
-        cdef intp_t i
+        cdef intp_t _
         if state.n_steps < 2:
             return 0    # there is no pair of steps
-        for i in range(n):
+        for _ in range(n):
             state.n_trials += 1
             state.n_trials_accepted += self.run_one(state)
         return 0

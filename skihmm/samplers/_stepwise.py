@@ -43,8 +43,11 @@ class StepwiseGibbs(FranchiseSampler):
     >>> hmm = HCRPHMM(sampler=StepwiseGibbs(), n_burnin=50, n_draws=10, random_state=0)
     >>> hmm.fit(X).draws_.acceptance_rate.min() > 0.9
     np.True_
-    >>> hmm.set_params(sampler__split_merge_rate=2).fit(X).n_states_
-    8
+    >>> hmm.set_params(sampler__split_merge_rate=2.5).fit(X)
+    HCRPHMM(n_burnin=50, n_draws=10, random_state=0,
+            sampler=StepwiseGibbs(split_merge_rate=2.5))
+    >>> hmm.draws_.split_merge_acceptance_rate.shape
+    (1, 10)
     """
 
     def __init__(self, split_merge_rate: float = 0) -> None:

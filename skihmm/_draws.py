@@ -167,7 +167,8 @@ class PosteriorDraws:
     @property
     def states(self) -> NDArray[np.int32] | None:
         """State of every step, shape (n_chains, n_draws, n_samples), or None."""
-        if self._chains[0][0]["states"] is None:
+        # warm_start may have gone on with another store_states.
+        if any(draw["states"] is None for chain in self._chains for draw in chain):
             return None
         return np.array([[draw["states"] for draw in chain] for chain in self._chains])
 

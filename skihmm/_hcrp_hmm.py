@@ -6,11 +6,12 @@ import hashlib
 import warnings
 from typing import Any, ClassVar
 
+import joblib
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skihmm._chain import ModelSettings, run_chain
 from skihmm._decoding import frozen_model, simulate_sequence
@@ -22,12 +23,18 @@ from skihmm._validation import (
     check_flag,
     check_integer,
     check_positive,
+    unify_frame,
     unmask,
 )
 from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
-from skihmm.metrics._scorer import draw_entropy, log_predictive, mean_observed
+from skihmm.metrics._scorer import (
+    draw_entropy,
+    log_predictive,
+    mean_observed,
+    perplexity_of,
+)
 from skihmm.samplers import BaseSampler, StepwiseGibbs
 
 SAMPLERS: dict[str, type[BaseSampler]] = {"stepwise": StepwiseGibbs}
@@ -186,6 +193,7 @@ default="particle_filter"
     # What a fit leaves for warm_start, score and predict, beside the public attributes.
     _chains: list[dict[str, Any]]
     _fingerprint: str
+    _model_hash: str
     _score_entropy: list[int]
     _best: tuple[int, int]
 
@@ -319,7 +327,10 @@ default="particle_filter"
         thin = check_integer("thin", self.thin, 1)
         n_chains = check_integer("n_chains", self.n_chains, 1)
         n_particles = check_integer("n_particles", self.n_particles, 1)
-        verbose = check_integer("verbose", int(self.verbose), 0)
+        # scikit-learn's own estimators take verbose=True.
+        verbose = self.verbose
+        if not isinstance(verbose, bool):
+            verbose = check_integer("verbose", verbose, 0)
         store_states = check_flag("store_states", self.store_states)
         warm_start = check_flag("warm_start", self.warm_start)
         alpha = check_positive("alpha", self.alpha)
@@ -342,9 +353,15 @@ default="particle_filter"
             sequences.codes.tobytes() + sequences.starts.astype(np.int64).tobytes()
         ).hexdigest()
 
+        # The compiled statistics could not take another emission's counts, and draws of
+        # two posteriors do not belong into one set.
+        model = joblib.hash(
+            (type(emission).__name__, emission.get_params(), alpha, gamma, prior)
+        )
+
         resumed = warm_start and hasattr(self, "_chains")
         if resumed:
-            self._check_resumable(n_chains, fingerprint)
+            self._check_resumable(n_chains, fingerprint, model)
             entropy = self._score_entropy
             seeds: list[Any] = [None] * n_chains
             records = [chain["record"] for chain in self._chains]
@@ -390,6 +407,7 @@ default="particle_filter"
             chains.append({"draws": draws, "record": record, "best_states": best_states})
         self._chains = chains
         self._fingerprint = fingerprint
+        self._model_hash = model
         self._score_entropy = entropy
         self.sampler_ = sampler
         self.emission_ = emission
@@ -405,7 +423,12 @@ default="particle_filter"
     def _check_init(self, n_samples: int) -> str | NDArray[np.int32]:
         if isinstance(self.init, str):
             return check_choice("init", self.init, INITS)
-        labels = column_or_1d(self.init, dtype=None)
+        labels = np.asarray(self.init)
+        if labels.ndim != 1:
+            raise ValueError(
+                f"init={self.init!r}; expected one of {INITS} or {n_samples} "
+                "non-negative integers, one state per row of X."
+            )
         if labels.dtype.kind not in "iu" or len(labels) != n_samples or labels.min() < 0:
             raise ValueError(
                 f"init is an array of {len(labels)} entries of type {labels.dtype}; "
@@ -414,12 +437,18 @@ default="particle_filter"
             )
         return labels.astype(np.int64)
 
-    def _check_resumable(self, n_chains: int, fingerprint: str) -> None:
+    def _check_resumable(self, n_chains: int, fingerprint: str, model: str) -> None:
         if fingerprint != self._fingerprint:
             raise ValueError(
                 "warm_start=True continues the chains of the earlier fit, but X (or its "
                 "division into sequences) is not that of the earlier fit. Pass the same "
                 "data, or set warm_start=False to start afresh."
+            )
+        if model != self._model_hash:
+            raise ValueError(
+                "warm_start=True continues the chains of the earlier fit, but emission, "
+                "alpha, gamma or concentration_prior is not that of the earlier fit. "
+                "Keep them, or set warm_start=False to start afresh."
             )
         if n_chains != len(self._chains):
             raise ValueError(
@@ -454,7 +483,11 @@ default="particle_filter"
 
     def _validate(self, X: Any, reset: bool) -> NDArray[Any]:
         return validate_data(
-            self, unmask(X), reset=reset, dtype=None, ensure_all_finite="allow-nan"
+            self,
+            unify_frame(unmask(X)),
+            reset=reset,
+            dtype=None,
+            ensure_all_finite="allow-nan",
         )
 
     def _encode_sequences(
@@ -607,7 +640,7 @@ default="particle_filter"
         -------
         perplexity : float
         """
-        return float(np.exp(-self.score(X, groups=groups, lengths=lengths)))
+        return perplexity_of(self.score(X, groups=groups, lengths=lengths))
 
     def _score(
         self, X: Any, groups: Any, lengths: Any

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 
+from skihmm._validation import is_missing
+
 
 @dataclass(frozen=True)
 class Sequences:
@@ -70,6 +72,12 @@ def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
         raise ValueError(
             f"groups has {len(ids)} entries, but X has {n_samples} rows; expected one "
             "sequence id per row."
+        )
+    missing = is_missing(ids)
+    if missing.any():
+        raise ValueError(
+            f"groups: the id of row {np.flatnonzero(missing)[0]} is missing; expected a "
+            "sequence id for every row."
         )
     changed = np.flatnonzero(ids[1:] != ids[:-1]) + 1
     starts = np.concatenate([np.zeros(1, dtype=np.intp), changed])

@@ -6,6 +6,7 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
@@ -86,3 +87,47 @@ def unmask(X: Any) -> Any:
     filled = X.data.astype(object if X.dtype.kind in "OUS" else float)
     filled[mask] = None if filled.dtype == object else np.nan
     return filled
+
+
+def unify_frame(X: Any) -> Any:
+    """A data frame of several types, some not numpy's, as one of Python objects.
+
+    scikit-learn before 1.9 takes such a frame for numbers and fails on strings.
+
+    Parameters
+    ----------
+    X : object
+        Anything else is returned as it is.
+
+    Returns
+    -------
+    X : object
+    """
+    if not (hasattr(X, "iloc") and hasattr(X, "columns")):
+        return X
+    dtypes = set(X.dtypes)
+    if len(dtypes) < 2 or all(isinstance(dtype, np.dtype) for dtype in dtypes):
+        return X
+    return X.astype(object)
+
+
+def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which entries of a one-dimensional array are NaN, None or pandas.NA.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    missing : ndarray of shape (n_samples,), bool
+    """
+    if values.dtype.kind == "f":
+        return np.isnan(values)
+    if values.dtype.kind == "O":
+        # NaN differs from itself; pandas.NA does not even say whether.
+        return np.array(
+            [v is None or type(v).__name__ == "NAType" or v != v for v in values],
+            dtype=bool,
+        )
+    return np.zeros(len(values), dtype=bool)

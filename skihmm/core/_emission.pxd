@@ -35,7 +35,8 @@ cdef class EmissionStats:
     cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil
     # y[t] leaves state k.  Multiplies into r the predictive probability afterwards.
     cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil
-    # out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).
+    # out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).  No value may be
+    # zero: what is negligible beside the largest is kept at a tiny positive number.
     cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil
     # out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.  The
     # default fills a whole row, O(K).

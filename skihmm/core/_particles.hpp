@@ -89,25 +89,27 @@ class ParticleFilter {
         particles_.assign(n_particles_, root_);
         weights_.assign(n_particles_, 1.0 / n_particles_);
         path_.clear();
-        std::vector<double> likelihood(n_particles_);
+        std::vector<double> log_likelihood(n_particles_);
         draws_.resize(n_particles_);
         for (int64_t t = 0; t < n_steps; ++t) {
             const int32_t *row = codes + t * n_columns;
-            double total = 0.0;
             // Each particle's next state is drawn from its own conditional together with
             // the likelihood; a particle that resampling drops has drawn in vain, which
             // costs nothing as its customers are seated only afterwards.
             for (int32_t p = 0; p < n_particles_; ++p) {
                 Particle &particle = particles_[p];
                 if (first[t]) particle.restaurant = 0;
-                likelihood[p] = weigh(particle, row);
-                total += weights_[p] * likelihood[p];
+                log_likelihood[p] = weigh(particle, row);
                 keep_weights(p);
             }
-            log_predictive[t] = std::log(total);
-            double squares = 0.0;
+            const double largest =
+                *std::max_element(log_likelihood.begin(), log_likelihood.end());
+            double total = 0.0, squares = 0.0;
+            for (int32_t p = 0; p < n_particles_; ++p)
+                total += weights_[p] *= std::exp(log_likelihood[p] - largest);
+            log_predictive[t] = std::log(total) + largest;
             for (int32_t p = 0; p < n_particles_; ++p) {
-                weights_[p] *= likelihood[p] / total;
+                weights_[p] /= total;
                 squares += weights_[p] * weights_[p];
             }
             if (squares * n_particles_ > 2.0) {
@@ -235,27 +237,47 @@ class ParticleFilter {
                / (p.columns[c].n_tables + column.gamma);
     }
 
-    // w_k = p(k | restaurant) p(y | k) for every state and, last, a fresh one; returns
-    // their sum.
+    // w_k = p(k | restaurant) p(y | k) for every state and, last, a fresh one, up to a
+    // factor; total_ is their sum.  Returns the log of what they sum to without that factor.
     double weigh(const Particle &p, const int32_t *row) {
         const int32_t n = p.n_states;
-        w_.assign(n + 1, 0.0);
         const double scale = alpha_ / (p.n_tables + gamma_);
-        for (int32_t k = 0; k < n; ++k) w_[k] = scale * p.dish_tables[k];
-        w_[n] = scale * gamma_;
-        visit_row(p, p.restaurant, [&](int32_t k, int32_t count) { w_[k] += count; });
-        for (size_t c = 0; c < columns_.size(); ++c) {
+        double log_factor = 0.0;
+        w_.assign(n + 1, 1.0);
+        if (columns_.size() <= kGroup) {
+            multiply_columns(p, row, 0, columns_.size());
+        } else {
+            // The product of many columns leaves the range of a double.
+            logs_.assign(n + 1, 0.0);
+            for (size_t c = 0; c < columns_.size(); c += kGroup) {
+                std::fill(w_.begin(), w_.end(), 1.0);
+                multiply_columns(p, row, c, std::min(c + kGroup, columns_.size()));
+                for (int32_t k = 0; k <= n; ++k) logs_[k] += std::log(w_[k]);
+            }
+            log_factor = *std::max_element(logs_.begin(), logs_.end());
+            for (int32_t k = 0; k <= n; ++k)
+                w_[k] = std::exp(std::max(logs_[k] - log_factor, -460.0));
+        }
+        prior_.assign(n + 1, scale * gamma_);
+        for (int32_t k = 0; k < n; ++k) prior_[k] = scale * p.dish_tables[k];
+        visit_row(p, p.restaurant, [&](int32_t k, int32_t count) { prior_[k] += count; });
+        double total = 0.0;
+        for (int32_t k = 0; k <= n; ++k) total += w_[k] *= prior_[k];
+        total_ = total;
+        return std::log(total / (p.row_customers[p.restaurant] + alpha_)) + log_factor;
+    }
+    // w_[k] *= product over columns start .. stop - 1 of p(row[c] | k).
+    void multiply_columns(const Particle &p, const int32_t *row, size_t start, size_t stop) {
+        const int32_t n = p.n_states;
+        for (size_t c = start; c < stop; ++c) {
             if (row[c] < 0) continue;
-            counts_.assign(n, smooth(p, c, row[c]));
+            const double all = smooth(p, c, row[c]);
+            counts_.assign(n, all);
             visit_symbol(p, c, row[c], [&](int32_t k, int32_t count) { counts_[k] += count; });
             const double *inverse = p.columns[c].inverse.data();
             for (int32_t k = 0; k < n; ++k) w_[k] *= counts_[k] * inverse[k];
-            w_[n] *= smooth(p, c, row[c]) / columns_[c].alpha;
+            w_[n] *= all / columns_[c].alpha;
         }
-        double total = 0.0;
-        for (int32_t k = 0; k <= n; ++k) total += w_[k];
-        total_ = total;
-        return total / (p.row_customers[p.restaurant] + alpha_);
     }
     void keep_weights(int32_t p) {
         draws_[p].weights.swap(w_);
@@ -386,6 +408,8 @@ class ParticleFilter {
         line.push_back({id, n});
     }
 
+    // Columns whose probabilities are multiplied before a logarithm is taken.
+    static constexpr size_t kGroup = 16;
     struct Draw { std::vector<double> weights; double total = 0.0; };
 
     int32_t n_particles_;
@@ -398,7 +422,7 @@ class ParticleFilter {
     std::vector<double> weights_;
     std::vector<Draw> draws_;
     std::vector<int32_t> path_;                      // of the folded generations
-    std::vector<double> w_, counts_;
+    std::vector<double> w_, prior_, counts_, logs_;
     double total_ = 0.0;
 };
 

@@ -35,16 +35,52 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def encode(self, X: Any) -> NDArray[Any]:
-        """Turn data into the values that the statistics count."""
+        """Turn data into the values that the statistics count.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_features)
+        """
 
     @abstractmethod
     def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Turn counted values back into data."""
+        """Turn counted values back into data.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
 
     @abstractmethod
     def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Say which steps have no observation at all; they do not count in scores."""
+        """Say which steps have no observation at all; they do not count in scores.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features)
+
+        Returns
+        -------
+        missing : ndarray of shape (n_samples,), bool
+        """
 
     @abstractmethod
     def make_stats(self, codes: NDArray[Any]) -> Any:
-        """Build empty compiled statistics over encoded data."""
+        """Build empty compiled statistics over encoded data.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features)
+
+        Returns
+        -------
+        stats : skihmm.core._emission.EmissionStats
+        """

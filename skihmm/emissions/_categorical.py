@@ -13,63 +13,117 @@ from skihmm._validation import (
     check_choice,
     check_concentration_prior,
     check_positive,
+    is_missing,
     unmask,
 )
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
 
+# Larger floats have neighbours that they cannot be told apart from.
+_LARGEST_FLOAT = 2.0**53
 
-def _missing(column: NDArray[Any]) -> NDArray[np.bool_]:
-    if column.dtype.kind == "f":
-        return np.isnan(column)
+
+def _unpack(column: NDArray[Any], c: int) -> NDArray[Any]:
+    """A column of Python objects as numbers if it has no strings."""
+    missing = is_missing(column)
+    present = column[~missing]
+    n_strings = 0
+    for value in present:
+        if isinstance(value, str):
+            n_strings += 1
+        elif isinstance(value, bytes | dict | list | tuple | set):
+            raise TypeError(
+                "Every entry of X must be a symbol: the argument must be a string or "
+                f"a number, got {type(value).__name__} {value!r}."
+            )
+    if n_strings == 0:
+        numbers = np.full(len(column), np.nan)
+        numbers[~missing] = present
+        whole = np.array(present.tolist())
+        return whole if whole.dtype.kind in "iub" and not missing.any() else numbers
+    if n_strings < len(present):
+        raise TypeError(
+            f"Column {c} of X holds strings and numbers; expected one of the two. "
+            "Turn the numbers into strings, or encode the column (OrdinalEncoder)."
+        )
+    return column
+
+
+def _as_symbols(column: NDArray[Any], c: int) -> NDArray[Any]:
+    """A column as integers, floats (NaN: missing) or strings (object; None: missing)."""
+    if column.dtype.kind in "UT":
+        return column.astype(object)
     if column.dtype.kind == "O":
-        # None, NaN and pandas.NA are the values that differ from themselves or are None.
-        return np.array(
-            [v is None or type(v).__name__ == "NAType" or v != v for v in column],
-            dtype=bool,
+        column = _unpack(column, c)
+        if column.dtype.kind == "O":
+            return column
+    if column.dtype.kind not in "biuf":
+        raise TypeError(
+            f"Column {c} of X has the type {column.dtype}; expected strings or integers."
         )
-    return np.zeros(len(column), dtype=bool)
+    return column.astype(float if column.dtype.kind == "f" else np.int64)
 
 
-def _as_symbols(X: Any) -> NDArray[Any]:
-    """Two-dimensional array of numbers (float, NaN missing) or of strings (object)."""
+def _check_numbers(columns: list[NDArray[Any]]) -> None:
+    """Refuse numbers that are no symbols; that one is negative is said first."""
+    numeric = [(c, column) for c, column in enumerate(columns) if column.dtype != object]
+    for c, column in numeric:
+        if (column < 0).any():
+            row = np.flatnonzero(column < 0)[0]
+            raise ValueError(
+                f"Negative values in data: X[{row}, {c}] = {column[row]:g}; expected "
+                "symbols >= 0. Mark missing symbols by NaN or a masked array."
+            )
+    for c, column in numeric:
+        if column.dtype.kind == "i":
+            continue
+        if np.isinf(column).any():
+            raise ValueError(
+                "X contains infinity; expected integer symbols or NaN (missing)."
+            )
+        fractional = np.isfinite(column) & (np.floor(column) != column)
+        if fractional.any():
+            row = np.flatnonzero(fractional)[0]
+            raise ValueError(
+                f"X[{row}, {c}] = {column[row]:g} is not an integer; categorical "
+                "emissions expect integer symbols. Discretise first (KBinsDiscretizer), "
+                "or encode categories (OrdinalEncoder)."
+            )
+        if (column > _LARGEST_FLOAT).any():
+            raise ValueError(
+                f"Column {c} of X holds floats above 2**53, where different integers are "
+                "the same float. Pass integers, or encode categories (OrdinalEncoder)."
+            )
+
+
+def _symbol_columns(X: Any) -> list[NDArray[Any]]:
     X = np.asarray(unmask(X))
-    if X.dtype.kind in "US":
-        return X.astype(object)
-    if X.dtype.kind == "O":
-        numbers = True
-        for value in X.ravel():
-            if isinstance(value, str | bytes):
-                numbers = False
-            elif isinstance(value, dict | list | tuple | set):
-                raise TypeError(
-                    "Every entry of X must be a symbol: the argument must be a string or "
-                    f"a number, got {type(value).__name__} {value!r}."
-                )
-        if not numbers:
-            return X
-        missing = np.stack([_missing(column) for column in X.T], axis=1)
-        X = np.where(missing, np.nan, X)
-    X = X.astype(float)
-    if np.isinf(X).any():
+    if X.ndim != 2:
         raise ValueError(
-            "X contains infinity; expected integer symbols or NaN (missing)."
+            f"X has {X.ndim} dimensions; expected an array of shape (n_samples, "
+            "n_features)."
         )
-    if (X < 0).any():
-        row, column = np.argwhere(X < 0)[0]
+    columns = [_as_symbols(column, c) for c, column in enumerate(X.T)]
+    _check_numbers(columns)
+    return columns
+
+
+def _given_categories(values: Any, c: int) -> NDArray[Any]:
+    values = np.asarray(values)
+    if values.ndim != 1:
         raise ValueError(
-            f"Negative values in data: X[{row}, {column}] = {X[row, column]:.0f}; "
-            "expected symbols >= 0. Mark missing symbols by NaN or a masked array."
+            f"categories[{c}] has {values.ndim} dimensions; expected one array of "
+            "symbols per column."
         )
-    fractional = np.isfinite(X) & (np.floor(X) != X)
-    if fractional.any():
-        row, column = np.argwhere(fractional)[0]
+    values = _as_symbols(values, c)
+    _check_numbers([values])
+    if is_missing(values).any():
         raise ValueError(
-            f"X[{row}, {column}] = {X[row, column]:g} is not an integer; categorical "
-            "emissions expect integer symbols. Discretise first (KBinsDiscretizer), or "
-            "encode categories (OrdinalEncoder)."
+            f"categories[{c}] holds a missing value; leave it out, missing is no symbol."
         )
-    return X
+    if len(set(values.tolist())) < len(values):
+        raise ValueError(f"categories[{c}] holds a symbol twice; expected each once.")
+    return values
 
 
 class _Categorical(BaseEmission):
@@ -94,25 +148,25 @@ class _Categorical(BaseEmission):
             The fitted emission.
         """
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
-        X = _as_symbols(X)
+        columns = _symbol_columns(X)
         if isinstance(self.categories, str):
             if self.categories != "auto":
                 raise ValueError(
                     f"categories={self.categories!r}; expected 'auto' or a list with one "
                     "array of symbols per column."
                 )
-            found = [np.unique(column[~_missing(column)]) for column in X.T]
+            found = [np.unique(column[~is_missing(column)]) for column in columns]
         else:
-            found = [np.asarray(values) for values in self.categories]
-            if len(found) != X.shape[1]:
+            found = [
+                _given_categories(values, c) for c, values in enumerate(self.categories)
+            ]
+            if len(found) != len(columns):
                 raise ValueError(
                     f"categories lists the symbols of {len(found)} columns, but X has "
-                    f"{X.shape[1]}."
+                    f"{len(columns)}."
                 )
         self.categories_ = [
-            values.astype(np.int64)
-            if X.dtype.kind == "f" and values.dtype.kind in "fiub"
-            else values
+            values if values.dtype.kind == "O" else values.astype(np.int64)
             for values in found
         ]
         extra = 1 if self.handle_unknown == "base" else 0
@@ -134,13 +188,21 @@ class _Categorical(BaseEmission):
             after the last category with ``handle_unknown="base"``.
         """
         check_is_fitted(self)
-        X = _as_symbols(X)
-        codes = np.full(X.shape, -1, dtype=np.int32)
-        for c, (column, values) in enumerate(zip(X.T, self.categories_, strict=True)):
-            present = ~_missing(column)
+        columns = _symbol_columns(X)
+        codes = np.full((len(columns[0]), len(columns)), -1, dtype=np.int32)
+        for c, (column, values) in enumerate(zip(columns, self.categories_, strict=True)):
+            present = ~is_missing(column)
             if not present.any():
                 continue
             if len(values):
+                if (values.dtype == object) != (column.dtype == object):
+                    seen, known = ("numbers", "strings")
+                    if column.dtype == object:
+                        seen, known = known, seen
+                    raise TypeError(
+                        f"Column {c} of X holds {seen}, but its categories are {known}. "
+                        "Pass symbols of the type that was fitted."
+                    )
                 encoder = OrdinalEncoder(
                     categories=[values.astype(column.dtype)],
                     handle_unknown="use_encoded_value",
@@ -154,7 +216,7 @@ class _Categorical(BaseEmission):
             unknown = found < 0
             if unknown.any() and self.handle_unknown == "error":
                 symbol = column[present][unknown][0]
-                symbol = int(symbol) if isinstance(symbol, float) else symbol
+                symbol = symbol if isinstance(symbol, str) else int(symbol)
                 raise ValueError(
                     f"Column {c} holds the symbol {symbol!r}, which is not among the "
                     "categories learned in fit; set handle_unknown='base' or 'missing', "

@@ -14,3 +14,6 @@ cdef class CategoricalStats(EmissionStats):
     cdef bint hierarchical              # HCRP (tables, concentrations) or Dirichlet
     cdef readonly object concentration_prior    # (shape, rate) or None
     cdef float64_t prior_shape, prior_rate      # rate 0: keep the concentrations
+    cdef vector[float64_t] logs         # scratch of fill_probs
+    cdef void multiply_columns(self, intp_t t, intp_t start, intp_t stop,
+                               float64_t *out) noexcept nogil

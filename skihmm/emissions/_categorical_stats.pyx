@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from libc.math cimport exp, log
 from numpy.random cimport bitgen_t
 
 from skihmm.core._concentration cimport resample_gamma_uniform, resample_shared
@@ -14,6 +15,16 @@ from skihmm.core._franchise cimport (
     record_from_arrays,
     record_to_arrays,
 )
+
+
+cdef enum:
+    # Columns whose probabilities are multiplied before a logarithm is taken: sixteen
+    # factors of 1e-18 are still far from underflow.
+    GROUP = 16
+
+# Relative to the most probable state no state gets less than exp of this: a label that is
+# possible has to keep a positive weight, or a chain in it could not leave.
+cdef float64_t LEAST_LOG = -460.0
 
 
 cdef class CategoricalStats(EmissionStats):
@@ -88,6 +99,30 @@ cdef class CategoricalStats(EmissionStats):
         return 0
 
     cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
+        cdef intp_t c = 0, stop
+        cdef int32_t k
+        cdef float64_t largest
+        if self.n_columns <= GROUP:
+            self.multiply_columns(t, 0, self.n_columns, out)
+            return 0.0
+        # The product of many columns leaves the range of a double: logs, group by group.
+        self.logs.assign(self.n_slots, 0.0)
+        while c < self.n_columns:
+            stop = c + GROUP if c + GROUP < self.n_columns else self.n_columns
+            self.multiply_columns(t, c, stop, out)
+            for k in range(self.n_slots):
+                self.logs[k] += log(out[k])
+            c = stop
+        largest = self.logs[0]
+        for k in range(self.n_slots):
+            largest = max(largest, self.logs[k])
+        for k in range(self.n_slots):
+            out[k] = exp(max(self.logs[k] - largest, LEAST_LOG))
+        return largest
+
+    cdef void multiply_columns(self, intp_t t, intp_t start, intp_t stop,
+                               float64_t *out) noexcept nogil:
+        # out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
         cdef intp_t c, i
         cdef int32_t k, symbol
         cdef Seating *s
@@ -95,20 +130,19 @@ cdef class CategoricalStats(EmissionStats):
         cdef float64_t smooth
         for k in range(self.n_slots):
             out[k] = 1.0
-        for c in range(self.n_columns):
+        for c in range(start, stop):
             symbol = self.codes[t, c]
             if symbol < 0:
                 continue
             s = &self.seatings[c]
-            # Numerator counts + smooth, denominators per state.  The listed states get
-            # the ratio (count + smooth)/smooth on top of the common factor.
+            # The listed states get the ratio (count + smooth)/smooth on top of what all
+            # states have.
             smooth = s.scale() * s.mass(symbol)
             line = &s.columns[symbol]
             for k in range(self.n_slots):
                 out[k] *= smooth / (s.row_customers[k] + s.alpha)
             for i in range(line.size):
                 out[line.ids[i]] *= (line.counts[i] + smooth) / smooth
-        return 0.0
 
     cdef int fill_pair(self, intp_t t, const int32_t *states,
                        float64_t *out) except -1 nogil:

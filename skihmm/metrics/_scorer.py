@@ -136,7 +136,10 @@ def log_predictive(
             delayed(_frozen_log_probs)(draw, sequences, emission, continued)
             for draw in draws
         )
-    return np.logaddexp.reduce(np.stack(each), axis=0) - np.log(len(draws))
+    log_probs = np.logaddexp.reduce(np.stack(each), axis=0) - np.log(len(draws))
+    # Exactly 0, not the rounding of summed weights.
+    log_probs[emission.is_missing(sequences.codes)] = 0.0
+    return log_probs
 
 
 def mean_observed(log_probs: NDArray[np.float64], missing: NDArray[np.bool_]) -> float:
@@ -155,6 +158,22 @@ def mean_observed(log_probs: NDArray[np.float64], missing: NDArray[np.bool_]) ->
     return float(observed.mean()) if len(observed) else 0.0
 
 
+def perplexity_of(score: float) -> float:
+    """``exp(-score)``; infinite beyond the range of a float.
+
+    Parameters
+    ----------
+    score : float
+        Mean log predictive probability, nats.
+
+    Returns
+    -------
+    perplexity : float
+    """
+    with np.errstate(over="ignore"):
+        return float(np.exp(-score))
+
+
 class ParticleFilterScorer(BaseEstimator):
     """Score a fitted model by the predictive probability of held-out data.
 
@@ -164,7 +183,7 @@ class ParticleFilterScorer(BaseEstimator):
     logarithm is taken.
 
     The object is a scorer: it goes into ``scoring=`` of GridSearchCV, cross_val_score and
-    the like, and requests `groups` by metadata routing with ``set_score_request``.
+    the like, and gets `groups` by metadata routing when that is on.
 
     Parameters
     ----------
@@ -205,9 +224,12 @@ class ParticleFilterScorer(BaseEstimator):
     True
     """
 
-    # Searches ask a scorer for its "score" request; `estimator` is an argument of ours,
-    # not metadata.
-    __metadata_request__score: ClassVar[dict[str, Any]] = {"estimator": UNUSED}
+    # Searches ask a scorer for its "score" request: `estimator` is an argument of ours,
+    # not metadata, and `groups` are wanted like by the estimator itself.
+    __metadata_request__score: ClassVar[dict[str, Any]] = {
+        "estimator": UNUSED,
+        "groups": True,
+    }
 
     def __init__(
         self,
@@ -290,7 +312,7 @@ class ParticleFilterScorer(BaseEstimator):
         -------
         perplexity : float
         """
-        return float(np.exp(-self.score(estimator, X, groups=groups)))
+        return perplexity_of(self.score(estimator, X, groups=groups))
 
     def _score(
         self, estimator: Any, X: Any, groups: Any

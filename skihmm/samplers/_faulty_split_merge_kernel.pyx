@@ -1,19 +1,13 @@
-"""Broken split-merge trials and a recorder of small chains, for tests only."""
-
-import numpy as np
-
-from libcpp.vector cimport vector
+"""Split-merge trials with planted errors, for tests only."""
 
 from skihmm.core._emission cimport SeatingEmission
-from skihmm.core._franchise cimport FIRST
 from skihmm.core._rcd cimport Chain, HookedEmission, chain_of, emission_of
 from skihmm.core._state cimport ChainState
-from skihmm.core._types cimport int32_t, int64_t, intp_t
-from skihmm.emissions._categorical_stats cimport CategoricalStats
+from skihmm.core._types cimport int64_t, intp_t
 from skihmm.samplers._split_merge_kernel cimport SplitMergeKernel
 
 
-cdef extern from "_split_merge_testing.hpp" namespace "skihmm" nogil:
+cdef extern from "_faulty_split_merge.hpp" namespace "skihmm" nogil:
     cdef enum class SplitMergeBug:
         kNone
         kNoReverse
@@ -72,56 +66,3 @@ cdef class FaultySplitMergeKernel(SplitMergeKernel):
         if state.emission.as_seating(&seating):
             return self.faulty.run(chain_of(state), seating)
         return self.faulty_hooked.run(chain_of(state), emission_of(state.emission))
-
-
-cdef int64_t _cell(ChainState state, vector[int32_t] *name) noexcept:
-    # (labels by first appearance, tables of transitions, tables of emissions) as one
-    # number, for up to eight steps.
-    cdef CategoricalStats emission = state.emission
-    cdef int64_t code = 0, m, e = 0
-    cdef int32_t n_names = 0
-    cdef intp_t t
-    cdef size_t c
-    name.assign(state.n_slots, -1)
-    for t in range(state.n_steps):
-        if name[0][state.states[t]] < 0:
-            name[0][state.states[t]] = n_names
-            n_names += 1
-        code = 8 * code + name[0][state.states[t]]
-    m = state.transitions.seating.n_tables
-    for c in range(emission.seatings.size()):
-        e += emission.seatings[c].n_tables
-    return (code * 64 + m) * 64 + e
-
-
-def record_sweeps(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_every=97):
-    """Sweep and note the cell after every sweep.
-
-    A cell is ``(labels * 64 + m) * 64 + e``: the labels by first appearance as octal
-    digits, the numbers of tables of the transitions and of the emissions.
-
-    Returns
-    -------
-    cells : ndarray of shape (n_sweeps,), int64
-    n_trials, n_accepted : int
-        Split-merge trials.
-    """
-    out = np.empty(n_sweeps, dtype=np.int64)
-    cdef int64_t[::1] view = out
-    cdef intp_t i
-    cdef int64_t n_trials = 0, n_accepted = 0
-    cdef vector[int32_t] name
-    sweep = kernel.sweep
-    for i in range(n_sweeps):
-        if i % canonicalise_every == 0:
-            state.canonicalise()
-        sweep(state)
-        n_trials += state.n_trials
-        n_accepted += state.n_trials_accepted
-        view[i] = _cell(state, &name)
-    return out, n_trials, n_accepted
-
-
-def slots(ChainState state):
-    """The slot of every step: labels that stay as they are from trial to trial."""
-    return np.array([k - FIRST for k in state.states])

@@ -1,0 +1,70 @@
+"""Fixtures that several test files share."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from reference.enumeration import START, SeatingCounts
+
+from skihmm import HCRPHMM
+from skihmm.datasets import fetch_alice, make_repeating_sequence
+
+
+@pytest.fixture(scope="session")
+def global_random_seed():
+    """Seed of tests that must pass for every seed; SKIHMM_TESTS_SEED gives another."""
+    return int(os.environ.get("SKIHMM_TESTS_SEED", "0"))
+
+
+@pytest.fixture(scope="session")
+def sequence():
+    """Sixty steps of the sequence A B C D B C D E."""
+    return make_repeating_sequence(60)[0]
+
+
+@pytest.fixture(scope="session")
+def fitted(sequence, global_random_seed):
+    """A model fitted to `sequence`; tests must leave it as it is."""
+    return HCRPHMM(
+        n_burnin=10,
+        n_draws=4,
+        thin=2,
+        n_chains=2,
+        n_particles=10,
+        random_state=global_random_seed,
+    ).fit(sequence)
+
+
+@pytest.fixture(scope="session")
+def alice():
+    """The book, if the folder SKIHMM_DATA has it; nothing is downloaded."""
+    folder = os.environ.get("SKIHMM_DATA")
+    if not folder or not Path(folder, "alice.txt").is_file():
+        pytest.skip("SKIHMM_DATA is not a folder with alice.txt")
+    return fetch_alice(folder, download_if_missing=False)
+
+
+@pytest.fixture(scope="session")
+def seating_counts():
+    """Function that turns the arrays of a draw into the counts the oracles take."""
+
+    def to_dict(record, name, start=None):
+        return {
+            (START if j == start else int(j), int(k)): int(n)
+            for j, k, n in zip(
+                record["rows"], record["dishes"], record[name], strict=True
+            )
+        }
+
+    def counts(draw):
+        columns = draw.emission["columns"]
+        return SeatingCounts(
+            to_dict(draw.transitions, "n_customers", draw.n_states),
+            to_dict(draw.transitions, "n_tables", draw.n_states),
+            [to_dict(column, "n_customers") for column in columns],
+            [to_dict(column, "n_tables") for column in columns],
+        )
+
+    return counts

@@ -1,0 +1,268 @@
+"""Message passing under a frozen seating, against dense matrices and all paths."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from reference.enumeration import (
+    START,
+    DirichletEmission,
+    HCRPEmission,
+    frozen_hmm,
+    frozen_log_probs,
+)
+from skihmm.core._testing import fill_row, n_slots, pull, push, push_max
+from small_models import counts_of, make_stats
+
+from skihmm.core._franchise import Franchise
+from skihmm.core._messages import FrozenModel
+from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+
+EMISSIONS = {
+    "hcrp": HCRPEmission(3, 1.2, 2.0),
+    "dirichlet": DirichletEmission(3, 0.4),
+}
+ALPHA, GAMMA = 1.7, 1.3
+
+
+def trained(emission, seed, n=25, n_columns=1, n_labels=3):
+    """A seating as a chain leaves it: ``to_arrays`` after some sweeps."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(3, size=(n, n_columns))
+    codes[rng.random(codes.shape) < 0.1] = -1
+    state = ChainState(
+        np.array([0, n // 2]),
+        Franchise(ALPHA, GAMMA),
+        make_stats(codes, EMISSIONS[emission]),
+        RandomStream(seed),
+    )
+    state.start_from(np.unique(rng.integers(n_labels, size=n), return_inverse=True)[1])
+    kernel = RCDKernel(StepwiseProposal())
+    while True:
+        kernel.sweep(state)
+        # Few enough for sums over all paths, and single digits sort like numbers.
+        if 2 <= state.n_states <= 4:
+            return state.canonicalise()
+
+
+def held_out(seed, n, n_columns=1):
+    rng = np.random.default_rng(1000 + seed)
+    codes = rng.integers(3, size=(n, n_columns))
+    codes[rng.random(codes.shape) < 0.2] = -1
+    return codes
+
+
+class Dense:
+    """The same model as plain arrays; brute force over all paths."""
+
+    def __init__(self, arrays, emission, codes, starts, restaurant):
+        counts = counts_of(arrays)
+        start = START if restaurant is None else restaurant
+        n_columns = codes.shape[1]
+        first, self.transmat, symbols = frozen_hmm(
+            counts, EMISSIONS[emission], ALPHA, GAMMA, start, n_columns
+        )
+        from_start = frozen_hmm(
+            counts, EMISSIONS[emission], ALPHA, GAMMA, START, n_columns
+        )[0]
+        self.startprob = from_start
+        self.initial = dict.fromkeys(starts, from_start)
+        self.initial.setdefault(0, first)
+        self.likelihood = np.ones((len(codes), len(first)))
+        for t, row in enumerate(codes):
+            for c, w in enumerate(row):
+                if w >= 0:
+                    self.likelihood[t] *= symbols[c, :, w]
+
+    def path_probs(self):
+        n_steps, n_states = self.likelihood.shape
+        for path in itertools.product(range(n_states), repeat=n_steps):
+            p = 1.0
+            for t, k in enumerate(path):
+                p *= (
+                    self.initial[t][k]
+                    if t in self.initial
+                    else self.transmat[path[t - 1], k]
+                )
+                p *= self.likelihood[t, k]
+            yield path, p
+
+
+SETTINGS = [
+    (emission, n_columns, starts, restaurant, seed)
+    for seed, (emission, n_columns, (starts, restaurant)) in enumerate(
+        itertools.product(
+            EMISSIONS,
+            (1, 2),
+            [((0,), None), ((0, 2), None), ((), 1), ((3,), 0), ((0, 1, 2, 3), None)],
+        )
+    )
+]
+
+
+def frozen(setting, n):
+    emission, n_columns, starts, restaurant, seed = setting
+    arrays = trained(emission, seed, n_columns=n_columns)
+    codes = held_out(seed, n, n_columns)
+    model = FrozenModel(
+        arrays, make_stats(codes, EMISSIONS[emission]), starts, restaurant
+    )
+    return model, Dense(arrays, emission, codes, starts, restaurant)
+
+
+# -- one step -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_steps_against_dense_matrices(seed):
+    arrays = trained("hcrp", seed, n=80, n_labels=4)
+    model = FrozenModel(arrays, make_stats(held_out(seed, 1), EMISSIONS["hcrp"]), [0])
+    transitions, n = model.transitions, arrays["n_states"]
+    rng = np.random.default_rng(seed)
+    # Slot order: new, start, states; the start restaurant is never a dish.
+    dense = np.zeros((n + 2, n + 2))
+    keep = [*range(2, n + 2), 0]
+    first, transmat, _ = frozen_hmm(counts_of(arrays), EMISSIONS["hcrp"], ALPHA, GAMMA)
+    dense[np.ix_(keep, keep)] = transmat
+    dense[1, keep] = first
+    for j in range(n + 2):
+        np.testing.assert_allclose(fill_row(transitions, j), dense[j], rtol=1e-12)
+        assert fill_row(transitions, j).sum() == pytest.approx(1, rel=1e-13)
+    for _ in range(20):
+        weights = rng.random(n + 2) * (rng.random(n + 2) < 0.7)
+        np.testing.assert_allclose(
+            push(transitions, weights), weights @ dense, rtol=1e-12
+        )
+        values = rng.random(n + 2)
+        values[1] = 0.0
+        np.testing.assert_allclose(pull(transitions, values), dense @ values, rtol=1e-12)
+        best, argmax = push_max(transitions, weights)
+        products = weights[:, None] * dense
+        np.testing.assert_allclose(best, products.max(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(products[argmax[keep], keep], best[keep], rtol=1e-12)
+    startprob, matrix = model.transition_matrix()
+    np.testing.assert_allclose(startprob, first, rtol=1e-12)
+    np.testing.assert_allclose(matrix, transmat, rtol=1e-12)
+
+
+def test_push_and_pull_are_adjoint_on_a_large_seating():
+    rng = np.random.default_rng(0)
+    state = ChainState(
+        np.array([0]),
+        Franchise(3.0, 20.0),
+        make_stats(rng.integers(3, size=(3000, 1)), EMISSIONS["hcrp"]),
+        RandomStream(0),
+    )
+    state.start_from(np.unique(rng.zipf(1.5, 3000) % 200, return_inverse=True)[1])
+    state.canonicalise()
+    n = n_slots(state)
+    dense = np.array([fill_row(state.transitions, j) for j in range(n)])
+    assert n > 100
+    for _ in range(5):
+        weights, values = rng.random((2, n))
+        np.testing.assert_allclose(
+            push(state.transitions, weights), weights @ dense, rtol=1e-10
+        )
+        values[1] = 0.0
+        np.testing.assert_allclose(
+            pull(state.transitions, values), dense @ values, rtol=1e-10
+        )
+
+
+# -- whole sequences ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_filter_against_all_paths(setting):
+    model, dense = frozen(setting, 4)
+    n_steps, n_states = dense.likelihood.shape
+    log_predictive, probs = model.filter(with_probs=True)
+    for t in range(n_steps):
+        prefix = np.zeros(n_states)
+        whole = dense.likelihood
+        dense.likelihood = whole[: t + 1]
+        for path, p in dense.path_probs():
+            prefix[path[-1]] += p
+        dense.likelihood = whole
+        assert log_predictive[: t + 1].sum() == pytest.approx(
+            np.log(prefix.sum()), rel=1e-10, abs=1e-12
+        )
+        np.testing.assert_allclose(probs[t], prefix / prefix.sum(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_smooth_against_all_paths(setting):
+    model, dense = frozen(setting, 4)
+    expected = np.zeros(dense.likelihood.shape)
+    for path, p in dense.path_probs():
+        expected[range(len(path)), path] += p
+    np.testing.assert_allclose(model.smooth(), expected / expected[0].sum(), rtol=1e-10)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_viterbi_against_all_paths(setting):
+    model, dense = frozen(setting, 4)
+    probs = dict(dense.path_probs())
+    log_prob, path = model.viterbi()
+    best = max(probs.values())
+    assert log_prob == pytest.approx(np.log(best), rel=1e-12)
+    assert probs[tuple(path.tolist())] == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+@pytest.mark.parametrize("restaurant", [None, 0, 1])
+@pytest.mark.parametrize("emission", EMISSIONS)
+def test_filter_against_the_dense_forward_algorithm(emission, restaurant, n_columns):
+    """Long sequences: nothing underflows."""
+    arrays = trained(emission, 3, n_columns=n_columns)
+    codes = held_out(3, 3000, n_columns)
+    starts = [0] if restaurant is None else []
+    model = FrozenModel(
+        arrays, make_stats(codes, EMISSIONS[emission]), starts, restaurant
+    )
+    expected = frozen_log_probs(
+        counts_of(arrays),
+        codes,
+        EMISSIONS[emission],
+        ALPHA,
+        GAMMA,
+        START if restaurant is None else restaurant,
+    )
+    found, _ = model.filter()
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+    missing = (codes < 0).all(axis=1)
+    np.testing.assert_allclose(found[missing], 0, atol=1e-12)
+    smooth = model.smooth()
+    np.testing.assert_allclose(smooth.sum(axis=1), 1, rtol=1e-12)
+    log_prob, path = model.viterbi()
+    assert path.shape == (3000,)
+    assert log_prob <= found.sum() + 1e-9
+
+
+def test_sequences_are_independent_given_the_seating():
+    arrays = trained("hcrp", 5)
+    codes = held_out(5, 12)
+    whole = FrozenModel(arrays, make_stats(codes, EMISSIONS["hcrp"]), [0, 5])
+    pieces = [
+        FrozenModel(arrays, make_stats(part, EMISSIONS["hcrp"]), [0])
+        for part in (codes[:5], codes[5:])
+    ]
+    for name in ("smooth", "filter", "viterbi"):
+        together = getattr(whole, name)()
+        apart = [getattr(piece, name)() for piece in pieces]
+        if name == "smooth":
+            np.testing.assert_allclose(together, np.concatenate(apart), rtol=1e-12)
+        elif name == "filter":
+            np.testing.assert_allclose(
+                together[0], np.concatenate([log for log, _ in apart]), rtol=1e-12
+            )
+        else:
+            assert together[0] == pytest.approx(sum(log for log, _ in apart))
+            np.testing.assert_array_equal(
+                together[1], np.concatenate([path for _, path in apart])
+            )

@@ -1,0 +1,530 @@
+"""The particle filter: unbiased evidence, exact first step, folded generations."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+from reference.enumeration import (
+    START,
+    DirichletEmission,
+    HCRPEmission,
+    as_rows,
+    canonical,
+    evidence_continued,
+    predictive_next,
+)
+from reference.seating import (
+    NaiveHMM,
+    all_outcomes,
+    all_seatings,
+    random_choices,
+)
+from reference.statistics import two_sample_test, unbiased_mean_test
+from scipy import stats
+from small_models import Model, arrays_of, counts_of
+
+from skihmm.core._particle_filter import RESAMPLING, filter_particles, simulate
+from skihmm.core._random import RandomStream
+
+LEVEL = 1e-3
+
+
+def columns_of(emission, n_columns=1):
+    if isinstance(emission, HCRPEmission):
+        column = (emission.n_symbols, True, emission.alpha, emission.gamma)
+    else:
+        column = (emission.n_symbols, False, emission.concentration, 1.0)
+    return [column] * n_columns
+
+
+def run(model, stream, n_particles, **options):
+    codes = model.codes
+    return filter_particles(
+        codes,
+        np.array(model.starts, dtype=int),
+        columns_of(model.emission, codes.shape[1]),
+        stream,
+        n_particles=n_particles,
+        alpha=model.alpha,
+        gamma=model.gamma,
+        **options,
+    )
+
+
+MODELS = {
+    "one sequence": Model((0, 1, 0, 1, 1), HCRPEmission(3, 1.0, 1.0), (0,), 1.0, 2.0),
+    "two sequences": Model((0, 1, 0, 2, 1), HCRPEmission(4, 4.0, 3.0), (0, 2), 5.0, 3.0),
+    "missing": Model((0, None, 0, 2, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
+    "small": Model((0, 1, 0, 0, 1), DirichletEmission(2, 0.1), (0,), 0.2, 0.3),
+    "columns": Model(
+        ((0, 1), (1, None), (0, 1), (None, None)), HCRPEmission(2), (0,), 2.0, 3.0
+    ),
+    "Dirichlet columns": Model(
+        ((0, 1), (1, None), (0, 1), (1, 1)), DirichletEmission(2, 0.3), (0, 3), 0.5, 1.0
+    ),
+}
+
+
+# -- unbiased -------------------------------------------------------------------------
+
+
+def evidence_pvalue(model, n_particles, n_runs, seed, **options):
+    stream = RandomStream(seed)
+    estimates = [
+        math.exp(run(model, stream, n_particles, **options)[0].sum())
+        for _ in range(n_runs)
+    ]
+    exact = math.exp(model.posterior.log_evidence)
+    return unbiased_mean_test(estimates, exact).pvalue
+
+
+@pytest.mark.parametrize("n_particles", [1, 2, 3, 10])
+@pytest.mark.parametrize("name", MODELS)
+def test_evidence_is_unbiased(name, n_particles):
+    n_runs = 6000 if n_particles < 10 else 2000
+    pvalue = evidence_pvalue(MODELS[name], n_particles, n_runs, 0)
+    if pvalue <= LEVEL:
+        pvalue = evidence_pvalue(MODELS[name], n_particles, 5 * n_runs, 1)
+    assert pvalue > LEVEL
+
+
+@pytest.mark.parametrize("resampling", RESAMPLING)
+def test_evidence_is_unbiased_with_any_resampling(resampling):
+    for name in ("one sequence", "small"):
+        pvalue = evidence_pvalue(MODELS[name], 4, 6000, 2, resampling=resampling)
+        assert pvalue > LEVEL
+
+
+@pytest.mark.parametrize("n_particles", [1, 4])
+@pytest.mark.parametrize("name", MODELS)
+def test_paths_are_drawn_from_the_posterior(name, n_particles):
+    """The estimate of the evidence, if the path is x, is unbiased for p(x, y)."""
+    model, stream = MODELS[name], RandomStream(3)
+    estimates: dict = {}
+    n_runs = 8000
+    for i in range(n_runs):
+        log_predictive, path = run(model, stream, n_particles)
+        # New states are numbered as they appear.
+        x = tuple(path.tolist())
+        assert canonical(x) == x
+        estimates.setdefault(x, np.zeros(n_runs))[i] = math.exp(log_predictive.sum())
+    exact = model.posterior.probabilities
+    assert estimates.keys() <= exact.keys()
+    evidence = math.exp(model.posterior.log_evidence)
+    pvalues = [
+        unbiased_mean_test(values, exact[x] * evidence).pvalue
+        for x, values in estimates.items()
+        if np.count_nonzero(values) > 100
+    ]
+    assert len(pvalues) >= 5
+    assert min(pvalues) > LEVEL / len(pvalues)
+
+
+# -- continued from a seating ---------------------------------------------------------
+
+
+TRAINING = {
+    "HCRP": ((0, 1, 1, 0, 2, 0, 1), HCRPEmission(3, 1.2, 2.0), (0, 4)),
+    "Dirichlet": ((0, 1, None, 0, 2, 0, 1), DirichletEmission(3, 0.4), (0,)),
+    "columns": (
+        ((0, 1), (1, None), (0, 1), (1, 0), (2, 2)),
+        HCRPEmission(3, 1.0, 1.0),
+        (0, 3),
+    ),
+}
+TEST = {
+    "HCRP": (1, 0, 2),
+    "Dirichlet": (1, None, 0),
+    "columns": ((1, 0), (None, 2)),
+}
+ALPHA, GAMMA = 1.6, 1.2
+OPTIONS = {"alpha": ALPHA, "gamma": GAMMA}
+
+
+@cache
+def trained(name):
+    y, emission, starts = TRAINING[name]
+    choose = random_choices(np.random.default_rng(5))
+    labels = [0, 1, 1, 2, 0, 0, 1][: len(y)]
+    return NaiveHMM(y, emission, starts, ALPHA, GAMMA, labels=labels, choose=choose)
+
+
+@pytest.mark.parametrize("restaurant", [0, 1, 3])
+@pytest.mark.parametrize("name", TRAINING)
+def test_evidence_after_a_seating_is_unbiased(name, restaurant):
+    naive = trained(name)
+    arrays, emission = arrays_of(naive), TRAINING[name][1]
+    start = START if restaurant == 0 else restaurant - 1
+    exact = evidence_continued(
+        counts_of(arrays), TEST[name], emission, ALPHA, GAMMA, start
+    )
+    model = Model(TEST[name], emission, (0,) if restaurant == 0 else (), ALPHA, GAMMA)
+    before = copy.deepcopy(arrays)
+    for n_particles in (1, 5):
+        stream = RandomStream(restaurant)
+        results = [
+            run(model, stream, n_particles, seating=arrays, restaurant=restaurant)
+            for _ in range(4000)
+        ]
+        estimates = [math.exp(log_predictive.sum()) for log_predictive, _ in results]
+        assert unbiased_mean_test(estimates, math.exp(exact)).pvalue > LEVEL
+        # The first step is not random at all.
+        first = evidence_continued(
+            counts_of(arrays), TEST[name][:1], emission, ALPHA, GAMMA, start
+        )
+        for log_predictive, path in results[:50]:
+            assert log_predictive[0] == pytest.approx(first, rel=1e-12)
+            assert path.max() <= 3 + len(path)
+    np.testing.assert_equal(arrays, before)
+
+
+@pytest.mark.parametrize("continues", [True, False])
+@pytest.mark.parametrize("emission", [HCRPEmission(3, 0.8, 1.5), DirichletEmission(3)])
+def test_first_step_averaged_over_all_seatings_is_the_predictive(emission, continues):
+    """Exactly: no sampling is involved."""
+    y = (0, 1, 0, 0)
+    seatings = all_seatings(y, emission, (0,), 1.3, 0.9)
+    exact = predictive_next(y, emission, (0,), 1.3, 0.9, continue_sequence=continues)
+    stream = RandomStream(0)
+    for w in range(3):
+        model = Model((w,), emission, () if continues else (0,), 1.3, 0.9)
+        total = 0.0
+        for naive, probability in seatings.values():
+            log_predictive, _ = run(
+                model,
+                stream,
+                1,
+                seating=arrays_of(naive),
+                restaurant=1 + naive.x[-1] if continues else 0,
+            )
+            total += probability * math.exp(log_predictive[0])
+        assert total == pytest.approx(exact[w], rel=1e-10)
+
+
+# -- long sequences -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [1e-9, 1e9])
+def test_one_particle_predicts_from_the_counts_of_its_path(alpha):
+    """With extreme alpha tables follow from counts: 1 per pair, or 1 per draw."""
+    rng = np.random.default_rng(6)
+    y = tuple(rng.integers(3, size=400).tolist())
+    model = Model(y, DirichletEmission(3, 0.2), (0, 150), alpha, 2.0)
+    log_predictive, path = run(model, RandomStream(6), 1)
+    n, c = Counter(), Counter()
+    for t, k in enumerate(path.tolist()):
+        j = START if t in (0, 150) else int(path[t - 1])
+        m = Counter()
+        for (_, dish), draws in n.items():
+            m[dish] += 1 if alpha < 1 else draws
+        room = sum(draws for (row, _), draws in n.items() if row == j) + alpha
+        total = 0.0
+        for dish in [*m, None]:
+            base = (m[dish] if dish is not None else 2.0) / (m.total() + 2.0)
+            seen = sum(c[dish, w] for w in range(3))
+            total += (
+                (n[j, dish] + alpha * base) / room * (c[dish, y[t]] + 0.2) / (seen + 0.6)
+            )
+        assert math.exp(log_predictive[t]) == pytest.approx(total, rel=1e-5)
+        n[j, k] += 1
+        c[k, y[t]] += 1
+
+
+# A loop of states: hub -> one of three hidden branches -> its revealing state -> gate
+# -> left or right -> hub.  Column 0 names all states but the branches, where it is
+# missing; column 1 is noise whose counts, like those of left and right, must be
+# remembered.
+HUB, BRANCH, REVEAL, GATE, LEFT, RIGHT = 0, (1, 2, 3), (4, 5, 6), 7, 8, 9
+N_STATES = 10
+
+
+def loop_seating(hierarchical):
+    """Every arrow of the loop drawn once (from a table of its own), each state seen."""
+    arrows = [(HUB, k) for k in BRANCH] + list(zip(BRANCH, REVEAL, strict=True))
+    arrows += [(k, GATE) for k in REVEAL]
+    arrows += [(GATE, LEFT), (GATE, RIGHT), (LEFT, HUB), (RIGHT, HUB), (N_STATES, HUB)]
+
+    def record(pairs, tables):
+        pairs = sorted(pairs)
+        ones = np.ones(len(pairs), dtype=np.int32)
+        return {
+            "rows": np.array([j for j, _ in pairs], dtype=np.int32),
+            "dishes": np.array([k for _, k in pairs], dtype=np.int32),
+            "n_customers": ones,
+            "n_tables": ones * tables,
+            "sizes": ones[: len(pairs) * tables],
+        }
+
+    names = record([(k, k) for k in range(N_STATES)], 0)
+    noise = record([(HUB, 0), (GATE, 1)], int(hierarchical))
+    return {
+        "n_states": N_STATES,
+        "states": np.zeros(1, np.int32),
+        "transitions": record(arrows, 1) | {"alpha": 1e-9, "gamma": 1.0},
+        "emission": {"columns": [names, noise], "alpha": 1.0, "gamma": 1.0},
+    }
+
+
+@pytest.mark.parametrize("hierarchical", [True, False])
+@pytest.mark.parametrize("resampling", RESAMPLING)
+def test_folded_generations_remember_everything(resampling, hierarchical):
+    """Particles part at every branch and agree again after it.
+
+    Two thirds die each time, so generations are folded again and again; yet every
+    particle that lives has the same past, and the predictive probabilities follow from
+    its counts.  (With extreme concentrations tables follow from counts.)
+    """
+    rng, n_loops, n_particles = np.random.default_rng(7), 300, 40
+    true, codes = [], []
+    for _ in range(n_loops):
+        i, side = rng.integers(3), (LEFT, RIGHT)[int(rng.random() < 0.7)]
+        for k in (HUB, BRANCH[i], REVEAL[i], GATE, side):
+            true.append(k)
+            name = -1 if k in BRANCH else k
+            noise = int(rng.integers(4)) if k in (HUB, GATE, LEFT) else -1
+            codes.append((name, noise))
+    noise_alpha = 1e12 if hierarchical else 0.5
+    log_predictive, path = filter_particles(
+        np.array(codes),
+        [0],
+        [(N_STATES, False, 1e-15, 1.0), (4, hierarchical, noise_alpha, 3.0)],
+        RandomStream(8),
+        n_particles=n_particles,
+        alpha=1e-9,
+        gamma=1.0,
+        seating=loop_seating(hierarchical),
+        resampling=resampling,
+    )
+    np.testing.assert_array_equal(path, true)
+    arrows = loop_seating(hierarchical)["transitions"]
+    n = Counter(zip(arrows["rows"].tolist(), arrows["dishes"].tolist(), strict=True))
+    c: Counter = Counter([(HUB, 0), (GATE, 1)])
+    checked = 0
+    for t, (k, (_, w)) in enumerate(zip(true, codes, strict=True)):
+        j = N_STATES if t == 0 else true[t - 1]
+        p = n[j, k] / sum(v for (row, _), v in n.items() if row == j)
+        if w >= 0:
+            seen = sum(c[k, v] for v in range(4))
+            if hierarchical:
+                # Every observation sits at a table of its own.
+                same = sum(count for (_, v), count in c.items() if v == w)
+                p *= (same + 3.0 / 4) / (c.total() + 3.0)
+            else:
+                p *= (c[k, w] + 0.5) / (seen + 2.0)
+        if k in BRANCH:
+            p = 1.0  # nothing observed
+        if k not in REVEAL:
+            assert log_predictive[t] == pytest.approx(math.log(p), abs=1e-6)
+            checked += 1
+        n[j, k] += 1
+        if w >= 0:
+            c[k, w] += 1
+    assert checked == 4 * n_loops
+    # The branches were guessed by a third of the particles each.
+    guesses = np.exp(log_predictive[2::5])
+    assert abs(guesses.mean() - 1 / 3) < 0.05
+    assert guesses.std() > 0.03
+
+
+def naive_filter(model, n_particles, rng):
+    """Log predictive of every step and the number of states, by naive particles."""
+    choose, rows = random_choices(rng), as_rows(model.y)
+    seed = NaiveHMM(
+        rows[:1],
+        model.emission,
+        (0,),
+        model.alpha,
+        model.gamma,
+        labels=(0,),
+        choose=choose,
+    )
+    seed.emissions.remove_customer(0, rows[0], choose)
+    seed.transitions.remove_customer(START, 0, choose)
+    seed.x = []
+    particles = [seed.copy() for _ in range(n_particles)]
+    weights, result = np.full(n_particles, 1 / n_particles), []
+    for t, row in enumerate(rows):
+        tables = []
+        for particle in particles:
+            j = START if t in model.starts else particle.x[-1]
+            labels = [*particle.transitions.represented(), len(set(particle.x))]
+            tables.append(
+                (
+                    j,
+                    labels,
+                    [
+                        particle.transitions.get_prob(j, k)
+                        * particle.emissions.get_prob(k, row)
+                        for k in labels
+                    ],
+                )
+            )
+        likelihood = np.array([sum(w) for _, _, w in tables])
+        result.append(math.log(weights @ likelihood))
+        weights = weights * likelihood / (weights @ likelihood)
+        if n_particles * (weights**2).sum() > 2:
+            points = (np.arange(n_particles) + rng.random()) / n_particles
+            parents = np.searchsorted(np.cumsum(weights), points)
+            parents = np.minimum(parents, n_particles - 1)
+            particles = [particles[p].copy() for p in parents]
+            tables = [tables[p] for p in parents]
+            weights = np.full(n_particles, 1 / n_particles)
+        for particle, (j, labels, w) in zip(particles, tables, strict=True):
+            k = labels[choose(w)]
+            particle.transitions.add_customer(j, k, choose)
+            particle.emissions.add_customer(k, row, choose)
+            particle.x.append(k)
+    chosen = particles[int(rng.choice(n_particles, p=weights))]
+    return np.array(result), len(set(chosen.x))
+
+
+@pytest.mark.parametrize(
+    "emission", [HCRPEmission(4, 1.0, 2.0), DirichletEmission(4, 0.2)]
+)
+def test_long_sequences_against_naive_particles(emission):
+    rng = np.random.default_rng(9)
+    y = np.repeat([0, 1, 2, 3, 1, 2], 40)[:150] ^ (rng.random(150) < 0.2)
+    y = tuple(int(w) if rng.random() < 0.9 else None for w in y)
+    model = Model(y, emission, (0, 70), 1.0, 1.0)
+
+    def summary(log_predictive, n_states):
+        return [*(part.sum() for part in np.split(log_predictive, 5)), n_states]
+
+    naive = [summary(*naive_filter(model, 6, rng)) for _ in range(60)]
+    stream, native = RandomStream(9), []
+    for _ in range(600):
+        log_predictive, path = run(model, stream, 6)
+        native.append(summary(log_predictive, len(set(path.tolist()))))
+    assert two_sample_test(naive, native) > LEVEL
+
+
+# -- simulation -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_simulated_symbols_have_their_exact_law(name):
+    naive = trained(name)
+    arrays, emission = arrays_of(naive), TRAINING[name][1]
+    n_columns = len(arrays["emission"]["columns"])
+    n_steps, n_runs = (2, 8000) if n_columns == 1 else (1, 8000)
+    stream, found = RandomStream(10), Counter()
+    for _ in range(n_runs):
+        codes, _ = simulate(
+            n_steps,
+            columns_of(emission, n_columns),
+            [3] * n_columns,
+            stream,
+            **OPTIONS,
+            seating=arrays,
+        )
+        found[tuple(codes.ravel().tolist())] += 1
+    law = {}
+    for code in np.ndindex(*[3] * (n_steps * n_columns)):
+        y = np.reshape(code, (n_steps, n_columns)).tolist()
+        law[code] = math.exp(
+            evidence_continued(counts_of(arrays), y, emission, ALPHA, GAMMA)
+        )
+    assert sum(law.values()) == pytest.approx(1)
+    observed = np.array([found[code] for code in law])
+    expected = np.array([*law.values()]) * n_runs
+    assert stats.chisquare(observed, expected).pvalue > LEVEL
+
+
+def test_simulated_states_have_their_exact_law():
+    """States 3, 4, ... are new ones, each from its own empty restaurant."""
+    naive, n_runs = trained("HCRP"), 10_000
+    arrays, emission = arrays_of(naive), TRAINING["HCRP"][1]
+
+    def walk(choose):
+        seated = naive.transitions.copy()
+        path, j, fresh = [], START, 3
+        for _ in range(3):
+            labels = [*seated.represented(), fresh]
+            k = labels[choose([seated.get_prob(j, label) for label in labels])]
+            seated.add_customer(j, k, choose)
+            fresh += k == fresh
+            path.append(k)
+            j = k
+        return tuple(path)
+
+    law: Counter = Counter()
+    for p, path in all_outcomes(walk):
+        law[path] += p
+    stream, found = RandomStream(11), Counter()
+    for _ in range(n_runs):
+        _, states = simulate(
+            3,
+            columns_of(emission),
+            [3],
+            stream,
+            **OPTIONS,
+            seating=arrays,
+        )
+        found[tuple(states.tolist())] += 1
+    assert found.keys() <= law.keys()
+    big = [path for path in law if n_runs * law[path] >= 5]
+    observed = np.array([found[path] for path in big])
+    expected = np.array([law[path] for path in big]) * n_runs
+    observed = np.append(observed, n_runs - observed.sum())
+    expected = np.append(expected, n_runs - expected.sum())
+    assert stats.chisquare(observed, expected).pvalue > LEVEL
+
+
+def test_simulation_keeps_to_the_known_symbols():
+    """A cell for unknown symbols is never drawn, the others in proportion."""
+    naive = trained("HCRP")
+    arrays, emission, n_runs = arrays_of(naive), TRAINING["HCRP"][1], 8000
+    stream, found = RandomStream(12), Counter()
+    for _ in range(n_runs):
+        codes, states = simulate(
+            1,
+            columns_of(emission),
+            [2],
+            stream,
+            **OPTIONS,
+            seating=arrays,
+        )
+        found[int(states[0]), int(codes[0, 0])] += 1
+    law = {}
+    for k in range(4):
+        probs = [naive.emissions.get_prob(k, (w,)) for w in range(2)]
+        for w in range(2):
+            law[k, w] = naive.transitions.get_prob(START, k) * probs[w] / sum(probs)
+    assert found.keys() <= law.keys()
+    observed = np.array([found[cell] for cell in law])
+    assert stats.chisquare(observed, n_runs * np.array([*law.values()])).pvalue > LEVEL
+
+
+# -- arguments ------------------------------------------------------------------------
+
+
+def test_no_steps():
+    model = Model((0,), HCRPEmission(3))
+    log_predictive, path = filter_particles(
+        np.empty((0, 1), dtype=np.int32),
+        [],
+        columns_of(model.emission),
+        RandomStream(0),
+        n_particles=3,
+        alpha=1.0,
+        gamma=1.0,
+    )
+    assert log_predictive.shape == path.shape == (0,)
+
+
+def test_unknown_resampling_is_an_error():
+    with pytest.raises(ValueError, match="not in tuple"):
+        run(MODELS["small"], RandomStream(0), 3, resampling="residual")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_equal_streams_give_equal_results(name):
+    first = run(MODELS[name], RandomStream(4), 20)
+    second = run(MODELS[name], RandomStream(4), 20)
+    np.testing.assert_array_equal(first[0], second[0])
+    np.testing.assert_array_equal(first[1], second[1])

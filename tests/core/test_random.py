@@ -1,0 +1,82 @@
+"""The random stream: uniform integers, one state shared with numpy."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+from skihmm.core._testing import draw_below, draw_uniform, log_product
+
+from skihmm.core._random import RandomStream
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 1000])
+def test_below_is_uniform(n):
+    draws = draw_below(RandomStream(n), n, 200 * max(n, 100))
+    assert draws.min() >= 0
+    assert draws.max() < n
+    assert n == 1 or stats.chisquare(np.bincount(draws, minlength=n)).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("n", [3 * 2**30, 2**31 + 1, 2**32 - 1, 2**33, 2**62 + 1])
+def test_below_is_uniform_on_wide_ranges(n):
+    """Where multiply-and-reject has to reject often, or needs 64 bits."""
+    draws = draw_below(RandomStream(1), n, 30_000)
+    assert draws.min() >= 0
+    assert draws.max() < n
+    # Both the high and the low digits.
+    for digit, n_digits in (((draws.astype(float) / n) * 20, 20), (draws % 3, 3)):
+        counts = np.bincount(digit.astype(int), minlength=n_digits)
+        assert stats.chisquare(counts).pvalue > 1e-3
+
+
+def test_uniform_is_numpys():
+    a, b = RandomStream(3), np.random.Generator(np.random.PCG64(3))
+    np.testing.assert_array_equal(draw_uniform(a, 1000), b.random(1000))
+
+
+def test_native_and_numpy_draws_share_one_stream():
+    stream = RandomStream(np.random.SeedSequence(5))
+    other = np.random.Generator(np.random.PCG64(np.random.SeedSequence(5)))
+    for _ in range(5):
+        np.testing.assert_array_equal(draw_uniform(stream, 3), other.random(3))
+        assert stream.generator.gamma(2.5) == other.gamma(2.5)
+        assert stream.generator.integers(1000) == other.integers(1000)
+    assert stream.state == other.bit_generator.state
+
+
+def test_below_uses_half_words_like_numpy():
+    """32-bit draws are buffered in the bit generator's state, which a copy carries."""
+    stream = RandomStream(9)
+    draw_below(stream, 10, 1)
+    saved = stream.state
+    first = draw_below(stream, 10, 51)
+    stream.state = saved
+    np.testing.assert_array_equal(draw_below(stream, 10, 51), first)
+    # Powers of two never reject: the high bits of one 32-bit half after the other.
+    stream, words = RandomStream(2), np.random.PCG64(2)
+    raw = words.random_raw(50)
+    halves = np.column_stack([raw & 0xFFFFFFFF, raw >> 32]).ravel().astype(np.uint64)
+    np.testing.assert_array_equal(
+        draw_below(stream, 2**20, 100), (halves * 2**20) >> np.uint64(32)
+    )
+
+
+@pytest.mark.parametrize("bits", [np.random.PCG64, np.random.Philox, np.random.MT19937])
+def test_any_bit_generator(bits):
+    stream = RandomStream(bits(7))
+    expected = np.random.Generator(bits(7)).random(10)
+    np.testing.assert_array_equal(draw_uniform(stream, 10), expected)
+
+
+def test_product_neither_underflows_nor_overflows():
+    rng = np.random.default_rng(0)
+    factors = np.exp(rng.normal(-8, 20, size=3000))
+    assert log_product(factors) == pytest.approx(np.log(factors).sum(), rel=1e-12)
+    assert log_product([1e-300] * 50) == pytest.approx(50 * math.log(1e-300))
+    assert log_product([1e300] * 50) == pytest.approx(50 * math.log(1e300))
+    assert log_product([2.0, 3.0], [-900.0, 4.0]) == pytest.approx(math.log(6) - 896)
+    assert log_product([]) == 0.0
+    assert log_product([0.5, 0.0, 2.0]) == -math.inf

@@ -1,0 +1,508 @@
+"""The seating: exact undo, the laws of adding and removing, records, dense copies."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from reference.seating import NaiveFranchise, random_choices
+from scipy import stats
+from skihmm.core._testing import SeatingProbe
+from small_models import packed
+
+from skihmm.core._random import RandomStream
+
+KINDS = ["infinite", "uniform", "fixed"]
+
+
+def random_probe(kind, stream, rng, n_rows=4, n_dishes=5, n=60, dense_limit=0):
+    probe = SeatingProbe(
+        kind, n_rows, n_dishes, *rng.uniform(0.2, 4, size=2), dense_limit
+    )
+    for _ in range(n):
+        probe.add(int(rng.integers(n_rows)), int(rng.integers(n_dishes)), stream)
+    probe.commit()
+    return probe
+
+
+def records_equal(first, second):
+    return first.keys() == second.keys() and all(
+        np.array_equal(first[key], second[key]) for key in first
+    )
+
+
+# -- undo -----------------------------------------------------------------------------
+
+
+# Rows, dishes, alpha, gamma, operations per move, customers: few customers make cells
+# come and go, many make tables; a large alpha makes many tables.
+SHAPES = [
+    (1, 1, 0.7, 1.3, 4, 12),
+    (2, 2, 3.0, 0.5, 6, 8),
+    (3, 4, 1.0, 1.0, 5, 40),
+    (4, 3, 30.0, 2.0, 9, 60),
+    (6, 6, 0.3, 5.0, 12, 25),
+    (2, 9, 5.0, 5.0, 3, 90),
+    (9, 2, 1.5, 0.8, 20, 200),
+    (17, 17, 8.0, 8.0, 8, 60),
+]
+
+
+@pytest.mark.parametrize("dense_limit", [0, 64])
+@pytest.mark.parametrize("kind", KINDS)
+def test_churn(kind, dense_limit):
+    """After each of many random moves everything is as a copy or a recount says.
+
+    Two million moves over all cases, half of them undone.
+    """
+    for case, (n_rows, n_dishes, *concentrations, operations, customers) in enumerate(
+        SHAPES
+    ):
+        stream = RandomStream(case)
+        probe = SeatingProbe(kind, n_rows, n_dishes, *concentrations, dense_limit)
+        n_moves = 10_000 if n_rows * n_dishes > 60 else 48_000
+        report = probe.churn(n_moves, stream, 0.5, operations, customers, 512)
+        assert report["problems"] == []
+        assert probe.check() is None
+        assert report["rollbacks"] == pytest.approx(n_moves / 2, rel=0.1)
+        assert probe.has_dense() == (dense_limit > 0)
+        if kind != "fixed" and n_rows * n_dishes < 60:
+            # Otherwise the case would not try what it is for.
+            assert report["many_tables"] > n_moves / 6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rollback_rate", [0.1, 0.9])
+@pytest.mark.parametrize("kind", KINDS)
+def test_churn_for_long(kind, rollback_rate):
+    rng = np.random.default_rng(1)
+    for case in range(40):
+        shape = rng.integers(1, 12, size=2)
+        probe = SeatingProbe(kind, *shape, *rng.exponential(5, size=2), 64 * (case % 2))
+        report = probe.churn(
+            100_000,
+            RandomStream(100 + case),
+            rollback_rate,
+            int(rng.integers(1, 40)),
+            int(rng.integers(1, 300)),
+            97,
+        )
+        assert report["problems"] == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rollback_brings_back_every_table(kind):
+    rng, stream = np.random.default_rng(2), RandomStream(2)
+    for _ in range(50):
+        probe = random_probe(kind, stream, rng, dense_limit=16)
+        before, log_joint = probe.record(), probe.log_joint()
+        pairs = [
+            (int(j), int(k))
+            for j, k, n in zip(
+                before["rows"], before["dishes"], before["n_customers"], strict=True
+            )
+            for _ in range(n)
+        ]
+        rng.shuffle(pairs)
+        # Everything out, some new customers in.
+        for j, k in pairs:
+            probe.remove(j, k, stream)
+        assert probe.n_tables == 0
+        assert sum(probe.row_customers) == 0
+        for _ in range(10):
+            probe.add(int(rng.integers(4)), int(rng.integers(5)), stream)
+        probe.rollback()
+        assert probe.check() is None
+        assert records_equal(probe.record(), before)
+        assert probe.log_joint() == pytest.approx(log_joint, rel=1e-14)
+
+
+def test_an_open_move_is_reported():
+    stream, probe = RandomStream(0), SeatingProbe("infinite", 3, 3, 1.0, 1.0)
+    probe.add(0, 1, stream)
+    assert probe.check() == "a move was left open"
+    probe.commit()
+    assert probe.check() is None
+
+
+def test_removing_a_missing_customer_raises():
+    stream, probe = RandomStream(0), SeatingProbe("infinite", 3, 3, 1.0, 1.0)
+    with pytest.raises(RuntimeError, match="no such customer"):
+        probe.remove(1, 2, stream)
+
+
+# -- hints ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hints_are_only_hints(kind):
+    """Stale, foreign and absurd hints give what no hint gives, draw for draw."""
+    rng = np.random.default_rng(3)
+    plain_stream, hinted_stream = RandomStream(3), RandomStream(3)
+    plain = SeatingProbe(kind, 4, 4, 2.0, 1.0)
+    hinted = SeatingProbe(kind, 4, 4, 2.0, 1.0)
+    known: dict = {}
+    for _ in range(3000):
+        j, k = (int(i) for i in rng.integers(4, size=2))
+        hint = [known.get((j, k), -1), int(rng.integers(-5, 40)), 2**31 - 1][
+            rng.integers(3)
+        ]
+        if plain.count(j, k) > 0 and rng.random() < 0.5:
+            expected, _ = plain.remove(j, k, plain_stream)
+            found, known[j, k] = hinted.remove(j, k, hinted_stream, hint)
+        else:
+            expected, _ = plain.add(j, k, plain_stream)
+            found, known[j, k] = hinted.add(j, k, hinted_stream, hint)
+        assert found == expected
+        assert hinted.count(j, k, hint) == hinted.count(j, k) == plain.count(j, k)
+        hinted.prefetch(hint, j, k)
+        if rng.random() < 0.3:
+            end = ("commit", "rollback")[rng.integers(2)]
+            getattr(plain, end)()
+            getattr(hinted, end)()
+    assert records_equal(plain.record(), hinted.record())
+
+
+def test_hint_of_an_erased_cell_is_not_believed():
+    stream, probe = RandomStream(4), SeatingProbe("infinite", 3, 3, 1.0, 1.0)
+    _, hint = probe.add(0, 0, stream)
+    probe.commit()
+    probe.remove(0, 0, stream, hint)
+    probe.commit()
+    assert probe.count(0, 0, hint) == 0
+    _, reused = probe.add(1, 2, stream, hint)
+    assert probe.count(0, 0, reused) == 0
+    assert probe.count(1, 2, hint) == 1
+
+
+# -- laws -----------------------------------------------------------------------------
+
+
+def fill_cell(probe, sizes):
+    """A cell (0, 0) with given table sizes, by loading a record."""
+    probe.load(packed({(0, 0): sizes, (1, 1): (2, 1)}))
+
+
+def outcomes(probe, operation, n):
+    """Table sizes of (0, 0) after an operation on the same seating, many times."""
+    found: Counter = Counter()
+    for _ in range(n):
+        operation()
+        record = probe.record()
+        first = (record["rows"] == 0) & (record["dishes"] == 0)
+        size = int(record["n_tables"][first].sum())
+        found[tuple(record["sizes"][:size])] += 1
+        probe.rollback()
+    return found
+
+
+def assert_law(found, law, n):
+    assert found.keys() <= law.keys()
+    expected = n * np.array([*law.values()])
+    observed = np.array([found[key] for key in law])
+    if len(law) > 1:
+        assert stats.chisquare(observed, expected).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("kind", ["infinite", "uniform"])
+@pytest.mark.parametrize("sizes", [(1,), (4,), (3, 2), (5, 3, 1), (1, 1, 1, 1)])
+def test_law_of_tables_on_adding(kind, sizes):
+    """An old table with weight its size, a new one with weight alpha times the base."""
+    alpha, gamma, n = 2.5, 1.5, 4000
+    probe, stream = SeatingProbe(kind, 2, 3, alpha, gamma), RandomStream(len(sizes))
+    fill_cell(probe, sizes)
+    m = len(sizes)
+    mass = m if kind == "infinite" else m + gamma / 3
+    new = alpha * mass / (m + 2 + gamma)
+    law: Counter = Counter()
+    for i, size in enumerate(sizes):
+        after = [*sizes[:i], size + 1, *sizes[i + 1 :]]
+        law[tuple(sorted(after, reverse=True))] += size / (sum(sizes) + new)
+    law[tuple(sorted([*sizes, 1], reverse=True))] += new / (sum(sizes) + new)
+    assert_law(outcomes(probe, lambda: probe.add(0, 0, stream), n), law, n)
+
+
+@pytest.mark.parametrize("kind", ["infinite", "uniform"])
+@pytest.mark.parametrize("sizes", [(1,), (4,), (3, 2), (5, 3, 1), (2, 1, 1, 1)])
+def test_law_of_tables_on_removing(kind, sizes):
+    """Every customer of the cell leaves with the same probability."""
+    n = 4000
+    probe, stream = SeatingProbe(kind, 2, 3, 1.0, 1.0), RandomStream(20 + len(sizes))
+    fill_cell(probe, sizes)
+    law: Counter = Counter()
+    for i, size in enumerate(sizes):
+        after = [s for s in (*sizes[:i], size - 1, *sizes[i + 1 :]) if s]
+        law[tuple(sorted(after, reverse=True))] += size / sum(sizes)
+    assert_law(outcomes(probe, lambda: probe.remove(0, 0, stream), n), law, n)
+
+
+def test_a_new_dish_always_opens_a_table():
+    stream = RandomStream(5)
+    for _ in range(200):
+        probe = SeatingProbe("infinite", 2, 2, 1e-9, 1e-9)
+        assert probe.add(0, 0, stream)[0] == pytest.approx(1.0)
+        assert probe.table_count(0, 0) == probe.n_tables == 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_probabilities_sum_to_one(kind):
+    rng, stream = np.random.default_rng(6), RandomStream(6)
+    for _ in range(20):
+        probe = random_probe(kind, stream, rng, n=int(rng.integers(40)))
+        for j in range(4):
+            total = sum(probe.prob(j, k) for k in range(5))
+            if kind == "infinite":
+                # All dishes that nobody serves share one mass.
+                unserved = [k for k in range(5) if probe.dish_tables[k] == 0]
+                total = sum(probe.prob(j, k) for k in range(5) if k not in unserved)
+                if unserved:
+                    total += probe.prob(j, unserved[0])
+                else:
+                    continue
+            assert total == pytest.approx(1, rel=1e-13)
+
+
+def test_base_has_all_tables_in_its_denominator():
+    """By hand; the printed formula has those of the dish only."""
+    stream, probe = RandomStream(7), SeatingProbe("infinite", 3, 4, 2.0, 3.0)
+    for j, k in ((0, 0), (1, 0), (0, 1)):
+        probe.add(j, k, stream)
+    assert probe.n_tables == 3
+    assert probe.prob(0, 0) == pytest.approx((1 + 2 * 2 / 6) / 4)
+    assert probe.prob(2, 1) == pytest.approx((2 * 1 / 6) / 2)
+    assert probe.prob(2, 3) == pytest.approx((2 * 3 / 6) / 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_product_of_predictives_is_the_joint(kind):
+    """Each predictive, times the choice of the table, is a ratio of joints."""
+    rng, stream = np.random.default_rng(8), RandomStream(8)
+    for _ in range(20):
+        alpha, gamma = rng.uniform(0.2, 5, size=2)
+        probe = SeatingProbe(kind, 3, 4, alpha, gamma)
+        previous = 0.0
+        for _ in range(40):
+            j, k = int(rng.integers(3)), int(rng.integers(4))
+            old = probe.record()
+            n, new = probe.count(j, k), probe.scale * probe.mass(k)
+            p, _ = probe.add(j, k, stream)
+            log_choice = 0.0
+            if kind != "fixed":
+                here = (old["rows"] == j) & (old["dishes"] == k)
+                place = np.cumsum([0, *old["n_tables"]])
+                tables = Counter()
+                for i in np.flatnonzero(here):
+                    tables.update(old["sizes"][place[i] : place[i + 1]].tolist())
+                if n == 0:
+                    pass  # a new table for certain
+                elif probe.table_count(j, k) > tables.total():
+                    log_choice = math.log(new / (n + new))
+                else:
+                    record = probe.record()
+                    place = np.cumsum([0, *record["n_tables"]])
+                    (i,) = np.flatnonzero((record["rows"] == j) & (record["dishes"] == k))
+                    now = Counter(record["sizes"][place[i] : place[i + 1]].tolist())
+                    ((size, _),) = (tables - now).items()
+                    # One table of that size: customers are identified in the joint.
+                    log_choice = math.log(size / (n + new))
+            now = probe.log_joint()
+            assert now - previous == pytest.approx(
+                math.log(p) + log_choice, rel=1e-9, abs=1e-9
+            )
+            previous = now
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_remove_returns_the_predictive_afterwards(kind):
+    rng, stream = np.random.default_rng(9), RandomStream(9)
+    probe = random_probe(kind, stream, rng)
+    for j in range(4):
+        for k in range(5):
+            if probe.count(j, k):
+                p, _ = probe.remove(j, k, stream)
+                assert p == probe.prob(j, k)
+
+
+@pytest.mark.parametrize("kind", ["infinite", "uniform"])
+def test_log_joint_against_the_naive_franchise(kind):
+    rng = np.random.default_rng(10)
+    choose, stream = random_choices(rng), RandomStream(10)
+    for _ in range(30):
+        alpha, gamma = rng.uniform(0.1, 6, size=2)
+        naive = NaiveFranchise(alpha, gamma, 4 if kind == "uniform" else None)
+        probe = SeatingProbe(kind, 3, 4, alpha, gamma)
+        pairs = [(int(j), int(k)) for j, k in rng.integers(3, size=(50, 2))]
+        for pair in pairs:
+            naive.add_customer(*pair, choose)
+        probe.load(packed(naive.tables))
+        assert probe.check() is None
+        assert probe.log_joint() == pytest.approx(naive.log_joint(), rel=1e-12)
+        for j in range(3):
+            for k in range(4):
+                assert probe.prob(j, k) == pytest.approx(naive.get_prob(j, k), rel=1e-13)
+        # And the other way round after customers have come and gone.
+        for j, k in pairs[:25]:
+            probe.remove(j, k, stream)
+            probe.add(k, j, stream)
+        probe.commit()
+        record = probe.record()
+        naive.tables = {}
+        at = 0
+        for j, k, m in zip(
+            record["rows"], record["dishes"], record["n_tables"], strict=True
+        ):
+            naive.tables[j, k] = record["sizes"][at : at + m].tolist()
+            at += m
+        assert probe.log_joint() == pytest.approx(naive.log_joint(), rel=1e-12)
+
+
+def test_log_joint_of_a_fixed_base_is_dirichlet_multinomial():
+    rng, stream = np.random.default_rng(11), RandomStream(11)
+    probe = random_probe("fixed", stream, rng, n_rows=3, n_dishes=4)
+    a = 2.0 / 4
+    probe.set_concentrations(2.0, 1.0)
+    expected = 0.0
+    for row in probe.counts():
+        expected += math.lgamma(2.0) - math.lgamma(2.0 + row.sum())
+        expected += sum(math.lgamma(a + n) - math.lgamma(a) for n in row)
+    assert probe.log_joint() == pytest.approx(expected, rel=1e-12)
+    assert probe.n_tables == 0
+
+
+def test_number_of_tables_of_a_restaurant():
+    """One restaurant without a top: the mean is alpha times a harmonic sum."""
+    stream, alpha, n, times = RandomStream(12), 3.0, 30, 2000
+    counts = []
+    for _ in range(times):
+        # The base mass of the only dish is 1: gamma is negligible.
+        probe = SeatingProbe("infinite", 1, 1, alpha, 1e-12)
+        probe.add_many(0, 0, stream, n)
+        counts.append(probe.n_tables)
+    p = alpha / (alpha + np.arange(n))
+    z = (np.mean(counts) - p.sum()) / math.sqrt((p * (1 - p)).sum() / times)
+    assert abs(z) < 3.5
+
+
+# -- records --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_records_round_trip(kind):
+    rng, stream = np.random.default_rng(13), RandomStream(13)
+    probe = random_probe(kind, stream, rng, dense_limit=16)
+    record = probe.record()
+    other = SeatingProbe(kind, 4, 5, 1.0, 1.0, 16)
+    other.add(0, 0, stream)  # a load replaces everything, an open move too
+    other.load(record)
+    assert other.check() is None
+    assert records_equal(other.record(), record)
+    for key in ("row_customers", "dish_tables", "n_tables"):
+        assert getattr(other, key) == getattr(probe, key)
+    np.testing.assert_array_equal(other.dense()[0], probe.dense()[0])
+    # From the same record both continue with the same draws.
+    probe.load(record)
+    probe.set_concentrations(1.0, 1.0)
+    first, second = RandomStream(14), RandomStream(14)
+    assert probe.churn(500, first)["problems"] == []
+    assert other.churn(500, second)["problems"] == []
+    assert records_equal(other.record(), probe.record())
+    assert first.state == second.state
+
+
+def test_record_is_sorted_and_clear_empties():
+    rng, stream = np.random.default_rng(15), RandomStream(15)
+    probe = random_probe("infinite", stream, rng)
+    record = probe.record()
+    pairs = list(zip(record["rows"], record["dishes"], strict=True))
+    assert pairs == sorted(pairs)
+    at = 0
+    for m, n in zip(record["n_tables"], record["n_customers"], strict=True):
+        sizes = record["sizes"][at : at + m].tolist()
+        assert sizes == sorted(sizes, reverse=True)
+        assert sum(sizes) == n
+        at += m
+    probe.clear()
+    assert probe.check() is None
+    assert probe.record()["rows"].size == probe.n_tables == 0
+    assert probe.log_joint() == pytest.approx(0)
+
+
+@pytest.mark.parametrize("dense_limit", [0, 32])
+def test_growing_keeps_the_customers(dense_limit):
+    rng, stream = np.random.default_rng(16), RandomStream(16)
+    probe = random_probe("infinite", stream, rng, dense_limit=dense_limit)
+    record = probe.record()
+    for n in (6, 20, 32, 33, 100):
+        probe.resize(n, n)
+        assert probe.check() is None
+        assert records_equal(probe.record(), record)
+        assert probe.has_dense() == (n <= dense_limit)
+        if n <= dense_limit:
+            np.testing.assert_array_equal(probe.dense()[0], probe.counts())
+            np.testing.assert_array_equal(probe.dense()[1], probe.counts())
+    assert probe.churn(2000, stream, 0.5, 10, 100)["problems"] == []
+
+
+# -- dense copies ---------------------------------------------------------------------
+
+
+def test_dense_counts_show_the_committed_seating():
+    stream, probe = RandomStream(17), SeatingProbe("infinite", 3, 3, 1.0, 1.0, 8)
+    probe.add(0, 1, stream)
+    assert probe.dense()[0].sum() == 0
+    probe.commit()
+    assert probe.dense()[0][0, 1] == probe.dense()[1][0, 1] == 1
+    probe.remove(0, 1, stream)
+    assert probe.dense()[0][0, 1] == 1
+    probe.commit()
+    assert probe.dense()[0].sum() == 0
+
+
+@pytest.mark.parametrize("kind", ["infinite", "fixed"])
+def test_counts_beyond_sixteen_bits_switch_dense_off(kind):
+    stream, probe = RandomStream(18), SeatingProbe(kind, 2, 2, 1.0, 1.0, 8)
+    probe.add(1, 0, stream)
+    probe.add_many(0, 1, stream, 65_534)
+    probe.commit()
+    assert probe.has_dense()
+    assert probe.dense()[0][0, 1] == 65_534
+    for more, dense in ((1, False), (7, False), (-7, False), (-1, True)):
+        if more > 0:
+            probe.add_many(0, 1, stream, more)
+        else:
+            probe.remove_many(0, 1, stream, -more)
+        probe.commit()
+        assert probe.check() is None
+        assert probe.has_dense() is dense
+    # A rolled back excursion leaves no trace; a load and a new limit count anew.
+    probe.add_many(0, 1, stream, 10)
+    probe.rollback()
+    assert probe.has_dense()
+    probe.add_many(0, 1, stream, 10)
+    probe.commit()
+    record = probe.record()
+    probe.load(record)
+    assert not probe.has_dense()
+    assert probe.count(0, 1) == 65_544
+    probe.set_dense_limit(0)
+    probe.set_dense_limit(8)
+    assert not probe.has_dense()
+    probe.clear()
+    assert probe.has_dense()
+    assert probe.check() is None
+
+
+def test_memory_is_accounted_for_and_does_not_leak():
+    rng, stream = np.random.default_rng(19), RandomStream(19)
+    sizes = []
+    for limit in (0, 64):
+        probe = random_probe("infinite", stream, rng, 20, 20, 400, limit)
+        sizes.append(probe.n_bytes())
+        assert 400 * 8 < sizes[-1] < 200_000
+        probe.churn(20_000, stream, 0.5, 10, 400)
+        settled = probe.n_bytes()
+        probe.churn(20_000, stream, 0.5, 10, 400)
+        assert probe.n_bytes() <= 1.3 * settled
+    assert sizes[1] - sizes[0] > 2 * 2 * 20 * 20

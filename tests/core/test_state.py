@@ -1,0 +1,320 @@
+"""The state of a chain: labels, packing, records, growth."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+from reference.enumeration import DirichletEmission, HCRPEmission
+from skihmm.core._testing import (
+    FaultyKernel,
+    PriorProposal,
+    emission_column,
+    emission_row,
+    n_slots,
+    neighbours,
+    slots,
+)
+from small_models import arrays_of, counts_of, make_stats, unpacked
+
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+
+EMISSIONS = {
+    "hcrp": HCRPEmission(5, 2.0, 1.5),
+    "dirichlet": DirichletEmission(5, 0.4),
+}
+KERNELS = {
+    "dense": lambda: RCDKernel(StepwiseProposal()),
+    "sparse": lambda: RCDKernel(StepwiseProposal(0, 0)),
+    "blocks": lambda: FaultyKernel(PriorProposal(), 4, reject_rate=0.2),
+}
+
+
+def make_state(
+    emission="hcrp", n=60, n_columns=1, starts=(0, 20, 21), seed=0, alpha=3.0, gamma=4.0
+):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(5, size=(n, n_columns))
+    codes[rng.random(codes.shape) < 0.15] = -1
+    return ChainState(
+        np.array([*starts]),
+        Franchise(alpha, gamma),
+        make_stats(codes, EMISSIONS[emission]),
+        RandomStream(seed),
+    ), codes
+
+
+def flat(arrays, prefix=""):
+    """Leaves of nested dictionaries and lists."""
+    if isinstance(arrays, dict):
+        arrays = arrays.items()
+    elif isinstance(arrays, list):
+        arrays = enumerate(arrays)
+    else:
+        return {prefix: arrays}
+    out = {}
+    for key, value in arrays:
+        out |= flat(value, f"{prefix}/{key}")
+    return out
+
+
+def assert_same(first, second):
+    first, second = flat(first), flat(second)
+    assert first.keys() == second.keys()
+    for key in first:
+        np.testing.assert_array_equal(first[key], second[key], err_msg=key)
+
+
+# -- starting -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+@pytest.mark.parametrize("emission", EMISSIONS)
+def test_start_from_counts_draws_and_symbols(emission, n_columns):
+    rng = np.random.default_rng(1)
+    for n_labels in (1, 4, 60):
+        state, codes = make_state(emission, n_columns=n_columns)
+        labels = np.unique(rng.integers(n_labels, size=60), return_inverse=True)[1]
+        state.start_from(labels)
+        assert state.check() is None
+        assert state.n_states == labels.max() + 1
+        np.testing.assert_array_equal(state.labels, labels)
+        counts = counts_of(state.to_arrays())
+        expected: dict = {}
+        for t, k in enumerate(labels.tolist()):
+            j = "*" if t in (0, 20, 21) else int(labels[t - 1])
+            expected[j, k] = expected.get((j, k), 0) + 1
+        assert counts.n == expected
+        for c in range(n_columns):
+            pairs = [(k, w) for k, w in zip(labels, codes[:, c], strict=True) if w >= 0]
+            assert counts.c[c] == {pair: pairs.count(pair) for pair in pairs}
+
+
+@pytest.mark.xfail(reason="start_from clears the transitions but not the emission")
+@pytest.mark.parametrize("emission", EMISSIONS)
+def test_start_from_again_replaces_everything(emission):
+    state, _ = make_state(emission)
+    state.start_from(np.arange(60) % 7)
+    state.start_from(np.arange(60) % 3)
+    assert state.check() is None
+
+
+def test_sequences_have_no_transition_between_them():
+    state, _ = make_state()
+    state.start_from(np.zeros(60, int))
+    for t in range(60):
+        before, after = neighbours(state, t, t + 1)
+        assert (before == 1) == (t in (0, 20, 21))
+        assert (after == -1) == (t in (19, 20, 59))
+
+
+@pytest.mark.parametrize("emission", EMISSIONS)
+def test_log_joint_is_that_of_the_product_of_predictives(emission):
+    """Up to the choices of tables, which log_joint contains: one state, one symbol."""
+    state = ChainState(
+        np.array([0]),
+        Franchise(2.0, 3.0),
+        make_stats(np.zeros((1, 1), int), EMISSIONS[emission]),
+        RandomStream(0),
+    )
+    state.start_from([0])
+    # A first draw is of a new state for certain, its symbol uniform.
+    assert state.log_joint() == pytest.approx(np.log(1 / 5))
+
+
+def test_the_two_views_of_an_emission_row_agree():
+    for emission in EMISSIONS:
+        state, codes = make_state(emission)
+        state.start_from(np.arange(60) % 7)
+        KERNELS["dense"]().sweep(state)
+        for t in range(60):
+            row, column = emission_row(state, t), emission_column(state, t)
+            if codes[t, 0] < 0:
+                assert column is None
+                np.testing.assert_array_equal(row, 1.0)
+            else:
+                np.testing.assert_allclose(row, column, rtol=1e-12)
+
+
+# -- packing --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("emission", EMISSIONS)
+def test_canonicalise_keeps_everything(emission, kernel):
+    state, _ = make_state(emission)
+    state.start_from(np.arange(60) % 13)
+    sweeps = KERNELS[kernel]()
+    for _ in range(30):
+        sweeps.sweep(state)
+        assert state.check() is None
+        labels, log_joint = state.labels, state.log_joint()
+        before = state.to_arrays()
+        packed = state.canonicalise()
+        assert state.check() is None
+        assert state.log_joint() == pytest.approx(log_joint, rel=1e-12)
+        np.testing.assert_array_equal(state.labels, labels)
+        assert_same(packed, before)
+        assert_same(state.to_arrays(), before)
+        # Packed: slots 2, 3, ... without gaps.
+        assert set(slots(state)) == set(range(2, 2 + state.n_states))
+        assert before["n_states"] == state.n_states
+        np.testing.assert_array_equal(before["states"], labels)
+
+
+def test_arrays_have_the_start_restaurant_last():
+    state, _ = make_state()
+    state.start_from(np.arange(60) % 3)
+    transitions = state.to_arrays()["transitions"]
+    rows = transitions["rows"]
+    assert (np.diff(rows) >= 0).all()
+    assert transitions["n_customers"][rows == 3].sum() == 3
+    pairs = list(zip(rows, transitions["dishes"], strict=True))
+    assert pairs == sorted(pairs)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("n_columns", [1, 3])
+@pytest.mark.parametrize("emission", EMISSIONS)
+def test_a_resumed_chain_continues_bit_for_bit(emission, n_columns, kernel):
+    state, codes = make_state(emission, n_columns=n_columns)
+    state.start_from(np.arange(60) % 9)
+    for _ in range(10):
+        KERNELS[kernel]().sweep(state)
+    saved = copy.deepcopy(state.canonicalise())
+    saved = pickle.loads(pickle.dumps((saved, state.stream.state)))
+    twin = ChainState(
+        np.array([0, 20, 21]),
+        Franchise(1.0, 1.0),
+        make_stats(codes, EMISSIONS[emission]),
+        RandomStream(99),
+    )
+    twin.from_arrays(saved[0])
+    twin.stream.state = saved[1]
+    assert twin.check() is None
+    assert_same(twin.to_arrays(), state.to_arrays())
+    assert twin.log_joint() == state.log_joint()
+    first, second = KERNELS[kernel](), KERNELS[kernel]()
+    for _ in range(25):
+        assert first.sweep(state) == second.sweep(twin)
+        np.testing.assert_array_equal(slots(state), slots(twin))
+    assert_same(twin.to_arrays(), state.to_arrays())
+    assert twin.stream.state == state.stream.state
+
+
+def test_arrays_of_a_naive_model():
+    """The test helpers speak the same format."""
+    from reference.seating import NaiveHMM, random_choices
+
+    choose = random_choices(np.random.default_rng(3))
+    y = np.random.default_rng(4).integers(5, size=(40, 2))
+    starts, x = (0, 7), (np.arange(40) ** 2 % 11 % 6).tolist()
+    x = np.unique(x, return_inverse=True)[1].tolist()
+    for emission in EMISSIONS.values():
+        naive = NaiveHMM(y, emission, starts, 1.5, 2.5, labels=x, choose=choose)
+        state = ChainState(
+            np.array(starts), Franchise(), make_stats(y, emission), RandomStream(0)
+        )
+        state.from_arrays(arrays_of(naive))
+        assert state.check() is None
+        tables = unpacked(state.to_arrays()["transitions"])
+        assert sum(map(len, tables.values())) == naive.transitions.n_tables
+        found = counts_of(state.to_arrays())
+        assert (found.n, found.m) == (naive.counts().n, naive.counts().m)
+        for t in range(40):
+            row = emission_row(state, t)
+            for k in range(max(x) + 1):
+                assert row[2 + k] == pytest.approx(naive.emissions.get_prob(k, y[t]))
+
+
+# -- growth ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("emission", EMISSIONS)
+def test_slots_grow_from_one_state_to_many(emission, kernel):
+    """Drawn from the start restaurant, nearly every step wants a state of its own."""
+    state, _ = make_state(emission, n=150, starts=range(150), alpha=1e3, gamma=1e4)
+    state.start_from(np.zeros(150, int))
+    few = n_slots(state)
+    sweeps = KERNELS[kernel]()
+    for _ in range(6):
+        sweeps.sweep(state)
+        assert state.check() is None
+    assert state.n_states > 60
+    assert n_slots(state) > few + 60
+    # And back: packing gives the room up again.
+    state.canonicalise()
+    assert n_slots(state) < 2 + 1.1 * state.n_states + 10
+    assert state.check() is None
+
+
+def test_states_that_nobody_carries_are_reused():
+    state, _ = make_state(n=80, starts=(0,), alpha=1.0, gamma=2.0)
+    state.start_from(np.arange(80) % 20)
+    kernel = KERNELS["dense"]()
+    for _ in range(3000):
+        kernel.sweep(state)
+    assert state.check() is None
+    # Thousands of states were born; the room is that of those alive at a time.
+    assert n_slots(state) < 100
+    assert state.n_bytes() < 300_000
+
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_very_short_data(kernel, n):
+    state, _ = make_state(n=n, starts=tuple(range(n)))
+    state.start_from(np.zeros(n, int))
+    for _ in range(200):
+        KERNELS[kernel]().sweep(state)
+        assert state.check() is None
+    assert 1 <= state.n_states <= n
+
+
+def test_all_observations_missing():
+    state = ChainState(
+        np.array([0, 10]),
+        Franchise(2.0, 2.0),
+        make_stats(np.full((30, 1), -1), EMISSIONS["hcrp"]),
+        RandomStream(1),
+    )
+    state.start_from(np.zeros(30, int))
+    for kernel in KERNELS.values():
+        for _ in range(50):
+            kernel().sweep(state)
+        assert state.check() is None
+        state.canonicalise()
+    assert state.to_arrays()["emission"]["columns"][0]["rows"].size == 0
+
+
+# -- the self-check notices -----------------------------------------------------------
+
+
+def test_check_notices_labels_that_do_not_fit():
+    state, _ = make_state()
+    state.start_from(np.arange(60) % 5)
+    arrays = state.to_arrays()
+    arrays["states"] = arrays["states"][::-1].copy()
+    state.from_arrays(arrays)
+    assert "differ from a recount" in state.check()
+
+
+def test_check_notices_symbols_that_do_not_fit():
+    state, _ = make_state()
+    state.start_from(np.arange(60) % 5)
+    arrays = state.to_arrays()
+    arrays["emission"]["columns"][0]["rows"] = np.roll(
+        arrays["emission"]["columns"][0]["rows"], 1
+    )
+    arrays["emission"]["columns"][0]["dishes"] = np.roll(
+        arrays["emission"]["columns"][0]["dishes"], 1
+    )
+    state.from_arrays(arrays)
+    assert state.check().startswith("emission")

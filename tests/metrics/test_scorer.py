@@ -1,0 +1,409 @@
+"""Held-out scores against exact predictive probabilities of a given seating."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from reference.enumeration import (
+    START,
+    DirichletEmission,
+    HCRPEmission,
+    evidence_continued,
+    frozen_log_probs,
+)
+from reference.statistics import unbiased_mean_test
+from scipy.special import logsumexp
+from sklearn.base import clone
+
+from skihmm import HCRPHMM
+from skihmm.emissions import DirichletCategorical, HCRPCategorical
+from skihmm.metrics import ParticleFilterScorer, _scorer
+
+# Level of each statistical test; they must pass for every seed.
+LEVEL = 1e-5
+
+EMISSIONS = {
+    "hcrp": HCRPCategorical(alpha=0.7, gamma=1.6),
+    "dirichlet": DirichletCategorical(0.4),
+}
+
+
+def make_model(emission, seed, **params):
+    short = {"n_burnin": 3, "n_draws": 2, "thin": 2, "n_chains": 2, "n_particles": 10}
+    return HCRPHMM(emission=emission, random_state=seed, **{**short, **params})
+
+
+def make_data(n_columns, n_steps, n_symbols, seed):
+    rng = np.random.default_rng(seed)
+    return rng.integers(n_symbols, size=(n_steps, n_columns)).astype(float)
+
+
+def oracle_emission(model, draw):
+    n_symbols = model.emission_.n_symbols_
+    assert len(set(n_symbols)) == 1, "the oracle has one vocabulary for all columns"
+    if isinstance(model.emission_, DirichletCategorical):
+        return DirichletEmission(n_symbols[0], model.emission_.concentration)
+    return HCRPEmission(n_symbols[0], draw.emission["alpha"], draw.emission["gamma"])
+
+
+def all_draws(model):
+    n_chains, n_draws = model.draws_.shape
+    return [model.draws_[c, d] for c in range(n_chains) for d in range(n_draws)]
+
+
+def rows(X):
+    return [tuple(None if math.isnan(v) else int(v) for v in row) for row in X]
+
+
+@pytest.fixture(scope="module", params=["hcrp", "dirichlet"])
+def emission(request):
+    return EMISSIONS[request.param]
+
+
+# -- frozen seating: exact ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+@pytest.mark.parametrize("start", ["new", "continue"])
+def test_frozen_scores_are_exact(
+    emission, n_columns, start, seating_counts, global_random_seed
+):
+    # All four symbols in every column; 4 is the cell for unknown ones.
+    X = make_data(n_columns, 24, 4, global_random_seed)
+    X[:4] = np.arange(4)[:, None]
+    X[10:13, 0] = np.nan
+    test = make_data(n_columns, 9, 5, global_random_seed + 1)
+    test[[2, 6]] = np.nan
+    test[4, -1] = np.nan
+    model = make_model(emission, global_random_seed).fit(X, lengths=[9, 15])
+    single = [
+        frozen_log_probs(
+            seating_counts(draw),
+            rows(test),
+            oracle_emission(model, draw),
+            draw.alpha,
+            draw.gamma,
+            int(draw.states[-1]) if start == "continue" else START,
+        )
+        for draw in all_draws(model)
+    ]
+    expected = logsumexp(single, axis=0) - math.log(4)
+    scorer = ParticleFilterScorer(adaptive=False, start=start)
+    found = scorer.score_samples(model, test)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+    seen = ~np.isnan(test).all(axis=1)
+    assert (found[~seen] == 0).all()
+    assert scorer(model, test) == pytest.approx(expected[seen].mean(), abs=1e-10)
+
+
+@pytest.mark.parametrize("start", ["new", "continue"])
+def test_frozen_scores_of_several_sequences(
+    emission, start, seating_counts, global_random_seed
+):
+    X = make_data(1, 20, 4, global_random_seed)
+    X[:4] = np.arange(4)[:, None]
+    test = make_data(1, 9, 4, global_random_seed + 1)
+    groups = np.repeat(["b", "a", "c"], [4, 2, 3])
+    model = make_model(emission, global_random_seed, n_chains=1, n_draws=1).fit(X)
+    draw = model.draws_[0, 0]
+    parts = []
+    for i, group in enumerate(["b", "a", "c"]):
+        follows = start == "continue" and i == 0
+        parts.append(
+            frozen_log_probs(
+                seating_counts(draw),
+                rows(test[groups == group]),
+                oracle_emission(model, draw),
+                draw.alpha,
+                draw.gamma,
+                int(draw.states[-1]) if follows else START,
+            )
+        )
+    found = ParticleFilterScorer(adaptive=False, start=start).score_samples(
+        model, test, groups=groups
+    )
+    np.testing.assert_allclose(found, np.concatenate(parts), rtol=0, atol=1e-10)
+
+
+def test_start_matters(fitted, sequence):
+    # The training sequence ends with D, after which comes B or E, never A.
+    scores = {
+        start: ParticleFilterScorer(adaptive=False, start=start).score_samples(
+            fitted, [[1]]
+        )
+        for start in ("new", "continue")
+    }
+    assert sequence[-1, 0] == 3
+    assert abs(scores["new"][0] - scores["continue"][0]) > 0.1
+
+
+# -- averaging over draws -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_probabilities_are_averaged_inside_the_logarithm(
+    fitted, sequence, adaptive, monkeypatch
+):
+    name = "_adaptive_log_probs" if adaptive else "_frozen_log_probs"
+    function = getattr(_scorer, name)
+    single = []
+
+    def recording(*args):
+        single.append(function(*args))
+        return single[-1]
+
+    monkeypatch.setattr(_scorer, name, recording)
+    scorer = ParticleFilterScorer(adaptive=adaptive, n_particles=7, random_state=5)
+    test = sequence[:15]
+    together = scorer.score_samples(fitted, test)
+    assert len({log_probs.tobytes() for log_probs in single}) == 8
+    expected = logsumexp(single, axis=0) - math.log(8)
+    np.testing.assert_allclose(together, expected, rtol=0, atol=1e-12)
+    # A mean of logarithms would be another number.
+    assert np.abs(together - np.mean(single, axis=0)).max() > 1e-6
+
+
+def test_frozen_average_by_hand(emission, global_random_seed):
+    X = make_data(1, 20, 4, global_random_seed)
+    model = make_model(emission, global_random_seed).fit(X)
+    test = make_data(1, 8, 4, global_random_seed + 1)
+    scorer = ParticleFilterScorer(adaptive=False)
+    together = scorer.score_samples(model, test)
+    single = []
+    for c in range(2):
+        for d in range(2):
+            alone = clone(model).fit(X)
+            alone.draws_ = type(alone.draws_)([[model._chains[c]["draws"][d]]])
+            single.append(scorer.score_samples(alone, test))
+    np.testing.assert_allclose(
+        together, logsumexp(single, axis=0) - math.log(4), rtol=0, atol=1e-12
+    )
+    assert scorer(model, test) > np.mean(single)
+
+
+# -- adaptive: unbiased ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n_columns", "start", "resampling", "n_particles"),
+    [
+        (1, "new", "systematic", 1),
+        (1, "continue", "systematic", 4),
+        (1, "continue", "stratified", 4),
+        (1, "new", "multinomial", 4),
+        (2, "continue", "systematic", 4),
+    ],
+)
+def test_adaptive_scores_are_unbiased(
+    emission,
+    n_columns,
+    start,
+    resampling,
+    n_particles,
+    seating_counts,
+    global_random_seed,
+):
+    X = make_data(n_columns, 6, 2, global_random_seed)
+    X[:2] = np.arange(2)[:, None]
+    init = np.array([0, 1, 0, 0, 1, 1])
+    model = make_model(
+        emission, global_random_seed, init=init, n_burnin=0, n_draws=1, n_chains=1
+    ).fit(X)
+    draw = model.draws_[0, 0]
+    # The middle step has a missing entry (or is missing), the last is as surprising as
+    # can be: an unknown symbol after a known one.
+    test = np.array([[0.0] * n_columns, [1.0] * n_columns, [2.0] * n_columns])
+    test[1, 0] = np.nan
+    exact = math.exp(
+        evidence_continued(
+            seating_counts(draw),
+            rows(test),
+            oracle_emission(model, draw),
+            draw.alpha,
+            draw.gamma,
+            int(draw.states[-1]) if start == "continue" else START,
+        )
+    )
+    estimates = []
+    for seed in range(700):
+        scorer = ParticleFilterScorer(
+            n_particles=n_particles,
+            resampling=resampling,
+            max_draws=1,
+            start=start,
+            random_state=1000 * global_random_seed + seed,
+        )
+        estimates.append(math.exp(scorer.score_samples(model, test).sum()))
+    result = unbiased_mean_test(estimates, exact)
+    assert result.pvalue > LEVEL, (result, exact)
+    # Sharp enough to notice an error of the size that another start would make.
+    assert np.std(estimates) / math.sqrt(700) < 0.1 * exact
+
+
+def test_adaptive_scores_of_the_first_step_are_exact(
+    emission, seating_counts, global_random_seed
+):
+    # Nothing is seated yet, so there is nothing random.
+    X = make_data(1, 20, 4, global_random_seed)
+    X[:4] = np.arange(4)[:, None]
+    model = make_model(emission, global_random_seed, n_chains=1, n_draws=1).fit(X)
+    draw = model.draws_[0, 0]
+    for symbol in range(5):
+        for start in ("new", "continue"):
+            expected = frozen_log_probs(
+                seating_counts(draw),
+                [symbol],
+                oracle_emission(model, draw),
+                draw.alpha,
+                draw.gamma,
+                int(draw.states[-1]) if start == "continue" else START,
+            )
+            found = ParticleFilterScorer(start=start).score_samples(model, [[symbol]])
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
+
+
+def test_adaptive_model_learns_along_the_sequence(fitted):
+    # A symbol that training did not have becomes likely once it was seen many times.
+    test = np.full((30, 1), 77)
+    adaptive = ParticleFilterScorer(n_particles=20, random_state=0)
+    frozen = ParticleFilterScorer(adaptive=False)
+    log_probs = adaptive.score_samples(fitted, test)
+    assert log_probs[-5:].mean() > log_probs[0] + 1
+    assert adaptive(fitted, test) > frozen(fitted, test) + 1
+
+
+def test_sequences_start_again(fitted, sequence):
+    # The first step of every sequence is scored as if it were alone.
+    test = np.concatenate([sequence[:6], sequence[:6], sequence[3:9]])
+    groups = np.repeat([2, 0, 1], 6)
+    scorer = ParticleFilterScorer(n_particles=10, random_state=0)
+    log_probs = scorer.score_samples(fitted, test, groups=groups)
+    for first in (0, 6, 12):
+        alone = scorer.score_samples(fitted, test[first : first + 1])
+        assert log_probs[first] == pytest.approx(alone[0], abs=1e-10)
+    # The first sequence does not know of the others.
+    np.testing.assert_array_equal(
+        log_probs[:6], scorer.score_samples(fitted, test[:6], groups=groups[:6])
+    )
+
+
+# -- missing steps, draws, parameters -------------------------------------------------
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+def test_missing_steps_are_left_out(fitted, sequence, adaptive):
+    test = sequence[:12].astype(float)
+    test[[1, 5, 11]] = np.nan
+    scorer = ParticleFilterScorer(adaptive=adaptive, n_particles=5)
+    log_probs = scorer.score_samples(fitted, test)
+    seen = ~np.isnan(test[:, 0])
+    assert (log_probs[~seen] == 0).all()
+    assert (log_probs[seen] < 0).all()
+    assert scorer(fitted, test) == pytest.approx(log_probs[seen].sum() / 9, rel=1e-14)
+    assert scorer.perplexity(fitted, test) == np.exp(-scorer(fitted, test))
+    nothing = np.full((4, 1), np.nan)
+    assert scorer(fitted, nothing) == 0
+    assert scorer.perplexity(fitted, nothing) == 1
+
+
+def test_ways_to_call(fitted, sequence):
+    scorer = ParticleFilterScorer(n_particles=5)
+    score = scorer(fitted, sequence)
+    assert isinstance(score, float)
+    assert score == scorer.score(fitted, sequence)
+    assert score == scorer(fitted, sequence, np.arange(60))
+    assert score == scorer(fitted, sequence, groups=np.zeros(60))
+    # The estimator's own score is this scorer with its own number of particles.
+    same = ParticleFilterScorer(n_particles=fitted.n_particles)
+    assert same(fitted, sequence) == fitted.score(sequence)
+    assert fitted.score(sequence) != score
+
+
+def test_random_state(fitted, sequence):
+    scores = [
+        ParticleFilterScorer(n_particles=5, random_state=seed)(fitted, sequence)
+        for seed in (0, 0, 1, None, None)
+    ]
+    assert scores[0] == scores[1]
+    assert scores[3] == scores[4]
+    assert len(set(scores)) == 3
+    # An exact pass has no randomness.
+    frozen = {
+        ParticleFilterScorer(adaptive=False, random_state=seed)(fitted, sequence)
+        for seed in (0, 1, None)
+    }
+    assert len(frozen) == 1
+
+
+def test_max_draws(fitted, sequence, monkeypatch):
+    frozen = {
+        n: ParticleFilterScorer(adaptive=False, max_draws=n)(fitted, sequence)
+        for n in (1, 3, 8, 100, None)
+    }
+    assert frozen[8] == frozen[100] == frozen[None]
+    assert len(set(frozen.values())) == 3
+    # With one draw it is the last one of the last chain.
+    draws = fitted.draws_
+    last = draws[-1, -1]
+    monkeypatch.setattr(type(draws), "thinned", lambda self, n=None: [last])
+    assert ParticleFilterScorer(adaptive=False)(fitted, sequence) == frozen[1]
+
+
+@pytest.mark.parametrize("resampling", ["systematic", "stratified", "multinomial"])
+def test_resampling(fitted, sequence, resampling):
+    scorer = ParticleFilterScorer(n_particles=50, resampling=resampling, random_state=0)
+    score = scorer(fitted, sequence)
+    assert np.isfinite(score)
+    # Different schemes, the same quantity.
+    other = ParticleFilterScorer(n_particles=50, random_state=1)(fitted, sequence)
+    assert score == pytest.approx(other, abs=0.1)
+
+
+def test_resampling_schemes_differ(fitted, sequence, global_random_seed):
+    # Surprising data, after which few particles are left.
+    noise = np.random.default_rng(global_random_seed).permutation(sequence)
+    scores = {
+        ParticleFilterScorer(n_particles=20, resampling=resampling, random_state=0)(
+            fitted, noise
+        )
+        for resampling in ("systematic", "stratified", "multinomial")
+    }
+    assert len(scores) == 3
+
+
+@pytest.mark.parametrize(
+    ("params", "error", "message"),
+    [
+        ({"n_particles": 0}, ValueError, "n_particles=0; expected an integer >= 1"),
+        ({"n_particles": 1.5}, TypeError, "n_particles=1.5"),
+        ({"n_particles": True}, TypeError, "n_particles=True"),
+        ({"adaptive": 1}, TypeError, "adaptive=1; expected True or False"),
+        ({"resampling": "none"}, ValueError, "resampling='none'; expected one of 'sys"),
+        ({"max_draws": 0}, ValueError, "max_draws=0"),
+        ({"max_draws": "all"}, TypeError, "max_draws='all'"),
+        ({"start": "end"}, ValueError, "start='end'; expected one of 'new', 'continue'"),
+        ({"random_state": "x"}, ValueError, "x"),
+    ],
+)
+def test_bad_parameters(fitted, sequence, params, error, message):
+    with pytest.raises(error, match=message):
+        ParticleFilterScorer(**params)(fitted, sequence)
+
+
+def test_bad_data(fitted, sequence):
+    scorer = ParticleFilterScorer()
+    with pytest.raises(ValueError, match="groups has 3 entries"):
+        scorer(fitted, sequence, groups=[0, 0, 0])
+    with pytest.raises(ValueError, match="2 features"):
+        scorer(fitted, np.zeros((4, 2)))
+    with pytest.raises(ValueError, match="not fitted"):
+        scorer(HCRPHMM(), sequence)
+    with pytest.raises(ValueError, match="Negative values"):
+        scorer(fitted, [[-1]])
+
+
+def test_clone_and_repr():
+    scorer = ParticleFilterScorer(max_draws=3, start="continue")
+    assert repr(clone(scorer)) == "ParticleFilterScorer(max_draws=3, start='continue')"

@@ -1,0 +1,619 @@
+"""The step-wise sampler against exact answers; planted errors must be caught."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from functools import cache
+
+import numpy as np
+import pytest
+from reference.enumeration import DirichletEmission, HCRPEmission
+from reference.seating import all_outcomes, all_seatings, naive_stepwise_move
+from reference.statistics import rank_test, two_sample_test
+from scipy import stats
+from skihmm.core._testing import (
+    FaultyKernel,
+    NaiveStepwise,
+    PriorProposal,
+    ProposalProbe,
+    SteppedStepwise,
+    checked_sweep,
+    has_dense,
+    single_move,
+)
+from small_models import (
+    Model,
+    arrays_of,
+    assert_caught,
+    assert_exact,
+    compare,
+    key_of,
+    make_stats,
+    packed,
+    packed_counts,
+)
+
+from skihmm.core._concentration import resample_concentrations
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
+from skihmm.datasets import make_hcrp_hmm
+from skihmm.samplers import StepwiseGibbs
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+
+# Between 3 and 30 % of the moves are rejected, ghosts and fresh states are frequent in
+# some and self-transitions in others.
+MODELS = {
+    "one sequence": Model((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
+    "two sequences": Model(
+        (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
+    ),
+    "missing": Model((0, None, 0, 2, 1, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
+    "missing at the end": Model(
+        (None, 1, 0, 2, None), HCRPEmission(3, 0.7, 2.0), (0, 3), 1.0, 2.0
+    ),
+    "nothing observed": Model((None,) * 5, DirichletEmission(3), (0, 3), 3.0, 1.0),
+    "small concentrations": Model(
+        (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
+    ),
+    "large concentrations": Model(
+        (0, 1, 0, 1, 2, 0), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
+    ),
+    "configuration I": Model((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
+    "self-transitions": Model((0, 0, 0, 1, 1), HCRPEmission(2, 0.3, 1.0), (0,), 0.2, 0.5),
+    "seven steps": Model(
+        (0, 1, 1, None, 0, 1, 0), DirichletEmission(2, 0.3), (0, 4), 1.5, 0.7
+    ),
+    "sequences of one step": Model(
+        (0, 1, 1, 0), HCRPEmission(2, 0.5, 1.0), (0, 1, 2), 1.0, 1.0
+    ),
+    "one step": Model((1,), HCRPEmission(3)),
+    "two steps": Model((1, 0), HCRPEmission(3), (0,), 2.0, 1.0),
+    "two sequences of one step": Model(
+        (1, 1), DirichletEmission(3, 0.2), (0, 1), 2.0, 1.0
+    ),
+}
+COLUMNS = {
+    "two columns": Model(
+        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)),
+        HCRPEmission(2),
+        (0,),
+        2.0,
+        3.0,
+    ),
+    "two Dirichlet columns": Model(
+        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
+        DirichletEmission(2, 0.7),
+        (0, 2),
+        1.0,
+        1.0,
+    ),
+}
+
+
+def with_empty_column(model: Model) -> Model:
+    """The same model through the path for emissions without a sparse view."""
+    y = tuple((symbol, None) for symbol in model.y)
+    return Model(y, model.emission, model.starts, model.alpha, model.gamma)
+
+
+def dense_kernel():
+    return RCDKernel(StepwiseProposal())
+
+
+# One vectorised pass; a walk over non-zeros with dense counts to look up single pairs;
+# the same without.  "hooks": as a proposal from another package would be called.
+LIMITS = {"dense": (128, 1024), "sparse": (0, 1024), "sparse, no lookup": (0, 0)}
+PROPOSALS = {
+    name: lambda limits=limits: StepwiseProposal(*limits)
+    for name, limits in LIMITS.items()
+}
+HOOKS = {
+    name: lambda limits=limits: SteppedStepwise(*limits)
+    for name, limits in LIMITS.items()
+}
+KERNELS = {name: lambda make=make: RCDKernel(make()) for name, make in PROPOSALS.items()}
+KERNELS |= {
+    f"{name}, hooks": lambda make=make: RCDKernel(make()) for name, make in HOOKS.items()
+}
+KERNELS |= {
+    "naive": NaiveStepwise,
+    "naive, many rejections": lambda: NaiveStepwise(reject_rate=0.5),
+}
+
+
+# -- exactness ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_enumeration(kernel, name):
+    n_sweeps = 9000 if kernel in PROPOSALS else 3000
+    assert_exact(MODELS[name], KERNELS[kernel], n_sweeps=n_sweeps)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_enumeration_without_sparse_view(name):
+    # The enumeration of the original: an empty column changes nothing.
+    model = with_empty_column(MODELS[name])
+    model.__dict__["posterior"] = MODELS[name].posterior
+    assert_exact(model, dense_kernel, n_sweeps=8000)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("kernel", ["dense", "naive"])
+def test_enumeration_of_columns(kernel, name):
+    assert_exact(COLUMNS[name], KERNELS[kernel])
+
+
+def test_rejections_are_frequent_enough_to_be_tested():
+    rates = [
+        compare(MODELS[name], dense_kernel, n_sweeps=200, n_chains=8).acceptance
+        for name in MODELS
+    ]
+    assert sum(0.7 < rate < 0.98 for rate in rates) >= 8
+    assert min(rates) < 0.8
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3, 6])
+@pytest.mark.parametrize("name", ["two sequences", "configuration I", "missing"])
+def test_core_on_blocks(name, block_size):
+    """The core is exact for any proposal on any block, also a poor one."""
+    for proposal in (PriorProposal(), PriorProposal(False, 2.5)):
+        assert_exact(
+            MODELS[name],
+            lambda proposal=proposal: FaultyKernel(proposal, block_size),
+            n_sweeps=3000,
+        )
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_core_on_blocks_of_columns(name):
+    assert_exact(COLUMNS[name], lambda: RCDKernel(PriorProposal(), 3), n_sweeps=3000)
+
+
+@pytest.mark.parametrize("name", ["configuration I", "self-transitions"])
+def test_core_with_forced_rejections(name):
+    """Rejecting at random as well is exact, and rolls back many acceptable moves."""
+    for make_kernel in (
+        lambda: FaultyKernel(PriorProposal(), 4, reject_rate=0.4),
+        lambda: FaultyKernel(SteppedStepwise(), reject_rate=0.6),
+        lambda: FaultyKernel(SteppedStepwise(0), reject_rate=0.6),
+        lambda: FaultyKernel(SteppedStepwise(0, 0), reject_rate=0.6),
+    ):
+        assert_exact(MODELS[name], make_kernel, n_sweeps=4000)
+
+
+def test_a_poor_proposal_is_not_a_wrong_one():
+    """The wrong predictive is harmless as long as it only proposes."""
+    found = assert_exact(
+        MODELS["two sequences"], lambda: NaiveStepwise("base_denominator_proposal")
+    )
+    assert found.acceptance < 0.85
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS | COLUMNS)
+@pytest.mark.parametrize("kernel", PROPOSALS)
+def test_enumeration_with_many_sweeps(kernel, name):
+    model = (MODELS | COLUMNS)[name]
+    found = compare(model, KERNELS[kernel], n_chains=50, n_sweeps=200_000, seed=3)
+    assert found.pvalue > 2e-3
+    # The errors of single cells are a few times 1e-5 by now.
+    assert found.partitions.tv < 0.005
+
+
+# -- one move from a given seating ----------------------------------------------------
+
+
+@cache
+def seatings_of(name):
+    model = ONE_MOVE[name]
+    return all_seatings(model.y, model.emission, model.starts, model.alpha, model.gamma)
+
+
+ONE_MOVE = {
+    "HCRP": Model((0, 0, 1, 0), HCRPEmission(2, 1.0, 1.0), (0,), 2.0, 1.5),
+    "Dirichlet": Model((0, None, 0, 0), DirichletEmission(2, 0.5), (0, 3), 0.7, 2.0),
+}
+
+
+@pytest.mark.parametrize("kernel", PROPOSALS)
+@pytest.mark.parametrize("name", ONE_MOVE)
+def test_law_of_one_move(name, kernel):
+    """From given seatings, one move leads where the naive move leads, as often.
+
+    The naive law is exact: all its choices are enumerated.
+    """
+    model, rng = ONE_MOVE[name], np.random.default_rng(4)
+    hierarchical = isinstance(model.emission, HCRPEmission)
+    seatings = [naive for naive, _ in seatings_of(name).values()]
+    proposal = PROPOSALS[kernel]()
+    state, pvalues, n = model.state(RandomStream(6)), [], 1500
+    for i in rng.choice(len(seatings), size=12, replace=False):
+        t = int(rng.integers(model.n_steps))
+        law: Counter = Counter()
+
+        def move(choose, start=seatings[i], t=t):
+            copy = start.copy()
+            naive_stepwise_move(copy, t, choose)
+            return copy.key
+
+        for p, key in all_outcomes(move):
+            law[key] += p
+        arrays = arrays_of(seatings[i])
+        found: Counter = Counter()
+        for _ in range(n):
+            state.from_arrays(arrays)
+            single_move(state, proposal, t, t + 1)
+            found[key_of(state.to_arrays(), hierarchical)] += 1
+        assert found.keys() <= law.keys()
+        cells = [key for key, p in law.items() if n * p >= 5]
+        observed = np.array([found[key] for key in cells] + [0])
+        expected = np.array([law[key] for key in cells] + [0]) * n
+        observed[-1], expected[-1] = n - observed.sum(), n - expected.sum()
+        keep = expected > 1e-9
+        if keep.sum() > 1:
+            pvalues.append(stats.chisquare(observed[keep], expected[keep]).pvalue)
+    assert len(pvalues) > 5
+    assert stats.combine_pvalues(pvalues).pvalue > 1e-3
+    assert min(pvalues) > 1e-4 / len(pvalues)
+
+
+# -- the proposal ---------------------------------------------------------------------
+
+
+def long_chain(seed, n_columns=1, hierarchical=True, n=400, n_symbols=6, n_labels=40):
+    """A chain of a few dozen states, some steps missing, three sequences."""
+    rng = np.random.default_rng(seed)
+    emission = HCRPEmission(n_symbols, 3.0, 2.0)
+    if not hierarchical:
+        emission = DirichletEmission(n_symbols, 0.3)
+    codes = rng.integers(n_symbols, size=(n, n_columns))
+    codes[rng.random(codes.shape) < 0.1] = -1
+    state = ChainState(
+        np.array([0, 150, 151]),
+        Franchise(4.0, 6.0),
+        make_stats(codes, emission),
+        RandomStream(seed),
+    )
+    state.start_from(np.unique(rng.zipf(1.3, size=n) % n_labels, return_inverse=True)[1])
+    return state
+
+
+CASES = {
+    # proposal, columns, HCRP, tolerance of a logarithm
+    "dense": ("dense", 1, True, 2e-6),
+    "dense, Dirichlet": ("dense", 1, False, 2e-6),
+    "sparse": ("sparse", 1, True, 1e-9),
+    "sparse, Dirichlet": ("sparse", 1, False, 1e-9),
+    "sparse, no lookup": ("sparse, no lookup", 1, True, 1e-9),
+    "sparse, no lookup, Dirichlet": ("sparse, no lookup", 1, False, 1e-9),
+    "rows": ("dense", 2, True, 1e-9),
+    "rows, Dirichlet": ("sparse", 2, False, 1e-9),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_proposals_follow_their_definition(case):
+    """At every s_0 of some sweeps, caches and all, the weights are the products of
+    predictive probabilities and the labels are drawn with these weights.
+    """
+    name, n_columns, hierarchical, tolerance = CASES[case]
+    ranks, n_ghosts = [], 0
+    for seed in range(4):
+        state = long_chain(seed, n_columns, hierarchical)
+        proposal = HOOKS[name]()
+        for _ in range(10):
+            error, uniforms, ghosts, _ = checked_sweep(state, proposal)
+            assert error < tolerance
+            assert state.check() is None
+            ranks.append(uniforms)
+            n_ghosts += ghosts
+    ranks = np.concatenate(ranks)
+    assert n_ghosts > 100
+    assert stats.kstest(ranks, "uniform").pvalue > 1e-3
+    # The ends, where a label that is never drawn would show.
+    counts = np.bincount((ranks * 100).astype(int), minlength=100)
+    assert stats.chisquare(counts).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("name", PROPOSALS)
+def test_proposals_follow_their_definition_with_many_states(name):
+    """Hundreds of states: all lanes, long rows, most of the weight in few labels."""
+    state = long_chain(9, n=2500, n_symbols=40, n_labels=400)
+    proposal = SteppedStepwise(2048, 2048) if name == "dense" else HOOKS[name]()
+    ranks = []
+    for _ in range(4):
+        error, uniforms, _, _ = checked_sweep(state, proposal)
+        assert error < (5e-6 if name == "dense" else 1e-8)
+        ranks.append(uniforms)
+    assert state.check() is None
+    assert state.n_states > 100
+    assert stats.kstest(np.concatenate(ranks), "uniform").pvalue > 1e-3
+
+
+def test_dense_and_sparse_are_really_used():
+    state = long_chain(1)
+    RCDKernel(StepwiseProposal()).sweep(state)
+    assert has_dense(state)
+    RCDKernel(StepwiseProposal(0, 0)).sweep(state)
+    assert not has_dense(state)
+    assert state.check() is None
+
+
+@pytest.mark.parametrize("stop", [2, 3, 5])
+def test_prior_proposal_is_normalised(stop):
+    """The probabilities of all that is proposed sum to one: Q* included."""
+    rng = np.random.default_rng(7)
+    for seed in range(6):
+        y = tuple(rng.integers(2, size=6).tolist())
+        model = Model(y, HCRPEmission(2, 1.0, 1.0), (0,), 3.0, 2.0)
+        state = model.state(RandomStream(seed), labels=[0, 1, 1, 0, 2, 2])
+        probe = ProposalProbe(state, PriorProposal(bool(seed % 2), 0.7))
+        probe.open(1, stop)
+        _, paths, log_q = probe.draw(6000)
+        probs = {}
+        for path, value in zip(paths.tolist(), log_q.tolist(), strict=True):
+            assert probs.setdefault(tuple(path), value) == pytest.approx(value)
+        total = sum(math.exp(value) for value in probs.values())
+        assert total <= 1 + 1e-9
+        assert total > 0.98
+        probe.close()
+
+
+# -- planted errors -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["two sequences", "configuration I", "missing"])
+@pytest.mark.parametrize(
+    "bug", ["base_denominator", "no_ghost", "accept_always", "first_seating"]
+)
+def test_planted_errors_are_caught(bug, name):
+    assert_caught(MODELS[name], lambda: NaiveStepwise(bug))
+
+
+@pytest.mark.parametrize("bug", ["accept_always", "first_seating", "printed_ratio"])
+@pytest.mark.parametrize("dense_slots", [0, 1024])
+def test_planted_errors_of_the_move_are_caught(bug, dense_slots):
+    assert_caught(
+        MODELS["configuration I"],
+        lambda: FaultyKernel(SteppedStepwise(dense_slots), bug=bug),
+    )
+
+
+@pytest.mark.parametrize("kernel", ["naive", "native"])
+def test_reseating_on_rejection_is_caught(kernel):
+    """The partitions look right; the numbers of tables do not.
+
+    The total variation is 0.008, hence the short model and the many sweeps.
+    """
+    make_kernel = {
+        "naive": lambda: NaiveStepwise("reseat"),
+        "native": lambda: FaultyKernel(SteppedStepwise(), bug="reseat"),
+    }[kernel]
+    found = assert_caught(MODELS["missing at the end"], make_kernel, n_sweeps=25_000)
+    assert found.joint.pvalue <= 0.002
+
+
+def test_reseating_on_rejection_is_caught_for_blocks():
+    found = assert_caught(
+        MODELS["configuration I"],
+        lambda: FaultyKernel(PriorProposal(), 6, "reseat"),
+        n_sweeps=6000,
+    )
+    assert found.joint.pvalue <= 0.002
+
+
+@pytest.mark.parametrize("bug", ["accept_always", "first_seating", "printed_ratio"])
+def test_planted_errors_of_blocks_are_caught(bug):
+    assert_caught(
+        MODELS["configuration I"], lambda: FaultyKernel(PriorProposal(), 6, bug)
+    )
+
+
+@pytest.mark.parametrize("name", ["two sequences", "configuration I", "missing"])
+@pytest.mark.parametrize("bug", ["no_q_star", "no_ghost_customer"])
+def test_planted_errors_of_block_labels_are_caught(bug, name):
+    assert_caught(
+        MODELS[name], lambda: RCDKernel(PriorProposal(bug=bug), 3), n_sweeps=4000
+    )
+
+
+# -- invariance of longer chains ------------------------------------------------------
+
+
+PRIOR = (4.0, 3.0)
+"""Gamma prior of all concentrations below."""
+
+
+class PriorDraw:
+    """Concentrations, labels, tables and symbols from the prior."""
+
+    def __init__(self, rng, n_steps=50, n_symbols=5, hierarchical=True):
+        self.alpha, self.gamma, self.alpha_e, self.gamma_e = (
+            rng.gamma(PRIOR[0], 1 / PRIOR[1], size=4) + 1e-3
+        )
+        self.hierarchical, self.n_symbols = hierarchical, n_symbols
+        self.X, self.labels, self.seating = make_hcrp_hmm(
+            n_steps,
+            alpha=self.alpha,
+            gamma=self.gamma,
+            emission="hcrp" if hierarchical else "dirichlet",
+            n_symbols=n_symbols,
+            emission_alpha=self.alpha_e,
+            emission_gamma=self.gamma_e,
+            n_sequences=2,
+            random_state=int(rng.integers(2**31)),
+            return_seating=True,
+        )
+
+    def state(self, seed) -> ChainState:
+        """The chain at exactly this draw."""
+        n_states = int(self.labels.max()) + 1
+        transitions = packed(
+            self.seating.transitions, lambda j: n_states if j == -1 else j
+        )
+        if self.hierarchical:
+            emission = HCRPEmission(self.n_symbols, self.alpha_e, self.gamma_e)
+            column = packed(self.seating.emissions)
+        else:
+            emission = DirichletEmission(self.n_symbols, self.alpha_e)
+            column = packed_counts(
+                Counter(zip(self.labels.tolist(), self.X[:, 0].tolist(), strict=True))
+            )
+        state = ChainState(
+            np.flatnonzero(np.diff(self.seating.groups, prepend=-1)),
+            Franchise(self.alpha, self.gamma),
+            make_stats(self.X, emission, concentration_prior=PRIOR),
+            RandomStream(seed),
+        )
+        arrays = {
+            "n_states": n_states,
+            "states": self.labels,
+            "transitions": transitions,
+            "emission": {
+                "columns": [column],
+                "alpha": self.alpha_e,
+                "gamma": self.gamma_e,
+            },
+        }
+        arrays["transitions"] |= {"alpha": self.alpha, "gamma": self.gamma}
+        state.from_arrays(arrays)
+        return state
+
+
+def statistics(state) -> list[float]:
+    arrays = state.canonicalise()
+    labels = arrays["states"]
+    return [
+        arrays["n_states"],
+        state.log_joint(),
+        float(labels[10] == labels[11]),
+        float(np.mean(labels[:, None] == labels)),
+        arrays["transitions"]["n_tables"].sum(),
+        sum(column["n_tables"].sum() for column in arrays["emission"]["columns"]),
+        math.log(arrays["transitions"]["alpha"]),
+        math.log(arrays["transitions"]["gamma"]),
+        math.log(arrays["emission"]["alpha"]),
+        math.log(arrays["emission"]["gamma"]),
+    ]
+
+
+def swept(make_kernel, n_draws, seed, n_sweeps=15, **options):
+    """Statistics of prior draws, and of others after some sweeps."""
+    rng = np.random.default_rng(seed)
+    fresh, moved = [], []
+    for i in range(n_draws):
+        fresh.append(statistics(PriorDraw(rng, **options).state(0)))
+        state = PriorDraw(rng, **options).state([seed, i])
+        kernel = make_kernel()
+        for _ in range(n_sweeps):
+            kernel.sweep(state)
+            resample_concentrations(
+                state.transitions, state.emission, state.stream, PRIOR
+            )
+        moved.append(statistics(state))
+        assert i % 50 or state.check() is None
+    return np.array(fresh), np.array(moved)
+
+
+def invariance_pvalue(make_kernel, n_draws, seed, **options):
+    """The joint law of parameters and data, sampled in two ways."""
+    fresh, moved = swept(make_kernel, n_draws, seed, **options)
+    together = two_sample_test(fresh, moved)
+    each = [stats.ks_2samp(a, b).pvalue for a, b in zip(fresh.T, moved.T, strict=True)]
+    return min(1.0, 2 * min(together, len(each) * min(each)))
+
+
+@pytest.mark.parametrize("hierarchical", [True, False])
+@pytest.mark.parametrize("kernel", [*PROPOSALS, "naive"])
+def test_prior_draws_stay_prior_draws(kernel, hierarchical):
+    """Concentrations included, at 50 steps, where nothing can be enumerated."""
+    options = {"hierarchical": hierarchical}
+    pvalue = invariance_pvalue(KERNELS[kernel], 250, 1, **options)
+    if pvalue <= 1e-2:
+        pvalue = invariance_pvalue(KERNELS[kernel], 1000, 2, **options)
+        assert pvalue > 1e-2
+
+
+def test_prior_draws_do_not_survive_an_error():
+    assert invariance_pvalue(lambda: NaiveStepwise("base_denominator"), 250, 3) < 1e-3
+
+
+def ranks(sweep, n_draws, n_ranks, seed):
+    """Rank of a prior draw among sweeps before and after it (Gandy and Scott 2020).
+
+    A sweep in random order is reversible, so both directions are the same kernel.
+    Returns one array of ranks per statistic.
+    """
+    rng = np.random.default_rng(seed)
+    found = []
+    for i in range(n_draws):
+        draw = PriorDraw(rng, n_steps=30)
+        middle = statistics(draw.state(0))
+        place = int(rng.integers(n_ranks))
+        others = []
+        for direction, n in enumerate((place, n_ranks - 1 - place)):
+            state = draw.state([seed, i, direction])
+            for _ in range(n):
+                sweep(state, rng)
+                others.append(statistics(state))
+        values = np.array(others)[:, :6]
+        below = (values < np.array(middle[:6]) - 1e-9).sum(axis=0)
+        ties = (np.abs(values - np.array(middle[:6])) <= 1e-9).sum(axis=0)
+        found.append(below + rng.integers(ties + 1))
+    return np.array(found).T
+
+
+def test_ranks_of_sweeps_are_uniform():
+    kernel = RCDKernel(StepwiseProposal())
+    for column in ranks(lambda state, rng: kernel.sweep(state), 400, 6, 8):
+        assert rank_test(column, 6) > 1e-4
+
+
+def test_ranks_of_single_moves_are_uniform():
+    """Ten moves of steps or blocks at random places between the draws."""
+    step, block = StepwiseProposal(), PriorProposal()
+
+    def moves(state, rng):
+        for _ in range(10):
+            t = int(rng.integers(30))
+            if rng.random() < 0.5:
+                single_move(state, step, t, t + 1)
+            else:
+                stop = t + 1 + int(rng.integers(3))
+                # Two sequences of 15 steps.
+                single_move(state, block, t, min(stop, 15 if t < 15 else 30))
+
+    for column in ranks(moves, 300, 5, 9):
+        assert rank_test(column, 5) > 1e-4
+
+
+# -- the recipe -----------------------------------------------------------------------
+
+
+def test_recipe_builds_this_kernel():
+    model = MODELS["one sequence"]
+    kernel = StepwiseGibbs().make_kernel(model.state(0))
+    assert isinstance(kernel, RCDKernel)
+    assert kernel.block_size == 1
+    assert isinstance(kernel.proposal, StepwiseProposal)
+    assert kernel.sweep(model.state(0))[0] == model.n_steps
+
+
+@pytest.mark.parametrize("concentration", [1e-6, 1e7])
+def test_extreme_concentrations_leave_the_dense_pass(concentration):
+    """Float products would leave their range; the double pass takes over."""
+    model = Model((0, 1, 0, 1, 1), DirichletEmission(2, 1.0), (0,), 1.0, concentration)
+    state = model.state(1)
+    kernel = dense_kernel()
+    for _ in range(2000):
+        kernel.sweep(state)
+    assert state.check() is None
+    assert math.isfinite(state.log_joint())
+    if concentration > 1:
+        # Practically every step is a state of its own.
+        assert state.n_states == 5

@@ -1,0 +1,284 @@
+"""Models of a few steps, for comparisons of compiled chains with exact enumeration."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from reference.enumeration import (
+    START,
+    HCRPEmission,
+    Posterior,
+    SeatingCounts,
+    as_rows,
+    canonical,
+)
+from reference.seating import NaiveHCRPEmissions, NaiveHMM
+from reference.statistics import TotalVariation, total_variation_test
+from skihmm.core._testing import record_cells
+
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from skihmm.emissions._categorical_stats import CategoricalStats
+
+
+def packed(tables: dict, place=lambda row: row) -> dict:
+    """``{(row, dish): table sizes}`` as the arrays of a record.
+
+    `place` gives the number of a row that is not one yet.
+    """
+    cells = sorted((place(j), k, sorted(n)[::-1]) for (j, k), n in tables.items() if n)
+    columns = {
+        "rows": [j for j, _, _ in cells],
+        "dishes": [k for _, k, _ in cells],
+        "n_customers": [sum(sizes) for _, _, sizes in cells],
+        "n_tables": [len(sizes) for _, _, sizes in cells],
+        "sizes": [n for _, _, sizes in cells for n in sizes],
+    }
+    return {key: np.array(values, dtype=np.int32) for key, values in columns.items()}
+
+
+def packed_counts(counts: dict) -> dict:
+    """``{(row, dish): n}`` of customers without tables as the arrays of a record."""
+    arrays = packed({pair: [n] for pair, n in counts.items() if n})
+    arrays["n_tables"] = np.zeros_like(arrays["n_tables"])
+    arrays["sizes"] = arrays["sizes"][:0]
+    return arrays
+
+
+def unpacked(arrays: dict) -> dict:
+    """Inverse of `packed`; without tables the counts."""
+    pairs = zip(arrays["rows"].tolist(), arrays["dishes"].tolist(), strict=True)
+    if arrays["n_tables"].sum() == 0:
+        return dict(zip(pairs, arrays["n_customers"].tolist(), strict=True))
+    sizes = np.split(arrays["sizes"], np.cumsum(arrays["n_tables"])[:-1])
+    return {pair: n.tolist() for pair, n in zip(pairs, sizes, strict=True)}
+
+
+def arrays_of(naive: NaiveHMM) -> dict:
+    """``ChainState.to_arrays`` of a naive model whose labels are 0 .. K - 1."""
+    n_states = max(naive.x) + 1
+    assert set(naive.x) == set(range(n_states))
+    transitions = packed(
+        naive.transitions.tables, lambda j: n_states if j == START else j
+    )
+    transitions["alpha"] = naive.transitions.alpha
+    transitions["gamma"] = naive.transitions.gamma
+    columns = naive.emissions.columns
+    if isinstance(naive.emissions, NaiveHCRPEmissions):
+        emission = {"alpha": columns[0].alpha, "gamma": columns[0].gamma}
+        emission["columns"] = [packed(column.tables) for column in columns]
+    else:
+        emission = {"alpha": naive.emissions.spec.concentration, "gamma": 1.0}
+        emission["columns"] = [packed_counts(column) for column in columns]
+    return {
+        "n_states": n_states,
+        "states": np.array(naive.x, dtype=np.int32),
+        "transitions": transitions,
+        "emission": emission,
+    }
+
+
+def key_of(arrays: dict, hierarchical: bool) -> tuple:
+    """``NaiveHMM.key`` of ``ChainState.to_arrays``."""
+    labels = canonical(arrays["states"].tolist())
+    names = dict(zip(arrays["states"].tolist(), labels, strict=True))
+    names[arrays["n_states"]] = -1
+    seated = [
+        tuple(
+            sorted(
+                (names[j], names[k], *sorted(sizes))
+                for (j, k), sizes in unpacked(arrays["transitions"]).items()
+            )
+        )
+    ]
+    if hierarchical:
+        seated += [
+            tuple(
+                sorted(
+                    (names[k], w, *sorted(sizes))
+                    for (k, w), sizes in unpacked(column).items()
+                )
+            )
+            for column in arrays["emission"]["columns"]
+        ]
+    return labels, *seated
+
+
+def counts_of(arrays: dict) -> SeatingCounts:
+    """The counts of ``ChainState.to_arrays`` as the reference wants them."""
+
+    def pairs(record, key, rename):
+        return {
+            (rename(j), k): n
+            for j, k, n in zip(
+                record["rows"].tolist(),
+                record["dishes"].tolist(),
+                record[key].tolist(),
+                strict=True,
+            )
+            if n
+        }
+
+    def row(j):
+        return START if j == arrays["n_states"] else j
+
+    columns = arrays["emission"]["columns"]
+    return SeatingCounts(
+        pairs(arrays["transitions"], "n_customers", row),
+        pairs(arrays["transitions"], "n_tables", row),
+        [pairs(column, "n_customers", int) for column in columns],
+        [pairs(column, "n_tables", int) for column in columns],
+    )
+
+
+def make_stats(codes, emission, **options) -> CategoricalStats:
+    """Compiled statistics of a categorical emission given as by the reference."""
+    codes = np.asarray(codes, dtype=np.int32)
+    n_symbols = [emission.n_symbols] * codes.shape[1]
+    if isinstance(emission, HCRPEmission):
+        return CategoricalStats(
+            codes, n_symbols, emission.alpha, emission.gamma, True, **options
+        )
+    return CategoricalStats(
+        codes, n_symbols, emission.concentration, 1.0, False, **options
+    )
+
+
+@dataclass(frozen=True)
+class Model:
+    """Arguments of ``Posterior``, and how to build the compiled chain for them."""
+
+    y: tuple
+    emission: object
+    starts: tuple = (0,)
+    alpha: float = 1.0
+    gamma: float = 1.0
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        return Posterior(self.y, self.emission, self.starts, self.alpha, self.gamma)
+
+    @property
+    def n_steps(self) -> int:
+        return len(self.y)
+
+    @property
+    def codes(self) -> np.ndarray:
+        rows = [[-1 if w is None else w for w in row] for row in as_rows(self.y)]
+        return np.array(rows, dtype=np.int32)
+
+    def state(self, seed, labels=None, **options) -> ChainState:
+        """A chain at some labels (all equal by default)."""
+        state = ChainState(
+            np.array(self.starts),
+            Franchise(self.alpha, self.gamma),
+            make_stats(self.codes, self.emission, **options),
+            seed if isinstance(seed, RandomStream) else RandomStream(seed),
+        )
+        state.start_from(np.zeros(self.n_steps, int) if labels is None else labels)
+        return state
+
+    def cell(self, code: int) -> tuple:
+        """``(labels, m, e)`` of a number made by ``cell_of``."""
+        code, e = divmod(int(code), 64)
+        code, m = divmod(code, 64)
+        labels = []
+        for _ in range(self.n_steps):
+            code, label = divmod(code, 8)
+            labels.append(label)
+        return tuple(reversed(labels)), m, e
+
+
+class Comparison(NamedTuple):
+    """How the chains of `compare` differ from the exact posterior."""
+
+    partitions: TotalVariation
+    joint: TotalVariation
+    tables: TotalVariation
+    acceptance: float
+
+    @property
+    def pvalue(self) -> float:
+        """The smallest p-value, times their number."""
+        tests = (self.partitions, self.joint, self.tables)
+        return min(1.0, len(tests) * min(test.pvalue for test in tests))
+
+
+SUSPECT = 0.002
+"""Planted errors must be caught at this level, and exactness is doubted at it."""
+
+
+def run_chains(
+    model: Model, make_kernel, n_chains: int, n_sweeps: int, seed: int, n_burnin=500
+) -> tuple[np.ndarray, float]:
+    """Cells after every sweep of independent chains, and the acceptance rate."""
+    chains, proposed, accepted = [], 0, 0
+    for child in np.random.SeedSequence(seed).spawn(n_chains):
+        state = model.state(child)
+        kernel = make_kernel()
+        record_cells(kernel, state, n_burnin)
+        cells, n, a = record_cells(kernel, state, n_sweeps, 97)
+        assert state.check() is None
+        chains.append(cells)
+        proposed += n
+        accepted += a
+    return np.array(chains), accepted / proposed
+
+
+def cell_frequencies(chains: np.ndarray, name, exact: dict):
+    """`frequency_table` for cells given as numbers."""
+    cells = list(exact)
+    place = {cell: i for i, cell in enumerate(cells)}
+    table = np.zeros((len(chains), len(cells)))
+    for row, chain in zip(table, chains, strict=True):
+        codes, counts = np.unique(chain, return_counts=True)
+        for code, count in zip(codes, counts, strict=True):
+            row[place[name(code)]] += count / len(chain)
+    probabilities = np.array([exact[cell] for cell in cells])
+    return table, probabilities / probabilities.sum()
+
+
+def compare(
+    model: Model, make_kernel, *, n_chains=20, n_sweeps=2000, seed=0, n_burnin=500
+) -> Comparison:
+    """Chains against the exact law of the partition, of it with (m, e), of (m, e)."""
+    chains, acceptance = run_chains(
+        model, make_kernel, n_chains, n_sweeps, seed, n_burnin
+    )
+    joint = cell_frequencies(chains, model.cell, model.posterior.joint)
+    partitions = cell_frequencies(
+        chains, lambda code: model.cell(code)[0], model.posterior.probabilities
+    )
+    law: Counter = Counter()
+    for (_, m, e), probability in model.posterior.joint.items():
+        law[m, e] += probability
+    tables = cell_frequencies(chains, lambda code: model.cell(code)[1:], law)
+    return Comparison(
+        *(total_variation_test(*pair) for pair in (partitions, joint, tables)),
+        acceptance,
+    )
+
+
+def assert_exact(model: Model, make_kernel, *, n_sweeps=6000, seed=0) -> Comparison:
+    """Compare with enumeration; a doubtful result is repeated with more sweeps.
+
+    So a correct sampler fails about once in 10^5 seeds.
+    """
+    first = compare(model, make_kernel, n_sweeps=n_sweeps, seed=seed)
+    if first.pvalue > SUSPECT:
+        return first
+    second = compare(model, make_kernel, n_sweeps=4 * n_sweeps, seed=seed + 10**6)
+    assert second.pvalue > SUSPECT, (first, second)
+    return second
+
+
+def assert_caught(model: Model, make_kernel, *, n_sweeps=2000, seed=0) -> Comparison:
+    """The same statistics notice that the kernel is wrong."""
+    found = compare(model, make_kernel, n_sweeps=n_sweeps, seed=seed)
+    assert min(test.pvalue for test in found[:3]) <= SUSPECT, found
+    return found

@@ -1,0 +1,204 @@
+"""Docstrings say what signatures and fitted objects say; their examples run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import inspect
+import pkgutil
+import re
+from pathlib import Path
+
+import pytest
+
+import skihmm
+from skihmm import HCRPHMM
+from skihmm._draws import Draw, PosteriorDraws
+from skihmm.emissions import DirichletCategorical, HCRPCategorical
+
+
+def _packages():
+    """The package and its public subpackages that list names."""
+    yield skihmm
+    for info in pkgutil.iter_modules(skihmm.__path__):
+        if not info.name.startswith("_"):
+            module = importlib.import_module(f"skihmm.{info.name}")
+            if hasattr(module, "__all__"):
+                yield module
+
+
+def _public():
+    """(name, object) of everything public: classes, functions, methods, properties."""
+    for package in _packages():
+        for name in package.__all__:
+            value = getattr(package, name)
+            if isinstance(value, str):
+                continue
+            where = f"{package.__name__}.{name}"
+            yield where, value
+            if not inspect.isclass(value):
+                continue
+            for method_name, method in inspect.getmembers(value):
+                if method_name.startswith("_") or not inspect.isfunction(method):
+                    continue
+                # What scikit-learn documents is not ours.
+                if method.__module__.split(".")[0] == "skihmm":
+                    yield f"{where}.{method_name}", method
+
+
+PUBLIC = dict(_public())
+
+
+def sections(docstring):
+    """``{title: lines}`` of a numpydoc docstring; "" is what stands before the first."""
+    lines = inspect.cleandoc(docstring).split("\n")
+    result, title = {"": []}, ""
+    for i, line in enumerate(lines):
+        following = lines[i + 1] if i + 1 < len(lines) else ""
+        if line.strip() and re.fullmatch(r"-{3,}", following):
+            title = line.strip()
+            result[title] = []
+        elif not re.fullmatch(r"-{3,}", line):
+            result[title].append(line)
+    return result
+
+
+def listed_names(lines):
+    """Names of a section such as Parameters: the entries that are not indented."""
+    names = []
+    for line in lines:
+        if line.strip() and not line.startswith(" "):
+            names += [name.strip() for name in line.split(" : ")[0].split(",")]
+    return names
+
+
+def signature_names(value):
+    """Parameters as numpydoc writes them."""
+    if inspect.isclass(value):
+        if value.__init__ is object.__init__:
+            return []
+        value = value.__init__
+    stars = {
+        inspect.Parameter.VAR_POSITIONAL: "*",
+        inspect.Parameter.VAR_KEYWORD: "**",
+    }
+    return [
+        stars.get(parameter.kind, "") + name
+        for name, parameter in inspect.signature(value).parameters.items()
+        if name != "self"
+    ]
+
+
+def test_public_names_are_found():
+    assert "skihmm.HCRPHMM.fit" in PUBLIC
+    assert "skihmm.metrics.mutual_information" in PUBLIC
+    assert "skihmm.emissions.HCRPCategorical.encode" in PUBLIC
+    assert "skihmm.HCRPHMM.set_fit_request" not in PUBLIC
+
+
+def test_parser_of_docstrings():
+    def function(a, b=1, *args, c, **kwargs):
+        """Summary.
+
+        Parameters
+        ----------
+        a, b : int, default=1
+            Text : with a colon.
+        *args
+        c : {"x", "y"}
+
+        Returns
+        -------
+        d : int
+        """
+
+    found = sections(function.__doc__)
+    assert list(found) == ["", "Parameters", "Returns"]
+    assert listed_names(found["Parameters"]) == ["a", "b", "*args", "c"]
+    assert signature_names(function) == ["a", "b", "*args", "c", "**kwargs"]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_docstring_equals_signature(name):
+    value = PUBLIC[name]
+    # An inherited docstring would be about something else.
+    docstring = value.__doc__
+    assert docstring, f"{name} has no docstring"
+    found = sections(docstring)
+    assert found[""][0].strip(), f"the docstring of {name} has no summary line"
+    assert listed_names(found.get("Parameters", [])) == signature_names(value)
+    if inspect.isfunction(value):
+        returned = inspect.signature(value).return_annotation
+        assert ("Returns" in found) == (returned not in (inspect.Signature.empty, "None"))
+
+
+FITTED = [
+    HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0),
+    HCRPCategorical(),
+    DirichletCategorical(),
+]
+
+
+@pytest.mark.parametrize("estimator", FITTED, ids=lambda e: type(e).__name__)
+def test_documented_attributes_exist_after_fit(estimator, sequence):
+    pd = pytest.importorskip("pandas")
+    # Names of columns are only learned from a data frame.
+    estimator.fit(pd.DataFrame(sequence, columns=["symbol"]))
+    documented = listed_names(sections(type(estimator).__doc__)["Attributes"])
+    assert all(name.endswith("_") for name in documented)
+    fitted = {name for name in vars(estimator) if re.fullmatch(r"[^_].*_", name)}
+    assert fitted == set(documented)
+
+
+def test_every_class_with_fit_is_in_the_list_above():
+    classes = [value for value in PUBLIC.values() if inspect.isclass(value)]
+    with_fit = {
+        value
+        for value in classes
+        if hasattr(value, "fit") and not inspect.isabstract(value)
+    }
+    assert with_fit == {type(estimator) for estimator in FITTED}
+
+
+def test_attributes_of_draws(fitted):
+    for value in (fitted.draws_, fitted.draws_[0, 0]):
+        documented = set(listed_names(sections(type(value).__doc__)["Attributes"]))
+        stored = {name for name in vars(value) if not name.startswith("_")}
+        assert stored <= documented
+        for name in documented:
+            getattr(value, name)
+    assert isinstance(fitted.draws_, PosteriorDraws)
+    assert isinstance(fitted.draws_[0, 0], Draw)
+
+
+def _python_modules():
+    for info in pkgutil.walk_packages(skihmm.__path__, "skihmm."):
+        spec = importlib.util.find_spec(info.name)
+        if spec is not None and spec.origin and Path(spec.origin).suffix == ".py":
+            yield info.name
+    yield "skihmm"
+
+
+MODULES = sorted(_python_modules())
+
+
+def test_modules_are_found():
+    assert {"skihmm._hcrp_hmm", "skihmm.emissions._categorical"} <= set(MODULES)
+    assert "skihmm.core._state" not in MODULES
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_doctests(name):
+    module = importlib.import_module(name)
+    report = []
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for example in doctest.DocTestFinder(exclude_empty=True).find(module):
+        runner.run(example, out=report.append)
+    assert runner.summarize(verbose=False).failed == 0, "".join(report)
+
+
+@pytest.mark.parametrize("name", [n for n in PUBLIC if inspect.isclass(PUBLIC[n])])
+def test_public_classes_have_examples(name):
+    if inspect.isabstract(PUBLIC[name]):
+        pytest.skip("cannot be instantiated")
+    assert ">>> " in PUBLIC[name].__doc__

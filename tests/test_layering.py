@@ -1,0 +1,314 @@
+"""Imports and cimports point down: every module uses only what stands below it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+import skihmm
+
+# From the bottom to the top; a module may use its own layer and those below.
+LAYERS = [
+    ["_version", "_validation"],
+    ["core._types", "core._random"],
+    ["core._franchise", "core._emission", "core._concentration", "core._transitions"],
+    ["core._state", "core._messages"],
+    ["core._rcd", "core._particle_filter"],
+    ["core"],  # lists the names of the native interface
+    ["emissions.*_stats", "samplers.*_kernel"],
+    ["emissions", "emissions.*", "samplers", "samplers.*"],
+    ["_sequences", "_draws", "_chain", "_decoding"],
+    ["metrics", "metrics.*"],
+    ["_hcrp_hmm"],
+    ["inspection", "inspection.*", "testing", "testing.*"],
+    [""],  # the package itself lists the public names
+]
+# Looks into compiled classes for the tests.
+TEST_ACCESS = "core._testing"
+TEST_ACCESS_USES = ["core", "core.*", "emissions.*_stats", "samplers.*_kernel"]
+
+SUFFIXES = (".py", ".pyx", ".pxd")
+_NATIVE_FROM = re.compile(
+    r"^[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n#]+)", re.MULTILINE
+)
+_NATIVE_IMPORT = re.compile(r"^[ \t]*c?import[ \t]+([\w., \t]+)", re.MULTILINE)
+_INCLUDE = re.compile(
+    r"""^[ \t]*(?:\#[ \t]*include|cdef[ \t]+extern[ \t]+from)[ \t]+"(_[^"]+)\"""",
+    re.MULTILINE,
+)
+
+
+def _matches(module: str, patterns: list[str]) -> bool:
+    return any(fnmatchcase(module, pattern) for pattern in patterns)
+
+
+def layer_of(module: str) -> int | None:
+    """Number of a module's layer, or None if it has none."""
+    for number, patterns in enumerate(LAYERS):
+        if _matches(module, patterns):
+            return number
+    return None
+
+
+def module_name(root: Path, path: Path) -> str:
+    """Dotted name below the package; "" is the package itself."""
+    parts = path.relative_to(root).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _absolute(name: str, package: list[str]) -> str:
+    """An import such as "..core" as an absolute one."""
+    level = len(name) - len(name.lstrip("."))
+    if level == 0:
+        return name
+    base = package[: len(package) - (level - 1)]
+    return ".".join([*base, *filter(None, [name[level:]])])
+
+
+def _names(listed: str) -> list[str]:
+    without_comments = re.sub(r"#[^\n]*", "", listed.strip("() \t\n"))
+    return [part.split()[0] for part in without_comments.split(",") if part.strip()]
+
+
+def _imported(path: Path, package: list[str]) -> list[tuple[str, list[str]]]:
+    """(module, names taken from it) of every import of a file."""
+    text = path.read_text(encoding="utf-8")
+    found: list[tuple[str, list[str]]] = []
+    if path.suffix == ".py":
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import):
+                found += [(alias.name, []) for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                name = "." * node.level + (node.module or "")
+                names = [alias.name for alias in node.names]
+                found.append((_absolute(name, package), names))
+    else:
+        for name, names in _NATIVE_FROM.findall(text):
+            found.append((_absolute(name, package), _names(names)))
+        for names in _NATIVE_IMPORT.findall(text):
+            found += [(name, []) for name in _names(names)]
+    return found
+
+
+def edges(root: Path) -> set[tuple[str, str]]:
+    """Pairs (user, used) of modules of the package at `root`."""
+    files = [path for path in sorted(root.rglob("*")) if path.suffix in SUFFIXES]
+    modules = {module_name(root, path) for path in files}
+    result = set()
+    for path in files:
+        package = [root.name, *path.relative_to(root).parts[:-1]]
+        for target, names in _imported(path, package):
+            first, *rest = target.split(".")
+            if first != root.name:
+                continue
+            base = ".".join(rest)
+            # `from package import x`: x may be a module or a name of the package.
+            inside = {".".join(filter(None, [base, name])) for name in names}
+            used = inside & modules
+            if not names or inside - used:
+                used = used | {base}
+            result |= {(module_name(root, path), module) for module in used}
+    return {(user, used) for user, used in result if user != used}
+
+
+def _of(module: str, package: str) -> bool:
+    return module == package or module.startswith(package + ".")
+
+
+def problem(user: str, used: str) -> str | None:
+    """What is wrong with a module using another, if anything is."""
+    if _of(user, "datasets"):
+        return None if _of(used, "datasets") else "datasets use nothing of ours"
+    if used == TEST_ACCESS:
+        return "only tests use it"
+    if user == TEST_ACCESS:
+        return None if _matches(used, TEST_ACCESS_USES) else "it looks at compiled parts"
+    above = layer_of(user)
+    if above is None:
+        return "it has no layer: add it to LAYERS"
+    if _of(used, "datasets"):
+        # Data are for users, examples and the top layer, not for the machinery.
+        at_top = layer_of("inspection")
+        return None if at_top is not None and above >= at_top else "points to data"
+    below = layer_of(used)
+    if below is None:
+        return "what it uses has no layer: add it to LAYERS"
+    if below > above:
+        return "points up"
+    for one, other in (("samplers", "emissions"), ("emissions", "samplers")):
+        if _of(user, one) and _of(used, other):
+            return "samplers and emissions do not know one another"
+    return None
+
+
+def wrong_edges(root: Path) -> list[str]:
+    """A line for every edge that is not allowed, headers and orphans included."""
+    lines = [
+        f"{user or root.name} -> {used or root.name}: {why}"
+        for user, used in sorted(edges(root))
+        if (why := problem(user, used))
+    ]
+    for path in sorted(root.rglob("*")):
+        if path.suffix in SUFFIXES:
+            module = module_name(root, path)
+            known = layer_of(module) is not None or module == TEST_ACCESS
+            if not known and not _of(module, "datasets"):
+                lines.append(f"{module}: it has no layer: add it to LAYERS")
+        if path.suffix in (".hpp", ".pyx", ".pxd"):
+            for header in _INCLUDE.findall(path.read_text(encoding="utf-8")):
+                places = [path.parent / header, root / "core" / header]
+                if not any(place.is_file() for place in places):
+                    lines.append(
+                        f"{path.relative_to(root).as_posix()} -> {header}: headers come "
+                        "from the same folder or from core"
+                    )
+    return lines
+
+
+ROOT = Path(skihmm.__file__).parent
+
+
+def test_package_points_down():
+    assert wrong_edges(ROOT) == []
+
+
+def test_edges_are_seen():
+    # An empty set would pass the test above.
+    found = edges(ROOT)
+    for edge in [
+        ("", "_hcrp_hmm"),
+        ("_hcrp_hmm", "_chain"),
+        ("_chain", "core._state"),
+        ("core._state", "core._random"),  # in the .pxd
+        ("core._concentration", "core._random"),  # in the .pyx
+        ("emissions._categorical_stats", "core._franchise"),  # several lines
+        ("samplers._stepwise", "samplers._stepwise_kernel"),
+    ]:
+        assert edge in found, edge
+
+
+def _plant(root, files):
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+GOOD_TREE = {
+    "__init__.py": "from skihmm._hcrp_hmm import HCRPHMM\n",
+    "_version.py": "",
+    "_hcrp_hmm.py": "import numpy\nfrom skihmm import _version\nimport skihmm._chain\n",
+    "_chain.py": "from skihmm.core._state import ChainState\n",
+    "core/__init__.py": "",
+    "core/_types.pxd": "",
+    "core/_seating.hpp": "#include <vector>\n",
+    "core/_state.pyx": 'from skihmm.core._types cimport (\n    int32_t,  # "labels"\n)\n',
+    "core/_state.pxd": 'cdef extern from "_seating.hpp" nogil:\n    pass\n',
+    "core/_testing.pyx": (
+        "cimport skihmm.core._state\nfrom skihmm.samplers._x_kernel cimport Kernel\n"
+    ),
+    "samplers/__init__.py": "",
+    "samplers/_x_kernel.pyx": "from skihmm.core._state cimport ChainState\n",
+    "samplers/_x_weights.hpp": '#include "_seating.hpp"\n',
+    "emissions/__init__.py": "",
+    "emissions/_x_stats.pyx": "from skihmm.core cimport _state\n",
+    "datasets/__init__.py": "from skihmm.datasets._data import data\n",
+    "datasets/_data.py": "import os\n",
+}
+
+
+def test_a_good_tree_passes(tmp_path):
+    root = tmp_path / "skihmm"
+    _plant(root, GOOD_TREE)
+    assert wrong_edges(root) == []
+    assert ("emissions._x_stats", "core._state") in edges(root)
+    assert ("_hcrp_hmm", "_version") in edges(root)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "line"),
+    [
+        ("_chain.py", "from skihmm._hcrp_hmm import HCRPHMM", "_chain -> _hcrp_hmm: poi"),
+        ("_chain.py", "from . import _hcrp_hmm", "_chain -> _hcrp_hmm: points up"),
+        ("_chain.py", "import skihmm", "_chain -> skihmm: points up"),
+        (
+            "_chain.py",
+            "def f():\n    from skihmm.metrics import x\n",
+            "_chain -> metrics: ",
+        ),
+        (
+            "core/_types.pxd",
+            "from skihmm.core._state cimport (\n    ChainState,\n)",
+            "core._types -> core._state: points up",
+        ),
+        (
+            "core/_types.pxd",
+            "from ._state cimport ChainState",
+            "core._types -> core._state: points up",
+        ),
+        (
+            "core/_types.pxd",
+            "cimport skihmm.core._state as s",
+            "core._types -> core._state: points up",
+        ),
+        (
+            "core/_state.pyx",
+            "from skihmm.core cimport ChainState",
+            "core._state -> core: points up",
+        ),
+        (
+            "core/_state.pyx",
+            "import numpy as np, skihmm._chain",
+            "core._state -> _chain: points up",
+        ),
+        (
+            "samplers/_x_kernel.pyx",
+            "from skihmm.emissions._x_stats cimport Stats",
+            "samplers._x_kernel -> emissions._x_stats: samplers and emissions",
+        ),
+        (
+            "emissions/_x.py",
+            "from skihmm.samplers import BaseSampler",
+            "emissions._x -> samplers: samplers and emissions",
+        ),
+        (
+            "samplers/_x.py",
+            "from skihmm.core._testing import peek",
+            "samplers._x -> core._testing: only tests",
+        ),
+        (
+            "core/_testing.pyx",
+            "from skihmm._chain import Chain",
+            "core._testing -> _chain: it looks",
+        ),
+        (
+            "datasets/_data.py",
+            "from skihmm._version import __version__",
+            "datasets._data -> _version: datasets use",
+        ),
+        ("_chain.py", "from skihmm.datasets import data", "_chain -> datasets: points"),
+        ("_new.py", "", "_new: it has no layer"),
+        (
+            "core/_seating.hpp",
+            '#include "_x_weights.hpp"',
+            "core/_seating.hpp -> _x_weights.hpp: headers",
+        ),
+        (
+            "emissions/_x_stats.pyx",
+            'cdef extern from "_x_weights.hpp" nogil:\n    pass',
+            "emissions/_x_stats.pyx -> _x_weights.hpp: headers",
+        ),
+    ],
+)
+def test_a_planted_edge_is_noticed(tmp_path, file, text, line):
+    root = tmp_path / "skihmm"
+    _plant(root, {**GOOD_TREE, "metrics/__init__.py": ""})
+    assert wrong_edges(root) == []
+    _plant(root, {file: text + "\n"})
+    found = wrong_edges(root)
+    assert len(found) == 1, found
+    assert found[0].startswith(line)

@@ -34,13 +34,18 @@ class SweepInfo(NamedTuple):
     Attributes
     ----------
     n_proposed, n_accepted : int
+        Local moves.
     seconds : float
         CPU seconds of this thread.
+    n_trials, n_trials_accepted : int
+        Split-merge trials.
     """
 
     n_proposed: int
     n_accepted: int
     seconds: float
+    n_trials: int = 0
+    n_trials_accepted: int = 0
 
 
 @dataclass(frozen=True)
@@ -139,7 +144,13 @@ class Chain(Iterator[SweepInfo]):
             self.settings.concentration_prior,
         )
         self.n_sweeps += 1
-        return SweepInfo(n_proposed, n_accepted, time.thread_time() - started)
+        return SweepInfo(
+            n_proposed,
+            n_accepted,
+            time.thread_time() - started,
+            self.state.n_trials,
+            self.state.n_trials_accepted,
+        )
 
     def draw(self) -> dict[str, Any]:
         """Arrays of the current state, labels by decreasing occupancy.
@@ -244,7 +255,7 @@ def run_chain(
     progress = _Progress(index, n_burnin + n_draws * thin, verbose) if verbose else None
     draws: list[dict[str, Any]] = []
     best_lp, best_states = -np.inf, np.zeros(0, dtype=np.int32)
-    n_proposed = n_accepted = 0
+    n_proposed = n_accepted = n_trials = n_trials_accepted = 0
     seconds = 0.0
     for sweep in range(1, n_burnin + n_draws * thin + 1):
         if stop is not None and stop():
@@ -252,10 +263,15 @@ def run_chain(
         info = next(chain)
         n_proposed += info.n_proposed
         n_accepted += info.n_accepted
+        n_trials += info.n_trials
+        n_trials_accepted += info.n_trials_accepted
         seconds += info.seconds
         if sweep > n_burnin and (sweep - n_burnin) % thin == 0:
             draw = chain.draw()
             draw["acceptance_rate"] = n_accepted / n_proposed
+            draw["split_merge_acceptance_rate"] = (
+                n_trials_accepted / n_trials if n_trials else np.nan
+            )
             draw["seconds"] = seconds
             if draw["lp"] > best_lp or not draws:
                 best_lp, best_states = draw["lp"], draw["states"]
@@ -263,7 +279,7 @@ def run_chain(
                 draw["states"] = None
             draws.append(draw)
         if sweep >= n_burnin and (sweep - n_burnin) % thin == 0:
-            n_proposed = n_accepted = 0
+            n_proposed = n_accepted = n_trials = n_trials_accepted = 0
             seconds = 0.0
         if progress is not None:
             progress.report(sweep, chain.state)

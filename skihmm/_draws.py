@@ -134,7 +134,9 @@ class PosteriorDraws:
     emission_alpha, emission_gamma : ndarray of shape (n_chains, n_draws)
         Emission concentrations; only if the emission has them.
     acceptance_rate : ndarray of shape (n_chains, n_draws)
-        Share of proposals accepted in the sweeps since the draw before.
+        Share of local proposals accepted in the sweeps since the draw before.
+    split_merge_acceptance_rate : ndarray of shape (n_chains, n_draws)
+        The same of split-merge trials; NaN where there were none.
     seconds : ndarray of shape (n_chains, n_draws)
         CPU seconds of the sweeps since the draw before.
     states : ndarray of shape (n_chains, n_draws, n_samples), int32, or None
@@ -149,6 +151,9 @@ class PosteriorDraws:
         self.alpha = self._collect("alpha", float)
         self.gamma = self._collect("gamma", float)
         self.acceptance_rate = self._collect("acceptance_rate", float)
+        self.split_merge_acceptance_rate = self._collect(
+            "split_merge_acceptance_rate", float
+        )
         self.seconds = self._collect("seconds", float)
         for name in ("emission_alpha", "emission_gamma"):
             if name in self._chains[0][0]:
@@ -247,6 +252,12 @@ class PosteriorDraws:
             posterior["states"] = self.states
         stats = {
             name: getattr(self, name)
-            for name in ("lp", "acceptance_rate", "n_tables", "seconds")
+            for name in (
+                "lp",
+                "acceptance_rate",
+                "split_merge_acceptance_rate",
+                "n_tables",
+                "seconds",
+            )
         }
         return {"posterior": posterior, "sample_stats": stats}

@@ -337,6 +337,7 @@ default="particle_filter"
         gamma = check_positive("gamma", self.gamma)
         prior = check_concentration_prior("concentration_prior", self.concentration_prior)
         sampler = _resolve("sampler", self.sampler, SAMPLERS, BaseSampler)
+        sampler.check_parameters()
         emission = _resolve("emission", self.emission, EMISSIONS, BaseEmission)
 
         X = self._validate(X, reset=True)

@@ -30,6 +30,16 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def check_nonnegative(name: str, value: Any) -> float:
+    """Return a finite number >= 0, or say what it should have been."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} is not a number; expected a number >= 0.")
+    number = float(value)
+    if not (np.isfinite(number) and number >= 0):
+        raise ValueError(f"{name}={value}; expected a number >= 0.")
+    return number
+
+
 def check_concentration_prior(name: str, value: Any) -> tuple[float, float] | None:
     """Return a Gamma prior as (shape, rate), or None if concentrations are fixed."""
     if value is None:

@@ -47,6 +47,8 @@ def leaves(value, path=""):
             yield from leaves(inner, f"{path}[{i}]")
     elif isinstance(value, np.ndarray):
         yield path, (value.dtype.str, value.shape, value.tobytes())
+    elif isinstance(value, float):
+        yield path, value.hex()  # NaN is equal to itself
     else:
         yield path, value
 

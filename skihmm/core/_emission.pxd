@@ -28,6 +28,8 @@ cdef class EmissionStats:
     cdef int32_t n_slots
     # True if fill_column works, for every step.
     cdef bint has_columns
+    # True if every predictive is a probability (at most one); densities may exceed one.
+    cdef bint is_discrete
     # y[t] joins state k.  Multiplies into r the predictive probability (density) of y[t]
     # under state k as it was before; a missing y[t] is a no-op with factor one.
     cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil
@@ -36,6 +38,10 @@ cdef class EmissionStats:
     # out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).  No value may be
     # zero: what is negligible beside the largest is kept at a tiny positive number.
     cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil
+    # out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.  The
+    # default fills a whole row, O(K).
+    cdef int fill_pair(self, intp_t t, const int32_t *states,
+                       float64_t *out) except -1 nogil
     # Sparse view of the same row; False if y[t] is missing (p = 1 for all k).
     cdef bint fill_column(self, intp_t t, SymbolColumn *out) noexcept nogil
     # Observations per slot and the constant to add: 1/(totals[k] + offset) in the above.

@@ -1,5 +1,7 @@
 """Abstract statistics of the emissions."""
 
+from libcpp.vector cimport vector
+
 
 cdef class EmissionStats:
     """Base class of emission statistics; see ``_emission.pxd`` for every hook's contract.
@@ -19,6 +21,15 @@ cdef class EmissionStats:
     cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
         with gil:
             raise NotImplementedError(f"{type(self).__name__} lacks fill_probs")
+
+    cdef int fill_pair(self, intp_t t, const int32_t *states,
+                       float64_t *out) except -1 nogil:
+        cdef vector[float64_t] row
+        row.resize(self.n_slots)
+        self.fill_probs(t, row.data())
+        out[0] = row[states[0]]
+        out[1] = row[states[1]]
+        return 0
 
     cdef bint fill_column(self, intp_t t, SymbolColumn *out) noexcept nogil:
         return False

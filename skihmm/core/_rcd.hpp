@@ -119,6 +119,12 @@ struct SeatingEmission {
                && least < s.alpha / s.n_symbols * 1e5;
     }
     void fill_probs(int64_t, double *) const {}     // has columns
+    bool is_discrete() const { return true; }
+    // out[i] = p(y[t] | state k[i]) up to a factor that is common to the two.
+    void fill_pair(int64_t t, const int32_t *k, double *out) const {
+        const int32_t symbol = codes[t];
+        for (int i = 0; i < 2; ++i) out[i] = symbol < 0 ? 1.0 : seating->prob(k[i], symbol);
+    }
     void prefetch_step(int64_t t) const {
         SKIHMM_PREFETCH(codes + t);
         SKIHMM_PREFETCH(hints + t);
@@ -145,7 +151,8 @@ struct HookedEmission {
     int (*column_hook)(void *, intptr_t, SymbolColumn *) = nullptr;
     const int32_t *(*totals_hook)(void *, double *) = nullptr;
     int (*moderate_hook)(void *, double, double) = nullptr;
-    bool columns = false;
+    int (*pair_hook)(void *, intptr_t, const int32_t *, double *) = nullptr;
+    bool columns = false, discrete = false;
     mutable std::vector<int32_t> padded;
 
     static void check(int status) { if (status < 0) throw HookFailed(); }
@@ -175,6 +182,10 @@ struct HookedEmission {
         return moderate_hook(self, least, most) != 0;
     }
     void fill_probs(int64_t t, double *out) const { check(probs_hook(self, t, out)); }
+    bool is_discrete() const { return discrete; }
+    void fill_pair(int64_t t, const int32_t *k, double *out) const {
+        check(pair_hook(self, t, k, out));
+    }
     void prefetch_step(int64_t) const {}
     void prefetch_cell(int64_t) const {}
     void prefetch_lists(int64_t) const {}
@@ -194,32 +205,108 @@ struct StepView {
     int32_t e_in = 0, e_x = 0;          // observations of x: equal to y[t], all
 };
 
-// open, then seat the proposed path, then decide.
+// Customers that leave and others that come in their place: what every move of the
+// restricted collapsed draw is made of.  The only code that decides on a ratio.
 template <class Emission>
-class Move {
+class Exchange {
   public:
-    int64_t start = 0, stop = 0;
     Product r_old, r_new;
+
+    // The draw of k in restaurant j, made for step t.
+    SKIHMM_INLINE void remove_draw(const Chain &chain, int32_t j, int32_t k, int64_t t) {
+        r_old.multiply(chain.transitions->remove(j, k, chain.bits, chain.hints + t));
+    }
+    SKIHMM_INLINE void add_draw(const Chain &chain, int32_t j, int32_t k, int64_t t) {
+        r_new.multiply(chain.transitions->add(j, k, chain.bits, chain.hints + t));
+    }
+    // Steps [start, stop) of one sequence with the given labels, the first one drawn in
+    // restaurant j: their draws, their observations, and the draw of `follower` (-1: none).
+    // They leave in the reverse of the order in which they come.
+    SKIHMM_INLINE void remove_block(const Chain &chain, const Emission &emission,
+                                    int64_t start, int64_t stop, int32_t j,
+                                    const int32_t *labels, int32_t follower) {
+        if (SKIHMM_LIKELY(follower >= 0))
+            remove_draw(chain, labels[stop - 1 - start], follower, stop);
+        for (int64_t t = stop - 1; t >= start; --t) {
+            const int32_t k = labels[t - start];
+            emission.remove(t, k, chain.bits, &r_old);
+            remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
+        }
+    }
+    // Every factor is taken just before its own customer sits down, at the seating with all
+    // earlier ones: not at s_0.
+    SKIHMM_INLINE void add_block(const Chain &chain, const Emission &emission,
+                                 int64_t start, int64_t stop, int32_t j,
+                                 const int32_t *labels, int32_t follower) {
+        for (int64_t t = start; t < stop; ++t) {
+            const int32_t k = labels[t - start];
+            add_draw(chain, j, k, t);
+            emission.add(t, k, chain.bits, &r_new);
+            j = k;
+        }
+        if (SKIHMM_LIKELY(follower >= 0)) add_draw(chain, j, follower, stop);
+    }
+    // Accept with probability min(1, R), R = (r_new / r_old) * (q_old / q_new).  R >= 1
+    // needs no random number; a NaN (which no correct kernel makes) rejects.
+    SKIHMM_INLINE bool is_accepted(const Chain &chain, const Product &q_old,
+                                   const Product &q_new) const {
+        const Sides sides = weigh(q_old, q_new);
+        if (sides.new_side >= sides.old_side) return true;
+        return uniform(chain.bits) * sides.old_side < sides.new_side;
+    }
+    // The same with a uniform number u that has been drawn before: is u < R?
+    bool is_accepted(double u, const Product &q_old, const Product &q_new) const {
+        const Sides sides = weigh(q_old, q_new);
+        return u * sides.old_side < sides.new_side;
+    }
+    // The old seating comes back table by table.  Adding the old customers again would draw
+    // their tables anew, from the wrong law.
+    void restore(const Chain &chain, const Emission &emission) const {
+        chain.transitions->rollback();
+        emission.rollback();
+    }
+    void keep(const Chain &chain, const Emission &emission) const {
+        chain.transitions->commit();
+        emission.commit();
+    }
+
+  private:
+    struct Sides {
+        double old_side, new_side;      // R is the second over the first
+    };
+    SKIHMM_INLINE Sides weigh(const Product &q_old, const Product &q_new) const {
+        Sides sides{r_old.value * q_new.value, r_new.value * q_old.value};
+        const double scale = (r_new.log_scale + q_old.log_scale)
+                             - (r_old.log_scale + q_new.log_scale);
+        if (SKIHMM_UNLIKELY(scale != 0.0)) weigh_scaled(scale, &sides);
+        return sides;
+    }
+    // Many factors: the two sides may differ by more than a double can.
+    static SKIHMM_NOINLINE void weigh_scaled(double scale, Sides *sides) {
+        const double log_ratio = std::log(sides->new_side) - std::log(sides->old_side) + scale;
+        sides->new_side = std::exp(std::min(log_ratio, 0.0));
+        sides->old_side = 1.0;
+    }
+};
+
+// A move on one block: open, then seat the proposed path, then decide.
+template <class Emission>
+class Move : public Exchange<Emission> {
+  public:
+    using Exchange<Emission>::r_old;
+    using Exchange<Emission>::r_new;
+    int64_t start = 0, stop = 0;
     StepView view;                      // see look
 
     // s_L -> s_0: the draws leave in the reverse of the order in which they came.
     SKIHMM_INLINE void open(const Chain &chain, const Emission &emission, int64_t first,
                             int64_t end) {
-        Seating &seating = *chain.transitions;
         is_lifted_ = false;
         start = first;
         stop = end;
         r_old.reset();
-        const int32_t follower = chain.successor(stop - 1);
-        if (SKIHMM_LIKELY(follower >= 0))
-            r_old.multiply(seating.remove(chain.states[stop - 1], follower, chain.bits,
-                                          chain.hints + stop));
-        for (int64_t t = stop - 1; t >= start; --t) {
-            const int32_t k = chain.states[t];
-            emission.remove(t, k, chain.bits, &r_old);
-            r_old.multiply(
-                seating.remove(chain.previous(t), k, chain.bits, chain.hints + t));
-        }
+        this->remove_block(chain, emission, start, stop, chain.previous(start),
+                           chain.states + start, chain.successor(stop - 1));
     }
     // Fill `view` from an open move of one step.
     void look(const Chain &chain, const Emission &emission) {
@@ -290,8 +377,7 @@ class Move {
         }
     }
 
-    // s_0 -> s*_L.  Every factor is taken just before its own customer sits down, at the
-    // seating with all earlier ones: not at s_0.
+    // s_0 -> s*_L.
     SKIHMM_INLINE void seat(const Chain &chain, const Emission &emission,
                             const int32_t *path) {
         if (is_lifted_) {
@@ -303,31 +389,17 @@ class Move {
         }
         seat_path(chain, emission, path);
     }
-    bool is_accepted(const Chain &chain, const Product &q_old,
-                     const Product &q_new) const {
-        // R >= 1 needs no random number; a NaN (which no correct kernel makes) rejects.
-        double new_side = r_new.value * q_old.value;
-        const double old_side = r_old.value * q_new.value;
-        const double scale = (r_new.log_scale + q_old.log_scale)
-                             - (r_old.log_scale + q_new.log_scale);
-        if (SKIHMM_UNLIKELY(scale != 0.0)) new_side *= std::exp(std::min(scale, 600.0));
-        if (new_side >= old_side) return true;
-        return uniform(chain.bits) * old_side < new_side;
-    }
     // Accept or reject; says which.
     SKIHMM_INLINE bool decide(const Chain &chain, const Emission &emission,
                               const int32_t *path, const Product &q_old,
                               const Product &q_new) {
-        const bool accepted = is_accepted(chain, q_old, q_new);
+        const bool accepted = this->is_accepted(chain, q_old, q_new);
         if (is_lifted_) {
             if (SKIHMM_LIKELY(accepted)) put_back(chain, emission);
             return accepted;
         }
         if (SKIHMM_UNLIKELY(!accepted)) {
-            // The old seating comes back table by table.  Adding the old customers again
-            // would draw their tables anew, from the wrong law.
-            chain.transitions->rollback();
-            emission.rollback();
+            this->restore(chain, emission);
             return false;
         }
         if (std::equal(path, path + (stop - start), chain.states + start)) {
@@ -335,8 +407,7 @@ class Move {
             emission.commit_same();
             return true;
         }
-        chain.transitions->commit();
-        emission.commit();
+        this->keep(chain, emission);
         for (int64_t t = start; t < stop; ++t) chain.assign(t, path[t - start]);
         return true;
     }
@@ -352,18 +423,9 @@ class Move {
   private:
     SKIHMM_NOINLINE void seat_path(const Chain &chain, const Emission &emission,
                                    const int32_t *path) {
-        Seating &seating = *chain.transitions;
-        int32_t j = chain.previous(start);
         r_new.reset();
-        for (int64_t t = start; t < stop; ++t) {
-            const int32_t k = path[t - start];
-            r_new.multiply(seating.add(j, k, chain.bits, chain.hints + t));
-            emission.add(t, k, chain.bits, &r_new);
-            j = k;
-        }
-        const int32_t follower = chain.successor(stop - 1);
-        if (SKIHMM_LIKELY(follower >= 0))
-            r_new.multiply(seating.add(j, follower, chain.bits, chain.hints + stop));
+        this->add_block(chain, emission, start, stop, chain.previous(start), path,
+                        chain.successor(stop - 1));
     }
     // What open would have done with the lifted customers.
     SKIHMM_NOINLINE void take_away(const Chain &chain, const Emission &emission) {

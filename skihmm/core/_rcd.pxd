@@ -37,7 +37,9 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         int (*column_hook)(void *, intp_t, SymbolColumn *) noexcept nogil
         const int32_t *(*totals_hook)(void *, float64_t *) noexcept nogil
         int (*moderate_hook)(void *, float64_t, float64_t) noexcept nogil
+        int (*pair_hook)(void *, intp_t, const int32_t *, float64_t *) except -1 nogil
         bint columns
+        bint discrete
 
     cdef cppclass HookedProposal:
         void *self
@@ -121,4 +123,7 @@ cdef class RCDKernel:
     cdef vector[intp_t] stops
     cdef vector[int32_t] path
     cdef int cut_blocks(self, ChainState state) except -1 nogil
+    # Moves over the blocks begin .. end - 1 of those cut; counts them in the state.
+    cdef int run_blocks(self, ChainState state, intp_t begin, intp_t end) except -1 nogil
+    # cut_blocks, then run_blocks over all of them.
     cdef int run(self, ChainState state) except -1 nogil

@@ -44,6 +44,11 @@ cdef int _is_moderate(void *emission, float64_t least, float64_t most) noexcept 
     return (<EmissionStats> emission).is_moderate(least, most)
 
 
+cdef int _fill_pair(void *emission, intp_t t, const int32_t *k,
+                    float64_t *out) except -1 nogil:
+    return (<EmissionStats> emission).fill_pair(t, k, out)
+
+
 cdef int _attach(void *proposal, void *state) except -1 nogil:
     return (<BlockProposal> proposal).attach(<ChainState> state)
 
@@ -99,7 +104,9 @@ cdef HookedEmission emission_of(EmissionStats emission) noexcept nogil:
     hooked.column_hook = _fill_column
     hooked.totals_hook = _totals
     hooked.moderate_hook = _is_moderate
+    hooked.pair_hook = _fill_pair
     hooked.columns = emission.has_columns
+    hooked.discrete = emission.is_discrete
     return hooked
 
 
@@ -183,16 +190,19 @@ cdef class RCDKernel:
 
     cdef int cut_blocks(self, ChainState state) except -1 nogil:
         cut_blocks(chain_of(state), self.block_size, &self.starts, &self.stops)
+        self.path.resize(self.block_size)
+        return 0
+
+    cdef int run_blocks(self, ChainState state, intp_t begin, intp_t end) except -1 nogil:
+        state.n_proposed += end - begin
+        state.n_accepted += self.proposal.run(
+            state, self.starts.data() + begin, self.stops.data() + begin, end - begin,
+            self.path.data())
         return 0
 
     cdef int run(self, ChainState state) except -1 nogil:
         self.cut_blocks(state)
-        self.path.resize(self.block_size)
-        state.n_proposed += <int64_t> self.starts.size()
-        state.n_accepted += self.proposal.run(
-            state, self.starts.data(), self.stops.data(), self.starts.size(),
-            self.path.data())
-        return 0
+        return self.run_blocks(state, 0, <intp_t> self.starts.size())
 
     def sweep(self, ChainState state):
         """One sweep over all blocks; the GIL is released for the whole of it.

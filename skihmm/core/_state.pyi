@@ -9,6 +9,8 @@ from skihmm.core._random import RandomStream
 
 class ChainState:
     n_steps: int
+    n_trials: int
+    n_trials_accepted: int
     transitions: Franchise
     emission: Any
     stream: RandomStream

@@ -53,6 +53,7 @@ cdef class CategoricalStats(EmissionStats):
         self.n_steps = self.codes.shape[0]
         self.n_columns = self.codes.shape[1]
         self.has_columns = self.n_columns == 1
+        self.is_discrete = True
         self.hierarchical = hierarchical
         self.concentration_prior = concentration_prior
         if concentration_prior is None:
@@ -142,6 +143,18 @@ cdef class CategoricalStats(EmissionStats):
                 out[k] *= smooth / (s.row_customers[k] + s.alpha)
             for i in range(line.size):
                 out[line.ids[i]] *= (line.counts[i] + smooth) / smooth
+
+    cdef int fill_pair(self, intp_t t, const int32_t *states,
+                       float64_t *out) except -1 nogil:
+        cdef intp_t c, i
+        cdef int32_t symbol
+        for i in range(2):
+            out[i] = 1.0
+            for c in range(self.n_columns):
+                symbol = self.codes[t, c]
+                if symbol >= 0:
+                    out[i] *= self.seatings[c].prob(states[i], symbol)
+        return 0
 
     cdef bint fill_column(self, intp_t t, SymbolColumn *out) noexcept nogil:
         cdef int32_t symbol = self.codes[t, 0]

@@ -16,6 +16,12 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
     only speed and mixing differ.
     """
 
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError if a parameter is out of range.
+
+        Called by ``fit`` before any work.  The default accepts everything.
+        """
+
     @abstractmethod
     def make_kernel(self, state: Any) -> Any:
         """Build what sweeps over one chain.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from skihmm.core._rcd import RCDKernel
-from skihmm.samplers._base import BaseSampler
+from skihmm.samplers._franchise_sampler import FranchiseSampler
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 
-class StepwiseGibbs(BaseSampler):
+class StepwiseGibbs(FranchiseSampler):
     """Step-wise Gibbs sampler.
 
     A sweep visits every step in random order.  The step's state is proposed from its full
@@ -21,11 +21,19 @@ class StepwiseGibbs(BaseSampler):
     about a hundred; beyond that it follows the states that share a transition or a symbol
     with the step, not the number of states.
 
+    Parameters
+    ----------
+    split_merge_rate : float, default=0
+        Split-merge trials per sweep, spread evenly between the steps: each chooses two
+        steps and proposes to split their common state in two, or to merge their states.
+        They find states that single steps hardly can.  A non-integer rate is met on
+        average.  A trial costs about as much as moving all steps of the two states.
+
     References
     ----------
     T. Makino, S. Takei, I. Sato and D. Mochihashi, "Restricted Collapsed Draw: Accurate
     Sampling for Hierarchical Chinese Restaurant Process Hidden Markov Models",
-    arXiv 1106.0474, 2011, Section 4.
+    arXiv 1106.0474, 2011, Sections 4 and 6.
 
     Examples
     --------
@@ -36,9 +44,17 @@ class StepwiseGibbs(BaseSampler):
     >>> hmm = HCRPHMM(sampler=StepwiseGibbs(), n_burnin=50, n_draws=10, random_state=0)
     >>> bool(hmm.fit(X).draws_.acceptance_rate.min() > 0.9)
     True
+    >>> hmm.set_params(sampler__split_merge_rate=2.5).fit(X)
+    HCRPHMM(n_burnin=50, n_draws=10, random_state=0,
+            sampler=StepwiseGibbs(split_merge_rate=2.5))
+    >>> hmm.draws_.split_merge_acceptance_rate.shape
+    (1, 10)
     """
 
-    def make_kernel(self, state: Any) -> RCDKernel:
+    def __init__(self, split_merge_rate: float = 0) -> None:
+        self.split_merge_rate = split_merge_rate
+
+    def make_kernel(self, state: Any) -> Any:
         """Build the compiled kernel for one chain.
 
         Parameters
@@ -47,6 +63,6 @@ class StepwiseGibbs(BaseSampler):
 
         Returns
         -------
-        kernel : skihmm.core._rcd.RCDKernel
+        kernel : RCDKernel or InterleavedKernel
         """
-        return RCDKernel(StepwiseProposal())
+        return self.add_split_merge(RCDKernel(StepwiseProposal()))

@@ -1,0 +1,40 @@
+"""What the samplers that keep a seating have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skihmm._validation import check_nonnegative
+from skihmm.core._rcd import RCDKernel
+from skihmm.samplers._base import BaseSampler
+from skihmm.samplers._split_merge_kernel import InterleavedKernel
+
+
+class FranchiseSampler(BaseSampler):
+    """Base class of samplers whose local moves can have split-merge trials between them.
+
+    A subclass has a parameter `split_merge_rate` and hands its kernel through
+    :meth:`add_split_merge` at the end of ``make_kernel``.
+    """
+
+    split_merge_rate: float
+
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError if a parameter is out of range."""
+        check_nonnegative("split_merge_rate", self.split_merge_rate)
+
+    def add_split_merge(self, local: RCDKernel) -> Any:
+        """Put `split_merge_rate` split-merge trials per sweep between local moves.
+
+        Parameters
+        ----------
+        local : skihmm.core._rcd.RCDKernel
+            Kernel of the local moves.
+
+        Returns
+        -------
+        kernel : InterleavedKernel or RCDKernel
+            `local` itself if the rate is 0.
+        """
+        rate = check_nonnegative("split_merge_rate", self.split_merge_rate)
+        return InterleavedKernel(local, rate) if rate else local

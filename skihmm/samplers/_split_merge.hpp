@@ -1,0 +1,317 @@
+// Split-merge trials by sequential allocation over fragments (arXiv 1106.0474, Section 6).
+//
+// Two steps t1 and t2 are chosen at random.  If they are in the same state a, t2 proposes to
+// leave for a fresh state c, and every other step of a chooses between a and c; else all
+// steps of t2's state c are proposed to join a = x[t1].  The other steps M of a and c fall
+// into fragments, maximal runs of consecutive steps that t1 and t2 cut.  In a random order
+// each fragment is allocated as a whole: its labels in {a, c} are drawn by forward filtering
+// and backward sampling at the seating with t2 and all earlier fragments.
+//
+// Removal goes in the reverse order, and a merge evaluates on its way what the split that
+// undoes it would have drawn: fragment i's old labels at the seating *without* fragment i.
+// (The paper prints the transitions of the seating before its removal, with the emissions
+// after it; the same seating for both is right.)  The ratio contains t2's observation, which
+// the paper leaves out.
+//
+// Which pair, which fragments and which order do not depend on where the labels of a and c
+// go, so that a move and the one that undoes it are proposed alike.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "_rcd.hpp"
+
+namespace skihmm {
+
+// The steps of every state, so that a trial costs what its two states cost and not T.
+class StepLists {
+  public:
+    // Take in the labels of all steps; cheap if few have changed.
+    void attach(const Chain &chain) {
+        if (static_cast<int64_t>(label_.size()) != chain.n_steps) {
+            label_.assign(chain.n_steps, -1);
+            place_.assign(chain.n_steps, 0);
+            for (auto &list : steps_) list.clear();
+        }
+        make_room(chain);
+        for (int64_t t = 0; t < chain.n_steps; ++t) follow(chain, t);
+    }
+    // More slots than before.
+    void make_room(const Chain &chain) {
+        const size_t n_slots = *chain.n_slots;
+        if (steps_.size() < n_slots) steps_.resize(n_slots);
+    }
+    // Take in the label of one step.
+    void follow(const Chain &chain, int64_t t) {
+        const int32_t k = chain.states[t], old = label_[t];
+        if (SKIHMM_LIKELY(k == old)) return;
+        if (old >= 0) {
+            std::vector<int64_t> &list = steps_[old];
+            const int64_t last = list.back();
+            list[place_[t]] = last;
+            place_[last] = place_[t];
+            list.pop_back();
+        }
+        place_[t] = static_cast<int64_t>(steps_[k].size());
+        steps_[k].push_back(t);
+        label_[t] = k;
+    }
+    // In no order that anything may depend on.
+    const std::vector<int64_t> &of(int32_t k) const { return steps_[k]; }
+
+  private:
+    std::vector<std::vector<int64_t>> steps_;   // by slot
+    std::vector<int32_t> label_;                // by step: the list that it is in, or -1
+    std::vector<int64_t> place_;                // by step: its place there
+};
+
+// attach once per sweep, follow the steps that others have moved since, run trials.  The
+// parts of a trial are virtual, so that tests can break them one at a time.
+template <class Emission>
+class SplitMerge {
+  public:
+    virtual ~SplitMerge() = default;
+
+    void attach(const Chain &chain) { lists_.attach(chain); }
+    // Steps [start, stop) may have moved, to slots that were not there before.
+    void follow(const Chain &chain, int64_t start, int64_t stop) {
+        lists_.make_room(chain);
+        for (int64_t t = start; t < stop; ++t) lists_.follow(chain, t);
+    }
+    // One trial; whether it was accepted.  O(n log n) for the n steps of the two states.
+    // Needs two steps.
+    bool run(const Chain &chain, const Emission &emission) {
+        chain.reserve(1);
+        lists_.make_room(chain);
+        choose(chain);
+        ratio_.r_old.reset();
+        ratio_.r_new.reset();
+        q_old_.reset();
+        q_new_.reset();
+        const size_t n = fragments_.size();
+        for (size_t i = n; i-- > 0;) take(chain, emission, fragments_[i]);
+        take_second(chain, emission, old_);
+        seat_second(chain, emission, new_);
+        // Of a merge nothing is random but the tables, and all that is still to come into
+        // r_new are probabilities: R can only fall.  Densities may exceed one, and the
+        // factors of a split's q_new raise R.
+        const bool may_stop = !is_split_ && emission.is_discrete();
+        bool accepted = true;
+        for (n_seated_ = 0; n_seated_ < n; ++n_seated_) {
+            if (may_stop && !is_accepted()) {
+                accepted = false;
+                break;
+            }
+            seat(chain, emission, fragments_[n_seated_]);
+        }
+        accepted = accepted && is_accepted();
+        if (accepted) keep(chain, emission);
+        else restore(chain, emission);
+        return accepted;
+    }
+
+  protected:
+    struct Fragment {
+        int64_t start, stop;            // steps [start, stop)
+        size_t at;                      // place of the first one in path_
+    };
+
+    // The restaurant of step t's draw and the label after step t in the proposed state, for
+    // neighbours of fragments.  Of these only t2 changes: the others are t1, other states
+    // and ends of sequences, never another fragment.
+    int32_t new_before(const Chain &chain, int64_t t) const {
+        return !chain.first[t] && t - 1 == t2_ ? new_ : chain.previous(t);
+    }
+    int32_t new_after(const Chain &chain, int64_t t) const {
+        return !chain.last[t] && t + 1 == t2_ ? new_ : chain.successor(t);
+    }
+    int32_t *path_of(const Fragment &f) { return path_.data() + f.at; }
+
+    // Fragment f leaves.
+    virtual void take(const Chain &chain, const Emission &emission, const Fragment &f) {
+        remove(chain, emission, f);
+        if (!is_split_) score(chain, emission, f);
+    }
+    void remove(const Chain &chain, const Emission &emission, const Fragment &f) {
+        ratio_.remove_block(chain, emission, f.start, f.stop, chain.previous(f.start),
+                            chain.states + f.start, chain.successor(f.stop - 1));
+    }
+    // q_old *= the probability that the split which undoes this merge draws f's old labels.
+    virtual void score(const Chain &chain, const Emission &emission, const Fragment &f) {
+        filter(chain, emission, f, chain.previous(f.start), chain.successor(f.stop - 1));
+        trace<false>(chain, f, chain.states + f.start, &q_old_);
+    }
+    // t2's observation in state k, and its draws as far as no fragment has them.
+    void take_second(const Chain &chain, const Emission &emission, int32_t k) {
+        if (owns_draw_in_) ratio_.remove_draw(chain, chain.previous(t2_), k, t2_);
+        if (owns_draw_out_) ratio_.remove_draw(chain, k, chain.successor(t2_), t2_ + 1);
+        remove_value(chain, emission, k);
+    }
+    void seat_second(const Chain &chain, const Emission &emission, int32_t k) {
+        add_value(chain, emission, k);
+        if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(t2_), t2_ + 1);
+        if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(t2_), k, t2_);
+    }
+    virtual void remove_value(const Chain &chain, const Emission &emission, int32_t k) {
+        emission.remove(t2_, k, chain.bits, &ratio_.r_old);
+    }
+    virtual void add_value(const Chain &chain, const Emission &emission, int32_t k) {
+        emission.add(t2_, k, chain.bits, &ratio_.r_new);
+    }
+    // Fragment f comes back with its new labels.
+    void seat(const Chain &chain, const Emission &emission, const Fragment &f) {
+        const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
+        int32_t *path = path_of(f);
+        if (is_split_) {
+            filter(chain, emission, f, j, o);
+            trace<true>(chain, f, path, &q_new_);
+        } else {
+            std::fill_n(path, f.stop - f.start, a_);
+        }
+        ratio_.add_block(chain, emission, f.start, f.stop, j, path, o);
+    }
+    bool is_accepted() const { return ratio_.is_accepted(threshold_, q_old_, q_new_); }
+    virtual void restore(const Chain &chain, const Emission &emission) {
+        ratio_.restore(chain, emission);
+    }
+    void keep(const Chain &chain, const Emission &emission) {
+        ratio_.keep(chain, emission);
+        for (const Fragment &f : fragments_) {
+            touch(chain, f.start, f.stop);
+            const int32_t *path = path_of(f);
+            for (int64_t t = f.start; t < f.stop; ++t) assign(chain, t, path[t - f.start]);
+        }
+        touch(chain, t2_, t2_ + 1);
+        assign(chain, t2_, new_);
+        chain.touched->push(a_);
+        chain.touched->push(c_);
+    }
+
+    Exchange<Emission> ratio_;
+    Product q_old_, q_new_;
+    double threshold_ = 0.0;            // accept if it is below R
+    int64_t t1_ = 0, t2_ = 0;
+    bool is_split_ = false;
+    bool owns_draw_in_ = false, owns_draw_out_ = false;
+    int32_t old_ = 0, new_ = 0;         // label of t2
+    int32_t a_ = 0, c_ = 0;             // label of t1; the other one of the two in play
+    std::vector<Fragment> fragments_;   // in the order of allocation
+    size_t n_seated_ = 0;               // fragments that have come back
+
+  private:
+    // ---- what the trial is about
+
+    void choose(const Chain &chain) {
+        bitgen_t *g = chain.bits;
+        threshold_ = uniform(g);
+        t1_ = below(g, chain.n_steps);
+        t2_ = below(g, chain.n_steps - 1);
+        t2_ += t2_ >= t1_;
+        a_ = chain.states[t1_];
+        old_ = chain.states[t2_];
+        is_split_ = a_ == old_;
+        new_ = is_split_ ? chain.free_slot(0) : a_;
+        c_ = is_split_ ? new_ : old_;
+        owns_draw_in_ = chain.first[t2_] || !is_allocated(chain, t2_ - 1);
+        owns_draw_out_ = !chain.last[t2_] && !is_allocated(chain, t2_ + 1);
+        steps_.clear();
+        gather(a_);
+        if (!is_split_) gather(old_);
+        std::sort(steps_.begin(), steps_.end());
+        cut(chain);
+        for (int64_t i = static_cast<int64_t>(fragments_.size()) - 1; i > 0; --i)
+            std::swap(fragments_[i], fragments_[below(g, i + 1)]);
+    }
+    // Whether t is in M.
+    bool is_allocated(const Chain &chain, int64_t t) const {
+        return t != t1_ && (chain.states[t] == a_ || chain.states[t] == old_);
+    }
+    void gather(int32_t k) {
+        for (int64_t t : lists_.of(k))
+            if (t != t1_ && t != t2_) steps_.push_back(t);
+    }
+    void cut(const Chain &chain) {
+        fragments_.clear();
+        for (size_t i = 0; i < steps_.size(); ++i) {
+            const int64_t t = steps_[i];
+            if (!fragments_.empty() && fragments_.back().stop == t && !chain.first[t])
+                ++fragments_.back().stop;
+            else
+                fragments_.push_back(Fragment{t, t + 1, i});
+        }
+        path_.resize(steps_.size());
+    }
+    void assign(const Chain &chain, int64_t t, int32_t k) {
+        chain.assign(t, k);
+        lists_.follow(chain, t);
+    }
+    // Dishes whose tables this block's draws have changed.
+    void touch(const Chain &chain, int64_t start, int64_t stop) const {
+        chain.touched->push(chain.previous(start));
+        const int32_t follower = chain.successor(stop - 1);
+        if (follower >= 0) chain.touched->push(follower);
+    }
+
+    // ---- labels of a fragment, drawn from {a, c}
+
+    // p(first steps' observations, label of step l) for l in f, scaled to sum one at every
+    // step; j and o are the labels before and after f (o = -1: none).  All probabilities at
+    // the seating as it is now, where a, c and o may have lost their last table; then they
+    // have the mass of any one unserved state.  It only proposes.
+    void filter(const Chain &chain, const Emission &emission, const Fragment &f, int32_t j,
+                int32_t o) {
+        const Seating &s = *chain.transitions;
+        const int32_t two[2] = {a_, c_};
+        double before[2], seen[2];
+        for (int u = 0; u < 2; ++u) {
+            before[u] = s.prob(j, two[u]);
+            after_[u] = o >= 0 ? s.prob(two[u], o) : 1.0;
+            if (f.stop - f.start == 1) continue;
+            for (int v = 0; v < 2; ++v) pass_[u][v] = s.prob(two[u], two[v]);
+        }
+        filtered_.resize(2 * static_cast<size_t>(f.stop - f.start));
+        double *out = filtered_.data();
+        for (int64_t t = f.start; t < f.stop; ++t, out += 2) {
+            if (t > f.start)
+                for (int v = 0; v < 2; ++v)
+                    before[v] = out[-2] * pass_[0][v] + out[-1] * pass_[1][v];
+            emission.fill_pair(t, two, seen);
+            double total = before[0] * seen[0] + before[1] * seen[1];
+            if (SKIHMM_UNLIKELY(!(total > 0.0))) {
+                // Densities so low that both are zero: propose without them.
+                seen[0] = seen[1] = 1.0;
+                total = before[0] + before[1];
+            }
+            for (int v = 0; v < 2; ++v) out[v] = before[v] * seen[v] / total;
+        }
+    }
+    // Draw f's labels, or read them; q *= their probability given the filter.
+    template <bool kDraws, class Label>
+    void trace(const Chain &chain, const Fragment &f, Label *path, Product *q) {
+        double next[2] = {after_[0], after_[1]};
+        for (int64_t l = f.stop - f.start - 1; l >= 0; --l) {
+            const double *now = filtered_.data() + 2 * l;
+            const double weights[2] = {now[0] * next[0], now[1] * next[1]};
+            const double total = weights[0] + weights[1];
+            int u;
+            if constexpr (kDraws) {
+                u = uniform(chain.bits) * total >= weights[0] && weights[1] > 0.0;
+                path[l] = u ? c_ : a_;
+            } else {
+                u = path[l] == c_;
+            }
+            q->multiply(weights[u] / total);
+            next[0] = pass_[0][u];
+            next[1] = pass_[1][u];
+        }
+    }
+
+    StepLists lists_;
+    std::vector<int64_t> steps_;        // M in the order of time
+    std::vector<int32_t> path_;         // proposed labels of M
+    double pass_[2][2] = {}, after_[2] = {};
+    std::vector<double> filtered_;
+};
+
+}  // namespace skihmm

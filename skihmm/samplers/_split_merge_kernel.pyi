@@ -1,0 +1,19 @@
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
+
+class SplitMergeKernel:
+    n_trials: int
+    def __init__(self, n_trials: int = ...) -> None: ...
+    def sweep(self, state: ChainState) -> tuple[int, int]: ...
+
+class InterleavedKernel:
+    local: RCDKernel
+    split_merge: SplitMergeKernel
+    split_merge_rate: float
+    def __init__(
+        self,
+        local: RCDKernel,
+        split_merge_rate: float,
+        split_merge: SplitMergeKernel | None = ...,
+    ) -> None: ...
+    def sweep(self, state: ChainState) -> tuple[int, int]: ...

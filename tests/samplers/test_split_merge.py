@@ -1,0 +1,419 @@
+"""Split-merge trials against exact answers; planted errors must be caught."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+
+import numpy as np
+import pytest
+from reference.enumeration import DirichletEmission, HCRPEmission
+from reference.statistics import two_sample_test
+from scipy import stats
+from skihmm.core._testing import record_cells, slots
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
+from small_models import (
+    SUSPECT,
+    Model,
+    assert_caught,
+    assert_exact,
+    compare,
+    make_stats,
+    packed,
+)
+
+from skihmm import HCRPHMM
+from skihmm.core._concentration import resample_concentrations
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
+from skihmm.datasets import make_hcrp_hmm, make_repeating_sequence
+from skihmm.samplers import StepwiseGibbs
+from skihmm.samplers._faulty_split_merge_kernel import FaultySplitMergeKernel
+from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+
+# Both outcomes of a trial are frequent in all of them.
+MODELS = {
+    "one sequence": Model((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
+    "two sequences": Model(
+        (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
+    ),
+    "missing": Model((0, None, 0, 2, 1, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
+    "missing at the ends": Model(
+        (None, 1, 0, 2, None), HCRPEmission(3, 0.7, 2.0), (0, 3), 1.0, 2.0
+    ),
+    "large concentrations": Model(
+        (0, 1, 0, 1, 2, 0), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
+    ),
+    "small concentrations": Model(
+        (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
+    ),
+    "self-transitions": Model((0, 0, 0, 1, 1), HCRPEmission(2, 0.3, 1.0), (0,), 0.2, 0.5),
+    "configuration I": Model((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
+    "sequences of one step": Model(
+        (0, 1, 1, 0), HCRPEmission(2, 0.5, 1.0), (0, 1, 2), 1.0, 1.0
+    ),
+    "two steps": Model((1, 0), HCRPEmission(3), (0,), 2.0, 1.0),
+    "two sequences of one step": Model(
+        (1, 1), DirichletEmission(3, 0.2), (0, 1), 2.0, 1.0
+    ),
+    "two columns": Model(
+        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)),
+        HCRPEmission(2),
+        (0,),
+        2.0,
+        3.0,
+    ),
+    "two Dirichlet columns": Model(
+        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
+        DirichletEmission(2, 0.7),
+        (0, 2),
+        1.0,
+        1.0,
+    ),
+}
+
+
+def stepwise():
+    return RCDKernel(StepwiseProposal())
+
+
+KERNELS = {
+    "alone": lambda: SplitMergeKernel(5),
+    "interleaved": lambda: InterleavedKernel(stepwise(), 2.5),
+}
+
+
+# -- exactness ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_enumeration(kernel, name):
+    found = assert_exact(MODELS[name], KERNELS[kernel], n_sweeps=2000)
+    if kernel == "alone":
+        assert 0.02 < found.acceptance < 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_enumeration_with_many_sweeps(kernel, name):
+    found = compare(MODELS[name], KERNELS[kernel], n_chains=50, n_sweeps=100_000, seed=3)
+    assert found.pvalue > SUSPECT, found
+    assert found.partitions.tv < 0.005
+
+
+CAUGHT_ON = {
+    "no_reverse": ("two sequences", 2000),
+    "no_value": ("one sequence", 2000),
+    "early_score": ("configuration I", 2000),
+    "reseat": ("self-transitions", 4000),
+}
+
+
+@pytest.mark.parametrize("bug", CAUGHT_ON)
+def test_planted_errors_are_caught(bug):
+    name, n_sweeps = CAUGHT_ON[bug]
+    assert_caught(MODELS[name], lambda: FaultySplitMergeKernel(5, bug), n_sweeps=n_sweeps)
+
+
+def test_without_its_bug_the_faulty_kernel_is_the_real_one():
+    for name in ("two sequences", "two columns"):
+        chains = [
+            record_cells(kernel, MODELS[name].state(5), 300)
+            for kernel in (SplitMergeKernel(3), FaultySplitMergeKernel(3))
+        ]
+        np.testing.assert_array_equal(chains[0][0], chains[1][0])
+        assert chains[0][1:] == chains[1][1:]
+
+
+# -- one trial ------------------------------------------------------------------------
+
+
+def middle_sized(seed, n_columns=1, n=120):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(5, size=(n, n_columns))
+    codes[rng.random(codes.shape) < 0.1] = -1
+    state = ChainState(
+        np.array([0, 50, 51, 90]),
+        Franchise(3.0, 4.0),
+        make_stats(codes, HCRPEmission(5, 3.0, 2.0)),
+        RandomStream(seed),
+    )
+    state.start_from(np.unique(rng.zipf(1.7, size=n) % 12, return_inverse=True)[1])
+    return state
+
+
+def assert_equal_records(first, second):
+    assert first.keys() == second.keys()
+    for key, value in first.items():
+        if isinstance(value, dict):
+            assert_equal_records(value, second[key])
+        elif key == "columns":
+            for one, other in zip(value, second[key], strict=True):
+                assert_equal_records(one, other)
+        else:
+            np.testing.assert_array_equal(value, second[key])
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+def test_trials_change_what_they_say_and_nothing_else(n_columns):
+    """Rejected: every table as before.  Accepted: one state split, or two merged."""
+    kernel, outcomes = SplitMergeKernel(), Counter()
+    for seed in range(3):
+        state = middle_sized(seed, n_columns)
+        for _ in range(700):
+            before, labels = copy.deepcopy(state.to_arrays()), slots(state)
+            lp = state.log_joint()
+            trials, accepted = kernel.sweep(state)
+            assert trials == 1
+            assert state.check() is None
+            after = slots(state)
+            if not accepted:
+                outcomes["rejected"] += 1
+                np.testing.assert_array_equal(labels, after)
+                assert_equal_records(before, state.to_arrays())
+                assert state.log_joint() == lp
+                continue
+            was, now = set(labels.tolist()), set(after.tolist())
+            moved = labels != after
+            assert moved.any()
+            assert len(set(labels[moved])) == len(set(after[moved])) == 1
+            if len(now) > len(was):
+                outcomes["split"] += 1
+                assert now > was
+                assert set(after[moved]) == now - was
+            else:
+                outcomes["merge"] += 1
+                assert now < was
+                assert set(labels[moved]) == was - now
+    assert min(outcomes.values()) >= 5, outcomes
+    assert outcomes["rejected"] > 1000
+
+
+def test_trials_and_local_moves_keep_every_count():
+    """Lists of steps, caches and slots stay right while the number of states changes."""
+    for seed, dense_slots in ((0, 1024), (1, 0)):
+        state = middle_sized(seed)
+        kernel = InterleavedKernel(RCDKernel(StepwiseProposal(dense_slots)), 7.5)
+        for sweep in range(150):
+            if sweep % 20 == 0:
+                state.canonicalise()
+            kernel.sweep(state)
+            assert state.check() is None
+
+
+def test_a_kernel_may_change_its_chain():
+    kernel = SplitMergeKernel(20)
+    for seed, n in ((0, 120), (1, 95), (2, 300)):
+        state = middle_sized(seed, n=n)
+        kernel.sweep(state)
+        assert state.check() is None
+
+
+@pytest.mark.parametrize("concentration", [1e-3, 1e3])
+@pytest.mark.parametrize("labels", ["single", "different"])
+def test_extreme_concentrations(concentration, labels):
+    """No factor underflows or becomes NaN, however long the fragments are."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    for emission in (
+        HCRPEmission(7, concentration, concentration),
+        DirichletEmission(7, concentration),
+    ):
+        state = ChainState(
+            np.array([0, 100]),
+            Franchise(concentration, concentration),
+            make_stats(rng.integers(7, size=(n, 1)), emission),
+            RandomStream(2),
+        )
+        state.start_from(np.zeros(n, int) if labels == "single" else np.arange(n))
+        SplitMergeKernel(30).sweep(state)
+        InterleavedKernel(stepwise(), 30).sweep(state)
+        assert state.check() is None
+        assert np.isfinite(state.log_joint())
+
+
+def test_one_step_has_no_pair():
+    state = Model((1,), HCRPEmission(3)).state(0)
+    assert SplitMergeKernel(4).sweep(state) == (0, 0)
+    assert InterleavedKernel(stepwise(), 2).sweep(state)[0] == 1
+
+
+# -- schedule -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.3, 1.0, 2.5, 40.0])
+def test_rate_is_met(rate):
+    state, n_sweeps = middle_sized(0), 400
+    kernel = InterleavedKernel(stepwise(), rate)
+    counts = []
+    for _ in range(n_sweeps):
+        n_proposed, n_accepted = kernel.sweep(state)
+        assert n_accepted <= n_proposed == state.n_steps
+        assert state.n_trials_accepted <= state.n_trials
+        counts.append(state.n_trials)
+    assert set(counts) <= {int(np.floor(rate)), int(np.ceil(rate))}
+    fraction = rate - np.floor(rate)
+    error = np.sqrt(fraction * (1 - fraction) / n_sweeps)
+    assert abs(np.mean(counts) - rate) <= 4 * error
+
+
+def test_rate_zero_is_the_local_kernel():
+    state = middle_sized(0)
+    assert isinstance(StepwiseGibbs().make_kernel(state), RCDKernel)
+    assert isinstance(StepwiseGibbs(0.5).make_kernel(state), InterleavedKernel)
+
+
+# -- invariance of longer chains ------------------------------------------------------
+
+
+PRIOR = (4.0, 3.0)
+
+
+def prior_draw(rng, seed):
+    """A chain that starts from a draw of everything from the prior, at 40 steps."""
+    alpha, gamma, alpha_e, gamma_e = rng.gamma(PRIOR[0], 1 / PRIOR[1], size=4) + 1e-3
+    X, labels, seating = make_hcrp_hmm(
+        40,
+        alpha=alpha,
+        gamma=gamma,
+        emission="hcrp",
+        n_symbols=4,
+        emission_alpha=alpha_e,
+        emission_gamma=gamma_e,
+        n_sequences=2,
+        random_state=int(rng.integers(2**31)),
+        return_seating=True,
+    )
+    n_states = int(labels.max()) + 1
+    emission = make_stats(X, HCRPEmission(4, alpha_e, gamma_e), concentration_prior=PRIOR)
+    state = ChainState(
+        np.flatnonzero(np.diff(seating.groups, prepend=-1)),
+        Franchise(alpha, gamma),
+        emission,
+        RandomStream(seed),
+    )
+    transitions = packed(seating.transitions, lambda j: n_states if j == -1 else j)
+    column = packed(seating.emissions)
+    state.from_arrays(
+        {
+            "n_states": n_states,
+            "states": labels,
+            "transitions": transitions | {"alpha": alpha, "gamma": gamma},
+            "emission": {"columns": [column], "alpha": alpha_e, "gamma": gamma_e},
+        }
+    )
+    return state
+
+
+def statistics(state):
+    arrays = state.canonicalise()
+    labels = arrays["states"]
+    return [
+        arrays["n_states"],
+        state.log_joint(),
+        float(labels[10] == labels[11]),
+        float(np.mean(labels[:, None] == labels)),
+        arrays["transitions"]["n_tables"].sum(),
+        arrays["emission"]["columns"][0]["n_tables"].sum(),
+        np.log(arrays["transitions"]["alpha"]),
+        np.log(arrays["transitions"]["gamma"]),
+        np.log(arrays["emission"]["alpha"]),
+    ]
+
+
+def invariance_pvalue(make_kernel, n_draws, seed, n_sweeps=5):
+    rng = np.random.default_rng(seed)
+    fresh, moved = [], []
+    for i in range(n_draws):
+        fresh.append(statistics(prior_draw(rng, 0)))
+        state, kernel = prior_draw(rng, [seed, i]), make_kernel()
+        for _ in range(n_sweeps):
+            kernel.sweep(state)
+            resample_concentrations(
+                state.transitions, state.emission, state.stream, PRIOR
+            )
+        moved.append(statistics(state))
+    fresh, moved = np.array(fresh), np.array(moved)
+    each = [stats.ks_2samp(a, b).pvalue for a, b in zip(fresh.T, moved.T, strict=True)]
+    together = two_sample_test(fresh, moved)
+    return min(1.0, 2 * min(together, len(each) * min(each)))
+
+
+@pytest.mark.parametrize("kernel", ["alone", "interleaved"])
+def test_prior_draws_stay_prior_draws(kernel):
+    make_kernel = {
+        "alone": lambda: SplitMergeKernel(30),
+        "interleaved": lambda: InterleavedKernel(stepwise(), 4),
+    }[kernel]
+    assert invariance_pvalue(make_kernel, 300, 1) > 1e-2
+
+
+def test_prior_draws_do_not_survive_an_error():
+    def make_kernel():
+        return FaultySplitMergeKernel(30, "no_reverse")
+
+    assert invariance_pvalue(make_kernel, 300, 2) < 1e-3
+
+
+# -- the estimator --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", name="X")
+def repeating_sequence():
+    return make_repeating_sequence(120)[0]
+
+
+def fitted(X, rate, **options):
+    options = {"n_burnin": 20, "n_draws": 6, "random_state": 0} | options
+    return HCRPHMM(StepwiseGibbs(split_merge_rate=rate), **options).fit(X)
+
+
+def test_rates_are_reported_apart(X):
+    draws = fitted(X, 2, n_chains=2).draws_
+    rates = draws.split_merge_acceptance_rate
+    assert rates.shape == draws.shape
+    assert np.all((rates >= 0) & (rates <= 1))
+    assert np.all(draws.acceptance_rate > 0.5)
+    sampled = draws.to_dict()["sample_stats"]["split_merge_acceptance_rate"]
+    np.testing.assert_array_equal(sampled, rates)
+    assert np.all(np.isnan(fitted(X, 0).draws_.split_merge_acceptance_rate))
+
+
+def test_warm_start_continues_the_stream(X):
+    once = fitted(X, 1.5, n_draws=12)
+    twice = fitted(X, 1.5, warm_start=True).fit(X)
+    np.testing.assert_array_equal(once.draws_.lp, twice.draws_.lp)
+    np.testing.assert_array_equal(
+        once.draws_.split_merge_acceptance_rate,
+        twice.draws_.split_merge_acceptance_rate,
+    )
+
+
+@pytest.mark.parametrize(
+    ("rate", "error", "message"),
+    [
+        (-1, ValueError, "split_merge_rate=-1; expected a number >= 0."),
+        (np.nan, ValueError, "split_merge_rate=nan; expected a number >= 0."),
+        (np.inf, ValueError, "split_merge_rate=inf; expected a number >= 0."),
+        ("2", TypeError, "split_merge_rate='2' is not a number"),
+        (True, TypeError, "split_merge_rate=True is not a number"),
+    ],
+)
+def test_wrong_rates_are_named(X, rate, error, message):
+    with pytest.raises(error, match=message.replace(".", r"\.")):
+        fitted(X, rate)
+
+
+def test_grid_search_over_the_rate(X):
+    grid = {"sampler__split_merge_rate": [0, 0.5, 2]}
+    hmm = HCRPHMM("stepwise", n_burnin=5, n_draws=2, n_particles=5, random_state=0)
+    search = GridSearchCV(hmm, grid, cv=TimeSeriesSplit(2)).fit(X)
+    assert search.best_params_["sampler__split_merge_rate"] in (0, 0.5, 2)
+    assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
+    assert clone(StepwiseGibbs(2)).get_params() == {"split_merge_rate": 2}

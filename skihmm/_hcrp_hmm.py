@@ -28,9 +28,20 @@ from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
 from skihmm.metrics._scorer import draw_entropy, log_predictive, mean_observed
-from skihmm.samplers import BaseSampler, StepwiseGibbs
+from skihmm.samplers import (
+    BaseSampler,
+    BlockedBeam,
+    BlockedGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+)
 
-SAMPLERS: dict[str, type[BaseSampler]] = {"stepwise": StepwiseGibbs}
+SAMPLERS: dict[str, type[BaseSampler]] = {
+    "stepwise": StepwiseGibbs,
+    "slice": StepwiseSlice,
+    "blocked": BlockedGibbs,
+    "beam": BlockedBeam,
+}
 EMISSIONS: dict[str, type[BaseEmission]] = {
     "hcrp": HCRPCategorical,
     "dirichlet": DirichletCategorical,

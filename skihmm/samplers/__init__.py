@@ -1,6 +1,13 @@
 """Sampling strategies: hyper-parameter objects that build compiled kernels."""
 
 from skihmm.samplers._base import BaseSampler
-from skihmm.samplers._stepwise import StepwiseGibbs
+from skihmm.samplers._blocked import BlockedBeam, BlockedGibbs
+from skihmm.samplers._stepwise import StepwiseGibbs, StepwiseSlice
 
-__all__ = ["BaseSampler", "StepwiseGibbs"]
+__all__ = [
+    "BaseSampler",
+    "BlockedBeam",
+    "BlockedGibbs",
+    "StepwiseGibbs",
+    "StepwiseSlice",
+]

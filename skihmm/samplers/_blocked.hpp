@@ -32,6 +32,7 @@
 #include <limits>
 #include <vector>
 
+#include "_blocked_vector.hpp"
 #include "_rcd.hpp"
 #include "_vector.hpp"
 
@@ -121,6 +122,7 @@ class Blocked {
         const size_t room = static_cast<size_t>(length_) * stride_;
         if (messages_.size() < room) messages_.resize(room);
         map_old(chain, s);
+        if (kSliced) largest_ = *std::max_element(mass_.begin(), mass_.end());
         filter(chain, s, emission);
     }
 
@@ -186,8 +188,9 @@ class Blocked {
 
     void refresh(const Seating &s, int32_t k) {
         if (k != kNew) mass_[k] = s.dish_tables[k];
-        size_[k] = s.row_customers[k] + s.alpha;
-        c_[k] = 1.0 / size_[k];
+        const double size = s.row_customers[k] + s.alpha;
+        c_[k] = 1.0 / size;
+        if (!kSliced) size_[k] = size;
         double w = kSliced ? 1.0 : c_[k];
         if constexpr (Emission::kIsSeating) {
             if (k != kStart) w /= totals_[k] + offset_;
@@ -257,12 +260,7 @@ class Blocked {
         }
     }
     void keep(const double *f, double least) {
-        int32_t n = 0;
-        for (int32_t k = 0; k < n_slots_; ++k) {
-            kept_[n] = k;
-            n += (kSliced ? f[k] : f[k] * size_[k]) > least;
-        }
-        n_kept_ = n;
+        n_kept_ = blocked_passes.select(stride_, least, f, size_.data(), kept_.data());
     }
     // g_k = sum over kept j of f_j c_j n_jk; returns what is to be added per unit of mass.
     double spread_rows(const Seating &s, const double *before, double share, int64_t l) {
@@ -281,7 +279,7 @@ class Blocked {
         if (cut_ > 0.0) rest = std::max(0.0, 1.0 - s.alpha * sum - kept);
         return scale_ * (sum + rest / s.alpha);
     }
-    // g_k = sum over kept j of f_j 1[pi[j,k] >= u].
+    // g_k = sum over kept j of f_j 1[pi[j,k] >= u]; returns the same.
     double spread_slices(const Seating &s, const double *before, double share, int64_t l) {
         double *g = g_.data();
         const double *mass = mass_.data();
@@ -292,16 +290,25 @@ class Blocked {
             const double f = before ? before[j] * share : 1.0, c = c_[j];
             const Line &row = s.rows[j];
             kept += f;
-            for (int32_t k = 0; k < n_slots_; ++k)
-                if (link(0.0, mass[k], c) >= u) g[k] += f;
-            for (int32_t i = 0; i < row.size; ++i) {
-                const int32_t k = row.ids[i];
-                if (link(row.counts[i], mass[k], c) >= u && !(link(0.0, mass[k], c) >= u))
-                    g[k] += f;
+            if (link(0.0, largest_, c) >= u) {
+                // Some pass without any customer: nearly all do if u is small.
+                blocked_passes.add_where(stride_, scale_, mass, c, u, f, g);
+                for (int32_t i = 0; i < row.size; ++i) {
+                    const double m = mass[row.ids[i]];
+                    const bool passes = (link(row.counts[i], m, c) >= u)
+                                        & !(link(0.0, m, c) >= u);
+                    g[row.ids[i]] += passes ? f : 0.0;
+                }
+            } else {
+                for (int32_t i = 0; i < row.size; ++i) {
+                    const int32_t k = row.ids[i];
+                    g[k] += link(row.counts[i], mass[k], c) >= u ? f : 0.0;
+                }
             }
         }
-        (void)kept;
-        return 0.0;
+        if (!before || !(cut_ > 0.0)) return 0.0;
+        // 1[pi >= u] is at most pi/u.
+        return 0.3 * std::max(0.0, 1.0 - kept) * scale_ / (s.alpha * u);
     }
     // f_k = (g_k + smooth mass_k) F_k(y[t]), stored as f_k c_k without slices; clears g.
     void emit(const Emission &emission, int64_t l, double smooth) {
@@ -323,22 +330,11 @@ class Blocked {
                 for (int32_t k = 0; k < n_slots_; ++k) row_[k] *= c_[k];
             w = row_.data();
         }
-        double sum[8] = {}, sum_f[8] = {};
-        const double *mass = mass_.data(), *size = size_.data();
-        double *g = g_.data();
-        for (int32_t k = 0; k < stride_; k += 8) {
-            for (int32_t i = k; i < k + 8; ++i) {
-                const double value = (g[i] + smooth * mass[i]) * w[i];
-                g[i] = 0.0;
-                out[i] = value;
-                sum[i - k] += value;
-                sum_f[i - k] += value * size[i];
-            }
-        }
-        step.sum = ((sum[0] + sum[1]) + (sum[2] + sum[3]))
-                   + ((sum[4] + sum[5]) + (sum[6] + sum[7]));
-        step.sum_f = ((sum_f[0] + sum_f[1]) + (sum_f[2] + sum_f[3]))
-                     + ((sum_f[4] + sum_f[5]) + (sum_f[6] + sum_f[7]));
+        double sums[2];
+        const double *size = size_.data();
+        blocked_passes.emit(stride_, smooth, mass_.data(), w, size, g_.data(), out, sums);
+        step.sum = sums[0];
+        step.sum_f = sums[1];
         if (has_column) {
             // What the symbol's counts add, over the smooth part as the common factor.
             const double by_smooth = 1.0 / column.smooth;
@@ -353,7 +349,6 @@ class Blocked {
             step.sum += extra;
             step.sum_f += extra_f;
         }
-        if (kSliced) step.sum_f = step.sum;
     }
 
     // ---- backward
@@ -384,12 +379,13 @@ class Blocked {
         } else {
             const double u = steps_[l + 1].slice, mass = mass_[k];
             double sum = 0.0;
-            for (int32_t j = 0; j < n_slots_; ++j)
-                sum += link(0.0, mass, c_[j]) >= u ? f[j] : 0.0;
+            if (scale_ * mass * c_[kNew] >= u)      // no other c is larger
+                sum = blocked_passes.sum_where(stride_, scale_ * mass, c_.data(), u, f);
             for (int32_t at = 0; at < column.size; ++at) {
                 const int32_t j = column.ids[at];
-                if (!(link(0.0, mass, c_[j]) >= u))
-                    sum += link(column.counts[at], mass, c_[j]) >= u ? f[j] : 0.0;
+                const bool passes = (link(column.counts[at], mass, c_[j]) >= u)
+                                    & !(link(0.0, mass, c_[j]) >= u);
+                sum += passes ? f[j] : 0.0;
             }
             return sum;
         }
@@ -449,7 +445,8 @@ class Blocked {
     double offset_ = 1.0;
     // by slot, at s_0
     WideVector<double> mass_;       // m_k, of NEW gamma
-    WideVector<double> size_, c_;   // n_k + alpha and its inverse
+    WideVector<double> c_;          // 1/(n_k + alpha)
+    WideVector<double> size_;       // f over what is stored: n_k + alpha, with slices 1
     WideVector<double> w_;          // c_k (without slices) times d_k
     WideVector<double> g_;          // zero between steps
     WideVector<double> row_;        // F_k(y[t]) of emissions that give whole rows
@@ -459,6 +456,7 @@ class Blocked {
     int64_t start_ = 0, length_ = 0;
     int32_t i_ = 0, o_ = 0, ghost_ = -1;
     double scale_ = 0.0;
+    double largest_ = 0.0;          // of mass_
     std::vector<Step> steps_;
     WideVector<double> messages_;   // by step of the block, then by slot
     FreshLabels labels_;

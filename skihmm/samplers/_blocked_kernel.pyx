@@ -36,6 +36,7 @@ cdef extern from "_blocked.hpp" namespace "skihmm" nogil:
 
 cdef extern from "_slice.hpp" namespace "skihmm" nogil:
     cdef cppclass Slice[Emission]:
+        void set_limit(int32_t lookup_slots)
         void attach(const Chain &chain, const Emission &emission) except +
         void prepare(const Chain &chain, const Emission &emission, int64_t start,
                      int64_t stop) except +
@@ -52,6 +53,9 @@ cdef extern from "_slice.hpp" namespace "skihmm" nogil:
 # 1.4 us and from 0.996 to 0.983.
 GIBBS_CUT = 5e-4
 BEAM_CUT = 5e-4
+
+# Up to this many slots the slice proposal looks up pairs in dense counts.
+LOOKUP_SLOTS = 1024
 
 
 cdef class BlockedProposal(BlockProposal):
@@ -144,10 +148,20 @@ cdef class BeamProposal(BlockProposal):
 
 
 cdef class SliceProposal(BlockProposal):
-    """Proposes the label of one step among those that pass the slices of the old one."""
+    """Proposes the label of one step among those that pass the slices of the old one.
+
+    Parameters
+    ----------
+    lookup_slots : int
+        Number of slots up to which dense counts are kept.
+    """
 
     cdef Slice[SeatingEmission] inlined
     cdef Slice[HookedEmission] hooked
+
+    def __init__(self, int32_t lookup_slots=LOOKUP_SLOTS):
+        self.inlined.set_limit(lookup_slots)
+        self.hooked.set_limit(lookup_slots)
 
     cdef int64_t run(self, ChainState state, const intp_t *starts, const intp_t *stops,
                      int64_t n, int32_t *path) except -1 nogil:

@@ -25,10 +25,14 @@ class Slice {
     static constexpr bool kReadsTouched = false, kReadsView = true;
     static constexpr int32_t kNew = 0, kStart = 1;
 
+    // Dense counts to look up single pairs in up to this many slots.
+    void set_limit(int32_t lookup_slots) { lookup_slots_ = lookup_slots; }
+
     // Start of a sweep, or more slots than before; only between moves.
     void attach(const Chain &chain, const Emission &emission) {
-        const Seating &s = *chain.transitions;
+        Seating &s = *chain.transitions;
         n_slots_ = *chain.n_slots;
+        s.set_dense_limit(lookup_slots_);
         totals_ = nullptr;
         if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
         mass_.assign(n_slots_, 0.0);
@@ -84,6 +88,9 @@ class Slice {
         old_weight_ = symbol_ < 0 ? probs_[bar_]
                       : bar_ == kNew ? smooth_ * d_[kNew]
                                      : (view.e_in + smooth_) / (view.e_x + offset_);
+        // They show what was last committed: right for pairs without x.
+        next_ = o_ >= 0 && i_ != x_ && o_ != x_ && s.has_dense() ? s.dense_column(o_)
+                                                                 : nullptr;
         collect(s, emission);
     }
     void prepare(const Chain &chain, const Emission &emission, int64_t start,
@@ -173,7 +180,10 @@ class Slice {
     SKIHMM_NOINLINE void accept(const Seating &s, const Emission &emission, int32_t k,
                                 double p, int32_t n_out) {
         if (o_ >= 0) {
-            if (n_out < 0) n_out = k == kNew || is_ghost_ ? 0 : s.count(k, o_);
+            if (n_out < 0) {
+                n_out = k == kNew || is_ghost_ ? 0
+                        : SKIHMM_LIKELY(next_ != nullptr) ? next_[k] : s.count(k, o_);
+            }
             const double next = link(n_out, mass_o_, k == i_ ? c_i_ : c_[k]);
             if (!(next >= v_)) return;
             p *= next;
@@ -188,7 +198,7 @@ class Slice {
         candidates_.push_back({k, p, weight});
         rest_ += weight;
     }
-    void collect(const Seating &s, const Emission &emission) {
+    SKIHMM_NOINLINE void collect(const Seating &s, const Emission &emission) {
         candidates_.clear();
         rest_ = 0.0;
         const Line &row = s.rows[i_];
@@ -223,7 +233,7 @@ class Slice {
 
     static constexpr double kTiny = std::numeric_limits<double>::min();
 
-    int32_t n_slots_ = 0;
+    int32_t n_slots_ = 0, lookup_slots_ = 0;
     const int32_t *totals_ = nullptr;
     double offset_ = 1.0;
     // by slot, between moves
@@ -235,6 +245,7 @@ class Slice {
     int64_t t_ = 0;
     int32_t i_ = 0, o_ = 0, x_ = 0, bar_ = 0, symbol_ = -1;
     bool is_ghost_ = false;
+    const uint16_t *next_ = nullptr;        // dense counts of (k, o), or null
     double scale_ = 0.0, mass_x_ = 0.0, mass_o_ = 0.0, c_i_ = 0.0, smooth_ = 1.0;
     double u_ = 0.0, v_ = 0.0;              // the slices
     double old_p_ = 0.0, old_weight_ = 0.0, rest_ = 0.0;

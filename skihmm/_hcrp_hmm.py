@@ -91,7 +91,7 @@ class HCRPHMM(DensityMixin, BaseEstimator):
     ----------
     sampler : str or BaseSampler, default="stepwise"
         How the posterior is sampled; cloned to ``sampler_``.  All samplers draw from the
-        same posterior.
+        same posterior.  Short names: "stepwise", "slice", "blocked" and "beam".
     emission : {"hcrp", "dirichlet"} or BaseEmission, default="hcrp"
         What states emit; cloned to ``emission_``.
     alpha, gamma : float, default=1.0

@@ -82,7 +82,8 @@ class Blocked {
     static constexpr bool kReadsTouched = true, kReadsView = false;
     static constexpr int32_t kNew = 0, kStart = 1;
 
-    // States with less than this share of a message do not send their rows on.
+    // States with less than this multiple of the mean share of a message do not send their
+    // rows on.
     void set_cut(double cut) { cut_ = cut; }
 
     // Start of a sweep, or more slots than before; only between moves.
@@ -252,7 +253,7 @@ class Blocked {
             const double *before = l ? message(l - 1) : nullptr;
             if (l) {
                 share = 1.0 / steps_[l - 1].sum_f;
-                keep(before, cut_ * steps_[l - 1].sum_f);
+                keep(before, cut_ / n_slots_ * steps_[l - 1].sum_f);
             }
             if constexpr (kSliced) smooth = spread_slices(s, before, share, l);
             else smooth = spread_rows(s, before, share, l);

@@ -47,12 +47,12 @@ cdef extern from "_slice.hpp" namespace "skihmm" nogil:
                     int64_t stop, bint accepted)
 
 
-# States that hold less than this share of a forward message send on only their total.  On
+# States below this multiple of a forward message's mean send on only their total.  On
 # the words of Alice (360 states, blocks of 10) this takes a sweep of the blocked sampler
 # from 3.2 to 0.6 us per step and its acceptance from 0.992 to 0.985; of the beam from 12 to
 # 1.4 us and from 0.996 to 0.983.
-GIBBS_CUT = 5e-4
-BEAM_CUT = 5e-4
+GIBBS_CUT = 0.2
+BEAM_CUT = 0.2
 
 # Up to this many slots the slice proposal looks up pairs in dense counts.
 LOOKUP_SLOTS = 1024
@@ -64,8 +64,8 @@ cdef class BlockedProposal(BlockProposal):
     Parameters
     ----------
     cut : float
-        Share of a forward message below which a state sends on only its total; 0 for
-        exact messages.  The samples are exact for any value.
+        Multiple of a forward message's mean below which a state sends on only its total;
+        0 for exact messages.  The samples are exact for any value.
     """
 
     cdef BlockedMessages[SeatingEmission] inlined

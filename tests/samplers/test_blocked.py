@@ -96,8 +96,8 @@ PROPOSALS = {
     "slice": SliceProposal,
     "blocked, exact messages": lambda: BlockedProposal(cut=0.0),
     "beam, exact messages": lambda: BeamProposal(cut=0.0),
-    "blocked, crude messages": lambda: BlockedProposal(cut=0.3),
-    "beam, crude messages": lambda: BeamProposal(cut=0.3),
+    "blocked, crude messages": lambda: BlockedProposal(cut=2.0),
+    "beam, crude messages": lambda: BeamProposal(cut=2.0),
     "blocked, by definition": NaiveBlocked,
     "beam, by definition": lambda: NaiveBlocked(sliced=True),
 }

@@ -35,9 +35,20 @@ from skihmm.metrics._scorer import (
     mean_observed,
     perplexity_of,
 )
-from skihmm.samplers import BaseSampler, StepwiseGibbs
+from skihmm.samplers import (
+    BaseSampler,
+    BlockedBeam,
+    BlockedGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+)
 
-SAMPLERS: dict[str, type[BaseSampler]] = {"stepwise": StepwiseGibbs}
+SAMPLERS: dict[str, type[BaseSampler]] = {
+    "stepwise": StepwiseGibbs,
+    "slice": StepwiseSlice,
+    "blocked": BlockedGibbs,
+    "beam": BlockedBeam,
+}
 EMISSIONS: dict[str, type[BaseEmission]] = {
     "hcrp": HCRPCategorical,
     "dirichlet": DirichletCategorical,
@@ -87,7 +98,7 @@ class HCRPHMM(DensityMixin, BaseEstimator):
     ----------
     sampler : str or BaseSampler, default="stepwise"
         How the posterior is sampled; cloned to ``sampler_``.  All samplers draw from the
-        same posterior.
+        same posterior.  Short names: "stepwise", "slice", "blocked" and "beam".
     emission : {"hcrp", "dirichlet"} or BaseEmission, default="hcrp"
         What states emit; cloned to ``emission_``.
     alpha, gamma : float, default=1.0

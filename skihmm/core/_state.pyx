@@ -89,6 +89,8 @@ cdef class ChainState:
         cdef intp_t t
         cdef int32_t n_states = 0
         cdef Product r
+        if path.shape[0] != self.n_steps:
+            raise ValueError(f"{path.shape[0]} labels for {self.n_steps} steps")
         for t in range(self.n_steps):
             n_states = max(n_states, path[t] + 1)
         self.transitions.seating.clear()

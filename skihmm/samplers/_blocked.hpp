@@ -1,0 +1,469 @@
+// Blocked Gibbs and beam proposals (arXiv 1106.0474, Section 5) for the template of
+// _rcd.hpp: all labels of a block at once, by forward filtering and backward sampling.
+//
+// Everything is taken at s_0.  Columns are the states that some table serves, and the slot
+// NEW, which stands for all others; labels for the steps that land there are drawn
+// afterwards from one more Chinese restaurant process, Q*.  If the block's successor o is
+// served by no table (its only draw was the one just removed), it is such a label, and Q*
+// begins with one customer at it.
+//
+// With c_j = 1/(n_j + alpha) and a_k = alpha m_k/(m + gamma), transitions are sparse plus
+// rank one, pi[j,k] = c_j (n_jk + a_k); so are emissions, F_k(y) = d_k (e_ky + smooth).
+//
+// The backward draws of step l given the label k of step l+1 use a message f_l,
+//     P(x_l = j | x_{l+1} = k) = f_l(j) pi[j,k] / Z_l(k),   Z_l(k) = sum_j f_l(j) pi[j,k],
+// and the probability of a path is the product of these, times the factors of Q*.  With the
+// exact messages f_{l+1}(k) = F_k Z_l(k) it telescopes to the product of all pi and F along
+// the path, over a constant.  But it *is* the probability of what is drawn for whatever
+// messages, so those may be computed more cheaply: the sparse rows of states that hold less
+// than a small share of f_l (mostly those that never emitted y[l]) enter the next message
+// only by their total, spread in proportion to m_k.  That costs a little acceptance and no
+// exactness, and saves most of the non-zeros of n.
+//
+// Beam: each transition of the path gets a slice u_l, uniform below its pi on the old path,
+// and indicators 1[pi >= u_l] replace pi in the messages and in Z.  Given the slices the
+// target gains prod 1[u_l <= pi_l] / pi_l, hence the probability of the path is multiplied
+// by the un-sliced pi.  (>=, as u_l may round to pi_l; the same floating-point expression
+// decides everywhere, so that the old path always survives.)
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "_blocked_vector.hpp"
+#include "_rcd.hpp"
+#include "_vector.hpp"
+
+namespace skihmm {
+
+// The names of states that nobody uses: a Chinese restaurant process over labels.
+class FreshLabels {
+  public:
+    void open(double concentration, int32_t ghost) {
+        concentration_ = concentration;
+        labels_.clear();
+        customers_.clear();
+        n_ = 0.0;
+        if (ghost >= 0) seat(ghost);
+    }
+    // The probability that the next one is called `label`; seats it.
+    double seat(int32_t label) {
+        const double total = n_ + concentration_;
+        n_ += 1.0;
+        for (size_t i = 0; i < labels_.size(); ++i) {
+            if (labels_[i] != label) continue;
+            const double p = customers_[i] / total;
+            customers_[i] += 1.0;
+            return p;
+        }
+        labels_.push_back(label);
+        customers_.push_back(1.0);
+        return concentration_ / total;
+    }
+    // A label in use already, or -1.
+    int32_t draw(bitgen_t *g) const {
+        double u = uniform(g) * (n_ + concentration_);
+        for (size_t i = 0; i < labels_.size(); ++i)
+            if ((u -= customers_[i]) < 0.0) return labels_[i];
+        return -1;
+    }
+
+  private:
+    double concentration_ = 1.0, n_ = 0.0;
+    std::vector<int32_t> labels_;
+    std::vector<double> customers_;
+};
+
+template <class Emission, bool kSliced>
+class Blocked {
+  public:
+    static constexpr bool kReadsTouched = true, kReadsView = false;
+    static constexpr int32_t kNew = 0, kStart = 1;
+
+    // States with less than this multiple of the mean share of a message do not send their
+    // rows on.
+    void set_cut(double cut) { cut_ = cut; }
+
+    // Start of a sweep, or more slots than before; only between moves.
+    void attach(const Chain &chain, const Emission &emission) {
+        const Seating &s = *chain.transitions;
+        n_slots_ = *chain.n_slots;
+        stride_ = (n_slots_ + 7) / 8 * 8;
+        totals_ = nullptr;
+        if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
+        mass_.assign(stride_, 0.0);
+        size_.assign(stride_, 1.0);
+        c_.assign(stride_, 0.0);
+        w_.assign(stride_, 0.0);
+        g_.assign(stride_, 0.0);
+        row_.assign(stride_, 0.0);
+        kept_.resize(stride_);
+        for (int32_t k = 0; k < n_slots_; ++k) refresh(s, k);
+        mass_[kNew] = s.gamma;
+    }
+
+    void prefetch(const Chain &, int64_t, int64_t) const {}
+
+    void prepare(const Chain &chain, const Emission &emission, const Move<Emission> &move) {
+        prepare(chain, emission, move.start, move.stop);
+    }
+    void prepare(const Chain &chain, const Emission &emission, int64_t start,
+                 int64_t stop) {
+        const Seating &s = *chain.transitions;
+        for (size_t i = 0; i < chain.touched->size(); ++i) refresh(s, (*chain.touched)[i]);
+        start_ = start;
+        length_ = stop - start;
+        scale_ = s.scale();
+        i_ = chain.previous(start);
+        o_ = chain.successor(stop - 1);
+        ghost_ = o_ >= 0 && s.dish_tables[o_] == 0 ? o_ : -1;
+        if (static_cast<int64_t>(steps_.size()) < length_ + 1) steps_.resize(length_ + 1);
+        const size_t room = static_cast<size_t>(length_) * stride_;
+        if (messages_.size() < room) messages_.resize(room);
+        map_old(chain, s);
+        if (kSliced) largest_ = *std::max_element(mass_.begin(), mass_.end());
+        filter(chain, s, emission);
+    }
+
+    // Probability of the old path.
+    void score(const Chain &chain, int64_t, int64_t, Product *q) {
+        const Seating &s = *chain.transitions;
+        labels_.open(s.gamma, ghost_);
+        for (int64_t l = 0; l < length_; ++l) {
+            Step &step = steps_[l];
+            const int32_t k = steps_[l + 1].bar;
+            step.total = total(s, l, k);
+            step.weight = weight(l, step.bar, k, steps_[l + 1].n);
+            q->multiply(path_factor(l, step.bar, k, steps_[l + 1].n) / step.total);
+            if (step.bar == kNew) q->multiply(labels_.seat(chain.states[start_ + l]));
+        }
+        if (kSliced) q->multiply(link(steps_[0].n, mass_[steps_[0].bar], c_[i_]));
+    }
+
+    void propose(const Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
+        const Seating &s = *chain.transitions;
+        int32_t k = steps_[length_].bar;
+        bool is_fresh = false;
+        for (int64_t l = length_ - 1; l >= 0; --l) {
+            const Step &step = steps_[l];
+            int32_t j = step.bar, n = steps_[l + 1].n;
+            double sum = step.total;
+            if (SKIHMM_LIKELY(k == steps_[l + 1].bar)) {
+                // Most labels stay, so that the old one is tried first.
+                const double u = uniform(chain.bits) * sum;
+                if (SKIHMM_UNLIKELY(u >= step.weight))
+                    j = draw(s, l, k, u - step.weight, step.bar, &n);
+            } else {
+                sum = total(s, l, k);
+                if (SKIHMM_UNLIKELY(!(sum > 0.0))) {
+                    // A beam of approximate messages may lose itself: no path, rejected.
+                    std::copy_n(chain.states + start_, length_, path);
+                    q->multiply_log(std::numeric_limits<double>::infinity());
+                    return;
+                }
+                j = draw(s, l, k, uniform(chain.bits) * sum, -1, &n);
+            }
+            q->multiply(path_factor(l, j, k, n) / sum);
+            is_fresh |= j == kNew;
+            path[l] = k = j;
+        }
+        if (kSliced) q->multiply(link(pair_count(s, i_, k), mass_[k], c_[i_]));
+        if (is_fresh) name(chain, s, path, q);
+    }
+
+    void settle(const Chain &, const Emission &, int64_t, int64_t, bool) const {}
+
+  private:
+    // One step of the block; one more stands for the successor.
+    struct Step {
+        int32_t bar = 0;        // column of the old label; -1: there is no successor
+        int32_t n = 0;          // customers of the old transition into it
+        double slice = 0.0;     // of that transition
+        double total = 0.0;     // Z at the old label after it
+        double weight = 0.0;    // the old label's part of that
+        double sum = 0.0;       // sum of the message as it is stored
+        double sum_f = 0.0;     // sum of f
+    };
+
+    void refresh(const Seating &s, int32_t k) {
+        if (k != kNew) mass_[k] = s.dish_tables[k];
+        const double size = s.row_customers[k] + s.alpha;
+        c_[k] = 1.0 / size;
+        if (!kSliced) size_[k] = size;
+        double w = kSliced ? 1.0 : c_[k];
+        if constexpr (Emission::kIsSeating) {
+            if (k != kStart) w /= totals_[k] + offset_;
+        }
+        w_[k] = w;
+    }
+    static int32_t bar_of(const Seating &s, int32_t k) {
+        return s.dish_tables[k] > 0 ? k : kNew;
+    }
+    static int32_t pair_count(const Seating &s, int32_t j, int32_t k) {
+        return j == kNew || k == kNew ? 0 : s.count(j, k);
+    }
+    // pi[j,k] from n_jk, the mass of k and c_j.
+    double link(double n, double mass, double c) const { return (n + scale_ * mass) * c; }
+
+    // The old path in columns, and its slices.
+    void map_old(const Chain &chain, const Seating &s) {
+        int32_t j = i_;
+        for (int64_t l = 0; l <= length_; ++l) {
+            Step &step = steps_[l];
+            if (l == length_ && o_ < 0) {
+                step.bar = -1;
+                step.n = 0;
+                return;
+            }
+            const int32_t k = bar_of(s, l < length_ ? chain.states[start_ + l] : o_);
+            step.bar = k;
+            step.n = j == kNew || k == kNew ? 0 : s.count(j, k, chain.hints[start_ + l]);
+            if (kSliced)
+                step.slice = std::max(kTiny, uniform(chain.bits)
+                                             * link(step.n, mass_[k], c_[j]));
+            j = k;
+        }
+    }
+    void name(const Chain &chain, const Seating &s, int32_t *path, Product *q) {
+        labels_.open(s.gamma, ghost_);
+        size_t n_fresh = 0;
+        for (int64_t l = 0; l < length_; ++l) {
+            if (path[l] != kNew) continue;
+            int32_t label = labels_.draw(chain.bits);
+            if (label < 0) label = chain.free_slot(n_fresh++);
+            q->multiply(labels_.seat(label));
+            path[l] = label;
+        }
+    }
+
+    // ---- forward
+
+    double *message(int64_t l) { return messages_.data() + static_cast<size_t>(l) * stride_; }
+    const double *message(int64_t l) const {
+        return messages_.data() + static_cast<size_t>(l) * stride_;
+    }
+    void filter(const Chain &, const Seating &s, const Emission &emission) {
+        // What reaches the first step comes from i alone.
+        kept_[0] = i_;
+        n_kept_ = 1;
+        double share = 1.0, smooth = 0.0;
+        for (int64_t l = 0; l < length_; ++l) {
+            const double *before = l ? message(l - 1) : nullptr;
+            if (l) {
+                share = 1.0 / steps_[l - 1].sum_f;
+                keep(before, cut_ / n_slots_ * steps_[l - 1].sum_f);
+            }
+            if constexpr (kSliced) smooth = spread_slices(s, before, share, l);
+            else smooth = spread_rows(s, before, share, l);
+            emit(emission, l, smooth);
+        }
+    }
+    void keep(const double *f, double least) {
+        n_kept_ = blocked_passes.select(stride_, least, f, size_.data(), kept_.data());
+    }
+    // g_k = sum over kept j of f_j c_j n_jk; returns what is to be added per unit of mass.
+    double spread_rows(const Seating &s, const double *before, double share, int64_t l) {
+        double *g = g_.data(), kept = 0.0;
+        for (int32_t at = 0; at < n_kept_; ++at) {
+            const int32_t j = kept_[at];
+            const double h = before ? before[j] * share : c_[j];
+            const Line &row = s.rows[j];
+            kept += h * s.row_customers[j];
+            for (int32_t i = 0; i < row.size; ++i) g[row.ids[i]] += h * row.counts[i];
+        }
+        if (!before) return scale_ * c_[i_];
+        const Step &step = steps_[l - 1];
+        const double sum = step.sum * share;
+        double rest = 0.0;
+        if (cut_ > 0.0) rest = std::max(0.0, 1.0 - s.alpha * sum - kept);
+        return scale_ * (sum + rest / s.alpha);
+    }
+    // g_k = sum over kept j of f_j 1[pi[j,k] >= u]; returns the same.
+    double spread_slices(const Seating &s, const double *before, double share, int64_t l) {
+        double *g = g_.data();
+        const double *mass = mass_.data();
+        const double u = steps_[l].slice;
+        double kept = 0.0;
+        for (int32_t at = 0; at < n_kept_; ++at) {
+            const int32_t j = kept_[at];
+            const double f = before ? before[j] * share : 1.0, c = c_[j];
+            const Line &row = s.rows[j];
+            kept += f;
+            if (link(0.0, largest_, c) >= u) {
+                // Some pass without any customer: nearly all do if u is small.
+                blocked_passes.add_where(stride_, scale_, mass, c, u, f, g);
+                for (int32_t i = 0; i < row.size; ++i) {
+                    const double m = mass[row.ids[i]];
+                    const bool passes = (link(row.counts[i], m, c) >= u)
+                                        & !(link(0.0, m, c) >= u);
+                    g[row.ids[i]] += passes ? f : 0.0;
+                }
+            } else {
+                for (int32_t i = 0; i < row.size; ++i) {
+                    const int32_t k = row.ids[i];
+                    g[k] += link(row.counts[i], mass[k], c) >= u ? f : 0.0;
+                }
+            }
+        }
+        if (!before || !(cut_ > 0.0)) return 0.0;
+        // 1[pi >= u] is at most pi/u.
+        return 0.3 * std::max(0.0, 1.0 - kept) * scale_ / (s.alpha * u);
+    }
+    // f_k = (g_k + smooth mass_k) F_k(y[t]), stored as f_k c_k without slices; clears g.
+    void emit(const Emission &emission, int64_t l, double smooth) {
+        const int64_t t = start_ + l;
+        double *out = message(l);
+        Step &step = steps_[l];
+        const double *w = w_.data();
+        SymbolColumn column;
+        bool has_column = false;
+        if constexpr (Emission::kIsSeating) {
+            has_column = emission.column(t, &column);
+            if (!has_column) {
+                if (kSliced) std::fill(row_.begin(), row_.end(), 1.0);
+                w = kSliced ? row_.data() : c_.data();
+            }
+        } else {
+            emission.fill_probs(t, row_.data());
+            if (!kSliced)
+                for (int32_t k = 0; k < n_slots_; ++k) row_[k] *= c_[k];
+            w = row_.data();
+        }
+        double sums[2];
+        const double *size = size_.data();
+        blocked_passes.emit(stride_, smooth, mass_.data(), w, size, g_.data(), out, sums);
+        step.sum = sums[0];
+        step.sum_f = sums[1];
+        if (has_column) {
+            // What the symbol's counts add, over the smooth part as the common factor.
+            const double by_smooth = 1.0 / column.smooth;
+            double extra = 0.0, extra_f = 0.0;
+            for (int32_t at = 0; at < column.size; ++at) {
+                const int32_t k = column.ids[at];
+                const double more = out[k] * (column.counts[at] * by_smooth);
+                out[k] += more;
+                extra += more;
+                extra_f += more * size[k];
+            }
+            step.sum += extra;
+            step.sum_f += extra_f;
+        }
+    }
+
+    // ---- backward
+
+    // f_l(j) pi[j,k], or without a successor f_l(j).
+    double path_factor(int64_t l, int32_t j, int32_t k, int32_t n) const {
+        const double f = message(l)[j];
+        if (kSliced) return k < 0 ? f : f * link(n, mass_[k], c_[j]);
+        return k < 0 ? f * size_[j] : f * (n + scale_ * mass_[k]);
+    }
+    // The part of j in Z_l(k).
+    double weight(int64_t l, int32_t j, int32_t k, int32_t n) const {
+        if (!kSliced) return path_factor(l, j, k, n);
+        const double f = message(l)[j];
+        return k < 0 || link(n, mass_[k], c_[j]) >= steps_[l + 1].slice ? f : 0.0;
+    }
+    double total(const Seating &s, int64_t l, int32_t k) const {
+        const Step &step = steps_[l];
+        if (k < 0) return step.sum_f;
+        const double *f = message(l);
+        const Line &column = s.columns[k];
+        if constexpr (!kSliced) {
+            Pair sum = Pair::of(0.0);
+            for (int32_t at = 0; at < column.size; at += 2)
+                sum = sum + Pair::at(f, column.ids[at], column.ids[at + 1])
+                            * Pair::next(column.counts + at);
+            return sum.sum() + scale_ * mass_[k] * step.sum;
+        } else {
+            const double u = steps_[l + 1].slice, mass = mass_[k];
+            double sum = 0.0;
+            if (scale_ * mass * c_[kNew] >= u)      // no other c is larger
+                sum = blocked_passes.sum_where(stride_, scale_ * mass, c_.data(), u, f);
+            for (int32_t at = 0; at < column.size; ++at) {
+                const int32_t j = column.ids[at];
+                const bool passes = (link(column.counts[at], mass, c_[j]) >= u)
+                                    & !(link(0.0, mass, c_[j]) >= u);
+                sum += passes ? f[j] : 0.0;
+            }
+            return sum;
+        }
+    }
+    // A label other than `skip` before k: the one in whose part of Z_l(k) u lies.  n is set
+    // to the customers of the transition.
+    SKIHMM_NOINLINE int32_t draw(const Seating &s, int64_t l, int32_t k, double u,
+                                 int32_t skip, int32_t *n) const {
+        const double *f = message(l);
+        int32_t chosen = skip, chosen_n = *n;
+        auto take = [&](int32_t j, double value, int32_t count) {
+            if (j == skip || !(value > 0.0)) return false;
+            chosen = j;
+            chosen_n = count;
+            return (u -= value) < 0.0;
+        };
+        auto end = [&] {
+            *n = chosen_n;
+            return chosen;
+        };
+        if (k < 0) {
+            for (int32_t j = 0; j < n_slots_; ++j)
+                if (take(j, kSliced ? f[j] : f[j] * size_[j], 0)) break;
+            return end();
+        }
+        const Line &column = s.columns[k];
+        const double mass = mass_[k];
+        if constexpr (!kSliced) {
+            for (int32_t at = 0; at < column.size; ++at) {
+                const int32_t j = column.ids[at];
+                if (take(j, f[j] * column.counts[at], column.counts[at])) return end();
+            }
+            const double a = scale_ * mass;
+            for (int32_t j = 0; j < n_slots_; ++j)
+                if (take(j, f[j] * a, -1)) break;
+        } else {
+            const double slice = steps_[l + 1].slice;
+            for (int32_t at = 0; at < column.size; ++at) {
+                const int32_t j = column.ids[at], count = column.counts[at];
+                if (!(link(0.0, mass, c_[j]) >= slice)
+                    && take(j, link(count, mass, c_[j]) >= slice ? f[j] : 0.0, count))
+                    return end();
+            }
+            for (int32_t j = 0; j < n_slots_; ++j)
+                if (take(j, link(0.0, mass, c_[j]) >= slice ? f[j] : 0.0, -1)) break;
+        }
+        if (chosen_n < 0) chosen_n = pair_count(s, chosen, k);
+        return end();
+    }
+
+    // Keeps a slice above the pi of slots that are no states, which is zero.
+    static constexpr double kTiny = std::numeric_limits<double>::min();
+
+    double cut_ = 0.0;
+    int32_t n_slots_ = 0, stride_ = 0;
+    const int32_t *totals_ = nullptr;
+    double offset_ = 1.0;
+    // by slot, at s_0
+    WideVector<double> mass_;       // m_k, of NEW gamma
+    WideVector<double> c_;          // 1/(n_k + alpha)
+    WideVector<double> size_;       // f over what is stored: n_k + alpha, with slices 1
+    WideVector<double> w_;          // c_k (without slices) times d_k
+    WideVector<double> g_;          // zero between steps
+    WideVector<double> row_;        // F_k(y[t]) of emissions that give whole rows
+    std::vector<int32_t> kept_;     // states whose rows are sent on
+    int32_t n_kept_ = 0;
+    // this block
+    int64_t start_ = 0, length_ = 0;
+    int32_t i_ = 0, o_ = 0, ghost_ = -1;
+    double scale_ = 0.0;
+    double largest_ = 0.0;          // of mass_
+    std::vector<Step> steps_;
+    WideVector<double> messages_;   // by step of the block, then by slot
+    FreshLabels labels_;
+};
+
+template <class Emission> using BlockedMessages = Blocked<Emission, false>;
+template <class Emission> using BlockedSlices = Blocked<Emission, true>;
+
+}  // namespace skihmm

@@ -1,0 +1,342 @@
+"""The blocked samplers against exact answers; planted errors must be caught."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+import pytest
+from reference.enumeration import DirichletEmission, HCRPEmission, Posterior, as_rows
+from reference.statistics import total_variation_test, two_sample_test
+from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, record_labels
+from sklearn.base import clone
+
+from skihmm import HCRPHMM
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
+from skihmm.datasets import make_hcrp_hmm, make_repeating_sequence
+from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
+
+SUSPECT = 0.002
+"""Planted errors must be caught at this level, and exactness is doubted at it."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of a few steps, and the compiled chain for it."""
+
+    y: tuple
+    emission: object
+    starts: tuple = (0,)
+    alpha: float = 1.0
+    gamma: float = 1.0
+
+    @cached_property
+    def posterior(self):
+        return Posterior(self.y, self.emission, self.starts, self.alpha, self.gamma)
+
+    def state(self, seed):
+        rows = [[-1 if w is None else w for w in row] for row in as_rows(self.y)]
+        state = chain(rows, self.emission, self.starts, self.alpha, self.gamma, seed)
+        state.start_from(np.zeros(len(self.y), dtype=np.int32))
+        return state
+
+
+def chain(rows, emission, starts, alpha, gamma, seed):
+    """A compiled chain without labels."""
+    codes = np.array(rows, dtype=np.int32)
+    hierarchical = isinstance(emission, HCRPEmission)
+    stats = CategoricalStats(
+        codes,
+        [emission.n_symbols] * codes.shape[1],
+        emission.alpha if hierarchical else emission.concentration,
+        emission.gamma if hierarchical else 1.0,
+        hierarchical,
+    )
+    stream = RandomStream(np.random.SeedSequence(seed))
+    return ChainState(np.array(starts), Franchise(alpha, gamma), stats, stream)
+
+
+# Most reject between 5 and 30 % of the moves.
+CASES = {
+    "one sequence": Case((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
+    "two sequences": Case(
+        (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
+    ),
+    "missing": Case(
+        (0, None, 0, 2, 1, None), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0
+    ),
+    "large concentrations": Case(
+        (0, 1, 0, 1, 2), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
+    ),
+    "small concentrations": Case(
+        (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
+    ),
+    "configuration I": Case((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
+    "two columns": Case(
+        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)), HCRPEmission(2), (0,), 2.0, 3.0
+    ),
+    "two Dirichlet columns": Case(
+        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
+        DirichletEmission(2, 0.7),
+        (0, 2),
+        1.0,
+        1.0,
+    ),
+}
+PROPOSALS = {
+    "blocked": BlockedProposal,
+    "beam": BeamProposal,
+    "slice": SliceProposal,
+    "blocked, exact messages": lambda: BlockedProposal(cut=0.0),
+    "beam, exact messages": lambda: BeamProposal(cut=0.0),
+    "blocked, crude messages": lambda: BlockedProposal(cut=2.0),
+    "beam, crude messages": lambda: BeamProposal(cut=2.0),
+    "blocked, by definition": NaiveBlocked,
+    "beam, by definition": lambda: NaiveBlocked(sliced=True),
+}
+BUGS = ("no_label_factor", "no_ghost", "accept_always", "no_message")
+
+
+def compare(case, make_proposal, block_size, n_sweeps=2000, seed=0):
+    """P-values of the partitions and of their joint law with the tables."""
+    partitions, joint, accepted = [], [], []
+    for child in np.random.SeedSequence(seed).generate_state(20):
+        state = case.state(int(child))
+        kernel = RCDKernel(make_proposal(), block_size)
+        record_labels(kernel, state, 500)
+        rows, share = record_labels(kernel, state, n_sweeps)
+        assert state.check() is None
+        counts = Counter(map(tuple, rows.tolist()))
+        joint.append({(cell[:-2], *cell[-2:]): n for cell, n in counts.items()})
+        accepted.append(share)
+    for table in joint:
+        marginal = Counter()
+        for (labels, _, _), n in table.items():
+            marginal[labels] += n
+        partitions.append(marginal)
+
+    def pvalue(tables, exact):
+        cells = list(exact)
+        assert all(table.keys() <= exact.keys() for table in tables)
+        found = [[table.get(cell, 0) for cell in cells] for table in tables]
+        probabilities = np.array([exact[cell] for cell in cells])
+        return total_variation_test(found, probabilities / probabilities.sum()).pvalue
+
+    return (
+        pvalue(partitions, case.posterior.probabilities),
+        pvalue(joint, case.posterior.joint),
+        float(np.mean(accepted)),
+    )
+
+
+# -- exactness ------------------------------------------------------------------------
+
+
+def assert_exact(case, make_proposal, block_size):
+    """Compare with enumeration; a doubtful result is repeated with more sweeps."""
+    found = compare(case, make_proposal, block_size)
+    if min(found[:2]) <= SUSPECT:
+        found = compare(case, make_proposal, block_size, n_sweeps=10_000, seed=1)
+    assert min(found[:2]) > SUSPECT, found
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 3, 6])
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("proposal", ["blocked", "beam"])
+def test_enumeration(proposal, name, block_size):
+    assert_exact(CASES[name], PROPOSALS[proposal], block_size)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_enumeration_of_slices(name):
+    assert_exact(CASES[name], SliceProposal, 1)
+    assert_exact(CASES[name], lambda: SliceProposal(lookup_slots=0), 1)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("proposal", [p for p in PROPOSALS if "," in p])
+def test_enumeration_of_variants(proposal, name):
+    """Also with exact or with crude messages, and for the twin without caches."""
+    for block_size in (2, 6) if "crude" in proposal else (3,):
+        assert_exact(CASES[name], PROPOSALS[proposal], block_size)
+
+
+def test_rejections_are_frequent_enough_to_be_tested():
+    rates = [
+        compare(CASES[name], PROPOSALS[proposal], 3, n_sweeps=200)[2]
+        for name in CASES
+        for proposal in ("blocked", "beam")
+    ]
+    assert all(0.6 < rate < 0.98 for rate in rates), rates
+
+
+@pytest.mark.parametrize("sliced", [False, True])
+@pytest.mark.parametrize("bug", BUGS)
+def test_planted_errors_are_caught(bug, sliced):
+    if bug == "no_message" and not sliced:
+        pytest.skip("an error of the beam")
+    pvalues = [
+        min(compare(CASES[name], lambda: NaiveBlocked(sliced, bug), size)[:2])
+        for name, size in (("two sequences", 2), ("configuration I", 6), ("missing", 3))
+    ]
+    assert min(pvalues) <= SUSPECT
+
+
+# -- invariance of longer chains ------------------------------------------------------
+
+
+def packed(tables, n_states):
+    """``{(row, dish): table sizes}`` as the arrays of a record."""
+    cells = sorted(
+        (n_states if j == -1 else j, k, sorted(n)[::-1]) for (j, k), n in tables.items()
+    )
+    columns = {
+        "rows": [j for j, _, _ in cells],
+        "dishes": [k for _, k, _ in cells],
+        "n_customers": [sum(sizes) for _, _, sizes in cells],
+        "n_tables": [len(sizes) for _, _, sizes in cells],
+        "sizes": [n for _, _, sizes in cells for n in sizes],
+    }
+    return {key: np.array(values, dtype=np.int32) for key, values in columns.items()}
+
+
+def prior_draw(seed):
+    """A chain of 40 steps in two sequences whose every part comes from the prior."""
+    alpha, gamma, alpha_e, gamma_e = 2.0, 1.5, 1.5, 3.0
+    X, labels, seating = make_hcrp_hmm(
+        40,
+        alpha=alpha,
+        gamma=gamma,
+        n_symbols=6,
+        emission_alpha=alpha_e,
+        emission_gamma=gamma_e,
+        n_sequences=2,
+        random_state=seed,
+        return_seating=True,
+    )
+    emission = HCRPEmission(6, alpha_e, gamma_e)
+    state = chain(X, emission, (0, 20), alpha, gamma, seed)
+    n_states = int(labels.max()) + 1
+    transitions = packed(seating.transitions, n_states)
+    column = packed(seating.emissions, n_states)
+    state.from_arrays(
+        {
+            "n_states": n_states,
+            "states": labels,
+            "transitions": {**transitions, "alpha": alpha, "gamma": gamma},
+            "emission": {"columns": [column], "alpha": alpha_e, "gamma": gamma_e},
+        }
+    )
+    return state
+
+
+def statistics(state):
+    """What two groups of chains are compared by."""
+    arrays, labels = state.to_arrays(), state.labels
+    return [
+        state.n_states,
+        arrays["transitions"]["n_tables"].sum(),
+        arrays["emission"]["columns"][0]["n_tables"].sum(),
+        state.log_joint(),
+        np.mean(labels[1:] == labels[:-1]),
+        np.mean(labels[3:] == labels[:-3]),
+        np.max(np.bincount(labels)),
+    ]
+
+
+@cache
+def fresh_statistics():
+    return [statistics(prior_draw(seed)) for seed in range(1000, 1600)]
+
+
+@pytest.mark.parametrize(
+    ("proposal", "block_size"),
+    [("slice", 1), ("blocked", 8), ("beam", 8), ("blocked", 40), ("beam", 40)],
+)
+def test_sweeps_leave_the_joint_law_invariant(proposal, block_size):
+    """States, symbols and tables from the prior; after sweeps they have the same law."""
+    kernel, swept, accepted = RCDKernel(PROPOSALS[proposal](), block_size), [], []
+    for seed in range(600):
+        state = prior_draw(seed)
+        for _ in range(4):
+            n_proposed, n_accepted = kernel.sweep(state)
+            accepted.append(n_accepted / n_proposed)
+        assert state.check() is None
+        swept.append(statistics(state))
+    assert two_sample_test(swept, fresh_statistics()) > SUSPECT
+    assert np.mean(accepted) < 0.999
+
+
+# -- borders --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("concentration", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("proposal", PROPOSALS)
+def test_extreme_concentrations(proposal, concentration):
+    rng = np.random.default_rng(0)
+    rows = rng.integers(-1, 4, size=(120, 1))
+    for c in (1e-3, 1e3):
+        state = chain(
+            rows, HCRPEmission(4, c, concentration), (0, 1, 60), concentration, c, 3
+        )
+        state.start_from(np.arange(120) % 3)
+        for block_size in (1,) if proposal == "slice" else (1, 7, 120):
+            kernel = RCDKernel(PROPOSALS[proposal](), block_size)
+            for _ in range(5):
+                assert kernel.sweep(state)[0] > 0
+                assert np.isfinite(state.log_joint())
+        assert state.check() is None
+
+
+@pytest.mark.parametrize("proposal", ["blocked", "beam"])
+def test_one_block_for_everything(proposal):
+    """At s_0 nothing is left: no state but the one that nobody uses."""
+    state = Case((None,), DirichletEmission(2)).state(0)
+    kernel = RCDKernel(PROPOSALS[proposal](), 50)
+    for _ in range(20):
+        assert kernel.sweep(state) == (1, 1)
+    assert state.check() is None
+
+
+# -- recipes --------------------------------------------------------------------------
+
+RECIPES = {
+    "slice": StepwiseSlice(),
+    "blocked": BlockedGibbs(block_size=5),
+    "beam": BlockedBeam(block_size=5),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_estimator(name):
+    X, _ = make_repeating_sequence(100)
+    settings = {"n_burnin": 20, "n_draws": 5, "random_state": 0}
+    hmm = HCRPHMM(sampler=clone(RECIPES[name]), **settings).fit(X)
+    again = HCRPHMM(sampler=RECIPES[name], n_jobs=2, **settings).fit(X)
+    np.testing.assert_array_equal(hmm.labels_, again.labels_)
+    by_name = HCRPHMM(sampler=name, **settings)
+    if name != "slice":
+        by_name.set_params(sampler__block_size=5)
+    np.testing.assert_array_equal(hmm.labels_, by_name.fit(X).labels_)
+
+
+@pytest.mark.parametrize("recipe", [BlockedGibbs, BlockedBeam])
+def test_bad_block_sizes(recipe):
+    hmm = HCRPHMM(sampler=recipe(block_size=0))
+    with pytest.raises(ValueError, match=r"block_size=0; expected an integer >= 1\."):
+        hmm.fit([[0], [1]])
+    with pytest.raises(TypeError, match=r"block_size=2\.5 is not an integer"):
+        hmm.set_params(sampler__block_size=2.5).fit([[0], [1]])
+
+
+@pytest.mark.parametrize("recipe", [BlockedGibbs, BlockedBeam])
+def test_blocks_longer_than_the_data(recipe):
+    hmm = HCRPHMM(sampler=recipe(block_size=10**9), n_burnin=3, n_draws=2)
+    assert hmm.set_params(random_state=0).fit([[0], [1], [0]]).n_states_ >= 1

@@ -4,10 +4,11 @@ Seconds per sweep, with the quality of the result beside every time.
     python benchmarks/sweeps.py                        # Sequence 2
     SKIHMM_DATA=folder python benchmarks/sweeps.py     # and the words of Alice
 
-``--against COMMAND`` times another program in turn with ours, from the same state, and
+``--sampler`` chooses stepwise (the default), slice, blocked, beam or all; blocks have 10
+steps.  ``--against COMMAND`` times another program in turn with ours, from the same state, and
 prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with one symbol
-per line, {states} by one with the state of every step, {sweeps} by the number of sweeps;
-the program has to print ``secs_per_sweep=NUMBER``.  Machines are noisy: only ratios from
+per line, {states} by one with the state of every step, {sweeps} by the number of sweeps,
+{sampler} by the name given in NAMES_THERE; the program has to print ``secs_per_sweep=NUMBER``.  Machines are noisy: only ratios from
 one run mean anything.
 """
 
@@ -19,6 +20,7 @@ import shlex
 import statistics
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +29,15 @@ from skihmm._chain import Chain, ModelSettings
 from skihmm._sequences import Sequences
 from skihmm.datasets import fetch_alice, make_automaton_sequence
 from skihmm.emissions import HCRPCategorical
-from skihmm.samplers import StepwiseGibbs
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+
+SAMPLERS = {
+    "stepwise": StepwiseGibbs(),
+    "slice": StepwiseSlice(),
+    "blocked": BlockedGibbs(block_size=10),
+    "beam": BlockedBeam(block_size=10),
+}
+NAMES_THERE = {"stepwise": "gibbs"}
 
 
 def start_chain(codes, n_symbols, init, n_sweeps, seed):
@@ -45,8 +55,9 @@ def start_chain(codes, n_symbols, init, n_sweeps, seed):
     return chain, sequences, settings
 
 
-def time_ours(record, sequences, settings, n_sweeps):
+def time_ours(sampler, record, sequences, settings, n_sweeps):
     """Seconds per sweep, acceptance rate and the chain, from a record."""
+    settings = replace(settings, sampler=sampler)
     chain = Chain(sequences, settings, record=record)
     next(chain)  # caches
     infos = [next(chain) for _ in range(n_sweeps)]
@@ -69,6 +80,7 @@ def time_other(command, codes, states, n_sweeps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--against", help="command of another program, see above")
+    parser.add_argument("--sampler", choices=[*SAMPLERS, "all"], default="stepwise")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -87,36 +99,41 @@ def main():
             ("Alice, from 350 states", X, n_symbols, 350, 60, 20, 5),
             ("Alice, from 3000 states", X, n_symbols, 3000, 20, 10, 2),
         ]
+    chosen = SAMPLERS if args.sampler == "all" else [args.sampler]
     print(
-        "case | K | seconds per sweep | ns per step | acceptance | log joint | MB | ratio"
+        "case | sampler | K | s per sweep | ns per step | accepted | log joint | MB | ratio"
     )
     for name, codes, n_symbols, init, before, n_ours, n_theirs in cases:
         chain, sequences, settings = start_chain(
             codes, n_symbols, init, before, args.seed
         )
         record = chain.record()
-        ours, ratios = [], []
-        for _ in range(args.rounds):
-            seconds, accepted, after = time_ours(record, sequences, settings, n_ours)
-            ours.append(seconds)
-            if args.against:
-                theirs = time_other(
-                    args.against, codes, record["arrays"]["states"], n_theirs
+        for sampler in chosen:
+            ours, ratios = [], []
+            for _ in range(args.rounds):
+                seconds, accepted, after = time_ours(
+                    SAMPLERS[sampler], record, sequences, settings, n_ours
                 )
-                ratios.append(theirs / seconds)
-        seconds = statistics.median(ours)
-        ratio = (
-            f"{statistics.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})"
-            if ratios
-            else "-"
-        )
-        print(
-            f"{name} | {after.state.n_states} | {seconds:.5f} | "
-            f"{seconds / len(codes) * 1e9:.0f} | {accepted:.4f} | "
-            f"{after.state.log_joint():.0f} | {after.state.n_bytes() / 1e6:.1f} | "
-            f"{ratio}",
-            flush=True,
-        )
+                ours.append(seconds)
+                if args.against:
+                    command = args.against.replace(
+                        "{sampler}", NAMES_THERE.get(sampler, sampler)
+                    )
+                    states = record["arrays"]["states"]
+                    ratios.append(time_other(command, codes, states, n_theirs) / seconds)
+            seconds = statistics.median(ours)
+            ratio = (
+                f"{statistics.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})"
+                if ratios
+                else "-"
+            )
+            state = after.state
+            print(
+                f"{name} | {sampler} | {state.n_states} | {seconds:.5f} | "
+                f"{seconds / len(codes) * 1e9:.0f} | {accepted:.4f} | "
+                f"{state.log_joint():.0f} | {state.n_bytes() / 1e6:.1f} | {ratio}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.datasets import make_hcrp_hmm, make_repeating_sequence
-from skihmm.samplers import StepwiseGibbs
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._faulty_split_merge_kernel import FaultySplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
@@ -96,6 +96,23 @@ def test_enumeration(kernel, name):
     found = assert_exact(MODELS[name], KERNELS[kernel], n_sweeps=2000)
     if kernel == "alone":
         assert 0.02 < found.acceptance < 0.9
+
+
+# The recipes that interleave, with the sampler's own parameters.
+RECIPES = {
+    "stepwise": StepwiseGibbs(split_merge_rate=1.5),
+    "slice": StepwiseSlice(split_merge_rate=1.5),
+    "blocked": BlockedGibbs(block_size=2, split_merge_rate=1.5),
+    "beam": BlockedBeam(block_size=3, split_merge_rate=1.5),
+}
+
+
+@pytest.mark.parametrize("name", ["two sequences", "missing", "configuration I"])
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_enumeration_of_the_recipes(recipe, name):
+    # The chain of a recipe is built for its own state; blocks here fit every model.
+    state = MODELS[name].state(0)
+    assert_exact(MODELS[name], lambda: RECIPES[recipe].make_kernel(state), n_sweeps=2000)
 
 
 @pytest.mark.slow

@@ -5,11 +5,11 @@ Seconds per sweep, with the quality of the result beside every time.
     SKIHMM_DATA=folder python benchmarks/sweeps.py     # and the words of Alice
 
 ``--sampler`` chooses stepwise (the default), slice, blocked, beam or all; blocks have 10
-steps.  ``--against COMMAND`` times another program in turn with ours, from the same state, and
-prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with one symbol
-per line, {states} by one with the state of every step, {sweeps} by the number of sweeps,
-{sampler} by the name given in NAMES_THERE; the program has to print ``secs_per_sweep=NUMBER``.  Machines are noisy: only ratios from
-one run mean anything.
+steps.  ``--against COMMAND`` times another program in turn with ours, from the same state,
+and prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with one
+symbol per line, {states} by one with the state of every step, {sweeps} by the number of
+sweeps, {sampler} by the sampler's name (NAMES_THERE); the program has to print
+``secs_per_sweep=NUMBER``.  Machines are noisy: only ratios from one run mean anything.
 """
 
 from __future__ import annotations
@@ -100,9 +100,7 @@ def main():
             ("Alice, from 3000 states", X, n_symbols, 3000, 20, 10, 2),
         ]
     chosen = SAMPLERS if args.sampler == "all" else [args.sampler]
-    print(
-        "case | sampler | K | s per sweep | ns per step | accepted | log joint | MB | ratio"
-    )
+    print("case | sampler | K | s/sweep | ns/step | accepted | log joint | MB | ratio")
     for name, codes, n_symbols, init, before, n_ours, n_theirs in cases:
         chain, sequences, settings = start_chain(
             codes, n_symbols, init, before, args.seed
@@ -122,11 +120,10 @@ def main():
                     states = record["arrays"]["states"]
                     ratios.append(time_other(command, codes, states, n_theirs) / seconds)
             seconds = statistics.median(ours)
-            ratio = (
-                f"{statistics.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})"
-                if ratios
-                else "-"
-            )
+            ratio = "-"
+            if ratios:
+                middle, span = statistics.median(ratios), (min(ratios), max(ratios))
+                ratio = f"{middle:.1f} ({span[0]:.1f} to {span[1]:.1f})"
             state = after.state
             print(
                 f"{name} | {sampler} | {state.n_states} | {seconds:.5f} | "

@@ -584,8 +584,23 @@ cdef class ProposalProbe:
         self.state.touched.clear()
 
 
-def checked_sweep(ChainState state, BlockProposal proposal):
+cdef double _constant(void *state) noexcept nogil:
+    return (<double *> state)[0]
+
+
+def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0):
     """Sweep, step by step, and compare every proposal with the definition at its s_0.
+
+    Parameters
+    ----------
+    state : ChainState
+    proposal : BlockProposal
+        It tries the old label first, as the step-wise proposal does.
+    edge : float, default=0
+        If positive, the uniform that the proposal draws is not random but lies this far,
+        relative to itself, below or above the probability of the old label: the label
+        must stay, or must not.  A wrong sum over the other labels shows at once.  (The
+        sweep then does not leave the posterior invariant.)
 
     Returns
     -------
@@ -596,8 +611,14 @@ def checked_sweep(ChainState state, BlockProposal proposal):
         Distribution function of the definition at the proposed label, with a uniform
         random part of the label's own probability: independent uniforms.
     n_ghosts, n_accepted : int
+    n_wrong : int
+        Labels on the wrong side of the edge.
     """
     cdef RCDMove move = RCDMove()
+    cdef bitgen_t constant
+    cdef double u, p_old
+    cdef intp_t n_wrong = 0
+    cdef int side
     cdef Seating *seating = &state.transitions.seating
     cdef bitgen_t *bits = state.stream.bits
     cdef vector[intp_t] order
@@ -645,8 +666,19 @@ def checked_sweep(ChainState state, BlockProposal proposal):
         proposal.prepare(state, t, t + 1)
         state.touched.clear()
         proposal.score(state, t, t + 1, &q_old)
+        side = 0
+        p_old = weights[old] / total
+        if edge > 0.0 and 0.01 < p_old < 0.99:
+            side = 1 if below(bits, 2) else -1
+            u = p_old * (1.0 + side * edge)
+            constant = bits[0]
+            constant.state = &u
+            constant.next_double = _constant
+            state.stream.bits = &constant
         proposal.propose(state, t, t + 1, &path, &q_new)
+        state.stream.bits = bits
         new = path if weights[path] > 0.0 else NEW
+        n_wrong += side != 0 and (new == old) != (side < 0)
         if new == NEW and path != state.free_slot(0):
             raise AssertionError("a label that is neither a candidate nor free")
         difference = abs(q_new.log() - q_old.log() - log(weights[new] / weights[old]))
@@ -661,7 +693,7 @@ def checked_sweep(ChainState state, BlockProposal proposal):
         accepted = move.decide(state, &path, &q_old, &q_new)
         proposal.settle(state, t, t + 1, accepted)
         n_accepted += accepted
-    return error, ranks, n_ghosts, n_accepted
+    return error, ranks, n_ghosts, n_accepted, n_wrong
 
 
 def single_move(ChainState state, BlockProposal proposal, intp_t start, intp_t stop):

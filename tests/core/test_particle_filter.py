@@ -331,6 +331,27 @@ def test_folded_generations_remember_everything(resampling, hierarchical):
     assert guesses.std() > 0.03
 
 
+@pytest.mark.parametrize("resampling", RESAMPLING)
+@pytest.mark.parametrize("emission", [HCRPEmission(3, 2.0, 2.0), DirichletEmission(3)])
+def test_predictive_probabilities_sum_to_one(emission, resampling):
+    """Over all symbols of a step, after the same past: equal streams make equal pasts.
+
+    Particles differ in their labels here, and a generation that is folded too early would
+    leave some with counts and totals that do not belong together.
+    """
+    rng = np.random.default_rng(12)
+    y = np.where(
+        rng.random(500) < 0.8, np.arange(500) // 3 % 3, rng.integers(3, size=500)
+    )
+    for t in range(9, 500, 10):
+        total = 0.0
+        for w in range(3):
+            model = Model((*y[:t].tolist(), w), emission, (0,), 2.0, 2.0)
+            log_predictive, _ = run(model, RandomStream(13), 5, resampling=resampling)
+            total += math.exp(log_predictive[t])
+        assert total == pytest.approx(1, rel=1e-9)
+
+
 def naive_filter(model, n_particles, rng):
     """Log predictive of every step and the number of states, by naive particles."""
     choose, rows = random_choices(rng), as_rows(model.y)

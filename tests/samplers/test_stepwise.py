@@ -332,7 +332,9 @@ def test_law_of_one_move_that_keeps_its_label(kernel, alpha, labels, t):
 # -- the proposal ---------------------------------------------------------------------
 
 
-def long_chain(seed, n_columns=1, hierarchical=True, n=400, n_symbols=6, n_labels=40):
+def long_chain(
+    seed, n_columns=1, hierarchical=True, n=400, n_symbols=6, n_labels=40, alpha=4.0
+):
     """A chain of a few dozen states, some steps missing, three sequences."""
     rng = np.random.default_rng(seed)
     emission = HCRPEmission(n_symbols, 3.0, 2.0)
@@ -342,7 +344,7 @@ def long_chain(seed, n_columns=1, hierarchical=True, n=400, n_symbols=6, n_label
     codes[rng.random(codes.shape) < 0.1] = -1
     state = ChainState(
         np.array([0, 150, 151]),
-        Franchise(4.0, 6.0),
+        Franchise(alpha, 6.0),
         make_stats(codes, emission),
         RandomStream(seed),
     )
@@ -374,7 +376,7 @@ def test_proposals_follow_their_definition(case):
         state = long_chain(seed, n_columns, hierarchical)
         proposal = HOOKS[name]()
         for _ in range(10):
-            error, uniforms, ghosts, _ = checked_sweep(state, proposal)
+            error, uniforms, ghosts, *_ = checked_sweep(state, proposal)
             assert error < tolerance
             assert state.check() is None
             ranks.append(uniforms)
@@ -387,6 +389,23 @@ def test_proposals_follow_their_definition(case):
     assert stats.chisquare(counts).pvalue > 1e-3
 
 
+@pytest.mark.parametrize("alpha", [0.3, 4.0, 30.0, 300.0])
+@pytest.mark.parametrize("case", CASES)
+def test_cached_sums_stay_up_to_date(case, alpha):
+    """The probability of the old label is right to rounding, step after step.
+
+    Its complement is made of sums that are kept from step to step.
+    """
+    name, n_columns, hierarchical, tolerance = CASES[case]
+    for seed in range(2):
+        state = long_chain(seed, n_columns, hierarchical, n_symbols=3, alpha=alpha)
+        proposal = HOOKS[name]()
+        for _ in range(5):
+            error, *_, n_wrong = checked_sweep(state, proposal, edge=10 * tolerance)
+            assert error < tolerance
+            assert n_wrong == 0
+
+
 @pytest.mark.parametrize("name", PROPOSALS)
 def test_proposals_follow_their_definition_with_many_states(name):
     """Hundreds of states: all lanes, long rows, most of the weight in few labels."""
@@ -394,7 +413,7 @@ def test_proposals_follow_their_definition_with_many_states(name):
     proposal = SteppedStepwise(2048, 2048) if name == "dense" else HOOKS[name]()
     ranks = []
     for _ in range(4):
-        error, uniforms, _, _ = checked_sweep(state, proposal)
+        error, uniforms, *_ = checked_sweep(state, proposal)
         assert error < (5e-6 if name == "dense" else 1e-8)
         ranks.append(uniforms)
     assert state.check() is None

@@ -59,10 +59,8 @@ def study(name, make, n_seeds, seconds, rates):
                 means.append(found[len(found) // 2 :].mean())
             first = f"{np.median(when):.2f}" if when else "-"
             error = np.std(means) / np.sqrt(n_seeds)
-            print(
-                f"{sampler} | {len(when)} | {first} | {np.mean(means):.3f} +- {error:.3f}",
-                flush=True,
-            )
+            mean = f"{np.mean(means):.3f} +- {error:.3f}"
+            print(f"{sampler} | {len(when)} | {first} | {mean}", flush=True)
 
 
 def main():

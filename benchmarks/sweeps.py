@@ -4,11 +4,11 @@ Seconds per sweep, with the quality of the result beside every time.
     python benchmarks/sweeps.py                        # Sequence 2
     SKIHMM_DATA=folder python benchmarks/sweeps.py     # and the words of Alice
 
-``--sampler`` chooses stepwise (the default), slice, blocked, beam or all; blocks have 10
-steps.  ``--against COMMAND`` times another program in turn with ours, from the same state,
-and prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with one
-symbol per line, {states} by one with the state of every step, {sweeps} by the number of
-sweeps, {sampler} by the sampler's name (NAMES_THERE); the program has to print
+``--sampler`` chooses stepwise (the default), slice, blocked, beam or all, with blocks of
+10 steps.  ``--against COMMAND`` times another program in turn with ours, from the same
+state, and prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with
+one symbol per line, {states} by one with the state of every step, {sweeps} by the number
+of sweeps, {sampler} by the sampler's name (NAMES_THERE); the program has to print
 ``secs_per_sweep=NUMBER``.  Machines are noisy: only ratios from one run mean anything.
 """
 

@@ -93,6 +93,12 @@ cdef class ChainState:
             raise ValueError(f"{path.shape[0]} labels for {self.n_steps} steps")
         for t in range(self.n_steps):
             n_states = max(n_states, path[t] + 1)
+        # The emission has no hook to forget everything: its old values leave one by one.
+        with nogil:
+            for t in range(self.n_steps):
+                if self.occupancy[self.states[t]] > 0:
+                    self.emission.remove_value(t, self.states[t], self.stream.bits, &r)
+            self.emission.commit()
         self.transitions.seating.clear()
         self.occupancy.assign(self.occupancy.size(), 0)
         self._set_slots(max(self.n_slots, FIRST + n_states))

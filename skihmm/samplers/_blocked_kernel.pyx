@@ -70,6 +70,7 @@ cdef class BlockedProposal(BlockProposal):
 
     cdef BlockedMessages[SeatingEmission] inlined
     cdef BlockedMessages[HookedEmission] hooked
+    cdef HookedEmission emission        # outlives prepare: `hooked` may point into it
 
     def __init__(self, float64_t cut=GIBBS_CUT):
         self.inlined.set_cut(cut)
@@ -86,11 +87,12 @@ cdef class BlockedProposal(BlockProposal):
     # -- the same step by step, for whoever drives a move
 
     cdef int attach(self, ChainState state) except -1 nogil:
-        self.hooked.attach(chain_of(state), emission_of(state.emission))
+        self.emission = emission_of(state.emission)
+        self.hooked.attach(chain_of(state), self.emission)
         return 0
 
     cdef int prepare(self, ChainState state, intp_t start, intp_t stop) except -1 nogil:
-        self.hooked.prepare(chain_of(state), emission_of(state.emission), start, stop)
+        self.hooked.prepare(chain_of(state), self.emission, start, stop)
         return 0
 
     cdef int score(self, ChainState state, intp_t start, intp_t stop,
@@ -115,6 +117,7 @@ cdef class BeamProposal(BlockProposal):
 
     cdef BlockedSlices[SeatingEmission] inlined
     cdef BlockedSlices[HookedEmission] hooked
+    cdef HookedEmission emission        # outlives prepare: `hooked` may point into it
 
     def __init__(self, float64_t cut=BEAM_CUT):
         self.inlined.set_cut(cut)
@@ -129,11 +132,12 @@ cdef class BeamProposal(BlockProposal):
                        stops, n, path)
 
     cdef int attach(self, ChainState state) except -1 nogil:
-        self.hooked.attach(chain_of(state), emission_of(state.emission))
+        self.emission = emission_of(state.emission)
+        self.hooked.attach(chain_of(state), self.emission)
         return 0
 
     cdef int prepare(self, ChainState state, intp_t start, intp_t stop) except -1 nogil:
-        self.hooked.prepare(chain_of(state), emission_of(state.emission), start, stop)
+        self.hooked.prepare(chain_of(state), self.emission, start, stop)
         return 0
 
     cdef int score(self, ChainState state, intp_t start, intp_t stop,
@@ -158,6 +162,7 @@ cdef class SliceProposal(BlockProposal):
 
     cdef Slice[SeatingEmission] inlined
     cdef Slice[HookedEmission] hooked
+    cdef HookedEmission emission        # outlives prepare: `hooked` may point into it
 
     def __init__(self, int32_t lookup_slots=LOOKUP_SLOTS):
         self.inlined.set_limit(lookup_slots)
@@ -172,11 +177,12 @@ cdef class SliceProposal(BlockProposal):
                        stops, n, path)
 
     cdef int attach(self, ChainState state) except -1 nogil:
-        self.hooked.attach(chain_of(state), emission_of(state.emission))
+        self.emission = emission_of(state.emission)
+        self.hooked.attach(chain_of(state), self.emission)
         return 0
 
     cdef int prepare(self, ChainState state, intp_t start, intp_t stop) except -1 nogil:
-        self.hooked.prepare(chain_of(state), emission_of(state.emission), start, stop)
+        self.hooked.prepare(chain_of(state), self.emission, start, stop)
         return 0
 
     cdef int score(self, ChainState state, intp_t start, intp_t stop,
@@ -191,6 +197,6 @@ cdef class SliceProposal(BlockProposal):
 
     cdef int settle(self, ChainState state, intp_t start, intp_t stop,
                     bint accepted) except -1 nogil:
-        self.hooked.settle(chain_of(state), emission_of(state.emission), start, stop,
+        self.hooked.settle(chain_of(state), self.emission, start, stop,
                            accepted)
         return 0

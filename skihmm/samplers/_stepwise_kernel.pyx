@@ -49,6 +49,8 @@ cdef class StepwiseProposal(BlockProposal):
 
     cdef Stepwise[SeatingEmission] inlined
     cdef Stepwise[HookedEmission] hooked
+    # Outlives prepare: `hooked` keeps pointers to the column that it hands out.
+    cdef HookedEmission emission
 
     def __init__(self, int32_t dense_slots=DENSE_SLOTS, int32_t lookup_slots=LOOKUP_SLOTS):
         self.inlined.set_limits(dense_slots, lookup_slots)
@@ -65,11 +67,12 @@ cdef class StepwiseProposal(BlockProposal):
     # -- the same step by step, for whoever drives a move
 
     cdef int attach(self, ChainState state) except -1 nogil:
-        self.hooked.attach(chain_of(state), emission_of(state.emission))
+        self.emission = emission_of(state.emission)
+        self.hooked.attach(chain_of(state), self.emission)
         return 0
 
     cdef int prepare(self, ChainState state, intp_t start, intp_t stop) except -1 nogil:
-        self.hooked.prepare(chain_of(state), emission_of(state.emission), start, stop)
+        self.hooked.prepare(chain_of(state), self.emission, start, stop)
         return 0
 
     cdef int score(self, ChainState state, intp_t start, intp_t stop,
@@ -84,6 +87,5 @@ cdef class StepwiseProposal(BlockProposal):
 
     cdef int settle(self, ChainState state, intp_t start, intp_t stop,
                     bint accepted) except -1 nogil:
-        self.hooked.settle(chain_of(state), emission_of(state.emission), start, stop,
-                           accepted)
+        self.hooked.settle(chain_of(state), self.emission, start, stop, accepted)
         return 0

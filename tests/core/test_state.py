@@ -96,7 +96,6 @@ def test_start_from_counts_draws_and_symbols(emission, n_columns):
             assert counts.c[c] == {pair: pairs.count(pair) for pair in pairs}
 
 
-@pytest.mark.xfail(reason="start_from clears the transitions but not the emission")
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_start_from_again_replaces_everything(emission):
     state, _ = make_state(emission)

@@ -90,15 +90,17 @@ struct Product {
 
     void reset() { value = 1.0; log_scale = 0.0; }
     void multiply(double factor) {
-        value *= factor;
-        if (SKIHMM_UNLIKELY(value < 1e-120 || value > 1e120)) rescale();
+        const double product = value * factor;
+        if (SKIHMM_UNLIKELY(product < 1e-60 || product > 1e60)) rescale(factor);
+        else value = product;
     }
     void multiply_log(double log_factor) { log_scale += log_factor; }
     double log() const { return log_scale + std::log(value); }
 
   private:
-    SKIHMM_NOINLINE void rescale() {
-        log_scale += std::log(value);  // -inf for an impossible factor, as it should be
+    SKIHMM_NOINLINE void rescale(double factor) {
+        // -inf for an impossible factor, as it should be
+        log_scale += std::log(value) + std::log(factor);
         value = 1.0;
     }
 };

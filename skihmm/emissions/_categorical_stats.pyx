@@ -148,12 +148,20 @@ cdef class CategoricalStats(EmissionStats):
                        float64_t *out) except -1 nogil:
         cdef intp_t c, i
         cdef int32_t symbol
+        cdef float64_t larger
+        cdef Product p[2]
         for i in range(2):
-            out[i] = 1.0
+            p[i].reset()
             for c in range(self.n_columns):
                 symbol = self.codes[t, c]
                 if symbol >= 0:
-                    out[i] *= self.seatings[c].prob(states[i], symbol)
+                    p[i].multiply(self.seatings[c].prob(states[i], symbol))
+            out[i] = p[i].value
+        if p[0].log_scale != 0.0 or p[1].log_scale != 0.0:
+            # Many columns: relative to the larger of the two.
+            larger = max(p[0].log(), p[1].log())
+            for i in range(2):
+                out[i] = exp(max(p[i].log() - larger, LEAST_LOG))
         return 0
 
     cdef bint fill_column(self, intp_t t, SymbolColumn *out) noexcept nogil:

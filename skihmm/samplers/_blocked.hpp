@@ -124,6 +124,10 @@ class Blocked {
         if (messages_.size() < room) messages_.resize(room);
         map_old(chain, s);
         if (kSliced) largest_ = *std::max_element(mass_.begin(), mass_.end());
+        // Represented states and `new` at s_0.  Not the number of slots: that depends on the
+        // labels of the whole chain, and the path back would be proposed with another cut.
+        n_live_ = 0;
+        for (double mass : mass_) n_live_ += mass > 0.0;
         filter(chain, s, emission);
     }
 
@@ -253,7 +257,7 @@ class Blocked {
             const double *before = l ? message(l - 1) : nullptr;
             if (l) {
                 share = 1.0 / steps_[l - 1].sum_f;
-                keep(before, cut_ / n_slots_ * steps_[l - 1].sum_f);
+                keep(before, cut_ / n_live_ * steps_[l - 1].sum_f);
             }
             if constexpr (kSliced) smooth = spread_slices(s, before, share, l);
             else smooth = spread_rows(s, before, share, l);
@@ -441,6 +445,7 @@ class Blocked {
     static constexpr double kTiny = std::numeric_limits<double>::min();
 
     double cut_ = 0.0;
+    int32_t n_live_ = 1;            // columns of positive mass at s_0
     int32_t n_slots_ = 0, stride_ = 0;
     const int32_t *totals_ = nullptr;
     double offset_ = 1.0;

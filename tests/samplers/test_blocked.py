@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission, Posterior, as_rows
 from reference.statistics import total_variation_test, two_sample_test
+from skihmm.core._testing import ProposalProbe
 from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, record_labels
 from sklearn.base import clone
 
 from skihmm import HCRPHMM
+from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
@@ -340,3 +342,34 @@ def test_bad_block_sizes(recipe):
 def test_blocks_longer_than_the_data(recipe):
     hmm = HCRPHMM(sampler=recipe(block_size=10**9), n_burnin=3, n_draws=2)
     assert hmm.set_params(random_state=0).fit([[0], [1], [0]]).n_states_ >= 1
+
+
+def test_spare_slots_do_not_change_the_proposal():
+    # What a path's probability depends on besides the seating without the block would
+    # depend on the labels of the whole chain, and the way back would have another one.
+    y = np.tile(np.array([0, 1, 0, 1, 1, 0, 0, 1, 1, 0], dtype=np.int32), 4)[:, None]
+    found = []
+    for n_states_before in (3, 40):
+        state = ChainState(
+            np.array([0]),
+            Franchise(1e-6, 1.0),  # no second table anywhere: one seating for the labels
+            CategoricalStats(y, [2], 0.3, 1.0, False),
+            RandomStream(1),
+        )
+        state.start_from(np.arange(40) % n_states_before)
+        state.start_from(y[:, 0])
+        # Now both concentrations go to about one, the same for both chains.
+        resample_concentrations(
+            state.transitions, state.emission, RandomStream(7), (50.0, 50.0)
+        )
+        probe = ProposalProbe(state, BlockedProposal(cut=2.0))
+        probe.open(3, 7)
+        old, paths, new = probe.draw(2000)
+        probe.close()
+        found.append(
+            {tuple(path): q - old for path, q in zip(paths.tolist(), new, strict=True)}
+        )
+    shared = found[0].keys() & found[1].keys()
+    assert len(shared) > 10
+    for path in shared:
+        np.testing.assert_allclose(found[0][path], found[1][path], rtol=1e-12)

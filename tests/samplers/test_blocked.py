@@ -344,10 +344,14 @@ def test_blocks_longer_than_the_data(recipe):
     assert hmm.set_params(random_state=0).fit([[0], [1], [0]]).n_states_ >= 1
 
 
-def test_spare_slots_do_not_change_the_proposal():
+@pytest.mark.parametrize("cut", [0.2, 1.0, 2.0])
+@pytest.mark.parametrize("n_states", [2, 6])
+def test_spare_slots_do_not_change_the_proposal(n_states, cut):
     # What a path's probability depends on besides the seating without the block would
     # depend on the labels of the whole chain, and the way back would have another one.
     y = np.tile(np.array([0, 1, 0, 1, 1, 0, 0, 1, 1, 0], dtype=np.int32), 4)[:, None]
+    labels = np.random.default_rng(0).integers(0, n_states, 40)
+    labels[:n_states] = np.arange(n_states)
     found = []
     for n_states_before in (3, 40):
         state = ChainState(
@@ -357,18 +361,17 @@ def test_spare_slots_do_not_change_the_proposal():
             RandomStream(1),
         )
         state.start_from(np.arange(40) % n_states_before)
-        state.start_from(y[:, 0])
+        state.start_from(labels)
         # Now both concentrations go to about one, the same for both chains.
         resample_concentrations(
             state.transitions, state.emission, RandomStream(7), (50.0, 50.0)
         )
-        probe = ProposalProbe(state, BlockedProposal(cut=2.0))
-        probe.open(3, 7)
+        probe = ProposalProbe(state, BlockedProposal(cut=cut))
+        probe.open(13, 17)
         old, paths, new = probe.draw(2000)
         probe.close()
-        found.append(
-            {tuple(path): q - old for path, q in zip(paths.tolist(), new, strict=True)}
-        )
+        ratios = new - old
+        found.append(dict(zip(map(tuple, paths.tolist()), ratios, strict=True)))
     shared = found[0].keys() & found[1].keys()
     assert len(shared) > 10
     for path in shared:

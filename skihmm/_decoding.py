@@ -59,13 +59,9 @@ def simulate_sequence(
             "categories to the emission."
         )
     empty = emission.make_stats(np.empty((0, len(n_known)), dtype=np.int32))
-    columns = [
-        (n_symbols, hierarchical, draw.emission["alpha"], draw.emission["gamma"])
-        for n_symbols, hierarchical, _, _ in empty.columns()
-    ]
     codes, states = simulate(
         n_samples,
-        columns,
+        draw.columns(empty),
         n_known,
         RandomStream(seed),
         alpha=draw.alpha,

@@ -107,7 +107,6 @@ cdef class Franchise:
     # out[k] = max_j weights[j] p(k | j) and the j that reaches it: one Viterbi step.
     cdef void push_max(self, const float64_t *weights, float64_t *out,
                        int32_t *argmax_out) noexcept nogil
-    cdef bint is_state(self, int32_t k) noexcept nogil   # k is NEW or represented
     cpdef dict to_arrays(self)
 
 

@@ -55,9 +55,6 @@ cdef class Franchise:
         self.seating.configure(Base.kInfinite, 0)
         self.seating.set_concentrations(alpha, gamma)
 
-    cdef bint is_state(self, int32_t k) noexcept nogil:
-        return k == NEW or self.seating.dish_tables[k] > 0
-
     cdef void fill_row(self, int32_t j, float64_t *out) noexcept nogil:
         cdef Seating *s = &self.seating
         cdef int32_t k, n = <int32_t> s.dish_tables.size()

@@ -45,11 +45,8 @@ def _adaptive_log_probs(
     continued: bool,
     seed: np.random.SeedSequence,
 ) -> NDArray[np.float64]:
-    stats = emission.make_stats(sequences.codes)
-    columns = [
-        (n_symbols, hierarchical, draw.emission["alpha"], draw.emission["gamma"])
-        for n_symbols, hierarchical, _, _ in stats.columns()
-    ]
+    # Only the columns are asked for: no need to take the data.
+    columns = draw.columns(emission.make_stats(sequences.codes[:0]))
     stream = RandomStream(seed)
     stops = np.append(sequences.starts[1:], sequences.n_steps)
     parts = []

@@ -38,6 +38,7 @@ from reference.seating import (
     NaiveHMM,
     all_outcomes,
     all_seatings,
+    naive_exact_move,
     naive_stepwise_move,
     naive_stepwise_sweep,
     random_choices,
@@ -541,20 +542,26 @@ KERNELS = {
 }
 
 
-def _worst_move(case, bug=None):
+def _worst_move(case, bug=None, move=naive_stepwise_move):
     seatings = all_seatings(*case)
     return max(
         stationarity_error(
-            seatings,
-            lambda model, choose, t=t: naive_stepwise_move(model, t, choose, bug),
+            seatings, lambda model, choose, t=t: move(model, t, choose, bug)
         )
         for t in range(len(case[0]))
     )
 
 
+@pytest.mark.parametrize("move", [naive_stepwise_move, naive_exact_move])
 @pytest.mark.parametrize("name", KERNELS)
-def test_exact_kernel_leaves_the_posterior_invariant(name):
-    assert _worst_move(KERNELS[name]) < 1e-13
+def test_exact_kernel_leaves_the_posterior_invariant(name, move):
+    assert _worst_move(KERNELS[name], move=move) < 1e-13
+
+
+@pytest.mark.parametrize("bug", ["successor_at_first_seating", "no_ghost"])
+@pytest.mark.parametrize("name", ["hcrp", "dirichlet"])
+def test_exact_kernel_shows_planted_bugs_of_the_joint_draw(name, bug):
+    assert _worst_move(KERNELS[name], bug, naive_exact_move) > 5e-4
 
 
 @pytest.mark.parametrize("bug", BUGS)

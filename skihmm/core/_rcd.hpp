@@ -411,6 +411,22 @@ class Move : public Exchange<Emission> {
         for (int64_t t = start; t < stop; ++t) chain.assign(t, path[t - start]);
         return true;
     }
+    // An open move of one step ends with the label k, whose draw opens a table or not: both
+    // together were drawn from their conditional law given s_0, with the successor's
+    // probability *after* that draw.  So nothing is left to decide, and what else is seated
+    // needs no factors.
+    SKIHMM_INLINE void complete(const Chain &chain, const Emission &emission, int32_t k,
+                                bool opens) {
+        if (is_lifted_) {
+            if (SKIHMM_LIKELY(k == view.x)) {
+                choose_tables(chain, emission, opens);
+                put_back(chain, emission);
+                return;
+            }
+            take_away(chain, emission);
+        }
+        complete_open(chain, emission, k, opens);
+    }
     // For kernels that cache per-state values and learn from chain.touched what is stale:
     // every slot whose counts this block's old labels or `path` may have changed.
     void touch(const Chain &chain, const int32_t *path) const {
@@ -426,6 +442,23 @@ class Move : public Exchange<Emission> {
         r_new.reset();
         this->add_block(chain, emission, start, stop, chain.previous(start), path,
                         chain.successor(stop - 1));
+    }
+    SKIHMM_NOINLINE void complete_open(const Chain &chain, const Emission &emission,
+                                       int32_t k, bool opens) {
+        const bool is_same = k == chain.states[start];
+        r_new.reset();
+        chain.transitions->add(chain.previous(start), k, opens, chain.bits,
+                               chain.hints + start);
+        emission.add(start, k, chain.bits, &r_new);
+        const int32_t follower = chain.successor(start);
+        if (follower >= 0) this->add_draw(chain, k, follower, stop);
+        if (is_same) {
+            chain.transitions->commit_same();
+            emission.commit_same();
+        } else {
+            this->keep(chain, emission);
+            chain.assign(start, k);
+        }
     }
     // What open would have done with the lifted customers.
     SKIHMM_NOINLINE void take_away(const Chain &chain, const Emission &emission) {
@@ -445,23 +478,42 @@ class Move : public Exchange<Emission> {
         if constexpr (Emission::kIsSeating) {
             const Seating &s = *chain.transitions;
             bitgen_t *g = chain.bits;
-            constexpr uint32_t mask = (1u << Seating::kChoiceBits) - 1;
             const uint64_t bits = g->next_uint64(g->state);
-            const double fresh_in = view.scale * s.mass_of(view.m_x);
-            table_in_ = s.choose_table(in_, fresh_in, bits & mask, g);
-            table_value_ = emission.seating->choose_table(
-                value_, view.column.smooth, bits >> 21 & mask, g);
+            table_in_ = s.choose_table(in_, view.scale * s.mass_of(view.m_x), bits & kChoice,
+                                       g);
             const bool opens = table_in_ == Seating::kNewTable;
-            const double mass_o = s.mass_of(view.m_o);
-            const double fresh_out = s.scale_after(opens - in_.closes - out_.closes) * mass_o;
-            table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & mask, g);
+            const double fresh_out = choose_others(chain, emission, opens, bits);
             r_old.reset();
             r_new.reset();
             if (SKIHMM_UNLIKELY(opens != in_.closes)) {
-                r_old.multiply(out_.n + s.scale_after(-out_.closes) * mass_o);
+                r_old.multiply(out_.n + s.scale_after(-out_.closes) * s.mass_of(view.m_o));
                 r_new.multiply(out_.n + fresh_out);
             }
         }
+    }
+    // The same if the transition into the step is known to open a table or not.
+    SKIHMM_INLINE void choose_tables(const Chain &chain, const Emission &emission,
+                                     bool opens) {
+        if constexpr (Emission::kIsSeating) {
+            bitgen_t *g = chain.bits;
+            const uint64_t bits = g->next_uint64(g->state);
+            table_in_ = opens ? Seating::kNewTable
+                              : chain.transitions->choose_table(in_, 0.0, bits & kChoice, g);
+            choose_others(chain, emission, opens, bits);
+        }
+    }
+    // Tables of the observation and of the transition out of the step; returns the weight
+    // that a new one had for the latter.
+    SKIHMM_INLINE double choose_others(const Chain &chain, const Emission &emission,
+                                       bool opens, uint64_t bits) {
+        const Seating &s = *chain.transitions;
+        bitgen_t *g = chain.bits;
+        table_value_ = emission.seating->choose_table(value_, view.column.smooth,
+                                                      bits >> 21 & kChoice, g);
+        const double fresh_out = s.scale_after(opens - in_.closes - out_.closes)
+                                 * s.mass_of(view.m_o);
+        table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & kChoice, g);
+        return fresh_out;
     }
     SKIHMM_INLINE void put_back(const Chain &chain, const Emission &emission) {
         if constexpr (Emission::kIsSeating) {
@@ -470,6 +522,8 @@ class Move : public Exchange<Emission> {
             chain.transitions->put_back(out_, table_out_);
         }
     }
+
+    static constexpr uint32_t kChoice = (1u << Seating::kChoiceBits) - 1;
 
     bool is_lifted_ = false;
     Seating::Lifted out_, value_, in_;
@@ -487,7 +541,8 @@ struct HookedProposal {
     int (*propose_hook)(void *, void *, intptr_t, intptr_t, int32_t *, Product *) = nullptr;
     int (*settle_hook)(void *, void *, intptr_t, intptr_t, int) = nullptr;
 
-    static constexpr bool kReadsTouched = true, kReadsView = false;
+    static constexpr bool kReadsTouched = true, kReadsView = false,
+                          kMayBeExact = false;
     void prefetch(const Chain &, int64_t, int64_t) const {}
     static void check(int status) { if (status < 0) throw HookFailed(); }
     template <class Emission> void attach(const Chain &, const Emission &) const {
@@ -577,7 +632,9 @@ SKIHMM_INLINE void prefetch_lists(const Chain &chain, const Emission &emission,
 }
 
 // A proposal with kReadsView takes blocks of one step and reads s_0 from move.view and from
-// those counts that the removal does not touch; all others find s_0 in the seating.
+// those counts that the removal does not touch; all others find s_0 in the seating.  One
+// with kMayBeExact besides may say that it is exact: then it draws the label together with
+// the opening of a table, from their conditional law, and there is no ratio.
 //
 // Moves over the blocks [starts[b], stops[b]), b < n; `path` has room for the longest.
 // Returns the number of accepted moves.
@@ -610,6 +667,16 @@ int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal
         }
         if (Proposal::kReadsTouched) move.touch(chain, chain.states + start);
         proposal.prepare(chain, emission, move);
+        if constexpr (Proposal::kMayBeExact) {
+            if (proposal.is_exact()) {
+                bool opens;
+                proposal.draw(chain, path, &opens);
+                move.complete(chain, emission, *path, opens);
+                proposal.settle(chain, emission, start, stop, true);
+                ++n_accepted;
+                continue;
+            }
+        }
         if (Proposal::kReadsTouched) {
             // The next move starts from slots that this one may yet touch: the old ones
             // again (their customers come back) and the new ones.

@@ -441,28 +441,24 @@ class Seating {
         const double p = (n + fresh) / (row_customers[row] + alpha);
         if (base == Base::kFixed) {
             journal_.push(Entry(c, 0, Kind::kAdd).bits);
+            change_customers(cell, 1);
         } else if (n == 0) {
-            cell.n_tables = 1;
-            journal_.push(Entry(c, 0, Kind::kOpen).bits);
-            change_tables(dish, 1);
+            sit_alone(c);
         } else {
             const double u = uniform(g) * (n + fresh);
-            if (u >= n) {
-                open_table(cell, 1);
-                journal_.push(Entry(c, cell.n_tables - 1, Kind::kOpen).bits);
-                change_tables(dish, 1);
-            } else {
-                int32_t table = 0;
-                if (cell.n_tables > 1) {
-                    int32_t *sizes = pool_.at(cell.pool);
-                    table = table_at(sizes, static_cast<int64_t>(u));
-                    ++sizes[table];
-                }
-                journal_.push(Entry(c, table, Kind::kAdd).bits);
-            }
+            if (u >= n) sit_alone(c);
+            else join(c, static_cast<int64_t>(u));
         }
-        change_customers(cell, 1);
         return p;
+    }
+    // The same where it has been drawn already whether he opens a table (which he must if
+    // the pair has none).
+    SKIHMM_INLINE void add(int32_t row, int32_t dish, bool opens, bitgen_t *g,
+                           int32_t *hint) {
+        int32_t c = *hint;
+        if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
+        if (opens) sit_alone(c);
+        else join(c, below(g, cells_[c].n_customers));
     }
 
     // Take away one customer of (row, dish), who sits at a table with probability
@@ -818,6 +814,26 @@ class Seating {
         Kind kind() const { return static_cast<Kind>(bits >> 62); }
     };
 
+    // One customer more: at a new table; where the pair's customer number u sits.
+    SKIHMM_INLINE void sit_alone(int32_t c) {
+        Cell &cell = cells_[c];
+        if (cell.n_customers == 0) cell.n_tables = 1;
+        else open_table(cell, 1);
+        journal_.push(Entry(c, cell.n_tables - 1, Kind::kOpen).bits);
+        change_tables(cell.dish, 1);
+        change_customers(cell, 1);
+    }
+    SKIHMM_INLINE void join(int32_t c, int64_t u) {
+        Cell &cell = cells_[c];
+        int32_t table = 0;
+        if (cell.n_tables > 1) {
+            int32_t *sizes = pool_.at(cell.pool);
+            table = table_at(sizes, u);
+            ++sizes[table];
+        }
+        journal_.push(Entry(c, table, Kind::kAdd).bits);
+        change_customers(cell, 1);
+    }
     SKIHMM_INLINE void take_out(Cell &cell, const Lifted &lifted) {
         if (cell.n_tables > 1) --pool_.at(cell.pool)[lifted.table];
         change_customers(cell, -1);

@@ -67,6 +67,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
 cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
     cdef cppclass Stepwise[Emission]:
         void set_limits(int32_t vector_slots, int32_t lookup_slots)
+        void set_exact(bint is_exact)
         void attach(const Chain &chain, const Emission &emission) except +
         void prepare(const Chain &chain, const Emission &emission, int64_t start,
                      int64_t stop) except +
@@ -588,7 +589,27 @@ cdef double _constant(void *state) noexcept nogil:
     return (<double *> state)[0]
 
 
-def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0):
+cdef float64_t joint_prob(Seating *s, int32_t i, int32_t k, int32_t o,
+                          bint exact) noexcept:
+    """p(k | i) p(o | k), both at s_0 or, if exact, each when its turn comes (o may be -1)."""
+    cdef float64_t n, fresh, size, mass, out
+    cdef bint own = i == k
+    if o < 0:
+        return s.prob(i, k)
+    if not exact:
+        return s.prob(i, k) * s.prob(k, o)
+    n = s.count(i, k)
+    fresh = s.scale() * s.mass(k)
+    out = s.count(k, o) + (own and k == o)
+    size = s.row_customers[k] + own + s.alpha
+    mass = s.dish_tables[o] + 1 if k == o else s.mass(o)
+    return (n * (out + s.scale() * s.mass(o))
+            + fresh * (out + s.alpha * mass / (s.n_tables + 1 + s.gamma))
+            ) / size / (s.row_customers[i] + s.alpha)
+
+
+def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
+                  bint exact=False):
     """Sweep, step by step, and compare every proposal with the definition at its s_0.
 
     Parameters
@@ -601,6 +622,8 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0):
         relative to itself, below or above the probability of the old label: the label
         must stay, or must not.  A wrong sum over the other labels shows at once.  (The
         sweep then does not leave the posterior invariant.)
+    exact : bool, default=False
+        The definition is the conditional law itself, not the product at s_0.
 
     Returns
     -------
@@ -654,9 +677,7 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0):
         total = 0.0
         for k in range(state.n_slots):
             if k == NEW or k == ghost or seating.dish_tables[k] > 0:
-                weights[k] *= seating.prob(i, k)
-                if o >= 0:
-                    weights[k] *= seating.prob(k, o)
+                weights[k] *= joint_prob(seating, i, k, o, exact)
                 total += weights[k]
             else:
                 weights[k] = 0.0
@@ -942,16 +963,22 @@ cdef class SteppedStepwise(BlockProposal):
 
     Parameters
     ----------
-    dense_slots, lookup_slots : int
-        As for ``StepwiseProposal``.
+    dense_slots, lookup_slots, exact : int, int, bool
+        As for ``StepwiseProposal``.  Driven by hooks the exact law is a proposal like any
+        other, with a ratio.
     """
 
     cdef Stepwise[HookedEmission] stepwise
     # Outlives the hooks: the proposal keeps pointers to the column that it hands out.
     cdef HookedEmission emission
 
-    def __init__(self, int32_t dense_slots=128, int32_t lookup_slots=1024):
+    cdef readonly bint exact
+
+    def __init__(self, int32_t dense_slots=128, int32_t lookup_slots=1024,
+                 bint exact=False):
+        self.exact = exact
         self.stepwise.set_limits(dense_slots, lookup_slots)
+        self.stepwise.set_exact(exact)
 
     cdef int attach(self, ChainState state) except -1 nogil:
         self.emission = emission_of(state.emission)

@@ -79,7 +79,8 @@ class FreshLabels {
 template <class Emission, bool kSliced>
 class Blocked {
   public:
-    static constexpr bool kReadsTouched = true, kReadsView = false;
+    static constexpr bool kReadsTouched = true, kReadsView = false,
+                          kMayBeExact = false;
     static constexpr int32_t kNew = 0, kStart = 1;
 
     // States with less than this multiple of the mean share of a message do not send their

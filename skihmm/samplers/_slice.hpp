@@ -22,7 +22,8 @@ namespace skihmm {
 template <class Emission>
 class Slice {
   public:
-    static constexpr bool kReadsTouched = false, kReadsView = true;
+    static constexpr bool kReadsTouched = false, kReadsView = true,
+                          kMayBeExact = false;
     static constexpr int32_t kNew = 0, kStart = 1;
 
     // Dense counts to look up single pairs in up to this many slots.

@@ -26,6 +26,17 @@
 // labels that change.  What is left is a walk over the non-zeros of a row and of a symbol.
 // All, in double: all K weights, for steps without successor or observation and for
 // emissions that only give whole rows.
+//
+// The exact variant (not in the paper) draws the label together with whether its transition
+// opens a table, with the successor's probability *after* that.  With c' = alpha/(m+1+gamma)
+//
+//     q(k, no table) = n_ik (n_ko + b) (e_ky + d) w_k
+//     q(k, a table) = c m_k (n_ko + b') (e_ky + d) w_k,     b' = c' m_o,
+//
+// but k = o that opens a table has one table more, b' = c' (m_o + 1), and k = i one customer
+// more in its row (and in n_ko, if o is the same label).  This is the conditional law itself:
+// nothing is rejected.  So o stands outside of the sums, as x does, and i's w is the one
+// between moves.  The weights must be right to rounding; hence no pass in float.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -40,8 +51,11 @@ namespace skihmm {
 template <class Emission>
 class Stepwise {
   public:
-    static constexpr bool kReadsTouched = false, kReadsView = true;
+    static constexpr bool kReadsTouched = false, kReadsView = true, kMayBeExact = true;
     static constexpr int32_t kNew = 0, kStart = 1;
+
+    void set_exact(bool is_exact) { is_exact_ = is_exact; }
+    bool is_exact() const { return is_exact_; }
 
     // The vector pass up to `vector_slots` slots; dense counts to look up single pairs in
     // up to `lookup_slots`.
@@ -63,6 +77,7 @@ class Stepwise {
         row_.assign(n, 0.0);
         column_.assign(n, 0.0);
         weights_.assign(n, 0.0);
+        stays_.assign(n, 0.0);
         has_columns_ = emission.has_columns();
         mode_ = kAll;
         if (!has_columns_) return;
@@ -71,7 +86,8 @@ class Stepwise {
         const bool is_moderate = kLeast < s.alpha && s.alpha < kMost && kLeast < s.gamma
                                  && s.gamma < kMost && emission.is_moderate(kLeast, kMost);
         has_lookup_ = s.has_dense();
-        mode_ = has_lookup_ && is_moderate && n_slots_ <= vector_slots_ ? kVector : kSparse;
+        mode_ = has_lookup_ && is_moderate && n_slots_ <= vector_slots_ && !is_exact_
+            ? kVector : kSparse;
         if (mode_ == kVector) {
             mass_f_.assign(padded_, 0.0f);
             weights_f_.assign(padded_, 0.0f);
@@ -120,6 +136,13 @@ class Stepwise {
         mass_x_ = view.m_x;
         if (is_ghost_ && o_ == x_) mass_x_ = s.gamma;
         first_ = mass_x_ > 0.0 ? x_ : kNew;
+        apart_ = is_exact_ && o_ != x_ ? o_ : -1;
+        apart_q_ = apart_stays_ = first_stays_ = 0.0;
+        if (is_exact_) {
+            const double opened = s.alpha * c_ / (s.alpha + c_);
+            opened_b_ = o_ >= 0 ? opened * s.mass_of(view.m_o) : 1.0;
+            opened_b_o_ = o_ >= 0 ? opened * (view.m_o + 1) : 1.0;
+        }
         view_ = &view.column;
         if (SKIHMM_UNLIKELY(mode_ == kAll || o_ < 0 || !view.has_symbol)) {
             fill_all(s, emission, view.has_symbol);
@@ -133,7 +156,8 @@ class Stepwise {
         n_out_ = view.n_out;
         e_in_ = view.e_in;
         by_i_ = (view.n_i + s.alpha) * (totals_[i_] + offset_);
-        by_x_ = (view.n_x + s.alpha) * (view.e_x + offset_);
+        const bool is_own = is_exact_ && i_ == x_;
+        by_x_ = (view.n_x + is_own + s.alpha) * (view.e_x + offset_);
         shows_ = has_lookup_ && SKIHMM_UNLIKELY(i_ == x_ || o_ == x_);
         if (shows_) {
             // Else only pairs of x differ from what the dense counts show, and x is apart.
@@ -162,19 +186,15 @@ class Stepwise {
 
     void score(const Chain &, int64_t, int64_t, Product *q) const { q->multiply(first_q_); }
 
+    // (The exact law of the label alone is a proposal like any other.)
     SKIHMM_INLINE void propose(const Chain &chain, int64_t, int64_t, int32_t *path,
                                Product *q) {
-        const Seating &s = *chain.transitions;
-        double u = uniform(chain.bits) * (first_q_ + rest_);
-        int32_t k = first_;
-        if (SKIHMM_LIKELY(u < first_q_)) {
-            q->multiply(first_q_);
-        } else {
-            k = draw_other(s, u - first_q_, chain.bits);
-            q->multiply(weight_of(s, k));
-        }
-        *path = k == kNew ? chain.free_slot(0) : k;
-        end_step(*chain.transitions);
+        q->multiply(choose(chain, path).q);
+    }
+    // Exact only: the label, and whether its transition opens a table.
+    SKIHMM_INLINE void draw(const Chain &chain, int32_t *path, bool *opens) {
+        const Choice choice = choose(chain, path);
+        *opens = choice.u >= choice.stays;
     }
 
     // End of the move: bring the caches up to date with what it changed.
@@ -206,6 +226,11 @@ class Stepwise {
 
   private:
     enum Kind { kAll, kVector, kSparse };
+    // A label's weight, the part of it that opens no table (exact only), and a number
+    // uniform on [0, weight).
+    struct Choice {
+        double q, stays, u;
+    };
     static constexpr int32_t kLanes = 16;
     // The float pass stays in range for concentrations between these.  (Posterior draws
     // outside them are rare; then the sparse pass in double serves.)
@@ -227,9 +252,11 @@ class Stepwise {
         return static_cast<float>(kUnit / denominator(s, k));
     }
     int32_t symbol_count(int32_t k) const {
+        // Ids are distinct, so the compiler may compare many at once.
+        int32_t count = 0;
         for (int32_t at = 0; at < view_->size; ++at)
-            if (view_->ids[at] == k) return view_->counts[at];
-        return 0;
+            count += view_->ids[at] == k ? view_->counts[at] : 0;
+        return count;
     }
     double weight_of(const Seating &s, int32_t k) const {
         if (kind_ == kVector)
@@ -240,7 +267,43 @@ class Stepwise {
         return (row + c_ * mass_[k]) * (column + b_) * (symbol_count(k) + d_)
                * w_[k];
     }
-    int32_t draw_other(const Seating &s, double u, bitgen_t *g) const {
+    // The two parts of the weight of a label that stands in the sums (exact only).
+    SKIHMM_NOINLINE Choice split(const Seating &s, int32_t k, bitgen_t *g) const {
+        Choice choice{weights_[k], stays_[k], 0.0};
+        if (kind_ == kSparse && k != first_) {
+            const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
+            const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
+            const double by_symbol = (symbol_count(k) + d_) * w_[k];
+            choice.stays = row * (column + b_) * by_symbol;
+            choice.q = choice.stays + c_ * mass_[k] * (column + opened_b_) * by_symbol;
+        } else if (kind_ == kSparse) {
+            choice.stays = first_stays_;
+            choice.q = first_q_;
+        }
+        choice.u = uniform(g) * choice.q;
+        return choice;
+    }
+    SKIHMM_INLINE Choice choose(const Chain &chain, int32_t *path) {
+        const Seating &s = *chain.transitions;
+        double u = uniform(chain.bits) * (first_q_ + apart_q_ + rest_);
+        int32_t k = first_;
+        Choice choice{first_q_, first_stays_, u};
+        if (SKIHMM_UNLIKELY(u >= first_q_)) {
+            u -= first_q_;
+            if (u < apart_q_) {
+                k = apart_;
+                choice = {apart_q_, apart_stays_, u};
+            } else {
+                k = draw_other(s, u - apart_q_);
+                if (is_exact_) choice = split(s, k, chain.bits);
+                else choice.q = weight_of(s, k);
+            }
+        }
+        *path = k == kNew ? chain.free_slot(0) : k;
+        end_step(*chain.transitions);
+        return choice;
+    }
+    int32_t draw_other(const Seating &s, double u) const {
         switch (kind_) {
             case kVector: return draw_vector(u);
             case kSparse:
@@ -256,7 +319,11 @@ class Stepwise {
             s.show_dense(i_, x_, shown_in_);
         }
         if (kind_ == kVector) return;
-        w_[i_] = saved_w_i_;
+        if (is_exact_) {
+            if (apart_ >= 0) w_[apart_] = saved_w_o_;
+        } else {
+            w_[i_] = saved_w_i_;
+        }
         w_[x_] = saved_w_;
         if (!has_lookup_) {
             const Line &row = s.rows[i_], &column = s.columns[o_];
@@ -349,19 +416,30 @@ class Stepwise {
         // x is apart: weight zero until end_step.
         saved_w_ = w[x_];
         w[x_] = 0.0;
-        // The removed customers may have closed a table of o, and i has one customer less.
         double shift_o = 0.0, shift_i = 0.0;
-        if (mass_o_ != mass[o_] && o_ != x_) {
-            shift_o = (mass_o_ - mass[o_]) * w[o_];
-            mass[o_] = mass_o_;
-        }
-        const double w_i = saved_w_i_ = w[i_];
-        if (SKIHMM_LIKELY(w_i > 0.0)) {     // neither x nor the start restaurant
-            w[i_] = 1.0 / by_i_;
-            shift_i = (w[i_] - w_i) * mass[i_];
+        double out_of_o = 0.0;                  // customers of (o, o)
+        double opened_b = b;
+        if (is_exact_) {
+            opened_b = opened_b_;
+            if (SKIHMM_LIKELY(apart_ >= 0)) {
+                out_of_o = column_counts[o_];
+                set_apart(row_counts[o_], out_of_o);
+            }
+        } else {
+            // The removed customers may have closed a table of o, and i has one customer
+            // less.
+            if (mass_o_ != mass[o_] && o_ != x_) {
+                shift_o = (mass_o_ - mass[o_]) * w[o_];
+                mass[o_] = mass_o_;
+            }
+            const double w_i = saved_w_i_ = w[i_];
+            if (SKIHMM_LIKELY(w_i > 0.0)) {     // neither x nor the start restaurant
+                w[i_] = 1.0 / by_i_;
+                shift_i = (w[i_] - w_i) * mass[i_];
+            }
         }
         const Line &row = s.rows[i_];
-        const Pair bb = Pair::of(b), cc = Pair::of(c);
+        const Pair bb = Pair::of(b), cc = Pair::of(c), opened = Pair::of(opened_b);
         Pair part[2] = {Pair::of(0.0), Pair::of(0.0)};
         for (int32_t at = 0; at < row.size; at += 4) {
             for (int32_t l = 0; l < 2; ++l) {
@@ -379,10 +457,10 @@ class Stepwise {
         for (int32_t at = 0; at < size; at += 4) {
             for (int32_t l = 0; l < 2; ++l) {
                 const int32_t k = ids[at + 2 * l], j = ids[at + 2 * l + 1];
+                const Pair out = Pair::at(column_counts, k, j);
                 part[l] = part[l] + Pair::next(counts + at + 2 * l) * Pair::at(w, k, j)
-                                    * (Pair::at(row_counts, k, j)
-                                       + cc * Pair::at(mass, k, j))
-                                    * (Pair::at(column_counts, k, j) + bb);
+                                    * (Pair::at(row_counts, k, j) * (out + bb)
+                                       + cc * Pair::at(mass, k, j) * (out + opened));
             }
         }
         symbol_sum_ = part[0].sum() + part[1].sum();
@@ -390,27 +468,45 @@ class Stepwise {
         const bool is_loop = i_ == x_ && o_ == x_;
         double gone = (n_out_ + 1 + is_loop) * v_[x_];
         if (o_ == x_ && !is_loop) gone += v_[i_];
+        if (apart_ >= 0) gone += out_of_o * v_[apart_];
         column_sum_ = flow_[o_] - gone;
         if (SKIHMM_UNLIKELY(!(column_sum_ > kCancelled * gone))) walk_column(s, gone);
-        column_sum_ += column_counts[o_] * shift_o + column_counts[i_] * shift_i;
+        if (!is_exact_)
+            column_sum_ += column_counts[o_] * shift_o + column_counts[i_] * shift_i;
         gone = v_[x_] + (first_ == kNew ? v_[kNew] : 0.0);
+        if (apart_ >= 0) gone += v_[apart_];
         smooth_sum_ = total_ - gone;
         if (SKIHMM_UNLIKELY(!(smooth_sum_ > kCancelled * gone))) walk_all();
         smooth_sum_ += shift_o + shift_i;
-        rest_ = symbol_sum_ + d_ * (row_sum_ + c * (column_sum_ + b * smooth_sum_));
+        rest_ = symbol_sum_ + d_ * (row_sum_ + c * (column_sum_ + opened_b * smooth_sum_));
         if (!(rest_ > 0.0)) rest_ = 0.0;
-        if (SKIHMM_LIKELY(first_ == x_))
-            first_q_ = (n_in_ + c * mass_x_) * (n_out_ + b) * (e_in_ + d_)
-                       * (1.0 / by_x_);
-        else
-            first_q_ = c * mass[kNew] * b * d_ * w[kNew];
+        if (SKIHMM_UNLIKELY(first_ != x_)) {
+            first_q_ = c * mass[kNew] * opened_b * d_ * w[kNew];
+        } else if (is_exact_) {
+            const double out = n_out_ + is_loop, by_symbol = (e_in_ + d_) / by_x_;
+            first_stays_ = n_in_ * (out + b) * by_symbol;
+            first_q_ = first_stays_ + c * mass_x_ * (out + (o_ == x_ ? opened_b_o_ : opened_b))
+                                      * by_symbol;
+        } else {
+            first_q_ = (n_in_ + c * mass_x_) * (n_out_ + b) * (e_in_ + d_) * (1.0 / by_x_);
+        }
     }
-    // flow[o] as it was between moves and without x, by walking the column at s_0.
+    // Exact only: the weight of the successor's label, which is not x.
+    void set_apart(double row, double column) {
+        saved_w_o_ = w_[o_];
+        w_[o_] = 0.0;
+        const double out = column + (i_ == o_);
+        const double by_symbol = (symbol_count(o_) + d_) * saved_w_o_;
+        apart_stays_ = row * (out + b_) * by_symbol;
+        apart_q_ = apart_stays_ + c_ * mass_o_ * (out + opened_b_o_) * by_symbol;
+    }
+    // flow[o] as it was between moves, without x and what is apart, from the column at s_0.
     SKIHMM_NOINLINE void walk_column(const Seating &s, double gone) {
         const Line &column = s.columns[o_];
         double sum = 0.0;
         for (int32_t at = 0; at < column.size; ++at)
-            if (column.ids[at] != x_) sum += column.counts[at] * v_[column.ids[at]];
+            if (column.ids[at] != x_ && column.ids[at] != apart_)
+                sum += column.counts[at] * v_[column.ids[at]];
         column_sum_ = sum;
         flow_[o_] = sum + gone;
     }
@@ -418,7 +514,7 @@ class Stepwise {
         total_ = sum_all();
         double sum = 0.0;
         for (int32_t k = 0; k < n_slots_; ++k)
-            sum += k == x_ || k == first_ ? 0.0 : v_[k];
+            sum += k == x_ || k == first_ || k == apart_ ? 0.0 : v_[k];
         smooth_sum_ = sum;
     }
     double sum_all() const {
@@ -431,12 +527,14 @@ class Stepwise {
     SKIHMM_NOINLINE int32_t draw_sparse(const Seating &s, const Count *row_counts,
                                         const Count *column_counts, double u) const {
         const double *w = w_.data(), *mass = mass_.data();
+        const double opened_b = is_exact_ ? opened_b_ : b_;
         if (u < symbol_sum_) {
             return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
                           [&](int32_t at) {
                 const int32_t k = view_->ids[at];
                 return view_->counts[at] * w[k]
-                       * (row_counts[k] + c_ * mass[k]) * (column_counts[k] + b_);
+                       * (row_counts[k] * (column_counts[k] + b_)
+                          + c_ * mass[k] * (column_counts[k] + opened_b));
             }, u);
         }
         u = (u - symbol_sum_) / d_;
@@ -458,7 +556,7 @@ class Stepwise {
             }, u);
         }
         // The smooth part: eight at a time until the one is near.
-        u = (u - column_sum_) / b_;
+        u = (u - column_sum_) / opened_b;
         auto value = [&](int32_t k) {
             return k == first_ ? 0.0 : mass[k] * w[k];
         };
@@ -520,31 +618,47 @@ class Stepwise {
                                   bool has_symbol) {
         kind_ = kAll;
         shows_ = false;
+        apart_ = -1;
         const double b = o_ >= 0 ? c_ * s.mass(o_) : 1.0, d = view_->smooth;
-        double *weights = weights_.data();
+        double *weights = weights_.data(), *stays = stays_.data();
         for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.dish_tables[k];
         weights[kNew] = c_ * s.gamma;
         weights[kStart] = 0.0;
         if (is_ghost_) weights[o_] = c_ * s.gamma;
         const Line &row = s.rows[i_];
-        for (int32_t at = 0; at < row.size; ++at) weights[row.ids[at]] += row.counts[at];
+        for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = row.counts[at];
         if (o_ >= 0) {
             const Line &column = s.columns[o_];
             double *out = column_.data();
             for (int32_t at = 0; at < column.size; ++at)
                 out[column.ids[at]] = column.counts[at];
-            for (int32_t k = 0; k < n_slots_; ++k)
-                weights[k] *= (out[k] + b) / (s.row_customers[k] + s.alpha);
+            if (is_exact_) out[i_] += i_ == o_;
+            for (int32_t k = 0; k < n_slots_; ++k) {
+                const double opened_b = !is_exact_ ? b : k == o_ ? opened_b_o_ : opened_b_;
+                const double size = s.row_customers[k] + s.alpha + (is_exact_ && k == i_);
+                stays[k] = row_[k] * (out[k] + b) / size;
+                weights[k] = stays[k] + weights[k] * (out[k] + opened_b) / size;
+            }
             for (int32_t at = 0; at < column.size; ++at) out[column.ids[at]] = 0.0;
+            out[i_] = 0.0;
+        } else {
+            for (int32_t k = 0; k < n_slots_; ++k) weights[k] += stays[k] = row_[k];
         }
+        for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = 0.0;
         if (has_symbol) {
-            for (int32_t k = 0; k < n_slots_; ++k) weights[k] *= d / (totals_[k] + offset_);
+            for (int32_t k = 0; k < n_slots_; ++k) probs_[k] = d / (totals_[k] + offset_);
             for (int32_t at = 0; at < view_->size; ++at)
-                weights[view_->ids[at]] *= (view_->counts[at] + d) / d;
+                probs_[view_->ids[at]] *= (view_->counts[at] + d) / d;
         } else if (!has_columns_) {
             emission.fill_probs(t_, probs_.data());
-            for (int32_t k = 0; k < n_slots_; ++k) weights[k] *= probs_[k];
         }
+        if (has_symbol || !has_columns_) {
+            for (int32_t k = 0; k < n_slots_; ++k) {
+                weights[k] *= probs_[k];
+                stays[k] *= probs_[k];
+            }
+        }
+        first_stays_ = stays[first_];
         first_q_ = weights[first_];
         double part[8] = {0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0};
         for (int32_t k = 0; k < n_slots_; ++k)
@@ -570,6 +684,11 @@ class Stepwise {
     double c_ = 0.0, b_ = 1.0, d_ = 1.0, mass_x_ = 0.0, mass_o_ = 0.0;
     double by_i_ = 1.0, by_x_ = 1.0;      // denominators of w for i and x at s_0
     double first_q_ = 0.0, rest_ = 0.0;   // weight of `first_`, total of all others
+    // exact only
+    bool is_exact_ = false;
+    int32_t apart_ = -1;                  // o, if its weight is not among the others
+    double apart_q_ = 0.0, apart_stays_ = 0.0, first_stays_ = 0.0, saved_w_o_ = 0.0;
+    double opened_b_ = 1.0, opened_b_o_ = 1.0;  // b' for most labels, and for o
     const SymbolColumn *view_ = nullptr;  // of y[t]; lives as long as the move
     Move<Emission> opened_;               // stands in for a move opened elsewhere
     // vector
@@ -586,7 +705,7 @@ class Stepwise {
     double row_sum_ = 0.0, symbol_sum_ = 0.0, column_sum_ = 0.0, smooth_sum_ = 0.0;
     std::vector<double> row_, column_;    // zero between steps
     // all
-    std::vector<double> weights_, probs_;
+    std::vector<double> weights_, stays_, probs_;
 };
 
 }  // namespace skihmm

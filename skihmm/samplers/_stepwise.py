@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from skihmm._validation import check_choice
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers._blocked_kernel import SliceProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
@@ -13,10 +14,12 @@ from skihmm.samplers._stepwise_kernel import StepwiseProposal
 class StepwiseGibbs(FranchiseSampler):
     """Step-wise Gibbs sampler.
 
-    A sweep visits every step in random order.  The step's state is proposed from its full
-    conditional at the seating without it, and the Metropolis-Hastings ratio of the
-    restricted collapsed draw corrects for what that seating leaves out: taking the
-    proposal for exact would be biased.
+    A sweep visits every step in random order.  With ``proposal="rcd"`` the step's state
+    is proposed from its full conditional at the seating without it, and the
+    Metropolis-Hastings ratio of the restricted collapsed draw corrects for what that
+    seating leaves out: taking the proposal for exact would be biased.  With
+    ``proposal="exact"`` the state is drawn together with whether its transition opens a
+    table: that law can be written down completely, so nothing is ever rejected.
 
     The cost of a step is one vectorised pass over the states while there are at most
     about a hundred; beyond that it follows the states that share a transition or a symbol
@@ -24,6 +27,9 @@ class StepwiseGibbs(FranchiseSampler):
 
     Parameters
     ----------
+    proposal : {"rcd", "exact"}, default="rcd"
+        The paper's step, whose acceptance rate can be compared with that of the other
+        samplers, or the one without rejections.
     split_merge_rate : float, default=0
         Split-merge trials per sweep, spread evenly between the steps: each chooses two
         steps and proposes to split their common state in two, or to merge their states.
@@ -52,8 +58,14 @@ class StepwiseGibbs(FranchiseSampler):
     (1, 10)
     """
 
-    def __init__(self, split_merge_rate: float = 0) -> None:
+    def __init__(self, proposal: str = "rcd", split_merge_rate: float = 0) -> None:
+        self.proposal = proposal
         self.split_merge_rate = split_merge_rate
+
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError if a parameter is out of range."""
+        super().check_parameters()
+        check_choice("proposal", self.proposal, ("rcd", "exact"))
 
     def make_kernel(self, state: Any) -> Any:
         """Build the compiled kernel for one chain.
@@ -66,7 +78,10 @@ class StepwiseGibbs(FranchiseSampler):
         -------
         kernel : RCDKernel or InterleavedKernel
         """
-        return self.add_split_merge(RCDKernel(StepwiseProposal()))
+        self.check_parameters()
+        return self.add_split_merge(
+            RCDKernel(StepwiseProposal(exact=self.proposal == "exact"))
+        )
 
 
 class StepwiseSlice(FranchiseSampler):

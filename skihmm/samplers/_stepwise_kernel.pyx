@@ -16,6 +16,7 @@ from skihmm.core._types cimport int32_t, int64_t, intp_t
 
 cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
     cdef cppclass Stepwise[Emission]:
+        void set_exact(bint is_exact)
         void set_limits(int32_t vector_slots, int32_t lookup_slots)
         void attach(const Chain &chain, const Emission &emission) except +
         void prepare(const Chain &chain, const Emission &emission, int64_t start,
@@ -45,6 +46,9 @@ cdef class StepwiseProposal(BlockProposal):
         Number of slots up to which the dense pass is used.
     lookup_slots : int
         Number of slots up to which dense counts are kept at all.
+    exact : bool, default=False
+        Draw from the true conditional law instead, jointly with the opening of a table:
+        then a sweep rejects nothing.
     """
 
     cdef Stepwise[SeatingEmission] inlined
@@ -52,7 +56,13 @@ cdef class StepwiseProposal(BlockProposal):
     # Outlives prepare: `hooked` keeps pointers to the column that it hands out.
     cdef HookedEmission emission
 
-    def __init__(self, int32_t dense_slots=DENSE_SLOTS, int32_t lookup_slots=LOOKUP_SLOTS):
+    cdef readonly bint exact
+
+    def __init__(self, int32_t dense_slots=DENSE_SLOTS, int32_t lookup_slots=LOOKUP_SLOTS,
+                 bint exact=False):
+        self.exact = exact
+        self.inlined.set_exact(exact)
+        self.hooked.set_exact(exact)
         self.inlined.set_limits(dense_slots, lookup_slots)
         self.hooked.set_limits(dense_slots, lookup_slots)
 

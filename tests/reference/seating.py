@@ -568,6 +568,61 @@ def naive_stepwise_move(
     return False
 
 
+def naive_exact_move(
+    model: NaiveHMM, t: int, choose: Choose, bug: str | None = None
+) -> bool:
+    """Draw the label of step t and the table of its transition from their joint law.
+
+    The conditional probability of a label, of the choice between its old tables and a new
+    one, and of the observation and the successor that come after, is the product of what
+    each has when its turn comes.  The law is complete, so nothing is rejected.
+
+    With ``bug="successor_at_first_seating"`` the successor's probability is taken before
+    the transition into the step is seated, as the restricted collapsed draw proposes, and
+    accepted all the same; with ``bug="no_ghost"`` its label is not a candidate if its
+    only draw was the one removed.
+    """
+    transitions, emissions, y = model.transitions, model.emissions, model.y[t]
+    before, after, old = model.predecessor(t), model.successor(t), model.x[t]
+    if after is not None:
+        transitions.remove_customer(old, after, choose)
+    emissions.remove_customer(old, y, choose)
+    transitions.remove_customer(before, old, choose)
+    candidates = transitions.represented()
+    if after is not None and after not in candidates and bug != "no_ghost":
+        candidates.append(after)
+    fresh = model.next_label
+    candidates.append(fresh)
+
+    # Every table of the new customer is tried: as many outcomes as tables, and one more.
+    outcomes, weights = [], []
+    for label in candidates:
+        factor = transitions.get_prob(before, label) * emissions.get_prob(label, y)
+        at_first = 1.0 if after is None else transitions.get_prob(label, after)
+
+        def seat(choose, label=label):
+            copy = transitions.copy()
+            copy.add_customer(before, label, choose)
+            return copy
+
+        for p, seated in all_outcomes(seat):
+            q = factor * p
+            if bug == "successor_at_first_seating":
+                q *= at_first
+            elif after is not None:
+                q *= seated.get_prob(label, after)
+            outcomes.append((label, seated))
+            weights.append(q)
+    new, model.transitions = outcomes[choose(weights)]
+    emissions.add_customer(new, y, choose)
+    if after is not None:
+        model.transitions.add_customer(new, after, choose)
+    model.x[t] = new
+    if new == fresh:
+        model.next_label += 1
+    return True
+
+
 def naive_stepwise_sweep(model: NaiveHMM, rng, bug: str | None = None) -> int:
     """One step-wise move for every step in random order; returns how many accepted.
 

@@ -283,7 +283,9 @@ def test_rate_is_met(rate):
 def test_rate_zero_is_the_local_kernel():
     state = middle_sized(0)
     assert isinstance(StepwiseGibbs().make_kernel(state), RCDKernel)
-    assert isinstance(StepwiseGibbs(0.5).make_kernel(state), InterleavedKernel)
+    assert isinstance(
+        StepwiseGibbs(split_merge_rate=0.5).make_kernel(state), InterleavedKernel
+    )
 
 
 # -- invariance of longer chains ------------------------------------------------------
@@ -433,4 +435,5 @@ def test_grid_search_over_the_rate(X):
     search = GridSearchCV(hmm, grid, cv=TimeSeriesSplit(2)).fit(X)
     assert search.best_params_["sampler__split_merge_rate"] in (0, 0.5, 2)
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    assert clone(StepwiseGibbs(2)).get_params() == {"split_merge_rate": 2}
+    sampler = StepwiseGibbs("exact", split_merge_rate=2)
+    assert clone(sampler).get_params() == {"proposal": "exact", "split_merge_rate": 2}

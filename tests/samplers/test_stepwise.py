@@ -13,6 +13,7 @@ from reference.seating import (
     NaiveHMM,
     all_outcomes,
     all_seatings,
+    naive_exact_move,
     naive_stepwise_move,
     random_choices,
 )
@@ -41,6 +42,7 @@ from small_models import (
     packed_counts,
 )
 
+from skihmm import HCRPHMM
 from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
@@ -112,7 +114,13 @@ def dense_kernel():
 
 # One vectorised pass; a walk over non-zeros with dense counts to look up single pairs;
 # the same without.  "hooks": as a proposal from another package would be called.
-LIMITS = {"dense": (128, 1024), "sparse": (0, 1024), "sparse, no lookup": (0, 0)}
+LIMITS = {
+    "dense": (128, 1024),
+    "sparse": (0, 1024),
+    "sparse, no lookup": (0, 0),
+    "exact": (128, 1024, True),
+    "exact, no lookup": (0, 0, True),
+}
 PROPOSALS = {
     name: lambda limits=limits: StepwiseProposal(*limits)
     for name, limits in LIMITS.items()
@@ -220,6 +228,11 @@ def test_enumeration_with_many_sweeps(kernel, name):
 # -- one move from a given seating ----------------------------------------------------
 
 
+def naive_move_of(kernel):
+    """The same move, written from the definitions."""
+    return naive_exact_move if kernel.startswith("exact") else naive_stepwise_move
+
+
 @cache
 def seatings_of(name):
     model = ONE_MOVE[name]
@@ -250,7 +263,7 @@ def test_law_of_one_move(name, kernel):
 
         def move(choose, start=seatings[i], t=t):
             copy = start.copy()
-            naive_stepwise_move(copy, t, choose)
+            naive_move_of(kernel)(copy, t, choose)
             return copy.key
 
         for p, key in all_outcomes(move):
@@ -304,7 +317,7 @@ def test_law_of_one_move_that_keeps_its_label(kernel, alpha, labels, t):
 
     def move(choose):
         copy = naive.copy()
-        naive_stepwise_move(copy, t, choose)
+        naive_move_of(kernel)(copy, t, choose)
         return copy.cell
 
     for p, cell in all_outcomes(move):
@@ -359,9 +372,13 @@ CASES = {
     "sparse": ("sparse", 1, True, 1e-9),
     "sparse, Dirichlet": ("sparse", 1, False, 1e-9),
     "sparse, no lookup": ("sparse, no lookup", 1, True, 1e-9),
+    "exact": ("exact", 1, True, 1e-9),
+    "exact, Dirichlet": ("exact", 1, False, 1e-9),
+    "exact, no lookup": ("exact, no lookup", 1, True, 1e-9),
     "sparse, no lookup, Dirichlet": ("sparse, no lookup", 1, False, 1e-9),
     "rows": ("dense", 2, True, 1e-9),
     "rows, Dirichlet": ("sparse", 2, False, 1e-9),
+    "exact, rows": ("exact", 2, True, 1e-9),
 }
 
 
@@ -376,7 +393,9 @@ def test_proposals_follow_their_definition(case):
         state = long_chain(seed, n_columns, hierarchical)
         proposal = HOOKS[name]()
         for _ in range(10):
-            error, uniforms, ghosts, *_ = checked_sweep(state, proposal)
+            error, uniforms, ghosts, *_ = checked_sweep(
+                state, proposal, exact=proposal.exact
+            )
             assert error < tolerance
             assert state.check() is None
             ranks.append(uniforms)
@@ -401,7 +420,9 @@ def test_cached_sums_stay_up_to_date(case, alpha):
         state = long_chain(seed, n_columns, hierarchical, n_symbols=3, alpha=alpha)
         proposal = HOOKS[name]()
         for _ in range(5):
-            error, *_, n_wrong = checked_sweep(state, proposal, edge=10 * tolerance)
+            error, *_, n_wrong = checked_sweep(
+                state, proposal, edge=10 * tolerance, exact=proposal.exact
+            )
             assert error < tolerance
             assert n_wrong == 0
 
@@ -413,7 +434,7 @@ def test_proposals_follow_their_definition_with_many_states(name):
     proposal = SteppedStepwise(2048, 2048) if name == "dense" else HOOKS[name]()
     ranks = []
     for _ in range(4):
-        error, uniforms, *_ = checked_sweep(state, proposal)
+        error, uniforms, *_ = checked_sweep(state, proposal, exact=proposal.exact)
         assert error < (5e-6 if name == "dense" else 1e-8)
         ranks.append(uniforms)
     assert state.check() is None
@@ -688,6 +709,25 @@ def test_recipe_builds_this_kernel():
     assert kernel.block_size == 1
     assert isinstance(kernel.proposal, StepwiseProposal)
     assert kernel.sweep(model.state(0))[0] == model.n_steps
+
+
+@pytest.mark.parametrize("name", ["two sequences", "large concentrations", "missing"])
+def test_exact_recipe_rejects_nothing(name):
+    kernels = {
+        proposal: StepwiseGibbs(proposal=proposal).make_kernel(MODELS[name].state(0))
+        for proposal in ("rcd", "exact")
+    }
+    for proposal, kernel in kernels.items():
+        state = MODELS[name].state(RandomStream(1))
+        rate = np.mean([np.divide(*kernel.sweep(state)[::-1]) for _ in range(300)])
+        assert (rate == 1) == (proposal == "exact")
+        assert state.check() is None
+
+
+def test_unknown_proposal_is_named():
+    sampler = StepwiseGibbs(proposal="gibbs")
+    with pytest.raises(ValueError, match=r"proposal='gibbs'.*'rcd'.*'exact'"):
+        HCRPHMM(sampler=sampler).fit([[0], [1], [0]])
 
 
 @pytest.mark.parametrize("concentration", [1e-6, 1e7])

@@ -4,11 +4,13 @@ Seconds per sweep, with the quality of the result beside every time.
     python benchmarks/sweeps.py                        # Sequence 2
     SKIHMM_DATA=folder python benchmarks/sweeps.py     # and the words of Alice
 
-``--sampler`` chooses stepwise (the default), slice, blocked, beam or all, with blocks of
-10 steps.  ``--against COMMAND`` times another program in turn with ours, from the same
-state, and prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with
-one symbol per line, {states} by one with the state of every step, {sweeps} by the number
-of sweeps, {sampler} by the sampler's name (NAMES_THERE); the program has to print
+``--sampler`` chooses one of stepwise, exact, slice, blocked, beam (blocks of 10 steps);
+the default is all.  At equilibrium every sampler also runs for ``--mixing`` CPU seconds,
+for the effective samples per second of the number of states K and of the log joint.
+``--against COMMAND`` times another program in turn with ours, from the same state, and
+prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with one symbol
+per line, {states} by one with the state of every step, {sweeps} by the number of sweeps,
+{sampler} by the sampler's name (NAMES_THERE); the program has to print
 ``secs_per_sweep=NUMBER``.  Machines are noisy: only ratios from one run mean anything.
 """
 
@@ -20,50 +22,14 @@ import shlex
 import statistics
 import subprocess
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from common import SAMPLERS, effective_samples, load_alice, start_chain, time_sweeps
 
-from skihmm._chain import Chain, ModelSettings
-from skihmm._sequences import Sequences
-from skihmm.datasets import fetch_alice, make_automaton_sequence
-from skihmm.emissions import HCRPCategorical
-from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+from skihmm.datasets import make_automaton_sequence
 
-SAMPLERS = {
-    "stepwise": StepwiseGibbs(),
-    "slice": StepwiseSlice(),
-    "blocked": BlockedGibbs(block_size=10),
-    "beam": BlockedBeam(block_size=10),
-}
-NAMES_THERE = {"stepwise": "gibbs"}
-
-
-def start_chain(codes, n_symbols, init, n_sweeps, seed):
-    """A chain that has made n_sweeps sweeps."""
-    emission = HCRPCategorical(
-        categories=[np.arange(n_symbols)], handle_unknown="error"
-    ).fit(codes)
-    sequences = Sequences(emission.encode(codes), np.zeros(1, dtype=np.intp))
-    if isinstance(init, int):
-        init = np.random.default_rng(seed).integers(init, size=len(codes))
-    settings = ModelSettings(StepwiseGibbs(), emission, 1.0, 1.0, (1.0, 1.0), init, 100)
-    chain = Chain(sequences, settings, np.random.SeedSequence(seed))
-    for _ in range(n_sweeps):
-        next(chain)
-    return chain, sequences, settings
-
-
-def time_ours(sampler, record, sequences, settings, n_sweeps):
-    """Seconds per sweep, acceptance rate and the chain, from a record."""
-    settings = replace(settings, sampler=sampler)
-    chain = Chain(sequences, settings, record=record)
-    next(chain)  # caches
-    infos = [next(chain) for _ in range(n_sweeps)]
-    seconds = statistics.mean(info.seconds for info in infos)
-    accepted = sum(i.n_accepted for i in infos) / sum(i.n_proposed for i in infos)
-    return seconds, accepted, chain
+NAMES_THERE = {"stepwise": "gibbs", "exact": "gibbs"}
 
 
 def time_other(command, codes, states, n_sweeps):
@@ -80,7 +46,8 @@ def time_other(command, codes, states, n_sweeps):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--against", help="command of another program, see above")
-    parser.add_argument("--sampler", choices=[*SAMPLERS, "all"], default="stepwise")
+    parser.add_argument("--sampler", choices=[*SAMPLERS, "all"], default="all")
+    parser.add_argument("--mixing", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -88,19 +55,19 @@ def main():
     X, _ = make_automaton_sequence(2500, random_state=args.seed)
     # name, symbols, vocabulary, initial states, sweeps before, sweeps timed
     cases = [("Sequence 2", X, 15, "particle_filter", 500, 200, 200)]
-    try:
-        alice = fetch_alice(download_if_missing=False)
-    except OSError as error:
-        print(f"without the words of Alice: {error}")
-    else:
-        X, n_symbols = alice.data[: -alice.n_test], len(alice.vocabulary)
+    alice = load_alice()
+    if alice is not None:
+        X, _, n_symbols = alice
         cases += [
             ("Alice, equilibrium", X, n_symbols, "particle_filter", 4000, 20, 5),
             ("Alice, from 350 states", X, n_symbols, 350, 60, 20, 5),
             ("Alice, from 3000 states", X, n_symbols, 3000, 20, 10, 2),
         ]
     chosen = SAMPLERS if args.sampler == "all" else [args.sampler]
-    print("case | sampler | K | s/sweep | ns/step | accepted | log joint | MB | ratio")
+    print(
+        "case | sampler | K | s/sweep | ns/step | accepted | ESS/s of K, of log joint | "
+        "log joint | MB | ratio"
+    )
     for name, codes, n_symbols, init, before, n_ours, n_theirs in cases:
         chain, sequences, settings = start_chain(
             codes, n_symbols, init, before, args.seed
@@ -109,7 +76,7 @@ def main():
         for sampler in chosen:
             ours, ratios = [], []
             for _ in range(args.rounds):
-                seconds, accepted, after = time_ours(
+                seconds, accepted, after = time_sweeps(
                     SAMPLERS[sampler], record, sequences, settings, n_ours
                 )
                 ours.append(seconds)
@@ -124,10 +91,16 @@ def main():
             if ratios:
                 middle, span = statistics.median(ratios), (min(ratios), max(ratios))
                 ratio = f"{middle:.1f} ({span[0]:.1f} to {span[1]:.1f})"
+            mixing = "-"
+            if init == "particle_filter" and args.mixing > 0:
+                found = effective_samples(
+                    SAMPLERS[sampler], record, sequences, settings, args.mixing
+                )
+                mixing = ", ".join(f"{value:.2f}" for value in found)
             state = after.state
             print(
                 f"{name} | {sampler} | {state.n_states} | {seconds:.5f} | "
-                f"{seconds / len(codes) * 1e9:.0f} | {accepted:.4f} | "
+                f"{seconds / len(codes) * 1e9:.0f} | {accepted:.4f} | {mixing} | "
                 f"{state.log_joint():.0f} | {state.n_bytes() / 1e6:.1f} | {ratio}",
                 flush=True,
             )

@@ -1,6 +1,7 @@
-"""Scores of fitted models and comparisons of state sequences."""
+"""Scores of fitted models, comparisons of state sequences, and autocorrelation."""
 
+from skihmm.metrics._autocorrelation import autocorrelation_time
 from skihmm.metrics._information import mutual_information
 from skihmm.metrics._scorer import ParticleFilterScorer
 
-__all__ = ["ParticleFilterScorer", "mutual_information"]
+__all__ = ["ParticleFilterScorer", "autocorrelation_time", "mutual_information"]

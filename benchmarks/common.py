@@ -1,0 +1,82 @@
+"""What the benchmarks share: samplers, data, chains from a given state, their quality."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from skihmm._chain import Chain, ModelSettings
+from skihmm._sequences import Sequences
+from skihmm.datasets import fetch_alice
+from skihmm.emissions import HCRPCategorical
+from skihmm.metrics import autocorrelation_time
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+
+SAMPLERS = {
+    "stepwise": StepwiseGibbs(),
+    "exact": StepwiseGibbs(proposal="exact"),
+    "slice": StepwiseSlice(),
+    "blocked": BlockedGibbs(block_size=10),
+    "beam": BlockedBeam(block_size=10),
+}
+
+
+def load_alice():
+    """Words to train on, the last 1,000 words, size of the vocabulary; or None."""
+    try:
+        alice = fetch_alice(download_if_missing=False)
+    except OSError as error:
+        print(f"without the words of Alice: {error}")
+        return None
+    return alice.data[: -alice.n_test], alice.data[-alice.n_test :], len(alice.vocabulary)
+
+
+def make_model(codes, n_symbols, init, seed=0, sampler=None):
+    """Sequences and settings of a chain; an integer `init`: that many random states."""
+    emission = HCRPCategorical(
+        categories=[np.arange(n_symbols)], handle_unknown="error"
+    ).fit(codes)
+    sequences = Sequences(emission.encode(codes), np.zeros(1, dtype=np.intp))
+    if isinstance(init, int):
+        init = np.random.default_rng(seed).integers(init, size=len(codes))
+    sampler = SAMPLERS["stepwise"] if sampler is None else sampler
+    settings = ModelSettings(sampler, emission, 1.0, 1.0, (1.0, 1.0), init, 100)
+    return sequences, settings
+
+
+def start_chain(codes, n_symbols, init, n_sweeps, seed):
+    """A chain that has made n_sweeps sweeps, and what it was made of."""
+    sequences, settings = make_model(codes, n_symbols, init, seed)
+    chain = Chain(sequences, settings, np.random.SeedSequence(seed))
+    for _ in range(n_sweeps):
+        next(chain)
+    return chain, sequences, settings
+
+
+def time_sweeps(sampler, record, sequences, settings, n_sweeps):
+    """Seconds per sweep, acceptance rate and the chain, from a record."""
+    chain = Chain(sequences, replace(settings, sampler=sampler), record=record)
+    next(chain)  # caches
+    infos = [next(chain) for _ in range(n_sweeps)]
+    seconds = sum(info.seconds for info in infos) / n_sweeps
+    accepted = sum(i.n_accepted for i in infos) / sum(i.n_proposed for i in infos)
+    return seconds, accepted, chain
+
+
+def effective_samples(sampler, record, sequences, settings, seconds):
+    """Effective samples per second of the number of states and of the log joint.
+
+    From a chain at equilibrium that sweeps for so many CPU seconds, the second half.
+    """
+    chain = Chain(sequences, replace(settings, sampler=sampler), record=record)
+    values, used = [], 0.0
+    while used < seconds:
+        used += next(chain).seconds
+        values.append((chain.state.n_states, chain.state.log_joint()))
+    values = np.array(values[len(values) // 5 :], dtype=float)
+    per_sweep = used / len(values) * 0.8
+    return [
+        1 / (2 * autocorrelation_time(column, max_lag="auto") * per_sweep)
+        for column in values.T
+    ]

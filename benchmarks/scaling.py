@@ -1,0 +1,108 @@
+"""
+Cost per sweep against the number of steps and the number of states.
+
+    SKIHMM_DATA=folder python benchmarks/scaling.py --figure scaling.png
+
+Words of Alice, every sampler from the same states.  Steps: a text that has been sampled
+for a while and its labels, repeated 1, 2, 4 and 8 times, so that the number of states
+stays.  States: chains that began at 100, 300, 1000 and 3000 random labels.  The slope is
+that of a straight line through the logarithms: 1 is linear, 0 is no growth at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+
+import numpy as np
+from common import SAMPLERS, load_alice, make_model, start_chain, time_sweeps
+
+from skihmm._chain import Chain
+
+N_SWEEPS = 5
+
+
+def slope(x, y):
+    """Slope of the regression of log y on log x."""
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def measure(title, cases, rounds):
+    """Print and return ``{sampler: (sizes, seconds)}``; cases: size, parts of a chain."""
+    found = {name: ([], []) for name in SAMPLERS}
+    for size, record, sequences, settings in cases:
+        times = {name: [] for name in SAMPLERS}
+        rates = {}
+        for _ in range(rounds):
+            for name, sampler in SAMPLERS.items():
+                seconds, rates[name], _ = time_sweeps(
+                    sampler, record, sequences, settings, N_SWEEPS
+                )
+                times[name].append(seconds)
+        for name in SAMPLERS:
+            found[name][0].append(size)
+            found[name][1].append(statistics.median(times[name]))
+        last = {name: found[name][1][-1] for name in SAMPLERS}
+        line = ", ".join(f"{n} {last[n]:.4f} s ({rates[n]:.3f})" for n in SAMPLERS)
+        print(f"{title} {size}: {line}", flush=True)
+    for name, (sizes, seconds) in found.items():
+        print(f"slope of {name} in {title}: {slope(sizes, seconds):.2f}")
+    return found
+
+
+def longer_texts(codes, n_symbols, n_sweeps):
+    """The text and its states, repeated."""
+    states = start_chain(codes, n_symbols, "particle_filter", n_sweeps, 0)[0].state.labels
+    for times in (1, 2, 4, 8):
+        sequences, settings = make_model(
+            np.tile(codes, (times, 1)), n_symbols, np.tile(states, times)
+        )
+        chain = Chain(sequences, settings, np.random.SeedSequence(0))
+        yield len(states) * times, chain.record(), sequences, settings
+
+
+def more_states(codes, n_symbols):
+    """The text at states that some sweeps have led to from so many random ones."""
+    for n_states in (100, 300, 1000, 3000):
+        chain, sequences, settings = start_chain(codes, n_symbols, n_states, 5, 0)
+        yield chain.state.n_states, chain.record(), sequences, settings
+
+
+def draw(path, results):
+    """One panel per result, on logarithmic axes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, len(results), figsize=(10, 4), layout="constrained")
+    for axis, (title, found) in zip(axes, results.items(), strict=True):
+        for name, (sizes, seconds) in found.items():
+            axis.loglog(
+                sizes, seconds, "o-", label=f"{name}, slope {slope(sizes, seconds):.2f}"
+            )
+        axis.set_xlabel(title)
+        axis.set_ylabel("seconds per sweep")
+        axis.legend()
+    figure.savefig(path, dpi=120)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--figure", help="file for a picture (needs matplotlib)")
+    args = parser.parse_args()
+    alice = load_alice()
+    if alice is None:
+        raise SystemExit("set SKIHMM_DATA to the folder that has alice.txt")
+    codes, _, n_symbols = alice
+    results = {
+        "steps": measure("steps", longer_texts(codes, n_symbols, 500), args.rounds),
+        "states": measure("states", more_states(codes, n_symbols), args.rounds),
+    }
+    if args.figure:
+        draw(args.figure, results)
+
+
+if __name__ == "__main__":
+    main()

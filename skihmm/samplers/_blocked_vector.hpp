@@ -21,6 +21,10 @@ struct BlockedPasses {
     // Sum of f[j] where (0 + scale mass) c[j] >= u.
     double (*sum_where)(int32_t n, double smooth, const double *c, double u,
                         const double *f);
+    // Sum of w[k] where (row[k] + scale mass[k]) c_i >= u and (column[k] + smooth) c[k] >= v.
+    double (*sum_both)(int32_t n, double scale, const int32_t *row, const double *mass,
+                       double c_i, double u, const int32_t *column, double smooth,
+                       const double *c, double v, const double *w);
 };
 
 static inline double add_lanes(const double *lane) {
@@ -58,6 +62,17 @@ static double sum_where_plain(int32_t n, double smooth, const double *c, double 
                               const double *f) {
     double sum[8] = {};
     for (int32_t j = 0; j < n; ++j) sum[j % 8] += smooth * c[j] >= u ? f[j] : 0.0;
+    return add_lanes(sum);
+}
+static double sum_both_plain(int32_t n, double scale, const int32_t *row, const double *mass,
+                             double c_i, double u, const int32_t *column, double smooth,
+                             const double *c, double v, const double *w) {
+    double sum[8] = {};
+    for (int32_t k = 0; k < n; ++k) {
+        const bool passes = ((row[k] + scale * mass[k]) * c_i >= u)
+                            & ((column[k] + smooth) * c[k] >= v);
+        sum[k % 8] += passes ? w[k] : 0.0;
+    }
     return add_lanes(sum);
 }
 
@@ -129,15 +144,42 @@ SKIHMM_AVX2 static double sum_where_avx2(int32_t n, double smooth, const double 
     }
     return add_lanes_avx2(sum[0], sum[1]);
 }
+SKIHMM_AVX2 static inline __m256d counts_4(const int32_t *n) {
+    return _mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i *>(n)));
+}
+SKIHMM_AVX2 static double sum_both_avx2(int32_t n, double scale, const int32_t *row,
+                                        const double *mass, double c_i, double u,
+                                        const int32_t *column, double smooth,
+                                        const double *c, double v, const double *w) {
+    const __m256d ss = _mm256_set1_pd(scale), cc = _mm256_set1_pd(c_i),
+                  uu = _mm256_set1_pd(u), bb = _mm256_set1_pd(smooth),
+                  vv = _mm256_set1_pd(v);
+    __m256d sum[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
+    for (int32_t at = 0; at < n; at += 8) {
+        for (int32_t half = 0; half < 2; ++half) {
+            const int32_t k = at + 4 * half;
+            const __m256d in = _mm256_mul_pd(
+                _mm256_add_pd(counts_4(row + k),
+                              _mm256_mul_pd(ss, _mm256_loadu_pd(mass + k))), cc);
+            const __m256d out = _mm256_mul_pd(_mm256_add_pd(counts_4(column + k), bb),
+                                              _mm256_loadu_pd(c + k));
+            const __m256d passes = _mm256_and_pd(_mm256_cmp_pd(in, uu, _CMP_GE_OQ),
+                                                 _mm256_cmp_pd(out, vv, _CMP_GE_OQ));
+            sum[half] = _mm256_add_pd(sum[half],
+                                      _mm256_and_pd(passes, _mm256_loadu_pd(w + k)));
+        }
+    }
+    return add_lanes_avx2(sum[0], sum[1]);
+}
 #endif
 
 static BlockedPasses choose_blocked_passes() {
 #ifdef SKIHMM_DISPATCH
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2"))
-        return {emit_avx2, select_avx2, add_where_avx2, sum_where_avx2};
+        return {emit_avx2, select_avx2, add_where_avx2, sum_where_avx2, sum_both_avx2};
 #endif
-    return {emit_plain, select_plain, add_where_plain, sum_where_plain};
+    return {emit_plain, select_plain, add_where_plain, sum_where_plain, sum_both_plain};
 }
 static const BlockedPasses blocked_passes = choose_blocked_passes();
 

@@ -51,8 +51,8 @@ cdef extern from "_slice.hpp" namespace "skihmm" nogil:
 # the words of Alice (360 states, blocks of 10) this takes a sweep of the blocked sampler
 # from 3.2 to 0.6 us per step and its acceptance from 0.992 to 0.985; of the beam from 12 to
 # 1.4 us and from 0.996 to 0.983.
-GIBBS_CUT = 0.2
-BEAM_CUT = 0.2
+GIBBS_CUT = 0.5
+BEAM_CUT = 0.3
 
 # Up to this many slots the slice proposal looks up pairs in dense counts.
 LOOKUP_SLOTS = 1024

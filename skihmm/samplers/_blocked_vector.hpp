@@ -9,7 +9,8 @@
 namespace skihmm {
 
 struct BlockedPasses {
-    // out[k] = (g[k] + smooth mass[k]) w[k], g[k] = 0; sums: of out[k], of out[k] size[k].
+    // out[k] = (g[k] + smooth mass[k]) w[k], g[k] = 0; sums: of out[k], in double, and of
+    // out[k] size[k], in float.
     void (*emit)(int32_t n, float smooth, const float *mass, const float *w,
                  const float *size, float *g, float *out, double *sums);
     // The k with f[k] size[k] > least; returns their number.  May write 16 more.
@@ -36,19 +37,22 @@ static inline Pair pair_at(const float *x, int32_t i, int32_t j) {
 static inline Pair pair_at(const float *x, int32_t i, int32_t j) { return Pair::at(x, i, j); }
 #endif
 
-static inline double add_lanes(const double *lane) {
+template <class Real> static inline Real add_lanes(const Real *lane) {
     return ((lane[0] + lane[1]) + (lane[2] + lane[3]))
            + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-// Sixteen lanes of sums, as those of _vector.hpp.
-static inline double add_lanes_16(const double *lane) {
-    return add_lanes(lane) + add_lanes(lane + 8);
+// Sixteen lanes, as those of _vector.hpp, by halves: what vectors do best.
+template <class Real> static inline Real fold_lanes(Real *lane) {
+    for (int32_t half = 8; half > 0; half /= 2)
+        for (int32_t l = 0; l < half; ++l) lane[l] += lane[l + half];
+    return lane[0];
 }
 
 static void emit_plain(int32_t n, float smooth, const float *mass, const float *w,
                        const float *size, float *g, float *out, double *sums) {
-    double sum[16] = {}, sum_f[16] = {};
+    double sum[16] = {};
+    float sum_f[16] = {};
     for (int32_t k = 0; k < n; ++k) {
         const float value = (g[k] + smooth * mass[k]) * w[k];
         g[k] = 0.0f;
@@ -56,8 +60,8 @@ static void emit_plain(int32_t n, float smooth, const float *mass, const float *
         sum[k % 16] += value;
         sum_f[k % 16] += value * size[k];
     }
-    sums[0] = add_lanes_16(sum);
-    sums[1] = add_lanes_16(sum_f);
+    sums[0] = fold_lanes(sum);
+    sums[1] = fold_lanes(sum_f);
 }
 static int32_t select_plain(int32_t n, float least, const float *f, const float *size,
                             int32_t *chosen) {
@@ -103,12 +107,22 @@ SKIHMM_AVX2 static inline __m256d lower_doubles(__m256 x) {
 SKIHMM_AVX2 static inline __m256d upper_doubles(__m256 x) {
     return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
 }
+SKIHMM_AVX2 static inline double fold_4(__m256d x) {
+    const __m128d y = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(y, _mm_unpackhi_pd(y, y)));
+}
+SKIHMM_AVX2 static inline float fold_8(__m256 x) {
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_shuffle_ps(y, y, 1)));
+}
 SKIHMM_AVX2 static void emit_avx2(int32_t n, float smooth, const float *mass,
                                   const float *w, const float *size, float *g, float *out,
                                   double *sums) {
     const __m256 s = _mm256_set1_ps(smooth), zero = _mm256_setzero_ps();
-    __m256d sum[4], sum_f[4];
-    for (int32_t part = 0; part < 4; ++part) sum[part] = sum_f[part] = _mm256_setzero_pd();
+    __m256d sum[4];
+    for (int32_t part = 0; part < 4; ++part) sum[part] = _mm256_setzero_pd();
+    __m256 sum_f[2] = {zero, zero};
     for (int32_t at = 0; at < n; at += 16) {
         for (int32_t half = 0; half < 2; ++half) {
             const int32_t k = at + 8 * half, low = 2 * half, high = low + 1;
@@ -121,12 +135,12 @@ SKIHMM_AVX2 static void emit_avx2(int32_t n, float smooth, const float *mass,
             _mm256_storeu_ps(out + k, value);
             sum[low] = _mm256_add_pd(sum[low], lower_doubles(value));
             sum[high] = _mm256_add_pd(sum[high], upper_doubles(value));
-            sum_f[low] = _mm256_add_pd(sum_f[low], lower_doubles(f));
-            sum_f[high] = _mm256_add_pd(sum_f[high], upper_doubles(f));
+            sum_f[half] = _mm256_add_ps(sum_f[half], f);
         }
     }
-    sums[0] = add_lanes_avx2(sum[0], sum[1]) + add_lanes_avx2(sum[2], sum[3]);
-    sums[1] = add_lanes_avx2(sum_f[0], sum_f[1]) + add_lanes_avx2(sum_f[2], sum_f[3]);
+    sums[0] = fold_4(_mm256_add_pd(_mm256_add_pd(sum[0], sum[2]),
+                                   _mm256_add_pd(sum[1], sum[3])));
+    sums[1] = fold_8(_mm256_add_ps(sum_f[0], sum_f[1]));
 }
 SKIHMM_AVX2 static int32_t select_avx2(int32_t n, float least, const float *f,
                                        const float *size, int32_t *chosen) {
@@ -192,17 +206,12 @@ SKIHMM_AVX2 static double sum_both_avx2(int32_t n, double scale, const int32_t *
     return add_lanes_avx2(sum[0], sum[1]);
 }
 
-SKIHMM_AVX512 static inline double add_lanes_avx512(__m512d low, __m512d high) {
-    double lane[16];
-    _mm512_storeu_pd(lane, low);
-    _mm512_storeu_pd(lane + 8, high);
-    return add_lanes_16(lane);
-}
 SKIHMM_AVX512 static void emit_avx512(int32_t n, float smooth, const float *mass,
                                       const float *w, const float *size, float *g,
                                       float *out, double *sums) {
     const __m512 s = _mm512_set1_ps(smooth), zero = _mm512_setzero_ps();
-    __m512d low = _mm512_setzero_pd(), high = low, low_f = low, high_f = low;
+    __m512d low = _mm512_setzero_pd(), high = low;
+    __m512 sum_f = zero;
     for (int32_t k = 0; k < n; k += 16) {
         const __m512 value = _mm512_mul_ps(
             _mm512_add_ps(_mm512_loadu_ps(g + k),
@@ -213,11 +222,13 @@ SKIHMM_AVX512 static void emit_avx512(int32_t n, float smooth, const float *mass
         _mm512_storeu_ps(out + k, value);
         low = _mm512_add_pd(low, _mm512_cvtps_pd(_mm512_castps512_ps256(value)));
         high = _mm512_add_pd(high, _mm512_cvtps_pd(_mm512_extractf32x8_ps(value, 1)));
-        low_f = _mm512_add_pd(low_f, _mm512_cvtps_pd(_mm512_castps512_ps256(f)));
-        high_f = _mm512_add_pd(high_f, _mm512_cvtps_pd(_mm512_extractf32x8_ps(f, 1)));
+        sum_f = _mm512_add_ps(sum_f, f);
     }
-    sums[0] = add_lanes_avx512(low, high);
-    sums[1] = add_lanes_avx512(low_f, high_f);
+    const __m512d sum = _mm512_add_pd(low, high);
+    sums[0] = fold_4(_mm256_add_pd(_mm512_castpd512_pd256(sum),
+                                   _mm512_extractf64x4_pd(sum, 1)));
+    sums[1] = fold_8(_mm256_add_ps(_mm512_castps512_ps256(sum_f),
+                                   _mm512_extractf32x8_ps(sum_f, 1)));
 }
 SKIHMM_AVX512 static int32_t select_avx512(int32_t n, float least, const float *f,
                                            const float *size, int32_t *chosen) {

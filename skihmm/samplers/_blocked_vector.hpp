@@ -1,6 +1,7 @@
-// The passes of _blocked.hpp over all slots, as plain loops and for AVX2; chosen as in
-// _vector.hpp.  Arrays have a multiple of eight entries, and sums run over eight lanes in
-// one order, so that both give the same bits.
+// The passes of _blocked.hpp and _slice.hpp over all slots, as plain loops, for AVX2 and for
+// AVX-512; chosen as in _vector.hpp.  Arrays have a multiple of 16 entries (of eight, where
+// all are doubles), and sums run over as many lanes in one order, so that all give the same
+// bits.
 #pragma once
 #include <cstdint>
 
@@ -273,17 +274,31 @@ SKIHMM_AVX512 static double sum_both_avx512(int32_t n, double scale, const int32
 }
 #endif
 
-static BlockedPasses choose_blocked_passes() {
+// Level 0: plain loops, 1: AVX2, 2: AVX-512.  False if this machine has not got it.
+static bool find_blocked_passes(int level, BlockedPasses *out) {
+    if (level == 0) *out = {emit_plain, select_plain, add_where_plain, sum_where_plain,
+                            sum_both_plain};
 #ifdef SKIHMM_DISPATCH
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
-        && __builtin_cpu_supports("avx512dq"))
-        return {emit_avx512, select_avx512, add_where_avx2, sum_where_avx2,
-                sum_both_avx512};
-    if (__builtin_cpu_supports("avx2"))
-        return {emit_avx2, select_avx2, add_where_avx2, sum_where_avx2, sum_both_avx2};
+    const bool has_avx2 = __builtin_cpu_supports("avx2");
+    const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512bw")
+                            && __builtin_cpu_supports("avx512vl")
+                            && __builtin_cpu_supports("avx512dq");
+    if (level == 1 && has_avx2) *out = {emit_avx2, select_avx2, add_where_avx2,
+                                        sum_where_avx2, sum_both_avx2};
+    // (The others are bound by their loads.)
+    if (level == 2 && has_avx512) *out = {emit_avx512, select_avx512, add_where_avx2,
+                                          sum_where_avx2, sum_both_avx512};
+    return level == 0 || (level == 1 && has_avx2) || (level == 2 && has_avx512);
+#else
+    return level == 0;
 #endif
-    return {emit_plain, select_plain, add_where_plain, sum_where_plain, sum_both_plain};
+}
+static BlockedPasses choose_blocked_passes() {
+    BlockedPasses out;
+    if (!find_blocked_passes(2, &out) && !find_blocked_passes(1, &out))
+        find_blocked_passes(0, &out);
+    return out;
 }
 static const BlockedPasses blocked_passes = choose_blocked_passes();
 

@@ -11,7 +11,7 @@ import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission, Posterior, as_rows
 from reference.statistics import total_variation_test, two_sample_test
 from skihmm.core._testing import ProposalProbe
-from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, record_labels
+from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, record_labels, run_passes
 from sklearn.base import clone
 
 from skihmm import HCRPHMM
@@ -189,6 +189,25 @@ def test_planted_errors_are_caught(bug, sliced):
         for name, size in (("two sequences", 2), ("configuration I", 6), ("missing", 3))
     ]
     assert min(pvalues) <= SUSPECT
+
+
+@pytest.mark.parametrize("n", [16, 32, 48, 336, 1008])
+def test_vector_versions_give_the_same_bits(n):
+    """Else a seed would mean another chain on another machine."""
+    rng = np.random.default_rng(n)
+    counts = rng.poisson(1.0, (2, n)).astype(np.int32)
+    doubles, floats = rng.random((3, n)), rng.random((3, n)).astype(np.float32)
+    expected = run_passes(0, counts, doubles, floats)
+    assert 0 < len(expected["select"]) < n
+    assert not expected["emit"][:n].any()
+    p = (counts[0] + 0.7 * doubles[0]) * 0.2, (counts[1] + 0.4) * doubles[1]
+    both = doubles[2][(p[0] >= 0.5) & (p[1] >= 0.6)].sum()
+    assert expected["sum_both"] == pytest.approx(both)
+    for level in (1, 2):
+        found = run_passes(level, counts, doubles, floats)
+        if found is not None:
+            for name, value in expected.items():
+                np.testing.assert_array_equal(found[name], value, err_msg=name)
 
 
 # -- invariance of longer chains ------------------------------------------------------

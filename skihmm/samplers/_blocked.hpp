@@ -324,9 +324,12 @@ class Blocked {
             }
             const double from = u / (scale_ * c);
             if (from <= kBins - 1) {
-                const int32_t bin = std::min(static_cast<int32_t>(std::ceil(from)), last_bin);
-                first_bin = std::min(first_bin, bin);
-                bins_[bin] += if_passes[1];
+                if (last_bin > 0) {         // else there is no state at all
+                    const int32_t bin =
+                        std::min(static_cast<int32_t>(std::ceil(from)), last_bin);
+                    first_bin = std::min(first_bin, bin);
+                    bins_[bin] += if_passes[1];
+                }
                 g[kNew] += if_passes[link(0.0, mass[kNew], c) >= u];
             } else {
                 blocked_passes.add_where(stride_, scale_, mass, c, u, if_passes[1], g);

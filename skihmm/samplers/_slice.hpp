@@ -58,6 +58,10 @@ class Slice {
         const Line &row = chain.transitions->rows[chain.previous(start)];
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.counts);
+        const int32_t o = chain.successor(start);
+        if (o < 0 || !chain.transitions->has_dense()) return;
+        const uint16_t *column = chain.transitions->dense_column(o);
+        for (int32_t k = 0; k < n_slots_; k += 32) SKIHMM_PREFETCH(column + k);
     }
     void prepare(const Chain &chain, const Emission &emission, const Move<Emission> &move) {
         const Seating &s = *chain.transitions;

@@ -316,10 +316,11 @@ def test_extreme_concentrations(proposal, concentration):
         assert state.check() is None
 
 
+@pytest.mark.parametrize("gamma", [0.3, 1.0])
 @pytest.mark.parametrize("proposal", ["blocked", "beam"])
-def test_one_block_for_everything(proposal):
+def test_one_block_for_everything(proposal, gamma):
     """At s_0 nothing is left: no state but the one that nobody uses."""
-    state = Case((None,), DirichletEmission(2)).state(0)
+    state = Case((None,), DirichletEmission(2), gamma=gamma).state(0)
     kernel = RCDKernel(PROPOSALS[proposal](), 50)
     for _ in range(20):
         assert kernel.sweep(state) == (1, 1)

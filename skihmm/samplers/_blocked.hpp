@@ -20,6 +20,11 @@
 // only by their total, spread in proportion to m_k.  That costs a little acceptance and no
 // exactness, and saves most of the non-zeros of n.
 //
+// Batches of blocks that share one s_0 and one filter do not pay.  With 330 states the
+// filter is 54 % of a sweep (180 ns per step), and removal with seating, which a batch has
+// to do almost twice, 21 %; but the bare product of n with 16 messages, without any cut,
+// takes 140 ns per step (with 770 states 300 ns of the 430 that the filter takes now).
+//
 // Beam: each transition of the path gets a slice u_l, uniform below its pi on the old path,
 // and indicators 1[pi >= u_l] replace pi in the messages and in Z.  Given the slices the
 // target gains prod 1[u_l <= pi_l] / pi_l, hence the probability of the path is multiplied
@@ -324,9 +329,8 @@ class Blocked {
             }
             const double from = u / (scale_ * c);
             if (from <= kBins - 1) {
-                if (last_bin > 0) {         // else there is no state at all
-                    const int32_t bin =
-                        std::min(static_cast<int32_t>(std::ceil(from)), last_bin);
+                const int32_t bin = static_cast<int32_t>(std::ceil(from));
+                if (bin <= last_bin) {
                     first_bin = std::min(first_bin, bin);
                     bins_[bin] += if_passes[1];
                 }
@@ -340,8 +344,8 @@ class Blocked {
         }
         if (first_bin < kBins) add_bins(s, first_bin, last_bin);
         if (!before || !(cut_ > 0.0)) return 0.0;
-        // 1[pi >= u] is at most pi/u, and mostly far less: with 1 for 0.03 the acceptance
-        // rate with 750 states is 0.89 and not 0.95.
+        // 1[pi >= u] is at most pi/u, and mostly far less: with 0.3 for 0.03 the share of
+        // rejected moves (words of Alice, 750 states) was 2.7 % instead of 1.7 %.
         return 0.03 * std::max(0.0, 1.0 - kept) * scale_ / (s.alpha * u);
     }
     void add_bins(const Seating &s, int32_t first, int32_t last) {

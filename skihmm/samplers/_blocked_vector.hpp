@@ -1,6 +1,7 @@
-// The passes of _blocked.hpp over all slots, as plain loops and for AVX2; chosen as in
-// _vector.hpp.  Arrays have a multiple of eight entries, and sums run over eight lanes in
-// one order, so that both give the same bits.
+// The passes of _blocked.hpp and _slice.hpp over all slots, as plain loops, for AVX2 and for
+// AVX-512; chosen as in _vector.hpp.  Arrays have a multiple of 16 entries (of eight, where
+// all are doubles), and sums run over as many lanes in one order, so that all give the same
+// bits.
 #pragma once
 #include <cstdint>
 
@@ -9,39 +10,61 @@
 namespace skihmm {
 
 struct BlockedPasses {
-    // out[k] = (g[k] + smooth mass[k]) w[k], g[k] = 0; sums: of out[k], of out[k] size[k].
-    void (*emit)(int32_t n, double smooth, const double *mass, const double *w,
-                 const double *size, double *g, double *out, double *sums);
-    // The k with f[k] size[k] > least; returns their number.
-    int32_t (*select)(int32_t n, double least, const double *f, const double *size,
+    // out[k] = (g[k] + smooth mass[k]) w[k], g[k] = 0; sums: of out[k], in double, and of
+    // out[k] size[k], in float.
+    void (*emit)(int32_t n, float smooth, const float *mass, const float *w,
+                 const float *size, float *g, float *out, double *sums);
+    // The k with f[k] size[k] > least; returns their number.  May write 16 more.
+    int32_t (*select)(int32_t n, float least, const float *f, const float *size,
                       int32_t *chosen);
     // g[k] += f where (0 + scale mass[k]) c >= u.
     void (*add_where)(int32_t n, double scale, const double *mass, double c, double u,
-                      double f, double *g);
-    // Sum of f[j] where (0 + scale mass) c[j] >= u.
+                      float f, float *g);
+    // Sum of f[j] where (0 + smooth) c[j] >= u.
     double (*sum_where)(int32_t n, double smooth, const double *c, double u,
-                        const double *f);
+                        const float *f);
+    // Sum of w[k] where (row[k] + scale mass[k]) c_i >= u and (column[k] + smooth) c[k] >= v.
+    double (*sum_both)(int32_t n, double scale, const int32_t *row, const double *mass,
+                       double c_i, double u, const int32_t *column, double smooth,
+                       const double *c, double v, const double *w);
 };
 
-static inline double add_lanes(const double *lane) {
+// x[i] and x[j] as doubles.
+#ifdef __SSE2__
+static inline Pair pair_at(const float *x, int32_t i, int32_t j) {
+    return {_mm_cvtps_pd(_mm_unpacklo_ps(_mm_load_ss(x + i), _mm_load_ss(x + j)))};
+}
+#else
+static inline Pair pair_at(const float *x, int32_t i, int32_t j) { return Pair::at(x, i, j); }
+#endif
+
+template <class Real> static inline Real add_lanes(const Real *lane) {
     return ((lane[0] + lane[1]) + (lane[2] + lane[3]))
            + ((lane[4] + lane[5]) + (lane[6] + lane[7]));
 }
 
-static void emit_plain(int32_t n, double smooth, const double *mass, const double *w,
-                       const double *size, double *g, double *out, double *sums) {
-    double sum[8] = {}, sum_f[8] = {};
-    for (int32_t k = 0; k < n; ++k) {
-        const double value = (g[k] + smooth * mass[k]) * w[k];
-        g[k] = 0.0;
-        out[k] = value;
-        sum[k % 8] += value;
-        sum_f[k % 8] += value * size[k];
-    }
-    sums[0] = add_lanes(sum);
-    sums[1] = add_lanes(sum_f);
+// Sixteen lanes, as those of _vector.hpp, by halves: what vectors do best.
+template <class Real> static inline Real fold_lanes(Real *lane) {
+    for (int32_t half = 8; half > 0; half /= 2)
+        for (int32_t l = 0; l < half; ++l) lane[l] += lane[l + half];
+    return lane[0];
 }
-static int32_t select_plain(int32_t n, double least, const double *f, const double *size,
+
+static void emit_plain(int32_t n, float smooth, const float *mass, const float *w,
+                       const float *size, float *g, float *out, double *sums) {
+    double sum[16] = {};
+    float sum_f[16] = {};
+    for (int32_t k = 0; k < n; ++k) {
+        const float value = (g[k] + smooth * mass[k]) * w[k];
+        g[k] = 0.0f;
+        out[k] = value;
+        sum[k % 16] += value;
+        sum_f[k % 16] += value * size[k];
+    }
+    sums[0] = fold_lanes(sum);
+    sums[1] = fold_lanes(sum_f);
+}
+static int32_t select_plain(int32_t n, float least, const float *f, const float *size,
                             int32_t *chosen) {
     int32_t found = 0;
     for (int32_t k = 0; k < n; ++k) {
@@ -51,13 +74,24 @@ static int32_t select_plain(int32_t n, double least, const double *f, const doub
     return found;
 }
 static void add_where_plain(int32_t n, double scale, const double *mass, double c, double u,
-                            double f, double *g) {
-    for (int32_t k = 0; k < n; ++k) g[k] += scale * mass[k] * c >= u ? f : 0.0;
+                            float f, float *g) {
+    for (int32_t k = 0; k < n; ++k) g[k] += scale * mass[k] * c >= u ? f : 0.0f;
 }
 static double sum_where_plain(int32_t n, double smooth, const double *c, double u,
-                              const double *f) {
+                              const float *f) {
     double sum[8] = {};
     for (int32_t j = 0; j < n; ++j) sum[j % 8] += smooth * c[j] >= u ? f[j] : 0.0;
+    return add_lanes(sum);
+}
+static double sum_both_plain(int32_t n, double scale, const int32_t *row, const double *mass,
+                             double c_i, double u, const int32_t *column, double smooth,
+                             const double *c, double v, const double *w) {
+    double sum[8] = {};
+    for (int32_t k = 0; k < n; ++k) {
+        const bool passes = ((row[k] + scale * mass[k]) * c_i >= u)
+                            & ((column[k] + smooth) * c[k] >= v);
+        sum[k % 8] += passes ? w[k] : 0.0;
+    }
     return add_lanes(sum);
 }
 
@@ -68,54 +102,70 @@ SKIHMM_AVX2 static inline double add_lanes_avx2(__m256d low, __m256d high) {
     _mm256_storeu_pd(lane + 4, high);
     return add_lanes(lane);
 }
-SKIHMM_AVX2 static void emit_avx2(int32_t n, double smooth, const double *mass,
-                                  const double *w, const double *size, double *g,
-                                  double *out, double *sums) {
-    const __m256d s = _mm256_set1_pd(smooth), zero = _mm256_setzero_pd();
-    __m256d sum[2] = {zero, zero}, sum_f[2] = {zero, zero};
-    for (int32_t at = 0; at < n; at += 8) {
+SKIHMM_AVX2 static inline __m256d lower_doubles(__m256 x) {
+    return _mm256_cvtps_pd(_mm256_castps256_ps128(x));
+}
+SKIHMM_AVX2 static inline __m256d upper_doubles(__m256 x) {
+    return _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1));
+}
+SKIHMM_AVX2 static inline double fold_4(__m256d x) {
+    const __m128d y = _mm_add_pd(_mm256_castpd256_pd128(x), _mm256_extractf128_pd(x, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(y, _mm_unpackhi_pd(y, y)));
+}
+SKIHMM_AVX2 static inline float fold_8(__m256 x) {
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_shuffle_ps(y, y, 1)));
+}
+SKIHMM_AVX2 static void emit_avx2(int32_t n, float smooth, const float *mass,
+                                  const float *w, const float *size, float *g, float *out,
+                                  double *sums) {
+    const __m256 s = _mm256_set1_ps(smooth), zero = _mm256_setzero_ps();
+    __m256d sum[4];
+    for (int32_t part = 0; part < 4; ++part) sum[part] = _mm256_setzero_pd();
+    __m256 sum_f[2] = {zero, zero};
+    for (int32_t at = 0; at < n; at += 16) {
         for (int32_t half = 0; half < 2; ++half) {
-            const int32_t k = at + 4 * half;
-            const __m256d value = _mm256_mul_pd(
-                _mm256_add_pd(_mm256_loadu_pd(g + k),
-                              _mm256_mul_pd(s, _mm256_loadu_pd(mass + k))),
-                _mm256_loadu_pd(w + k));
-            _mm256_storeu_pd(g + k, zero);
-            _mm256_storeu_pd(out + k, value);
-            sum[half] = _mm256_add_pd(sum[half], value);
-            sum_f[half] = _mm256_add_pd(
-                sum_f[half], _mm256_mul_pd(value, _mm256_loadu_pd(size + k)));
+            const int32_t k = at + 8 * half, low = 2 * half, high = low + 1;
+            const __m256 value = _mm256_mul_ps(
+                _mm256_add_ps(_mm256_loadu_ps(g + k),
+                              _mm256_mul_ps(s, _mm256_loadu_ps(mass + k))),
+                _mm256_loadu_ps(w + k));
+            const __m256 f = _mm256_mul_ps(value, _mm256_loadu_ps(size + k));
+            _mm256_storeu_ps(g + k, zero);
+            _mm256_storeu_ps(out + k, value);
+            sum[low] = _mm256_add_pd(sum[low], lower_doubles(value));
+            sum[high] = _mm256_add_pd(sum[high], upper_doubles(value));
+            sum_f[half] = _mm256_add_ps(sum_f[half], f);
         }
     }
-    sums[0] = add_lanes_avx2(sum[0], sum[1]);
-    sums[1] = add_lanes_avx2(sum_f[0], sum_f[1]);
+    sums[0] = fold_4(_mm256_add_pd(_mm256_add_pd(sum[0], sum[2]),
+                                   _mm256_add_pd(sum[1], sum[3])));
+    sums[1] = fold_8(_mm256_add_ps(sum_f[0], sum_f[1]));
 }
-SKIHMM_AVX2 static int32_t select_avx2(int32_t n, double least, const double *f,
-                                       const double *size, int32_t *chosen) {
-    const __m256d bound = _mm256_set1_pd(least);
+SKIHMM_AVX2 static int32_t select_avx2(int32_t n, float least, const float *f,
+                                       const float *size, int32_t *chosen) {
+    const __m256 bound = _mm256_set1_ps(least);
     int32_t found = 0;
     for (int32_t k = 0; k < n; k += 8) {
-        const __m256d low = _mm256_mul_pd(_mm256_loadu_pd(f + k), _mm256_loadu_pd(size + k));
-        const __m256d high = _mm256_mul_pd(_mm256_loadu_pd(f + k + 4),
-                                           _mm256_loadu_pd(size + k + 4));
-        int mask = _mm256_movemask_pd(_mm256_cmp_pd(low, bound, _CMP_GT_OQ))
-                   | _mm256_movemask_pd(_mm256_cmp_pd(high, bound, _CMP_GT_OQ)) << 4;
+        const __m256 value = _mm256_mul_ps(_mm256_loadu_ps(f + k), _mm256_loadu_ps(size + k));
+        int mask = _mm256_movemask_ps(_mm256_cmp_ps(value, bound, _CMP_GT_OQ));
         for (; mask; mask &= mask - 1) chosen[found++] = k + __builtin_ctz(mask);
     }
     return found;
 }
 SKIHMM_AVX2 static void add_where_avx2(int32_t n, double scale, const double *mass, double c,
-                                       double u, double f, double *g) {
+                                       double u, float f, float *g) {
     const __m256d ss = _mm256_set1_pd(scale), cc = _mm256_set1_pd(c), uu = _mm256_set1_pd(u),
                   ff = _mm256_set1_pd(f);
     for (int32_t k = 0; k < n; k += 4) {
         const __m256d p = _mm256_mul_pd(_mm256_mul_pd(ss, _mm256_loadu_pd(mass + k)), cc);
         const __m256d more = _mm256_and_pd(_mm256_cmp_pd(p, uu, _CMP_GE_OQ), ff);
-        _mm256_storeu_pd(g + k, _mm256_add_pd(_mm256_loadu_pd(g + k), more));
+        _mm_storeu_ps(g + k, _mm_add_ps(_mm_loadu_ps(g + k), _mm256_cvtpd_ps(more)));
     }
 }
 SKIHMM_AVX2 static double sum_where_avx2(int32_t n, double smooth, const double *c, double u,
-                                         const double *f) {
+                                         const float *f) {
     const __m256d ss = _mm256_set1_pd(smooth), uu = _mm256_set1_pd(u);
     __m256d sum[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
     for (int32_t at = 0; at < n; at += 8) {
@@ -124,20 +174,131 @@ SKIHMM_AVX2 static double sum_where_avx2(int32_t n, double smooth, const double 
             const __m256d p = _mm256_mul_pd(ss, _mm256_loadu_pd(c + j));
             sum[half] = _mm256_add_pd(sum[half],
                                       _mm256_and_pd(_mm256_cmp_pd(p, uu, _CMP_GE_OQ),
-                                                    _mm256_loadu_pd(f + j)));
+                                                    _mm256_cvtps_pd(_mm_loadu_ps(f + j))));
         }
     }
     return add_lanes_avx2(sum[0], sum[1]);
 }
+SKIHMM_AVX2 static inline __m256d counts_4(const int32_t *n) {
+    return _mm256_cvtepi32_pd(_mm_loadu_si128(reinterpret_cast<const __m128i *>(n)));
+}
+SKIHMM_AVX2 static double sum_both_avx2(int32_t n, double scale, const int32_t *row,
+                                        const double *mass, double c_i, double u,
+                                        const int32_t *column, double smooth,
+                                        const double *c, double v, const double *w) {
+    const __m256d ss = _mm256_set1_pd(scale), cc = _mm256_set1_pd(c_i),
+                  uu = _mm256_set1_pd(u), bb = _mm256_set1_pd(smooth),
+                  vv = _mm256_set1_pd(v);
+    __m256d sum[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
+    for (int32_t at = 0; at < n; at += 8) {
+        for (int32_t half = 0; half < 2; ++half) {
+            const int32_t k = at + 4 * half;
+            const __m256d in = _mm256_mul_pd(
+                _mm256_add_pd(counts_4(row + k),
+                              _mm256_mul_pd(ss, _mm256_loadu_pd(mass + k))), cc);
+            const __m256d out = _mm256_mul_pd(_mm256_add_pd(counts_4(column + k), bb),
+                                              _mm256_loadu_pd(c + k));
+            const __m256d passes = _mm256_and_pd(_mm256_cmp_pd(in, uu, _CMP_GE_OQ),
+                                                 _mm256_cmp_pd(out, vv, _CMP_GE_OQ));
+            sum[half] = _mm256_add_pd(sum[half],
+                                      _mm256_and_pd(passes, _mm256_loadu_pd(w + k)));
+        }
+    }
+    return add_lanes_avx2(sum[0], sum[1]);
+}
+
+SKIHMM_AVX512 static void emit_avx512(int32_t n, float smooth, const float *mass,
+                                      const float *w, const float *size, float *g,
+                                      float *out, double *sums) {
+    const __m512 s = _mm512_set1_ps(smooth), zero = _mm512_setzero_ps();
+    __m512d low = _mm512_setzero_pd(), high = low;
+    __m512 sum_f = zero;
+    for (int32_t k = 0; k < n; k += 16) {
+        const __m512 value = _mm512_mul_ps(
+            _mm512_add_ps(_mm512_loadu_ps(g + k),
+                          _mm512_mul_ps(s, _mm512_loadu_ps(mass + k))),
+            _mm512_loadu_ps(w + k));
+        const __m512 f = _mm512_mul_ps(value, _mm512_loadu_ps(size + k));
+        _mm512_storeu_ps(g + k, zero);
+        _mm512_storeu_ps(out + k, value);
+        low = _mm512_add_pd(low, _mm512_cvtps_pd(_mm512_castps512_ps256(value)));
+        high = _mm512_add_pd(high, _mm512_cvtps_pd(_mm512_extractf32x8_ps(value, 1)));
+        sum_f = _mm512_add_ps(sum_f, f);
+    }
+    const __m512d sum = _mm512_add_pd(low, high);
+    sums[0] = fold_4(_mm256_add_pd(_mm512_castpd512_pd256(sum),
+                                   _mm512_extractf64x4_pd(sum, 1)));
+    sums[1] = fold_8(_mm256_add_ps(_mm512_castps512_ps256(sum_f),
+                                   _mm512_extractf32x8_ps(sum_f, 1)));
+}
+SKIHMM_AVX512 static int32_t select_avx512(int32_t n, float least, const float *f,
+                                           const float *size, int32_t *chosen) {
+    const __m512 bound = _mm512_set1_ps(least);
+    const __m512i sixteen = _mm512_set1_epi32(16);
+    __m512i place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    int32_t found = 0;
+    for (int32_t k = 0; k < n; k += 16) {
+        const __m512 value = _mm512_mul_ps(_mm512_loadu_ps(f + k), _mm512_loadu_ps(size + k));
+        const __mmask16 mask = _mm512_cmp_ps_mask(value, bound, _CMP_GT_OQ);
+        // (A compressing store to memory is slow on some machines.)
+        _mm512_storeu_si512(chosen + found, _mm512_maskz_compress_epi32(mask, place));
+        found += __builtin_popcount(mask);
+        place = _mm512_add_epi32(place, sixteen);
+    }
+    return found;
+}
+SKIHMM_AVX512 static double sum_both_avx512(int32_t n, double scale, const int32_t *row,
+                                            const double *mass, double c_i, double u,
+                                            const int32_t *column, double smooth,
+                                            const double *c, double v, const double *w) {
+    const __m512d ss = _mm512_set1_pd(scale), cc = _mm512_set1_pd(c_i),
+                  uu = _mm512_set1_pd(u), bb = _mm512_set1_pd(smooth),
+                  vv = _mm512_set1_pd(v);
+    __m512d sum = _mm512_setzero_pd();
+    for (int32_t k = 0; k < n; k += 8) {
+        const __m512d n_in = _mm512_cvtepi32_pd(
+            _mm256_loadu_si256(reinterpret_cast<const __m256i *>(row + k)));
+        const __m512d n_out = _mm512_cvtepi32_pd(
+            _mm256_loadu_si256(reinterpret_cast<const __m256i *>(column + k)));
+        const __m512d in = _mm512_mul_pd(
+            _mm512_add_pd(n_in, _mm512_mul_pd(ss, _mm512_loadu_pd(mass + k))), cc);
+        const __m512d out = _mm512_mul_pd(_mm512_add_pd(n_out, bb), _mm512_loadu_pd(c + k));
+        const __mmask8 passes =
+            _mm512_mask_cmp_pd_mask(_mm512_cmp_pd_mask(in, uu, _CMP_GE_OQ), out, vv,
+                                    _CMP_GE_OQ);
+        sum = _mm512_add_pd(sum, _mm512_maskz_loadu_pd(passes, w + k));
+    }
+    double lane[8];
+    _mm512_storeu_pd(lane, sum);
+    return add_lanes(lane);
+}
 #endif
 
-static BlockedPasses choose_blocked_passes() {
+// Level 0: plain loops, 1: AVX2, 2: AVX-512.  False if this machine has not got it.
+static bool find_blocked_passes(int level, BlockedPasses *out) {
+    if (level == 0) *out = {emit_plain, select_plain, add_where_plain, sum_where_plain,
+                            sum_both_plain};
 #ifdef SKIHMM_DISPATCH
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2"))
-        return {emit_avx2, select_avx2, add_where_avx2, sum_where_avx2};
+    const bool has_avx2 = __builtin_cpu_supports("avx2");
+    const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512bw")
+                            && __builtin_cpu_supports("avx512vl")
+                            && __builtin_cpu_supports("avx512dq");
+    if (level == 1 && has_avx2) *out = {emit_avx2, select_avx2, add_where_avx2,
+                                        sum_where_avx2, sum_both_avx2};
+    // (The others are bound by their loads.)
+    if (level == 2 && has_avx512) *out = {emit_avx512, select_avx512, add_where_avx2,
+                                          sum_where_avx2, sum_both_avx512};
+    return level == 0 || (level == 1 && has_avx2) || (level == 2 && has_avx512);
+#else
+    return level == 0;
 #endif
-    return {emit_plain, select_plain, add_where_plain, sum_where_plain};
+}
+static BlockedPasses choose_blocked_passes() {
+    BlockedPasses out;
+    if (!find_blocked_passes(2, &out) && !find_blocked_passes(1, &out))
+        find_blocked_passes(0, &out);
+    return out;
 }
 static const BlockedPasses blocked_passes = choose_blocked_passes();
 

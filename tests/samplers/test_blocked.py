@@ -11,7 +11,7 @@ import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission, Posterior, as_rows
 from reference.statistics import total_variation_test, two_sample_test
 from skihmm.core._testing import ProposalProbe
-from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, record_labels
+from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, record_labels, run_passes
 from sklearn.base import clone
 
 from skihmm import HCRPHMM
@@ -191,6 +191,25 @@ def test_planted_errors_are_caught(bug, sliced):
     assert min(pvalues) <= SUSPECT
 
 
+@pytest.mark.parametrize("n", [16, 32, 48, 336, 1008])
+def test_vector_versions_give_the_same_bits(n):
+    """Else a seed would mean another chain on another machine."""
+    rng = np.random.default_rng(n)
+    counts = rng.poisson(1.0, (2, n)).astype(np.int32)
+    doubles, floats = rng.random((3, n)), rng.random((3, n)).astype(np.float32)
+    expected = run_passes(0, counts, doubles, floats)
+    assert 0 < len(expected["select"]) < n
+    assert not expected["emit"][:n].any()
+    p = (counts[0] + 0.7 * doubles[0]) * 0.2, (counts[1] + 0.4) * doubles[1]
+    both = doubles[2][(p[0] >= 0.5) & (p[1] >= 0.6)].sum()
+    assert expected["sum_both"] == pytest.approx(both)
+    for level in (1, 2):
+        found = run_passes(level, counts, doubles, floats)
+        if found is not None:
+            for name, value in expected.items():
+                np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
 # -- invariance of longer chains ------------------------------------------------------
 
 
@@ -297,10 +316,11 @@ def test_extreme_concentrations(proposal, concentration):
         assert state.check() is None
 
 
+@pytest.mark.parametrize("gamma", [0.3, 1.0])
 @pytest.mark.parametrize("proposal", ["blocked", "beam"])
-def test_one_block_for_everything(proposal):
+def test_one_block_for_everything(proposal, gamma):
     """At s_0 nothing is left: no state but the one that nobody uses."""
-    state = Case((None,), DirichletEmission(2)).state(0)
+    state = Case((None,), DirichletEmission(2), gamma=gamma).state(0)
     kernel = RCDKernel(PROPOSALS[proposal](), 50)
     for _ in range(20):
         assert kernel.sweep(state) == (1, 1)

@@ -9,10 +9,10 @@ notice.
 import numpy as np
 
 from libc.math cimport log
-from libc.stdint cimport uint16_t, uint32_t
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport SymbolColumn
+from skihmm.core._emission cimport SeatingEmission, SymbolColumn
 from skihmm.core._franchise cimport (
     FIRST,
     NEW,
@@ -62,6 +62,46 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
     cdef cppclass LabelView "skihmm::Chain":
         void assign(int64_t t, int32_t k) except +
+
+    cdef struct StepView:
+        int32_t i, x, o, n_in, n_out, n_i, n_x, m_x, m_o
+        float64_t scale
+        bint has_symbol
+        SymbolColumn column
+        int32_t e_in, e_x
+
+    cdef cppclass LiftingMove "skihmm::Move"[Emission]:
+        StepView view
+        void open(const Chain &chain, const Emission &emission, int64_t start,
+                  int64_t stop) except +
+        void look(const Chain &chain, const Emission &emission)
+        bint lift(const Chain &chain, const Emission &emission, int64_t t) except +
+        void restore(const Chain &chain, const Emission &emission) except +
+
+
+cdef extern from "_blocked.hpp" namespace "skihmm" nogil:
+    cdef cppclass BlockedMessages[Emission]:
+        void set_cut(float64_t cut)
+        void attach(const Chain &chain, const Emission &emission) except +
+        void prepare(const Chain &chain, const Emission &emission, int64_t start,
+                     int64_t stop) except +
+        void score(const Chain &chain, int64_t start, int64_t stop, Product *q) except +
+        void propose(const Chain &chain, int64_t start, int64_t stop, int32_t *path,
+                     Product *q) except +
+
+    cdef cppclass BlockedSlices[Emission](BlockedMessages[Emission]):
+        pass
+
+
+cdef extern from "_slice.hpp" namespace "skihmm" nogil:
+    cdef cppclass Slice[Emission]:
+        void set_limit(int32_t lookup_slots)
+        void attach(const Chain &chain, const Emission &emission) except +
+        void prepare(const Chain &chain, const Emission &emission, int64_t start,
+                     int64_t stop) except +
+        void score(const Chain &chain, int64_t start, int64_t stop, Product *q) except +
+        void propose(const Chain &chain, int64_t start, int64_t stop, int32_t *path,
+                     Product *q) except +
 
 
 cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
@@ -584,6 +624,158 @@ cdef class ProposalProbe:
         self.state.touched.clear()
 
 
+cdef struct Script:
+    uint64_t state              # of splitmix64
+    const float64_t *uniforms   # these come first
+    intp_t n_uniforms
+    intp_t n_used
+
+
+cdef uint64_t _script_uint64(void *script) noexcept nogil:
+    cdef uint64_t z
+    (<Script *> script).state += <uint64_t> 0x9E3779B97F4A7C15u
+    z = (<Script *> script).state
+    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9u
+    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EBu
+    return z ^ (z >> 31)
+
+
+cdef uint32_t _script_uint32(void *script) noexcept nogil:
+    return <uint32_t> (_script_uint64(script) >> 32)
+
+
+cdef double _script_double(void *script) noexcept nogil:
+    cdef Script *s = <Script *> script
+    s.n_used += 1
+    if s.n_used <= s.n_uniforms:
+        return s.uniforms[s.n_used - 1]
+    return (_script_uint64(script) >> 11) * (1.0 / 9007199254740992.0)
+
+
+cdef class ReplayProbe:
+    """A proposal at an s_0 that can be reached again, with chosen random numbers.
+
+    Which tables the customers of a block leave follows from a seed, so that a proposal
+    which keeps caches from one move to the next can be asked twice at the same s_0: every
+    question is a move of its own that is undone.
+
+    Parameters
+    ----------
+    state : ChainState
+    """
+
+    cdef ChainState state
+    cdef RCDMove move
+    cdef bitgen_t bits
+    cdef bitgen_t *own
+    cdef Script script
+
+    def __init__(self, ChainState state):
+        self.state = state
+        self.move = RCDMove()
+        self.own = state.stream.bits
+        self.bits.state = &self.script
+        self.bits.next_uint64 = _script_uint64
+        self.bits.next_uint32 = _script_uint32
+        self.bits.next_double = _script_double
+        self.bits.next_raw = _script_uint64
+
+    cdef int _open(self, intp_t start, intp_t stop, uint64_t seed) except -1:
+        self.script.state = seed
+        self.script.uniforms = NULL
+        self.script.n_uniforms = 0
+        self.state.stream.bits = &self.bits
+        self.move.open(self.state, start, stop)
+        return 0
+
+    cdef int _close(self, intp_t start, intp_t stop) except -1:
+        cdef Product never, one
+        cdef vector[int32_t] path
+        never.multiply(0.0)
+        path.resize(stop - start)
+        self.move.decide(self.state, path.data(), &never, &one)
+        self.state.touched.clear()
+        self.state.stream.bits = self.own
+        return 0
+
+    def seating(self, intp_t start, intp_t stop, uint64_t seed):
+        """``ChainState.to_arrays`` at the s_0 of a seed."""
+        self.state.reserve(stop - start + 1)
+        self._open(start, stop, seed)
+        arrays = self.state.to_arrays()
+        self._close(start, stop)
+        return arrays
+
+    def ask(self, BlockProposal proposal, intp_t start, intp_t stop, uint64_t seed,
+            uniforms=(), uint64_t salt=0):
+        """Score the old path and propose a new one.
+
+        Parameters
+        ----------
+        uniforms : sequence of float
+            The first uniform numbers that the proposal sees; `salt` makes the others.
+
+        Returns
+        -------
+        log_q_old : float
+        path : ndarray of shape (stop - start,)
+            Packed labels; those from the number of states on are fresh.
+        log_q_new : float
+        """
+        cdef Product q_old, q_new
+        cdef const float64_t[::1] given = np.array([*uniforms, 0.0])
+        cdef int32_t[::1] view
+        path = np.empty(stop - start, dtype=np.int32)
+        view = path
+        self.state.reserve(stop - start + 1)
+        self.state.touched.clear()
+        proposal.attach(self.state)
+        self._open(start, stop, seed)
+        self.script.state = seed + salt
+        self.script.uniforms = &given[0]
+        self.script.n_uniforms = given.shape[0] - 1
+        self.script.n_used = 0
+        proposal.prepare(self.state, start, stop)
+        proposal.score(self.state, start, stop, &q_old)
+        proposal.propose(self.state, start, stop, &view[0], &q_new)
+        self._close(start, stop)
+        return q_old.log(), path - FIRST, q_new.log()
+
+    def views(self, intp_t t, uint64_t seed):
+        """What a step-wise proposal is told of s_0: after a removal, and without one.
+
+        Returns
+        -------
+        opened, lifted : tuple
+            The numbers of a ``StepView``; `lifted` is None for a step that must be
+            opened.
+        """
+        cdef LiftingMove[SeatingEmission] move
+        cdef SeatingEmission emission
+        cdef Chain chain
+        if not self.state.emission.as_seating(&emission):
+            raise ValueError("the emission is not one franchise of symbols")
+        self.script.uniforms = NULL
+        self.script.n_uniforms = 0
+        self.state.stream.bits = &self.bits
+        chain = chain_of(self.state)
+        self.script.state = seed
+        move.open(chain, emission, t, t + 1)
+        move.look(chain, emission)
+        opened = _numbers(&move.view)
+        move.restore(chain, emission)
+        self.script.state = seed
+        lifted = _numbers(&move.view) if move.lift(chain, emission, t) else None
+        self.state.stream.bits = self.own
+        return opened, lifted
+
+
+cdef tuple _numbers(const StepView *view):
+    cdef float64_t smooth = view.column.smooth if view.has_symbol else -1.0
+    return (view.i, view.x, view.o, view.n_in, view.n_out, view.n_i, view.n_x, view.m_x,
+            view.m_o, view.scale, view.e_in, view.e_x, smooth)
+
+
 cdef double _constant(void *state) noexcept nogil:
     return (<double *> state)[0]
 
@@ -975,6 +1167,89 @@ cdef class SteppedStepwise(BlockProposal):
     cdef int settle(self, ChainState state, intp_t start, intp_t stop,
                     bint accepted) except -1 nogil:
         self.stepwise.settle(chain_of(state), self.emission, start, stop, accepted)
+        return 0
+
+
+cdef class InlinedProposal(BlockProposal):
+    """The instantiation for one franchise of symbols, which sweeps run, as hooks.
+
+    Parameters
+    ----------
+    kind : {"stepwise", "blocked", "beam", "slice"}
+    cut : float, default=0.2
+        Of "blocked" and "beam".
+    dense_slots, lookup_slots : int
+        Of "stepwise" and, the latter, "slice".
+    """
+
+    cdef Stepwise[SeatingEmission] stepwise
+    cdef BlockedMessages[SeatingEmission] blocked
+    cdef BlockedSlices[SeatingEmission] beam
+    cdef Slice[SeatingEmission] slice
+    cdef SeatingEmission emission
+    cdef readonly str kind
+    cdef int number
+
+    def __init__(self, kind, float64_t cut=0.2, int32_t dense_slots=128,
+                 int32_t lookup_slots=1024):
+        self.kind = kind
+        self.number = ("stepwise", "blocked", "beam", "slice").index(kind)
+        self.stepwise.set_limits(dense_slots, lookup_slots)
+        self.blocked.set_cut(cut)
+        self.beam.set_cut(cut)
+        self.slice.set_limit(lookup_slots)
+
+    cdef int attach(self, ChainState state) except -1 nogil:
+        cdef Chain chain = chain_of(state)
+        if not state.emission.as_seating(&self.emission):
+            with gil:
+                raise ValueError("the emission is not one franchise of symbols")
+        if self.number == 0:
+            self.stepwise.attach(chain, self.emission)
+        elif self.number == 1:
+            self.blocked.attach(chain, self.emission)
+        elif self.number == 2:
+            self.beam.attach(chain, self.emission)
+        else:
+            self.slice.attach(chain, self.emission)
+        return 0
+
+    cdef int prepare(self, ChainState state, intp_t start, intp_t stop) except -1 nogil:
+        cdef Chain chain = chain_of(state)
+        if self.number == 0:
+            self.stepwise.prepare(chain, self.emission, start, stop)
+        elif self.number == 1:
+            self.blocked.prepare(chain, self.emission, start, stop)
+        elif self.number == 2:
+            self.beam.prepare(chain, self.emission, start, stop)
+        else:
+            self.slice.prepare(chain, self.emission, start, stop)
+        return 0
+
+    cdef int score(self, ChainState state, intp_t start, intp_t stop,
+                   Product *q) except -1 nogil:
+        cdef Chain chain = chain_of(state)
+        if self.number == 0:
+            self.stepwise.score(chain, start, stop, q)
+        elif self.number == 1:
+            self.blocked.score(chain, start, stop, q)
+        elif self.number == 2:
+            self.beam.score(chain, start, stop, q)
+        else:
+            self.slice.score(chain, start, stop, q)
+        return 0
+
+    cdef int propose(self, ChainState state, intp_t start, intp_t stop,
+                     int32_t *path_out, Product *q) except -1 nogil:
+        cdef Chain chain = chain_of(state)
+        if self.number == 0:
+            self.stepwise.propose(chain, start, stop, path_out, q)
+        elif self.number == 1:
+            self.blocked.propose(chain, start, stop, path_out, q)
+        elif self.number == 2:
+            self.beam.propose(chain, start, stop, path_out, q)
+        else:
+            self.slice.propose(chain, start, stop, path_out, q)
         return 0
 
 

@@ -39,7 +39,6 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         int (*moderate_hook)(void *, float64_t, float64_t) noexcept nogil
         int (*pair_hook)(void *, intp_t, const int32_t *, float64_t *) except -1 nogil
         bint columns
-        bint discrete
 
     cdef cppclass HookedProposal:
         void *self

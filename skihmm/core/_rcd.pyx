@@ -106,7 +106,6 @@ cdef HookedEmission emission_of(EmissionStats emission) noexcept nogil:
     hooked.moderate_hook = _is_moderate
     hooked.pair_hook = _fill_pair
     hooked.columns = emission.has_columns
-    hooked.discrete = emission.is_discrete
     return hooked
 
 

@@ -8,11 +8,11 @@ notice.
 
 import numpy as np
 
-from libc.math cimport log
+from libc.math cimport exp, isnan, lgamma, log, log1p, pi
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport SeatingEmission, SymbolColumn
+from skihmm.core._emission cimport EmissionStats, SeatingEmission, SymbolColumn
 from skihmm.core._franchise cimport (
     FIRST,
     NEW,
@@ -967,6 +967,132 @@ def repeat_move(ChainState state, arrays, BlockProposal proposal, intp_t start,
         proposal.run(state, &start, &stop, 1, path.data())
         view[i] = _cell(state, &name)
     return out
+
+
+# ---- an emission of densities ---------------------------------------------------------------
+
+
+cdef struct Moments:
+    int32_t slot
+    intp_t n
+    float64_t sum, squares      # of y and of y^2
+
+
+cdef class NormalStats(EmissionStats):
+    """One real value per step, normal given the state: densities, which may exceed one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_steps,)
+        NaN is missing.
+    mean, kappa, shape, scale : float
+        Prior of every state: the variance is inverse gamma (shape, scale), the mean given
+        the variance normal around `mean` with that variance over `kappa`.
+    """
+
+    cdef const float64_t[::1] values
+    cdef float64_t mean, kappa, shape, scale
+    cdef vector[Moments] moments        # by slot
+    cdef vector[Moments] journal        # as they were before each change of this move
+
+    def __init__(self, values, float64_t mean, float64_t kappa, float64_t shape,
+                 float64_t scale):
+        self.values = np.ascontiguousarray(values, dtype=np.float64)
+        self.n_steps = self.values.shape[0]
+        self.mean = mean
+        self.kappa = kappa
+        self.shape = shape
+        self.scale = scale
+
+    cdef float64_t log_density(self, intp_t t, int32_t k) noexcept nogil:
+        cdef Moments *m = &self.moments[k]
+        cdef float64_t kappa = self.kappa + m.n, shape = self.shape + 0.5 * m.n
+        cdef float64_t mean = (self.kappa * self.mean + m.sum) / kappa
+        cdef float64_t scale = self.scale + 0.5 * (
+            m.squares + self.kappa * self.mean * self.mean - kappa * mean * mean)
+        cdef float64_t width = 2.0 * scale * (kappa + 1.0) / kappa
+        cdef float64_t off = self.values[t] - mean
+        return (lgamma(shape + 0.5) - lgamma(shape) - 0.5 * log(pi * width)
+                - (shape + 0.5) * log1p(off * off / width))
+
+    cdef int change(self, intp_t t, int32_t k, int sign) except -1 nogil:
+        cdef Moments *m = &self.moments[k]
+        self.journal.push_back(m[0])
+        m.n += sign
+        m.sum += sign * self.values[t]
+        m.squares += sign * self.values[t] * self.values[t]
+        if m.n == 0:
+            m.sum = m.squares = 0.0
+        return 0
+
+    cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
+        if not isnan(self.values[t]):
+            r.multiply_log(self.log_density(t, k))
+            self.change(t, k, 1)
+        return 0
+
+    cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g,
+                          Product *r) except -1 nogil:
+        if not isnan(self.values[t]):
+            self.change(t, k, -1)
+            r.multiply_log(self.log_density(t, k))
+        return 0
+
+    cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
+        cdef int32_t k
+        cdef float64_t largest = 0.0
+        for k in range(self.n_slots):
+            out[k] = 0.0 if isnan(self.values[t]) else self.log_density(t, k)
+            largest = out[k] if k == 0 else max(largest, out[k])
+        for k in range(self.n_slots):
+            out[k] = max(exp(out[k] - largest), 1e-300)
+        return largest
+
+    cdef int resize(self, int32_t n_slots) except -1 nogil:
+        cdef int32_t k
+        self.n_slots = n_slots
+        self.moments.resize(n_slots)
+        for k in range(n_slots):
+            self.moments[k].slot = k
+        return 0
+
+    cdef int commit(self) except -1 nogil:
+        self.journal.clear()
+        return 0
+
+    cdef int rollback(self) except -1 nogil:
+        while self.journal.size():
+            self.moments[self.journal.back().slot] = self.journal.back()
+            self.journal.pop_back()
+        return 0
+
+    def load(self, arrays, slots):
+        cdef int32_t k
+        self.moments.assign(self.n_slots, Moments(0, 0, 0.0, 0.0))
+        self.resize(self.n_slots)
+        for k, n, total, squares in zip(slots, *arrays["moments"]):
+            self.moments[k] = Moments(k, int(n), total, squares)
+
+    def to_arrays(self, labels):
+        cdef int32_t k
+        moments = np.zeros((3, max(labels) + 1))
+        for k in range(self.n_slots):
+            if self.moments[k].n:
+                moments[:, labels[k]] = (
+                    self.moments[k].n, self.moments[k].sum, self.moments[k].squares)
+        return {"moments": moments}
+
+    def check(self, slots):
+        cdef int32_t k
+        values = np.asarray(self.values)
+        for k in range(self.n_slots):
+            mine = values[(np.asarray(slots) == k) & ~np.isnan(values)]
+            if self.moments[k].n != len(mine):
+                return "a state has the wrong number of values"
+            if not np.allclose([self.moments[k].sum, self.moments[k].squares],
+                               [np.sum(mine), np.sum(mine**2)], atol=1e-9):
+                return "a state has wrong sums"
+        return None
 
 
 # ---- twins and faults ----------------------------------------------------------------------

@@ -254,11 +254,10 @@ cdef class SeatingProbe:
     def mass(self, int32_t dish):
         return self.seating.mass(dish)
 
-    def prefetch(self, int32_t hint, int32_t row, int32_t dish):
+    def prefetch(self, int32_t hint):
         """All the calls that only touch memory."""
         self.seating.prefetch_cell(hint)
         self.seating.prefetch_lists(hint)
-        self.seating.prefetch_dense(row, dish)
 
     def record(self):
         return record_to_arrays(self.seating.record())

@@ -522,6 +522,11 @@ def n_slots(ChainState state):
     return state.n_slots
 
 
+def n_touched(ChainState state):
+    """Length of the list of slots whose statistics have changed."""
+    return state.touched.size()
+
+
 def has_dense(ChainState state):
     """Whether the transitions' dense counts are there and complete."""
     return bool(state.transitions.seating.has_dense())

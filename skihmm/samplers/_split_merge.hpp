@@ -196,14 +196,10 @@ class SplitMerge {
     void keep(const Chain &chain, const Emission &emission) {
         ratio_.keep(chain, emission);
         for (const Fragment &f : fragments_) {
-            touch(chain, f.start, f.stop);
             const int32_t *path = path_of(f);
             for (int64_t t = f.start; t < f.stop; ++t) assign(chain, t, path[t - f.start]);
         }
-        touch(chain, t2_, t2_ + 1);
         assign(chain, t2_, new_);
-        chain.touched->push(a_);
-        chain.touched->push(c_);
     }
 
     Exchange<Emission> ratio_;
@@ -264,12 +260,6 @@ class SplitMerge {
     void assign(const Chain &chain, int64_t t, int32_t k) {
         chain.assign(t, k);
         lists_.follow(chain, t);
-    }
-    // Dishes whose tables this block's draws have changed.
-    void touch(const Chain &chain, int64_t start, int64_t stop) const {
-        chain.touched->push(chain.previous(start));
-        const int32_t follower = chain.successor(stop - 1);
-        if (follower >= 0) chain.touched->push(follower);
     }
 
     // ---- labels of a fragment, drawn from {a, c}

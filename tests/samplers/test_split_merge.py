@@ -10,7 +10,7 @@ import pytest
 from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
 from reference.statistics import two_sample_test
 from scipy import stats
-from skihmm.core._testing import record_cells, slots
+from skihmm.core._testing import n_touched, record_cells, slots
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import (
@@ -249,6 +249,15 @@ def test_a_kernel_may_change_its_chain():
         state = middle_sized(seed, n=n)
         kernel.sweep(state)
         assert state.check() is None
+
+
+def test_trials_alone_pile_nothing_up():
+    """What local moves would have to look at again, they find when they begin."""
+    state, kernel, n_accepted = middle_sized(0), SplitMergeKernel(100), 0
+    for _ in range(50):
+        n_accepted += kernel.sweep(state)[1]
+    assert n_accepted > 20
+    assert n_touched(state) == 0
 
 
 @pytest.mark.parametrize("concentration", [1e-3, 1e3])

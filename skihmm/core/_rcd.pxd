@@ -82,6 +82,9 @@ cdef class BlockProposal:
     # The order of calls in a move is prepare, score, propose, settle.  A proposal may be
     # poor but not wrong: q(old) and q(new) must be the same function of the path.
 
+    # True if it takes blocks of one step only; set by __init__.
+    cdef readonly bint is_single_step
+
     # Start of a sweep, or storage for more slots: (re)build caches.
     cdef int attach(self, ChainState state) except -1 nogil
     # Look at s_0.  Must absorb state.touched if the proposal caches per-state values.

@@ -1273,6 +1273,7 @@ cdef class SteppedStepwise(BlockProposal):
     cdef HookedEmission emission
 
     def __init__(self, int32_t dense_slots=128, int32_t lookup_slots=1024):
+        self.is_single_step = True
         self.stepwise.set_limits(dense_slots, lookup_slots)
 
     cdef int attach(self, ChainState state) except -1 nogil:
@@ -1324,6 +1325,7 @@ cdef class InlinedProposal(BlockProposal):
                  int32_t lookup_slots=1024):
         self.kind = kind
         self.number = ("stepwise", "blocked", "beam", "slice").index(kind)
+        self.is_single_step = kind in ("stepwise", "slice")
         self.stepwise.set_limits(dense_slots, lookup_slots)
         self.blocked.set_cut(cut)
         self.beam.set_cut(cut)

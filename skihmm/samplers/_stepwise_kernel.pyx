@@ -53,6 +53,7 @@ cdef class StepwiseProposal(BlockProposal):
     cdef HookedEmission emission
 
     def __init__(self, int32_t dense_slots=DENSE_SLOTS, int32_t lookup_slots=LOOKUP_SLOTS):
+        self.is_single_step = True
         self.inlined.set_limits(dense_slots, lookup_slots)
         self.hooked.set_limits(dense_slots, lookup_slots)
 

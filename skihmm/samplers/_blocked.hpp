@@ -312,8 +312,9 @@ class Blocked {
             }
         }
         if (!before || !(cut_ > 0.0)) return 0.0;
-        // 1[pi >= u] is at most pi/u.
-        return 0.3 * std::max(0.0, 1.0 - kept) * scale_ / (s.alpha * u);
+        // 1[pi >= u] is at most pi/u.  Never nothing at all: the old path may be part of the
+        // rest, and a path of probability zero can neither be left nor found again.
+        return 0.3 * std::max(kLeastRest, 1.0 - kept) * scale_ / (s.alpha * u);
     }
     // f_k = (g_k + smooth mass_k) F_k(y[t]), stored as f_k c_k without slices; clears g.
     void emit(const Emission &emission, int64_t l, double smooth) {
@@ -443,6 +444,9 @@ class Blocked {
 
     // Keeps a slice above the pi of slots that are no states, which is zero.
     static constexpr double kTiny = std::numeric_limits<double>::min();
+
+    // The least share of a message that is spread over all states.
+    static constexpr double kLeastRest = 1e-12;
 
     double cut_ = 0.0;
     int32_t n_live_ = 1;            // columns of positive mass at s_0

@@ -308,6 +308,22 @@ def test_one_block_for_everything(proposal):
     assert state.check() is None
 
 
+def test_no_old_path_has_probability_zero():
+    """A stretch in the wrong state, whose share of the messages rounds to nothing."""
+    y = np.repeat([0, 1] * 3, 20)
+    labels = y.copy()
+    labels[42:54] = 1
+    state = chain(y[:, None], DirichletEmission(2, 1e-3), (0,), 0.05, 1.0, 0)
+    state.start_from(labels)
+    for proposal in ("blocked", "beam"):
+        probe = ProposalProbe(state, PROPOSALS[proposal]())
+        probe.open(40, 56)
+        log_q_old, _, log_q_new = probe.draw(500)
+        probe.close()
+        assert np.all(np.isfinite(log_q_old))
+        assert not np.any(np.isnan(log_q_new))
+
+
 @pytest.mark.parametrize("make_proposal", [StepwiseProposal, SliceProposal])
 def test_single_steps_are_no_blocks(make_proposal):
     name = make_proposal.__name__

@@ -58,10 +58,12 @@ LONG = {
 }
 
 # A state sends on its row if it has this multiple of a message's mean: always, as by
-# default, hardly ever.  Sweeps run the inlined code if the symbols are one franchise.
+# default, more often than not, hardly ever.  Sweeps run the inlined code if the symbols
+# are one franchise.
 BLOCKED = {
     "exact messages": lambda: BlockedProposal(cut=0.0),
     "default": BlockedProposal,
+    "rough messages": lambda: BlockedProposal(cut=1.0),
     "crude messages": lambda: BlockedProposal(cut=3.0),
     "exact messages, inlined": lambda: InlinedProposal("blocked", 0.0),
     "default, inlined": lambda: InlinedProposal("blocked"),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from reference.enumeration import (
     START,
+    GaussianEmission,
     HCRPEmission,
     Posterior,
     SeatingCounts,
@@ -18,7 +19,7 @@ from reference.enumeration import (
 )
 from reference.seating import NaiveHCRPEmissions, NaiveHMM
 from reference.statistics import TotalVariation, total_variation_test
-from skihmm.core._testing import record_cells
+from skihmm.core._testing import NormalStats, record_cells
 
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
@@ -172,12 +173,18 @@ class Model:
         rows = [[-1 if w is None else w for w in row] for row in as_rows(self.y)]
         return np.array(rows, dtype=np.int32)
 
+    def stats(self, **options):
+        """Compiled statistics of the emission."""
+        if isinstance(self.emission, GaussianEmission):
+            return NormalStats(np.array(self.y, dtype=float), *astuple(self.emission))
+        return make_stats(self.codes, self.emission, **options)
+
     def state(self, seed, labels=None, **options) -> ChainState:
         """A chain at some labels (all equal by default)."""
         state = ChainState(
             np.array(self.starts),
             Franchise(self.alpha, self.gamma),
-            make_stats(self.codes, self.emission, **options),
+            self.stats(**options),
             seed if isinstance(seed, RandomStream) else RandomStream(seed),
         )
         state.start_from(np.zeros(self.n_steps, int) if labels is None else labels)

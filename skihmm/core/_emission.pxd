@@ -28,8 +28,6 @@ cdef class EmissionStats:
     cdef int32_t n_slots
     # True if fill_column works, for every step.
     cdef bint has_columns
-    # True if every predictive is a probability (at most one); densities may exceed one.
-    cdef bint is_discrete
     # y[t] joins state k.  Multiplies into r the predictive probability (density) of y[t]
     # under state k as it was before; a missing y[t] is a no-op with factor one.
     cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil

@@ -84,7 +84,6 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         float64_t remove(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) except +
         void prefetch_cell(int32_t hint)
         void prefetch_lists(int32_t hint)
-        void prefetch_dense(int32_t row, int32_t dish)
         void commit() except +
         void commit_same() except +         # commit a move that changed no count
         void rollback() except +

@@ -42,6 +42,9 @@ cdef CppParticleFilter *_build(n_particles, resampling, alpha, gamma, columns,
     cdef intp_t i
     cdef int32_t c, n_states
     cdef const int32_t[::1] rows, dishes, customers, tables
+    if resampling not in RESAMPLING:
+        choices = ", ".join(map(repr, RESAMPLING))
+        raise ValueError(f"resampling={resampling!r}; expected one of {choices}.")
     cdef CppParticleFilter *particles = new CppParticleFilter(
         n_particles, <Resampling> <int> RESAMPLING.index(resampling), alpha, gamma)
     try:

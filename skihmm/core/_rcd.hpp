@@ -119,7 +119,6 @@ struct SeatingEmission {
                && least < s.alpha / s.n_symbols * 1e5;
     }
     void fill_probs(int64_t, double *) const {}     // has columns
-    bool is_discrete() const { return true; }
     // out[i] = p(y[t] | state k[i]) up to a factor that is common to the two.
     void fill_pair(int64_t t, const int32_t *k, double *out) const {
         const int32_t symbol = codes[t];
@@ -152,7 +151,7 @@ struct HookedEmission {
     const int32_t *(*totals_hook)(void *, double *) = nullptr;
     int (*moderate_hook)(void *, double, double) = nullptr;
     int (*pair_hook)(void *, intptr_t, const int32_t *, double *) = nullptr;
-    bool columns = false, discrete = false;
+    bool columns = false;
     mutable std::vector<int32_t> padded;
 
     static void check(int status) { if (status < 0) throw HookFailed(); }
@@ -182,7 +181,6 @@ struct HookedEmission {
         return moderate_hook(self, least, most) != 0;
     }
     void fill_probs(int64_t t, double *out) const { check(probs_hook(self, t, out)); }
-    bool is_discrete() const { return discrete; }
     void fill_pair(int64_t t, const int32_t *k, double *out) const {
         check(pair_hook(self, t, k, out));
     }

@@ -39,7 +39,6 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         int (*moderate_hook)(void *, float64_t, float64_t) noexcept nogil
         int (*pair_hook)(void *, intp_t, const int32_t *, float64_t *) except -1 nogil
         bint columns
-        bint discrete
 
     cdef cppclass HookedProposal:
         void *self
@@ -82,6 +81,9 @@ cdef class BlockProposal:
     #
     # The order of calls in a move is prepare, score, propose, settle.  A proposal may be
     # poor but not wrong: q(old) and q(new) must be the same function of the path.
+
+    # True if it takes blocks of one step only; set by __init__.
+    cdef readonly bint is_single_step
 
     # Start of a sweep, or storage for more slots: (re)build caches.
     cdef int attach(self, ChainState state) except -1 nogil

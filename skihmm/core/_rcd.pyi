@@ -1,6 +1,7 @@
 from skihmm.core._state import ChainState
 
-class BlockProposal: ...
+class BlockProposal:
+    is_single_step: bool
 
 class RCDKernel:
     proposal: BlockProposal

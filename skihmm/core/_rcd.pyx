@@ -106,7 +106,6 @@ cdef HookedEmission emission_of(EmissionStats emission) noexcept nogil:
     hooked.moderate_hook = _is_moderate
     hooked.pair_hook = _fill_pair
     hooked.columns = emission.has_columns
-    hooked.discrete = emission.is_discrete
     return hooked
 
 
@@ -182,9 +181,22 @@ cdef class RCDKernel:
         Steps per block.  Per sequence the first block's length is uniform on
         ``1 .. block_size`` and the others have ``block_size`` steps (the last one what is
         left): the boundaries never depend on the labels.
+
+    Raises
+    ------
+    ValueError
+        If `block_size` is not positive, or larger than one for a proposal of single
+        steps.
     """
 
     def __init__(self, BlockProposal proposal, intp_t block_size=1):
+        if block_size < 1:
+            raise ValueError(f"block_size={block_size}; expected an integer >= 1.")
+        if block_size > 1 and proposal.is_single_step:
+            raise ValueError(
+                f"block_size={block_size} with {type(proposal).__name__}; expected 1, as "
+                "this proposal changes one step at a time. Leave block_size out, or use a "
+                "proposal for blocks.")
         self.proposal = proposal
         self.block_size = block_size
 

@@ -785,14 +785,6 @@ class Seating {
         SKIHMM_PREFETCH(&columns[cell.dish].counts[cell.in_dish]);
         if (cell.pool >= 0) SKIHMM_PREFETCH(pool_.at(cell.pool));
     }
-    void prefetch_dense(int32_t row, int32_t dish) const {
-        if (!stride_) return;
-        const uint16_t *a = dense_row(row), *b = dense_column(dish);
-        for (size_t k = 0; k < stride_; k += 32) {
-            SKIHMM_PREFETCH(a + k);
-            SKIHMM_PREFETCH(b + k);
-        }
-    }
 
   private:
     bool is_cell(int32_t c, int32_t row, int32_t dish) const {

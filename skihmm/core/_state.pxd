@@ -19,8 +19,9 @@ cdef class ChainState:
     cdef vector[int32_t] occupancy      # steps per slot
     cdef vector[int32_t] free_slots     # slots that no step carries, used from the back
     cdef vector[int32_t] free_place     # place of a free slot in free_slots, else -1
-    # Slots whose statistics changed since a kernel last looked: kernels that cache
-    # per-state weights refresh exactly these.
+    # Within a run of block moves, the slots whose statistics changed since `prepare` last
+    # looked: proposals that cache per-state weights refresh exactly these.  Between runs
+    # it says nothing: what has changed then is for `attach` to find.
     cdef Stack[int32_t] touched
     cdef int32_t n_slots
     # Counted over a sweep: proposals made and accepted.

@@ -8,11 +8,11 @@ notice.
 
 import numpy as np
 
-from libc.math cimport log
-from libc.stdint cimport uint16_t, uint32_t
+from libc.math cimport exp, isnan, lgamma, log, log1p, pi
+from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport SymbolColumn
+from skihmm.core._emission cimport EmissionStats, SeatingEmission, SymbolColumn
 from skihmm.core._franchise cimport (
     FIRST,
     NEW,
@@ -62,6 +62,46 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
     cdef cppclass LabelView "skihmm::Chain":
         void assign(int64_t t, int32_t k) except +
+
+    cdef struct StepView:
+        int32_t i, x, o, n_in, n_out, n_i, n_x, m_x, m_o
+        float64_t scale
+        bint has_symbol
+        SymbolColumn column
+        int32_t e_in, e_x
+
+    cdef cppclass LiftingMove "skihmm::Move"[Emission]:
+        StepView view
+        void open(const Chain &chain, const Emission &emission, int64_t start,
+                  int64_t stop) except +
+        void look(const Chain &chain, const Emission &emission)
+        bint lift(const Chain &chain, const Emission &emission, int64_t t) except +
+        void restore(const Chain &chain, const Emission &emission) except +
+
+
+cdef extern from "_blocked.hpp" namespace "skihmm" nogil:
+    cdef cppclass BlockedMessages[Emission]:
+        void set_cut(float64_t cut)
+        void attach(const Chain &chain, const Emission &emission) except +
+        void prepare(const Chain &chain, const Emission &emission, int64_t start,
+                     int64_t stop) except +
+        void score(const Chain &chain, int64_t start, int64_t stop, Product *q) except +
+        void propose(const Chain &chain, int64_t start, int64_t stop, int32_t *path,
+                     Product *q) except +
+
+    cdef cppclass BlockedSlices[Emission](BlockedMessages[Emission]):
+        pass
+
+
+cdef extern from "_slice.hpp" namespace "skihmm" nogil:
+    cdef cppclass Slice[Emission]:
+        void set_limit(int32_t lookup_slots)
+        void attach(const Chain &chain, const Emission &emission) except +
+        void prepare(const Chain &chain, const Emission &emission, int64_t start,
+                     int64_t stop) except +
+        void score(const Chain &chain, int64_t start, int64_t stop, Product *q) except +
+        void propose(const Chain &chain, int64_t start, int64_t stop, int32_t *path,
+                     Product *q) except +
 
 
 cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
@@ -215,11 +255,10 @@ cdef class SeatingProbe:
     def mass(self, int32_t dish):
         return self.seating.mass(dish)
 
-    def prefetch(self, int32_t hint, int32_t row, int32_t dish):
+    def prefetch(self, int32_t hint):
         """All the calls that only touch memory."""
         self.seating.prefetch_cell(hint)
         self.seating.prefetch_lists(hint)
-        self.seating.prefetch_dense(row, dish)
 
     def record(self):
         return record_to_arrays(self.seating.record())
@@ -484,6 +523,11 @@ def n_slots(ChainState state):
     return state.n_slots
 
 
+def n_touched(ChainState state):
+    """Length of the list of slots whose statistics have changed."""
+    return state.touched.size()
+
+
 def has_dense(ChainState state):
     """Whether the transitions' dense counts are there and complete."""
     return bool(state.transitions.seating.has_dense())
@@ -583,6 +627,158 @@ cdef class ProposalProbe:
         path.resize(self.stop - self.start)
         self.move.decide(self.state, path.data(), &never, &one)
         self.state.touched.clear()
+
+
+cdef struct Script:
+    uint64_t state              # of splitmix64
+    const float64_t *uniforms   # these come first
+    intp_t n_uniforms
+    intp_t n_used
+
+
+cdef uint64_t _script_uint64(void *script) noexcept nogil:
+    cdef uint64_t z
+    (<Script *> script).state += <uint64_t> 0x9E3779B97F4A7C15u
+    z = (<Script *> script).state
+    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9u
+    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EBu
+    return z ^ (z >> 31)
+
+
+cdef uint32_t _script_uint32(void *script) noexcept nogil:
+    return <uint32_t> (_script_uint64(script) >> 32)
+
+
+cdef double _script_double(void *script) noexcept nogil:
+    cdef Script *s = <Script *> script
+    s.n_used += 1
+    if s.n_used <= s.n_uniforms:
+        return s.uniforms[s.n_used - 1]
+    return (_script_uint64(script) >> 11) * (1.0 / 9007199254740992.0)
+
+
+cdef class ReplayProbe:
+    """A proposal at an s_0 that can be reached again, with chosen random numbers.
+
+    Which tables the customers of a block leave follows from a seed, so that a proposal
+    which keeps caches from one move to the next can be asked twice at the same s_0: every
+    question is a move of its own that is undone.
+
+    Parameters
+    ----------
+    state : ChainState
+    """
+
+    cdef ChainState state
+    cdef RCDMove move
+    cdef bitgen_t bits
+    cdef bitgen_t *own
+    cdef Script script
+
+    def __init__(self, ChainState state):
+        self.state = state
+        self.move = RCDMove()
+        self.own = state.stream.bits
+        self.bits.state = &self.script
+        self.bits.next_uint64 = _script_uint64
+        self.bits.next_uint32 = _script_uint32
+        self.bits.next_double = _script_double
+        self.bits.next_raw = _script_uint64
+
+    cdef int _open(self, intp_t start, intp_t stop, uint64_t seed) except -1:
+        self.script.state = seed
+        self.script.uniforms = NULL
+        self.script.n_uniforms = 0
+        self.state.stream.bits = &self.bits
+        self.move.open(self.state, start, stop)
+        return 0
+
+    cdef int _close(self, intp_t start, intp_t stop) except -1:
+        cdef Product never, one
+        cdef vector[int32_t] path
+        never.multiply(0.0)
+        path.resize(stop - start)
+        self.move.decide(self.state, path.data(), &never, &one)
+        self.state.touched.clear()
+        self.state.stream.bits = self.own
+        return 0
+
+    def seating(self, intp_t start, intp_t stop, uint64_t seed):
+        """``ChainState.to_arrays`` at the s_0 of a seed."""
+        self.state.reserve(stop - start + 1)
+        self._open(start, stop, seed)
+        arrays = self.state.to_arrays()
+        self._close(start, stop)
+        return arrays
+
+    def ask(self, BlockProposal proposal, intp_t start, intp_t stop, uint64_t seed,
+            uniforms=(), uint64_t salt=0):
+        """Score the old path and propose a new one.
+
+        Parameters
+        ----------
+        uniforms : sequence of float
+            The first uniform numbers that the proposal sees; `salt` makes the others.
+
+        Returns
+        -------
+        log_q_old : float
+        path : ndarray of shape (stop - start,)
+            Packed labels; those from the number of states on are fresh.
+        log_q_new : float
+        """
+        cdef Product q_old, q_new
+        cdef const float64_t[::1] given = np.array([*uniforms, 0.0])
+        cdef int32_t[::1] view
+        path = np.empty(stop - start, dtype=np.int32)
+        view = path
+        self.state.reserve(stop - start + 1)
+        self.state.touched.clear()
+        proposal.attach(self.state)
+        self._open(start, stop, seed)
+        self.script.state = seed + salt
+        self.script.uniforms = &given[0]
+        self.script.n_uniforms = given.shape[0] - 1
+        self.script.n_used = 0
+        proposal.prepare(self.state, start, stop)
+        proposal.score(self.state, start, stop, &q_old)
+        proposal.propose(self.state, start, stop, &view[0], &q_new)
+        self._close(start, stop)
+        return q_old.log(), path - FIRST, q_new.log()
+
+    def views(self, intp_t t, uint64_t seed):
+        """What a step-wise proposal is told of s_0: after a removal, and without one.
+
+        Returns
+        -------
+        opened, lifted : tuple
+            The numbers of a ``StepView``; `lifted` is None for a step that must be
+            opened.
+        """
+        cdef LiftingMove[SeatingEmission] move
+        cdef SeatingEmission emission
+        cdef Chain chain
+        if not self.state.emission.as_seating(&emission):
+            raise ValueError("the emission is not one franchise of symbols")
+        self.script.uniforms = NULL
+        self.script.n_uniforms = 0
+        self.state.stream.bits = &self.bits
+        chain = chain_of(self.state)
+        self.script.state = seed
+        move.open(chain, emission, t, t + 1)
+        move.look(chain, emission)
+        opened = _numbers(&move.view)
+        move.restore(chain, emission)
+        self.script.state = seed
+        lifted = _numbers(&move.view) if move.lift(chain, emission, t) else None
+        self.state.stream.bits = self.own
+        return opened, lifted
+
+
+cdef tuple _numbers(const StepView *view):
+    cdef float64_t smooth = view.column.smooth if view.has_symbol else -1.0
+    return (view.i, view.x, view.o, view.n_in, view.n_out, view.n_i, view.n_x, view.m_x,
+            view.m_o, view.scale, view.e_in, view.e_x, smooth)
 
 
 cdef double _constant(void *state) noexcept nogil:
@@ -798,6 +994,132 @@ def repeat_move(ChainState state, arrays, BlockProposal proposal, intp_t start,
     return out
 
 
+# ---- an emission of densities ---------------------------------------------------------------
+
+
+cdef struct Moments:
+    int32_t slot
+    intp_t n
+    float64_t sum, squares      # of y and of y^2
+
+
+cdef class NormalStats(EmissionStats):
+    """One real value per step, normal given the state: densities, which may exceed one.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_steps,)
+        NaN is missing.
+    mean, kappa, shape, scale : float
+        Prior of every state: the variance is inverse gamma (shape, scale), the mean given
+        the variance normal around `mean` with that variance over `kappa`.
+    """
+
+    cdef const float64_t[::1] values
+    cdef float64_t mean, kappa, shape, scale
+    cdef vector[Moments] moments        # by slot
+    cdef vector[Moments] journal        # as they were before each change of this move
+
+    def __init__(self, values, float64_t mean, float64_t kappa, float64_t shape,
+                 float64_t scale):
+        self.values = np.ascontiguousarray(values, dtype=np.float64)
+        self.n_steps = self.values.shape[0]
+        self.mean = mean
+        self.kappa = kappa
+        self.shape = shape
+        self.scale = scale
+
+    cdef float64_t log_density(self, intp_t t, int32_t k) noexcept nogil:
+        cdef Moments *m = &self.moments[k]
+        cdef float64_t kappa = self.kappa + m.n, shape = self.shape + 0.5 * m.n
+        cdef float64_t mean = (self.kappa * self.mean + m.sum) / kappa
+        cdef float64_t scale = self.scale + 0.5 * (
+            m.squares + self.kappa * self.mean * self.mean - kappa * mean * mean)
+        cdef float64_t width = 2.0 * scale * (kappa + 1.0) / kappa
+        cdef float64_t off = self.values[t] - mean
+        return (lgamma(shape + 0.5) - lgamma(shape) - 0.5 * log(pi * width)
+                - (shape + 0.5) * log1p(off * off / width))
+
+    cdef int change(self, intp_t t, int32_t k, int sign) except -1 nogil:
+        cdef Moments *m = &self.moments[k]
+        self.journal.push_back(m[0])
+        m.n += sign
+        m.sum += sign * self.values[t]
+        m.squares += sign * self.values[t] * self.values[t]
+        if m.n == 0:
+            m.sum = m.squares = 0.0
+        return 0
+
+    cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
+        if not isnan(self.values[t]):
+            r.multiply_log(self.log_density(t, k))
+            self.change(t, k, 1)
+        return 0
+
+    cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g,
+                          Product *r) except -1 nogil:
+        if not isnan(self.values[t]):
+            self.change(t, k, -1)
+            r.multiply_log(self.log_density(t, k))
+        return 0
+
+    cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
+        cdef int32_t k
+        cdef float64_t largest = 0.0
+        for k in range(self.n_slots):
+            out[k] = 0.0 if isnan(self.values[t]) else self.log_density(t, k)
+            largest = out[k] if k == 0 else max(largest, out[k])
+        for k in range(self.n_slots):
+            out[k] = max(exp(out[k] - largest), 1e-300)
+        return largest
+
+    cdef int resize(self, int32_t n_slots) except -1 nogil:
+        cdef int32_t k
+        self.n_slots = n_slots
+        self.moments.resize(n_slots)
+        for k in range(n_slots):
+            self.moments[k].slot = k
+        return 0
+
+    cdef int commit(self) except -1 nogil:
+        self.journal.clear()
+        return 0
+
+    cdef int rollback(self) except -1 nogil:
+        while self.journal.size():
+            self.moments[self.journal.back().slot] = self.journal.back()
+            self.journal.pop_back()
+        return 0
+
+    def load(self, arrays, slots):
+        cdef int32_t k
+        self.moments.assign(self.n_slots, Moments(0, 0, 0.0, 0.0))
+        self.resize(self.n_slots)
+        for k, n, total, squares in zip(slots, *arrays["moments"]):
+            self.moments[k] = Moments(k, int(n), total, squares)
+
+    def to_arrays(self, labels):
+        cdef int32_t k
+        moments = np.zeros((3, max(labels) + 1))
+        for k in range(self.n_slots):
+            if self.moments[k].n:
+                moments[:, labels[k]] = (
+                    self.moments[k].n, self.moments[k].sum, self.moments[k].squares)
+        return {"moments": moments}
+
+    def check(self, slots):
+        cdef int32_t k
+        values = np.asarray(self.values)
+        for k in range(self.n_slots):
+            mine = values[(np.asarray(slots) == k) & ~np.isnan(values)]
+            if self.moments[k].n != len(mine):
+                return "a state has the wrong number of values"
+            if not np.allclose([self.moments[k].sum, self.moments[k].squares],
+                               [np.sum(mine), np.sum(mine**2)], atol=1e-9):
+                return "a state has wrong sums"
+        return None
+
+
 # ---- twins and faults ----------------------------------------------------------------------
 
 
@@ -977,6 +1299,7 @@ cdef class SteppedStepwise(BlockProposal):
     def __init__(self, int32_t dense_slots=128, int32_t lookup_slots=1024,
                  bint exact=False):
         self.exact = exact
+        self.is_single_step = True
         self.stepwise.set_limits(dense_slots, lookup_slots)
         self.stepwise.set_exact(exact)
 
@@ -1002,6 +1325,90 @@ cdef class SteppedStepwise(BlockProposal):
     cdef int settle(self, ChainState state, intp_t start, intp_t stop,
                     bint accepted) except -1 nogil:
         self.stepwise.settle(chain_of(state), self.emission, start, stop, accepted)
+        return 0
+
+
+cdef class InlinedProposal(BlockProposal):
+    """The instantiation for one franchise of symbols, which sweeps run, as hooks.
+
+    Parameters
+    ----------
+    kind : {"stepwise", "blocked", "beam", "slice"}
+    cut : float, default=0.2
+        Of "blocked" and "beam".
+    dense_slots, lookup_slots : int
+        Of "stepwise" and, the latter, "slice".
+    """
+
+    cdef Stepwise[SeatingEmission] stepwise
+    cdef BlockedMessages[SeatingEmission] blocked
+    cdef BlockedSlices[SeatingEmission] beam
+    cdef Slice[SeatingEmission] slice
+    cdef SeatingEmission emission
+    cdef readonly str kind
+    cdef int number
+
+    def __init__(self, kind, float64_t cut=0.2, int32_t dense_slots=128,
+                 int32_t lookup_slots=1024):
+        self.kind = kind
+        self.number = ("stepwise", "blocked", "beam", "slice").index(kind)
+        self.is_single_step = kind in ("stepwise", "slice")
+        self.stepwise.set_limits(dense_slots, lookup_slots)
+        self.blocked.set_cut(cut)
+        self.beam.set_cut(cut)
+        self.slice.set_limit(lookup_slots)
+
+    cdef int attach(self, ChainState state) except -1 nogil:
+        cdef Chain chain = chain_of(state)
+        if not state.emission.as_seating(&self.emission):
+            with gil:
+                raise ValueError("the emission is not one franchise of symbols")
+        if self.number == 0:
+            self.stepwise.attach(chain, self.emission)
+        elif self.number == 1:
+            self.blocked.attach(chain, self.emission)
+        elif self.number == 2:
+            self.beam.attach(chain, self.emission)
+        else:
+            self.slice.attach(chain, self.emission)
+        return 0
+
+    cdef int prepare(self, ChainState state, intp_t start, intp_t stop) except -1 nogil:
+        cdef Chain chain = chain_of(state)
+        if self.number == 0:
+            self.stepwise.prepare(chain, self.emission, start, stop)
+        elif self.number == 1:
+            self.blocked.prepare(chain, self.emission, start, stop)
+        elif self.number == 2:
+            self.beam.prepare(chain, self.emission, start, stop)
+        else:
+            self.slice.prepare(chain, self.emission, start, stop)
+        return 0
+
+    cdef int score(self, ChainState state, intp_t start, intp_t stop,
+                   Product *q) except -1 nogil:
+        cdef Chain chain = chain_of(state)
+        if self.number == 0:
+            self.stepwise.score(chain, start, stop, q)
+        elif self.number == 1:
+            self.blocked.score(chain, start, stop, q)
+        elif self.number == 2:
+            self.beam.score(chain, start, stop, q)
+        else:
+            self.slice.score(chain, start, stop, q)
+        return 0
+
+    cdef int propose(self, ChainState state, intp_t start, intp_t stop,
+                     int32_t *path_out, Product *q) except -1 nogil:
+        cdef Chain chain = chain_of(state)
+        if self.number == 0:
+            self.stepwise.propose(chain, start, stop, path_out, q)
+        elif self.number == 1:
+            self.blocked.propose(chain, start, stop, path_out, q)
+        elif self.number == 2:
+            self.beam.propose(chain, start, stop, path_out, q)
+        else:
+            self.slice.propose(chain, start, stop, path_out, q)
         return 0
 
 

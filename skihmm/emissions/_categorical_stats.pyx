@@ -53,7 +53,6 @@ cdef class CategoricalStats(EmissionStats):
         self.n_steps = self.codes.shape[0]
         self.n_columns = self.codes.shape[1]
         self.has_columns = self.n_columns == 1
-        self.is_discrete = True
         self.hierarchical = hierarchical
         self.concentration_prior = concentration_prior
         if concentration_prior is None:

@@ -346,8 +346,10 @@ class Blocked {
         if (first_bin < kBins) add_bins(s, first_bin, last_bin);
         if (!before || !(cut_ > 0.0)) return 0.0;
         // 1[pi >= u] is at most pi/u, and mostly far less: with 0.3 for 0.03 the share of
-        // rejected moves (words of Alice, 750 states) was 2.7 % instead of 1.7 %.
-        return 0.03 * std::max(0.0, 1.0 - kept) * scale_ / (s.alpha * u);
+        // rejected moves (words of Alice, 750 states) was 2.7 % instead of 1.7 %.  Never
+        // nothing at all: the old path may be part of the rest, and a path of probability
+        // zero can neither be left nor found again.
+        return 0.03 * std::max(kLeastRest, 1.0 - kept) * scale_ / (s.alpha * u);
     }
     void add_bins(const Seating &s, int32_t first, int32_t last) {
         float sum = 0.0f;
@@ -517,6 +519,9 @@ class Blocked {
     static constexpr double kTiny = std::numeric_limits<double>::min();
     static constexpr int32_t kLanes = 16, kBins = 1024;
     static constexpr double kFew = 400.0;
+
+    // The least share of a message that is spread over all states.
+    static constexpr double kLeastRest = 1e-12;
 
     double cut_ = 0.0;
     // Represented states and `new` at s_0.  Not the number of slots: that depends on the

@@ -166,6 +166,7 @@ cdef class SliceProposal(BlockProposal):
     cdef HookedEmission emission        # outlives prepare: `hooked` may point into it
 
     def __init__(self, int32_t lookup_slots=LOOKUP_SLOTS):
+        self.is_single_step = True
         self.inlined.set_limit(lookup_slots)
         self.hooked.set_limit(lookup_slots)
 

@@ -14,9 +14,15 @@ cdef extern from "_faulty_split_merge.hpp" namespace "skihmm" nogil:
         kNoValue
         kEarlyScore
         kReseat
+        kPrintedStop
+        kNoStop
 
     cdef cppclass FaultySplitMerge[Emission]:
         SplitMergeBug bug
+        int64_t n_merges
+        int64_t n_stopped
+        int64_t n_draws
+        int64_t n_spared
         void attach(const Chain &chain) except +
         void follow(const Chain &chain, int64_t start, int64_t stop) except +
         bint run(const Chain &chain, const Emission &emission) except +
@@ -28,6 +34,8 @@ _BUGS = {
     "no_value": SplitMergeBug.kNoValue,
     "early_score": SplitMergeBug.kEarlyScore,
     "reseat": SplitMergeBug.kReseat,
+    "printed_stop": SplitMergeBug.kPrintedStop,
+    "no_stop": SplitMergeBug.kNoStop,
 }
 
 
@@ -42,6 +50,14 @@ cdef class FaultySplitMergeKernel(SplitMergeKernel):
         "no_value": the observation of the second step is left out of the ratio.
         "early_score": the reverse probability is computed before the fragment's removal.
         "reseat": on rejection the old customers are seated anew instead of restored.
+        "printed_stop": merges stop with observations still to come, which is wrong for
+        densities.  "no_stop": merges never stop early, which is no error.
+
+    Attributes
+    ----------
+    counts : dict
+        "merges", "stopped" (early), "draws" (customers of the transitions that merges
+        would bring back) and "spared" (those that the early stop has not).
     """
 
     cdef FaultySplitMerge[SeatingEmission] faulty
@@ -51,6 +67,15 @@ cdef class FaultySplitMergeKernel(SplitMergeKernel):
         SplitMergeKernel.__init__(self, n_trials)
         self.faulty.bug = _BUGS[bug]
         self.faulty_hooked.bug = _BUGS[bug]
+
+    @property
+    def counts(self):
+        return {
+            "merges": self.faulty.n_merges + self.faulty_hooked.n_merges,
+            "stopped": self.faulty.n_stopped + self.faulty_hooked.n_stopped,
+            "draws": self.faulty.n_draws + self.faulty_hooked.n_draws,
+            "spared": self.faulty.n_spared + self.faulty_hooked.n_spared,
+        }
 
     cdef int attach(self, ChainState state) except -1 nogil:
         self.faulty.attach(chain_of(state))

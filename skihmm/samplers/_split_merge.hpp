@@ -13,6 +13,13 @@
 // after it; the same seating for both is right.)  The ratio contains t2's observation, which
 // the paper leaves out.
 //
+// A merge that can only be rejected stops early.  Its labels are known beforehand, so that
+// all observations come first and then the transitions, fragment by fragment: what is still
+// missing in R are probabilities of transitions, and R can only fall.  (The paper leaves
+// observations for later too; where these have densities above one, R may rise again.)
+// Observations and transitions sit in different restaurants, in each of which the order of
+// the customers is the reverse of that of their removal, as ever.
+//
 // Which pair, which fragments and which order do not depend on where the labels of a and c
 // go, so that a move and the one that undoes it are proposed alike.
 #pragma once
@@ -93,19 +100,9 @@ class SplitMerge {
         for (size_t i = n; i-- > 0;) take(chain, emission, fragments_[i]);
         take_second(chain, emission, old_);
         seat_second(chain, emission, new_);
-        // Of a merge nothing is random but the tables, and all that is still to come into
-        // r_new are probabilities: R can only fall.  Densities may exceed one, and the
-        // factors of a split's q_new raise R.
-        const bool may_stop = !is_split_ && emission.is_discrete();
-        bool accepted = true;
-        for (n_seated_ = 0; n_seated_ < n; ++n_seated_) {
-            if (may_stop && !is_accepted()) {
-                accepted = false;
-                break;
-            }
-            seat(chain, emission, fragments_[n_seated_]);
-        }
-        accepted = accepted && is_accepted();
+        const bool accepted = (is_split_ ? seat_split(chain, emission)
+                                         : seat_merged(chain, emission))
+                              && is_accepted();
         if (accepted) keep(chain, emission);
         else restore(chain, emission);
         return accepted;
@@ -159,17 +156,38 @@ class SplitMerge {
     virtual void add_value(const Chain &chain, const Emission &emission, int32_t k) {
         emission.add(t2_, k, chain.bits, &ratio_.r_new);
     }
-    // Fragment f comes back with its new labels.
-    void seat(const Chain &chain, const Emission &emission, const Fragment &f) {
-        const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
-        int32_t *path = path_of(f);
-        if (is_split_) {
+    // The fragments come back, each choosing between a and c.  Here R may rise: nothing is
+    // certain before the end.
+    bool seat_split(const Chain &chain, const Emission &emission) {
+        for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
+            const Fragment &f = fragments_[n_seated_];
+            const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
             filter(chain, emission, f, j, o);
-            trace<true>(chain, f, path, &q_new_);
-        } else {
-            std::fill_n(path, f.stop - f.start, a_);
+            trace<true>(chain, f, path_of(f), &q_new_);
+            ratio_.add_block(chain, emission, f.start, f.stop, j, path_of(f), o);
         }
-        ratio_.add_block(chain, emission, f.start, f.stop, j, path, o);
+        return true;
+    }
+    // The fragments come back to a.  False as soon as the merge is rejected for certain.
+    virtual bool seat_merged(const Chain &chain, const Emission &emission) {
+        std::fill(path_.begin(), path_.end(), a_);
+        for (const Fragment &f : fragments_) seat_values(chain, emission, f);
+        for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
+            if (!is_accepted()) return false;
+            seat_draws(chain, fragments_[n_seated_]);
+        }
+        return true;
+    }
+    void seat_values(const Chain &chain, const Emission &emission, const Fragment &f) {
+        for (int64_t t = f.start; t < f.stop; ++t)
+            emission.add(t, a_, chain.bits, &ratio_.r_new);
+    }
+    void seat_draws(const Chain &chain, const Fragment &f) {
+        int32_t j = new_before(chain, f.start);
+        for (int64_t t = f.start; t < f.stop; ++t, j = a_)
+            ratio_.add_draw(chain, j, a_, t);
+        const int32_t o = new_after(chain, f.stop - 1);
+        if (o >= 0) ratio_.add_draw(chain, a_, o, f.stop);
     }
     bool is_accepted() const { return ratio_.is_accepted(threshold_, q_old_, q_new_); }
     virtual void restore(const Chain &chain, const Emission &emission) {
@@ -178,14 +196,10 @@ class SplitMerge {
     void keep(const Chain &chain, const Emission &emission) {
         ratio_.keep(chain, emission);
         for (const Fragment &f : fragments_) {
-            touch(chain, f.start, f.stop);
             const int32_t *path = path_of(f);
             for (int64_t t = f.start; t < f.stop; ++t) assign(chain, t, path[t - f.start]);
         }
-        touch(chain, t2_, t2_ + 1);
         assign(chain, t2_, new_);
-        chain.touched->push(a_);
-        chain.touched->push(c_);
     }
 
     Exchange<Emission> ratio_;
@@ -197,7 +211,8 @@ class SplitMerge {
     int32_t old_ = 0, new_ = 0;         // label of t2
     int32_t a_ = 0, c_ = 0;             // label of t1; the other one of the two in play
     std::vector<Fragment> fragments_;   // in the order of allocation
-    size_t n_seated_ = 0;               // fragments that have come back
+    std::vector<int32_t> path_;         // proposed labels of M
+    size_t n_seated_ = 0;               // fragments whose draws have come back
 
   private:
     // ---- what the trial is about
@@ -245,12 +260,6 @@ class SplitMerge {
     void assign(const Chain &chain, int64_t t, int32_t k) {
         chain.assign(t, k);
         lists_.follow(chain, t);
-    }
-    // Dishes whose tables this block's draws have changed.
-    void touch(const Chain &chain, int64_t start, int64_t stop) const {
-        chain.touched->push(chain.previous(start));
-        const int32_t follower = chain.successor(stop - 1);
-        if (follower >= 0) chain.touched->push(follower);
     }
 
     // ---- labels of a fragment, drawn from {a, c}
@@ -309,7 +318,6 @@ class SplitMerge {
 
     StepLists lists_;
     std::vector<int64_t> steps_;        // M in the order of time
-    std::vector<int32_t> path_;         // proposed labels of M
     double pass_[2][2] = {}, after_[2] = {};
     std::vector<double> filtered_;
 };

@@ -60,6 +60,7 @@ cdef class StepwiseProposal(BlockProposal):
 
     def __init__(self, int32_t dense_slots=DENSE_SLOTS, int32_t lookup_slots=LOOKUP_SLOTS,
                  bint exact=False):
+        self.is_single_step = True
         self.exact = exact
         self.inlined.set_exact(exact)
         self.hooked.set_exact(exact)

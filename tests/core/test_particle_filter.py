@@ -538,8 +538,12 @@ def test_no_steps():
     assert log_predictive.shape == path.shape == (0,)
 
 
-def test_unknown_resampling_is_an_error():
-    with pytest.raises(ValueError, match="not in tuple"):
+def test_unknown_resampling_is_named():
+    message = (
+        r"resampling='residual'; expected one of 'systematic', 'stratified', "
+        r"'multinomial'\."
+    )
+    with pytest.raises(ValueError, match=message):
         run(MODELS["small"], RandomStream(0), 3, resampling="residual")
 
 

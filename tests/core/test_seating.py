@@ -157,7 +157,7 @@ def test_hints_are_only_hints(kind):
             found, known[j, k] = hinted.add(j, k, hinted_stream, hint)
         assert found == expected
         assert hinted.count(j, k, hint) == hinted.count(j, k) == plain.count(j, k)
-        hinted.prefetch(hint, j, k)
+        hinted.prefetch(hint)
         if rng.random() < 0.3:
             end = ("commit", "rollback")[rng.integers(2)]
             getattr(plain, end)()

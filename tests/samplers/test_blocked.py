@@ -24,6 +24,7 @@ from skihmm.datasets import make_hcrp_hmm, make_repeating_sequence
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 SUSPECT = 0.002
 """Planted errors must be caught at this level, and exactness is doubted at it."""
@@ -325,6 +326,32 @@ def test_one_block_for_everything(proposal, gamma):
     for _ in range(20):
         assert kernel.sweep(state) == (1, 1)
     assert state.check() is None
+
+
+def test_no_old_path_has_probability_zero():
+    """A stretch in the wrong state, whose share of the messages rounds to nothing."""
+    y = np.repeat([0, 1] * 3, 20)
+    labels = y.copy()
+    labels[42:54] = 1
+    state = chain(y[:, None], DirichletEmission(2, 1e-3), (0,), 0.05, 1.0, 0)
+    state.start_from(labels)
+    for proposal in ("blocked", "beam"):
+        probe = ProposalProbe(state, PROPOSALS[proposal]())
+        probe.open(40, 56)
+        log_q_old, _, log_q_new = probe.draw(500)
+        probe.close()
+        assert np.all(np.isfinite(log_q_old))
+        assert not np.any(np.isnan(log_q_new))
+
+
+@pytest.mark.parametrize("make_proposal", [StepwiseProposal, SliceProposal])
+def test_single_steps_are_no_blocks(make_proposal):
+    name = make_proposal.__name__
+    with pytest.raises(ValueError, match=rf"block_size=3 with {name}; expected 1, as"):
+        RCDKernel(make_proposal(), 3)
+    assert RCDKernel(make_proposal(), 1).block_size == 1
+    with pytest.raises(ValueError, match=r"block_size=0; expected an integer >= 1\."):
+        RCDKernel(BlockedProposal(), 0)
 
 
 # -- recipes --------------------------------------------------------------------------

@@ -7,10 +7,10 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from reference.enumeration import DirichletEmission, HCRPEmission
+from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
 from reference.statistics import two_sample_test
 from scipy import stats
-from skihmm.core._testing import record_cells, slots
+from skihmm.core._testing import n_touched, record_cells, slots
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import (
@@ -74,6 +74,24 @@ MODELS = {
         1.0,
         1.0,
     ),
+    # Densities far above one.
+    "densities": Model(
+        (0.0, 0.01, 0.02, None, 0.03, 0.01),
+        GaussianEmission(0.0, 1.0, 3.0, 1e-3),
+        (0, 3),
+        5.0,
+        3.0,
+    ),
+    "densities, rarely rejected": Model(
+        (0.0, 0.01, 0.02, 0.015), GaussianEmission(0.01, 1.0, 2.0, 3e-4), (0, 2), 1.0, 2.0
+    ),
+    "densities, often stopped": Model(
+        (0.0, 0.001, 0.002, 0.05, 0.003, 0.051),
+        GaussianEmission(0.0, 0.1, 1.0, 1e-5),
+        (0,),
+        5.0,
+        3.0,
+    ),
 }
 
 
@@ -129,6 +147,7 @@ CAUGHT_ON = {
     "no_value": ("one sequence", 2000),
     "early_score": ("configuration I", 2000),
     "reseat": ("self-transitions", 4000),
+    "printed_stop": ("densities", 2000),
 }
 
 
@@ -139,7 +158,7 @@ def test_planted_errors_are_caught(bug):
 
 
 def test_without_its_bug_the_faulty_kernel_is_the_real_one():
-    for name in ("two sequences", "two columns"):
+    for name in ("two sequences", "two columns", "densities"):
         chains = [
             record_cells(kernel, MODELS[name].state(5), 300)
             for kernel in (SplitMergeKernel(3), FaultySplitMergeKernel(3))
@@ -232,6 +251,15 @@ def test_a_kernel_may_change_its_chain():
         assert state.check() is None
 
 
+def test_trials_alone_pile_nothing_up():
+    """What local moves would have to look at again, they find when they begin."""
+    state, kernel, n_accepted = middle_sized(0), SplitMergeKernel(100), 0
+    for _ in range(50):
+        n_accepted += kernel.sweep(state)[1]
+    assert n_accepted > 20
+    assert n_touched(state) == 0
+
+
 @pytest.mark.parametrize("concentration", [1e-3, 1e3])
 @pytest.mark.parametrize("labels", ["single", "different"])
 def test_extreme_concentrations(concentration, labels):
@@ -259,6 +287,56 @@ def test_one_step_has_no_pair():
     state = Model((1,), HCRPEmission(3)).state(0)
     assert SplitMergeKernel(4).sweep(state) == (0, 0)
     assert InterleavedKernel(stepwise(), 2).sweep(state)[0] == 1
+
+
+# -- early stop of merges -------------------------------------------------------------
+
+
+def values_in_two_groups(seed, n=400):
+    """Labels have nothing to do with the groups: some merges are better than others."""
+    rng = np.random.default_rng(seed)
+    y = 0.01 * rng.standard_normal(n) + 0.02 * rng.integers(2, size=n)
+    y[rng.random(n) < 0.1] = np.nan
+    model = Model(tuple(y), GaussianEmission(0.0, 0.1, 2.0, 2e-4), (0, 150), 3.0, 2.0)
+    return model.state(seed, rng.permutation(np.arange(n) % 4))
+
+
+CHAINS = {"symbols": middle_sized, "densities": values_in_two_groups}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_early_stop_changes_no_result(chain):
+    """Trial by trial, from the same chain with the same random numbers."""
+    hurried, patient = FaultySplitMergeKernel(), FaultySplitMergeKernel(1, "no_stop")
+    outcomes = Counter()
+    for seed in range(3):
+        state = CHAINS[chain](seed)
+        for _ in range(400):
+            before = copy.deepcopy(state.canonicalise())
+            stream = state.stream.bit_generator.state
+            first = hurried.sweep(state)
+            after = copy.deepcopy(state.to_arrays())
+            state.from_arrays(before)
+            state.stream.bit_generator.state = stream
+            assert patient.sweep(state) == first
+            assert state.check() is None
+            assert_equal_records(after, state.to_arrays())
+            outcomes[first, after["n_states"] < before["n_states"]] += 1
+    assert outcomes[(1, 1), True] >= 5, outcomes
+    assert patient.counts["stopped"] == 0
+    assert hurried.counts["stopped"] >= 100
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_early_stop_saves_work(chain):
+    """Of the draws that rejected merges would bring back for nothing."""
+    kernel, state = FaultySplitMergeKernel(2000), CHAINS[chain](0)
+    InterleavedKernel(stepwise(), 1).sweep(state)
+    kernel.sweep(state)
+    counts = kernel.counts
+    assert counts["merges"] > 500
+    assert counts["stopped"] > 0.5 * counts["merges"]
+    assert counts["spared"] > 0.05 * counts["draws"]
 
 
 # -- schedule -------------------------------------------------------------------------

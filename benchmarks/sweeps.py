@@ -53,29 +53,31 @@ def main():
     args = parser.parse_args()
 
     X, _ = make_automaton_sequence(2500, random_state=args.seed)
-    # name, symbols, vocabulary, initial states, sweeps before, sweeps timed
-    cases = [("Sequence 2", X, 15, "particle_filter", 500, 200, 200)]
+    # name, symbols, vocabulary, initial states, sweeps before, sweeps timed here and
+    # there, rounds (a sweep of the other program may take minutes)
+    r = args.rounds
+    cases = [("Sequence 2", X, 15, "particle_filter", 500, 200, 200, r)]
     alice = load_alice()
     if alice is not None:
         X, _, n_symbols = alice
         cases += [
-            ("Alice, equilibrium", X, n_symbols, "particle_filter", 4000, 20, 5),
-            ("Alice, from 350 states", X, n_symbols, 350, 60, 20, 5),
-            ("Alice, from 3000 states", X, n_symbols, 3000, 20, 10, 2),
+            ("Alice, equilibrium", X, n_symbols, "particle_filter", 4000, 20, 5, r),
+            ("Alice, from 350 states", X, n_symbols, 350, 60, 20, 5, r),
+            ("Alice, from 3000 states", X, n_symbols, 3000, 20, 10, 1, 1),
         ]
     chosen = SAMPLERS if args.sampler == "all" else [args.sampler]
     print(
         "case | sampler | K | s/sweep | ns/step | accepted | ESS/s of K, of log joint | "
         "log joint | MB | ratio"
     )
-    for name, codes, n_symbols, init, before, n_ours, n_theirs in cases:
+    for name, codes, n_symbols, init, before, n_ours, n_theirs, n_rounds in cases:
         chain, sequences, settings = start_chain(
             codes, n_symbols, init, before, args.seed
         )
         record = chain.record()
         for sampler in chosen:
             ours, ratios = [], []
-            for _ in range(args.rounds):
+            for _ in range(n_rounds):
                 seconds, accepted, after = time_sweeps(
                     SAMPLERS[sampler], record, sequences, settings, n_ours
                 )

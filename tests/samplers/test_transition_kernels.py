@@ -100,7 +100,8 @@ def spans(n_steps, starts, longest=None):
 
 def renumbered(arrays, slots):
     """The same chain with other numbers of its states."""
-    number = np.array([slots[k] for k in range(arrays["n_states"])] + [arrays["n_states"]])
+    n_states = arrays["n_states"]
+    number = np.array([slots[k] for k in range(n_states)] + [n_states])
     transitions = arrays["transitions"]
     transitions = transitions | {
         key: number[transitions[key]].astype(np.int32) for key in ("rows", "dishes")
@@ -147,9 +148,9 @@ class Block:
 
     def load(self, i):
         # Labels outside of the block get the same slots whatever is inside, as they have
-        # before and after a move.  (The messages of the blocked samplers are sums in single
-        # precision over slots: another numbering changes their last digits, and so the law
-        # of the proposal, but never between a path and another at the same s_0.)
+        # before and after a move.  (The messages of the blocked samplers are sums in
+        # single precision over slots: another numbering changes their last digits, and so
+        # the law of the proposal, but all paths at one s_0 have the same numbering.)
         labels = self.moves.models[i].x
         outside = outside_names(labels, self.start, self.stop)
         inside = named_path(labels[self.start : self.stop], outside)

@@ -14,7 +14,7 @@ from skihmm.metrics import autocorrelation_time
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 
 SAMPLERS = {
-    "stepwise": StepwiseGibbs(),
+    "stepwise": StepwiseGibbs(proposal="rcd"),
     "exact": StepwiseGibbs(proposal="exact"),
     "slice": StepwiseSlice(),
     "blocked": BlockedGibbs(block_size=10),

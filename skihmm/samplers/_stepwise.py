@@ -14,12 +14,12 @@ from skihmm.samplers._stepwise_kernel import StepwiseProposal
 class StepwiseGibbs(FranchiseSampler):
     """Step-wise Gibbs sampler.
 
-    A sweep visits every step in random order.  With ``proposal="rcd"`` the step's state
-    is proposed from its full conditional at the seating without it, and the
-    Metropolis-Hastings ratio of the restricted collapsed draw corrects for what that
-    seating leaves out: taking the proposal for exact would be biased.  With
-    ``proposal="exact"`` the state is drawn together with whether its transition opens a
-    table: that law can be written down completely, so nothing is ever rejected.
+    A sweep visits every step in random order.  With ``proposal="exact"`` the step's state
+    is drawn together with whether its transition opens a table: that law can be written
+    down completely, so nothing is ever rejected.  With ``proposal="rcd"``, the paper's
+    step, the state is proposed from its full conditional at the seating without it, and
+    the Metropolis-Hastings ratio of the restricted collapsed draw corrects for what that
+    seating leaves out: taking the proposal for exact would be biased.
 
     The cost of a step is one vectorised pass over the states while there are at most
     about a hundred; beyond that it follows the states that share a transition or a symbol
@@ -27,9 +27,11 @@ class StepwiseGibbs(FranchiseSampler):
 
     Parameters
     ----------
-    proposal : {"rcd", "exact"}, default="rcd"
-        The paper's step, whose acceptance rate can be compared with that of the other
-        samplers, or the one without rejections.
+    proposal : {"exact", "rcd"}, default="exact"
+        The step without rejections, or the paper's, whose acceptance rate can be compared
+        with that of the other samplers.  In effective samples per second they differ by a
+        few per cent, in favour of "exact" on short sequences (2 to 7 per cent at 30 to
+        500 steps) and of "rcd" on long ones, where it hardly rejects.
     split_merge_rate : float, default=0
         Split-merge trials per sweep, spread evenly between the steps: each chooses two
         steps and proposes to split their common state in two, or to merge their states.
@@ -40,7 +42,7 @@ class StepwiseGibbs(FranchiseSampler):
     ----------
     T. Makino, S. Takei, I. Sato and D. Mochihashi, "Restricted Collapsed Draw: Accurate
     Sampling for Hierarchical Chinese Restaurant Process Hidden Markov Models",
-    arXiv 1106.0474, 2011, Sections 4 and 6.
+    arXiv 1106.0474, 2011, Sections 4 and 6.  (The step without rejections is not there.)
 
     Examples
     --------
@@ -48,24 +50,25 @@ class StepwiseGibbs(FranchiseSampler):
     >>> from skihmm.datasets import make_repeating_sequence
     >>> from skihmm.samplers import StepwiseGibbs
     >>> X, _ = make_repeating_sequence(120)
-    >>> hmm = HCRPHMM(sampler=StepwiseGibbs(), n_burnin=50, n_draws=10, random_state=0)
+    >>> sampler = StepwiseGibbs(proposal="rcd")
+    >>> hmm = HCRPHMM(sampler=sampler, n_burnin=50, n_draws=10, random_state=0)
     >>> bool(hmm.fit(X).draws_.acceptance_rate.min() > 0.9)
     True
     >>> hmm.set_params(sampler__split_merge_rate=2.5).fit(X)
     HCRPHMM(n_burnin=50, n_draws=10, random_state=0,
-            sampler=StepwiseGibbs(split_merge_rate=2.5))
+            sampler=StepwiseGibbs(proposal='rcd', split_merge_rate=2.5))
     >>> hmm.draws_.split_merge_acceptance_rate.shape
     (1, 10)
     """
 
-    def __init__(self, proposal: str = "rcd", split_merge_rate: float = 0) -> None:
+    def __init__(self, proposal: str = "exact", split_merge_rate: float = 0) -> None:
         self.proposal = proposal
         self.split_merge_rate = split_merge_rate
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range."""
         super().check_parameters()
-        check_choice("proposal", self.proposal, ("rcd", "exact"))
+        check_choice("proposal", self.proposal, ("exact", "rcd"))
 
     def make_kernel(self, state: Any) -> Any:
         """Build the compiled kernel for one chain.

@@ -6,8 +6,8 @@ Seconds per sweep, with the quality of the result beside every time.
 
 ``--sampler`` chooses one of stepwise, exact, slice, blocked, beam (blocks of 10 steps)
 and the baselines direct, sb_gibbs, sb_beam; the default is all.  At equilibrium every
-sampler also runs for ``--mixing`` CPU seconds, for the effective samples per second of the
-number of states K and of the log joint.
+sampler also runs for ``--mixing`` CPU seconds, for the effective samples per second of
+the number of states K and of the log joint.
 ``--against COMMAND`` times another program in turn with ours, from the same state, and
 prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with one symbol
 per line, {states} by one with the state of every step, {sweeps} by the number of sweeps,

@@ -373,7 +373,7 @@ class StickBreakingPaths : public StickBreaking {
             const int32_t k = entry->k;
             const double sum = sums[k];
             reached[n] = k;
-            n += sum == 0.0;
+            n += !(sum > 0.0);
             sums[k] = sum + f;
         }
         n_reached_ = n;

@@ -10,7 +10,7 @@ import pytest
 from prior_draws import invariance_pvalue
 from reference.baselines import direct_assignment_sweep, stick_breaking_sweep
 from reference.enumeration import DirichletEmission, HCRPEmission
-from reference.seating import NaiveHMM, random_choices
+from reference.seating import NaiveHMM, all_seatings, random_choices
 from reference.statistics import frequency_table, total_variation_test
 from scipy import stats
 from skihmm.core._testing import record_cells
@@ -20,9 +20,11 @@ from small_models import (
     COLUMNS,
     MODELS,
     SUSPECT,
+    Model,
     arrays_of,
     assert_caught,
     assert_exact,
+    key_of,
     make_stats,
     with_empty_column,
 )
@@ -94,6 +96,35 @@ def test_prior_draws_stay_prior_draws(kernel, hierarchical):
     if pvalue <= 1e-2:
         pvalue = invariance_pvalue(KERNELS[kernel], 1000, 2, **options)
         assert pvalue > 1e-2
+
+
+def sizes_of(key) -> tuple:
+    """Table sizes of transitions and of observations, without names."""
+    return tuple(
+        tuple(sorted(cell[2:] for cell in franchise if len(cell) > 2))
+        for franchise in key[1:]
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_table_sizes_have_their_law(kernel):
+    """Not only the numbers of tables: other samplers go on from these."""
+    model = Model((0, 0, 0, 0, 0), HCRPEmission(2, 2.0, 1.0), (0,), 3.0, 0.3)
+    law: Counter = Counter()
+    seatings = all_seatings(
+        model.y, model.emission, model.starts, model.alpha, model.gamma
+    )
+    for key, (_, probability) in seatings.items():
+        law[sizes_of(key)] += probability
+    chains = []
+    for seed in range(20):
+        state, sweeper, chain = model.state(seed), KERNELS[kernel](), []
+        for _ in range(700):
+            sweeper.sweep(state)
+            chain.append(sizes_of(key_of(state.to_arrays(), True)))
+        chains.append(chain[100:])
+    frequencies, exact = frequency_table(chains, law)
+    assert total_variation_test(frequencies, exact / exact.sum()).pvalue > SUSPECT
 
 
 # -- naive twins ----------------------------------------------------------------------

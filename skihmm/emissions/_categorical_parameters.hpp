@@ -6,9 +6,9 @@
 // Dirichlet emission g is uniform.  A fresh state has the predictive probabilities g.
 //
 // Probabilities stand symbol by symbol, those of all states side by side.  They are drawn
-// all at once, or one by one when somebody asks: a Dirichlet vector may be drawn in any
-// order, each entry as a Beta share of what the earlier ones have left.  The beam asks for
-// a fifth of them.
+// all at once, or one by one when somebody asks (the beam, about states that it reaches): a
+// Dirichlet vector may be drawn in any order, each entry as a Beta share of what the
+// earlier ones have left.
 #pragma once
 #include <cstdint>
 #include <vector>

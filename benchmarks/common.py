@@ -11,7 +11,15 @@ from skihmm._sequences import Sequences
 from skihmm.datasets import fetch_alice
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import autocorrelation_time
-from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+from skihmm.samplers import (
+    BlockedBeam,
+    BlockedGibbs,
+    DirectAssignmentGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+    StickBreakingBeam,
+    StickBreakingGibbs,
+)
 
 SAMPLERS = {
     "stepwise": StepwiseGibbs(proposal="rcd"),
@@ -19,6 +27,9 @@ SAMPLERS = {
     "slice": StepwiseSlice(),
     "blocked": BlockedGibbs(block_size=10),
     "beam": BlockedBeam(block_size=10),
+    "direct": DirectAssignmentGibbs(),
+    "sb_gibbs": StickBreakingGibbs(),
+    "sb_beam": StickBreakingBeam(),
 }
 
 

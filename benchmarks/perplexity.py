@@ -21,6 +21,7 @@ from sklearn.base import clone
 from skihmm import HCRPHMM
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import ParticleFilterScorer
+from skihmm.samplers import FranchiseSampler
 
 N_DRAWS = 16
 
@@ -61,6 +62,12 @@ def run(sampler, alice, seconds, seed):
     return reports
 
 
+def with_trials(sampler, rate):
+    """The sampler with so many split-merge trials per sweep; the baselines have none."""
+    sampler = clone(sampler)
+    return sampler.set_params(split_merge_rate=rate) if rate else sampler
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--seconds", type=float, default=60)
@@ -77,12 +84,13 @@ def main():
         for rate in args.rates
         for name in args.samplers
         for seed in range(args.seeds)
+        if rate == 0 or isinstance(SAMPLERS[name], FranchiseSampler)
     ]
     for case, reports in zip(
         cases,
         Parallel(n_jobs=-1, return_as="generator")(
             delayed(run)(
-                clone(SAMPLERS[name]).set_params(split_merge_rate=rate),
+                with_trials(SAMPLERS[name], rate),
                 alice,
                 args.seconds,
                 seed,

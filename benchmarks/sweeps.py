@@ -4,9 +4,10 @@ Seconds per sweep, with the quality of the result beside every time.
     python benchmarks/sweeps.py                        # Sequence 2
     SKIHMM_DATA=folder python benchmarks/sweeps.py     # and the words of Alice
 
-``--sampler`` chooses one of stepwise, exact, slice, blocked, beam (blocks of 10 steps);
-the default is all.  At equilibrium every sampler also runs for ``--mixing`` CPU seconds,
-for the effective samples per second of the number of states K and of the log joint.
+``--sampler`` chooses one of stepwise, exact, slice, blocked, beam (blocks of 10 steps)
+and the baselines direct, sb_gibbs, sb_beam; the default is all.  At equilibrium every
+sampler also runs for ``--mixing`` CPU seconds, for the effective samples per second of
+the number of states K and of the log joint.
 ``--against COMMAND`` times another program in turn with ours, from the same state, and
 prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with one symbol
 per line, {states} by one with the state of every step, {sweeps} by the number of sweeps,
@@ -30,6 +31,7 @@ from common import SAMPLERS, effective_samples, load_alice, start_chain, time_sw
 from skihmm.datasets import make_automaton_sequence
 
 NAMES_THERE = {"stepwise": "gibbs", "exact": "gibbs"}
+BASELINES = ("direct", "sb_gibbs", "sb_beam")  # the other program has none of these
 
 
 def time_other(command, codes, states, n_sweeps):
@@ -82,7 +84,7 @@ def main():
                     SAMPLERS[sampler], record, sequences, settings, n_ours
                 )
                 ours.append(seconds)
-                if args.against:
+                if args.against and sampler not in BASELINES:
                     command = args.against.replace(
                         "{sampler}", NAMES_THERE.get(sampler, sampler)
                     )

@@ -39,8 +39,11 @@ from skihmm.samplers import (
     BaseSampler,
     BlockedBeam,
     BlockedGibbs,
+    DirectAssignmentGibbs,
     StepwiseGibbs,
     StepwiseSlice,
+    StickBreakingBeam,
+    StickBreakingGibbs,
 )
 
 SAMPLERS: dict[str, type[BaseSampler]] = {
@@ -48,6 +51,9 @@ SAMPLERS: dict[str, type[BaseSampler]] = {
     "slice": StepwiseSlice,
     "blocked": BlockedGibbs,
     "beam": BlockedBeam,
+    "direct_assignment": DirectAssignmentGibbs,
+    "stick_breaking": StickBreakingGibbs,
+    "stick_breaking_beam": StickBreakingBeam,
 }
 EMISSIONS: dict[str, type[BaseEmission]] = {
     "hcrp": HCRPCategorical,
@@ -98,7 +104,8 @@ class HCRPHMM(DensityMixin, BaseEstimator):
     ----------
     sampler : str or BaseSampler, default="stepwise"
         How the posterior is sampled; cloned to ``sampler_``.  All samplers draw from the
-        same posterior.  Short names: "stepwise", "slice", "blocked" and "beam".
+        same posterior.  Short names: "stepwise", "slice", "blocked" and "beam", and for
+        the baselines "direct_assignment", "stick_breaking" and "stick_breaking_beam".
     emission : {"hcrp", "dirichlet"} or BaseEmission, default="hcrp"
         What states emit; cloned to ``emission_``.
     alpha, gamma : float, default=1.0
@@ -356,9 +363,8 @@ default="particle_filter"
         sequences = Sequences(
             emission.encode(X), sequence_starts(len(X), groups, lengths)
         )
-        emission.make_stats(
-            sequences.codes[:0]
-        )  # its parameters' errors, before any work
+        # Errors of the emission's parameters, and of the two together, before any work.
+        sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         init = self._check_init(sequences.n_steps)
         fingerprint = hashlib.sha256(
             sequences.codes.tobytes() + sequences.starts.astype(np.int64).tobytes()

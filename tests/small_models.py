@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from reference.enumeration import (
     START,
+    DirichletEmission,
     GaussianEmission,
     HCRPEmission,
     Posterior,
@@ -199,6 +200,62 @@ class Model:
             code, label = divmod(code, 8)
             labels.append(label)
         return tuple(reversed(labels)), m, e
+
+
+# The step-wise sampler rejects 3 to 30 % of its moves; ghosts and fresh states are
+# frequent in some and self-transitions in others.
+MODELS = {
+    "one sequence": Model((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
+    "two sequences": Model(
+        (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
+    ),
+    "missing": Model((0, None, 0, 2, 1, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
+    "missing at the end": Model(
+        (None, 1, 0, 2, None), HCRPEmission(3, 0.7, 2.0), (0, 3), 1.0, 2.0
+    ),
+    "nothing observed": Model((None,) * 5, DirichletEmission(3), (0, 3), 3.0, 1.0),
+    "small concentrations": Model(
+        (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
+    ),
+    "large concentrations": Model(
+        (0, 1, 0, 1, 2, 0), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
+    ),
+    "configuration I": Model((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
+    "self-transitions": Model((0, 0, 0, 1, 1), HCRPEmission(2, 0.3, 1.0), (0,), 0.2, 0.5),
+    "seven steps": Model(
+        (0, 1, 1, None, 0, 1, 0), DirichletEmission(2, 0.3), (0, 4), 1.5, 0.7
+    ),
+    "sequences of one step": Model(
+        (0, 1, 1, 0), HCRPEmission(2, 0.5, 1.0), (0, 1, 2), 1.0, 1.0
+    ),
+    "one step": Model((1,), HCRPEmission(3)),
+    "two steps": Model((1, 0), HCRPEmission(3), (0,), 2.0, 1.0),
+    "two sequences of one step": Model(
+        (1, 1), DirichletEmission(3, 0.2), (0, 1), 2.0, 1.0
+    ),
+}
+COLUMNS = {
+    "two columns": Model(
+        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)),
+        HCRPEmission(2),
+        (0,),
+        2.0,
+        3.0,
+    ),
+    "two Dirichlet columns": Model(
+        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
+        DirichletEmission(2, 0.7),
+        (0, 2),
+        1.0,
+        1.0,
+    ),
+}
+
+
+def with_empty_column(model: Model) -> Model:
+    """The same model through the path for emissions without a sparse view."""
+    y = tuple((symbol, None) for symbol in model.y)
+    return Model(y, model.emission, model.starts, model.alpha, model.gamma)
 
 
 class Comparison(NamedTuple):

@@ -28,6 +28,9 @@ cdef class EmissionStats:
     cdef int32_t n_slots
     # True if fill_column works, for every step.
     cdef bint has_columns
+    # True if the hooks of the last part below work: for samplers that keep the states'
+    # parameters during a sweep.
+    cdef readonly bint draws_parameters
     # y[t] joins state k.  Multiplies into r the predictive probability (density) of y[t]
     # under state k as it was before; a missing y[t] is a no-op with factor one.
     cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil
@@ -60,3 +63,25 @@ cdef class EmissionStats:
     # One update of the emission's own concentrations, prior Gamma(shape, rate).
     cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil
     cdef size_t n_bytes(self) noexcept nogil
+
+    # -- parameters.  From draw_parameters to reseat the statistics stay as they are,
+    # whatever becomes of the labels; only resize may come between.
+    #
+    # Draw all parameters given the statistics: what the states share, and those of every
+    # state with occupancy[k] > 0.  `lazy`: those may be drawn when they are asked for.
+    cdef int draw_parameters(self, const int32_t *occupancy, bint lazy,
+                             bitgen_t *g) except -1 nogil
+    # p(y[t] | k) side by side for all slots, up to a common factor; in slot NEW that of a
+    # fresh state, its parameters integrated out.  Slots with occupancy[k] = 0 hold anything
+    # finite.  Valid until the next call.  Not after a lazy draw, but for emissions with
+    # columns: there negative entries are not drawn yet.
+    cdef const float64_t *likelihoods(self, intp_t t,
+                                      const int32_t *occupancy) except NULL nogil
+    # log p(y[t] | k) for any slot but NEW, occupied or not (a state that has emitted
+    # nothing), after a lazy draw; what is not drawn yet is drawn.
+    cdef float64_t log_likelihood(self, intp_t t, int32_t k, bitgen_t *g) except? -1 nogil
+    # Parameters of a state that has emitted y[t] and nothing else.
+    cdef int draw_newborn(self, int32_t k, intp_t t, bitgen_t *g) except -1 nogil
+    # Statistics, and their seating, of states[t] = the slot of every step, given what the
+    # states share; other parameters are integrated out.
+    cdef int reseat(self, const int32_t *states, bitgen_t *g) except -1 nogil

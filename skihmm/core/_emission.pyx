@@ -65,6 +65,28 @@ cdef class EmissionStats:
     cdef size_t n_bytes(self) noexcept nogil:
         return 0
 
+    cdef int draw_parameters(self, const int32_t *occupancy, bint lazy,
+                             bitgen_t *g) except -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks draw_parameters")
+
+    cdef const float64_t *likelihoods(self, intp_t t,
+                                      const int32_t *occupancy) except NULL nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks likelihoods")
+
+    cdef float64_t log_likelihood(self, intp_t t, int32_t k, bitgen_t *g) except? -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks log_likelihood")
+
+    cdef int draw_newborn(self, int32_t k, intp_t t, bitgen_t *g) except -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks draw_newborn")
+
+    cdef int reseat(self, const int32_t *states, bitgen_t *g) except -1 nogil:
+        with gil:
+            raise NotImplementedError(f"{type(self).__name__} lacks reseat")
+
     def load(self, arrays, slots):
         """Take over the statistics of a record, its state i in slot ``slots[i]``."""
         raise NotImplementedError(f"{type(self).__name__} lacks load")

@@ -651,6 +651,41 @@ class Seating {
         update_scale();
     }
 
+    // Replace everything by n customers, the i-th of (row_of[i], dish_of[i * stride]; a dish
+    // of -1 is no customer), seated by their law given the base measure: in a restaurant
+    // every customer of a dish joins each earlier one's table with weight one or opens a
+    // table with weight fresh[dish] = alpha * base(dish).  Rows and dishes are within size.
+    void reseat(const int32_t *row_of, const int32_t *dish_of, int64_t stride, int64_t n,
+                const double *fresh, bitgen_t *g) {
+        std::vector<int64_t> begin(rows.size() + 1, 0);
+        for (int64_t i = 0; i < n; ++i) begin[row_of[i]] += dish_of[i * stride] >= 0;
+        int64_t total = 0;
+        for (int64_t &at : begin) {
+            total += at;
+            at = total;
+        }
+        std::vector<int32_t> dishes(total), counts(columns.size(), 0), served, tables;
+        for (int64_t i = n; i-- > 0;)
+            if (dish_of[i * stride] >= 0) dishes[--begin[row_of[i]]] = dish_of[i * stride];
+        SeatingRecord record;
+        for (size_t j = 0; j < rows.size(); ++j) {
+            served.clear();
+            for (int64_t i = begin[j]; i < begin[j + 1]; ++i)
+                if (counts[dishes[i]]++ == 0) served.push_back(dishes[i]);
+            for (const int32_t k : served) {
+                record.rows.push_back(static_cast<int32_t>(j));
+                record.dishes.push_back(k);
+                record.n_customers.push_back(counts[k]);
+                record.n_tables.push_back(
+                    base == Base::kFixed ? 0
+                                         : seat_cell(counts[k], fresh[k], &record.sizes,
+                                                     &tables, g));
+                counts[k] = 0;
+            }
+        }
+        load(record);
+    }
+
     // ---- sums over the whole franchise
 
     // log of the joint probability of the seating (and, for kFixed, of the customers'
@@ -787,6 +822,28 @@ class Seating {
     }
 
   private:
+    // Appends the table sizes of n customers; returns their number.  table_of is scratch.
+    static int32_t seat_cell(int32_t n, double fresh, std::vector<int32_t> *sizes,
+                             std::vector<int32_t> *table_of, bitgen_t *g) {
+        const size_t first = sizes->size();
+        int32_t n_tables = 1;
+        sizes->push_back(1);
+        table_of->assign(1, 0);
+        for (int32_t i = 1; i < n; ++i) {
+            const double u = uniform(g) * (i + fresh);
+            int32_t table = n_tables;
+            if (u < i) {
+                // With whom he sits down; nobody's table has to be searched for.
+                table = (*table_of)[static_cast<int32_t>(u)];
+                ++(*sizes)[first + table];
+            } else {
+                sizes->push_back(1);
+                ++n_tables;
+            }
+            table_of->push_back(table);
+        }
+        return n_tables;
+    }
     bool is_cell(int32_t c, int32_t row, int32_t dish) const {
         return static_cast<size_t>(c) < cells_.size() && cells_[c].row == row
                && cells_[c].dish == dish;

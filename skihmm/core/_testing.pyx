@@ -59,6 +59,14 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         float64_t mass_of(int32_t n)
 
 
+cdef extern from "_random.hpp" namespace "skihmm" nogil:
+    float64_t c_draw_beta "skihmm::draw_beta"(bitgen_t *g, float64_t a, float64_t b,
+                                              float64_t *rest)
+    void c_draw_dirichlet "skihmm::draw_dirichlet"(
+        bitgen_t *g, int64_t n, const float64_t *shapes, float64_t *out,
+        vector[float64_t] *falls) except +
+
+
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
     cdef cppclass LabelView "skihmm::Chain":
         void assign(int64_t t, int32_t k) except +
@@ -138,6 +146,28 @@ def draw_uniform(RandomStream stream, intp_t size):
     cdef intp_t i
     for i in range(size):
         view[i] = uniform(stream.bits)
+    return out
+
+
+def draw_beta(RandomStream stream, float64_t a, float64_t b, intp_t size):
+    """Variates of Beta(a, b) beside what they lack to one, shape (size, 2)."""
+    out = np.empty((size, 2))
+    cdef float64_t[:, ::1] view = out
+    cdef intp_t i
+    for i in range(size):
+        view[i, 0] = c_draw_beta(stream.bits, a, b, &view[i, 1])
+    return out
+
+
+def draw_dirichlet(RandomStream stream, shapes, intp_t size):
+    """Variates of Dirichlet(shapes), one per row."""
+    cdef const float64_t[::1] given = np.asarray(shapes, dtype=float)
+    cdef vector[float64_t] falls
+    out = np.empty((size, given.shape[0]))
+    cdef float64_t[:, ::1] view = out
+    cdef intp_t i
+    for i in range(size):
+        c_draw_dirichlet(stream.bits, given.shape[0], &given[0], &view[i, 0], &falls)
     return out
 
 

@@ -4,6 +4,19 @@ from skihmm.core._emission cimport EmissionStats
 from skihmm.core._franchise cimport Seating
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
+from numpy.random cimport bitgen_t
+
+
+cdef extern from "_categorical_parameters.hpp" namespace "skihmm" nogil:
+    cdef cppclass SymbolParameters:
+        void draw(const Seating &s, const int32_t *occupancy, int32_t n_slots, bint lazy,
+                  bitgen_t *g) except +
+        void resize(int32_t n_slots) except +
+        const float64_t *probs(int32_t symbol)
+        float64_t prob(int32_t k, int32_t symbol, bitgen_t *g) except +
+        void draw_newborn(int32_t k, int32_t symbol, bitgen_t *g) except +
+        const float64_t *base()
+
 
 cdef class CategoricalStats(EmissionStats):
     # One franchise per column of X: rows are slots, dishes are symbols.
@@ -15,5 +28,8 @@ cdef class CategoricalStats(EmissionStats):
     cdef readonly object concentration_prior    # (shape, rate) or None
     cdef float64_t prior_shape, prior_rate      # rate 0: keep the concentrations
     cdef vector[float64_t] logs         # scratch of fill_probs
+    cdef vector[SymbolParameters] parameters    # by column; only while has_parameters
+    cdef bint has_parameters
+    cdef vector[float64_t] row                  # scratch of likelihoods
     cdef void multiply_columns(self, intp_t t, intp_t start, intp_t stop,
                                float64_t *out) noexcept nogil

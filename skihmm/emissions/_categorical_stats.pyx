@@ -53,6 +53,7 @@ cdef class CategoricalStats(EmissionStats):
         self.n_steps = self.codes.shape[0]
         self.n_columns = self.codes.shape[1]
         self.has_columns = self.n_columns == 1
+        self.draws_parameters = True
         self.hierarchical = hierarchical
         self.concentration_prior = concentration_prior
         if concentration_prior is None:
@@ -197,6 +198,9 @@ cdef class CategoricalStats(EmissionStats):
         self.n_slots = n_slots
         for c in range(self.n_columns):
             self.seatings[c].resize(n_slots, self.seatings[c].n_symbols)
+        if self.has_parameters:
+            for c in range(self.n_columns):
+                self.parameters[c].resize(n_slots)
         return 0
 
     cdef int commit(self) except -1 nogil:
@@ -238,6 +242,78 @@ cdef class CategoricalStats(EmissionStats):
         for c in range(self.n_columns):
             total += self.seatings[c].n_bytes()
         return total
+
+    # -- parameters
+
+    cdef int draw_parameters(self, const int32_t *occupancy, bint lazy,
+                             bitgen_t *g) except -1 nogil:
+        cdef intp_t c
+        self.parameters.resize(self.n_columns)
+        for c in range(self.n_columns):
+            self.parameters[c].draw(self.seatings[c], occupancy, self.n_slots, lazy, g)
+        self.has_parameters = True
+        return 0
+
+    cdef const float64_t *likelihoods(self, intp_t t,
+                                      const int32_t *occupancy) except NULL nogil:
+        cdef intp_t c, n_factors = 0
+        cdef int32_t k, symbol
+        cdef const float64_t *probs
+        cdef float64_t largest
+        if self.n_columns == 1 and self.codes[t, 0] >= 0:
+            return self.parameters[0].probs(self.codes[t, 0])
+        # Room for whole vectors of sixteen.
+        self.row.assign(self.n_slots + 16, 1.0)
+        if self.n_columns > GROUP:
+            self.logs.assign(self.n_slots, 0.0)
+        for c in range(self.n_columns):
+            symbol = self.codes[t, c]
+            if symbol < 0:
+                continue
+            probs = self.parameters[c].probs(symbol)
+            for k in range(self.n_slots):
+                self.row[k] *= probs[k]
+            n_factors += 1
+            if self.n_columns > GROUP and n_factors % GROUP == 0:
+                for k in range(self.n_slots):
+                    self.logs[k] += log(self.row[k])
+                    self.row[k] = 1.0
+        if self.n_columns <= GROUP:
+            return self.row.data()
+        # As in fill_probs; what free slots hold must not count.
+        self.logs[0] += log(self.row[0])
+        largest = self.logs[0]
+        for k in range(1, self.n_slots):
+            self.logs[k] += log(self.row[k])
+            if occupancy[k] > 0:
+                largest = max(largest, self.logs[k])
+        for k in range(self.n_slots):
+            self.row[k] = 0.0
+            if k == 0 or occupancy[k] > 0:
+                self.row[k] = exp(max(self.logs[k] - largest, LEAST_LOG))
+        return self.row.data()
+
+    cdef float64_t log_likelihood(self, intp_t t, int32_t k, bitgen_t *g) except? -1 nogil:
+        cdef intp_t c
+        cdef Product p
+        for c in range(self.n_columns):
+            if self.codes[t, c] >= 0:
+                p.multiply(self.parameters[c].prob(k, self.codes[t, c], g))
+        return p.log()
+
+    cdef int draw_newborn(self, int32_t k, intp_t t, bitgen_t *g) except -1 nogil:
+        cdef intp_t c
+        for c in range(self.n_columns):
+            self.parameters[c].draw_newborn(k, self.codes[t, c], g)
+        return 0
+
+    cdef int reseat(self, const int32_t *states, bitgen_t *g) except -1 nogil:
+        cdef intp_t c
+        for c in range(self.n_columns):
+            self.seatings[c].reseat(states, &self.codes[0, c], self.n_columns,
+                                    self.n_steps, self.parameters[c].base(), g)
+        self.has_parameters = False
+        return 0
 
     # -- Python side
 

@@ -22,6 +22,18 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
         Called by ``fit`` before any work.  The default accepts everything.
         """
 
+    def check_emission(self, emission: Any, stats: Any) -> None:
+        """Raise TypeError if the sampler cannot work with an emission.
+
+        Called by ``fit`` before any sampling.  The default accepts everything.
+
+        Parameters
+        ----------
+        emission : BaseEmission
+        stats : skihmm.core._emission.EmissionStats
+            Empty statistics that it has built.
+        """
+
     @abstractmethod
     def make_kernel(self, state: Any) -> Any:
         """Build what sweeps over one chain.

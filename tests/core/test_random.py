@@ -7,7 +7,13 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
-from skihmm.core._testing import draw_below, draw_uniform, log_product
+from skihmm.core._testing import (
+    draw_below,
+    draw_beta,
+    draw_dirichlet,
+    draw_uniform,
+    log_product,
+)
 
 from skihmm.core._random import RandomStream
 
@@ -80,3 +86,49 @@ def test_product_neither_underflows_nor_overflows():
     assert log_product([2.0, 3.0], [-900.0, 4.0]) == pytest.approx(math.log(6) - 896)
     assert log_product([]) == 0.0
     assert log_product([0.5, 0.0, 2.0]) == -math.inf
+
+
+# -- Gamma ratios ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("a", "b"), [(3.0, 0.5), (0.2, 0.3), (40.0, 1e3), (1.0, 1.0)])
+def test_beta(a, b):
+    share, rest = draw_beta(RandomStream(3), a, b, 20_000).T
+    np.testing.assert_allclose(share + rest, 1, rtol=1e-12)
+    assert stats.kstest(share, stats.beta(a, b).cdf).pvalue > 1e-3
+
+
+def test_what_a_beta_variate_lacks_to_one_is_not_lost():
+    # Of Beta(1, b) it is U^(1/b): far below the rounding of one.
+    rest = draw_beta(RandomStream(4), 1.0, 0.02, 20_000)[:, 1]
+    assert (rest < 1e-100).mean() > 0.005
+    assert stats.kstest(rest**0.02, "uniform").pvalue > 1e-3
+
+
+@pytest.mark.parametrize("tiny", [1e-5, 1e-200, 1e-300])
+def test_beta_of_tiny_parameters_takes_one_side(tiny):
+    share, rest = draw_beta(RandomStream(5), 3 * tiny, tiny, 4000).T
+    assert ((share > 0.99) | (rest > 0.99)).mean() > 0.99
+    assert stats.binomtest(int((share > 0.5).sum()), 4000, 0.75).pvalue > 1e-3
+
+
+def test_beta_of_nothing_leaves_all():
+    np.testing.assert_array_equal(draw_beta(RandomStream(5), 0, 0, 3), [[0, 1]] * 3)
+
+
+def test_dirichlet():
+    shapes = np.array([0.3, 0.0, 5.0, 0.01, 1.0])
+    draws = draw_dirichlet(RandomStream(6), shapes, 20_000)
+    np.testing.assert_allclose(draws.sum(axis=1), 1, rtol=1e-12)
+    assert (draws[:, 1] == 0).all()
+    for column, shape in zip(draws.T, shapes, strict=True):
+        if shape > 0:
+            law = stats.beta(shape, shapes.sum() - shape)
+            assert stats.kstest(column, law.cdf).pvalue > 1e-3
+
+
+def test_dirichlet_of_tiny_shapes_is_one_of_the_corners():
+    draws = draw_dirichlet(RandomStream(7), [1e-9, 2e-9, 1e-9], 4000)
+    assert (draws.max(axis=1) > 0.999).mean() > 0.999
+    counts = np.bincount(draws.argmax(axis=1), minlength=3)
+    assert stats.chisquare(counts, [1000, 2000, 1000]).pvalue > 1e-3

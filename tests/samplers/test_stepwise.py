@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from prior_draws import PriorDraw, invariance_pvalue, statistics
 from reference.enumeration import DirichletEmission, HCRPEmission
 from reference.seating import (
     NaiveHMM,
@@ -17,7 +18,7 @@ from reference.seating import (
     naive_stepwise_move,
     random_choices,
 )
-from reference.statistics import rank_test, two_sample_test
+from reference.statistics import rank_test
 from scipy import stats
 from skihmm.core._testing import (
     FaultyKernel,
@@ -31,6 +32,8 @@ from skihmm.core._testing import (
     single_move,
 )
 from small_models import (
+    COLUMNS,
+    MODELS,
     Model,
     arrays_of,
     assert_caught,
@@ -38,74 +41,16 @@ from small_models import (
     compare,
     key_of,
     make_stats,
-    packed,
-    packed_counts,
+    with_empty_column,
 )
 
 from skihmm import HCRPHMM
-from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.datasets import make_hcrp_hmm
 from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
-
-# Between 3 and 30 % of the moves are rejected, ghosts and fresh states are frequent in
-# some and self-transitions in others.
-MODELS = {
-    "one sequence": Model((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
-    "two sequences": Model(
-        (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
-    ),
-    "missing": Model((0, None, 0, 2, 1, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
-    "missing at the end": Model(
-        (None, 1, 0, 2, None), HCRPEmission(3, 0.7, 2.0), (0, 3), 1.0, 2.0
-    ),
-    "nothing observed": Model((None,) * 5, DirichletEmission(3), (0, 3), 3.0, 1.0),
-    "small concentrations": Model(
-        (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
-    ),
-    "large concentrations": Model(
-        (0, 1, 0, 1, 2, 0), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
-    ),
-    "configuration I": Model((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
-    "self-transitions": Model((0, 0, 0, 1, 1), HCRPEmission(2, 0.3, 1.0), (0,), 0.2, 0.5),
-    "seven steps": Model(
-        (0, 1, 1, None, 0, 1, 0), DirichletEmission(2, 0.3), (0, 4), 1.5, 0.7
-    ),
-    "sequences of one step": Model(
-        (0, 1, 1, 0), HCRPEmission(2, 0.5, 1.0), (0, 1, 2), 1.0, 1.0
-    ),
-    "one step": Model((1,), HCRPEmission(3)),
-    "two steps": Model((1, 0), HCRPEmission(3), (0,), 2.0, 1.0),
-    "two sequences of one step": Model(
-        (1, 1), DirichletEmission(3, 0.2), (0, 1), 2.0, 1.0
-    ),
-}
-COLUMNS = {
-    "two columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)),
-        HCRPEmission(2),
-        (0,),
-        2.0,
-        3.0,
-    ),
-    "two Dirichlet columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
-        DirichletEmission(2, 0.7),
-        (0, 2),
-        1.0,
-        1.0,
-    ),
-}
-
-
-def with_empty_column(model: Model) -> Model:
-    """The same model through the path for emissions without a sparse view."""
-    y = tuple((symbol, None) for symbol in model.y)
-    return Model(y, model.emission, model.starts, model.alpha, model.gamma)
 
 
 def dense_kernel():
@@ -530,109 +475,6 @@ def test_planted_errors_of_block_labels_are_caught(bug, name):
 
 
 # -- invariance of longer chains ------------------------------------------------------
-
-
-PRIOR = (4.0, 3.0)
-"""Gamma prior of all concentrations below."""
-
-
-class PriorDraw:
-    """Concentrations, labels, tables and symbols from the prior."""
-
-    def __init__(self, rng, n_steps=50, n_symbols=5, hierarchical=True):
-        self.alpha, self.gamma, self.alpha_e, self.gamma_e = (
-            rng.gamma(PRIOR[0], 1 / PRIOR[1], size=4) + 1e-3
-        )
-        self.hierarchical, self.n_symbols = hierarchical, n_symbols
-        self.X, self.labels, self.seating = make_hcrp_hmm(
-            n_steps,
-            alpha=self.alpha,
-            gamma=self.gamma,
-            emission="hcrp" if hierarchical else "dirichlet",
-            n_symbols=n_symbols,
-            emission_alpha=self.alpha_e,
-            emission_gamma=self.gamma_e,
-            n_sequences=2,
-            random_state=int(rng.integers(2**31)),
-            return_seating=True,
-        )
-
-    def state(self, seed) -> ChainState:
-        """The chain at exactly this draw."""
-        n_states = int(self.labels.max()) + 1
-        transitions = packed(
-            self.seating.transitions, lambda j: n_states if j == -1 else j
-        )
-        if self.hierarchical:
-            emission = HCRPEmission(self.n_symbols, self.alpha_e, self.gamma_e)
-            column = packed(self.seating.emissions)
-        else:
-            emission = DirichletEmission(self.n_symbols, self.alpha_e)
-            column = packed_counts(
-                Counter(zip(self.labels.tolist(), self.X[:, 0].tolist(), strict=True))
-            )
-        state = ChainState(
-            np.flatnonzero(np.diff(self.seating.groups, prepend=-1)),
-            Franchise(self.alpha, self.gamma),
-            make_stats(self.X, emission, concentration_prior=PRIOR),
-            RandomStream(seed),
-        )
-        arrays = {
-            "n_states": n_states,
-            "states": self.labels,
-            "transitions": transitions,
-            "emission": {
-                "columns": [column],
-                "alpha": self.alpha_e,
-                "gamma": self.gamma_e,
-            },
-        }
-        arrays["transitions"] |= {"alpha": self.alpha, "gamma": self.gamma}
-        state.from_arrays(arrays)
-        return state
-
-
-def statistics(state) -> list[float]:
-    arrays = state.canonicalise()
-    labels = arrays["states"]
-    return [
-        arrays["n_states"],
-        state.log_joint(),
-        float(labels[10] == labels[11]),
-        float(np.mean(labels[:, None] == labels)),
-        arrays["transitions"]["n_tables"].sum(),
-        sum(column["n_tables"].sum() for column in arrays["emission"]["columns"]),
-        math.log(arrays["transitions"]["alpha"]),
-        math.log(arrays["transitions"]["gamma"]),
-        math.log(arrays["emission"]["alpha"]),
-        math.log(arrays["emission"]["gamma"]),
-    ]
-
-
-def swept(make_kernel, n_draws, seed, n_sweeps=15, **options):
-    """Statistics of prior draws, and of others after some sweeps."""
-    rng = np.random.default_rng(seed)
-    fresh, moved = [], []
-    for i in range(n_draws):
-        fresh.append(statistics(PriorDraw(rng, **options).state(0)))
-        state = PriorDraw(rng, **options).state([seed, i])
-        kernel = make_kernel()
-        for _ in range(n_sweeps):
-            kernel.sweep(state)
-            resample_concentrations(
-                state.transitions, state.emission, state.stream, PRIOR
-            )
-        moved.append(statistics(state))
-        assert i % 50 or state.check() is None
-    return np.array(fresh), np.array(moved)
-
-
-def invariance_pvalue(make_kernel, n_draws, seed, **options):
-    """The joint law of parameters and data, sampled in two ways."""
-    fresh, moved = swept(make_kernel, n_draws, seed, **options)
-    together = two_sample_test(fresh, moved)
-    each = [stats.ks_2samp(a, b).pvalue for a, b in zip(fresh.T, moved.T, strict=True)]
-    return min(1.0, 2 * min(together, len(each) * min(each)))
 
 
 @pytest.mark.parametrize("hierarchical", [True, False])

@@ -1,0 +1,70 @@
+// Gamma, Beta and Dirichlet variates that stay meaningful for parameters of any size.
+//
+// A Gamma variate of a small shape underflows: of shape 0.001 every other one is below
+// 1e-300.  Where only shares of a sum count, as in a Dirichlet, it is the ratios that must
+// not be lost, so a variate is kept as two numbers, value * exp(-fall).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "numpy/random/distributions.h"
+
+namespace skihmm {
+
+struct GammaDraw {
+    double value, fall;     // the variate is value * exp(-fall)
+};
+
+// Gamma(shape, 1).  Of shape s < 1 it is one of shape s + 1 times U^(1/s).  A shape of zero
+// gives zero (an infinite fall).
+inline GammaDraw draw_gamma(bitgen_t *g, double shape) {
+    if (shape >= 1.0) return {random_standard_gamma(g, shape), 0.0};
+    if (!(shape > 0.0)) return {1.0, std::numeric_limits<double>::infinity()};
+    return {random_standard_gamma(g, shape + 1.0), random_standard_exponential(g) / shape};
+}
+
+// What is left of a variate beside one whose fall is `least`.
+inline double relative_to(double least, GammaDraw draw) {
+    const double fall = draw.fall - least;
+    if (fall == 0.0) return draw.value;
+    return fall < 745.0 ? draw.value * std::exp(-fall) : 0.0;
+}
+
+// Beta(a, b); what it lacks to one, which may be far smaller than rounding, in `rest`.  If
+// both parameters are zero (a base measure that has underflowed) all goes to the rest.
+inline double draw_beta(bitgen_t *g, double a, double b, double *rest) {
+    const GammaDraw x = draw_gamma(g, a), y = draw_gamma(g, b);
+    const double least = std::min(x.fall, y.fall);
+    if (!(least < std::numeric_limits<double>::infinity())) {
+        *rest = 1.0;
+        return 0.0;
+    }
+    const double share = relative_to(least, x), other = relative_to(least, y);
+    const double total = share + other;
+    *rest = other / total;
+    return share / total;
+}
+
+// out[i] = scale times a Dirichlet(shapes) variate, i < n; `falls` is scratch.  Entries of
+// shape zero are zero; some shape has to be positive.
+inline void draw_dirichlet(bitgen_t *g, int64_t n, const double *shapes, double *out,
+                           std::vector<double> *falls, double scale = 1.0) {
+    falls->resize(n);
+    double *fall = falls->data(), least = std::numeric_limits<double>::infinity();
+    for (int64_t i = 0; i < n; ++i) {
+        const GammaDraw draw = draw_gamma(g, shapes[i]);
+        out[i] = draw.value;
+        fall[i] = draw.fall;
+        least = std::min(least, draw.fall);
+    }
+    double total = 0.0;
+    for (int64_t i = 0; i < n; ++i)
+        total += out[i] = relative_to(least, GammaDraw{out[i], fall[i]});
+    const double share = scale / total;
+    for (int64_t i = 0; i < n; ++i) out[i] *= share;
+}
+
+}  // namespace skihmm

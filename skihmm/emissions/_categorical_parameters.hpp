@@ -1,0 +1,150 @@
+// Symbol probabilities of all states, for samplers that draw parameters.
+//
+// One column of symbols.  phi_k, the distribution of state k, is Dirichlet with the shapes
+// base_w + c_kw, where c_kw counts its symbols and base_w = alpha_e g_w: with an HCRP
+// emission g is drawn first, g ~ Dir(gamma_e / V + e_w), given the tables e_w; with a
+// Dirichlet emission g is uniform.  A fresh state has the predictive probabilities g.
+//
+// Probabilities stand symbol by symbol, those of all states side by side.  They are drawn
+// all at once, or one by one when somebody asks (the beam, about states that it reaches): a
+// Dirichlet vector may be drawn in any order, each entry as a Beta share of what the
+// earlier ones have left.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "_random.hpp"
+#include "_seating.hpp"
+
+namespace skihmm {
+
+class SymbolParameters {
+  public:
+    static constexpr int32_t kNew = 0, kFirst = 2;
+    static constexpr double kUndrawn = -1.0;
+
+    // g and phi of all occupied slots given the statistics, which must stay as they are
+    // while entries are drawn later (`lazy`).
+    void draw(const Seating &s, const int32_t *occupancy, int32_t n_slots, bool lazy,
+              bitgen_t *g) {
+        seating_ = &s;
+        n_symbols_ = s.n_symbols;
+        is_lazy_ = lazy;
+        draw_root(g);
+        resize(n_slots);
+        for (int32_t w = 0; w < n_symbols_; ++w) at(w, kNew) = root_[w];
+        if (lazy) {
+            for (int32_t w = 0; w < n_symbols_; ++w)
+                std::fill_n(&at(w, kFirst), n_slots - kFirst, kUndrawn);
+            for (int32_t k = kFirst; k < n_slots; ++k) begin(k);
+            return;
+        }
+        int32_t group[kGroup], n = 0;
+        for (int32_t k = kFirst; k < n_slots; ++k) {
+            if (occupancy[k] > 0) group[n++] = k;
+            if (n == kGroup || (k == n_slots - 1 && n > 0)) {
+                draw_states(group, n, g);
+                n = 0;
+            }
+        }
+    }
+    // Room for more slots; only after draw.
+    void resize(int32_t n_slots) {
+        const int32_t n = (n_slots + 15) / 16 * 16;
+        if (n > stride_ || table_.size() != static_cast<size_t>(stride_) * n_symbols_) {
+            const bool is_kept = !table_.empty() && n_slots_ > 0
+                && table_.size() == static_cast<size_t>(stride_) * n_symbols_;
+            const int32_t wider = std::max(n, is_kept ? stride_ + stride_ / 2 / 16 * 16 : n);
+            WideVector<double> table(static_cast<size_t>(wider) * n_symbols_, 0.0);
+            if (is_kept)
+                for (int32_t w = 0; w < n_symbols_; ++w)
+                    std::copy_n(&at(w, 0), n_slots_, &table[static_cast<size_t>(w) * wider]);
+            table_.swap(table);
+            stride_ = wider;
+        }
+        const int32_t before = n_slots_;
+        n_slots_ = n_slots;
+        left_.resize(n_slots);
+        shape_left_.resize(n_slots);
+        if (!is_lazy_) return;
+        for (int32_t k = std::max(before, kFirst); k < n_slots; ++k) {
+            for (int32_t w = 0; w < n_symbols_; ++w) at(w, k) = kUndrawn;
+            begin(k);
+        }
+    }
+    // p(symbol | k) of all slots, side by side; of slots without a state any number, or
+    // kUndrawn.
+    const double *probs(int32_t symbol) const {
+        return &table_[static_cast<size_t>(symbol) * stride_];
+    }
+    // p(symbol | k), drawn if need be.
+    double prob(int32_t k, int32_t symbol, bitgen_t *g) {
+        double &p = at(symbol, k);
+        if (p != kUndrawn) return p;
+        const double shape = base_[symbol] + seating_->count(k, symbol);
+        double rest;
+        shape_left_[k] = std::max(shape_left_[k] - shape, 0.0);
+        p = left_[k] * draw_beta(g, shape, shape_left_[k], &rest);
+        left_[k] *= rest;
+        return p;
+    }
+    // A state that has emitted `symbol` (-1: nothing yet).
+    void draw_newborn(int32_t k, int32_t symbol, bitgen_t *g) {
+        shapes_ = base_;
+        if (symbol >= 0) shapes_[symbol] += 1.0;
+        scratch_.resize(n_symbols_);
+        draw_dirichlet(g, n_symbols_, shapes_.data(), scratch_.data(), &falls_);
+        for (int32_t w = 0; w < n_symbols_; ++w) at(w, k) = scratch_[w];
+    }
+    // alpha_e g: the weight of a new table of each symbol.
+    const double *base() const { return base_.data(); }
+
+  private:
+    // States whose rows are written together: eight doubles share a cache line.
+    static constexpr int32_t kGroup = 8;
+
+    double &at(int32_t symbol, int32_t k) {
+        return table_[static_cast<size_t>(symbol) * stride_ + k];
+    }
+    void draw_root(bitgen_t *g) {
+        const Seating &s = *seating_;
+        root_.resize(n_symbols_);
+        base_.resize(n_symbols_);
+        if (s.base == Base::kUniform) {
+            shapes_.resize(n_symbols_);
+            for (int32_t w = 0; w < n_symbols_; ++w)
+                shapes_[w] = s.gamma / n_symbols_ + s.dish_tables[w];
+            draw_dirichlet(g, n_symbols_, shapes_.data(), root_.data(), &falls_);
+        } else {
+            root_.assign(n_symbols_, 1.0 / n_symbols_);
+        }
+        for (int32_t w = 0; w < n_symbols_; ++w) base_[w] = s.alpha * root_[w];
+    }
+    void begin(int32_t k) {
+        left_[k] = 1.0;
+        shape_left_[k] = seating_->alpha + seating_->row_customers[k];
+    }
+    void draw_states(const int32_t *states, int32_t n, bitgen_t *g) {
+        scratch_.resize(static_cast<size_t>(kGroup) * n_symbols_);
+        for (int32_t i = 0; i < n; ++i) {
+            shapes_ = base_;
+            const Line &row = seating_->rows[states[i]];
+            for (int32_t l = 0; l < row.size; ++l) shapes_[row.ids[l]] += row.counts[l];
+            draw_dirichlet(g, n_symbols_, shapes_.data(),
+                           &scratch_[static_cast<size_t>(i) * n_symbols_], &falls_);
+        }
+        for (int32_t w = 0; w < n_symbols_; ++w)
+            for (int32_t i = 0; i < n; ++i)
+                at(w, states[i]) = scratch_[static_cast<size_t>(i) * n_symbols_ + w];
+    }
+
+    const Seating *seating_ = nullptr;
+    int32_t n_symbols_ = 0, n_slots_ = 0, stride_ = 0;
+    bool is_lazy_ = false;
+    std::vector<double> root_, base_;               // g, alpha_e g
+    WideVector<double> table_;                      // [symbol][slot]
+    std::vector<double> left_, shape_left_;         // by slot: mass and shape not yet drawn
+    std::vector<double> shapes_, falls_, scratch_;
+};
+
+}  // namespace skihmm

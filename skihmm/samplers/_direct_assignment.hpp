@@ -1,0 +1,343 @@
+// Direct assignment (Teh, Jordan, Beal and Blei 2006) for hidden Markov models.
+//
+// Given beta (see _sticks.hpp) the rows of transitions are integrated out, and only counts
+// of transitions are kept, no tables.  With i = x[t-1], o = x[t+1] and y = y[t], and the
+// step's two transitions and its observation taken out, the full conditional is
+//
+//     q(k) = (n_ik + alpha beta_k) (n_ko + alpha beta_o + 1[i=k=o]) / (n_k + alpha + 1[i=k])
+//            * F_k(y),
+//
+// with slot NEW for a state that nobody uses: n = 0 and beta_u.  The indicators are the
+// transition i -> k itself, which has been made when k -> o is drawn.  This is the
+// conditional law: nothing is rejected.  Emissions stay seated all the time.
+//
+// Nothing is written before it is known that x[t] changes.  The weight of the old label is
+// computed apart from the others; of those the removal of the two transitions touches only
+// o if i is the old label, and i if o is.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "_rcd.hpp"
+#include "_sticks.hpp"
+#include "_weights.hpp"
+
+namespace skihmm {
+
+template <class Emission>
+class DirectAssignment {
+  public:
+    static constexpr int32_t kNew = Sticks::kNew, kStart = Sticks::kStart;
+
+    // One sweep over all steps in random order.
+    void sweep(const Chain &chain, const Emission &emission) {
+        sticks_.draw(chain);
+        count(chain);
+        attach(chain, emission);
+        cut_blocks(chain, 1, &order_, &ends_);
+        for (const intptr_t t : order_) {
+            if (chain.reserve(1)) {
+                counts_.resize(*chain.n_slots, *chain.n_slots);
+                attach(chain, emission);
+            }
+            step(chain, emission, t);
+        }
+        sticks_.reseat(chain);
+    }
+
+  protected:
+    // The transition into a step, as it counts when the one out of it is drawn.
+    double made_ = 1.0;
+
+  private:
+    // Up to this many slots dense 16-bit counts are kept.
+    static constexpr int32_t kDenseSlots = 1024;
+
+    void count(const Chain &chain) {
+        const Seating &s = *chain.transitions;
+        const int32_t n = *chain.n_slots;
+        SeatingRecord record;
+        for (int32_t j = 0; j < n; ++j) {
+            const Line &row = s.rows[j];
+            for (int32_t at = 0; at < row.size; ++at) {
+                record.rows.push_back(j);
+                record.dishes.push_back(row.ids[at]);
+                record.n_customers.push_back(row.counts[at]);
+                record.n_tables.push_back(0);
+            }
+        }
+        counts_.configure(Base::kFixed, 1);
+        counts_.clear();
+        counts_.resize(n, n);
+        counts_.set_dense_limit(kDenseSlots);
+        counts_.load(record);
+    }
+    // Caches by slot.
+    void attach(const Chain &chain, const Emission &emission) {
+        n_slots_ = *chain.n_slots;
+        alpha_ = chain.transitions->alpha;
+        sticks_.resize(n_slots_);
+        weights_.resize(n_slots_);
+        const int32_t n = weights_.n;
+        mass_.assign(n, 0.0);
+        w_.assign(n, 0.0);
+        row_.assign(n, 0.0);
+        column_.assign(n, 0.0);
+        probs_.assign(n, 1.0);
+        totals_ = nullptr;
+        offset_ = 1.0;
+        if (emission.has_columns()) totals_ = emission.totals(&offset_);
+        for (int32_t k = 0; k < n_slots_; ++k) {
+            mass_[k] = alpha_ * sticks_.beta[k];
+            refresh(k);
+        }
+    }
+    void refresh(int32_t k) {
+        const double observed = totals_ ? totals_[k] + offset_ : 1.0;
+        w_[k] = k == kStart ? 0.0 : 1.0 / ((counts_.row_customers[k] + alpha_) * observed);
+    }
+
+    // What the step is at, everything without it.
+    struct Place {
+        int64_t t;
+        int32_t i, x, o;        // labels of t-1 (START), t and t+1 (-1: none)
+        int32_t n_in, n_out;    // transitions (i, x) and (x, o)
+        double b;               // alpha beta_o
+        bool dies;              // no other step has label x
+    };
+
+    void step(const Chain &chain, const Emission &emission, int64_t t) {
+        Place at;
+        at.t = t;
+        at.i = chain.previous(t);
+        at.x = chain.states[t];
+        at.o = chain.successor(t);
+        const bool is_loop = at.i == at.x && at.o == at.x;
+        at.n_in = counts_.count(at.i, at.x, chain.hints[t]) - 1 - is_loop;
+        at.n_out = at.o < 0 ? 0
+            : is_loop ? at.n_in : counts_.count(at.x, at.o, chain.hints[t + 1]) - 1;
+        at.b = at.o < 0 ? 1.0 : mass_[at.o];
+        at.dies = (*chain.occupancy)[at.x] == 1;
+        if (at.dies) {
+            sticks_.give_back(at.x);
+            mass_[kNew] = alpha_ * sticks_.beta[kNew];
+            mass_[at.x] = 0.0;
+        }
+        if constexpr (Emission::kIsSeating) {
+            if (SKIHMM_LIKELY(at.o >= 0 && emission.codes[t] >= 0)) {
+                step_seated(chain, emission, at);
+                return;
+            }
+        }
+        step_any(chain, emission, at);
+    }
+
+    // ---- one symbol and a successor: the common case
+
+    void step_seated(const Chain &chain, const Emission &emission, const Place &at) {
+        Seating &e = *emission.seating;
+        bitgen_t *g = chain.bits;
+        const int32_t symbol = emission.codes[at.t];
+        int32_t *hint = emission.hints + at.t;
+        Seating::Lifted value;
+        e.lift(at.x, symbol, g, hint, &value);
+        const double d = e.scale_after(-value.closes)
+                         * e.mass_of(e.dish_tables[symbol] - value.closes);
+        // Without the observation the old label's row is smaller by one.
+        const double old = at.dies ? 0.0
+            : transitions_of(at, at.x, at.n_in, at.n_out)
+                  * (value.n + d) / (totals_[at.x] - 1 + offset_);
+        fill(at);
+        const Line &column = e.columns[symbol];
+        double listed = 0.0;
+        const double by_d = 1.0 / d;
+        for (int32_t l = 0; l < column.size; ++l) {
+            // The old label's weight is zero here.
+            const int32_t k = column.ids[l];
+            const double extra = weights_.q[k] * (column.counts[l] * by_d);
+            listed_.push_back(extra);
+            listed += extra;
+        }
+        const double smooth = weights_.total();
+        // The weights in the sums lack the factor d.
+        double u = uniform(g) * (old + d * (listed + smooth));
+        int32_t k = at.x;
+        if (u >= old) {
+            u = (u - old) / d;
+            if (u < listed) {
+                k = -1;
+                for (int32_t l = 0; l < column.size; ++l) {
+                    if (!(listed_[l] > 0.0)) continue;
+                    k = column.ids[l];
+                    if (u < listed_[l]) break;
+                    u -= listed_[l];
+                }
+            } else {
+                k = weights_.at(u - listed);
+            }
+            if (k < 0) k = at.dies ? kNew : at.x;
+        }
+        listed_.clear();
+        const int32_t label = settle_label(chain, at, k);
+        if (SKIHMM_LIKELY(label == at.x)) {
+            const uint32_t bits = g->next_uint32(g->state) >> (32 - Seating::kChoiceBits);
+            e.put_back(value, e.choose_table(value, d, bits, g));
+        } else {
+            e.take_away(value);
+            e.add(label, symbol, g, hint);
+            e.commit();
+            move(chain, at, label);
+        }
+    }
+
+    // ---- anything else
+
+    void step_any(const Chain &chain, const Emission &emission, const Place &at) {
+        Product ignored;
+        emission.remove(at.t, at.x, chain.bits, &ignored);
+        double *probs = probs_.data(), *q = weights_.q.data();
+        fill_probs(emission, at.t, probs);
+        scatter(at);
+        for (int32_t k = 0; k < n_slots_; ++k) {
+            double weight = row_[k] + mass_[k];
+            if (at.o >= 0)
+                weight *= (column_[k] + at.b) / (counts_.row_customers[k] + alpha_);
+            q[k] = weight * probs[k];
+        }
+        correct(at, [&](int32_t k, double weight) { q[k] = weight * probs[k]; });
+        q[at.x] = at.dies ? 0.0 : transitions_of(at, at.x, at.n_in, at.n_out) * probs[at.x];
+        unscatter(at);
+        weights_.sum_up();
+        int32_t k = weights_.at(uniform(chain.bits) * weights_.total());
+        if (k < 0) k = at.dies ? kNew : at.x;
+        const int32_t label = settle_label(chain, at, k);
+        emission.add(at.t, label, chain.bits, &ignored);
+        emission.commit();
+        if (label != at.x) move(chain, at, label);
+    }
+    // Probability of y[t] under every state, up to a factor.
+    void fill_probs(const Emission &emission, int64_t t, double *probs) {
+        if (!totals_) {
+            emission.fill_probs(t, probs);
+            return;
+        }
+        SymbolColumn column;
+        if (!emission.column(t, &column)) {
+            std::fill_n(probs, n_slots_, 1.0);
+            return;
+        }
+        for (int32_t k = 0; k < n_slots_; ++k)
+            probs[k] = column.smooth / (totals_[k] + offset_);
+        for (int32_t l = 0; l < column.size; ++l) {
+            const int32_t k = column.ids[l];
+            if (column.counts[l])
+                probs[k] = (column.counts[l] + column.smooth) / (totals_[k] + offset_);
+        }
+    }
+
+    // ---- the factors of the transitions
+
+    // Of label k with n_ik and n_ko (without the step): both transitions.
+    double transitions_of(const Place &at, int32_t k, double n_in, double n_out) const {
+        const double into = n_in + mass_[k];
+        if (at.o < 0) return into;
+        double size = counts_.row_customers[k] + alpha_, out = n_out + at.b;
+        // Of row x both transitions of the step are gone, of row i the one into it; what
+        // comes back with k is in its row before the next one is drawn.
+        if (k == at.x) size -= 1.0;
+        if (k == at.i) {
+            size += made_ - 1.0;
+            if (k == at.o) out += made_;
+        }
+        return into * out / size;
+    }
+    // The labels, other than x, whose factors are not those of the counts as they stand.
+    template <class Set>
+    SKIHMM_INLINE void correct(const Place &at, Set set) const {
+        if (SKIHMM_LIKELY(at.i != at.o && at.i != at.x && at.o != at.x && made_ == 1.0))
+            return;
+        correct_these(at, set);
+    }
+    template <class Set>
+    SKIHMM_NOINLINE void correct_these(const Place &at, Set set) const {
+        for (const int32_t k : {at.i, at.o}) {
+            if (k < 0 || k == kStart || k == at.x) continue;
+            int32_t n_in = counts_.count(at.i, k);
+            int32_t n_out = at.o < 0 ? 0 : counts_.count(k, at.o);
+            if (at.i == at.x && k == at.o) --n_in;      // it is (x, o)
+            if (at.o == at.x && k == at.i) --n_out;     // it is (i, x)
+            set(k, transitions_of(at, k, n_in, n_out));
+        }
+    }
+    void scatter(const Place &at) {
+        const Line &row = counts_.rows[at.i];
+        for (int32_t l = 0; l < row.size; ++l) row_[row.ids[l]] = row.counts[l];
+        if (at.o < 0) return;
+        const Line &column = counts_.columns[at.o];
+        for (int32_t l = 0; l < column.size; ++l) column_[column.ids[l]] = column.counts[l];
+    }
+    void unscatter(const Place &at) {
+        const Line &row = counts_.rows[at.i];
+        for (int32_t l = 0; l < row.size; ++l) row_[row.ids[l]] = 0.0;
+        if (at.o < 0) return;
+        const Line &column = counts_.columns[at.o];
+        for (int32_t l = 0; l < column.size; ++l) column_[column.ids[l]] = 0.0;
+    }
+    // All weights but that of x and but for the symbol's part.
+    void fill(const Place &at) {
+        if (SKIHMM_LIKELY(counts_.has_dense())) {
+            counted_weights(weights_.n, at.x, counts_.dense_row(at.i),
+                            counts_.dense_column(at.o), mass_.data(), w_.data(), at.b,
+                            weights_.q.data(), weights_.lanes);
+        } else {
+            scatter(at);
+            counted_weights_plain(weights_.n, at.x, row_.data(), column_.data(),
+                                  mass_.data(), w_.data(), at.b, weights_.q.data(),
+                                  weights_.lanes);
+            unscatter(at);
+        }
+        correct(at, [&](int32_t k, double weight) {
+            weights_.change(k, weight / (totals_[k] + offset_));
+        });
+    }
+
+    // ---- the end of a step
+
+    // The slot of what was drawn: births get one and break a stick.  A label that died and
+    // is born again keeps its slot.
+    int32_t settle_label(const Chain &chain, const Place &at, int32_t k) {
+        if (SKIHMM_LIKELY(k != kNew)) return k;
+        k = at.dies ? at.x : chain.free_slot(0);
+        sticks_.break_off(chain, k);
+        mass_[kNew] = alpha_ * sticks_.beta[kNew];
+        mass_[k] = alpha_ * sticks_.beta[k];
+        return k;
+    }
+    // x[t] = k, another label than before.
+    void move(const Chain &chain, const Place &at, int32_t k) {
+        bitgen_t *g = chain.bits;
+        counts_.remove(at.i, at.x, g, chain.hints + at.t);
+        counts_.add(at.i, k, g, chain.hints + at.t);
+        if (at.o >= 0) {
+            counts_.remove(at.x, at.o, g, chain.hints + at.t + 1);
+            counts_.add(k, at.o, g, chain.hints + at.t + 1);
+        }
+        counts_.commit();
+        chain.assign(at.t, k);
+        refresh(at.x);
+        refresh(k);
+    }
+
+    Sticks sticks_;
+    Seating counts_;                        // n_jk; nobody sits at tables
+    Weights weights_;
+    WideVector<double> mass_, w_;           // alpha beta_k; 1/((n_k+alpha)(e_k+alpha_e))
+    std::vector<double> row_, column_;      // zero between steps
+    std::vector<double> probs_, listed_;
+    const int32_t *totals_ = nullptr;       // observations by state, with columns
+    double offset_ = 1.0, alpha_ = 1.0;
+    int32_t n_slots_ = 0;
+    std::vector<intptr_t> order_, ends_;
+};
+
+}  // namespace skihmm

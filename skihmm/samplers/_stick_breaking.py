@@ -1,0 +1,123 @@
+"""Samplers that draw transition and emission probabilities: baselines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skihmm.samplers._base import BaseSampler
+from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
+
+
+class _StickBreaking(BaseSampler):
+    """What the two samplers share: what they ask of an emission."""
+
+    def check_emission(self, emission: Any, stats: Any) -> None:
+        """Raise TypeError if the emission cannot draw its parameters.
+
+        Parameters
+        ----------
+        emission : BaseEmission
+        stats : skihmm.core._emission.EmissionStats
+            Empty statistics that it has built.
+        """
+        if not getattr(stats, "draws_parameters", False):
+            raise TypeError(
+                f"{type(self).__name__} draws the parameters of the emission, which "
+                f"{type(emission).__name__} does not support; use a sampler that "
+                "integrates them out, such as StepwiseGibbs, or another emission."
+            )
+
+
+class StickBreakingGibbs(_StickBreaking):
+    """Step-wise Gibbs sampler with explicit parameters.
+
+    Nothing is integrated out, here as a baseline for the other samplers.  Every sweep
+    draws the distribution over states that all states share, every state's transition
+    probabilities, broken from it stick by stick, and the emission's parameters; given
+    these it visits every step in random order and draws its state from the full
+    conditional.  Nothing is rejected, and the number of states is not truncated: a state
+    that nobody uses yet is a candidate at every step.
+
+    A step costs a vectorised pass over all states, but a sweep draws a number for every
+    pair of states and for every state and symbol.
+
+    See Also
+    --------
+    DirectAssignmentGibbs : Transition and emission probabilities are integrated out.
+    StickBreakingBeam : Whole sequences at once.
+
+    References
+    ----------
+    Y. W. Teh, M. I. Jordan, M. J. Beal and D. M. Blei, "Hierarchical Dirichlet
+    Processes", Journal of the American Statistical Association 101(476), 1566-1581, 2006,
+    Section 5.2.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_repeating_sequence
+    >>> from skihmm.samplers import StickBreakingGibbs
+    >>> X, _ = make_repeating_sequence(120)
+    >>> sampler = StickBreakingGibbs()
+    >>> hmm = HCRPHMM(sampler=sampler, n_burnin=50, n_draws=10, random_state=0)
+    >>> bool((hmm.fit(X).draws_.acceptance_rate == 1).all())
+    True
+    """
+
+    def make_kernel(self, state: Any) -> Any:
+        """Build the compiled kernel for one chain.
+
+        Parameters
+        ----------
+        state : skihmm.core._state.ChainState
+
+        Returns
+        -------
+        kernel : StickBreakingKernel
+        """
+        return StickBreakingKernel()
+
+
+class StickBreakingBeam(_StickBreaking):
+    """Beam sampler with explicit parameters.
+
+    As `StickBreakingGibbs`, but given the parameters the states of a whole sequence are
+    drawn at once.  Every transition first gets a slice, a uniform number below its
+    probability; then the path is drawn by forward filtering and backward sampling over
+    the transitions that pass their slices, which are finitely many: as many sticks are
+    broken as that takes.
+
+    See Also
+    --------
+    BlockedBeam : Parameters integrated out; blocks instead of whole sequences.
+
+    References
+    ----------
+    J. Van Gael, Y. Saatci, Y. W. Teh and Z. Ghahramani, "Beam Sampling for the Infinite
+    Hidden Markov Model", Proceedings of the 25th International Conference on Machine
+    Learning, 1088-1095, 2008.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_repeating_sequence
+    >>> from skihmm.samplers import StickBreakingBeam
+    >>> X, _ = make_repeating_sequence(120)
+    >>> sampler = StickBreakingBeam()
+    >>> hmm = HCRPHMM(sampler=sampler, n_burnin=50, n_draws=10, random_state=0)
+    >>> bool((hmm.fit(X).draws_.acceptance_rate == 1).all())
+    True
+    """
+
+    def make_kernel(self, state: Any) -> Any:
+        """Build the compiled kernel for one chain.
+
+        Parameters
+        ----------
+        state : skihmm.core._state.ChainState
+
+        Returns
+        -------
+        kernel : StickBreakingKernel
+        """
+        return StickBreakingKernel(beam=True)

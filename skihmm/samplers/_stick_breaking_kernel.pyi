@@ -1,0 +1,6 @@
+from skihmm.core._state import ChainState
+
+class StickBreakingKernel:
+    beam: bool
+    def __init__(self, beam: bool = ...) -> None: ...
+    def sweep(self, state: ChainState) -> tuple[int, int]: ...

@@ -1,0 +1,370 @@
+"""The baselines against exact answers; planted errors must be caught."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+
+import numpy as np
+import pytest
+from prior_draws import invariance_pvalue
+from reference.baselines import direct_assignment_sweep, stick_breaking_sweep
+from reference.enumeration import DirichletEmission, HCRPEmission
+from reference.seating import NaiveHMM, all_seatings, random_choices
+from reference.statistics import frequency_table, total_variation_test
+from scipy import stats
+from skihmm.core._testing import record_cells
+from skihmm.samplers._faulty_baseline_kernel import FaultyBaselineKernel
+from sklearn.base import clone
+from small_models import (
+    COLUMNS,
+    MODELS,
+    SUSPECT,
+    Model,
+    arrays_of,
+    assert_caught,
+    assert_exact,
+    key_of,
+    make_stats,
+    with_empty_column,
+)
+
+from skihmm import HCRPHMM
+from skihmm.core._emission import EmissionStats
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
+from skihmm.emissions import HCRPCategorical
+from skihmm.samplers import (
+    BlockedBeam,
+    DirectAssignmentGibbs,
+    StepwiseGibbs,
+    StickBreakingBeam,
+    StickBreakingGibbs,
+)
+from skihmm.samplers._direct_assignment_kernel import DirectAssignmentKernel
+from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
+
+KERNELS = {
+    "direct_assignment": DirectAssignmentKernel,
+    "stick_breaking": StickBreakingKernel,
+    "stick_breaking_beam": lambda: StickBreakingKernel(beam=True),
+}
+RECIPES = {
+    "direct_assignment": DirectAssignmentGibbs,
+    "stick_breaking": StickBreakingGibbs,
+    "stick_breaking_beam": StickBreakingBeam,
+}
+STICKS = ("stick_breaking", "stick_breaking_beam")
+
+
+# -- exactness ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS | COLUMNS)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_enumeration(kernel, name):
+    # With large concentrations the beam breaks hundreds of sticks in every sweep.
+    few = kernel == "stick_breaking_beam" and name == "large concentrations"
+    assert_exact((MODELS | COLUMNS)[name], KERNELS[kernel], n_sweeps=300 if few else 6000)
+
+
+@pytest.mark.parametrize(
+    "name", ["two sequences", "missing", "self-transitions", "sequences of one step"]
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_enumeration_without_sparse_view(kernel, name):
+    model = with_empty_column(MODELS[name])
+    model.__dict__["posterior"] = MODELS[name].posterior
+    assert_exact(model, KERNELS[kernel], n_sweeps=4000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [n for n in MODELS | COLUMNS if n[:5] != "large"])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_enumeration_with_many_sweeps(kernel, name):
+    assert_exact((MODELS | COLUMNS)[name], KERNELS[kernel], n_sweeps=200_000, seed=1)
+
+
+@pytest.mark.parametrize("hierarchical", [True, False])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_prior_draws_stay_prior_draws(kernel, hierarchical):
+    """Concentrations included, at 50 steps, where nothing can be enumerated."""
+    options = {"hierarchical": hierarchical}
+    pvalue = invariance_pvalue(KERNELS[kernel], 250, 1, **options)
+    if pvalue <= 1e-2:
+        pvalue = invariance_pvalue(KERNELS[kernel], 1000, 2, **options)
+        assert pvalue > 1e-2
+
+
+def sizes_of(key) -> tuple:
+    """Table sizes of transitions and of observations, without names."""
+    return tuple(
+        tuple(sorted(cell[2:] for cell in franchise if len(cell) > 2))
+        for franchise in key[1:]
+    )
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_table_sizes_have_their_law(kernel):
+    """Not only the numbers of tables: other samplers go on from these."""
+    model = Model((0, 0, 0, 0, 0), HCRPEmission(2, 2.0, 1.0), (0,), 3.0, 0.3)
+    law: Counter = Counter()
+    seatings = all_seatings(
+        model.y, model.emission, model.starts, model.alpha, model.gamma
+    )
+    for key, (_, probability) in seatings.items():
+        law[sizes_of(key)] += probability
+    chains = []
+    for seed in range(20):
+        state, sweeper, chain = model.state(seed), KERNELS[kernel](), []
+        for _ in range(700):
+            sweeper.sweep(state)
+            chain.append(sizes_of(key_of(state.to_arrays(), True)))
+        chains.append(chain[100:])
+    frequencies, exact = frequency_table(chains, law)
+    assert total_variation_test(frequencies, exact / exact.sum()).pvalue > SUSPECT
+
+
+# -- naive twins ----------------------------------------------------------------------
+
+TWINS = {
+    "direct_assignment": lambda model, emission, rng: direct_assignment_sweep(model, rng),
+    "stick_breaking": stick_breaking_sweep,
+}
+# A few states that come and go, and one that steps into itself.
+START_LABELS = (0, 1, 1, 1, 2, 0)
+
+
+def naive_chain(name, seed):
+    """A naive model at the labels above, and a source of randomness."""
+    model = MODELS[name]
+    rng = np.random.default_rng(seed)
+    labels = np.unique(START_LABELS[: model.n_steps], return_inverse=True)[1].tolist()
+    naive = NaiveHMM(
+        model.y,
+        model.emission,
+        model.starts,
+        model.alpha,
+        model.gamma,
+        labels=labels,
+        choose=random_choices(rng),
+    )
+    return naive, rng
+
+
+@pytest.mark.parametrize("name", ["two sequences", "missing", "self-transitions"])
+@pytest.mark.parametrize("kernel", TWINS)
+def test_naive_twins_are_exact(kernel, name):
+    chains = []
+    for seed in range(12):
+        naive, rng = naive_chain(name, seed)
+        chain = []
+        for _ in range(350):
+            TWINS[kernel](naive, MODELS[name].emission, rng)
+            chain.append(naive.cell)
+        naive.transitions.check()
+        chains.append(chain[50:])
+    joint = MODELS[name].posterior.joint
+    frequencies, exact = frequency_table(chains, joint)
+    assert total_variation_test(frequencies, exact / exact.sum()).pvalue > SUSPECT
+
+
+@pytest.mark.parametrize("name", ["two sequences", "missing", "self-transitions"])
+@pytest.mark.parametrize("kernel", TWINS)
+def test_one_sweep_has_the_law_of_the_twin(kernel, name):
+    """From one and the same seating."""
+    model, n = MODELS[name], 2000
+    start, rng = naive_chain(name, 3)
+    arrays, found = arrays_of(start), [Counter(), Counter()]
+    state = model.state(RandomStream(4))
+    compiled = KERNELS[kernel]()
+    for _ in range(n):
+        naive = start.copy()
+        TWINS[kernel](naive, model.emission, rng)
+        found[0][naive.cell] += 1
+        state.from_arrays(arrays)
+        cells, *_ = record_cells(compiled, state, 1)
+        found[1][model.cell(cells[0])] += 1
+    cells = [cell for cell, _ in (found[0] + found[1]).most_common()]
+    table = np.array([[counts[cell] for cell in cells] for counts in found])
+    # Rare cells together.
+    frequent = table.sum(axis=0) >= 20
+    rare = table[:, ~frequent].sum(axis=1, keepdims=True)
+    table = np.hstack([table[:, frequent], rare + 1])
+    assert frequent.sum() > 10
+    assert stats.chi2_contingency(table).pvalue > 1e-4
+
+
+# -- planted errors -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kernel", "bug", "name"),
+    [
+        ("direct_assignment", "no_indicators", "self-transitions"),
+        ("direct_assignment", "no_indicators", "one sequence"),
+        ("stick_breaking", "blind_births", "two sequences"),
+        ("stick_breaking", "blind_births", "one sequence"),
+        ("stick_breaking", "keep_rest", "two sequences"),
+        ("stick_breaking", "keep_rest", "missing"),
+        ("stick_breaking", "no_start", "two sequences"),
+        ("stick_breaking", "no_start", "missing"),
+        ("stick_breaking_beam", "no_start", "two sequences"),
+        ("stick_breaking_beam", "no_start", "missing"),
+        ("stick_breaking_beam", "truncated", "two sequences"),
+    ],
+)
+def test_planted_errors_are_caught(kernel, bug, name):
+    assert_caught(MODELS[name], lambda: FaultyBaselineKernel(kernel, bug))
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_without_an_error_the_faulty_kernel_is_exact(kernel):
+    assert_exact(MODELS["two sequences"], lambda: FaultyBaselineKernel(kernel))
+
+
+# -- borders --------------------------------------------------------------------------
+
+
+def long_chain(emission, n_columns=1, n=150, alpha=4.0, gamma=6.0, n_labels=12, seed=0):
+    """Some steps missing, three sequences, one of them of one step."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(emission.n_symbols, size=(n, n_columns))
+    codes[rng.random(codes.shape) < 0.1] = -1
+    state = ChainState(
+        np.array([0, n // 2, n // 2 + 1]),
+        Franchise(alpha, gamma),
+        make_stats(codes, emission),
+        RandomStream(seed),
+    )
+    state.start_from(np.unique(rng.integers(n_labels, size=n), return_inverse=True)[1])
+    return state
+
+
+@pytest.mark.parametrize("alpha", [1e-3, 1e3])
+@pytest.mark.parametrize("gamma", [1e-3, 1e3])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_extreme_concentrations(kernel, alpha, gamma):
+    sweeper = KERNELS[kernel]()
+    # Where every step is a state of its own the beam breaks ten thousand sticks.
+    n = 4 if alpha == gamma == 1e3 else 40
+    for emission in (
+        HCRPEmission(4, 1e-3, 1e3),
+        HCRPEmission(4, 1e3, 1e-3),
+        DirichletEmission(4, 1e-3),
+    ):
+        state = long_chain(emission, n=n, alpha=alpha, gamma=gamma)
+        for _ in range(3):
+            assert sweeper.sweep(state) == (n, n)
+            assert np.isfinite(state.log_joint())
+            assert state.check() is None
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 17, 40])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_many_columns_and_many_states(kernel, n_columns):
+    """Counts and lists stay right while states come and go and slots are added."""
+    sweeper = KERNELS[kernel]()
+    for emission in (HCRPEmission(5, 2.0, 3.0), DirichletEmission(5, 0.3)):
+        state = long_chain(emission, n_columns, n_labels=60)
+        for sweep in range(12):
+            sweeper.sweep(state)
+            assert state.check() is None
+            assert np.isfinite(state.log_joint())
+            if sweep % 4 == 0:
+                state.canonicalise()
+                assert state.check() is None
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_more_slots_than_dense_counts(kernel):
+    # Beyond a thousand slots direct assignment has no dense counts.
+    state = long_chain(HCRPEmission(3, 1.0, 1.0), n=1300, n_labels=10**6, alpha=2.0)
+    assert state.n_states > 1100
+    sweeper = KERNELS[kernel]()
+    for _ in range(2):
+        sweeper.sweep(state)
+        assert state.check() is None
+
+
+# -- recipes and estimator ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", RECIPES)
+@pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])
+def test_estimator(name, emission):
+    X, _ = make_repeating_sequence(100)
+    settings = {"n_burnin": 20, "n_draws": 5, "random_state": 0, "emission": emission}
+    hmm = HCRPHMM(sampler=RECIPES[name](), n_chains=2, **settings).fit(X)
+    assert isinstance(hmm.sampler_, RECIPES[name])
+    assert (hmm.draws_.acceptance_rate == 1).all()
+    assert np.isnan(hmm.draws_.split_merge_acceptance_rate).all()
+    assert np.isfinite(hmm.draws_.lp).all()
+    assert hmm.predict(X).shape == (100,)
+    assert np.isfinite(hmm.score(X[:20]))
+    again = HCRPHMM(sampler=name, n_chains=2, n_jobs=2, **settings).fit(X)
+    np.testing.assert_array_equal(hmm.draws_.states, again.draws_.states)
+    np.testing.assert_array_equal(hmm.draws_.alpha, again.draws_.alpha)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_fitting_twice_is_fitting_once(name):
+    X, _ = make_automaton_sequence(150, random_state=0)
+    settings = {"sampler": name, "n_burnin": 9, "thin": 3, "random_state": 1}
+    once = HCRPHMM(n_draws=6, **settings).fit(X)
+    twice = HCRPHMM(n_draws=3, warm_start=True, **settings).fit(X)
+    twice = pickle.loads(pickle.dumps(twice)).fit(X)
+    np.testing.assert_array_equal(once.draws_.states, twice.draws_.states)
+    np.testing.assert_array_equal(once.draws_.lp, twice.draws_.lp)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_samplers_can_take_turns(name):
+    """Between sweeps a chain is the same thing for all samplers."""
+    state = long_chain(HCRPEmission(5, 2.0, 3.0))
+    kernels = [
+        recipe.make_kernel(state)
+        for recipe in (RECIPES[name](), StepwiseGibbs(), BlockedBeam(block_size=4))
+    ]
+    for _ in range(5):
+        for kernel in kernels:
+            kernel.sweep(state)
+            assert state.check() is None
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_it_finds_the_states_of_a_simple_sequence(name):
+    X, _ = make_repeating_sequence(400)
+    hmm = HCRPHMM(sampler=name, n_burnin=150, n_draws=10, random_state=0).fit(X)
+    assert 4 <= hmm.n_states_ <= 20
+    assert hmm.perplexity(X) < 2.5
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_clone_and_parameters(name):
+    recipe = RECIPES[name]()
+    assert recipe.get_params() == {}
+    assert repr(clone(recipe)) == f"{type(recipe).__name__}()"
+
+
+class Collapsed(HCRPCategorical):
+    """An emission that only knows predictive probabilities."""
+
+    def make_stats(self, codes):
+        class Stats(EmissionStats):
+            draws_parameters = False
+
+        return Stats() if len(codes) == 0 else super().make_stats(codes)
+
+
+@pytest.mark.parametrize("name", STICKS)
+def test_emissions_without_parameters_are_refused(name):
+    message = f"{RECIPES[name].__name__} draws the parameters.*Collapsed does not support"
+    with pytest.raises(TypeError, match=message):
+        HCRPHMM(sampler=name, emission=Collapsed()).fit([[0], [1], [0]])
+    # The other one needs predictive probabilities only.
+    HCRPHMM(sampler="direct_assignment", emission=Collapsed(), n_burnin=2, n_draws=1).fit(
+        [[0], [1], [0]]
+    )

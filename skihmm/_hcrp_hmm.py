@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, ClassVar
 
 import joblib
@@ -46,7 +48,9 @@ from skihmm.samplers import (
     StickBreakingGibbs,
 )
 
-SAMPLERS: dict[str, type[BaseSampler]] = {
+SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
+    # The best all-round sampler: docs/samplers.md has the figures.
+    "auto": partial(StepwiseGibbs, split_merge_rate=2),
     "stepwise": StepwiseGibbs,
     "slice": StepwiseSlice,
     "blocked": BlockedGibbs,
@@ -55,7 +59,7 @@ SAMPLERS: dict[str, type[BaseSampler]] = {
     "stick_breaking": StickBreakingGibbs,
     "stick_breaking_beam": StickBreakingBeam,
 }
-EMISSIONS: dict[str, type[BaseEmission]] = {
+EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "hcrp": HCRPCategorical,
     "dirichlet": DirichletCategorical,
 }
@@ -77,7 +81,7 @@ class _StopFlag:
 
 
 def _resolve(
-    name: str, value: Any, known: dict[str, type[BaseEstimator]], base: type
+    name: str, value: Any, known: Mapping[str, Callable[[], Any]], base: type
 ) -> Any:
     """An object for a short name; a clone of an object."""
     if isinstance(value, str) and value in known:
@@ -102,10 +106,12 @@ class HCRPHMM(DensityMixin, BaseEstimator):
 
     Parameters
     ----------
-    sampler : str or BaseSampler, default="stepwise"
+    sampler : str or BaseSampler, default="auto"
         How the posterior is sampled; cloned to ``sampler_``.  All samplers draw from the
-        same posterior.  Short names: "stepwise", "slice", "blocked" and "beam", and for
-        the baselines "direct_assignment", "stick_breaking" and "stick_breaking_beam".
+        same posterior.  Short names: "auto", the best all-round sampler
+        (``StepwiseGibbs(split_merge_rate=2)``), "stepwise", "slice", "blocked" and
+        "beam", and for the baselines "direct_assignment", "stick_breaking" and
+        "stick_breaking_beam".
     emission : {"hcrp", "dirichlet"} or BaseEmission, default="hcrp"
         What states emit; cloned to ``emission_``.
     alpha, gamma : float, default=1.0
@@ -217,7 +223,7 @@ default="particle_filter"
 
     def __init__(
         self,
-        sampler: str | BaseSampler = "stepwise",
+        sampler: str | BaseSampler = "auto",
         emission: str | BaseEmission = "hcrp",
         *,
         alpha: float = 1.0,

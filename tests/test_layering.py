@@ -21,7 +21,7 @@ LAYERS = [
     ["core"],  # lists the names of the native interface
     ["emissions.*_stats", "samplers.*_kernel"],
     ["emissions", "emissions.*", "samplers", "samplers.*"],
-    ["_sequences", "_draws", "_chain", "_decoding"],
+    ["_sequences", "_draws", "_chain", "_checkpoint", "_decoding"],
     ["metrics", "metrics.*"],
     ["_hcrp_hmm"],
     ["inspection", "inspection.*", "testing", "testing.*"],

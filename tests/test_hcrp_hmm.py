@@ -558,7 +558,7 @@ def test_bad_integers(sequence, name, minimum):
 @pytest.mark.parametrize(
     ("params", "error", "message"),
     [
-        ({"sampler": "none"}, ValueError, "sampler='none'; expected one of 'auto', 'stepwise'"),
+        ({"sampler": "none"}, ValueError, "sampler='none'; expected one of 'auto', 'st"),
         ({"sampler": StepwiseGibbs}, ValueError, "not the class"),
         ({"emission": None}, ValueError, "emission=None"),
         ({"emission": StepwiseGibbs()}, ValueError, "BaseEmission"),

@@ -1,0 +1,430 @@
+"""
+The engine of the three reproduce_*.py scripts: trials, their files, tables and figures.
+
+Every row of a table is a sampler with so many split-merge trials per sweep; every trial
+is one chain with a seed of its own.  Trials get equal CPU time for sampling.  What is
+measured between sweeps, and the files, do not count.  At even intervals of that time a
+sample is taken, whatever the chain has done since the last one: a sampler whose sweep
+takes longer than an interval gives the same sample several times, as in the paper.
+
+A trial's file is renewed as it goes, so that a run that was killed goes on where its
+files end.  With ``--clock sweeps`` budgets and intervals are counted in sweeps: then a
+run is reproducible to the last digit (CPU times apart), killed or not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from skihmm._chain import Chain, ModelSettings
+from skihmm._checkpoint import load, save
+from skihmm._draws import Draw
+from skihmm._sequences import Sequences
+from skihmm.metrics import autocorrelation_time
+from skihmm.samplers import (
+    BlockedBeam,
+    BlockedGibbs,
+    DirectAssignmentGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+    StickBreakingBeam,
+    StickBreakingGibbs,
+)
+
+KIND = "trial of a reproduction"
+N_SAMPLES = 200  # per trial
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: the paper's name, the sampler, trials per sweep."""
+
+    name: str
+    sampler: Any
+    split_merge_rate: int = 0
+
+    @property
+    def title(self) -> str:
+        rate = self.split_merge_rate
+        return f"{self.name} +SM={rate}" if rate else self.name
+
+    @property
+    def recipe(self) -> Any:
+        recipe = clone(self.sampler)
+        if self.split_merge_rate:
+            recipe.set_params(split_merge_rate=self.split_merge_rate)
+        return recipe
+
+
+def make_rows(rates, block_size):
+    """The paper's rows."""
+    samplers = {
+        "SGibbs": StepwiseGibbs(proposal="rcd"),
+        "SSlice": StepwiseSlice(),
+        "BGibbs": BlockedGibbs(block_size),
+        "Beam": BlockedBeam(block_size),
+    }
+    rows = [Row(name, sampler, n) for name, sampler in samplers.items() for n in rates]
+    return [
+        *rows,
+        Row("HDP SGibbs", DirectAssignmentGibbs()),
+        Row("SB SGibbs", StickBreakingGibbs()),
+        Row("SB Beam", StickBreakingBeam()),
+    ]
+
+
+@dataclass(frozen=True)
+class Study:
+    """One data set and what is asked about it.
+
+    Attributes
+    ----------
+    name : str
+    rows : list of Row
+    n_seeds : int
+        Default number of trials per row.
+    budget : float
+        Default CPU seconds of a trial.
+    make_data : callable
+        ``make_data(seed)`` gives ``(X, emission, extra)``, the emission unfitted.
+    measure : callable
+        ``measure(extra, draw, index)`` gives numbers by name, one set per sample.
+    summarise : callable
+        ``summarise(times, samples, extra)`` gives a trial's numbers by name.
+    columns : list of (title, key, digits)
+        Of the table, after the row's name.
+    paper : dict
+        ``{(row title, key): number}`` as far as they are printed.
+    """
+
+    name: str
+    rows: list
+    n_seeds: int
+    budget: float
+    make_data: Any
+    measure: Any
+    summarise: Any
+    columns: list
+    paper: dict
+
+
+class Trial:
+    """One chain, its samples so far and its file."""
+
+    def __init__(self, study, row, seed, budget, clock, folder, save_every):
+        self.study, self.row, self.seed = study, row, seed
+        self.budget, self.clock, self.save_every = budget, clock, save_every
+        name = row.title.replace(" ", "_").replace("+", "").replace("=", "")
+        self.path = Path(folder, f"{name}-{seed}.npz")
+        X, emission, self.extra = study.make_data(seed)
+        emission.fit(X)
+        self.sequences = Sequences(emission.encode(X), np.zeros(1, dtype=np.intp))
+        self.settings = ModelSettings(
+            row.recipe, emission, 1.0, 1.0, (1.0, 1.0), "particle_filter", 100
+        )
+        self.progress = {
+            "used": 0.0,  # on the clock
+            "seconds": 0.0,
+            "n_sweeps": 0,
+            "counts": [0, 0, 0, 0],  # moves, accepted; split-merge trials, accepted
+            "times": [],
+            "samples": [],
+        }
+        self.record = None
+
+    @property
+    def setup(self):
+        """What a file must agree with to be gone on with."""
+        return {
+            "study": self.study.name,
+            "sampler": repr(self.settings.sampler),
+            "seed": self.seed,
+            "budget": self.budget,
+            "clock": self.clock,
+        }
+
+    def resume(self):
+        """Take over what the file has; whether the trial is complete."""
+        if not self.path.exists():
+            return False
+        content = load(self.path, KIND)
+        if content["setup"] != self.setup:
+            raise SystemExit(
+                f"{self.path} belongs to another set-up: {content['setup']}, not "
+                f"{self.setup}.  Choose another --folder or delete it."
+            )
+        self.progress, self.record = content["progress"], content["record"]
+        return content["complete"]
+
+    def save(self, chain, complete):
+        save(
+            self.path,
+            KIND,
+            {
+                "setup": self.setup,
+                "progress": self.progress,
+                "record": chain.record(),
+                "complete": complete,
+            },
+        )
+
+    def run(self):
+        """Sample until the budget is used; returns the trial's numbers."""
+        if not self.resume():
+            self._sample()
+        return self.summary()
+
+    def _sample(self):
+        p = self.progress
+        seed = np.random.SeedSequence(self.seed)
+        chain = Chain(self.sequences, self.settings, seed, self.record)
+        interval = self.budget / N_SAMPLES
+        saved = time.monotonic()
+        while len(p["samples"]) < N_SAMPLES:
+            info = next(chain)
+            p["seconds"] += info.seconds
+            p["used"] += info.seconds if self.clock == "cpu" else 1.0
+            p["n_sweeps"] += 1
+            counts = (
+                info.n_proposed,
+                info.n_accepted,
+                info.n_trials,
+                info.n_trials_accepted,
+            )
+            p["counts"] = [a + b for a, b in zip(p["counts"], counts, strict=True)]
+            n_due = min(int(p["used"] / interval), N_SAMPLES) - len(p["samples"])
+            if n_due <= 0:
+                continue
+            # A draw and a record pack the chain alike, so that what follows does not
+            # depend on when files are written.
+            draw = _as_draw(chain.draw())
+            sample = {
+                "n_states": draw.n_states,
+                "lp": draw.lp,
+                **self.study.measure(self.extra, draw, len(p["samples"])),
+            }
+            p["samples"] += [sample] * n_due
+            p["times"] += [p["seconds"]] * n_due
+            if time.monotonic() - saved >= self.save_every:
+                self.save(chain, complete=False)
+                saved = time.monotonic()
+        self.save(chain, complete=True)
+
+    def summary(self):
+        p = self.progress
+        late = p["samples"][N_SAMPLES // 2 :]
+        n_proposed, n_accepted, n_trials, n_trials_accepted = p["counts"]
+        lp = [sample["lp"] for sample in late]
+        return {
+            "row": self.row.title,
+            "seed": self.seed,
+            "sweeps": p["n_sweeps"],
+            "seconds": p["seconds"],
+            "seconds_per_sweep": p["seconds"] / p["n_sweeps"],
+            "n_states": float(np.mean([sample["n_states"] for sample in late])),
+            "lp": float(np.mean(lp)),
+            "act": autocorrelation_time(lp, "auto") * p["seconds"] / N_SAMPLES,
+            "acceptance": n_accepted / n_proposed,
+            "sm_acceptance": n_trials_accepted / n_trials if n_trials else float("nan"),
+            **self.study.summarise(np.array(p["times"]), p["samples"], self.extra),
+        }
+
+
+def _as_draw(arrays):
+    keys = ("n_states", "lp", "alpha", "gamma", "states", "last_state")
+    return Draw(
+        **{key: arrays[key] for key in keys},
+        transitions=arrays["transitions"],
+        emission=arrays["emission"],
+    )
+
+
+def run_trial(*args):
+    """In a worker: one trial's numbers."""
+    return Trial(*args).run()
+
+
+# ---- tables ----------------------------------------------------------------------------
+
+
+def mean_and_error(values):
+    """Mean and its standard error over the trials that have a value."""
+    values = np.array([value for value in values if np.isfinite(value)])
+    if not len(values):
+        return float("nan"), float("nan")
+    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
+    return float(values.mean()), float(error)
+
+
+def write_csv(path, results):
+    """One line per trial; what is not a number stays out."""
+    keys = [key for key, value in results[0].items() if not isinstance(value, list)]
+    with open(path, "w", newline="") as file:
+        writer = csv.DictWriter(file, keys, extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(results)
+
+
+def table(study, results):
+    """A Markdown table: ours as mean +- standard error, in brackets the paper's."""
+    titles = [title for title, _, _ in study.columns]
+    lines = [
+        "| sampler | trials | " + " | ".join(titles) + " |",
+        "|---" * (len(titles) + 2) + "|",
+    ]
+    for row in study.rows:
+        trials = [result for result in results if result["row"] == row.title]
+        if not trials:
+            continue
+        cells = []
+        for _, key, digits in study.columns:
+            mean, error = mean_and_error([trial[key] for trial in trials])
+            cell = "-" if np.isnan(mean) else f"{mean:.{digits}f}"
+            if not np.isnan(error):
+                cell += f" ± {error:.{digits}f}"
+            if (row.title, key) in study.paper:
+                cell += f" ({study.paper[row.title, key]})"
+            cells.append(cell)
+        lines.append(f"| {row.title} | {len(trials)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+# ---- figures ---------------------------------------------------------------------------
+
+
+def bar_figure(path, study, results, key, label):
+    """Mean over trials by sampler, with standard errors."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    titles = [row.title for row in study.rows]
+    cells = [
+        mean_and_error([r[key] for r in results if r["row"] == title]) for title in titles
+    ]
+    figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    means, errors = np.array(cells).T
+    axis.barh(titles, means, xerr=np.nan_to_num(errors), color="#4477aa", capsize=3)
+    axis.invert_yaxis()
+    axis.set_xlabel(label)
+    axis.set_title(study.name)
+    low = np.nanmin(means)
+    axis.set_xlim(left=max(0.0, low - 0.5 * (np.nanmax(means) - low) - 0.05))
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def histogram_figure(path, study, results, key, label):
+    """How many trials ended where, one panel per sampler."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    values = [result[key] for result in results]
+    bins = np.linspace(min(values) - 0.05, max(values) + 0.05, 25)
+    n_columns = 3
+    n_rows = -(-len(study.rows) // n_columns)
+    figure, axes = plt.subplots(
+        n_rows,
+        n_columns,
+        figsize=(9, 1.7 * n_rows),
+        sharex=True,
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
+    )
+    for axis in axes.flat[len(study.rows) :]:
+        axis.set_visible(False)
+    for axis, row in zip(axes.flat, study.rows, strict=False):
+        axis.hist(
+            [r[key] for r in results if r["row"] == row.title], bins, color="#4477aa"
+        )
+        axis.set_title(row.title, fontsize=9)
+    figure.supxlabel(label)
+    figure.supylabel("trials")
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+# ---- the command -----------------------------------------------------------------------
+
+
+def main(study, figures=(), argv=None):
+    """Run what is missing, then write CSV, table and figures.
+
+    Parameters
+    ----------
+    study : Study
+    figures : iterable of (file name, function of (path, study, results))
+    argv : list of str, optional
+    """
+    parser = argparse.ArgumentParser(description=f"Reproduction of {study.name}.")
+    parser.add_argument(
+        "--scale", type=float, default=1.0, help="multiplies the CPU seconds of a trial"
+    )
+    parser.add_argument("--seeds", type=int, default=study.n_seeds)
+    parser.add_argument("--jobs", type=int, default=-1, help="trials at a time")
+    parser.add_argument("--only", nargs="*", help="only rows whose name begins so")
+    parser.add_argument(
+        "--save-every", type=float, default=5.0, help="seconds between files of a trial"
+    )
+    parser.add_argument("--clock", choices=["cpu", "sweeps"], default="cpu")
+    parser.add_argument("--folder", default=f"results/{study.name.replace(' ', '_')}")
+    args = parser.parse_args(argv)
+    folder = Path(args.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    budget = study.budget * args.scale
+    rows = [
+        row
+        for row in study.rows
+        if not args.only or any(row.title.startswith(start) for start in args.only)
+    ]
+    # Seeds outside, so that a run that is stopped early has something on every row.
+    trials = [(row, seed) for seed in range(args.seeds) for row in rows]
+    unit = "CPU seconds" if args.clock == "cpu" else "sweeps"
+    print(f"{study.name}: {len(trials)} trials of {budget:g} {unit}", flush=True)
+    started, results = time.monotonic(), []
+    for result in Parallel(n_jobs=args.jobs, return_as="generator_unordered")(
+        delayed(run_trial)(study, row, seed, budget, args.clock, folder, args.save_every)
+        for row, seed in trials
+    ):
+        results.append(result)
+        elapsed = time.monotonic() - started
+        left = elapsed / len(results) * (len(trials) - len(results))
+        print(
+            f"\r{len(results)}/{len(trials)}  {elapsed:.0f} s, {left:.0f} s left  "
+            f"{result['row']}, seed {result['seed']}: {result['n_states']:.1f} states"
+            + " "
+            * 12,
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+    print(file=sys.stderr)
+    order = {row.title: i for i, row in enumerate(study.rows)}
+    results.sort(key=lambda result: (order[result["row"]], result["seed"]))
+    write_csv(folder / "trials.csv", results)
+    text = table(study, results)
+    (folder / "table.md").write_text(text)
+    print(text)
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        print("without matplotlib: no figures")
+    else:
+        for name, draw in figures:
+            draw(folder / name, study, results)
+    print(f"in {folder}: {', '.join(sorted(f.name for f in folder.glob('[a-z]*')))}")
+    return results

@@ -78,7 +78,8 @@ def time_sweeps(sampler, record, sequences, settings, n_sweeps):
 def effective_samples(sampler, record, sequences, settings, seconds):
     """Effective samples per second of the number of states and of the log joint.
 
-    From a chain at equilibrium that sweeps for so many CPU seconds, the second half.
+    From a chain at equilibrium that sweeps for so many CPU seconds; the first fifth is
+    left out.
     """
     chain = Chain(sequences, replace(settings, sampler=sampler), record=record)
     values, used = [], 0.0

@@ -75,7 +75,7 @@ def draw(path, results):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(results), figsize=(10, 4), layout="constrained")
+    figure, axes = plt.subplots(1, len(results), figsize=(10, 5.5), layout="constrained")
     for axis, (title, found) in zip(axes, results.items(), strict=True):
         for name, (sizes, seconds) in found.items():
             axis.loglog(
@@ -83,7 +83,8 @@ def draw(path, results):
             )
         axis.set_xlabel(title)
         axis.set_ylabel("seconds per sweep")
-        axis.legend()
+        # Below the axes: lines go everywhere.
+        axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, fontsize=8)
     figure.savefig(path, dpi=120)
 
 

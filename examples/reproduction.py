@@ -2,10 +2,11 @@
 The engine of the three reproduce_*.py scripts: trials, their files, tables and figures.
 
 Every row of a table is a sampler with so many split-merge trials per sweep; every trial
-is one chain with a seed of its own.  Trials get equal CPU time for sampling.  What is
-measured between sweeps, and the files, do not count.  At even intervals of that time a
-sample is taken, whatever the chain has done since the last one: a sampler whose sweep
-takes longer than an interval gives the same sample several times, as in the paper.
+is one chain with a seed of its own.  Trials get equal CPU time for sampling; what is
+measured between sweeps, and the files, do not count.  Samples are due at even intervals
+of that time.  What falls due during a sweep has the state before it, so that a sampler
+whose sweep takes longer than an interval gives the same sample several times, as in the
+paper.
 
 A trial's file is renewed as it goes, so that a run that was killed goes on where its
 files end.  With ``--clock sweeps`` budgets and intervals are counted in sweeps: then a
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import hashlib
 import sys
 import time
 from dataclasses import dataclass
@@ -30,6 +32,7 @@ from skihmm._chain import Chain, ModelSettings
 from skihmm._checkpoint import load, save
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
+from skihmm._version import __version__
 from skihmm.metrics import autocorrelation_time
 from skihmm.samplers import (
     BlockedBeam,
@@ -98,7 +101,8 @@ class Study:
     make_data : callable
         ``make_data(seed)`` gives ``(X, emission, extra)``, the emission unfitted.
     measure : callable
-        ``measure(extra, draw, index)`` gives numbers by name, one set per sample.
+        ``measure(extra, draw, index, last)`` gives the numbers of sample `index` by name;
+        `last` is the index of the one measured before.
     summarise : callable
         ``summarise(times, samples, extra)`` gives a trial's numbers by name.
     columns : list of (title, key, digits)
@@ -139,6 +143,7 @@ class Trial:
             "counts": [0, 0, 0, 0],  # moves, accepted; split-merge trials, accepted
             "times": [],
             "samples": [],
+            "last": 0,  # index of the last sample that was not held
         }
         self.record = None
 
@@ -146,8 +151,12 @@ class Trial:
     def setup(self):
         """What a file must agree with to be gone on with."""
         return {
+            "version": __version__,
             "study": self.study.name,
-            "sampler": repr(self.settings.sampler),
+            "data": hashlib.sha256(self.sequences.codes.tobytes()).hexdigest(),
+            "n_samples": N_SAMPLES,
+            "sampler": type(self.settings.sampler).__name__,
+            "parameters": self.settings.sampler.get_params(),
             "seed": self.seed,
             "budget": self.budget,
             "clock": self.clock,
@@ -190,6 +199,8 @@ class Trial:
         chain = Chain(self.sequences, self.settings, seed, self.record)
         interval = self.budget / N_SAMPLES
         saved = time.monotonic()
+        if not p["samples"]:
+            self._take_sample(chain)
         while len(p["samples"]) < N_SAMPLES:
             info = next(chain)
             p["seconds"] += info.seconds
@@ -205,20 +216,27 @@ class Trial:
             n_due = min(int(p["used"] / interval), N_SAMPLES) - len(p["samples"])
             if n_due <= 0:
                 continue
-            # A draw and a record pack the chain alike, so that what follows does not
-            # depend on when files are written.
-            draw = _as_draw(chain.draw())
-            sample = {
-                "n_states": draw.n_states,
-                "lp": draw.lp,
-                **self.study.measure(self.extra, draw, len(p["samples"])),
-            }
-            p["samples"] += [sample] * n_due
-            p["times"] += [p["seconds"]] * n_due
+            # Whatever fell due during a sweep has the state before it.
+            is_late = p["used"] > self.budget + interval
+            n_held = n_due if is_late else n_due - 1
+            p["samples"] += [p["samples"][-1]] * n_held
+            p["times"] += [p["seconds"]] * n_held
+            if not is_late:
+                self._take_sample(chain)
             if time.monotonic() - saved >= self.save_every:
                 self.save(chain, complete=False)
                 saved = time.monotonic()
         self.save(chain, complete=True)
+
+    def _take_sample(self, chain):
+        # A draw and a record pack the chain alike, so that what follows does not depend
+        # on when files are written.
+        p, draw = self.progress, _as_draw(chain.draw())
+        index = len(p["samples"])
+        measured = self.study.measure(self.extra, draw, index, p["last"])
+        p["last"] = index
+        p["samples"].append({"n_states": draw.n_states, "lp": draw.lp, **measured})
+        p["times"].append(p["seconds"])
 
     def summary(self):
         p = self.progress
@@ -292,6 +310,9 @@ def table(study, results):
             cell = "-" if np.isnan(mean) else f"{mean:.{digits}f}"
             if not np.isnan(error):
                 cell += f" ± {error:.{digits}f}"
+            n_finite = sum(np.isfinite(trial[key]) for trial in trials)
+            if 0 < n_finite < len(trials):
+                cell += f" in {n_finite}"
             if (row.title, key) in study.paper:
                 cell += f" ({study.paper[row.title, key]})"
             cells.append(cell)
@@ -391,6 +412,8 @@ def main(study, figures=(), argv=None):
         for row in study.rows
         if not args.only or any(row.title.startswith(start) for start in args.only)
     ]
+    if not rows:
+        parser.error(f"--only {' '.join(args.only)}: no row begins so")
     # Seeds outside, so that a run that is stopped early has something on every row.
     trials = [(row, seed) for seed in range(args.seeds) for row in rows]
     unit = "CPU seconds" if args.clock == "cpu" else "sweeps"

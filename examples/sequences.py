@@ -16,7 +16,7 @@ COLUMNS = [
 ]
 
 
-def measure(states, draw, index):
+def measure(states, draw, index, last):
     """Mutual information of one sample with the true states."""
     return {"bits": mutual_information(states, draw.states)}
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -27,7 +26,9 @@ _ARRAY = "__array__"
 def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
     """What JSON can hold; arrays go to `arrays` and leave their name."""
     if isinstance(value, dict):
-        return {str(key): _flatten(item, arrays) for key, item in value.items()}
+        if not all(isinstance(key, str) and key != _ARRAY for key in value):
+            raise TypeError(f"a dict with the keys {list(value)} cannot be saved")
+        return {key: _flatten(item, arrays) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_flatten(item, arrays) for item in value]
     if isinstance(value, np.ndarray):
@@ -59,7 +60,7 @@ def save(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> No
     Parameters
     ----------
     path : path-like
-        Its folder must exist.
+        Its folder must exist; one process at a time may write there.
     kind : str
         What the file is; `load` asks for the same.
     content : dict
@@ -72,16 +73,16 @@ def save(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> No
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "content": tree}
     arrays[_TREE] = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
     # In the same folder, so that the last step is a rename, which cannot be seen half
-    # done.
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    # done.  What a killed process left under this name is overwritten.
+    unfinished = path.with_name(f".{path.name}.unfinished")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(unfinished, "wb") as file:
             np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
-        os.replace(name, path)
+        os.replace(unfinished, path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        unfinished.unlink(missing_ok=True)
         raise
 
 

@@ -40,7 +40,7 @@ def test_round_trip(path):
     assert [entry.name for entry in path.parent.iterdir()] == ["run.npz"]
 
 
-@pytest.mark.parametrize("value", [object(), np.array([None]), {1, 2}])
+@pytest.mark.parametrize("value", [object(), np.array([None]), {1, 2}, {1: 2}])
 def test_what_cannot_be_saved_leaves_the_old_file(path, value):
     before = path.read_bytes()
     with pytest.raises(TypeError, match="cannot be saved"):

@@ -112,6 +112,11 @@ class Blocked {
         kept_.resize(stride_ + kLanes);
         found_.resize(kSliced ? stride_ + kLanes : 0);
         if (!Emission::kIsSeating) probs_.resize(n_slots_);
+        // A power of two that keeps w, and w times the size of a row, among the floats for
+        // concentrations from 1e-25 to 1e25.
+        if (!kSliced)
+            unit_ = std::ldexp(1.0, 60 + static_cast<int>(std::lround(
+                                             std::log2(offset_) + std::log2(s.alpha) / 2)));
         mass_[kNew] = largest_ = s.gamma;
         mass_f_[kNew] = static_cast<float>(s.gamma);
         n_live_ = 1;
@@ -211,7 +216,7 @@ class Blocked {
         const double size = s.row_customers[k] + s.alpha;
         c_[k] = 1.0 / size;
         if (!kSliced) size_[k] = static_cast<float>(size);
-        double w = kSliced ? 1.0 : c_[k];
+        double w = kSliced ? 1.0 : unit_ * c_[k];
         if constexpr (Emission::kIsSeating) {
             if (k != kStart) w /= totals_[k] + offset_;
         }
@@ -389,9 +394,7 @@ class Blocked {
         }
         double sums[2];
         blocked_passes.emit(stride_, smooth, mass_f_.data(), w, size, g_.data(), out, sums);
-        if (SKIHMM_UNLIKELY(!(sums[1] > 0.0)))      // nothing is left: begin anew
-            blocked_passes.emit(stride_, 1.0f, mass_f_.data(), w_.data(), size, g_.data(),
-                                out, sums);
+        if (SKIHMM_UNLIKELY(!is_usable(sums[1]))) begin_anew(out, sums);
         step.sum = sums[0];
         step.sum_f = sums[1];
         if (!has_column) return;
@@ -409,6 +412,22 @@ class Blocked {
         step.sum += extra;
         step.sum_f += extra_f;
     }
+    static bool is_usable(double sum) {
+        return sum > 0.0 && sum < std::numeric_limits<float>::max();
+    }
+    // Nothing is left of the message, or it is too large for floats.
+    SKIHMM_NOINLINE void begin_anew(float *out, double *sums) {
+        std::fill(g_.begin(), g_.end(), 0.0f);
+        blocked_passes.emit(stride_, 1.0f, mass_f_.data(), w_.data(), size_.data(),
+                            g_.data(), out, sums);
+        if (is_usable(sums[1])) return;
+        sums[0] = sums[1] = 0.0;
+        for (int32_t k = 0; k < stride_; ++k) {
+            out[k] = k < n_slots_ && mass_[k] > 0.0 ? 1.0f : 0.0f;
+            sums[0] += out[k];
+            sums[1] += static_cast<double>(out[k]) * size_[k];
+        }
+    }
     // Emissions that give whole rows, over their largest entry: floats have little room.
     void fill_row(const Emission &emission, int64_t t) {
         emission.fill_probs(t, probs_.data());
@@ -416,7 +435,7 @@ class Blocked {
         for (int32_t k = 0; k < n_slots_; ++k)
             if (mass_[k] > 0.0) most = std::max(most, probs_[k]);
         for (int32_t k = 0; k < n_slots_; ++k) {
-            const double p = std::min(std::max(probs_[k] / most, 1e-30), 1.0);
+            const double p = std::min(std::max(probs_[k] / most, 1e-20), 1.0);
             row_[k] = static_cast<float>(p * (kSliced ? 1.0 : c_[k]));
         }
     }
@@ -527,6 +546,7 @@ class Blocked {
     static constexpr double kLeastRest = 1e-12;
 
     double cut_ = 0.0;
+    double unit_ = 1.0;             // power of two in w_
     // Represented states and `new` at s_0.  Not the number of slots: that depends on the
     // labels of the whole chain, and the path back would be proposed with another cut.
     int32_t n_live_ = 1;

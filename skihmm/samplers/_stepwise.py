@@ -21,9 +21,9 @@ class StepwiseGibbs(FranchiseSampler):
     the Metropolis-Hastings ratio of the restricted collapsed draw corrects for what that
     seating leaves out: taking the proposal for exact would be biased.
 
-    The cost of a step is one vectorised pass over the states while there are at most
-    about a hundred; beyond that it follows the states that share a transition or a symbol
-    with the step, not the number of states.
+    The cost of a step follows the states that share a transition or a symbol with it, not
+    the number of states ("rcd": one vectorised pass over the states while there are at
+    most about a hundred).
 
     Parameters
     ----------

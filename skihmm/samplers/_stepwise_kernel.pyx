@@ -43,7 +43,7 @@ cdef class StepwiseProposal(BlockProposal):
     Parameters
     ----------
     dense_slots : int
-        Number of slots up to which the dense pass is used.
+        Number of slots up to which the dense pass is used, unless `exact`.
     lookup_slots : int
         Number of slots up to which dense counts are kept at all.
     exact : bool, default=False

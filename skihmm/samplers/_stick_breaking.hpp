@@ -356,6 +356,8 @@ class StickBreakingPaths : public StickBreaking {
         heads_[j].entries = list.entries.data();
         heads_[j].low = std::min(low, u);
     }
+    static constexpr double kLeastValue = std::numeric_limits<double>::min();
+
     // pi_jk, or zero if it is not known because it is too small to pass any slice.
     double transition(int32_t j, int32_t k) const {
         const int32_t b = stick_of_[k];
@@ -401,8 +403,10 @@ class StickBreakingPaths : public StickBreaking {
             double total = 0.0;
             for (size_t at = begin; at < end; ++at) total += values_[at];
             if (!(total > 0.0)) return false;
+            // Never to zero: spread takes a state of sum zero for one not reached before.
             const double scale = 1.0 / total;
-            for (size_t at = begin; at < end; ++at) values_[at] *= scale;
+            for (size_t at = begin; at < end; ++at)
+                values_[at] = std::max(values_[at] * scale, kLeastValue);
             ends_.push_back(end);
         }
         return true;

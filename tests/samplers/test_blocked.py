@@ -317,6 +317,21 @@ def test_extreme_concentrations(proposal, concentration):
         assert state.check() is None
 
 
+@pytest.mark.parametrize("concentration", [1e-25, 1e-12, 1e12, 1e25])
+@pytest.mark.parametrize("proposal", ["blocked", "beam"])
+def test_concentrations_near_the_range_of_floats(proposal, concentration):
+    """Messages are in single precision; they must not freeze the chain."""
+    rows = np.tile([0, 1, 2, 3, 1, 2, 3, 4], 25)[:, None]
+    state = chain(
+        rows, HCRPEmission(5, concentration, 1.0), (0,), concentration, 1.0, 3
+    )
+    state.start_from(rows[:, 0])
+    kernel = RCDKernel(PROPOSALS[proposal](), 8)
+    rates = [np.divide(*kernel.sweep(state)[::-1]) for _ in range(20)]
+    assert np.mean(rates) > 0.5
+    assert state.check() is None
+
+
 @pytest.mark.parametrize("gamma", [0.3, 1.0])
 @pytest.mark.parametrize("proposal", ["blocked", "beam"])
 def test_one_block_for_everything(proposal, gamma):

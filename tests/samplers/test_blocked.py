@@ -322,9 +322,7 @@ def test_extreme_concentrations(proposal, concentration):
 def test_concentrations_near_the_range_of_floats(proposal, concentration):
     """Messages are in single precision; they must not freeze the chain."""
     rows = np.tile([0, 1, 2, 3, 1, 2, 3, 4], 25)[:, None]
-    state = chain(
-        rows, HCRPEmission(5, concentration, 1.0), (0,), concentration, 1.0, 3
-    )
+    state = chain(rows, HCRPEmission(5, concentration, 1.0), (0,), concentration, 1.0, 3)
     state.start_from(rows[:, 0])
     kernel = RCDKernel(PROPOSALS[proposal](), 8)
     rates = [np.divide(*kernel.sweep(state)[::-1]) for _ in range(20)]

@@ -205,10 +205,6 @@ struct Weights {
         for (int32_t at = lane; at < n; at += kWeightLanes) sum += q[at];
         lanes[lane] = sum;
     }
-    SKIHMM_INLINE void add(int32_t k, double weight) {
-        q[k] += weight;
-        lanes[k % kWeightLanes] += weight;
-    }
     void sum_up() {
         for (double &lane : lanes) lane = 0.0;
         for (int32_t at = 0; at < n; at += kWeightLanes)

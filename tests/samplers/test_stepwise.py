@@ -568,7 +568,7 @@ def test_exact_recipe_rejects_nothing(name):
 
 def test_unknown_proposal_is_named():
     sampler = StepwiseGibbs(proposal="gibbs")
-    with pytest.raises(ValueError, match=r"proposal='gibbs'.*'rcd'.*'exact'"):
+    with pytest.raises(ValueError, match=r"proposal='gibbs'.*'exact'.*'rcd'"):
         HCRPHMM(sampler=sampler).fit([[0], [1], [0]])
 
 

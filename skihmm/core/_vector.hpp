@@ -22,6 +22,18 @@
 
 namespace skihmm {
 
+// What this machine has of the versions above: 0 plain loops, 1 AVX2, 2 AVX-512.
+static inline int vector_level() {
+#ifdef SKIHMM_DISPATCH
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2"))
+        return __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
+                       && __builtin_cpu_supports("avx512dq")
+                   ? 2 : 1;
+#endif
+    return 0;
+}
+
 // Two doubles, for sums over scattered places: every x86-64 has these, and they halve the
 // instructions (the conversions of counts above all).  The other version gives the same bits.
 #ifdef __SSE2__
@@ -153,11 +165,8 @@ SKIHMM_AVX512 static void stepwise_weights_avx512(int32_t n, int32_t skip,
 
 static StepwiseWeightsKernel choose_stepwise_weights() {
 #ifdef SKIHMM_DISPATCH
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
-        && __builtin_cpu_supports("avx512dq"))
-        return stepwise_weights_avx512;
-    if (__builtin_cpu_supports("avx2")) return stepwise_weights_avx2;
+    const int level = vector_level();
+    if (level > 0) return level > 1 ? stepwise_weights_avx512 : stepwise_weights_avx2;
 #endif
     return stepwise_weights_plain;
 }

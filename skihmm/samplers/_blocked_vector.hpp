@@ -274,30 +274,23 @@ SKIHMM_AVX512 static double sum_both_avx512(int32_t n, double scale, const int32
 }
 #endif
 
-// Level 0: plain loops, 1: AVX2, 2: AVX-512.  False if this machine has not got it.
+// Of a vector_level; false if this machine has not got it.
 static bool find_blocked_passes(int level, BlockedPasses *out) {
+    if (level > vector_level()) return false;
     if (level == 0) *out = {emit_plain, select_plain, add_where_plain, sum_where_plain,
                             sum_both_plain};
 #ifdef SKIHMM_DISPATCH
-    __builtin_cpu_init();
-    const bool has_avx2 = __builtin_cpu_supports("avx2");
-    const bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512bw")
-                            && __builtin_cpu_supports("avx512vl")
-                            && __builtin_cpu_supports("avx512dq");
-    if (level == 1 && has_avx2) *out = {emit_avx2, select_avx2, add_where_avx2,
-                                        sum_where_avx2, sum_both_avx2};
+    if (level == 1) *out = {emit_avx2, select_avx2, add_where_avx2, sum_where_avx2,
+                            sum_both_avx2};
     // (The others are bound by their loads.)
-    if (level == 2 && has_avx512) *out = {emit_avx512, select_avx512, add_where_avx2,
-                                          sum_where_avx2, sum_both_avx512};
-    return level == 0 || (level == 1 && has_avx2) || (level == 2 && has_avx512);
-#else
-    return level == 0;
+    if (level == 2) *out = {emit_avx512, select_avx512, add_where_avx2, sum_where_avx2,
+                            sum_both_avx512};
 #endif
+    return true;
 }
 static BlockedPasses choose_blocked_passes() {
     BlockedPasses out;
-    if (!find_blocked_passes(2, &out) && !find_blocked_passes(1, &out))
-        find_blocked_passes(0, &out);
+    find_blocked_passes(vector_level(), &out);
     return out;
 }
 static const BlockedPasses blocked_passes = choose_blocked_passes();

@@ -100,9 +100,10 @@ class SplitMerge {
         for (size_t i = n; i-- > 0;) take(chain, emission, fragments_[i]);
         take_second(chain, emission, old_);
         seat_second(chain, emission, new_);
-        const bool accepted = (is_split_ ? seat_split(chain, emission)
-                                         : seat_merged(chain, emission))
-                              && is_accepted();
+        bool may_pass = true;
+        if (is_split_) seat_split(chain, emission);
+        else may_pass = seat_merged(chain, emission);
+        const bool accepted = may_pass && is_accepted();
         if (accepted) keep(chain, emission);
         else restore(chain, emission);
         return accepted;
@@ -158,7 +159,7 @@ class SplitMerge {
     }
     // The fragments come back, each choosing between a and c.  Here R may rise: nothing is
     // certain before the end.
-    bool seat_split(const Chain &chain, const Emission &emission) {
+    void seat_split(const Chain &chain, const Emission &emission) {
         for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
             const Fragment &f = fragments_[n_seated_];
             const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
@@ -166,7 +167,6 @@ class SplitMerge {
             trace<true>(chain, f, path_of(f), &q_new_);
             ratio_.add_block(chain, emission, f.start, f.stop, j, path_of(f), o);
         }
-        return true;
     }
     // The fragments come back to a.  False as soon as the merge is rejected for certain.
     virtual bool seat_merged(const Chain &chain, const Emission &emission) {

@@ -166,18 +166,12 @@ SKIHMM_AVX512 static void product_weights_avx512(int32_t n, int32_t skip,
 }
 #endif
 
+#ifdef SKIHMM_DISPATCH
 template <class Kernel>
 static Kernel choose_kernel(Kernel base, Kernel avx2, Kernel avx512) {
-#ifdef SKIHMM_DISPATCH
-    __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")
-        && __builtin_cpu_supports("avx512dq"))
-        return avx512;
-    if (__builtin_cpu_supports("avx2")) return avx2;
-#endif
-    return base;
+    const int level = vector_level();
+    return level > 1 ? avx512 : level > 0 ? avx2 : base;
 }
-#ifdef SKIHMM_DISPATCH
 static const CountedWeightsKernel counted_weights =
     choose_kernel(counted_weights_base, counted_weights_avx2, counted_weights_avx512);
 static const ProductWeightsKernel product_weights =

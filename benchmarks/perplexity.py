@@ -39,7 +39,7 @@ def run(sampler, alice, seconds, seed):
         random_state=seed,
     )
     scorer = ParticleFilterScorer(max_draws=1, start="continue")
-    marks = [m for m in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000) if m < seconds]
+    marks = [m for m in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000) if m < seconds]
     reports, densities, used, scored, n_sweeps = [], [], 0.0, 0.0, 0
     thin = 1
     for mark in [*marks, seconds]:

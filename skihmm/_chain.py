@@ -1,4 +1,4 @@
-"""One Markov chain: an iterator of sweeps, and the function that a worker runs."""
+"""One Markov chain: an iterator of sweeps."""
 
 from __future__ import annotations
 
@@ -84,6 +84,12 @@ class Chain(Iterator[SweepInfo]):
         Where the chain's random stream starts.
     record : dict, optional
         What :meth:`record` of an earlier chain returned: go on from there, bit for bit.
+
+    Attributes
+    ----------
+    saved : dict or None
+        The last record that the chain's own schedule has made.  Unlike :meth:`record` at
+        any other moment, to go on from it is to go on as if nothing had happened.
     """
 
     def __init__(
@@ -96,6 +102,7 @@ class Chain(Iterator[SweepInfo]):
         self.settings = settings
         self.stream = RandomStream(seed)
         self.n_sweeps = 0
+        self.saved: dict[str, Any] | None = None
         self.state = ChainState(
             sequences.starts,
             Franchise(settings.alpha, settings.gamma),
@@ -134,7 +141,7 @@ class Chain(Iterator[SweepInfo]):
     def __next__(self) -> SweepInfo:
         """Make one sweep and resample the concentrations."""
         if self.n_sweeps % CANONICAL_EVERY == 0:
-            self.state.canonicalise()
+            self.saved = self.record()
         started = time.thread_time()
         n_proposed, n_accepted = self.kernel.sweep(self.state)
         resample_concentrations(
@@ -162,7 +169,20 @@ class Chain(Iterator[SweepInfo]):
         -------
         draw : dict
         """
-        arrays = order_by_occupancy(self.state.canonicalise())
+        self.saved = self.record()
+        return self._describe(self.saved["arrays"])
+
+    def peek(self) -> dict[str, Any]:
+        """What :meth:`draw` returns, without touching the chain.
+
+        Returns
+        -------
+        draw : dict
+        """
+        return self._describe(self.state.to_arrays())
+
+    def _describe(self, packed: dict[str, Any]) -> dict[str, Any]:
+        arrays = order_by_occupancy(packed)
         emission = arrays["emission"]
         draw = {
             **arrays,
@@ -184,103 +204,3 @@ class Chain(Iterator[SweepInfo]):
             "stream": self.stream.state,
             "n_sweeps": self.n_sweeps,
         }
-
-
-class _Progress:
-    """Lines on standard output, at most about one a second."""
-
-    def __init__(self, chain: int, n_sweeps: int, verbose: int) -> None:
-        self.chain = chain
-        self.n_sweeps = n_sweeps
-        self.every = 1.0 if verbose == 1 else 0.0
-        self.started = self.last = time.perf_counter()
-
-    def report(self, done: int, state: ChainState) -> None:
-        now = time.perf_counter()
-        if now - self.last < self.every and done < self.n_sweeps:
-            return
-        self.last = now
-        elapsed = now - self.started
-        rate = done / elapsed if elapsed > 0 else float("inf")
-        left = (self.n_sweeps - done) / rate
-        print(
-            f"chain {self.chain}: sweep {done}/{self.n_sweeps}, {rate:.1f} sweeps/s, "
-            f"{state.n_states} states, log joint {state.log_joint():.1f}, "
-            f"{left:.0f} s left",
-            flush=True,
-        )
-
-
-def run_chain(
-    index: int,
-    sequences: Sequences,
-    settings: ModelSettings,
-    seed: np.random.SeedSequence | None,
-    record: dict[str, Any] | None,
-    n_burnin: int,
-    n_draws: int,
-    thin: int,
-    store_states: bool,
-    verbose: int,
-    stop: Any = None,
-) -> tuple[list[dict[str, Any]], dict[str, Any], NDArray[np.int32]]:
-    """Run one chain: the unit of work that joblib distributes.
-
-    Parameters
-    ----------
-    index : int
-        Number of the chain, for progress lines.
-    sequences : Sequences
-    settings : ModelSettings
-    seed, record
-        As for :class:`Chain`.
-    n_burnin, n_draws, thin : int
-        Sweeps discarded, draws stored, sweeps per draw.
-    store_states : bool
-        Keep every draw's path.
-    verbose : int
-    stop : callable, optional
-        Asked before every sweep; a true answer ends the run by KeyboardInterrupt, so that
-        threads do not go on after the main thread was interrupted.
-
-    Returns
-    -------
-    draws : list of dict
-    record : dict
-        To resume from.
-    best_states : ndarray of shape (n_samples,)
-        Path of the draw with the highest log joint probability.
-    """
-    chain = Chain(sequences, settings, seed, record)
-    progress = _Progress(index, n_burnin + n_draws * thin, verbose) if verbose else None
-    draws: list[dict[str, Any]] = []
-    best_lp, best_states = -np.inf, np.zeros(0, dtype=np.int32)
-    n_proposed = n_accepted = n_trials = n_trials_accepted = 0
-    seconds = 0.0
-    for sweep in range(1, n_burnin + n_draws * thin + 1):
-        if stop is not None and stop():
-            raise KeyboardInterrupt
-        info = next(chain)
-        n_proposed += info.n_proposed
-        n_accepted += info.n_accepted
-        n_trials += info.n_trials
-        n_trials_accepted += info.n_trials_accepted
-        seconds += info.seconds
-        if sweep > n_burnin and (sweep - n_burnin) % thin == 0:
-            draw = chain.draw()
-            draw["acceptance_rate"] = n_accepted / n_proposed
-            draw["split_merge_acceptance_rate"] = (
-                n_trials_accepted / n_trials if n_trials else np.nan
-            )
-            draw["seconds"] = seconds
-            if draw["lp"] > best_lp or not draws:
-                best_lp, best_states = draw["lp"], draw["states"]
-            if not store_states:
-                draw["states"] = None
-            draws.append(draw)
-        if sweep >= n_burnin and (sweep - n_burnin) % thin == 0:
-            n_proposed = n_accepted = n_trials = n_trials_accepted = 0
-            seconds = 0.0
-        if progress is not None:
-            progress.report(sweep, chain.state)
-    return draws, chain.record(), best_states

@@ -72,6 +72,45 @@ def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _narrow(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _narrow(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_narrow(inner) for inner in value]
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
+        return value
+    top = int(value.max(initial=0))
+    fits = [dtype for dtype in (np.uint8, np.uint16) if top <= np.iinfo(dtype).max]
+    return value.astype(fits[0]) if fits else value
+
+
+def _widen(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _widen(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_widen(inner) for inner in value]
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
+        return value
+    return value.astype(np.int32)
+
+
+def compact(draw: dict[str, Any], store_states: bool) -> dict[str, Any]:
+    """A draw in as few bytes as its labels and counts, all non-negative, need.
+
+    Parameters
+    ----------
+    draw : dict
+        Of ``Chain.draw()``.
+    store_states : bool
+        Keep the path.
+
+    Returns
+    -------
+    draw : dict
+    """
+    return _narrow(draw if store_states else {**draw, "states": None})
+
+
 @dataclass(frozen=True)
 class Draw:
     """One posterior draw: a model whose seating is known.
@@ -135,32 +174,38 @@ class Draw:
 class PosteriorDraws:
     """Draws of all chains.
 
-    ``draws[c, d]`` is one :class:`Draw`; the attributes are arrays over all of them.
+    ``draws[c, d]`` is one :class:`Draw`; the attributes are arrays over all of them.  If
+    a fit was stopped early (``max_time``, a callback, Ctrl-C), chains may have different
+    numbers of draws: the arrays are then as long as the longest chain, and what is not
+    there is NaN, or -1 in arrays of integers.
 
     Attributes
     ----------
-    lp : ndarray of shape (n_chains, n_draws)
+    n_draws : ndarray of shape (n_chains,), int
+        Number of draws of every chain.
+    lp : ndarray of shape (n_chains, max(n_draws))
         Log joint probability of states, seating and data given the concentrations, nats.
-    n_states : ndarray of shape (n_chains, n_draws), int
+    n_states : ndarray of shape (n_chains, max(n_draws)), int
         Number of states.
-    n_tables : ndarray of shape (n_chains, n_draws), int
+    n_tables : ndarray of shape (n_chains, max(n_draws)), int
         Number of tables of the transitions in all.
-    alpha, gamma : ndarray of shape (n_chains, n_draws)
+    alpha, gamma : ndarray of shape (n_chains, max(n_draws))
         Transition concentrations.
-    emission_alpha, emission_gamma : ndarray of shape (n_chains, n_draws)
+    emission_alpha, emission_gamma : ndarray of shape (n_chains, max(n_draws))
         Emission concentrations; only if the emission has them.
-    acceptance_rate : ndarray of shape (n_chains, n_draws)
+    acceptance_rate : ndarray of shape (n_chains, max(n_draws))
         Share of local proposals accepted in the sweeps since the draw before.
-    split_merge_acceptance_rate : ndarray of shape (n_chains, n_draws)
+    split_merge_acceptance_rate : ndarray of shape (n_chains, max(n_draws))
         The same of split-merge trials; NaN where there were none.
-    seconds : ndarray of shape (n_chains, n_draws)
+    seconds : ndarray of shape (n_chains, max(n_draws))
         CPU seconds of the sweeps since the draw before.
-    states : ndarray of shape (n_chains, n_draws, n_samples), int32, or None
+    states : ndarray of shape (n_chains, max(n_draws), n_samples), int32, or None
         State of every step; None with ``store_states=False``.
     """
 
     def __init__(self, chains: Sequence[Sequence[dict[str, Any]]]) -> None:
         self._chains = [list(chain) for chain in chains]
+        self.n_draws = np.array([len(chain) for chain in self._chains])
         self.lp = self._collect("lp", float)
         self.n_states = self._collect("n_states", int)
         self.n_tables = self._collect("n_tables", int)
@@ -172,33 +217,41 @@ class PosteriorDraws:
         )
         self.seconds = self._collect("seconds", float)
         for name in ("emission_alpha", "emission_gamma"):
-            if name in self._chains[0][0]:
+            if any(name in draw for chain in self._chains for draw in chain):
                 setattr(self, name, self._collect(name, float))
 
     def _collect(self, name: str, dtype: type) -> NDArray[Any]:
-        return np.array(
-            [[draw[name] for draw in chain] for chain in self._chains], dtype=dtype
-        )
+        absent = np.nan if dtype is float else -1
+        values: NDArray[Any] = np.full(self.shape, absent, dtype=dtype)
+        for c, chain in enumerate(self._chains):
+            values[c, : len(chain)] = [draw[name] for draw in chain]
+        return values
 
     @property
     def states(self) -> NDArray[np.int32] | None:
-        """State of every step, shape (n_chains, n_draws, n_samples), or None."""
+        """State of every step, shape (n_chains, max(n_draws), n_samples), or None."""
         # warm_start may have gone on with another store_states.
-        if any(draw["states"] is None for chain in self._chains for draw in chain):
+        paths = [draw["states"] for chain in self._chains for draw in chain]
+        if any(path is None for path in paths):
             return None
-        return np.array([[draw["states"] for draw in chain] for chain in self._chains])
+        states = np.full((*self.shape, len(paths[0])), -1, dtype=np.int32)
+        for c, chain in enumerate(self._chains):
+            for d, draw in enumerate(chain):
+                states[c, d] = draw["states"]
+        return states
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of chains and of draws per chain."""
-        return len(self._chains), len(self._chains[0])
+        """Number of chains, and of draws of the longest chain."""
+        return len(self._chains), int(self.n_draws.max())
 
     def __len__(self) -> int:
         return len(self._chains)
 
     def __repr__(self) -> str:
-        n_chains, n_draws = self.shape
-        return f"<PosteriorDraws: {n_chains} chains x {n_draws} draws>"
+        low, high = self.n_draws.min(), self.n_draws.max()
+        n_draws = f"{high}" if low == high else f"{low} to {high}"
+        return f"<PosteriorDraws: {len(self)} chains x {n_draws} draws>"
 
     def __getitem__(self, index: tuple[int, int]) -> Draw:
         try:
@@ -207,7 +260,7 @@ class PosteriorDraws:
             raise TypeError(
                 f"draws[{index!r}]; expected two indices, draws[chain, draw]."
             ) from None
-        found = self._chains[chain][draw]
+        found = _widen(self._chains[chain][draw])
         return Draw(
             n_states=found["n_states"],
             lp=found["lp"],
@@ -231,8 +284,9 @@ class PosteriorDraws:
         -------
         draws : list of Draw
         """
-        n_chains, n_draws = self.shape
-        index = [(c, d) for c in range(n_chains) for d in range(n_draws)]
+        index = [
+            (c, d) for c, chain in enumerate(self._chains) for d in range(len(chain))
+        ]
         if max_draws is not None and max_draws < len(index):
             # The last draw is always among them.
             chosen = np.linspace(len(index) - 1, 0, max_draws).round().astype(int)[::-1]
@@ -241,11 +295,14 @@ class PosteriorDraws:
 
     def argmax(self) -> tuple[int, int]:
         """Chain and draw of the highest log joint probability."""
-        chain, draw = np.unravel_index(np.argmax(self.lp), self.lp.shape)
+        chain, draw = np.unravel_index(np.nanargmax(self.lp), self.lp.shape)
         return int(chain), int(draw)
 
     def to_dict(self) -> dict[str, dict[str, NDArray[Any]]]:
         """Arrays in ArviZ's groups.
+
+        Chains without a draw are left out, and of the others as many draws, the first
+        ones, are taken as the shortest has: ArviZ needs arrays without holes.
 
         Returns
         -------
@@ -253,17 +310,10 @@ class PosteriorDraws:
             ``"posterior"`` and ``"sample_stats"``; chain and draw are the first two
             dimensions of every array.
         """
-        posterior = {
-            name: getattr(self, name)
-            for name in (
-                "alpha",
-                "gamma",
-                "emission_alpha",
-                "emission_gamma",
-                "n_states",
-            )
-            if hasattr(self, name)
-        }
+        chains = np.flatnonzero(self.n_draws)
+        n_draws = self.n_draws[chains].min()
+        names = ("alpha", "gamma", "emission_alpha", "emission_gamma", "n_states")
+        posterior = {name: getattr(self, name) for name in names if hasattr(self, name)}
         if self.states is not None:
             posterior["states"] = self.states
         stats = {
@@ -276,4 +326,7 @@ class PosteriorDraws:
                 "seconds",
             )
         }
-        return {"posterior": posterior, "sample_stats": stats}
+        return {
+            group: {name: array[chains, :n_draws] for name, array in arrays.items()}
+            for group, arrays in (("posterior", posterior), ("sample_stats", stats))
+        }

@@ -4,26 +4,41 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import joblib
 import numpy as np
+from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin, clone
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skihmm._chain import ModelSettings, run_chain
+from skihmm._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from skihmm._chain import ModelSettings
+from skihmm._chain_file import ChainFile, chain_paths
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw, PosteriorDraws
+from skihmm._progress import Progress
+from skihmm._run import (
+    INTERRUPTED,
+    NO_DRAW,
+    Monitor,
+    Plan,
+    StopFlag,
+    raised_by_interrupts,
+    run_chain,
+    sweeps_made,
+)
 from skihmm._sequences import Sequences, sequence_starts
 from skihmm._validation import (
     check_choice,
     check_concentration_prior,
     check_flag,
     check_integer,
+    check_nonnegative,
     check_positive,
     unify_frame,
     unmask,
@@ -66,20 +81,6 @@ EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
 INITS = ("particle_filter", "random", "single")
 
 
-class _StopFlag:
-    """Tells the chains of a fit that was interrupted to end.
-
-    Threads share the object; a process gets a copy, which is never raised (joblib ends
-    processes itself).
-    """
-
-    def __init__(self) -> None:
-        self.raised = False
-
-    def __call__(self) -> bool:
-        return self.raised
-
-
 def _resolve(
     name: str, value: Any, known: Mapping[str, Callable[[], Any]], base: type
 ) -> Any:
@@ -95,7 +96,32 @@ def _resolve(
     )
 
 
-class HCRPHMM(DensityMixin, BaseEstimator):
+def _summary(
+    chains: list[dict[str, Any]],
+    *,
+    sequences: Sequences,
+    emission_: BaseEmission,
+    **attributes: Any,
+) -> dict[str, Any]:
+    """All fitted attributes: those given, and what follows from the chains' histories."""
+    draws = PosteriorDraws([chain["draws"] for chain in chains])
+    best = draws.argmax()
+    first = Sequences(sequences.codes[:1], sequences.starts[:1])
+    startprob, transmat = frozen_model(draws[best], first, emission_).transition_matrix()
+    return {
+        **attributes,
+        "_chains": chains,
+        "_best": best,
+        "emission_": emission_,
+        "draws_": draws,
+        "n_states_": draws[best].n_states,
+        "labels_": chains[best[0]]["best_states"],
+        "startprob_": startprob,
+        "transmat_": transmat,
+    }
+
+
+class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     """Hidden Markov model whose number of states is inferred.
 
     The model is the hierarchical Chinese restaurant process HMM (the collapsed form of
@@ -143,11 +169,33 @@ default="particle_filter"
         A further ``fit`` on the same data adds `n_draws` draws per chain, without a
         burn-in, continuing the exact random streams: fitting twice with 10 draws gives
         what fitting once with 20 does.
+    max_time : float or None, default=None
+        CPU seconds of this fit after which a chain ends even without all its draws.
+        Those that it has are the first ones of what it would have without a limit; if it
+        has none, its last state becomes its only draw, with a warning.  With
+        `checkpoint`, the seconds before an interruption count.
+    callback : callable or None, default=None
+        Called after every sweep of every chain with a report: an object with attributes
+        ``chain``, ``sweep``, ``n_sweeps`` (the last one's number), ``n_draws``,
+        ``n_states``, ``lp``, ``alpha``, ``gamma``, ``acceptance_rate``,
+        ``split_merge_acceptance_rate`` and ``seconds`` (CPU).  A true answer ends that
+        chain, as `max_time` does.  Chains call from their own threads; with a process
+        backend the callable is pickled.
+    checkpoint : path-like or None, default=None
+        Where chains are saved while they run: the path of an ``.npz`` file (one chain),
+        or of a folder, which is made if there is none.  A fit that finds its own files
+        there goes on from them, and ends with the same draws, bit for bit, as one that
+        was never stopped; with more `n_draws` it makes the further draws only.  Files
+        hold arrays and numbers, are never executed, and are replaced as a whole.  A file
+        of another run, or a damaged one, is an error and stays as it is.
+    checkpoint_interval : float, default=60.0
+        Seconds between two writes of `checkpoint` (longer if a write takes long).
     random_state : int, RandomState instance or None, default=None
         Seed of chains and scores.
     verbose : int, default=0
-        1: report progress (sweeps per second, number of states, log joint probability,
-        time left) about once a second; 2: after every sweep.
+        1: show progress (sweeps per second, number of states, log joint probability,
+        acceptance, time left): a bar on a terminal, elsewhere a line about once a second;
+        2: a line after every sweep.
 
     Attributes
     ----------
@@ -175,6 +223,12 @@ default="particle_filter"
 
     Notes
     -----
+    Ctrl-C ends a fit after the sweep that it is in: the estimator is fitted with the
+    draws made so far, with a warning, and `warm_start` or `checkpoint` can go on from
+    there.  If no chain has a draw yet, or after a second Ctrl-C, KeyboardInterrupt is
+    raised and an earlier fit stays as it was.  scikit-learn's callbacks
+    (``set_callbacks``, scikit-learn 1.9) see chains and sweeps as tasks.
+
     Labels mean nothing beyond one draw, so :meth:`predict`, :meth:`predict_proba`,
     :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score` averages over
     all draws.
@@ -218,6 +272,7 @@ default="particle_filter"
     _chains: list[dict[str, Any]]
     _fingerprint: str
     _model_hash: str
+    _entropy: list[int]
     _score_entropy: list[int]
     _best: tuple[int, int]
 
@@ -238,6 +293,10 @@ default="particle_filter"
         n_particles: int = 100,
         store_states: bool = True,
         warm_start: bool = False,
+        max_time: float | None = None,
+        callback: Callable[[Any], Any] | None = None,
+        checkpoint: Any = None,
+        checkpoint_interval: float = 60.0,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -255,6 +314,10 @@ default="particle_filter"
         self.n_particles = n_particles
         self.store_states = store_states
         self.warm_start = warm_start
+        self.max_time = max_time
+        self.callback = callback
+        self.checkpoint = checkpoint
+        self.checkpoint_interval = checkpoint_interval
         self.random_state = random_state
         self.verbose = verbose
 
@@ -308,6 +371,7 @@ default="particle_filter"
 
     # ---- fitting
 
+    @with_callbacks
     def fit(
         self, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
     ) -> HCRPHMM:
@@ -334,29 +398,47 @@ default="particle_filter"
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are not as described.  An earlier fit stays as it was.
+            If data or parameters are not as described, or a checkpoint is not that of
+            this fit.  An earlier fit stays as it was.
         """
-        earlier = dict(self.__dict__)
+        names = ("n_features_in_", "feature_names_in_")
+        earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
-            self._fit(X, groups, lengths)
+            fitted, stopped = self._fit(X, groups, lengths)
         except BaseException:
-            self.__dict__.clear()
+            for name in names:
+                self.__dict__.pop(name, None)
             self.__dict__.update(earlier)
             raise
+        self.__dict__.update(fitted)
+        self._warn_of_stops(stopped)
         return self
 
-    def _fit(self, X: Any, groups: Any, lengths: Any) -> None:
-        n_burnin = check_integer("n_burnin", self.n_burnin, 0)
+    def _fit(
+        self, X: Any, groups: Any, lengths: Any
+    ) -> tuple[dict[str, Any], list[str | None]]:
+        """Fitted attributes, and what ended every chain early."""
         n_draws = check_integer("n_draws", self.n_draws, 1)
-        thin = check_integer("thin", self.thin, 1)
         n_chains = check_integer("n_chains", self.n_chains, 1)
         n_particles = check_integer("n_particles", self.n_particles, 1)
         # scikit-learn's own estimators take verbose=True.
         verbose = self.verbose
         if not isinstance(verbose, bool):
             verbose = check_integer("verbose", verbose, 0)
-        store_states = check_flag("store_states", self.store_states)
-        warm_start = check_flag("warm_start", self.warm_start)
+        plan = Plan(
+            check_integer("n_burnin", self.n_burnin, 0),
+            check_integer("thin", self.thin, 1),
+            check_flag("store_states", self.store_states),
+            np.inf
+            if self.max_time is None
+            else check_positive("max_time", self.max_time),
+        )
+        if not (self.callback is None or callable(self.callback)):
+            raise TypeError(
+                f"callback={self.callback!r}; expected something to call, or None."
+            )
+        interval = check_nonnegative("checkpoint_interval", self.checkpoint_interval)
+        resumed = check_flag("warm_start", self.warm_start) and hasattr(self, "_chains")
         alpha = check_positive("alpha", self.alpha)
         gamma = check_positive("gamma", self.gamma)
         prior = check_concentration_prior("concentration_prior", self.concentration_prior)
@@ -372,76 +454,181 @@ default="particle_filter"
         # Errors of the emission's parameters, and of the two together, before any work.
         sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         init = self._check_init(sequences.n_steps)
+        settings = ModelSettings(
+            sampler, emission, alpha, gamma, prior, init, n_particles
+        )
         fingerprint = hashlib.sha256(
             sequences.codes.tobytes() + sequences.starts.astype(np.int64).tobytes()
         ).hexdigest()
-
         # The compiled statistics could not take another emission's counts, and draws of
         # two posteriors do not belong into one set.
         model = joblib.hash(
             (type(emission).__name__, emission.get_params(), alpha, gamma, prior)
         )
 
-        resumed = warm_start and hasattr(self, "_chains")
+        files: Sequence[ChainFile | None] = [None] * n_chains
         if resumed:
-            self._check_resumable(n_chains, fingerprint, model)
-            entropy = self._score_entropy
-            seeds: list[Any] = [None] * n_chains
-            records = [chain["record"] for chain in self._chains]
-            n_burnin = 0
-        else:
-            root = draw_entropy(self.random_state)
-            chain_root, score_root = np.random.SeedSequence(root).spawn(2)
-            entropy = [int(word) for word in score_root.generate_state(4)]
-            seeds = chain_root.spawn(n_chains)
-            records = [None] * n_chains
-
-        settings = ModelSettings(
-            sampler, emission, alpha, gamma, prior, init, n_particles
-        )
-        stop = _StopFlag()
-        try:
-            results = Parallel(n_jobs=self.n_jobs, prefer="threads")(
-                delayed(run_chain)(
-                    c,
-                    sequences,
-                    settings,
-                    seeds[c],
-                    records[c],
-                    n_burnin,
-                    n_draws,
-                    thin,
-                    store_states,
-                    verbose,
-                    stop,
+            if self.checkpoint is not None:
+                raise ValueError(
+                    "warm_start=True goes on from the earlier fit, and checkpoint "
+                    f"from the files in {str(self.checkpoint)!r}; one of them has to be "
+                    "left out. (With a checkpoint, set a larger n_draws and fit again.)"
                 )
-                for c in range(n_chains)
-            )
-        finally:
-            stop.raised = True
+            self._check_resumable(n_chains, fingerprint, model)
+            histories = [plan.continue_history(history) for history in self._chains]
+            entropy = self._entropy
+        else:
+            header = {
+                "data": fingerprint,
+                "model": model,
+                "sampler": joblib.hash((type(sampler).__name__, sampler.get_params())),
+                "start": joblib.hash((init, n_particles)),
+                "schedule": [plan.n_burnin, plan.thin, plan.store_states],
+            }
+            histories = [plan.new_history() for _ in range(n_chains)]
+            entropy = draw_entropy(self.random_state)
+            if self.checkpoint is not None:
+                files, histories, entropy = self._open_files(
+                    header, interval, n_draws, histories, entropy, sequences, settings
+                )
+        chain_root, score_root = np.random.SeedSequence(entropy).spawn(2)
+        wanted = [
+            n_draws + (len(history["draws"]) if resumed else 0) for history in histories
+        ]
 
-        chains = []
-        for c, (draws, record, best_states) in enumerate(results):
-            if resumed:
-                before = self._chains[c]
-                if max(d["lp"] for d in before["draws"]) >= max(d["lp"] for d in draws):
-                    best_states = before["best_states"]
-                draws = before["draws"] + draws
-            chains.append({"draws": draws, "record": record, "best_states": best_states})
-        self._chains = chains
-        self._fingerprint = fingerprint
-        self._model_hash = model
-        self._score_entropy = entropy
-        self.sampler_ = sampler
-        self.emission_ = emission
-        self.draws_ = PosteriorDraws([chain["draws"] for chain in chains])
-        self._best = self.draws_.argmax()
-        best = self._selected
-        self.n_states_ = best.n_states
-        self.labels_ = chains[self._best[0]]["best_states"]
-        self.startprob_, self.transmat_ = frozen_model(
-            best, Sequences(sequences.codes[:1], sequences.starts[:1]), emission
-        ).transition_matrix()
+        summarise = partial(
+            _summary,
+            sequences=sequences,
+            emission_=emission,
+            sampler_=sampler,
+            _fingerprint=fingerprint,
+            _model_hash=model,
+            _entropy=entropy,
+            _score_entropy=[int(word) for word in score_root.generate_state(4)],
+        )
+        chains, stopped = self._run(
+            X,
+            sequences,
+            settings,
+            chain_root.spawn(n_chains),
+            histories,
+            wanted,
+            plan,
+            int(verbose),
+            files,
+            summarise,
+        )
+        return summarise(chains), stopped
+
+    def _run(
+        self,
+        X: NDArray[Any],
+        sequences: Sequences,
+        settings: ModelSettings,
+        seeds: list[np.random.SeedSequence],
+        histories: list[dict[str, Any]],
+        wanted: list[int],
+        plan: Plan,
+        verbose: int,
+        files: Sequence[ChainFile | None],
+        summarise: Callable[[list[dict[str, Any]]], dict[str, Any]],
+    ) -> tuple[list[dict[str, Any]], list[str | None]]:
+        """Run all chains: their histories, and what ended each of them early."""
+        n_sweeps = [
+            plan.n_sweeps(history, n)
+            for history, n in zip(histories, wanted, strict=True)
+        ]
+        made = [sweeps_made(history) for history in histories]
+        progress = Progress(n_sweeps, made, verbose, plan.max_time) if verbose else None
+        tasks = None
+        if getattr(self, "_skl_callbacks", None):
+            missing = [n - m for n, m in zip(n_sweeps, made, strict=True)]
+            tasks = FitTasks(self, X, missing, summarise)
+        backend = get_active_backend(prefer="threads")[0]
+        stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
+        monitor = Monitor(stop, progress, self.callback, tasks)
+        try:
+            with raised_by_interrupts(stop):
+                results = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                    delayed(run_chain)(
+                        c,
+                        sequences,
+                        settings,
+                        seeds[c],
+                        histories[c],
+                        wanted[c],
+                        plan,
+                        monitor,
+                        files[c],
+                    )
+                    for c in range(len(seeds))
+                )
+        finally:
+            # Threads must not go on if this one leaves because of an error.
+            stop.raise_()
+            stop.close()
+            if progress is not None:
+                progress.close()
+        if tasks is not None:
+            tasks.end()
+        chains = [history for history, _ in results]
+        stopped = [reason for _, reason in results]
+        if not any(history["draws"] for history in chains):
+            raise KeyboardInterrupt
+        return chains, stopped
+
+    def _open_files(
+        self,
+        header: dict[str, Any],
+        interval: float,
+        n_draws: int,
+        histories: list[dict[str, Any]],
+        entropy: list[int],
+        sequences: Sequences,
+        settings: ModelSettings,
+    ) -> tuple[list[ChainFile], list[dict[str, Any]], list[int]]:
+        """Files of all chains, the histories that they hold, and the seed."""
+        histories = list(histories)
+        seed = None if self.random_state is None else entropy
+        files = []
+        for c, path in enumerate(chain_paths(self.checkpoint, len(histories))):
+            file = ChainFile(path, {**header, "seed": seed, "chain": c}, interval)
+            found = file.load(sequences, settings)
+            if found is not None:
+                if len(found["draws"]) > n_draws:
+                    raise ValueError(
+                        f"{path} holds {len(found['draws'])} draws, more than "
+                        f"n_draws={n_draws}.  Set n_draws to at least as many, or pass "
+                        "another checkpoint."
+                    )
+                histories[c] = found
+                # (Without a random_state, that of the first file.)
+                seed = file.header["seed"]
+            files.append(file)
+        if seed is None:
+            seed = entropy
+        for file in files:
+            file.header = {**file.header, "seed": seed}
+        return files, histories, seed
+
+    def _warn_of_stops(self, stopped: list[str | None]) -> None:
+        if INTERRUPTED in stopped:
+            warnings.warn(
+                f"The fit was interrupted; it keeps the draws made so far "
+                f"({', '.join(map(str, self.draws_.n_draws))} of its chains). Fit again "
+                "with warm_start=True, or with the same checkpoint, to go on.",
+                UserWarning,
+                stacklevel=3,
+            )
+        early = [c for c, reason in enumerate(stopped) if reason == NO_DRAW]
+        if early:
+            warnings.warn(
+                f"Chains {early} were stopped by max_time or callback before their first "
+                "draw was due; the state in which they ended is their only draw. Allow "
+                "more time, or set a shorter n_burnin.",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _check_init(self, n_samples: int) -> str | NDArray[np.int32]:
         if isinstance(self.init, str):

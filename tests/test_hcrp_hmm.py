@@ -576,6 +576,11 @@ def test_bad_integers(sequence, name, minimum):
         ({"store_states": 1}, TypeError, "store_states=1"),
         ({"warm_start": "yes"}, TypeError, "warm_start='yes'"),
         ({"verbose": -1}, ValueError, "verbose=-1"),
+        ({"max_time": 0}, ValueError, "max_time=0"),
+        ({"max_time": "1 h"}, TypeError, "max_time='1 h'"),
+        ({"callback": 3}, TypeError, "callback=3"),
+        ({"checkpoint": 3}, TypeError, "checkpoint=3"),
+        ({"checkpoint_interval": -1.0}, ValueError, "checkpoint_interval=-1"),
         ({"verbose": None}, TypeError, "verbose=None"),
         ({"random_state": "seed"}, ValueError, "seed"),
     ],
@@ -906,22 +911,25 @@ def test_an_interrupted_fit_leaves_the_earlier_one(sequence, monkeypatch, n_jobs
     np.testing.assert_array_equal(model.predict(sequence), expected)
 
 
-def test_other_chains_stop_when_one_is_interrupted(sequence, monkeypatch):
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_other_chains_stop_when_one_fails(sequence, monkeypatch, error):
     run_chain = _hcrp_hmm.run_chain
     flags = []
 
     def interrupted(*args):
-        flags.append(args[-1])
-        raise KeyboardInterrupt
+        flags.append(args[-2].stop)
+        raise error
+
+    def with_raised_flag(*args):
+        args[-2].stop = flags[0]
+        return run_chain(*args)
 
     monkeypatch.setattr(_hcrp_hmm, "run_chain", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(error):
         make_model().fit(sequence)
-    assert flags[0]()
-    # A chain that asks the raised flag ends before its next sweep.
-    monkeypatch.setattr(
-        _hcrp_hmm, "run_chain", lambda *args: run_chain(*args[:-1], flags[0])
-    )
+    assert flags[0].is_raised()
+    # A chain that sees the raised flag makes no sweep.
+    monkeypatch.setattr(_hcrp_hmm, "run_chain", with_raised_flag)
     with pytest.raises(KeyboardInterrupt):
         make_model().fit(sequence)
 
@@ -1015,7 +1023,7 @@ def test_store_states(sequence):
 
 PROGRESS = re.compile(
     r"chain (\d+): sweep (\d+)/(\d+), [\d.]+ sweeps/s, \d+ states, "
-    r"log joint -?[\d.]+, \d+ s left"
+    r"log joint -?[\d.]+, acceptance [\d.]+, \d+ s left"
 )
 
 

@@ -21,7 +21,8 @@ LAYERS = [
     ["core"],  # lists the names of the native interface
     ["emissions.*_stats", "samplers.*_kernel"],
     ["emissions", "emissions.*", "samplers", "samplers.*"],
-    ["_sequences", "_draws", "_chain", "_checkpoint", "_decoding"],
+    ["_sequences", "_draws", "_chain", "_checkpoint", "_decoding", "_progress"],
+    ["_callbacks", "_chain_file", "_run"],
     ["metrics", "metrics.*"],
     ["_hcrp_hmm"],
     ["inspection", "inspection.*", "testing", "testing.*"],

@@ -55,6 +55,16 @@ cdef class Franchise:
         self.seating.configure(Base.kInfinite, 0)
         self.seating.set_concentrations(alpha, gamma)
 
+    @property
+    def alpha(self):
+        """Lower concentration."""
+        return self.seating.alpha
+
+    @property
+    def gamma(self):
+        """Top concentration."""
+        return self.seating.gamma
+
     cdef void fill_row(self, int32_t j, float64_t *out) noexcept nogil:
         cdef Seating *s = &self.seating
         cdef int32_t k, n = <int32_t> s.dish_tables.size()

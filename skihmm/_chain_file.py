@@ -1,0 +1,247 @@
+"""The checkpoint of one chain: what makes it that of a run, and what makes it sound."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skihmm._chain import Chain, ModelSettings
+from skihmm._checkpoint import load, save
+from skihmm._decoding import frozen_model
+from skihmm._draws import PosteriorDraws
+from skihmm._sequences import Sequences
+from skihmm._version import __version__
+
+KIND = "chain"
+
+# A file is not written again before so many times the time that it took have passed, so
+# that writing costs at most five percent, however large the draws are.
+PAUSE = 20
+
+# What a header says, in the words of the estimator's parameters.
+MEANING = {
+    "data": "X (or its division into sequences)",
+    "model": "emission, alpha, gamma or concentration_prior",
+    "sampler": "sampler",
+    "start": "init or n_particles",
+    "schedule": "n_burnin, thin or store_states",
+    "seed": "random_state",
+    "chain": "the number of the chain",
+}
+
+
+class ChainFile:
+    """A file that a chain can go on from.
+
+    Parameters
+    ----------
+    path : path-like
+    header : dict
+        One value for each of MEANING, by which a run knows its own files.  ``"seed"`` is
+        None if any seed will do, and is then taken from the file.
+    interval : float
+        Seconds between two writes.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], header: dict[str, Any], interval: float
+    ) -> None:
+        self.path = Path(path)
+        self.header = header
+        self._interval = interval
+        self._due = time.monotonic() + interval
+        self._saved: dict[str, Any] | None = None
+        self._identity: tuple[int, ...] | None = None
+
+    def load(
+        self, sequences: Sequences, settings: ModelSettings
+    ) -> dict[str, Any] | None:
+        """History of the chain, or None if there is no file yet.
+
+        Parameters
+        ----------
+        sequences : Sequences
+        settings : ModelSettings
+
+        Returns
+        -------
+        history : dict or None
+
+        Raises
+        ------
+        ValueError
+            If the file is torn, foreign, of another run, or does not hold a chain on this
+            data.  It stays as it is.
+        """
+        try:
+            content = load(self.path, KIND)
+        except FileNotFoundError:
+            return None
+        self._check_header(content.get("header"))
+        try:
+            history = _sound_history(content["history"], sequences, settings)
+        except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+            raise ValueError(
+                f"{self.path} does not hold a chain on this data: {error}.  Delete or "
+                "move it to start afresh."
+            ) from error
+        if content.get("version") != __version__:
+            warnings.warn(
+                f"{self.path} was written by skihmm {content.get('version')}; with "
+                f"{__version__} the run goes on, but other draws may follow.",
+                UserWarning,
+                stacklevel=2,
+            )
+        self._saved = history
+        self._identity = self._identify()
+        return history
+
+    def _check_header(self, header: Any) -> None:
+        if not isinstance(header, dict):
+            header = {}
+        seed = header.get("seed")
+        if (
+            self.header["seed"] is None
+            and isinstance(seed, list)
+            and all(isinstance(word, int) and word >= 0 for word in seed)
+        ):
+            self.header = {**self.header, "seed": seed}
+        other = [name for name in MEANING if header.get(name) != self.header[name]]
+        if other:
+            raise ValueError(
+                f"{self.path} is the checkpoint of another run: it differs in "
+                f"{'; '.join(MEANING[name] for name in other)}.  Go on with what it was "
+                "made with, or pass another checkpoint, or delete or move the file."
+            )
+
+    def _identify(self) -> tuple[int, ...] | None:
+        try:
+            found = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return found.st_ino, found.st_mtime_ns, found.st_size
+
+    def is_due(self) -> bool:
+        """Whether the last write is long ago."""
+        return time.monotonic() >= self._due
+
+    def save(self, history: dict[str, Any]) -> None:
+        """Write the history, unless it is what the file holds.
+
+        Parameters
+        ----------
+        history : dict
+        """
+        if history["record"] is None or history is self._saved:
+            return
+        if self._identify() != self._identity:
+            raise ValueError(
+                f"{self.path} was written by somebody else while this fit was running; "
+                "it is left as it is.  Fits that run at the same time need checkpoints "
+                "of their own."
+            )
+        started = time.monotonic()
+        save(
+            self.path,
+            KIND,
+            {"version": __version__, "header": self.header, "history": history},
+        )
+        ended = time.monotonic()
+        self._due = ended + max(self._interval, PAUSE * (ended - started))
+        self._saved = history
+        self._identity = self._identify()
+
+
+def chain_paths(checkpoint: Any, n_chains: int) -> list[Path]:
+    """Where the files of all chains are.
+
+    Parameters
+    ----------
+    checkpoint : path-like
+        A file that ends in ``.npz``, for one chain, or a folder, made if there is none.
+    n_chains : int
+
+    Returns
+    -------
+    paths : list of Path
+    """
+    try:
+        path = Path(checkpoint)
+    except TypeError:
+        raise TypeError(
+            f"checkpoint={checkpoint!r}; expected the path of an .npz file or of a "
+            "folder, or None."
+        ) from None
+    if path.suffix != ".npz":
+        if path.exists() and not path.is_dir():
+            raise ValueError(
+                f"checkpoint={str(checkpoint)!r} is a file whose name does not end in "
+                ".npz; expected the path of an .npz file or of a folder."
+            )
+        path.mkdir(parents=True, exist_ok=True)
+        return [path / f"chain-{c}.npz" for c in range(n_chains)]
+    if n_chains > 1:
+        raise ValueError(
+            f"checkpoint={str(checkpoint)!r} is one file, but n_chains={n_chains}; pass "
+            "a folder (a path that does not end in .npz)."
+        )
+    if path.is_dir():
+        raise ValueError(
+            f"checkpoint={str(checkpoint)!r} is a folder whose name ends in .npz; pass "
+            "another path."
+        )
+    if not path.parent.is_dir():
+        raise ValueError(
+            f"checkpoint={str(checkpoint)!r}: there is no folder {str(path.parent)!r}."
+        )
+    return [path]
+
+
+def _number(value: Any, low: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= low:
+        raise ValueError(f"{value!r} where a number >= {low} is expected")
+
+
+def _sound_history(
+    history: Any, sequences: Sequences, settings: ModelSettings
+) -> dict[str, Any]:
+    """The history, if everything in it could have come from a chain on this data."""
+    record, draws = history["record"], history["draws"]
+    for name in ("last", "seconds", "origin_sweeps", "origin_seconds"):
+        _number(history[name], 0)
+    _number(record["n_sweeps"], 0)
+    if len(history["tally"]) != 5 or not isinstance(draws, list):
+        raise ValueError("its parts are not those of a chain")
+    for value in history["tally"]:
+        _number(value, 0)
+    chain = Chain(sequences, settings, None, record)
+    problem = chain.state.check()
+    if problem is not None:
+        raise ValueError(problem)
+    paths = [draw["states"] for draw in draws if draw["states"] is not None]
+    if draws:
+        paths.append(history["best_states"])
+        _number(history["best_lp"], -np.inf)
+        for name in ("lp", "alpha", "gamma", "seconds", "acceptance_rate"):
+            if not all(isinstance(draw[name], float) for draw in draws):
+                raise ValueError(f"{name} of a draw is not a number")
+    for path in paths:
+        if path.shape != (sequences.n_steps,) or path.dtype.kind not in "iu":
+            raise ValueError("a path does not have one label per step")
+    first = Sequences(sequences.codes[:1], sequences.starts[:1])
+    every = PosteriorDraws([draws])
+    for d in range(len(draws)):
+        draw = every[0, d]
+        if not 0 <= draw.last_state < draw.n_states:
+            raise ValueError("the last state of a draw is none of its states")
+        if draw.states is not None and (
+            draw.states.min() < 0 or draw.states.max() >= draw.n_states
+        ):
+            raise ValueError("a path has labels that are none of the draw's states")
+        frozen_model(draw, first, settings.emission)
+    return history

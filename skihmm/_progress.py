@@ -1,0 +1,195 @@
+"""What a running fit tells: reports for callbacks, a progress bar, lines for a log."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import threading
+import time
+from dataclasses import dataclass
+from typing import Any
+
+# Seconds between two pictures of the bar, and between two lines of a log.
+BAR_EVERY = 0.1
+LINE_EVERY = 1.0
+
+BAR_WIDTH = 20
+
+
+@dataclass(frozen=True)
+class SweepReport:
+    """What one sweep of one chain did: the argument of ``HCRPHMM(callback=...)``.
+
+    Attributes
+    ----------
+    chain : int
+        Number of the chain.
+    sweep : int
+        Sweeps that this fit has made in this chain, burn-in included; those of the
+        checkpoint that it goes on from count.
+    n_sweeps : int
+        Sweeps that it will have made in the end.
+    n_draws : int
+        Draws stored by the chain so far, those of earlier fits and checkpoints included.
+    n_states : int
+        Number of states.
+    lp : float
+        Log joint probability of states, seating and data given the concentrations, nats.
+    alpha, gamma : float
+        Transition concentrations.
+    acceptance_rate : float
+        Share of this sweep's local proposals that were accepted.
+    split_merge_acceptance_rate : float
+        The same of its split-merge trials; NaN if there were none.
+    seconds : float
+        CPU seconds that this fit has spent in this chain.
+    """
+
+    chain: int
+    sweep: int
+    n_sweeps: int
+    n_draws: int
+    n_states: int
+    lp: float
+    alpha: float
+    gamma: float
+    acceptance_rate: float
+    split_merge_acceptance_rate: float
+    seconds: float
+
+
+class Progress:
+    """Progress of all chains: a bar on a terminal, lines anywhere else.
+
+    Chains that run as threads share one object and one bar.  A copy in another process
+    writes lines, because it does not know what the others do.
+
+    Parameters
+    ----------
+    n_sweeps : list of int
+        Sweeps that every chain will have made in the end.
+    done : list of int
+        Those that are made already.
+    verbose : int
+        1: a bar, or a line about once a second; 2: a line after every sweep.
+    max_time : float
+        CPU seconds after which a chain ends.
+    """
+
+    def __init__(
+        self, n_sweeps: list[int], done: list[int], verbose: int, max_time: float
+    ) -> None:
+        self._total = n_sweeps
+        self._begun = list(done)
+        self._done = list(done)
+        self._spent = [0.0] * len(n_sweeps)
+        self._reports: dict[int, SweepReport] = {}
+        self._max_time = max_time
+        self._started = time.perf_counter()
+        self._shown = [self._started] * len(n_sweeps)
+        self._lock = threading.Lock()
+        self._width = 0
+        # Asked once, here: another process has another standard output.
+        self._is_bar = verbose == 1 and sys.stdout.isatty()
+        self._every = LINE_EVERY if verbose == 1 else 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_lock": None, "_is_bar": False}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+
+    def is_due(self, chain: int, sweep: int, seconds: float) -> bool:
+        """Count a sweep; say whether its report is to be shown.
+
+        Parameters
+        ----------
+        chain : int
+        sweep : int
+            Sweeps made.
+        seconds : float
+            CPU seconds that they took.
+
+        Returns
+        -------
+        due : bool
+        """
+        self._done[chain] = sweep
+        self._spent[chain] = seconds
+        now = time.perf_counter()
+        # One clock for a bar, one per chain for lines.
+        clock, every = (0, BAR_EVERY) if self._is_bar else (chain, self._every)
+        if now - self._shown[clock] < every and sweep < self._total[chain]:
+            return False
+        self._shown[clock] = now
+        return True
+
+    def show(self, report: SweepReport) -> None:
+        """Show where the fit is.
+
+        Parameters
+        ----------
+        report : SweepReport
+            Of the chain that asked :meth:`is_due`.
+        """
+        with self._lock:
+            if self._is_bar:
+                self._reports[report.chain] = report
+                self._draw_bar()
+            else:
+                print(
+                    f"chain {report.chain}: sweep {report.sweep}/{report.n_sweeps}, "
+                    f"{self._summary([report])}",
+                    flush=True,
+                )
+
+    def close(self) -> None:
+        """Leave the line that holds the bar."""
+        if self._is_bar and self._width:
+            print(flush=True)
+
+    def _left(self, chains: list[int]) -> float:
+        """Seconds left, if the rest is like what was done."""
+        elapsed = time.perf_counter() - self._started
+        done = sum(self._done[c] - self._begun[c] for c in chains)
+        left = 0.0
+        for c in chains:
+            sweeps = float(self._total[c] - self._done[c])
+            made = self._done[c] - self._begun[c]
+            if self._max_time < float("inf") and made and self._spent[c] > 0:
+                rate = made / self._spent[c]
+                sweeps = min(sweeps, (self._max_time - self._spent[c]) * rate)
+            left += max(sweeps, 0.0)
+        return elapsed * left / done if done else float("inf")
+
+    def _summary(self, reports: list[SweepReport]) -> str:
+        elapsed = time.perf_counter() - self._started
+        chains = [report.chain for report in reports]
+        done = sum(self._done[c] - self._begun[c] for c in chains)
+        n_states = sorted({report.n_states for report in reports})
+        states = f"{n_states[0]}" + (f"-{n_states[-1]}" if len(n_states) > 1 else "")
+        acceptance = sum(report.acceptance_rate for report in reports) / len(reports)
+        return (
+            f"{done / elapsed if elapsed > 0 else float('inf'):.1f} sweeps/s, "
+            f"{states} states, "
+            f"log joint {max(report.lp for report in reports):.1f}, "
+            f"acceptance {acceptance:.3f}, {self._left(chains):.0f} s left"
+        )
+
+    def _draw_bar(self) -> None:
+        reports = [self._reports[c] for c in sorted(self._reports)]
+        everything = list(range(len(self._total)))
+        total = sum(self._total)
+        share = sum(self._done) / total if total else 1.0
+        bar = "#" * round(share * BAR_WIDTH)
+        left = self._left(everything)
+        summary = self._summary(reports).rsplit(", ", 1)[0]
+        line = (
+            f"{share:4.0%} |{bar:<{BAR_WIDTH}}| {sum(self._done)}/{total} sweeps, "
+            f"{summary}, {left:.0f} s left"
+        )
+        # A longer line would wrap, and a wrapped one cannot be drawn over.
+        line = line[: shutil.get_terminal_size().columns - 1]
+        print("\r" + line.ljust(self._width), end="", flush=True)
+        self._width = len(line)

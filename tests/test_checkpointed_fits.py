@@ -1,0 +1,338 @@
+"""Fits that save themselves: resumed, killed, and files that are not theirs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.utils._testing import ignore_warnings
+from test_reproducibility import assert_same
+
+from skihmm import HCRPHMM, _chain_file
+from skihmm._checkpoint import load, save
+from skihmm.samplers import BlockedBeam, StickBreakingGibbs
+
+SAMPLERS = ["auto", BlockedBeam(5, split_merge_rate=1.5), StickBreakingGibbs()]
+
+
+def make_model(path=None, **params):
+    short = {
+        "n_burnin": 10,
+        "n_draws": 6,
+        "thin": 3,
+        "n_particles": 10,
+        "random_state": 3,
+        "checkpoint": path,
+        "checkpoint_interval": 0,
+    }
+    return HCRPHMM(**{**short, **params})
+
+
+class EndsAt:
+    """Callback that ends a fit after a sweep of a chain, by an error or an answer."""
+
+    def __init__(self, sweep, chain=0, error=None):
+        self.sweep, self.chain, self.error = sweep, chain, error
+
+    def __call__(self, report):
+        if (report.chain, report.sweep) != (self.chain, self.sweep):
+            return False
+        if self.error is not None:
+            raise self.error
+        return True
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "run.npz"
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS, ids=str)
+@pytest.mark.parametrize("sweep", [1, 7, 9, 10, 13, 15, 16, 17, 27])
+def test_a_failed_fit_goes_on(sequence, path, sampler, sweep):
+    whole = make_model(sampler=sampler).fit(sequence)
+    error = RuntimeError("a disaster")
+    with pytest.raises(RuntimeError, match="disaster"):
+        make_model(path, sampler=sampler, callback=EndsAt(sweep, error=error)).fit(
+            sequence
+        )
+    # At most the sweeps since the chain's last record are lost.
+    n_kept = load(path, "chain")["history"]["record"]["n_sweeps"]
+    assert sweep - 8 <= n_kept <= sweep
+    first = []
+    model = make_model(path, sampler=sampler, callback=lambda r: first.append(r.sweep))
+    assert_same(model.fit(sequence), whole)
+    assert first[0] == n_kept + 1
+    assert model.score(sequence) == whole.score(sequence)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("store_states", [True, False])
+def test_several_chains_in_a_folder(sequence, tmp_path, n_jobs, store_states):
+    params = {"n_chains": 3, "store_states": store_states}
+    whole = make_model(**params).fit(sequence)
+    folder = tmp_path / "new" / "folder"
+    model = make_model(folder, n_jobs=n_jobs, **params)
+    error = KeyboardInterrupt
+    with ignore_warnings(category=UserWarning), _suppress(error):
+        model.set_params(callback=EndsAt(20, chain=1, error=error)).fit(sequence)
+    model = make_model(folder, **params).fit(sequence)
+    assert_same(model, whole)
+    assert sorted(os.listdir(folder)) == [f"chain-{c}.npz" for c in range(3)]
+    # All is done: nothing is sampled again, and nothing is written.
+    before = [(folder / name).stat().st_mtime_ns for name in os.listdir(folder)]
+
+    def must_not_sweep(report):
+        raise AssertionError(report)
+
+    again = make_model(folder, callback=must_not_sweep, **params).fit(sequence)
+    assert_same(again, whole)
+    assert before == [(folder / name).stat().st_mtime_ns for name in os.listdir(folder)]
+    # More chains, and more draws of each.
+    params["n_chains"] = 4
+    longer = make_model(folder, n_draws=8, **params).fit(sequence)
+    assert_same(longer, make_model(n_draws=8, **params).fit(sequence))
+
+
+def _suppress(error):
+    import contextlib
+
+    return contextlib.suppress(error)
+
+
+def test_missing_values_and_sequences(sequence, tmp_path):
+    X = np.column_stack([sequence[:, 0], sequence[:, 0] % 3]).astype(float)
+    X[::7, 1] = np.nan
+    groups = np.repeat([0, 1, 2], 20)
+    params = {"emission": "dirichlet", "concentration_prior": None}
+    whole = make_model(**params).fit(X, groups=groups)
+    make_model(tmp_path, callback=EndsAt(18), **params).fit(X, groups=groups)
+    assert_same(make_model(tmp_path, **params).fit(X, groups=groups), whole)
+
+
+def test_a_stop_in_the_burn_in_goes_on(sequence, path):
+    model = make_model(path, callback=EndsAt(9))
+    with pytest.warns(UserWarning, match="before their first draw"):
+        model.fit(sequence)
+    assert list(model.draws_.n_draws) == [1]
+    assert_same(make_model(path).fit(sequence), make_model().fit(sequence))
+
+
+def test_max_time_counts_what_went_before(sequence, path):
+    params = {"n_draws": 10**7, "thin": 1}
+    make_model(path, max_time=0.1, **params).fit(sequence)
+    n_draws = len(load(path, "chain")["history"]["draws"])
+    # The time is over: one more sweep tells.
+    model = make_model(path, max_time=0.1, **params).fit(sequence)
+    assert n_draws <= model.draws_.n_draws[0] <= n_draws + 1
+
+
+def test_without_a_seed(sequence, tmp_path):
+    # The first file brings the seed along.
+    model = make_model(tmp_path, random_state=None, n_chains=2)
+    with ignore_warnings(category=UserWarning):
+        model.set_params(callback=EndsAt(14, chain=1)).fit(sequence)
+    lp = model.draws_.lp
+    again = make_model(tmp_path, random_state=None, n_chains=2).fit(sequence)
+    np.testing.assert_array_equal(again.draws_.lp[0], lp[0])
+    assert again.score(sequence) == make_model(
+        tmp_path, random_state=None, n_chains=2
+    ).fit(sequence).score(sequence)
+    other = make_model(tmp_path / "other", random_state=None, n_chains=2).fit(sequence)
+    assert not np.array_equal(other.draws_.lp, again.draws_.lp)
+
+
+def test_interval(sequence, path, monkeypatch):
+    now, writes = [0.0], []
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+
+    def slow_save(*args):
+        writes.append(now[0])
+        save(*args)
+        now[0] += 0.5
+
+    def tick(report):
+        now[0] += 1.0
+
+    monkeypatch.setattr(_chain_file, "save", slow_save)
+    params = {"n_draws": 30, "thin": 1, "callback": tick}
+    make_model(path, checkpoint_interval=20, **params).fit(sequence)
+    assert writes == [24, 40.5]  # when due, at a record (every 8 sweeps), and at the end
+    del writes[:]
+    make_model(path.with_name("b.npz"), checkpoint_interval=0, **params).fit(sequence)
+    # Half a second for writing: then ten seconds must pass.
+    assert np.diff(writes[:-1]).min() >= 10
+
+
+def test_warm_start_and_checkpoint(sequence, path):
+    model = make_model(path, warm_start=True).fit(sequence)
+    with pytest.raises(ValueError, match="one of them has to be left out"):
+        model.fit(sequence)
+    model.set_params(checkpoint=None).fit(sequence)
+    assert_same(model, make_model(n_draws=12).fit(sequence))
+
+
+# -- what is refused ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sampler": "slice"}, "it differs in sampler"),
+        ({"sampler__split_merge_rate": 1}, "sampler"),
+        ({"emission": "dirichlet"}, "emission, alpha"),
+        ({"alpha": 2.0}, "alpha"),
+        ({"concentration_prior": None}, "concentration_prior"),
+        ({"init": "single"}, "init"),
+        ({"n_particles": 11}, "n_particles"),
+        ({"n_burnin": 11}, "n_burnin"),
+        ({"thin": 2}, "thin"),
+        ({"store_states": False}, "store_states"),
+        ({"random_state": 4}, "random_state"),
+        ({"random_state": 4, "thin": 2}, "thin or store_states; random_state"),
+        ({"n_draws": 5}, "holds 6 draws, more than n_draws=5"),
+        ({"n_chains": 2}, "is one file, but n_chains=2"),
+    ],
+)
+def test_another_run(sequence, path, change, message):
+    make_model(path).fit(sequence)
+    before = path.read_bytes()
+    model = make_model().fit(sequence)
+    lp = model.draws_.lp
+    model.set_params(checkpoint=path, **change)
+    with pytest.raises(ValueError, match=message):
+        model.fit(sequence)
+    assert path.read_bytes() == before
+    assert model.draws_.lp is lp
+
+
+def test_other_data(sequence, path):
+    make_model(path).fit(sequence)
+    for X, groups in (
+        (sequence[:-1], None),
+        (sequence, np.repeat([0, 1], 30)),
+        (sequence[::-1], None),
+    ):
+        with pytest.raises(ValueError, match="it differs in X"):
+            make_model(path).fit(X, groups=groups)
+
+
+def test_files_of_other_chains(sequence, tmp_path):
+    make_model(tmp_path, n_chains=2).fit(sequence)
+    os.replace(tmp_path / "chain-1.npz", tmp_path / "chain-0.npz")
+    with pytest.raises(ValueError, match="the number of the chain"):
+        make_model(tmp_path, n_chains=2).fit(sequence)
+
+
+def test_paths(sequence, tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.npz").mkdir()
+    for name, message in (
+        ("file", "is a file whose name does not end in .npz"),
+        ("folder.npz", "is a folder whose name ends in .npz"),
+        ("nowhere/run.npz", "there is no folder"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_model(tmp_path / name).fit(sequence)
+    make_model(str(tmp_path / "text.npz")).fit(sequence)
+    assert (tmp_path / "text.npz").is_file()
+
+
+def test_two_runs_with_one_file(sequence, path):
+    # The second one makes the file while the first one is running.
+    def run_another(report):
+        if report.sweep == 12:
+            make_model(path, random_state=8).fit(sequence)
+
+    with pytest.raises(ValueError, match="written by somebody else"):
+        make_model(path, checkpoint_interval=1e6, callback=run_another).fit(sequence)
+    assert load(path, "chain")["header"]["seed"] != make_model().fit(sequence)._entropy
+    make_model(path, random_state=8).fit(sequence)
+
+
+def test_another_version(sequence, path, monkeypatch):
+    with monkeypatch.context() as context:
+        context.setattr(_chain_file, "__version__", "0.0.1")
+        make_model(path, callback=EndsAt(20)).fit(sequence)
+    with pytest.warns(UserWarning, match="written by skihmm 0.0.1"):
+        make_model(path).fit(sequence)
+
+
+# -- kill -9 --------------------------------------------------------------------------
+
+KILLED = """
+import json, os, random, signal, sys, time
+import numpy as np
+from skihmm import HCRPHMM, _chain_file
+from skihmm.datasets import make_automaton_sequence
+
+_chain_file.PAUSE = 0  # always writing, so that many a kill comes while it does
+folder, n_kills = sys.argv[1], int(sys.argv[2])
+X, _ = make_automaton_sequence(300, random_state=0)
+
+def fit(checkpoint):
+    return HCRPHMM(
+        n_burnin=100, n_draws=200, thin=2, n_chains=2, n_particles=20, random_state=1,
+        checkpoint=checkpoint, checkpoint_interval=0,
+    ).fit(X)
+
+rng = random.Random(2)
+n_killed = n_unfinished = 0
+sizes = []
+while n_killed < n_kills:
+    pid = os.fork()
+    if pid == 0:
+        fit(folder)
+        os._exit(0)
+    time.sleep(rng.uniform(0.0, 0.06))
+    os.kill(pid, signal.SIGKILL)
+    _, status = os.waitpid(pid, 0)
+    if not os.WIFSIGNALED(status):
+        break
+    n_killed += 1
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    n_unfinished += any(name.endswith(".unfinished") for name in names)
+    sizes.append(sum(entry.stat().st_size for entry in os.scandir(folder))
+                 if os.path.isdir(folder) else 0)
+resumed, whole = fit(folder), fit(None)
+same = all(
+    getattr(resumed.draws_, name).tobytes() == getattr(whole.draws_, name).tobytes()
+    for name in ("lp", "n_states", "n_tables", "alpha", "gamma", "states",
+                 "acceptance_rate", "split_merge_acceptance_rate")
+)
+print(json.dumps({
+    "n_killed": n_killed, "same": same, "n_sizes": len(set(sizes)),
+    "n_unfinished": n_unfinished,
+    "score": [resumed.score(X[:50]), whole.score(X[:50])],
+    "files": sorted(os.listdir(folder)),
+}))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_killed_at_fifty_moments(tmp_path):
+    folder = tmp_path / "run"
+    script = tmp_path / "killed.py"
+    script.write_text(KILLED)
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder), "50"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONWARNINGS": "ignore"},
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["n_killed"] == 50
+    # The kills came while the run was making progress, not before it had begun.
+    assert found["n_sizes"] > 10
+    assert found["n_unfinished"] > 10
+    assert found["same"]
+    assert found["score"][0] == found["score"][1]
+    assert [Path(name).suffix for name in found["files"]][-2:] == [".npz", ".npz"]

@@ -1,0 +1,466 @@
+"""Long runs: progress, callbacks, limits of time, Ctrl-C."""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import pickle
+import re
+import signal
+import sys
+import threading
+import time
+
+import joblib
+import numpy as np
+import pytest
+from test_reproducibility import all_draws, assert_same
+
+from skihmm import HCRPHMM
+from skihmm._progress import Progress, SweepReport
+
+
+def make_model(**params):
+    short = {
+        "n_burnin": 10,
+        "n_draws": 6,
+        "thin": 3,
+        "n_chains": 2,
+        "n_particles": 10,
+        "random_state": 3,
+    }
+    return HCRPHMM(**{**short, **params})
+
+
+@pytest.fixture(scope="module")
+def reference(sequence):
+    return make_model().fit(sequence)
+
+
+def assert_begins(model, whole, n_draws):
+    """The draws of `model` are the first ones of `whole`, so many in every chain."""
+    assert list(model.draws_.n_draws) == list(n_draws)
+    expected = all_draws(whole)
+    found = all_draws(model)
+    assert {path: expected[path] for path in found} == found
+
+
+class Recorder:
+    """Keeps reports; ends a chain, or calls a function, after one of its sweeps."""
+
+    def __init__(self, sweep=None, chain=0, action=lambda: True):
+        self.sweep, self.chain, self.action = sweep, chain, action
+        self.reports = []
+
+    def __call__(self, report):
+        self.reports.append(report)
+        if (report.chain, report.sweep) == (self.chain, self.sweep):
+            return self.action()
+        return None
+
+
+# -- callbacks ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_callback_sees_every_sweep(sequence, reference, n_jobs):
+    recorder = Recorder()
+    model = make_model(callback=recorder, n_jobs=n_jobs).fit(sequence)
+    assert_same(model, reference)
+    for c in range(2):
+        reports = [report for report in recorder.reports if report.chain == c]
+        assert [report.sweep for report in reports] == list(range(1, 29))
+        assert {report.n_sweeps for report in reports} == {28}
+        draws = [report for report in reports if report.sweep in range(13, 29, 3)]
+        assert [report.n_draws for report in draws] == [1, 2, 3, 4, 5, 6]
+        for name in ("n_states", "lp", "alpha", "gamma"):
+            found = [getattr(report, name) for report in draws]
+            np.testing.assert_allclose(found, getattr(model.draws_, name)[c], rtol=1e-12)
+        seconds = [report.seconds for report in reports]
+        assert seconds == sorted(seconds)
+        assert seconds[0] > 0
+        for report in reports:
+            assert 0 < report.acceptance_rate <= 1
+            assert not report.split_merge_acceptance_rate > 1
+
+
+def test_callback_of_a_warm_start_counts_from_there(sequence):
+    recorder = Recorder()
+    model = make_model(warm_start=True, n_chains=1).fit(sequence)
+    model.set_params(callback=recorder).fit(sequence)
+    assert [report.sweep for report in recorder.reports] == list(range(1, 19))
+    assert recorder.reports[0].n_sweeps == 18
+    assert recorder.reports[-1].n_draws == 12
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_callback_ends_a_chain(sequence, reference, n_jobs):
+    recorder = Recorder(sweep=20)
+    model = make_model(callback=recorder, n_jobs=n_jobs).fit(sequence)
+    assert_begins(model, reference, [3, 6])
+    assert max(r.sweep for r in recorder.reports if r.chain == 0) == 20
+    # The rest of the estimator copes with chains of unequal length.
+    draws = model.draws_
+    assert draws.shape == (2, 6)
+    assert np.isnan(draws.lp[0]).tolist() == [False] * 3 + [True] * 3
+    assert draws.n_states[0].tolist()[3:] == [-1, -1, -1]
+    assert draws.states[0, 2].min() == 0
+    assert (draws.states[0, 3:] == -1).all()
+    assert repr(draws) == "<PosteriorDraws: 2 chains x 3 to 6 draws>"
+    assert len(draws.thinned()) == 9
+    assert len(draws.thinned(4)) == 4
+    assert draws[0, -1].lp == draws.lp[0, 2]
+    with pytest.raises(IndexError):
+        draws[0, 3]
+    arrays = draws.to_dict()
+    assert arrays["posterior"]["states"].shape == (2, 3, 60)
+    assert np.isfinite(arrays["sample_stats"]["lp"]).all()
+    assert draws.lp[model.draws_.argmax()] == np.nanmax(draws.lp)
+    assert model.score(sequence) < 0
+    model.predict(sequence)
+    model.set_params(callback=None)
+    assert_same(pickle.loads(pickle.dumps(model)), model)
+
+
+def test_the_last_draw_counts_even_if_the_callback_ends_it(sequence, reference):
+    model = make_model(callback=Recorder(sweep=28)).fit(sequence)
+    assert_same(model, reference)
+
+
+def test_callback_that_fails(sequence):
+    def fail():
+        raise RuntimeError("from the callback")
+
+    model = make_model().fit(sequence)
+    lp = model.draws_.lp
+    model.set_params(callback=Recorder(sweep=20, action=fail))
+    with pytest.raises(RuntimeError, match="from the callback"):
+        model.fit(np.zeros((9, 2)))
+    assert model.draws_.lp is lp
+    assert model.n_features_in_ == 1
+    assert model.score(sequence) < 0
+
+
+@pytest.mark.parametrize("backend", ["loky", "threading"])
+def test_callback_in_workers(sequence, reference, tmp_path, backend):
+    path = tmp_path / "reports"
+
+    # (A function of a test module could not be imported there.)
+    def callback(report):
+        with open(path, "a") as file:
+            file.write(f"{report.chain} {report.sweep}\n")
+
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        model = make_model(callback=callback).fit(sequence)
+    assert_same(model, reference)
+    assert len(path.read_text().splitlines()) == 56
+
+
+# -- a limit of time ------------------------------------------------------------------
+
+
+def test_max_time_keeps_the_first_draws(sequence):
+    # So many draws that they cannot be made in this time.
+    started = time.thread_time()
+    model = make_model(n_draws=10**7, thin=1, max_time=0.2).fit(sequence)
+    assert 0.4 < time.thread_time() - started < 2
+    assert (model.draws_.n_draws > 0).all()
+    assert (np.nansum(model.draws_.seconds, axis=1) < 0.3).all()
+    n_draws = model.draws_.n_draws.min()
+    whole = make_model(n_draws=int(n_draws), thin=1).fit(sequence)
+    np.testing.assert_array_equal(whole.draws_.lp, model.draws_.lp[:, :n_draws])
+
+
+def test_max_time_that_is_enough(sequence, reference):
+    assert_same(make_model(max_time=600).fit(sequence), reference)
+
+
+def test_max_time_in_the_burn_in(sequence):
+    model = make_model(n_burnin=10**7, max_time=0.1, warm_start=True)
+    with pytest.warns(UserWarning, match=r"Chains \[0, 1\] were stopped by max_time"):
+        model.fit(sequence)
+    assert list(model.draws_.n_draws) == [1, 1]
+    assert model.score(sequence) < 0
+    assert model.labels_.shape == (60,)
+
+
+def test_a_stop_in_the_burn_in_and_a_warm_start(sequence, reference):
+    model = make_model(warm_start=True, callback=Recorder(sweep=7))
+    with pytest.warns(UserWarning, match=r"Chains \[0\] were stopped"):
+        model.fit(sequence)
+    assert list(model.draws_.n_draws) == [1, 6]
+    # The burn-in goes on, and then come the draws that were to come.
+    model.set_params(callback=None).fit(sequence)
+    assert list(model.draws_.n_draws) == [7, 12]
+    np.testing.assert_array_equal(model.draws_.lp[0, 1:7], reference.draws_.lp[0])
+    np.testing.assert_array_equal(model.draws_.lp[1, :6], reference.draws_.lp[1])
+
+
+# -- Ctrl-C ---------------------------------------------------------------------------
+
+
+def sends_interrupt(at, times=1):
+    """Callback that sends this process the signal of Ctrl-C after a sweep of chain 0."""
+    pid = os.getpid()
+
+    def callback(report):
+        if (report.chain, report.sweep) == (0, at):
+            for _ in range(times):
+                os.kill(pid, signal.SIGINT)
+                # The main thread of that process has to get at it.
+                time.sleep(0.2)
+
+    return callback
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupt_keeps_the_draws(sequence, reference, n_jobs):
+    model = make_model(callback=sends_interrupt(21), n_jobs=n_jobs, warm_start=True)
+    with pytest.warns(UserWarning, match="The fit was interrupted; it keeps the draws"):
+        model.fit(sequence)
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    n_draws = model.draws_.n_draws
+    assert n_draws[0] == 3
+    assert n_draws[1] <= 6
+    assert_begins(model, reference, n_draws)
+    model.predict(sequence)
+    assert model.score(sequence) < 0
+    # To go on is to go on as if nothing had happened.
+    model.set_params(callback=None, n_draws=7).fit(sequence)
+    longer = make_model(n_draws=int(model.draws_.n_draws.max())).fit(sequence)
+    assert_begins(model, longer, n_draws + 7)
+
+
+def test_interrupt_stops_loky(sequence, reference):
+    model = make_model(callback=sends_interrupt(21), n_draws=10**6)
+    with (
+        joblib.parallel_config(backend="loky", n_jobs=2),
+        pytest.warns(UserWarning, match="The fit was interrupted"),
+    ):
+        model.fit(sequence)
+    assert model.draws_.n_draws[0] == 3
+    np.testing.assert_array_equal(model.draws_.lp[0, :3], reference.draws_.lp[0, :3])
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_interrupt_before_the_first_draw(sequence, n_jobs):
+    model = make_model().fit(sequence)
+    lp = model.draws_.lp
+    model.set_params(callback=sends_interrupt(5), n_burnin=10**7, n_jobs=n_jobs)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(np.zeros((9, 2)))
+    assert model.draws_.lp is lp
+    assert model.n_features_in_ == 1
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_second_interrupt_ends_at_once(sequence):
+    model = make_model().fit(sequence)
+    lp = model.draws_.lp
+    model.set_params(callback=sends_interrupt(20, times=2), n_jobs=2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(sequence)
+    assert model.draws_.lp is lp
+
+
+def test_interrupt_by_somebody_elses_handler(sequence, reference):
+    # Whatever raises KeyboardInterrupt inside a chain keeps its draws too.
+    def interrupt():
+        raise KeyboardInterrupt
+
+    model = make_model(callback=Recorder(sweep=24, action=interrupt), warm_start=True)
+    handler = signal.signal(signal.SIGINT, lambda number, frame: None)
+    try:
+        with pytest.warns(UserWarning, match="interrupted"):
+            model.fit(sequence)
+        assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert_begins(model, reference, [4, 0])
+    assert model.draws_.to_dict()["posterior"]["alpha"].shape == (1, 4)
+    model.set_params(callback=None).fit(sequence)
+    assert_begins(model, make_model(n_draws=10).fit(sequence), [10, 6])
+
+
+def test_fit_in_another_thread(sequence, reference):
+    # Only the main thread gets signals.
+    models = []
+    thread = threading.Thread(target=lambda: models.append(make_model().fit(sequence)))
+    thread.start()
+    thread.join()
+    assert_same(models[0], reference)
+
+
+# -- progress -------------------------------------------------------------------------
+
+REPORT = SweepReport(
+    chain=0,
+    sweep=5,
+    n_sweeps=20,
+    n_draws=0,
+    n_states=7,
+    lp=-123.45,
+    alpha=1.0,
+    gamma=1.0,
+    acceptance_rate=0.987,
+    split_merge_acceptance_rate=math.nan,
+    seconds=0.5,
+)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Function that makes standard output a terminal, and returns it."""
+
+    def start(columns=200):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        monkeypatch.setattr(sys, "stdout", Terminal())
+        return sys.stdout
+
+    return start
+
+
+def last_picture(text):
+    return text.rstrip("\n").rsplit("\r", 1)[-1]
+
+
+BAR = re.compile(
+    r"100% \|#{20}\| (\d+)/(\d+) sweeps, [\d.]+ sweeps/s, \d+(-\d+)? states, "
+    r"log joint -[\d.]+, acceptance [\d.]+, 0 s left *"
+)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_bar(sequence, terminal, n_jobs, reference):
+    screen = terminal()
+    model = make_model(verbose=1, n_jobs=n_jobs).fit(sequence)
+    assert_same(model, reference)
+    text = screen.getvalue()
+    assert text.count("\n") == 1
+    assert text.endswith("\n")
+    assert BAR.fullmatch(last_picture(text)).groups()[:2] == ("56", "56")
+
+
+def test_bar_of_a_run_that_goes_on(sequence, terminal):
+    model = make_model(warm_start=True, n_chains=1).fit(sequence)
+    screen = terminal()
+    model.set_params(verbose=True).fit(sequence)
+    assert BAR.fullmatch(last_picture(screen.getvalue())).groups()[0] == "18"
+
+
+def test_bar_fits_the_terminal(terminal):
+    screen = terminal(40)
+    progress = Progress([20, 20], [0, 0], 1, math.inf)
+    progress.show(REPORT)
+    assert len(last_picture(screen.getvalue())) == 39
+
+
+def test_time_left(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    progress = Progress([20, 20], [0, 10], 1, math.inf)
+    assert progress._left([0, 1]) == math.inf
+    now[0] = 102.0
+    # Ten sweeps of a chain in two seconds; twenty are left over both.
+    progress.is_due(0, 10, 0.5)
+    assert progress._left([0, 1]) == pytest.approx(4.0)
+    assert progress._left([0]) == pytest.approx(2.0)
+    # A chain that may use no more than a second of CPU time, half of which is gone.
+    progress = Progress([1000], [0], 1, 1.0)
+    now[0] = 104.0
+    progress.is_due(0, 10, 0.5)
+    assert progress._left([0]) == pytest.approx(2.0)
+
+
+def test_a_copy_in_another_process_writes_lines(terminal):
+    screen = terminal()
+    progress = Progress([20], [0], 1, math.inf)
+    pickle.loads(pickle.dumps(progress)).show(REPORT)
+    assert screen.getvalue().startswith("chain 0: sweep 5/20, ")
+
+
+def test_lines_once_a_second(monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr("time.perf_counter", lambda: now[0])
+    progress = Progress([100, 100], [0, 0], 1, math.inf)
+    due = []
+    for sweep in range(1, 17):
+        now[0] += 0.25
+        due.append(progress.is_due(0, sweep, 0.0))
+    assert np.flatnonzero(due).tolist() == [3, 7, 11, 15]
+    # Every chain has lines of its own, the last of them always.
+    assert progress.is_due(1, 1, 0.0)
+    assert not progress.is_due(1, 2, 0.0)
+    assert progress.is_due(1, 100, 0.0)
+
+
+# -- scikit-learn's callbacks ---------------------------------------------------------
+
+
+class TaskRecorder:
+    """A callback of scikit-learn's kind."""
+
+    def __init__(self, stop_at=None):
+        self.events, self.scores = [], []
+        self.stop_at = stop_at
+        self.n_set_up = self.n_torn_down = 0
+
+    def setup(self, estimator, context):
+        self.n_set_up += 1
+
+    def on_fit_task_begin(self, estimator, context):
+        self.events.append(("begin", context.task_name, context.task_id))
+
+    def on_fit_task_end(self, estimator, context, *, X, fitted_estimator):
+        self.events.append(("end", context.task_name, context.task_id))
+        if context.task_name == "sweep":
+            self.scores.append(fitted_estimator.score(X))
+            assert fitted_estimator.draws_.shape == (1, 1)
+            return context.task_id == self.stop_at
+        return None
+
+    def teardown(self, estimator, context):
+        self.n_torn_down += 1
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_sklearn_callbacks(sequence, n_jobs):
+    pytest.importorskip("sklearn.callback")
+    recorder = TaskRecorder()
+    model = make_model(n_burnin=2, n_draws=2, n_jobs=n_jobs)
+    whole = make_model(n_burnin=2, n_draws=2).fit(sequence)
+    model.set_callbacks(recorder).fit(sequence)
+    assert_same(model, whole)
+    assert recorder.n_set_up == recorder.n_torn_down == 1
+    begun = [event[1:] for event in recorder.events if event[0] == "begin"]
+    ended = [event[1:] for event in recorder.events if event[0] == "end"]
+    expected = [("fit", 0), ("chain", 0), ("chain", 1)]
+    expected += [("sweep", sweep) for sweep in range(8) for _ in range(2)]
+    assert sorted(begun) == sorted(ended) == sorted(expected)
+    assert len(set(recorder.scores)) > 1
+
+
+def test_sklearn_callbacks_end_a_chain(sequence, reference):
+    pytest.importorskip("sklearn.callback")
+    recorder = TaskRecorder(stop_at=19)
+    model = make_model().set_callbacks(recorder).fit(sequence)
+    assert_begins(model, reference, [3, 3])
+
+
+def test_sklearn_callbacks_are_torn_down_after_an_error(sequence):
+    pytest.importorskip("sklearn.callback")
+    recorder = TaskRecorder()
+
+    def fail():
+        raise RuntimeError
+
+    model = make_model(callback=Recorder(sweep=3, action=fail)).set_callbacks(recorder)
+    with pytest.raises(RuntimeError):
+        model.fit(sequence)
+    assert recorder.n_torn_down == 1

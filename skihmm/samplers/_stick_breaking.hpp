@@ -27,6 +27,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <sstream>
+#include <stdexcept>
 #include <vector>
 
 #include "_rcd.hpp"
@@ -247,6 +249,7 @@ class StickBreakingPaths : public StickBreaking {
         stick_of_.assign(n_slots_, -1);
         born_.clear();
         rests_.clear();
+        n_parts_ = 0;
         pool_.assign(chain.free_slots->rbegin(), chain.free_slots->rend());
         cut(chain);
         path_.resize(chain.n_steps);
@@ -284,6 +287,11 @@ class StickBreakingPaths : public StickBreaking {
         const Entry *entries = nullptr;
         double low = std::numeric_limits<double>::infinity();   // that bound
     };
+    // A sweep that needs more ends with an error, or it would go on for hours and take all
+    // memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
+    // reached near gamma = 2,000; every row that is reached breaks each of them anew, at
+    // eight bytes, or 24 if it passes a slice.
+    static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
     // A list that has to go further down goes this much further than asked.
     static constexpr double kFurther = 0.125;
 
@@ -295,6 +303,7 @@ class StickBreakingPaths : public StickBreaking {
                          * (1.0 - uniform(chain.bits));
     }
     void break_stick(const Chain &chain) {
+        if (born_.size() == kMostSticks) refuse_to_break(*chain.transitions);
         if (born_.size() == pool_.size()) {
             // The slots that growing adds are the free ones that nobody has been given.
             const int32_t before = n_slots_;
@@ -314,6 +323,16 @@ class StickBreakingPaths : public StickBreaking {
         sticks_.break_off(chain, k);
         born_.push_back(k);
         rests_.push_back(sticks_.beta[kNew]);
+    }
+    // (Labels and seating are still those from before the sweep.)
+    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const Seating &s) {
+        std::ostringstream message;
+        message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
+                << kMostParts << " parts of them, in one sweep: gamma = " << s.gamma
+                << " (at alpha = " << s.alpha << ") is too large for it. Start from a "
+                   "smaller gamma, let it be resampled (concentration_prior), or use "
+                   "another sampler, such as StickBreakingGibbs.";
+        throw std::invalid_argument(message.str());
     }
     // A newborn state that has done nothing: a row from the prior, before any stick broke.
     void draw_prior_row(const Chain &chain, int32_t j) {
@@ -338,6 +357,7 @@ class StickBreakingPaths : public StickBreaking {
             const double a = alpha * sticks_.beta[born_[next]], b = alpha * rests_[next];
             double share = 1.0, others = 0.0;
             if (a > 0.0 || b > 0.0) share = draw_beta(chain.bits, a, b, &others);
+            if (++n_parts_ > kMostParts) refuse_to_break(*chain.transitions);
             lists_[j].parts.push_back(rest * share);
             rest *= others;
         }
@@ -471,6 +491,7 @@ class StickBreakingPaths : public StickBreaking {
 
     int32_t n_known_ = 0;                   // slots at the start of the sweep
     double first_rest_ = 0.0;               // beta_u there
+    size_t n_parts_ = 0;                    // of sticks, in all rows
     std::vector<int32_t> pool_, born_;      // free slots; those given to newborn states
     std::vector<int32_t> stick_of_;         // place in born_, or -1
     std::vector<double> rests_;             // beta_u after each of these births

@@ -626,7 +626,8 @@ class Seating {
         }
         return out;
     }
-    // Replace everything by a record whose rows and dishes are already within size.
+    // Replace everything by a record that check_record (_record.hpp) has passed, for as
+    // many rows and dishes as there are.
     void load(const SeatingRecord &record) {
         clear();
         size_t at = 0;

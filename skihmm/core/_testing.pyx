@@ -291,11 +291,18 @@ cdef class SeatingProbe:
     def record(self):
         return record_to_arrays(self.seating.record())
 
-    def load(self, arrays):
+    def load(self, arrays, n_rows=None, n_dishes=None):
+        """Replace everything by a record, for other numbers of rows and dishes if given."""
         cdef SeatingRecord record
+        cdef bint resized = n_rows is not None
+        if resized:
+            self.n_rows, self.n_dishes = n_rows, n_dishes
         record_from_arrays(arrays, "the record", self.n_rows, self.n_dishes,
                            self.seating.base != Base.kFixed, &record)
-        self.seating.load(record)
+        if resized:
+            self.seating.load(record, self.n_rows, self.n_dishes)
+        else:
+            self.seating.load(record)
 
     def log_joint(self):
         return self.seating.log_joint()

@@ -67,10 +67,8 @@ class DirectAssignment {
             }
         }
         counts_.configure(Base::kFixed, 1);
-        counts_.clear();
-        counts_.resize(n, n);
         counts_.set_dense_limit(kDenseSlots);
-        counts_.load(record);
+        counts_.load(record, n, n);
     }
     // Caches by slot.
     void attach(const Chain &chain, const Emission &emission) {

@@ -17,6 +17,7 @@ cdef extern from "_categorical_parameters.hpp" namespace "skihmm" nogil:
         float64_t prob(int32_t k, int32_t symbol, bitgen_t *g) except +
         void draw_newborn(int32_t k, int32_t symbol, bitgen_t *g) except +
         const float64_t *base()
+        size_t n_bytes()
 
 
 cdef class CategoricalStats(EmissionStats):

@@ -262,7 +262,10 @@ cdef class CategoricalStats(EmissionStats):
         cdef size_t total = 8 * self.n_steps * self.n_columns
         for c in range(self.n_columns):
             total += self.seatings[c].n_bytes()
-        return total
+        # Samplers that draw parameters leave their tables behind for the next sweep.
+        for c in range(<intp_t> self.parameters.size()):
+            total += self.parameters[c].n_bytes()
+        return total + 8 * (self.logs.capacity() + self.row.capacity())
 
     # -- parameters
 

@@ -81,6 +81,12 @@ class StickBreaking {
     int32_t n_slots_ = 0, padded_ = 0;
     double start_counts_ = 1.0;             // tests turn the start restaurant's off
 
+    size_t n_bytes() const {
+        size_t bytes = sticks_.n_bytes() + pi_.capacity() * sizeof(pi_[0])
+                       + (shapes_.capacity() + falls_.capacity()) * sizeof(double);
+        for (const auto &row : pi_) bytes += row.capacity() * sizeof(double);
+        return bytes;
+    }
     bool is_used(const Chain &chain, int32_t k) const { return (*chain.occupancy)[k] > 0; }
     // Room for all slots, new entries zero; whole vectors of sixteen.
     void resize(const Chain &chain) {
@@ -142,6 +148,14 @@ class StickBreakingSteps : public StickBreaking {
             step(chain, emission, t);
         }
         reseat(chain, emission);
+    }
+
+    size_t n_bytes() const {
+        size_t bytes = StickBreaking::n_bytes() + into_.capacity() * sizeof(into_[0])
+                       + (ones_.capacity() + weights_.q.capacity()) * sizeof(double)
+                       + (order_.capacity() + ends_.capacity()) * sizeof(intptr_t);
+        for (const auto &column : into_) bytes += column.capacity() * sizeof(double);
+        return bytes;
     }
 
   protected:
@@ -266,6 +280,21 @@ class StickBreakingPaths : public StickBreaking {
         }
         for (int64_t t = 0; t < chain.n_steps; ++t) chain.assign(t, path_[t]);
         reseat(chain, emission);
+    }
+
+    size_t n_bytes() const {
+        size_t bytes = StickBreaking::n_bytes() + lists_.capacity() * sizeof(List)
+                       + heads_.capacity() * sizeof(Head)
+                       + (rests_.capacity() + slices_.capacity() + sums_.capacity()
+                          + values_.capacity() + logs_.capacity()) * sizeof(double)
+                       + (pool_.capacity() + born_.capacity() + stick_of_.capacity()
+                          + reached_.capacity() + states_.capacity() + path_.capacity())
+                             * sizeof(int32_t)
+                       + ends_.capacity() * sizeof(size_t);
+        for (const List &list : lists_)
+            bytes += list.entries.capacity() * sizeof(Entry)
+                     + list.parts.capacity() * sizeof(double);
+        return bytes;
     }
 
   protected:

@@ -327,6 +327,34 @@ def test_more_slots_than_dense_counts(kernel):
         assert state.check() is None
 
 
+@pytest.mark.parametrize("name", RECIPES)
+def test_memory_is_accounted_for(name):
+    n_symbols, n_steps = 500, 400
+    state = long_chain(HCRPEmission(n_symbols, 2.0, 2.0), n=n_steps, n_labels=60)
+    kernel = RECIPES[name]().make_kernel(state)
+    kernel_before, before = kernel.n_bytes(), state.n_bytes()
+    assert kernel_before < 20_000
+    kernel.sweep(state)
+    n = state.n_states
+    assert n > 30
+    if name in STICKS:
+        # A number for every state and symbol, and for every pair of states.
+        assert state.n_bytes() - before > 8 * n * n_symbols
+        assert kernel.n_bytes() > 8 * n * n
+    else:
+        assert kernel.n_bytes() > 2 * 2 * n * n + 3 * 8 * n
+    # Swept again and again they hold no more.
+    for _ in range(5):
+        kernel.sweep(state)
+        state.canonicalise()
+    settled = state.n_bytes(), kernel.n_bytes()
+    for _ in range(40):
+        kernel.sweep(state)
+        state.canonicalise()
+    assert state.n_bytes() < 3 * settled[0]
+    assert kernel.n_bytes() < 3 * settled[1]
+
+
 # -- recipes and estimator ------------------------------------------------------------
 
 

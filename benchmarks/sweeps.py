@@ -102,10 +102,13 @@ def main():
                 )
                 mixing = ", ".join(f"{value:.2f}" for value in found)
             state = after.state
+            n_bytes = state.n_bytes()
+            if hasattr(after.kernel, "n_bytes"):
+                n_bytes += after.kernel.n_bytes()
             print(
                 f"{name} | {sampler} | {state.n_states} | {seconds:.5f} | "
                 f"{seconds / len(codes) * 1e9:.0f} | {accepted:.4f} | {mixing} | "
-                f"{state.log_joint():.0f} | {state.n_bytes() / 1e6:.1f} | {ratio}",
+                f"{state.log_joint():.0f} | {n_bytes / 1e6:.1f} | {ratio}",
                 flush=True,
             )
 

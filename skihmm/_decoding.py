@@ -61,7 +61,7 @@ def simulate_sequence(
     empty = emission.make_stats(np.empty((0, len(n_known)), dtype=np.int32))
     codes, states = simulate(
         n_samples,
-        draw.columns(empty),
+        empty.columns(draw.emission),
         n_known,
         RandomStream(seed),
         alpha=draw.alpha,

@@ -12,12 +12,13 @@ from numpy.random.c_distributions cimport random_beta, random_standard_gamma
 from skihmm.core._emission cimport EmissionStats
 from skihmm.core._franchise cimport Franchise
 from skihmm.core._random cimport RandomStream, uniform
+from skihmm.core._record cimport LEAST_CONCENTRATION, MOST_CONCENTRATION
 from skihmm.core._types cimport float64_t, int64_t
 
-# Below this a draw of Gamma with a tiny shape is numerically zero; the floor keeps
-# alpha/(n + alpha) finite.  With the default prior its probability is below 1e-49.
-cdef float64_t FLOOR = 1e-50
-
+# Draws are kept in the range that records may have.  Below it a draw of Gamma with a tiny
+# shape is numerically zero, and alpha/(n + alpha) has to stay finite; beyond it one comes
+# only from a prior that is hardly proper.  With the default prior the probability of either
+# is below 1e-49.
 
 cdef void _count_restaurant(float64_t c, float64_t n, float64_t *shape, float64_t *rate,
                             bitgen_t *g) noexcept nogil:
@@ -29,7 +30,7 @@ cdef void _count_restaurant(float64_t c, float64_t n, float64_t *shape, float64_
 
 cdef float64_t _draw(float64_t shape, float64_t rate, bitgen_t *g) noexcept nogil:
     cdef float64_t c = random_standard_gamma(g, shape) / rate
-    return c if c > FLOOR else FLOOR
+    return min(max(c, LEAST_CONCENTRATION), MOST_CONCENTRATION)
 
 
 cdef float64_t resample_shared(const vector[const Seating *] &seatings, float64_t shape,

@@ -87,8 +87,34 @@ cdef class EmissionStats:
         with gil:
             raise NotImplementedError(f"{type(self).__name__} lacks reseat")
 
+    def check_arrays(self, arrays, labels):
+        """Refuse a record that is not made of these data; nothing changes.
+
+        Parameters
+        ----------
+        arrays : object
+            What :meth:`to_arrays` has returned, perhaps, or what a file holds instead.
+        labels : ndarray of shape (n_steps,), int32
+            State of every step: 0, 1, ..., each of them used.
+
+        Raises
+        ------
+        ValueError
+            If `arrays` are not the statistics of the observations in these states.
+        """
+        raise NotImplementedError(f"{type(self).__name__} lacks check_arrays")
+
     def load(self, arrays, slots):
-        """Take over the statistics of a record, its state i in slot ``slots[i]``."""
+        """Take over the statistics of a record, its state i in slot ``slots[i]``.
+
+        The data of a posterior draw are not known, so what can be told from `arrays`
+        alone has to be checked here too: nothing may be indexed by what a file holds.
+
+        Raises
+        ------
+        ValueError
+            If `arrays` are no statistics over ``len(slots)`` states.
+        """
         raise NotImplementedError(f"{type(self).__name__} lacks load")
 
     def to_arrays(self, labels):

@@ -18,6 +18,7 @@ from libcpp.vector cimport vector
 
 from numpy.random cimport bitgen_t
 
+from skihmm.core._record cimport SeatingRecord
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
@@ -52,9 +53,6 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         kUniform
         kFixed
 
-    cdef cppclass SeatingRecord:
-        vector[int32_t] rows, dishes, n_customers, n_tables, sizes
-
     cdef cppclass Seating:
         float64_t alpha
         float64_t gamma
@@ -88,7 +86,9 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         void commit_same() except +         # commit a move that changed no count
         void rollback() except +
         SeatingRecord record() except +
+        # A record that check_record has passed: nothing is checked here.
         void load(const SeatingRecord &record) except +
+        void load(const SeatingRecord &record, int32_t n_rows, int32_t n_dishes) except +
         # Replace everything by customers seated given the base measure.
         void reseat(const int32_t *row_of, const int32_t *dish_of, int64_t stride,
                     int64_t n, const float64_t *fresh, bitgen_t *g) except +
@@ -110,7 +110,3 @@ cdef class Franchise:
     cdef void push_max(self, const float64_t *weights, float64_t *out,
                        int32_t *argmax_out) noexcept nogil
     cpdef dict to_arrays(self)
-
-
-cdef dict record_to_arrays(const SeatingRecord &record)
-cdef SeatingRecord record_from_arrays(dict arrays)

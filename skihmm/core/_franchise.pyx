@@ -1,45 +1,6 @@
 """Two-level Chinese restaurant seating: the transitions' prior."""
 
-import numpy as np
-
-
-cdef object _to_array(const vector[int32_t] &values):
-    cdef Py_ssize_t i, n = <Py_ssize_t> values.size()
-    out = np.empty(n, dtype=np.int32)
-    cdef int32_t[::1] view = out
-    for i in range(n):
-        view[i] = values[i]
-    return out
-
-
-cdef vector[int32_t] _to_vector(object values):
-    cdef const int32_t[::1] view = np.ascontiguousarray(values, dtype=np.int32)
-    cdef vector[int32_t] out
-    cdef Py_ssize_t i
-    out.resize(view.shape[0])
-    for i in range(view.shape[0]):
-        out[i] = view[i]
-    return out
-
-
-cdef dict record_to_arrays(const SeatingRecord &record):
-    return {
-        "rows": _to_array(record.rows),
-        "dishes": _to_array(record.dishes),
-        "n_customers": _to_array(record.n_customers),
-        "n_tables": _to_array(record.n_tables),
-        "sizes": _to_array(record.sizes),
-    }
-
-
-cdef SeatingRecord record_from_arrays(dict arrays):
-    cdef SeatingRecord record
-    record.rows = _to_vector(arrays["rows"])
-    record.dishes = _to_vector(arrays["dishes"])
-    record.n_customers = _to_vector(arrays["n_customers"])
-    record.n_tables = _to_vector(arrays["n_tables"])
-    record.sizes = _to_vector(arrays["sizes"])
-    return record
+from skihmm.core._record cimport concentration_of, record_to_arrays
 
 
 cdef class Franchise:
@@ -48,12 +9,13 @@ cdef class Franchise:
     Parameters
     ----------
     alpha, gamma : float
-        Lower and top concentration.
+        Lower and top concentration, from 1e-50 to 1e50.
     """
 
     def __init__(self, alpha=1.0, gamma=1.0):
         self.seating.configure(Base.kInfinite, 0)
-        self.seating.set_concentrations(alpha, gamma)
+        self.seating.set_concentrations(
+            concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
 
     @property
     def alpha(self):

@@ -8,7 +8,7 @@ so a step costs the non-zeros plus K, not K squared.
 
 import numpy as np
 
-from libc.math cimport log
+from libc.math cimport INFINITY, log
 from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport EmissionStats
@@ -17,8 +17,13 @@ from skihmm.core._franchise cimport (
     NEW,
     START,
     Franchise,
+)
+from skihmm.core._record cimport (
     SeatingRecord,
-    record_from_arrays,
+    entry_of,
+    integer_of,
+    starts_of,
+    transitions_from_arrays,
 )
 from skihmm.core._types cimport float64_t, int32_t, intp_t, uint8_t
 
@@ -36,6 +41,12 @@ cdef class FrozenModel:
         First step of every sequence.
     restaurant : int, optional
         State that precedes step 0 (if that step is not in `starts`).
+
+    Raises
+    ------
+    ValueError
+        If `arrays` are not those of a draw with such an emission, or by them something
+        that happened is impossible.
     """
 
     cdef readonly Franchise transitions
@@ -47,26 +58,42 @@ cdef class FrozenModel:
     cdef vector[uint8_t] first
 
     def __init__(self, arrays, EmissionStats emission, starts, restaurant=None):
-        cdef SeatingRecord record = record_from_arrays(arrays["transitions"])
+        cdef SeatingRecord record
+        cdef vector[int32_t] begins
+        cdef float64_t alpha, gamma
+        cdef int32_t t
         cdef intp_t i
-        self.n_states = arrays["n_states"]
+        self.n_states = transitions_from_arrays(arrays, &record, &alpha, &gamma)
         self.n_slots = FIRST + self.n_states
         self.n_steps = emission.n_steps
         for i in range(<intp_t> record.rows.size()):
             record.rows[i] = (
                 START if record.rows[i] == self.n_states else FIRST + record.rows[i])
             record.dishes[i] += FIRST
-        self.transitions = Franchise(
-            arrays["transitions"]["alpha"], arrays["transitions"]["gamma"])
+        self.transitions = Franchise(alpha, gamma)
         self.transitions.seating.resize(self.n_slots, self.n_slots)
         self.transitions.seating.load(record)
         self.emission = emission
         emission.resize(self.n_slots)
-        emission.load(arrays["emission"], np.arange(FIRST, self.n_slots, dtype=np.int32))
-        self.restaurant = START if restaurant is None else FIRST + restaurant
+        emission.load(entry_of(arrays, "emission", "the record"),
+                      np.arange(FIRST, self.n_slots, dtype=np.int32))
+        self.restaurant = START
+        if restaurant is not None:
+            self.restaurant = FIRST + <int32_t> integer_of(
+                restaurant, "restaurant", 0, self.n_states - 1)
+        starts_of(starts, self.n_steps, False, &begins)
         self.first.assign(self.n_steps, 0)
-        for i in starts:
-            self.first[i] = 1
+        for t in begins:
+            self.first[t] = 1
+
+    cdef int check_total(self, intp_t t, float64_t total) except -1 nogil:
+        # (False for NaN too.)
+        if 0.0 < total < INFINITY:
+            return 0
+        with gil:
+            raise ValueError(
+                f"Step {t} has the probability {total} under this draw: its concentrations "
+                "or counts are out of all proportion.")
 
     cdef inline void pack(self, const float64_t *slots, float64_t *out) noexcept nogil:
         # Slot order to 0 .. n_states - 1, then "a state not seen yet".
@@ -135,6 +162,7 @@ cdef class FrozenModel:
                 for k in range(n):
                     f[k] = g[k] * likelihood[k]
                     total += f[k]
+                self.check_total(t, total)
                 for k in range(n):
                     f[k] /= total
                 out[t] = log(total) + log_scale
@@ -170,6 +198,7 @@ cdef class FrozenModel:
                     for k in range(n):
                         values[k] = likelihood[k] * b[k] if k != START else 0.0
                         total += values[k]
+                    self.check_total(t + 1, total)
                     for k in range(n):
                         values[k] /= total
                     self.transitions.pull(values.data(), b.data())
@@ -179,6 +208,7 @@ cdef class FrozenModel:
                     total += view[t, k]
                 view[t, self.n_states] *= b[NEW]
                 total += view[t, self.n_states]
+                self.check_total(t, total)
                 for k in range(self.n_states + 1):
                     view[t, k] /= total
         return probs
@@ -227,6 +257,7 @@ cdef class FrozenModel:
                     f[k] = g[k] * likelihood[k]
                     if f[k] > largest:
                         largest = f[k]
+                self.check_total(t, largest)
                 for k in range(n):
                     f[k] /= largest
                 log_prob += log(largest) + log_scale

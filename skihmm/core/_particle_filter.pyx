@@ -7,6 +7,16 @@ from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._random cimport RandomStream
+from skihmm.core._record cimport (
+    MOST_CUSTOMERS,
+    SeatingRecord,
+    concentration_of,
+    entry_of,
+    integer_of,
+    record_from_arrays,
+    starts_of,
+    transitions_from_arrays,
+)
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 
@@ -37,39 +47,66 @@ RESAMPLING = ("systematic", "stratified", "multinomial")
 
 
 cdef CppParticleFilter *_build(n_particles, resampling, alpha, gamma, columns,
-                               seating) except NULL:
+                               seating, int32_t *n_states_out) except NULL:
     # The caller deletes.
-    cdef intp_t i
+    cdef size_t i
     cdef int32_t c, n_states
-    cdef const int32_t[::1] rows, dishes, customers, tables
+    cdef SeatingRecord record
+    cdef float64_t ignored
+    n_states_out[0] = 0
     if resampling not in RESAMPLING:
         choices = ", ".join(map(repr, RESAMPLING))
         raise ValueError(f"resampling={resampling!r}; expected one of {choices}.")
     cdef CppParticleFilter *particles = new CppParticleFilter(
-        n_particles, <Resampling> <int> RESAMPLING.index(resampling), alpha, gamma)
+        integer_of(n_particles, "n_particles", 1, 2**31 - 1),
+        <Resampling> <int> RESAMPLING.index(resampling),
+        concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
     try:
-        for n_symbols, hierarchical, column_alpha, column_gamma in columns:
-            particles.add_column(n_symbols, hierarchical, column_alpha, column_gamma)
+        for c, (n_symbols, hierarchical, column_alpha, column_gamma) in enumerate(columns):
+            particles.add_column(
+                integer_of(n_symbols, f"the number of symbols of column {c}", 1, 2**31 - 1),
+                hierarchical,
+                concentration_of(column_alpha, f"alpha of column {c}"),
+                concentration_of(column_gamma, f"gamma of column {c}"))
         if seating is None:
             return particles
-        n_states = seating["n_states"]
+        n_states = transitions_from_arrays(seating, &record, &ignored, &ignored)
+        n_states_out[0] = n_states
         particles.add_states(n_states)
-        record = seating["transitions"]
-        rows, dishes = record["rows"], record["dishes"]
-        customers, tables = record["n_customers"], record["n_tables"]
-        for i in range(rows.shape[0]):
+        for i in range(record.rows.size()):
             particles.add_transition(
-                0 if rows[i] == n_states else rows[i] + 1,
-                dishes[i], customers[i], tables[i])
-        for c, record in enumerate(seating["emission"]["columns"]):
-            rows, dishes = record["rows"], record["dishes"]
-            customers, tables = record["n_customers"], record["n_tables"]
-            for i in range(rows.shape[0]):
-                particles.add_symbol(c, rows[i], dishes[i], customers[i], tables[i])
+                0 if record.rows[i] == n_states else record.rows[i] + 1,
+                record.dishes[i], record.n_customers[i], record.n_tables[i])
+        emission = entry_of(seating, "emission", "the record")
+        seated = entry_of(emission, "columns", "emission")
+        if not isinstance(seated, (list, tuple)) or len(seated) != len(columns):
+            raise ValueError(
+                f"emission: columns is {seated!r:.100}; expected a list of {len(columns)} "
+                "dicts, one per column")
+        for c, (n_symbols, hierarchical, _, _) in enumerate(columns):
+            record_from_arrays(seated[c], f"emission, column {c}", n_states, n_symbols,
+                               hierarchical, &record)
+            for i in range(record.rows.size()):
+                particles.add_symbol(c, record.rows[i], record.dishes[i],
+                                     record.n_customers[i], record.n_tables[i])
     except BaseException:
         del particles
         raise
     return particles
+
+
+cdef int _check_codes(codes, columns) except -1:
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.dtype.kind not in "iu" or (
+            codes.shape[1] != len(columns) or not columns):
+        raise ValueError(
+            f"codes is an array of type {codes.dtype} and shape {codes.shape}; expected "
+            f"integers in {len(columns)} columns, one or more")
+    for c in range(len(columns) if len(codes) else 0):
+        integer_of(codes[:, c].min(), f"the least code of column {c}", -1, 2**31 - 2)
+        integer_of(codes[:, c].max(), f"the largest code of column {c}", -1,
+                   columns[c][0] - 1)
+    return 0
 
 
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
@@ -107,25 +144,38 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         product of the probabilities is an unbiased estimate of p(codes | seating).
     path : ndarray of shape (n_steps,), int32
         States of one particle drawn by weight; labels continue those of `seating`.
+
+    Raises
+    ------
+    ValueError
+        If `seating` is not that of a draw with such columns, or by it something that
+        happened is impossible.
     """
+    _check_codes(codes, columns)
     cdef const int32_t[:, ::1] view = np.ascontiguousarray(codes, dtype=np.int32)
     cdef intp_t n_steps = view.shape[0], i
-    first_array = np.zeros(n_steps, dtype=np.uint8)
-    first_array[np.asarray(starts, dtype=np.intp)] = 1
-    cdef const uint8_t[::1] first = first_array
+    cdef int32_t t, n_states
+    cdef vector[int32_t] begins
+    integer_of(n_steps, "the number of steps", 0, MOST_CUSTOMERS)
+    starts_of(starts, n_steps, False, &begins)
+    cdef vector[uint8_t] first
+    first.assign(n_steps, 0)
+    for t in begins:
+        first[t] = 1
     log_predictive = np.empty(n_steps)
     states = np.empty(n_steps, dtype=np.int32)
     cdef float64_t[::1] out = log_predictive
     cdef int32_t[::1] states_view = states
-    cdef int32_t start = restaurant
+    cdef int32_t start
     cdef vector[int32_t] path
     if n_steps == 0:
         return log_predictive, states
     cdef CppParticleFilter *particles = _build(
-        n_particles, resampling, alpha, gamma, columns, seating)
+        n_particles, resampling, alpha, gamma, columns, seating, &n_states)
     try:
+        start = <int32_t> integer_of(restaurant, "restaurant", 0, n_states)
         with nogil:
-            particles.run(&view[0, 0], n_steps, &first[0], start, &out[0], stream.bits)
+            particles.run(&view[0, 0], n_steps, first.data(), start, &out[0], stream.bits)
             path = particles.draw_path(stream.bits)
     finally:
         del particles
@@ -140,6 +190,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, *, alpha, gamma, se
     Parameters
     ----------
     n_steps : int
+        One or more.
     columns : list of (n_symbols, hierarchical, alpha, gamma)
         The emission of every column.
     n_known : list of int
@@ -156,14 +207,19 @@ def simulate(n_steps, columns, n_known, RandomStream stream, *, alpha, gamma, se
     states : ndarray of shape (n_steps,), int32
         Labels from ``seating["n_states"]`` on are new states.
     """
-    cdef int64_t n = n_steps
+    cdef int64_t n = integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS)
+    cdef int32_t c, n_states
+    if len(n_known) != len(columns) or not columns:
+        raise ValueError(f"n_known has {len(n_known)} entries for {len(columns)} columns")
+    for c in range(<int32_t> len(columns)):
+        integer_of(n_known[c], f"n_known[{c}]", 1, columns[c][0])
     codes = np.empty((n_steps, len(columns)), dtype=np.int32)
     states = np.empty(n_steps, dtype=np.int32)
     cdef int32_t[:, ::1] codes_view = codes
     cdef int32_t[::1] states_view = states
     cdef const int32_t[::1] known = np.asarray(n_known, dtype=np.int32)
     cdef CppParticleFilter *particles = _build(
-        1, "systematic", alpha, gamma, columns, seating)
+        1, "systematic", alpha, gamma, columns, seating, &n_states)
     try:
         with nogil:
             particles.simulate(n, &known[0], &states_view[0], &codes_view[0, 0],

@@ -16,8 +16,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "_seating.hpp"
@@ -107,6 +109,11 @@ class ParticleFilter {
             double total = 0.0, squares = 0.0;
             for (int32_t p = 0; p < n_particles_; ++p)
                 total += weights_[p] *= std::exp(log_likelihood[p] - largest);
+            // (False for NaN too.)
+            if (!(total > 0.0 && total < std::numeric_limits<double>::infinity()))
+                throw std::invalid_argument(
+                    "step " + std::to_string(t) + " is impossible by the seating, or its "
+                    "concentrations or counts are out of all proportion");
             log_predictive[t] = std::log(total) + largest;
             for (int32_t p = 0; p < n_particles_; ++p) {
                 weights_[p] /= total;

@@ -28,4 +28,18 @@ cdef class RandomStream:
 
     @state.setter
     def state(self, value):
-        self.bit_generator.state = value
+        # It may come from a file.  With an even increment, which no seed gives, the stream
+        # may repeat one number for ever, and then rejection samplers never end.
+        before = self.bit_generator.state
+        try:
+            self.bit_generator.state = value
+            if isinstance(self.bit_generator, np.random.PCG64):
+                if self.bit_generator.state != value:
+                    raise ValueError("some number is none of its kind")
+                if value["state"]["inc"] % 2 == 0:
+                    raise ValueError("the increment is even")
+        except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+            self.bit_generator.state = before
+            raise ValueError(
+                f"{value!r:.200} is no state of {type(self.bit_generator).__name__}: "
+                f"{error!r}") from error

@@ -385,19 +385,8 @@ class Seating {
         return before;
     }
     void clear() {
-        for (Line &line : rows) line.clear();
-        for (Line &line : columns) line.clear();
-        std::fill(row_customers.begin(), row_customers.end(), 0);
-        std::fill(dish_tables.begin(), dish_tables.end(), 0);
-        n_tables = 0;
-        cells_.clear();
-        free_cells_.clear();
-        pool_.clear();
-        index_.clear();
-        journal_.clear();
-        pending_.clear();
+        forget();
         rebuild_dense();
-        update_scale();
     }
 
     // ---- predictive probabilities
@@ -626,29 +615,18 @@ class Seating {
         }
         return out;
     }
-    // Replace everything by a record whose rows and dishes are already within size.
+    // Replace everything by a record that check_record (_record.hpp) has passed, for as
+    // many rows and dishes as there are.
     void load(const SeatingRecord &record) {
         clear();
-        size_t at = 0;
-        for (size_t i = 0; i < record.rows.size(); ++i) {
-            const int32_t c = obtain(record.rows[i], record.dishes[i]);
-            Cell &cell = cells_[c];
-            const int32_t tables = record.n_tables[i];
-            change_customers(cell, record.n_customers[i]);
-            cell.n_tables = tables;
-            if (tables > 1) {
-                while ((1 << cell.order) < tables) ++cell.order;
-                cell.pool = pool_.take(cell.order);
-                std::copy_n(record.sizes.begin() + at, tables, pool_.at(cell.pool));
-            }
-            if (stride_) set_dense(cell);
-            at += tables;
-            dish_tables[cell.dish] += tables;
-            n_tables += tables;
-        }
-        pending_.clear();
-        for (Cell &cell : cells_) cell.pending = 0;
-        update_scale();
+        fill(record);
+    }
+    // The same for other numbers of rows and dishes.  (Cells are forgotten first: they may
+    // lie outside afterwards.)
+    void load(const SeatingRecord &record, int32_t n_rows, int32_t n_dishes) {
+        forget();
+        resize(n_rows, n_dishes);
+        fill(record);
     }
 
     // Replace everything by n customers, the i-th of (row_of[i], dish_of[i * stride]; a dish
@@ -822,6 +800,44 @@ class Seating {
     }
 
   private:
+    // No customers any more; dense copies are left to the caller.
+    void forget() {
+        for (Line &line : rows) line.clear();
+        for (Line &line : columns) line.clear();
+        std::fill(row_customers.begin(), row_customers.end(), 0);
+        std::fill(dish_tables.begin(), dish_tables.end(), 0);
+        n_tables = 0;
+        cells_.clear();
+        free_cells_.clear();
+        pool_.clear();
+        index_.clear();
+        journal_.clear();
+        pending_.clear();
+        update_scale();
+    }
+    // The cells of a record, into an empty seating.
+    void fill(const SeatingRecord &record) {
+        size_t at = 0;
+        for (size_t i = 0; i < record.rows.size(); ++i) {
+            const int32_t c = obtain(record.rows[i], record.dishes[i]);
+            Cell &cell = cells_[c];
+            const int32_t tables = record.n_tables[i];
+            change_customers(cell, record.n_customers[i]);
+            cell.n_tables = tables;
+            if (tables > 1) {
+                while ((1 << cell.order) < tables) ++cell.order;
+                cell.pool = pool_.take(cell.order);
+                std::copy_n(record.sizes.begin() + at, tables, pool_.at(cell.pool));
+            }
+            if (stride_) set_dense(cell);
+            at += tables;
+            dish_tables[cell.dish] += tables;
+            n_tables += tables;
+        }
+        pending_.clear();
+        for (Cell &cell : cells_) cell.pending = 0;
+        update_scale();
+    }
     // Appends the table sizes of n customers; returns their number.  table_of is scratch.
     static int32_t seat_cell(int32_t n, double fresh, std::vector<int32_t> *sizes,
                              std::vector<int32_t> *table_of, bitgen_t *g) {

@@ -47,3 +47,4 @@ cdef class ChainState:
     cdef int _set_slots(self, int32_t n_slots) except -1 nogil
     cdef int reserve(self, intp_t n_free) except -1 nogil
     cdef int _rebuild_free(self) except -1 nogil
+    cdef int _take(self, arrays) except -1

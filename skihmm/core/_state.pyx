@@ -2,13 +2,18 @@
 
 import numpy as np
 
-from skihmm.core._franchise cimport (
-    FIRST,
-    START,
-    Line,
+from skihmm.core._franchise cimport FIRST, START, Line
+from skihmm.core._record cimport (
+    MOST_CUSTOMERS,
     SeatingRecord,
-    record_from_arrays,
+    check_customers,
+    entry_of,
+    integer_of,
+    integers_of,
     record_to_arrays,
+    starts_of,
+    states_of,
+    transitions_from_arrays,
 )
 
 
@@ -31,8 +36,11 @@ cdef class ChainState:
 
     def __init__(self, starts, Franchise transitions, EmissionStats emission,
                  RandomStream stream):
-        cdef intp_t t
+        cdef int32_t t
+        cdef vector[int32_t] begins
         self.n_steps = emission.n_steps
+        integer_of(self.n_steps, "the number of steps", 1, MOST_CUSTOMERS)
+        starts_of(starts, self.n_steps, True, &begins)
         self.transitions = transitions
         self.emission = emission
         self.stream = stream
@@ -40,7 +48,7 @@ cdef class ChainState:
         self.hints.assign(self.n_steps, -1)
         self.first.assign(self.n_steps, 0)
         self.last.assign(self.n_steps, 0)
-        for t in starts:
+        for t in begins:
             self.first[t] = 1
             if t > 0:
                 self.last[t - 1] = 1
@@ -85,13 +93,17 @@ cdef class ChainState:
         labels : ndarray of shape (n_steps,)
             Any labels ``0 .. n - 1``, every one of them used.
         """
-        cdef const int32_t[::1] path = np.ascontiguousarray(labels, dtype=np.int32)
+        cdef vector[int32_t] path
         cdef intp_t t
         cdef int32_t n_states = 0
         cdef Product r
-        if path.shape[0] != self.n_steps:
-            raise ValueError(f"{path.shape[0]} labels for {self.n_steps} steps")
+        integers_of(np.asarray(labels), "labels", &path)
+        if <intp_t> path.size() != self.n_steps:
+            raise ValueError(f"{path.size()} labels for {self.n_steps} steps")
         for t in range(self.n_steps):
+            if not 0 <= path[t] < self.n_steps:
+                raise ValueError(
+                    f"labels[{t}] is {path[t]}; expected 0 to {self.n_steps - 1}")
             n_states = max(n_states, path[t] + 1)
         # The emission has no hook to forget everything: its old values leave one by one.
         with nogil:
@@ -176,17 +188,48 @@ cdef class ChainState:
             :meth:`to_arrays` of the packed chain.
         """
         arrays = self.to_arrays()
-        self.from_arrays(arrays)
+        self._take(arrays)
         return arrays
 
     def from_arrays(self, arrays):
-        """Become the chain that :meth:`to_arrays` described."""
-        cdef const int32_t[::1] path = np.ascontiguousarray(
-            arrays["states"], dtype=np.int32)
-        cdef int32_t n_states = arrays["n_states"]
+        """Become the chain that :meth:`to_arrays` described.
+
+        Parameters
+        ----------
+        arrays : dict
+            Arrays of integers may be of any width.
+
+        Raises
+        ------
+        ValueError
+            If the arrays are not a seating of these data; the chain stays as it was.
+        """
+        cdef SeatingRecord record
+        cdef float64_t alpha, gamma
+        cdef vector[int32_t] path, rows
+        cdef int32_t n_states = transitions_from_arrays(arrays, &record, &alpha, &gamma)
+        cdef intp_t t
+        states_of(entry_of(arrays, "states", "the record"), n_states, self.n_steps, &path)
+        rows.resize(self.n_steps)
+        for t in range(self.n_steps):
+            rows[t] = n_states if self.first[t] else path[t - 1]
+        check_customers(record, rows.data(), path.data(), 1, self.n_steps, n_states + 1,
+                        b"transitions")
+        labels = np.empty(self.n_steps, dtype=np.int32)
+        cdef int32_t[::1] view = labels
+        for t in range(self.n_steps):
+            view[t] = path[t]
+        self.emission.check_arrays(entry_of(arrays, "emission", "the record"), labels)
+        self._take(arrays)
+
+    cdef int _take(self, arrays) except -1:
+        # Arrays of this very chain, or ones that fit it as well.
+        cdef SeatingRecord record
+        cdef float64_t alpha, gamma
+        cdef vector[int32_t] path
         cdef intp_t t, i
-        cdef dict transitions = arrays["transitions"]
-        cdef SeatingRecord record = record_from_arrays(transitions)
+        cdef int32_t n_states = transitions_from_arrays(arrays, &record, &alpha, &gamma)
+        states_of(arrays["states"], n_states, self.n_steps, &path)
         for i in range(<intp_t> record.rows.size()):
             record.rows[i] = (
                 START if record.rows[i] == n_states else FIRST + record.rows[i])
@@ -196,8 +239,7 @@ cdef class ChainState:
         # A few spare slots, a function of the record only, so that resumed chains grow
         # at the same moments.
         self._set_slots(FIRST + n_states + 8 + n_states // 16)
-        self.transitions.seating.set_concentrations(
-            transitions["alpha"], transitions["gamma"])
+        self.transitions.seating.set_concentrations(alpha, gamma)
         self.transitions.seating.load(record)
         self.emission.load(
             arrays["emission"], np.arange(FIRST, FIRST + n_states, dtype=np.int32))
@@ -206,6 +248,7 @@ cdef class ChainState:
             self.occupancy[FIRST + path[t]] += 1
         self._rebuild_free()
         self.touched.clear()
+        return 0
 
     def log_joint(self):
         """log p(states, seating, y | concentrations), nats."""

@@ -21,9 +21,6 @@ from skihmm.core._franchise cimport (
     Franchise,
     Product,
     Seating,
-    SeatingRecord,
-    record_from_arrays,
-    record_to_arrays,
 )
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._rcd cimport (
@@ -35,6 +32,7 @@ from skihmm.core._rcd cimport (
     chain_of,
     emission_of,
 )
+from skihmm.core._record cimport SeatingRecord, record_from_arrays, record_to_arrays
 from skihmm.core._state cimport ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 from skihmm.emissions._categorical_stats cimport CategoricalStats
@@ -293,8 +291,18 @@ cdef class SeatingProbe:
     def record(self):
         return record_to_arrays(self.seating.record())
 
-    def load(self, arrays):
-        self.seating.load(record_from_arrays(arrays))
+    def load(self, arrays, n_rows=None, n_dishes=None):
+        """Replace everything by a record, for other numbers of rows and dishes if given."""
+        cdef SeatingRecord record
+        cdef bint resized = n_rows is not None
+        if resized:
+            self.n_rows, self.n_dishes = n_rows, n_dishes
+        record_from_arrays(arrays, "the record", self.n_rows, self.n_dishes,
+                           self.seating.base != Base.kFixed, &record)
+        if resized:
+            self.seating.load(record, self.n_rows, self.n_dishes)
+        else:
+            self.seating.load(record)
 
     def log_joint(self):
         return self.seating.log_joint()
@@ -546,6 +554,11 @@ def dish_tables(ChainState state):
 def slots(ChainState state):
     """The slot of every step."""
     return np.asarray(state.states)
+
+
+def set_slot(ChainState state, intp_t t, int32_t k):
+    """Give a step another label and tell nobody."""
+    state.states[t] = k
 
 
 def n_slots(ChainState state):
@@ -1121,8 +1134,19 @@ cdef class NormalStats(EmissionStats):
             self.journal.pop_back()
         return 0
 
+    def check_arrays(self, arrays, labels):
+        moments = arrays["moments"]
+        values = np.asarray(self.values)
+        seen = ~np.isnan(values)
+        ours = [np.bincount(labels[seen], values[seen]**i, max(labels) + 1)
+                for i in range(3)]
+        if np.shape(moments) != np.shape(ours) or not np.allclose(moments, ours):
+            raise ValueError("emission: moments are not those of the values")
+
     def load(self, arrays, slots):
         cdef int32_t k
+        if np.shape(arrays["moments"]) != (3, len(slots)):
+            raise ValueError("emission: moments has the wrong shape")
         self.moments.assign(self.n_slots, Moments(0, 0, 0.0, 0.0))
         self.resize(self.n_slots)
         for k, n, total, squares in zip(slots, *arrays["moments"]):
@@ -1130,7 +1154,7 @@ cdef class NormalStats(EmissionStats):
 
     def to_arrays(self, labels):
         cdef int32_t k
-        moments = np.zeros((3, max(labels) + 1))
+        moments = np.zeros((3, labels[START]))      # its label is the number of states
         for k in range(self.n_slots):
             if self.moments[k].n:
                 moments[:, labels[k]] = (

@@ -99,6 +99,12 @@ class SymbolParameters {
     // alpha_e g: the weight of a new table of each symbol.
     const double *base() const { return base_.data(); }
 
+    size_t n_bytes() const {
+        return (root_.capacity() + base_.capacity() + table_.capacity() + left_.capacity()
+                + shape_left_.capacity() + shapes_.capacity() + falls_.capacity()
+                + scratch_.capacity()) * sizeof(double);
+    }
+
   private:
     // States whose rows are written together: eight doubles share a cache line.
     static constexpr int32_t kGroup = 8;

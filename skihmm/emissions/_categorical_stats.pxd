@@ -2,6 +2,7 @@ from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport EmissionStats
 from skihmm.core._franchise cimport Seating
+from skihmm.core._record cimport SeatingRecord
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 from numpy.random cimport bitgen_t
@@ -16,6 +17,7 @@ cdef extern from "_categorical_parameters.hpp" namespace "skihmm" nogil:
         float64_t prob(int32_t k, int32_t symbol, bitgen_t *g) except +
         void draw_newborn(int32_t k, int32_t symbol, bitgen_t *g) except +
         const float64_t *base()
+        size_t n_bytes()
 
 
 cdef class CategoricalStats(EmissionStats):
@@ -31,5 +33,8 @@ cdef class CategoricalStats(EmissionStats):
     cdef vector[SymbolParameters] parameters    # by column; only while has_parameters
     cdef bint has_parameters
     cdef vector[float64_t] row                  # scratch of likelihoods
+    # The records of all columns, checked, over states 0 .. n_states - 1.
+    cdef int _records(self, arrays, int32_t n_states, vector[SeatingRecord] *out,
+                      float64_t *alpha_out, float64_t *gamma_out) except -1
     cdef void multiply_columns(self, intp_t t, intp_t start, intp_t stop,
                                float64_t *out) noexcept nogil

@@ -11,7 +11,13 @@ from skihmm.core._franchise cimport (
     Base,
     Line,
     Product,
+)
+from skihmm.core._record cimport (
     SeatingRecord,
+    check_customers,
+    concentration_of,
+    entry_of,
+    integer_of,
     record_from_arrays,
     record_to_arrays,
 )
@@ -37,8 +43,8 @@ cdef class CategoricalStats(EmissionStats):
     n_symbols : sequence of int
         V_c of every column.
     alpha, gamma : float
-        Concentrations of the hierarchical process, shared by all columns.  With
-        ``hierarchical=False``, `alpha` is the pseudo-count of every symbol.
+        Concentrations of the hierarchical process, shared by all columns, from 1e-50 to
+        1e50.  With ``hierarchical=False``, `alpha` is the pseudo-count of every symbol.
     hierarchical : bool
         HCRP over a shared, learned distribution of symbols (arXiv 1106.0474), or
         independent symmetric Dirichlet distributions.
@@ -49,6 +55,20 @@ cdef class CategoricalStats(EmissionStats):
     def __init__(self, codes, n_symbols, alpha, gamma=1.0, hierarchical=True,
                  concentration_prior=None):
         cdef intp_t c
+        codes = np.asarray(codes)
+        if codes.ndim != 2 or codes.dtype.kind not in "iu":
+            raise ValueError(
+                f"codes is an array of type {codes.dtype} and shape {codes.shape}; expected "
+                "integers, one row per step and one column per symbol")
+        if codes.shape[1] != len(n_symbols):
+            raise ValueError(
+                f"codes has {codes.shape[1]} columns, but n_symbols says {len(n_symbols)}")
+        for c, n in enumerate(n_symbols):
+            integer_of(n, f"n_symbols[{c}]", 1, 2**31 - 1)
+            if len(codes) and not -1 <= codes[:, c].min() <= codes[:, c].max() < n:
+                raise ValueError(
+                    f"column {c} of codes goes from {codes[:, c].min()} to "
+                    f"{codes[:, c].max()}; expected -1 to {n - 1}")
         self.codes = np.ascontiguousarray(codes, dtype=np.int32)
         self.n_steps = self.codes.shape[0]
         self.n_columns = self.codes.shape[1]
@@ -65,7 +85,8 @@ cdef class CategoricalStats(EmissionStats):
         for c in range(self.n_columns):
             self.seatings[c].configure(
                 Base.kUniform if hierarchical else Base.kFixed, n_symbols[c])
-        self._set_concentrations(alpha, gamma)
+        self._set_concentrations(
+            concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
 
     def _set_concentrations(self, float64_t alpha, float64_t gamma):
         cdef intp_t c
@@ -241,7 +262,10 @@ cdef class CategoricalStats(EmissionStats):
         cdef size_t total = 8 * self.n_steps * self.n_columns
         for c in range(self.n_columns):
             total += self.seatings[c].n_bytes()
-        return total
+        # Samplers that draw parameters leave their tables behind for the next sweep.
+        for c in range(<intp_t> self.parameters.size()):
+            total += self.parameters[c].n_bytes()
+        return total + 8 * (self.logs.capacity() + self.row.capacity())
 
     # -- parameters
 
@@ -322,16 +346,36 @@ cdef class CategoricalStats(EmissionStats):
         """Whether alpha and gamma are concentrations of a hierarchical process."""
         return self.hierarchical
 
-    def columns(self):
-        """(n_symbols, hierarchical, alpha, gamma) of every column, for particle filters."""
+    def columns(self, arrays=None):
+        """Symbols and concentrations of every column, for particle filters.
+
+        Parameters
+        ----------
+        arrays : dict, optional
+            What :meth:`to_arrays` of other statistics has returned: take the
+            concentrations from there.
+
+        Returns
+        -------
+        columns : list of (n_symbols, hierarchical, alpha, gamma)
+
+        Raises
+        ------
+        ValueError
+            If `arrays` has no such concentrations.
+        """
         cdef intp_t c
         out = []
         for c in range(self.n_columns):
-            alpha = self.seatings[c].alpha
+            alpha, gamma = self.seatings[c].alpha, self.seatings[c].gamma
             if not self.hierarchical:
                 alpha /= self.seatings[c].n_symbols
-            out.append((self.seatings[c].n_symbols, self.hierarchical, alpha,
-                        self.seatings[c].gamma))
+            if arrays is not None:
+                alpha = concentration_of(
+                    entry_of(arrays, "alpha", "emission"), "emission: alpha")
+                gamma = concentration_of(
+                    entry_of(arrays, "gamma", "emission"), "emission: gamma")
+            out.append((self.seatings[c].n_symbols, self.hierarchical, alpha, gamma))
         return out
 
     def to_arrays(self, labels):
@@ -349,17 +393,47 @@ cdef class CategoricalStats(EmissionStats):
             alpha /= self.seatings[0].n_symbols
         return {"columns": columns, "alpha": alpha, "gamma": self.seatings[0].gamma}
 
+    cdef int _records(self, arrays, int32_t n_states, vector[SeatingRecord] *out,
+                      float64_t *alpha_out, float64_t *gamma_out) except -1:
+        cdef intp_t c
+        columns = entry_of(arrays, "columns", "emission")
+        if not isinstance(columns, (list, tuple)) or len(columns) != self.n_columns:
+            raise ValueError(
+                f"emission: columns is {columns!r:.100}; expected a list of "
+                f"{self.n_columns} dicts, one per column")
+        alpha_out[0] = concentration_of(
+            entry_of(arrays, "alpha", "emission"), "emission: alpha")
+        gamma_out[0] = concentration_of(
+            entry_of(arrays, "gamma", "emission"), "emission: gamma")
+        out.resize(self.n_columns)
+        for c in range(self.n_columns):
+            record_from_arrays(columns[c], f"emission, column {c}", n_states,
+                               self.seatings[c].n_symbols, self.hierarchical, &out[0][c])
+        return 0
+
+    def check_arrays(self, arrays, labels):
+        cdef intp_t c
+        cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
+        cdef int32_t n_states = int(np.max(labels)) + 1
+        cdef vector[SeatingRecord] records
+        cdef float64_t alpha, gamma
+        self._records(arrays, n_states, &records, &alpha, &gamma)
+        for c in range(self.n_columns):
+            check_customers(records[c], &label[0], &self.codes[0, c], self.n_columns,
+                            self.n_steps, n_states, f"emission, column {c}".encode())
+
     def load(self, arrays, slots):
         cdef intp_t c, i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef SeatingRecord record
+        cdef vector[SeatingRecord] records
+        cdef float64_t alpha, gamma
+        self._records(arrays, <int32_t> slot.shape[0], &records, &alpha, &gamma)
         if self.hierarchical:
-            self._set_concentrations(arrays["alpha"], arrays["gamma"])
+            self._set_concentrations(alpha, gamma)
         for c in range(self.n_columns):
-            record = record_from_arrays(arrays["columns"][c])
-            for i in range(<intp_t> record.rows.size()):
-                record.rows[i] = slot[record.rows[i]]
-            self.seatings[c].load(record)
+            for i in range(<intp_t> records[c].rows.size()):
+                records[c].rows[i] = slot[records[c].rows[i]]
+            self.seatings[c].load(records[c])
 
     def check(self, slots):
         cdef intp_t c, t, i

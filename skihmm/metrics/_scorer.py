@@ -46,7 +46,7 @@ def _adaptive_log_probs(
     seed: np.random.SeedSequence,
 ) -> NDArray[np.float64]:
     # Only the columns are asked for: no need to take the data.
-    columns = draw.columns(emission.make_stats(sequences.codes[:0]))
+    columns = emission.make_stats(sequences.codes[:0]).columns(draw.emission)
     stream = RandomStream(seed)
     stops = np.append(sequences.starts[1:], sequences.n_steps)
     parts = []

@@ -45,6 +45,14 @@ class DirectAssignment {
         sticks_.reseat(chain);
     }
 
+    size_t n_bytes() const {
+        return sticks_.n_bytes() + counts_.n_bytes()
+               + (weights_.q.capacity() + mass_.capacity() + w_.capacity()
+                  + row_.capacity() + column_.capacity() + probs_.capacity()
+                  + listed_.capacity()) * sizeof(double)
+               + (order_.capacity() + ends_.capacity()) * sizeof(intptr_t);
+    }
+
   protected:
     // The transition into a step, as it counts when the one out of it is drawn.
     double made_ = 1.0;
@@ -67,10 +75,8 @@ class DirectAssignment {
             }
         }
         counts_.configure(Base::kFixed, 1);
-        counts_.clear();
-        counts_.resize(n, n);
         counts_.set_dense_limit(kDenseSlots);
-        counts_.load(record);
+        counts_.load(record, n, n);
     }
     // Caches by slot.
     void attach(const Chain &chain, const Emission &emission) {

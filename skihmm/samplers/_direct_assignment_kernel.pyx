@@ -8,6 +8,7 @@ from skihmm.core._state cimport ChainState
 cdef extern from "_direct_assignment.hpp" namespace "skihmm" nogil:
     cdef cppclass DirectAssignment[Emission]:
         void sweep(const Chain &chain, const Emission &emission) except +
+        size_t n_bytes()
 
 
 cdef class DirectAssignmentKernel:
@@ -31,3 +32,7 @@ cdef class DirectAssignmentKernel:
             else:
                 self.hooked.sweep(chain_of(state), emission_of(state.emission))
         return state.n_steps, state.n_steps
+
+    def n_bytes(self):
+        """Bytes that the kernel holds: beta, counts of transitions and scratch."""
+        return self.inlined.n_bytes() + self.hooked.n_bytes()

@@ -27,6 +27,8 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <sstream>
+#include <stdexcept>
 #include <vector>
 
 #include "_rcd.hpp"
@@ -79,6 +81,12 @@ class StickBreaking {
     int32_t n_slots_ = 0, padded_ = 0;
     double start_counts_ = 1.0;             // tests turn the start restaurant's off
 
+    size_t n_bytes() const {
+        size_t bytes = sticks_.n_bytes() + pi_.capacity() * sizeof(pi_[0])
+                       + (shapes_.capacity() + falls_.capacity()) * sizeof(double);
+        for (const auto &row : pi_) bytes += row.capacity() * sizeof(double);
+        return bytes;
+    }
     bool is_used(const Chain &chain, int32_t k) const { return (*chain.occupancy)[k] > 0; }
     // Room for all slots, new entries zero; whole vectors of sixteen.
     void resize(const Chain &chain) {
@@ -140,6 +148,14 @@ class StickBreakingSteps : public StickBreaking {
             step(chain, emission, t);
         }
         reseat(chain, emission);
+    }
+
+    size_t n_bytes() const {
+        size_t bytes = StickBreaking::n_bytes() + into_.capacity() * sizeof(into_[0])
+                       + (ones_.capacity() + weights_.q.capacity()) * sizeof(double)
+                       + (order_.capacity() + ends_.capacity()) * sizeof(intptr_t);
+        for (const auto &column : into_) bytes += column.capacity() * sizeof(double);
+        return bytes;
     }
 
   protected:
@@ -247,6 +263,7 @@ class StickBreakingPaths : public StickBreaking {
         stick_of_.assign(n_slots_, -1);
         born_.clear();
         rests_.clear();
+        n_parts_ = 0;
         pool_.assign(chain.free_slots->rbegin(), chain.free_slots->rend());
         cut(chain);
         path_.resize(chain.n_steps);
@@ -263,6 +280,21 @@ class StickBreakingPaths : public StickBreaking {
         }
         for (int64_t t = 0; t < chain.n_steps; ++t) chain.assign(t, path_[t]);
         reseat(chain, emission);
+    }
+
+    size_t n_bytes() const {
+        size_t bytes = StickBreaking::n_bytes() + lists_.capacity() * sizeof(List)
+                       + heads_.capacity() * sizeof(Head)
+                       + (rests_.capacity() + slices_.capacity() + sums_.capacity()
+                          + values_.capacity() + logs_.capacity()) * sizeof(double)
+                       + (pool_.capacity() + born_.capacity() + stick_of_.capacity()
+                          + reached_.capacity() + states_.capacity() + path_.capacity())
+                             * sizeof(int32_t)
+                       + ends_.capacity() * sizeof(size_t);
+        for (const List &list : lists_)
+            bytes += list.entries.capacity() * sizeof(Entry)
+                     + list.parts.capacity() * sizeof(double);
+        return bytes;
     }
 
   protected:
@@ -284,6 +316,11 @@ class StickBreakingPaths : public StickBreaking {
         const Entry *entries = nullptr;
         double low = std::numeric_limits<double>::infinity();   // that bound
     };
+    // A sweep that needs more ends with an error, or it would go on for hours and take all
+    // memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
+    // reached near gamma = 2,000; every row that is reached breaks each of them anew, at
+    // eight bytes, or 24 if it passes a slice.
+    static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
     // A list that has to go further down goes this much further than asked.
     static constexpr double kFurther = 0.125;
 
@@ -295,6 +332,7 @@ class StickBreakingPaths : public StickBreaking {
                          * (1.0 - uniform(chain.bits));
     }
     void break_stick(const Chain &chain) {
+        if (born_.size() == kMostSticks) refuse_to_break(*chain.transitions);
         if (born_.size() == pool_.size()) {
             // The slots that growing adds are the free ones that nobody has been given.
             const int32_t before = n_slots_;
@@ -314,6 +352,16 @@ class StickBreakingPaths : public StickBreaking {
         sticks_.break_off(chain, k);
         born_.push_back(k);
         rests_.push_back(sticks_.beta[kNew]);
+    }
+    // (Labels and seating are still those from before the sweep.)
+    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const Seating &s) {
+        std::ostringstream message;
+        message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
+                << kMostParts << " parts of them, in one sweep: gamma = " << s.gamma
+                << " (at alpha = " << s.alpha << ") is too large for it. Start from a "
+                   "smaller gamma, let it be resampled (concentration_prior), or use "
+                   "another sampler, such as StickBreakingGibbs.";
+        throw std::invalid_argument(message.str());
     }
     // A newborn state that has done nothing: a row from the prior, before any stick broke.
     void draw_prior_row(const Chain &chain, int32_t j) {
@@ -338,6 +386,7 @@ class StickBreakingPaths : public StickBreaking {
             const double a = alpha * sticks_.beta[born_[next]], b = alpha * rests_[next];
             double share = 1.0, others = 0.0;
             if (a > 0.0 || b > 0.0) share = draw_beta(chain.bits, a, b, &others);
+            if (++n_parts_ > kMostParts) refuse_to_break(*chain.transitions);
             lists_[j].parts.push_back(rest * share);
             rest *= others;
         }
@@ -471,6 +520,7 @@ class StickBreakingPaths : public StickBreaking {
 
     int32_t n_known_ = 0;                   // slots at the start of the sweep
     double first_rest_ = 0.0;               // beta_u there
+    size_t n_parts_ = 0;                    // of sticks, in all rows
     std::vector<int32_t> pool_, born_;      // free slots; those given to newborn states
     std::vector<int32_t> stick_of_;         // place in born_, or -1
     std::vector<double> rests_;             // beta_u after each of these births

@@ -87,6 +87,11 @@ class StickBreakingBeam(_StickBreaking):
     the transitions that pass their slices, which are finitely many: as many sticks are
     broken as that takes.
 
+    Their number grows with the concentration `gamma`.  A sweep that needs more than
+    32,768 of them, which is so from about ``gamma = 2000`` on, or 67 million parts of
+    them in all states' transitions, ends with a ValueError.  The other samplers take any
+    `gamma`.
+
     See Also
     --------
     BlockedBeam : Parameters integrated out; blocks instead of whole sequences.

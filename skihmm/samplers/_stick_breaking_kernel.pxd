@@ -19,9 +19,11 @@ cdef extern from "_stick_breaking.hpp" namespace "skihmm" nogil:
 
     cdef cppclass StickBreakingSteps:
         void sweep(const Chain &chain, const ParameterEmission &emission) except +
+        size_t n_bytes()
 
     cdef cppclass StickBreakingPaths:
         void sweep(const Chain &chain, const ParameterEmission &emission) except +
+        size_t n_bytes()
 
 
 # A view for the sweeps; valid while the object lives.

@@ -74,3 +74,10 @@ cdef class StickBreakingKernel:
             else:
                 self.steps.sweep(chain_of(state), parameters_of(state.emission))
         return state.n_steps, state.n_steps
+
+    def n_bytes(self):
+        """Bytes that the kernel holds: beta, the rows of transitions and scratch.
+
+        The parameters of the emission are held, and counted, by its statistics.
+        """
+        return self.steps.n_bytes() + self.paths.n_bytes()

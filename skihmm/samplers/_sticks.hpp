@@ -65,6 +65,11 @@ class Sticks {
         s.reseat(rows_.data(), chain.states, 1, chain.n_steps, shapes_.data(), chain.bits);
     }
 
+    size_t n_bytes() const {
+        return (beta.capacity() + shapes_.capacity() + falls_.capacity()) * sizeof(double)
+               + rows_.capacity() * sizeof(int32_t);
+    }
+
   private:
     std::vector<double> shapes_, falls_;
     std::vector<int32_t> rows_;

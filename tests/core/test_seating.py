@@ -444,6 +444,36 @@ def test_records_round_trip(kind):
     assert first.state == second.state
 
 
+@pytest.mark.parametrize("size", [(4, 5), (9, 5), (7, 40), (60, 60)])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_load_into_another_size_is_a_resize_and_a_load(kind, size):
+    rng, stream = np.random.default_rng(13), RandomStream(13)
+    record = random_probe(kind, stream, rng, dense_limit=16).record()
+    n_dishes = size[1] if kind == "infinite" else 5
+    probes = []
+    for at_once in (True, False):
+        # What is there lies partly outside of the new size.
+        probe = random_probe(kind, RandomStream(1), rng, 30, 5, 400, 50)
+        if at_once:
+            probe.load(record, size[0], n_dishes)
+        else:
+            probe.clear()
+            probe.resize(size[0], n_dishes)
+            probe.load(record)
+        assert probe.check() is None
+        assert records_equal(probe.record(), record)
+        assert probe.has_dense() == (max(size[0], n_dishes) <= 50)
+        if probe.has_dense():
+            np.testing.assert_array_equal(probe.dense()[0], probe.counts())
+            np.testing.assert_array_equal(probe.dense()[1], probe.counts())
+        probes.append((probe, RandomStream(2)))
+    for probe, own_stream in probes:
+        probe.set_concentrations(1.0, 1.0)
+        assert probe.churn(500, own_stream)["problems"] == []
+    assert records_equal(probes[0][0].record(), probes[1][0].record())
+    assert probes[0][1].state == probes[1][1].state
+
+
 def test_record_is_sorted_and_clear_empties():
     rng, stream = np.random.default_rng(15), RandomStream(15)
     probe = random_probe("infinite", stream, rng)

@@ -15,6 +15,7 @@ from skihmm.core._testing import (
     emission_row,
     n_slots,
     neighbours,
+    set_slot,
     slots,
 )
 from small_models import arrays_of, counts_of, make_stats, unpacked
@@ -299,21 +300,23 @@ def test_all_observations_missing():
 def test_check_notices_labels_that_do_not_fit():
     state, _ = make_state()
     state.start_from(np.arange(60) % 5)
-    arrays = state.to_arrays()
-    arrays["states"] = arrays["states"][::-1].copy()
-    state.from_arrays(arrays)
+    labels = slots(state)
+    set_slot(state, 30, labels[31])
     assert "differ from a recount" in state.check()
+    set_slot(state, 30, labels[30])
+    assert state.check() is None
 
 
 def test_check_notices_symbols_that_do_not_fit():
-    state, _ = make_state()
+    # The statistics look at this very array.
+    codes = np.arange(60, dtype=np.int32).reshape(60, 1) % 3
+    state = ChainState(
+        np.array([0]),
+        Franchise(),
+        make_stats(codes, EMISSIONS["hcrp"]),
+        RandomStream(0),
+    )
     state.start_from(np.arange(60) % 5)
-    arrays = state.to_arrays()
-    arrays["emission"]["columns"][0]["rows"] = np.roll(
-        arrays["emission"]["columns"][0]["rows"], 1
-    )
-    arrays["emission"]["columns"][0]["dishes"] = np.roll(
-        arrays["emission"]["columns"][0]["dishes"], 1
-    )
-    state.from_arrays(arrays)
+    assert state.check() is None
+    codes[7] = 4
     assert state.check().startswith("emission")

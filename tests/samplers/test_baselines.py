@@ -262,6 +262,44 @@ def test_extreme_concentrations(kernel, alpha, gamma):
             assert state.check() is None
 
 
+@pytest.mark.parametrize("alpha", [1.0, 1e12])
+@pytest.mark.parametrize("gamma", [1e6, 1e12, 1e50])
+def test_a_beam_that_would_break_sticks_for_ever_says_so(alpha, gamma):
+    state = long_chain(HCRPEmission(4, 1.0, 1.0), n=30)
+    arrays = state.canonicalise()
+    labels = state.labels
+    arrays["transitions"] |= {"alpha": alpha, "gamma": gamma}
+    state.from_arrays(arrays)
+    before = state.log_joint()
+    sweeper = KERNELS["stick_breaking_beam"]()
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"more than 32768 sticks.* gamma = 1e\+"):
+            sweeper.sweep(state)
+        # The chain is where it was, and others go on from there; so does this one.
+        assert state.check() is None
+        np.testing.assert_array_equal(state.labels, labels)
+        assert state.log_joint() == before
+    for kernel in set(KERNELS) - {"stick_breaking_beam"}:
+        KERNELS[kernel]().sweep(state)
+        assert state.check() is None
+    arrays["transitions"] |= {"alpha": 2.0, "gamma": 3.0}
+    state.from_arrays(arrays)
+    assert sweeper.sweep(state) == (30, 30)
+    assert state.check() is None
+
+
+def test_a_fit_that_would_break_sticks_for_ever_says_so():
+    X, _ = make_repeating_sequence(60)
+    hmm = HCRPHMM(sampler="stick_breaking_beam", gamma=1e12, concentration_prior=None)
+    with pytest.raises(
+        ValueError, match="use another sampler, such as StickBreakingGibbs"
+    ):
+        hmm.fit(X)
+    # Resampled concentrations leave such values at once.
+    hmm.set_params(gamma=500.0, concentration_prior=(1.0, 1.0), n_burnin=5, n_draws=2)
+    assert hmm.fit(X).draws_.gamma.max() < 100
+
+
 @pytest.mark.parametrize("n_columns", [1, 2, 17, 40])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_many_columns_and_many_states(kernel, n_columns):
@@ -287,6 +325,34 @@ def test_more_slots_than_dense_counts(kernel):
     for _ in range(2):
         sweeper.sweep(state)
         assert state.check() is None
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_memory_is_accounted_for(name):
+    n_symbols, n_steps = 500, 400
+    state = long_chain(HCRPEmission(n_symbols, 2.0, 2.0), n=n_steps, n_labels=60)
+    kernel = RECIPES[name]().make_kernel(state)
+    kernel_before, before = kernel.n_bytes(), state.n_bytes()
+    assert kernel_before < 20_000
+    kernel.sweep(state)
+    n = state.n_states
+    assert n > 30
+    if name in STICKS:
+        # A number for every state and symbol, and for every pair of states.
+        assert state.n_bytes() - before > 8 * n * n_symbols
+        assert kernel.n_bytes() > 8 * n * n
+    else:
+        assert kernel.n_bytes() > 2 * 2 * n * n + 3 * 8 * n
+    # Swept again and again they hold no more.
+    for _ in range(5):
+        kernel.sweep(state)
+        state.canonicalise()
+    settled = state.n_bytes(), kernel.n_bytes()
+    for _ in range(40):
+        kernel.sweep(state)
+        state.canonicalise()
+    assert state.n_bytes() < 3 * settled[0]
+    assert kernel.n_bytes() < 3 * settled[1]
 
 
 # -- recipes and estimator ------------------------------------------------------------

@@ -1,0 +1,189 @@
+// What the arrays of a record must be.
+//
+// A chain or a draw that was pickled or written to a file comes back as plain arrays, and the
+// compiled core indexes by what stands in them.  A file may be torn, foreign or made on
+// purpose, so nothing of it is believed: here, and nowhere else, is what a record has to
+// satisfy.  Everything is checked before anything is allocated by it or changed; what does
+// not hold is thrown as std::invalid_argument, a ValueError in Python.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "_seating.hpp"
+
+namespace skihmm {
+
+// Counts are 32-bit numbers: a record may hold this many customers, and as many again may
+// come (a particle filter goes on seating).
+static constexpr int64_t kMostCustomers = int64_t{1} << 30;
+
+// Products of two concentrations, and their ratios, keep well within a double.
+static constexpr double kLeastConcentration = 1e-50, kMostConcentration = 1e50;
+
+[[noreturn]] inline void refuse(const std::string &what, const std::string &why) {
+    throw std::invalid_argument(what + ": " + why);
+}
+inline std::string name_cell(const SeatingRecord &record, size_t i) {
+    return "cell " + std::to_string(i) + " (row " + std::to_string(record.rows[i])
+           + ", dish " + std::to_string(record.dishes[i]) + ") ";
+}
+
+// No pair (row, dish) twice.  Records are sorted, as a rule.
+inline void check_distinct(const SeatingRecord &record, const std::string &what) {
+    const size_t n = record.rows.size();
+    const auto pair = [&](size_t i) {
+        return std::make_pair(record.rows[i], record.dishes[i]);
+    };
+    bool is_sorted = true;
+    for (size_t i = 1; i < n; ++i) is_sorted &= pair(i - 1) < pair(i);
+    if (is_sorted) return;
+    std::vector<std::pair<int32_t, int32_t>> pairs;
+    pairs.reserve(n);
+    for (size_t i = 0; i < n; ++i) pairs.push_back(pair(i));
+    std::sort(pairs.begin(), pairs.end());
+    const auto twice = std::adjacent_find(pairs.begin(), pairs.end());
+    if (twice != pairs.end())
+        refuse(what, "two cells have row " + std::to_string(twice->first) + " and dish "
+                     + std::to_string(twice->second) + "; expected one");
+}
+
+// A seating over rows 0 .. n_rows - 1 and dishes 0 .. n_dishes - 1; `seats` says whether
+// customers sit at tables (or are only counted).
+inline void check_record(const SeatingRecord &record, int32_t n_rows, int32_t n_dishes,
+                         bool seats, const std::string &what) {
+    const size_t n = record.rows.size();
+    if (record.dishes.size() != n || record.n_customers.size() != n
+        || record.n_tables.size() != n)
+        refuse(what, "rows, dishes, n_customers and n_tables have "
+                     + std::to_string(n) + ", " + std::to_string(record.dishes.size()) + ", "
+                     + std::to_string(record.n_customers.size()) + " and "
+                     + std::to_string(record.n_tables.size())
+                     + " entries; expected as many of each, one per cell");
+    int64_t customers = 0, tables = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (record.rows[i] < 0 || record.rows[i] >= n_rows)
+            refuse(what, name_cell(record, i) + "is outside of the "
+                         + std::to_string(n_rows) + " rows");
+        if (record.dishes[i] < 0 || record.dishes[i] >= n_dishes)
+            refuse(what, name_cell(record, i) + "is outside of the "
+                         + std::to_string(n_dishes) + " dishes");
+        if (record.n_customers[i] < 1)
+            refuse(what, name_cell(record, i) + "has "
+                         + std::to_string(record.n_customers[i])
+                         + " customers; expected 1 or more");
+        const int32_t least = seats ? 1 : 0, most = seats ? record.n_customers[i] : 0;
+        if (record.n_tables[i] < least || record.n_tables[i] > most)
+            refuse(what, name_cell(record, i) + "has " + std::to_string(record.n_tables[i])
+                         + " tables; expected "
+                         + (seats ? "1 to " + std::to_string(most)
+                                        + ", the number of its customers"
+                                  : std::string("none")));
+        customers += record.n_customers[i];
+        tables += record.n_tables[i];
+    }
+    if (customers > kMostCustomers)
+        refuse(what, "it has " + std::to_string(customers) + " customers; expected at most "
+                     + std::to_string(kMostCustomers));
+    if (tables != static_cast<int64_t>(record.sizes.size()))
+        refuse(what, "the cells have " + std::to_string(tables) + " tables, but sizes has "
+                     + std::to_string(record.sizes.size()) + " entries");
+    size_t at = 0;
+    for (size_t i = 0; seats && i < n; ++i) {
+        int64_t sum = 0;
+        for (const size_t end = at + record.n_tables[i]; at < end; ++at) {
+            if (record.sizes[at] < 1)
+                refuse(what, name_cell(record, i) + "has a table of "
+                             + std::to_string(record.sizes[at])
+                             + " customers; expected 1 or more");
+            sum += record.sizes[at];
+        }
+        if (sum != record.n_customers[i])
+            refuse(what, name_cell(record, i) + "has "
+                         + std::to_string(record.n_customers[i])
+                         + " customers, but its tables have " + std::to_string(sum));
+    }
+    check_distinct(record, what);
+}
+
+// The numbers 0 .. n - 1 by row: those of row j stand at begin[j] .. begin[j + 1] - 1.
+template <class Row>
+std::vector<size_t> sort_by_row(Row row_of, size_t n, int32_t n_rows,
+                                std::vector<size_t> *order) {
+    std::vector<size_t> begin(static_cast<size_t>(n_rows) + 1, 0);
+    for (size_t i = 0; i < n; ++i) ++begin[static_cast<size_t>(row_of(i)) + 1];
+    for (size_t j = 1; j < begin.size(); ++j) begin[j] += begin[j - 1];
+    std::vector<size_t> next(begin);
+    order->resize(n);
+    for (size_t i = 0; i < n; ++i) (*order)[next[row_of(i)]++] = i;
+    return begin;
+}
+
+// The customers are those of the data: customer i, 0 <= i < n, is of (row_of[i],
+// dish_of[i * stride]); a dish of -1 is no customer.  For records that check_record has
+// passed, and rows and dishes within the same limits.
+inline void check_customers(const SeatingRecord &record, const int32_t *row_of,
+                            const int32_t *dish_of, int64_t stride, int64_t n,
+                            int32_t n_rows, const std::string &what) {
+    std::vector<size_t> steps, cells;
+    const std::vector<size_t> step_at = sort_by_row(
+        [row_of](size_t i) { return row_of[i]; }, static_cast<size_t>(n), n_rows, &steps);
+    const std::vector<size_t> cell_at = sort_by_row(
+        [&record](size_t i) { return record.rows[i]; }, record.rows.size(), n_rows, &cells);
+    int32_t n_dishes = 0;
+    for (const int32_t k : record.dishes) n_dishes = std::max(n_dishes, k + 1);
+    for (int64_t i = 0; i < n; ++i) n_dishes = std::max(n_dishes, dish_of[i * stride] + 1);
+    std::vector<int32_t> counts(n_dishes, 0);
+    for (int32_t j = 0; j < n_rows; ++j) {
+        for (size_t at = step_at[j]; at < step_at[j + 1]; ++at) {
+            const int32_t k = dish_of[static_cast<int64_t>(steps[at]) * stride];
+            if (k >= 0) ++counts[k];
+        }
+        for (size_t at = cell_at[j]; at < cell_at[j + 1]; ++at) {
+            const size_t i = cells[at];
+            int32_t &count = counts[record.dishes[i]];
+            if (count != record.n_customers[i])
+                refuse(what, name_cell(record, i) + "has "
+                             + std::to_string(record.n_customers[i])
+                             + " customers, but by the states and the data it has "
+                             + std::to_string(count));
+            count = 0;
+        }
+        for (size_t at = step_at[j]; at < step_at[j + 1]; ++at) {
+            const int32_t k = dish_of[static_cast<int64_t>(steps[at]) * stride];
+            if (k >= 0 && counts[k])
+                refuse(what, "no cell has row " + std::to_string(j) + " and dish "
+                             + std::to_string(k) + ", where by the states and the data "
+                             + std::to_string(counts[k]) + " customers are");
+        }
+    }
+}
+
+// Transitions, of which the steps are not known, that some path over all the states could
+// have made.  Row n_states is the start restaurant.
+inline void check_flow(const SeatingRecord &record, int32_t n_states,
+                       const std::string &what) {
+    if (static_cast<size_t>(n_states) > record.rows.size())
+        refuse(what, std::to_string(record.rows.size()) + " cells are too few for "
+                     + std::to_string(n_states) + " states");
+    std::vector<int64_t> entered(n_states, 0), left(static_cast<size_t>(n_states) + 1, 0);
+    for (size_t i = 0; i < record.rows.size(); ++i) {
+        left[record.rows[i]] += record.n_customers[i];
+        entered[record.dishes[i]] += record.n_customers[i];
+    }
+    for (int32_t k = 0; k < n_states; ++k) {
+        if (entered[k] == 0)
+            refuse(what, "state " + std::to_string(k) + " is never entered; expected every "
+                         "state to be used");
+        if (left[k] > entered[k])
+            refuse(what, "state " + std::to_string(k) + " is left "
+                         + std::to_string(left[k]) + " times, but entered only "
+                         + std::to_string(entered[k]) + " times");
+    }
+    if (left[n_states] == 0) refuse(what, "no sequence begins");
+}
+
+}  // namespace skihmm

@@ -84,7 +84,9 @@ class ChainFile:
             return None
         self._check_header(content.get("header"))
         try:
-            history = _sound_history(content["history"], sequences, settings)
+            history = _sound_history(
+                content["history"], self.header["schedule"], sequences, settings
+            )
         except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
             raise ValueError(
                 f"{self.path} does not hold a chain on this data: {error}.  Delete or "
@@ -203,18 +205,44 @@ def chain_paths(checkpoint: Any, n_chains: int) -> list[Path]:
 
 
 def _number(value: Any, low: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value >= low:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not (low <= value < np.inf)
+    ):
         raise ValueError(f"{value!r} where a number >= {low} is expected")
 
 
+def _check_numbers(draw: dict[str, Any]) -> None:
+    for name in ("seconds", "acceptance_rate", "split_merge_acceptance_rate"):
+        if not isinstance(draw[name], float):
+            raise ValueError(f"{name} of a draw is not a number")
+    _number(draw["lp"], -np.finfo(float).max)
+    _number(draw["n_tables"], 0)
+    for name in ("alpha", "gamma", "emission_alpha", "emission_gamma"):
+        if name in draw:
+            _number(draw[name], np.finfo(float).tiny)
+    for name in ("alpha", "gamma"):
+        if draw[name] != draw["transitions"][name]:
+            raise ValueError(f"a draw has two different values of {name}")
+
+
 def _sound_history(
-    history: Any, sequences: Sequences, settings: ModelSettings
+    history: Any, schedule: Any, sequences: Sequences, settings: ModelSettings
 ) -> dict[str, Any]:
     """The history, if everything in it could have come from a chain on this data."""
     record, draws = history["record"], history["draws"]
-    for name in ("last", "seconds", "origin_sweeps", "origin_seconds"):
-        _number(history[name], 0)
-    _number(record["n_sweeps"], 0)
+    n_burnin, thin, _ = schedule
+    n_sweeps, last = record["n_sweeps"], n_burnin + thin * len(draws)
+    if (
+        type(n_sweeps) is not int
+        or history["last"] != last
+        or not (last if draws else 0) <= n_sweeps < last + thin
+        or history["origin_sweeps"] != 0
+        or history["origin_seconds"] != 0
+    ):
+        raise ValueError("the numbers of sweeps and draws do not go together")
+    _number(history["seconds"], 0)
     if len(history["tally"]) != 5 or not isinstance(draws, list):
         raise ValueError("its parts are not those of a chain")
     for value in history["tally"]:
@@ -226,10 +254,13 @@ def _sound_history(
     paths = [draw["states"] for draw in draws if draw["states"] is not None]
     if draws:
         paths.append(history["best_states"])
-        _number(history["best_lp"], -np.inf)
-        for name in ("lp", "alpha", "gamma", "seconds", "acceptance_rate"):
-            if not all(isinstance(draw[name], float) for draw in draws):
-                raise ValueError(f"{name} of a draw is not a number")
+        _number(history["best_lp"], -np.finfo(float).max)
+        rates = {"seconds", "acceptance_rate", "split_merge_acceptance_rate"}
+        parts = chain.peek().keys() | rates
+        for draw in draws:
+            if draw.keys() != parts:
+                raise ValueError("the parts of a draw are not those of a draw")
+            _check_numbers(draw)
     for path in paths:
         if path.shape != (sequences.n_steps,) or path.dtype.kind not in "iu":
             raise ValueError("a path does not have one label per step")

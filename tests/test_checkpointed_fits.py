@@ -263,6 +263,70 @@ def test_another_version(sequence, path, monkeypatch):
         make_model(path).fit(sequence)
 
 
+def mutations(content):
+    """Contents of a file that are wrong in one place each, with their names."""
+
+    def visit(value, replace, name):
+        if isinstance(value, dict):
+            for key in value:
+                yield from visit(
+                    value[key],
+                    lambda new, key=key: replace({**value, key: new}),
+                    f"{name}.{key}",
+                )
+                without = {k: v for k, v in value.items() if k != key}
+                yield f"{name} without {key}", replace(without)
+        elif isinstance(value, list):
+            for i in range(min(len(value), 2)):
+                yield from visit(
+                    value[i],
+                    lambda new, i=i: replace([*value[:i], new, *value[i + 1 :]]),
+                    f"{name}[{i}]",
+                )
+            yield f"{name} shorter", replace(value[:-1])
+        elif isinstance(value, np.ndarray):
+            yield f"{name} shorter", replace(value[:-1])
+            yield f"{name} as text", replace(value.astype("U"))
+            yield f"{name} as floats", replace(value + 0.5)
+            yield f"{name} twice as deep", replace(np.stack([value, value]))
+            if value.size:
+                for new in (-1, 10**6, 2**31, 2**40):
+                    changed = value.astype(np.int64)
+                    changed[value.size // 2] = new
+                    yield f"{name} with {new}", replace(changed)
+        else:
+            for new in ("text", None, -1, float("nan"), 2**70, [], {}):
+                yield f"{name} = {new!r}", replace(new)
+
+    yield from visit(content, lambda new: new, "")
+
+
+def test_whatever_is_changed(sequence, path, tmp_path):
+    make_model(path, n_draws=2, callback=EndsAt(14)).fit(sequence)
+    content = load(path, "chain")
+    broken = tmp_path / "broken.npz"
+    n_refused = n_harmless = 0
+    for name, changed in mutations(content):
+        if not isinstance(changed, dict):
+            continue
+        save(broken, "chain", changed)
+        before = broken.read_bytes()
+        try:
+            with ignore_warnings(category=UserWarning):
+                model = make_model(broken, n_draws=2).fit(sequence)
+        except ValueError as error:
+            message = str(error)
+        else:
+            # Harmless (a number of seconds, say): what it holds can be used.
+            assert np.isfinite(model.score(sequence)), name
+            n_harmless += 1
+            continue
+        assert "broken.npz" in message, name
+        assert broken.read_bytes() == before, name
+        n_refused += 1
+    assert n_refused > 5 * n_harmless > 0
+
+
 # -- kill -9 --------------------------------------------------------------------------
 
 KILLED = """

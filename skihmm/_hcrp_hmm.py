@@ -24,6 +24,7 @@ from skihmm._validation import (
     check_concentration_prior,
     check_flag,
     check_integer,
+    check_n_jobs,
     check_positive,
     unify_frame,
     unmask,
@@ -355,6 +356,7 @@ default="particle_filter"
         verbose = self.verbose
         if not isinstance(verbose, bool):
             verbose = check_integer("verbose", verbose, 0)
+        check_n_jobs("n_jobs", self.n_jobs)
         store_states = check_flag("store_states", self.store_states)
         warm_start = check_flag("warm_start", self.warm_start)
         alpha = check_positive("alpha", self.alpha)
@@ -678,7 +680,7 @@ default="particle_filter"
             resampling="systematic",
             continued=False,
             entropy=self._score_entropy,
-            n_jobs=self.n_jobs,
+            n_jobs=check_n_jobs("n_jobs", self.n_jobs),
         )
         return log_probs, self.emission_.is_missing(sequences.codes)
 

@@ -149,12 +149,12 @@ class _Categorical(BaseEmission):
         """
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
         columns = _symbol_columns(X)
+        expected = "expected 'auto' or a list with one array of symbols per column"
+        if not isinstance(self.categories, str | list | tuple | np.ndarray):
+            raise TypeError(f"categories={self.categories!r}; {expected}.")
         if isinstance(self.categories, str):
             if self.categories != "auto":
-                raise ValueError(
-                    f"categories={self.categories!r}; expected 'auto' or a list with one "
-                    "array of symbols per column."
-                )
+                raise ValueError(f"categories={self.categories!r}; {expected}.")
             found = [np.unique(column[~is_missing(column)]) for column in columns]
         else:
             found = [

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skihmm._chain import ModelSettings, run_chain
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw, PosteriorDraws
-from skihmm._sequences import Sequences, sequence_starts
+from skihmm._sequences import Sequences, row_index, sequence_starts
 from skihmm._validation import (
     check_choice,
     check_concentration_prior,
@@ -186,7 +186,8 @@ default="particle_filter"
     Cross-validation of one long sequence: use TimeSeriesSplit or a split into first and
     last part.  KFold glues the two ends of a training set together, and the model learns
     a transition that never happened.  With several sequences pass `groups` and use
-    GroupKFold.
+    GroupKFold.  If X is a data frame, its index shows such places, and a warning says
+    where they are: integer labels should go on by a constant step inside a sequence.
 
     References
     ----------
@@ -336,6 +337,12 @@ default="particle_filter"
         ------
         ValueError, TypeError
             If data or parameters are not as described.  An earlier fit stays as it was.
+
+        Warns
+        -----
+        UserWarning
+            If X is a data frame with an integer index that does not go on by a constant
+            step inside a sequence.
         """
         earlier = dict(self.__dict__)
         try:
@@ -366,10 +373,11 @@ default="particle_filter"
         sampler.check_parameters()
         emission = _resolve("emission", self.emission, EMISSIONS, BaseEmission)
 
+        index = row_index(X)
         X = self._validate(X, reset=True)
         emission.fit(X)
         sequences = Sequences(
-            emission.encode(X), sequence_starts(len(X), groups, lengths)
+            emission.encode(X), sequence_starts(len(X), groups, lengths, index)
         )
         # Errors of the emission's parameters, and of the two together, before any work.
         sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
@@ -519,9 +527,10 @@ default="particle_filter"
         self, X: Any, groups: Any = None, lengths: Any = None
     ) -> Sequences:
         check_is_fitted(self)
+        index = row_index(X)
         X = self._validate(X, reset=False)
         return Sequences(
-            self.emission_.encode(X), sequence_starts(len(X), groups, lengths)
+            self.emission_.encode(X), sequence_starts(len(X), groups, lengths, index)
         )
 
     @property

@@ -70,9 +70,13 @@ def _check_numbers(columns: list[NDArray[Any]]) -> None:
     for c, column in numeric:
         if (column < 0).any():
             row = np.flatnonzero(column < 0)[0]
+            remedy = "Mark missing symbols by NaN or a masked array."
+            if (np.floor(column) != column)[np.isfinite(column)].any():
+                # Measurements, scaled ones perhaps, rather than codes.
+                remedy = "Discretise real values first (KBinsDiscretizer)."
             raise ValueError(
                 f"Negative values in data: X[{row}, {c}] = {column[row]:g}; expected "
-                "symbols >= 0. Mark missing symbols by NaN or a masked array."
+                f"symbols >= 0. {remedy}"
             )
     for c, column in numeric:
         if column.dtype.kind == "i":

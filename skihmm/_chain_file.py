@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from skihmm._checkpoint import load, save
 from skihmm._decoding import frozen_model
 from skihmm._draws import PosteriorDraws
 from skihmm._sequences import Sequences
+from skihmm._validation import warn_caller
 from skihmm._version import __version__
 
 KIND = "chain"
@@ -93,11 +93,9 @@ class ChainFile:
                 "move it to start afresh."
             ) from error
         if content.get("version") != __version__:
-            warnings.warn(
+            warn_caller(
                 f"{self.path} was written by skihmm {content.get('version')}; with "
-                f"{__version__} the run goes on, but other draws may follow.",
-                UserWarning,
-                stacklevel=2,
+                f"{__version__} the run goes on, but other draws may follow."
             )
         self._saved = history
         self._identity = self._identify()

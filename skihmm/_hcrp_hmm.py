@@ -32,16 +32,18 @@ from skihmm._run import (
     run_chain,
     sweeps_made,
 )
-from skihmm._sequences import Sequences, sequence_starts
+from skihmm._sequences import Sequences, row_index, sequence_starts
 from skihmm._validation import (
     check_choice,
     check_concentration_prior,
     check_flag,
     check_integer,
+    check_n_jobs,
     check_nonnegative,
     check_positive,
     unify_frame,
     unmask,
+    warn_caller,
 )
 from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
@@ -239,7 +241,8 @@ default="particle_filter"
     Cross-validation of one long sequence: use TimeSeriesSplit or a split into first and
     last part.  KFold glues the two ends of a training set together, and the model learns
     a transition that never happened.  With several sequences pass `groups` and use
-    GroupKFold.
+    GroupKFold.  If X is a data frame, its index shows such places, and a warning says
+    where they are: integer labels should go on by a constant step inside a sequence.
 
     References
     ----------
@@ -400,6 +403,12 @@ default="particle_filter"
         ValueError, TypeError
             If data or parameters are not as described, or a checkpoint is not that of
             this fit.  An earlier fit stays as it was.
+
+        Warns
+        -----
+        UserWarning
+            If X is a data frame with an integer index that does not go on by a constant
+            step inside a sequence.
         """
         names = ("n_features_in_", "feature_names_in_")
         earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
@@ -439,6 +448,7 @@ default="particle_filter"
             )
         interval = check_nonnegative("checkpoint_interval", self.checkpoint_interval)
         resumed = check_flag("warm_start", self.warm_start) and hasattr(self, "_chains")
+        check_n_jobs("n_jobs", self.n_jobs)
         alpha = check_positive("alpha", self.alpha)
         gamma = check_positive("gamma", self.gamma)
         prior = check_concentration_prior("concentration_prior", self.concentration_prior)
@@ -446,10 +456,11 @@ default="particle_filter"
         sampler.check_parameters()
         emission = _resolve("emission", self.emission, EMISSIONS, BaseEmission)
 
+        index = row_index(X)
         X = self._validate(X, reset=True)
         emission.fit(X)
         sequences = Sequences(
-            emission.encode(X), sequence_starts(len(X), groups, lengths)
+            emission.encode(X), sequence_starts(len(X), groups, lengths, index)
         )
         # Errors of the emission's parameters, and of the two together, before any work.
         sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
@@ -613,21 +624,17 @@ default="particle_filter"
 
     def _warn_of_stops(self, stopped: list[str | None]) -> None:
         if INTERRUPTED in stopped:
-            warnings.warn(
+            warn_caller(
                 f"The fit was interrupted; it keeps the draws made so far "
                 f"({', '.join(map(str, self.draws_.n_draws))} of its chains). Fit again "
-                "with warm_start=True, or with the same checkpoint, to go on.",
-                UserWarning,
-                stacklevel=3,
+                "with warm_start=True, or with the same checkpoint, to go on."
             )
         early = [c for c, reason in enumerate(stopped) if reason == NO_DRAW]
         if early:
-            warnings.warn(
+            warn_caller(
                 f"Chains {early} were stopped by max_time or callback before their first "
                 "draw was due; the state in which they ended is their only draw. Allow "
-                "more time, or set a shorter n_burnin.",
-                UserWarning,
-                stacklevel=3,
+                "more time, or set a shorter n_burnin."
             )
 
     def _check_init(self, n_samples: int) -> str | NDArray[np.int32]:
@@ -704,9 +711,10 @@ default="particle_filter"
         self, X: Any, groups: Any = None, lengths: Any = None
     ) -> Sequences:
         check_is_fitted(self)
+        index = row_index(X)
         X = self._validate(X, reset=False)
         return Sequences(
-            self.emission_.encode(X), sequence_starts(len(X), groups, lengths)
+            self.emission_.encode(X), sequence_starts(len(X), groups, lengths, index)
         )
 
     @property
@@ -865,7 +873,7 @@ default="particle_filter"
             resampling="systematic",
             continued=False,
             entropy=self._score_entropy,
-            n_jobs=self.n_jobs,
+            n_jobs=check_n_jobs("n_jobs", self.n_jobs),
         )
         return log_probs, self.emission_.is_missing(sequences.codes)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array, column_or_1d
 
-from skihmm._validation import is_missing
+from skihmm._validation import is_missing, warn_caller
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,70 @@ class Sequences:
         return len(self.codes)
 
 
+def row_index(X: Any) -> NDArray[Any] | None:
+    """Integer row labels of a data frame; None if there are none.
+
+    Parameters
+    ----------
+    X : object
+        What the user passed.
+
+    Returns
+    -------
+    index : ndarray of shape (n_samples,) or None
+    """
+    if not (hasattr(X, "iloc") and hasattr(X.index, "dtype")):
+        return None
+    # pandas' own integers can be missing.
+    if X.index.dtype.kind not in "iu" or X.index.isna().any():
+        return None
+    return np.asarray(X.index.to_numpy().astype(np.int64))
+
+
+def warn_of_gaps(index: NDArray[Any], starts: NDArray[np.intp]) -> None:
+    """Warn if row labels do not go on by a constant step inside a sequence.
+
+    Slicing keeps the labels of a data frame: a training set that KFold has glued
+    together, shuffled rows and frames put one below the other can be told by them.
+
+    Parameters
+    ----------
+    index : ndarray of shape (n_samples,), int64
+    starts : ndarray of shape (n_sequences,)
+        First row of every sequence.
+    """
+    steps = np.diff(index)
+    inside = np.ones(len(steps), dtype=bool)
+    inside[starts[1:] - 1] = False
+    if not ((steps[1:] != steps[:-1]) & inside[1:] & inside[:-1]).any():
+        return
+    gaps = []
+    for start, stop in zip(starts, [*starts[1:], len(index)], strict=True):
+        steps = np.diff(index[start:stop])
+        values, counts = np.unique(steps, return_counts=True)
+        if len(values) > 1:
+            # The usual step; of equally frequent ones the smallest that goes forward.
+            usual = values[np.lexsort((np.abs(values), values <= 0, -counts))[0]]
+            rows = start + np.flatnonzero(steps != usual)
+            gaps += [(int(row), int(index[row]) + int(usual)) for row in rows]
+    row, expected = gaps[0]
+    more = f" There are {len(gaps) - 1} more such places." if len(gaps) > 1 else ""
+    warn_caller(
+        f"The index of X goes from {index[row]} (row {row}) to {index[row + 1]} (row "
+        f"{row + 1}), but {expected} was expected: rows are missing, out of order, or of "
+        f"another sequence, and the model takes them for consecutive time steps.{more} "
+        "If sequences follow one another, pass groups, one sequence id per row. If this "
+        "is cross-validation, KFold does it: use TimeSeriesSplit for one sequence, "
+        "GroupKFold and groups for several. If the rows do follow one another, say so by "
+        "X.reset_index(drop=True)."
+    )
+
+
 def sequence_starts(
-    n_samples: int, groups: Any = None, lengths: Any = None
+    n_samples: int,
+    groups: Any = None,
+    lengths: Any = None,
+    index: NDArray[Any] | None = None,
 ) -> NDArray[np.intp]:
     """First step of every sequence.
 
@@ -44,6 +106,8 @@ def sequence_starts(
         One id per step; a new sequence begins where it changes.
     lengths : array-like of shape (n_sequences,), optional
         Steps per sequence.
+    index : ndarray of shape (n_samples,), optional
+        Integer row labels; a warning says where they contradict the sequences.
 
     Returns
     -------
@@ -60,10 +124,14 @@ def sequence_starts(
             "Pass one of them."
         )
     if groups is not None:
-        return _starts_of_groups(n_samples, groups)
-    if lengths is not None:
-        return _starts_of_lengths(n_samples, lengths)
-    return np.zeros(1, dtype=np.intp)
+        starts = _starts_of_groups(n_samples, groups)
+    elif lengths is not None:
+        starts = _starts_of_lengths(n_samples, lengths)
+    else:
+        starts = np.zeros(1, dtype=np.intp)
+    if index is not None:
+        warn_of_gaps(index, starts)
+    return starts
 
 
 def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:

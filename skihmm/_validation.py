@@ -2,11 +2,30 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+
+def warn_caller(message: str) -> None:
+    """A UserWarning that points to the line outside the package that led to it.
+
+    Parameters
+    ----------
+    message : str
+    """
+    level, frame = 1, sys._getframe()
+    # (fit is wrapped by scikit-learn's callbacks.)
+    inside = ("skihmm.", "sklearn.callback.")
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        inside
+    ):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, UserWarning, stacklevel=level)
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
@@ -20,11 +39,18 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
     return int(value)
 
 
+def _as_float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # an integer of more than 308 digits
+        return float("inf")
+
+
 def check_positive(name: str, value: Any) -> float:
     """Return a positive, finite number, or say what it should have been."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number > 0.")
-    number = float(value)
+    number = _as_float(value)
     if not (np.isfinite(number) and number > 0):
         raise ValueError(f"{name}={value}; expected a finite number > 0.")
     return number
@@ -34,10 +60,22 @@ def check_nonnegative(name: str, value: Any) -> float:
     """Return a finite number >= 0, or say what it should have been."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number >= 0.")
-    number = float(value)
+    number = _as_float(value)
     if not (np.isfinite(number) and number >= 0):
         raise ValueError(f"{name}={value}; expected a number >= 0.")
     return number
+
+
+def check_n_jobs(name: str, value: Any) -> int | None:
+    """Return a number of jobs as joblib takes it."""
+    expected = "expected an integer other than 0 (-1: all cores), or None"
+    if value is None:
+        return None
+    if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} is not an integer; {expected}.")
+    if value == 0:
+        raise ValueError(f"{name}=0; {expected}.")
+    return int(value)
 
 
 def check_concentration_prior(name: str, value: Any) -> tuple[float, float] | None:

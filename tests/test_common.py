@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 
 import numpy as np
 import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import (
     check_estimator_cloneable,
     check_estimator_repr,
@@ -16,18 +20,31 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, _hcrp_hmm, emissions, samplers
+from skihmm._hcrp_hmm import EMISSIONS, SAMPLERS
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
 from skihmm.metrics import ParticleFilterScorer
-from skihmm.samplers import StepwiseGibbs
+from skihmm.samplers import (
+    BlockedBeam,
+    BlockedGibbs,
+    DirectAssignmentGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+    StickBreakingBeam,
+    StickBreakingGibbs,
+)
 
 SHORT = {"n_burnin": 2, "n_draws": 2, "thin": 1, "n_particles": 8, "random_state": 0}
 
+# Every sampler by short name and by object, with and without split-merge trials; both
+# emissions and all their parameters; every way to start, store, continue and run chains.
 ESTIMATORS = [
     HCRPHMM(**SHORT),
-    HCRPHMM(emission="dirichlet", init="random", **SHORT),
-    HCRPHMM(n_chains=2, sampler=StepwiseGibbs(), init="single", **SHORT),
+    HCRPHMM(sampler="auto", emission="dirichlet", init="random", **SHORT),
+    HCRPHMM(sampler="stepwise", n_chains=2, init="single", **SHORT),
+    HCRPHMM(sampler="slice", warm_start=True, **SHORT),
     HCRPHMM(
+        sampler="blocked",
         alpha=0.5,
         gamma=2.0,
         concentration_prior=None,
@@ -35,14 +52,31 @@ ESTIMATORS = [
         store_states=False,
         **SHORT,
     ),
-    HCRPHMM(emission=HCRPCategorical(handle_unknown="missing"), **SHORT),
+    HCRPHMM(sampler="beam", emission=HCRPCategorical(handle_unknown="missing"), **SHORT),
+    HCRPHMM(sampler="direct_assignment", init="random", **SHORT),
+    HCRPHMM(sampler="stick_breaking", emission="dirichlet", **SHORT),
+    HCRPHMM(sampler="stick_breaking_beam", store_states=False, **SHORT),
     HCRPHMM(
+        sampler=StepwiseGibbs(proposal="rcd", split_merge_rate=1.5),
         emission=DirichletCategorical(0.3, handle_unknown="error"),
         n_chains=2,
         n_jobs=2,
         init="random",
         **SHORT,
     ),
+    HCRPHMM(
+        sampler=StepwiseSlice(split_merge_rate=1), emission=HCRPCategorical(), **SHORT
+    ),
+    HCRPHMM(sampler=BlockedGibbs(block_size=3, split_merge_rate=2), **SHORT),
+    HCRPHMM(
+        sampler=BlockedBeam(block_size=100, split_merge_rate=0.5),
+        n_chains=3,
+        n_jobs=2,
+        warm_start=True,
+        store_states=False,
+        **SHORT,
+    ),
+    HCRPHMM(sampler=StickBreakingBeam(), emission=DirichletCategorical(), **SHORT),
 ]
 
 EXPECTED_FAILURES = {
@@ -73,6 +107,33 @@ def test_sklearn_checks(estimator, check):
     check(estimator)
 
 
+def test_every_sampler_and_emission_is_checked():
+    names = {model.sampler for model in ESTIMATORS if isinstance(model.sampler, str)}
+    assert names == set(SAMPLERS)
+    names = {model.emission for model in ESTIMATORS if isinstance(model.emission, str)}
+    assert names == set(EMISSIONS)
+    for module, bases in (
+        (samplers, {"BaseSampler", "FranchiseSampler"}),
+        (emissions, {"BaseEmission"}),
+    ):
+        classes = {type(part).__name__ for part in PARTS}
+        assert set(module.__all__) - bases <= classes
+
+
+PARTS = [
+    HCRPCategorical(),
+    DirichletCategorical(),
+    StepwiseGibbs(),
+    StepwiseSlice(),
+    BlockedGibbs(),
+    BlockedBeam(),
+    DirectAssignmentGibbs(),
+    StickBreakingGibbs(),
+    StickBreakingBeam(),
+    ParticleFilterScorer(),
+]
+
+
 @pytest.mark.parametrize(
     "check",
     [
@@ -86,7 +147,7 @@ def test_sklearn_checks(estimator, check):
 )
 @pytest.mark.parametrize(
     "part",
-    [HCRPCategorical(), DirichletCategorical(), StepwiseGibbs(), ParticleFilterScorer()],
+    PARTS,
     ids=lambda part: type(part).__name__,
 )
 def test_sklearn_checks_of_parts(part, check):
@@ -130,3 +191,82 @@ def test_log_probability_of_paths_adds_up_over_sequences(sequences, fitted):
     X, groups = sequences
     total = sum(fitted.decode(X[groups == group])[0] for group in np.unique(groups))
     assert fitted.decode(X, groups=groups)[0] == pytest.approx(total, rel=1e-12)
+
+
+# -- clone, repr, pickle, for every configuration -------------------------------------
+
+IDS = [f"{i}-{model.sampler}" for i, model in enumerate(ESTIMATORS)]
+
+
+@pytest.fixture(scope="module", params=ESTIMATORS, ids=IDS)
+def configured(request, sequence):
+    """A model that is not fitted, and a fitted clone of it."""
+    return request.param, clone(request.param).fit(sequence)
+
+
+def test_clone_keeps_parameters_and_drops_the_fit(configured):
+    model, fitted = configured
+    copy = clone(fitted)
+    assert repr(copy) == repr(fitted) == repr(model)
+    assert not any(name.endswith("_") or name.startswith("_") for name in vars(copy))
+    for name in ("sampler", "emission"):
+        value, copied = getattr(fitted, name), getattr(copy, name)
+        assert copied == value if isinstance(value, str) else copied is not value
+    # Deep parameters are those of the clone, and go back in.
+    parameters = copy.get_params()
+    assert copy.set_params(**parameters).get_params() == parameters
+
+
+def test_repr_is_an_expression(configured):
+    model, fitted = configured
+    names = {name: getattr(samplers, name) for name in samplers.__all__}
+    names |= {name: getattr(emissions, name) for name in emissions.__all__}
+    again = eval(repr(fitted), {"HCRPHMM": HCRPHMM, **names})
+    assert repr(again) == repr(model)
+    assert again.get_params().keys() == model.get_params().keys()
+
+
+def test_html_repr(configured):
+    model, fitted = configured
+    with sklearn.config_context(display="diagram"):
+        for shown in (model, fitted, make_pipeline(fitted)):
+            html = shown._repr_html_()
+            assert "HCRPHMM" in html
+            # The parameters of nested objects are there as well.
+            for nested in (model.sampler, model.emission):
+                if not isinstance(nested, str):
+                    assert type(nested).__name__ in html
+        assert "Not fitted" in model._repr_html_()
+        assert "Not fitted" not in fitted._repr_html_()
+
+
+@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
+def test_pickle_round_trip(configured, sequence, protocol):
+    _, fitted = configured
+    data = pickle.dumps(fitted, protocol=protocol)
+    copy = pickle.loads(data)
+    assert repr(copy) == repr(fitted)
+    for name in ("lp", "alpha", "n_states", "acceptance_rate"):
+        one, two = getattr(copy.draws_, name), getattr(fitted.draws_, name)
+        assert one.tobytes() == two.tobytes()
+    np.testing.assert_array_equal(copy.predict(sequence), fitted.predict(sequence))
+    assert copy.score(sequence[:20]) == fitted.score(sequence[:20])
+    # Both go on with the same random numbers.
+    copy.set_params(warm_start=True).fit(sequence)
+    other = pickle.loads(data).set_params(warm_start=True).fit(sequence)
+    assert copy.draws_.lp.tobytes() == other.draws_.lp.tobytes()
+    assert copy.draws_.shape == (fitted.n_chains, 2 * fitted.n_draws)
+
+
+def test_a_pickle_of_another_version_warns_and_loads(fitted, sequence, monkeypatch):
+    monkeypatch.setattr(_hcrp_hmm, "__version__", "0.0.7")
+    models = {"model": fitted, "pipeline": make_pipeline(fitted)}
+    data = {name: pickle.dumps(model) for name, model in models.items()}
+    monkeypatch.undo()
+    for name, content in data.items():
+        with pytest.warns(UserWarning, match=r"pickled by skihmm 0\.0\.7 .* loaded by"):
+            copy = pickle.loads(content)
+        expected = models[name].predict(sequence)
+        np.testing.assert_array_equal(copy.predict(sequence), expected)
+        # Saved again, it is of this version.
+        pickle.loads(pickle.dumps(copy))

@@ -7,23 +7,27 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import sklearn
+from sklearn.base import clone
+from sklearn.experimental import enable_halving_search_cv  # noqa: F401
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
+    HalvingRandomSearchCV,
+    RandomizedSearchCV,
     TimeSeriesSplit,
     cross_val_predict,
     cross_val_score,
     cross_validate,
 )
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OrdinalEncoder
+from sklearn.preprocessing import KBinsDiscretizer, OrdinalEncoder, StandardScaler
 from sklearn.utils.fixes import parse_version
 
 from skihmm import HCRPHMM
 from skihmm.datasets import make_repeating_sequence
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
 from skihmm.metrics import ParticleFilterScorer
-from skihmm.samplers import StepwiseGibbs
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 
 SHORT = {"n_burnin": 5, "n_draws": 2, "thin": 1, "n_particles": 10, "random_state": 0}
 
@@ -178,6 +182,149 @@ def test_several_scorers(sequence):
     )
     for name in ("adaptive", "frozen", "continued"):
         assert np.isfinite(results[f"test_{name}"]).all()
+
+
+# -- samplers -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scoring", SCORINGS)
+@pytest.mark.parametrize("sampler", ["beam", BlockedBeam(split_merge_rate=3)])
+def test_grid_search_over_parameters_of_a_sampler(sequence, sampler, scoring):
+    search = GridSearchCV(
+        HCRPHMM(sampler=sampler, **SHORT),
+        {
+            "sampler__block_size": [1, 4, 60],
+            "sampler__split_merge_rate": [0, 1.5],
+            "emission__alpha": [0.5],
+        },
+        scoring=SCORINGS[scoring],
+        cv=holdout(60),
+        error_score="raise",
+    ).fit(sequence)
+    # Every candidate is a chain of its own.
+    assert len(np.unique(search.cv_results_["mean_test_score"])) == 6
+    best = search.best_estimator_.sampler_
+    assert isinstance(best, BlockedBeam)
+    assert best.block_size == search.best_params_["sampler__block_size"]
+    assert best.split_merge_rate == search.best_params_["sampler__split_merge_rate"]
+    tried = np.isfinite(search.best_estimator_.draws_.split_merge_acceptance_rate)
+    assert tried.all() == (best.split_merge_rate > 0)
+    # What was passed is as it was.
+    assert search.estimator.sampler is sampler
+
+
+def test_grid_search_over_samplers_and_their_parameters(sequence):
+    grid = [
+        {"sampler": ["stepwise", StepwiseSlice()], "sampler__split_merge_rate": [0, 2]},
+        {
+            "sampler": [BlockedGibbs(), BlockedBeam(split_merge_rate=9)],
+            "sampler__block_size": [2, 5],
+        },
+    ]
+    search = GridSearchCV(
+        HCRPHMM(**SHORT),
+        grid,
+        scoring=SCORINGS["adaptive"],
+        cv=holdout(60),
+        error_score="raise",
+    ).fit(sequence)
+    assert len(np.unique(search.cv_results_["mean_test_score"])) == 8
+    shown = [repr(params["sampler"]) for params in search.cv_results_["params"]]
+    assert shown[4:] == [
+        *["BlockedGibbs()"] * 2,
+        *["BlockedBeam(split_merge_rate=9)"] * 2,
+    ]
+    # Each candidate is what setting its parameters by hand gives.
+    for params, score in zip(
+        search.cv_results_["params"], search.cv_results_["mean_test_score"], strict=True
+    ):
+        model = HCRPHMM(**SHORT).set_params(**clone(params, safe=False))
+        train, test = holdout(60)[0]
+        expected = SCORINGS["adaptive"](model.fit(sequence[train]), sequence[test])
+        assert score == expected
+
+
+def test_a_wrong_parameter_of_a_sampler_is_named(sequence):
+    for grid, message in (
+        ({"sampler__block_size": [0]}, "block_size=0; expected an integer >= 1"),
+        ({"sampler__split_merge_rate": [-1]}, "split_merge_rate=-1; expected"),
+        ({"sampler__blocks": [1]}, "Invalid parameter 'blocks' for estimator Blocked"),
+    ):
+        search = GridSearchCV(
+            HCRPHMM(sampler="blocked", **SHORT), grid, cv=holdout(60), error_score="raise"
+        )
+        with pytest.raises(ValueError, match=message):
+            search.fit(sequence)
+
+
+def test_randomized_search_with_distributions(sequence):
+    stats = pytest.importorskip("scipy.stats")
+    search = RandomizedSearchCV(
+        HCRPHMM(sampler="beam", **SHORT),
+        {
+            "sampler__block_size": stats.randint(1, 30),  # gives numpy's integers
+            "emission__alpha": stats.loguniform(0.1, 10),
+        },
+        n_iter=3,
+        cv=holdout(60),
+        error_score="raise",
+        random_state=0,
+    ).fit(sequence)
+    assert len(np.unique(search.cv_results_["mean_test_score"])) == 3
+
+
+@pytest.mark.parametrize("scoring", ["score", "adaptive"])
+@pytest.mark.parametrize("resource", ["n_draws", "n_burnin"])
+def test_halving_search_with_sweeps_as_resource(sequence, resource, scoring):
+    search = HalvingRandomSearchCV(
+        HCRPHMM(sampler="blocked", **SHORT),
+        {"sampler__block_size": [1, 2, 4, 8], "sampler__split_merge_rate": [0, 2]},
+        resource=resource,
+        min_resources=2,
+        max_resources=8,
+        n_candidates=8,
+        factor=2,
+        scoring=SCORINGS[scoring],
+        cv=TimeSeriesSplit(2),
+        error_score="raise",
+        random_state=0,
+    ).fit(sequence)
+    assert search.n_candidates_ == [8, 4, 2]
+    assert search.n_resources_ == [2, 4, 8]
+    found = search.cv_results_["n_resources"]
+    assert found.tolist() == [2] * 8 + [4] * 4 + [8] * 2
+    assert getattr(search.best_estimator_, resource) == 8
+    draws = search.best_estimator_.draws_
+    assert draws.shape == (1, 8 if resource == "n_draws" else 2)
+    # A better candidate of the last round is the best, not one of an earlier round.
+    scores = search.cv_results_["mean_test_score"]
+    assert search.best_score_ == scores[-2:].max()
+
+
+def test_halving_search_with_rows_as_resource_destroys_sequences(sequence, calls):
+    # scikit-learn draws the rows of a round at random and does not put them in order.
+    # The index of a data frame shows it.
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(sequence, columns=["symbol"])
+    search = HalvingRandomSearchCV(
+        HCRPHMM(**SHORT),
+        {"alpha": [0.5, 2.0]},
+        resource="n_samples",
+        min_resources=20,
+        n_candidates=2,
+        factor=2,
+        cv=TimeSeriesSplit(2),
+        error_score="raise",
+        random_state=0,
+    )
+    with pytest.warns(UserWarning, match="rows are missing, out of order"):
+        search.fit(X)
+    # With ids it is an error: rows of a sequence are torn apart.
+    with (
+        sklearn.config_context(enable_metadata_routing=True),
+        pytest.raises(ValueError, match="rows of a sequence must be consecutive"),
+    ):
+        search.set_params(cv=GroupKFold(3)).fit(sequence, groups=np.repeat(range(6), 10))
 
 
 # -- sequence ids ---------------------------------------------------------------------
@@ -370,3 +517,43 @@ def test_scorer_on_a_pipeline(sequence, letters, adaptive):
     np.testing.assert_array_equal(scorer.score_samples(pipeline, letters[:20]), expected)
     np.testing.assert_array_equal(scorer.score_samples(short, letters[:20]), expected)
     assert scorer(pipeline, letters[:20]) == pytest.approx(expected.mean(), rel=1e-14)
+
+
+def test_symbols_are_no_real_numbers(sequence):
+    pipeline = make_pipeline(StandardScaler(), HCRPHMM(**SHORT))
+    with pytest.raises(ValueError, match=r"Negative .* Discretise .*KBinsDiscretizer"):
+        pipeline.fit(sequence)
+    # In a search the reason is in the error, or in the warning if errors are scores.
+    grid = {"hcrphmm__alpha": [0.5, 1.0]}
+    search = GridSearchCV(pipeline, grid, cv=holdout(60), error_score="raise")
+    with pytest.raises(ValueError, match="KBinsDiscretizer"):
+        search.fit(sequence)
+    pipeline.set_params(standardscaler=StandardScaler(with_mean=False))
+    with pytest.raises(ValueError, match=r"is not an integer; .*KBinsDiscretizer"):
+        pipeline.fit(sequence)
+    # The remedy works.
+    bins = KBinsDiscretizer(5, encode="ordinal", strategy="uniform", subsample=None)
+    pipeline = make_pipeline(StandardScaler(), bins, HCRPHMM(**SHORT))
+    plain = HCRPHMM(**SHORT).fit(sequence)
+    assert pipeline.fit(sequence).score(sequence) == plain.score(sequence)
+
+
+def test_search_in_a_pipeline_with_ids(letters, calls):
+    groups = np.repeat([5, 3, 9, 1, 2, 8], 10)
+    with sklearn.config_context(enable_metadata_routing=True):
+        search = GridSearchCV(
+            make_pipeline(encoder(), Recording(sampler="beam", **SHORT)),
+            {
+                "recording__sampler__block_size": [2, 6],
+                "recording__sampler__split_merge_rate": [0, 1],
+                "recording__emission": [HCRPCategorical(), DirichletCategorical(0.2)],
+            },
+            scoring=ParticleFilterScorer(n_particles=5),
+            cv=GroupKFold(2),
+            error_score="raise",
+        ).fit(letters, groups=groups)
+    assert len(np.unique(search.cv_results_["mean_test_score"])) == 8
+    # Eight candidates, two folds, and the refit on everything.
+    assert len([name for name, _, _ in calls if name == "fit"]) == 17
+    check_calls(calls, "fit", 17, groups)
+    assert search.predict(letters).shape == (60,)

@@ -70,9 +70,13 @@ def _check_numbers(columns: list[NDArray[Any]]) -> None:
     for c, column in numeric:
         if (column < 0).any():
             row = np.flatnonzero(column < 0)[0]
+            remedy = "Mark missing symbols by NaN or a masked array."
+            if (np.floor(column) != column)[np.isfinite(column)].any():
+                # Measurements, scaled ones perhaps, rather than codes.
+                remedy = "Discretise real values first (KBinsDiscretizer)."
             raise ValueError(
                 f"Negative values in data: X[{row}, {c}] = {column[row]:g}; expected "
-                "symbols >= 0. Mark missing symbols by NaN or a masked array."
+                f"symbols >= 0. {remedy}"
             )
     for c, column in numeric:
         if column.dtype.kind == "i":
@@ -149,12 +153,12 @@ class _Categorical(BaseEmission):
         """
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
         columns = _symbol_columns(X)
+        expected = "expected 'auto' or a list with one array of symbols per column"
+        if not isinstance(self.categories, str | list | tuple | np.ndarray):
+            raise TypeError(f"categories={self.categories!r}; {expected}.")
         if isinstance(self.categories, str):
             if self.categories != "auto":
-                raise ValueError(
-                    f"categories={self.categories!r}; expected 'auto' or a list with one "
-                    "array of symbols per column."
-                )
+                raise ValueError(f"categories={self.categories!r}; {expected}.")
             found = [np.unique(column[~is_missing(column)]) for column in columns]
         else:
             found = [

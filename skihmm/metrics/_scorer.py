@@ -14,7 +14,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
-from skihmm._validation import check_choice, check_flag, check_integer
+from skihmm._validation import check_choice, check_flag, check_integer, check_n_jobs
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import RESAMPLING, filter_particles
 from skihmm.core._random import RandomStream
@@ -31,8 +31,19 @@ def draw_entropy(random_state: Any) -> list[int]:
     Returns
     -------
     entropy : list of int
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
     """
-    generator = check_random_state(random_state)
+    try:
+        generator = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state={random_state!r}; expected an integer from 0 to 2**32 - 1, a "
+            "numpy.random.RandomState or None."
+        ) from None
     return [int(v) for v in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
 
@@ -318,12 +329,18 @@ class ParticleFilterScorer(BaseEstimator):
         adaptive = check_flag("adaptive", self.adaptive)
         resampling = check_choice("resampling", self.resampling, RESAMPLING)
         start = check_choice("start", self.start, ("new", "continue"))
+        n_jobs = check_n_jobs("n_jobs", self.n_jobs)
         if self.max_draws is not None:
             check_integer("max_draws", self.max_draws, 1)
         if hasattr(estimator, "steps"):  # a Pipeline
             if len(estimator.steps) > 1:
                 X = estimator[:-1].transform(X)
             estimator = estimator[-1]
+        if not hasattr(estimator, "_encode_sequences"):
+            raise TypeError(
+                f"The estimator is {estimator!r}; expected a fitted HCRPHMM, or a "
+                "Pipeline that ends in one."
+            )
         sequences = estimator._encode_sequences(X, groups=groups)
         entropy = (
             estimator._score_entropy
@@ -339,6 +356,6 @@ class ParticleFilterScorer(BaseEstimator):
             resampling=resampling,
             continued=start == "continue",
             entropy=entropy,
-            n_jobs=self.n_jobs,
+            n_jobs=n_jobs,
         )
         return log_probs, estimator.emission_.is_missing(sequences.codes)

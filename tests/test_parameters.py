@@ -1,0 +1,425 @@
+"""Every parameter of everything: what is refused, in which words, and when."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from skihmm import HCRPHMM, _hcrp_hmm
+from skihmm.emissions import DirichletCategorical, HCRPCategorical
+from skihmm.metrics import ParticleFilterScorer, _scorer
+from skihmm.samplers import (
+    BlockedBeam,
+    BlockedGibbs,
+    DirectAssignmentGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+    StickBreakingBeam,
+    StickBreakingGibbs,
+)
+
+SHORT = {"n_burnin": 2, "n_draws": 2, "thin": 1, "n_particles": 5, "random_state": 0}
+
+
+class Bad(NamedTuple):
+    """A value that a parameter must not have, and what the error says."""
+
+    value: Any
+    error: type[Exception]
+    expected: str
+    # Where the message shows something else than the name and the value.
+    shown: str | None = None
+
+
+def integer(minimum):
+    """Values that are no integer from `minimum` on."""
+    expected = f"expected an integer >= {minimum}"
+    return [
+        *(Bad(value, TypeError, expected) for value in ("3", 3.0, True, None, [3])),
+        *(Bad(value, ValueError, expected) for value in (minimum - 1, -1000)),
+    ]
+
+
+def number(lowest="> 0"):
+    """Values that are no finite number above (or from) zero."""
+    words = "a finite number > 0" if lowest == "> 0" else "a number >= 0"
+    below = 0 if lowest == "> 0" else -1e-9
+    return [
+        *(
+            Bad(value, TypeError, f"expected a number {lowest}")
+            for value in ("1", True, None, 1j, [1.0])
+        ),
+        *(
+            Bad(value, ValueError, f"expected {words}")
+            for value in (below, -1.0, np.nan, np.inf, 10**400)
+        ),
+    ]
+
+
+def flag():
+    """Values that are neither True nor False."""
+    return [
+        Bad(value, TypeError, "expected True or False") for value in (1, 0.0, "yes", None)
+    ]
+
+
+def choice(*words):
+    """Values that are not among a few words."""
+    expected = "expected one of " + ", ".join(repr(word) for word in words)
+    # (In scikit-learn a word that is not on the list is a ValueError, whatever it is.)
+    return [Bad(value, ValueError, expected) for value in ("other", "", None, 1)]
+
+
+def prior():
+    """Values that are no (shape, rate) of a Gamma distribution."""
+    pair = "expected (shape, rate) of a Gamma distribution, two numbers > 0, or None"
+    values: list[Bad] = [
+        Bad(value, TypeError, pair) for value in (1.0, (1.0,), (1, 2, 3), "a", True)
+    ]
+    for bad in number():
+        values += [
+            bad._replace(value=pair, shown=f"concentration_prior[{i}]={bad.value!r}")
+            for i, pair in enumerate([(bad.value, 1.0), (1.0, bad.value)])
+        ]
+    return values
+
+
+def n_jobs():
+    """Values that are no number of jobs."""
+    expected = "expected an integer other than 0 (-1: all cores), or None"
+    return [
+        *(Bad(value, TypeError, expected) for value in ("2", 2.0, True, [2])),
+        Bad(0, ValueError, expected),
+    ]
+
+
+def random_state():
+    """Values that scikit-learn does not take for a seed."""
+    expected = "expected an integer from 0 to 2**32 - 1, a numpy.random.RandomState"
+    values = ("seed", 1.5, -1, 2**32, [1, 2], np.random.default_rng(0))
+    return [Bad(value, ValueError, expected) for value in values]
+
+
+def recipe(base, *names):
+    """Values that are neither a short name nor an object of a kind."""
+    expected = "expected one of " + ", ".join(repr(name) for name in names)
+    values = ("other", None, 3, base, HCRPHMM())
+    return [Bad(value, ValueError, expected) for value in values]
+
+
+def categories():
+    """Values that do not list the symbols of one column."""
+    expected = "expected 'auto' or a list with one array of symbols per column"
+    return [
+        *(Bad(value, TypeError, expected) for value in (None, 5, {0, 1}, {0: [1]})),
+        Bad("all", ValueError, expected),
+        Bad([[0, 1], [0]], ValueError, "but X has 1", "categories lists the symbols"),
+        Bad([], ValueError, "but X has 1", "categories lists the symbols of 0 columns"),
+        Bad([5], ValueError, "expected one array of symbols per column", "categories[0]"),
+        Bad([[1, 1]], ValueError, "expected each once", "categories[0]"),
+        Bad([[1, np.nan]], ValueError, "missing is no symbol", "categories[0]"),
+    ]
+
+
+def init():
+    """Values that are neither a word nor one state per row."""
+    expected = "20 non-negative integers, one state per row of X"
+    return [
+        Bad("zeros", ValueError, "'particle_filter', 'random', 'single'"),
+        *(Bad(value, ValueError, expected) for value in (None, 3, 2.5, [[0] * 20])),
+        Bad([0] * 19, ValueError, expected, "init is an array of 19 entries"),
+        Bad([], ValueError, expected, "init is an array of 0 entries"),
+        Bad([0.0] * 20, ValueError, expected, "init is an array of 20 entries of type f"),
+        Bad([True] * 20, ValueError, expected, "of type bool"),
+        Bad([0] * 19 + [-1], ValueError, expected, "init is an array of 20 entries"),
+    ]
+
+
+SAMPLER_NAMES = (
+    "auto",
+    "stepwise",
+    "slice",
+    "blocked",
+    "beam",
+    "direct_assignment",
+    "stick_breaking",
+    "stick_breaking_beam",
+)
+BAD: dict[type, dict[str, list[Bad]]] = {
+    HCRPHMM: {
+        "sampler": recipe(StepwiseGibbs, *SAMPLER_NAMES),
+        "emission": recipe(HCRPCategorical, "hcrp", "dirichlet"),
+        "alpha": number(),
+        "gamma": number(),
+        "concentration_prior": prior(),
+        "init": init(),
+        "n_burnin": integer(0),
+        "n_draws": integer(1),
+        "thin": integer(1),
+        "n_chains": integer(1),
+        "n_jobs": n_jobs(),
+        "n_particles": integer(1),
+        "store_states": flag(),
+        "warm_start": flag(),
+        "max_time": [bad for bad in number() if bad.value is not None],
+        "callback": [
+            Bad(value, TypeError, "expected something to call, or None")
+            for value in (3, "print", [print], False)
+        ],
+        "checkpoint": [
+            Bad(value, TypeError, "expected the path of an .npz file")
+            for value in (3, 1.5, ["run.npz"], True)
+        ],
+        "checkpoint_interval": number(">= 0"),
+        "random_state": random_state(),
+        # (True and False are allowed, as in scikit-learn.)
+        "verbose": [bad for bad in integer(0) if bad.value is not True],
+    },
+    StepwiseGibbs: {
+        "proposal": choice("exact", "rcd"),
+        "split_merge_rate": number(">= 0"),
+    },
+    StepwiseSlice: {"split_merge_rate": number(">= 0")},
+    BlockedGibbs: {"block_size": integer(1), "split_merge_rate": number(">= 0")},
+    BlockedBeam: {"block_size": integer(1), "split_merge_rate": number(">= 0")},
+    DirectAssignmentGibbs: {},
+    StickBreakingGibbs: {},
+    StickBreakingBeam: {},
+    HCRPCategorical: {
+        "alpha": number(),
+        "gamma": number(),
+        "concentration_prior": prior(),
+        "categories": categories(),
+        "handle_unknown": choice("base", "missing", "error"),
+    },
+    DirichletCategorical: {
+        "concentration": number(),
+        "categories": categories(),
+        "handle_unknown": choice("base", "missing", "error"),
+    },
+    ParticleFilterScorer: {
+        "n_particles": integer(1),
+        "adaptive": flag(),
+        "resampling": choice("systematic", "stratified", "multinomial"),
+        "max_draws": [bad for bad in integer(1) if bad.value is not None],
+        "start": choice("new", "continue"),
+        "random_state": random_state(),
+        "n_jobs": n_jobs(),
+    },
+}
+# The smallest (or another unusual) value of every kind that must be accepted.
+GOOD: dict[type, dict[str, list[Any]]] = {
+    HCRPHMM: {
+        "alpha": [1, np.float32(0.5), np.int8(2)],
+        "concentration_prior": [None, [1, 2], np.array([0.5, 2.0])],
+        "init": [[0] * 20, np.arange(20, dtype=np.uint8)],
+        "n_burnin": [0, np.int64(1)],
+        "n_draws": [1],
+        "thin": [1],
+        "n_chains": [1],
+        "n_jobs": [None, -1, 1, np.int32(2)],
+        "n_particles": [1],
+        "store_states": [np.True_, False],
+        "random_state": [None, 0, 2**32 - 1, np.random.RandomState(0)],
+        "verbose": [False, 0],
+    },
+    StepwiseGibbs: {"split_merge_rate": [0, 0.25, np.int64(1)]},
+    BlockedBeam: {"block_size": [1, 20, 21, 10**30]},
+    HCRPCategorical: {"categories": [[[0, 1, 2, 3]], (range(9),), np.arange(4)[None]]},
+    DirichletCategorical: {"concentration": [1e-3]},
+    ParticleFilterScorer: {"max_draws": [None, 1, 99], "n_particles": [1]},
+}
+
+
+def cases(table):
+    for owner, parameters in table.items():
+        for name, values in parameters.items():
+            for i, value in enumerate(values):
+                yield pytest.param(owner, name, value, id=f"{owner.__name__}-{name}-{i}")
+
+
+@pytest.fixture(scope="module", name="X")
+def twenty_steps():
+    return np.arange(20).reshape(-1, 1) % 4
+
+
+@pytest.fixture(scope="module")
+def model(X):
+    return HCRPHMM(**SHORT).fit(X)
+
+
+def use(owner, params, X, model):
+    """Fit a model that has the object in it, or score with it."""
+    if owner is HCRPHMM:
+        return HCRPHMM(**{**SHORT, **params}).fit(X)
+    if owner is ParticleFilterScorer:
+        return ParticleFilterScorer(**params)(model, X)
+    part = "emission" if owner.__module__.startswith("skihmm.emissions") else "sampler"
+    return HCRPHMM(**{part: owner(**params)}, **SHORT).fit(X)
+
+
+@pytest.fixture
+def no_sampling(monkeypatch):
+    def forbidden(*args, **kwargs):
+        raise AssertionError("work had begun before the parameters were checked")
+
+    monkeypatch.setattr(_hcrp_hmm, "run_chain", forbidden)
+    monkeypatch.setattr(_hcrp_hmm, "log_predictive", forbidden)
+    monkeypatch.setattr(_scorer, "log_predictive", forbidden)
+
+
+@pytest.mark.parametrize("owner", BAD, ids=lambda owner: owner.__name__)
+def test_the_table_has_every_parameter(owner):
+    names = set(inspect.signature(owner.__init__).parameters) - {"self", "args", "kwargs"}
+    assert set(BAD[owner]) == names
+    # What bad types and bad values there are; True and False have no bad value.
+    for name, values in BAD[owner].items():
+        errors = {bad.error for bad in values}
+        assert errors, name
+        assert len(values) >= 4, name
+
+
+@pytest.mark.parametrize(("owner", "name", "bad"), [*cases(BAD)])
+def test_bad_parameter(owner, name, bad, X, model, no_sampling):
+    with pytest.raises((TypeError, ValueError)) as caught:
+        use(owner, {name: bad.value}, X, model)
+    assert type(caught.value) is bad.error
+    message = str(caught.value)
+    # Which parameter, its value, and what it should have been.
+    if bad.shown is not None:
+        assert bad.shown in message
+    else:
+        assert re.match(rf"{name}={re.escape(repr(bad.value))}[ ;]", message), message
+    assert bad.expected in message, message
+    assert message.endswith(".")
+
+
+@pytest.mark.parametrize(("owner", "name", "value"), [*cases(GOOD)])
+def test_good_parameter(owner, name, value, X, model):
+    use(owner, {name: value}, X, model)
+
+
+def test_the_guard_against_sampling_works(X, model, no_sampling):
+    for owner in (HCRPHMM, ParticleFilterScorer):
+        with pytest.raises(AssertionError, match="work had begun"):
+            use(owner, {}, X, model)
+
+
+@pytest.mark.parametrize("name", ["n_particles", "n_jobs"])
+def test_parameters_of_scores_are_checked_when_scoring(name, X, model, no_sampling):
+    # They may have been changed since the fit.
+    changed = pickle.loads(pickle.dumps(model)).set_params(**{name: 0})
+    with pytest.raises(ValueError, match=f"{name}=0; expected an integer"):
+        changed.score(X)
+
+
+def test_random_state_of_samples(X, model):
+    for bad in random_state():
+        with pytest.raises(ValueError, match=r"random_state=.*; expected an integer"):
+            model.sample(2, random_state=bad.value)
+
+
+def test_scorers_want_a_model(X, model):
+    scorer = ParticleFilterScorer()
+    for wrong in (3, HCRPCategorical(), make_pipeline(HCRPCategorical())):
+        with pytest.raises(TypeError, match="expected a fitted HCRPHMM, or a Pipeline"):
+            scorer(wrong, X)
+
+
+# -- nested parameters ----------------------------------------------------------------
+
+
+def test_get_params_lists_what_is_nested():
+    sampler = BlockedBeam(block_size=4, split_merge_rate=2)
+    model = HCRPHMM(sampler=sampler, emission=DirichletCategorical(0.5))
+    deep, flat = model.get_params(), model.get_params(deep=False)
+    assert flat["sampler"] is sampler
+    nested = {
+        "sampler__block_size": 4,
+        "sampler__split_merge_rate": 2,
+        "emission__concentration": 0.5,
+        "emission__categories": "auto",
+        "emission__handle_unknown": "base",
+    }
+    assert {key: deep[key] for key in deep.keys() - flat.keys()} == nested
+    # A short name has nothing nested to list, though it can be set.
+    assert HCRPHMM().get_params().keys() == HCRPHMM().get_params(deep=False).keys()
+
+
+@pytest.mark.parametrize("name", SAMPLER_NAMES)
+def test_nested_parameters_of_every_short_name(name, X):
+    model = HCRPHMM(sampler=name, **SHORT)
+    resolved = model.fit(X).sampler_
+    parameters = resolved.get_params()
+    copy = clone(model).set_params(
+        **{f"sampler__{key}": value for key, value in parameters.items()}
+    )
+    if not parameters:
+        assert copy.sampler == name
+        return
+    # The object stands for the short name; the model that was cloned keeps the name.
+    assert type(copy.sampler) is type(resolved)
+    assert copy.sampler.get_params() == parameters
+    assert model.sampler == name
+    np.testing.assert_array_equal(copy.fit(X).draws_.lp, model.draws_.lp)
+
+
+def test_set_params_changes_what_samples(X):
+    model = HCRPHMM(sampler="beam", **SHORT)
+    model.set_params(sampler__block_size=2, sampler__split_merge_rate=3).fit(X)
+    assert repr(model.sampler_) == "BlockedBeam(block_size=2, split_merge_rate=3)"
+    assert np.isfinite(model.draws_.split_merge_acceptance_rate).all()
+    # Changing the recipe after a fit does not change what was fitted.
+    model.set_params(sampler__block_size=5)
+    assert model.sampler_.block_size == 2
+    # A new sampler and a parameter of it at once, whatever the order.
+    model.set_params(sampler__block_size=6, sampler="blocked")
+    assert repr(model.sampler) == "BlockedGibbs(block_size=6)"
+    for wrong in ("sampler__blocksize", "emission__block_size", "sampler__x__y"):
+        with pytest.raises(ValueError, match="Invalid parameter"):
+            HCRPHMM(sampler="beam").set_params(**{wrong: 1})
+    with pytest.raises(ValueError, match="sampler='none'; expected one of"):
+        HCRPHMM(sampler="none", **SHORT).fit(X)
+
+
+# -- sample_weight --------------------------------------------------------------------
+
+
+def test_sample_weight_is_refused_everywhere(X, model):
+    # Steps of a sequence cannot be weighted.  `fit` has no such argument at all: with
+    # one, scikit-learn would take the model for an estimator that supports weights.
+    weights = np.ones(len(X))
+    with pytest.raises(TypeError, match=r"fit\(\) got an unexpected .*'sample_weight'"):
+        HCRPHMM(**SHORT).fit(X, sample_weight=weights)
+    with pytest.raises(ValueError, match="steps of a sequence cannot be weighted"):
+        model.score(X, sample_weight=weights)
+    pipeline = make_pipeline(HCRPHMM(**SHORT))
+    with pytest.raises(TypeError, match=r"fit\(\) got an unexpected .*'sample_weight'"):
+        pipeline.fit(X, hcrphmm__sample_weight=weights)
+    with pytest.raises(ValueError, match="steps of a sequence cannot be weighted"):
+        make_pipeline(model).score(X, sample_weight=weights)
+    search = GridSearchCV(HCRPHMM(**SHORT), {"alpha": [1.0]}, cv=2, error_score="raise")
+    with pytest.raises(TypeError, match=r"fit\(\) got an unexpected .*'sample_weight'"):
+        search.fit(X, sample_weight=weights)
+
+
+def test_sample_weight_is_not_routed(X, model):
+    weights = np.ones(len(X))
+    with sklearn.config_context(enable_metadata_routing=True):
+        for wrapped in (
+            make_pipeline(HCRPHMM(**SHORT)),
+            GridSearchCV(HCRPHMM(**SHORT), {"alpha": [1.0]}, cv=2),
+        ):
+            with pytest.raises((TypeError, ValueError), match="sample_weight"):
+                wrapped.fit(X, sample_weight=weights)
+            # Nothing is asked for where nothing is given.
+            wrapped.fit(X)

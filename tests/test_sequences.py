@@ -1,0 +1,216 @@
+"""Where sequences begin, and what the index of a data frame says about it."""
+
+from __future__ import annotations
+
+import re
+import warnings
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.model_selection import (
+    GroupKFold,
+    KFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+    cross_val_score,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OrdinalEncoder
+
+from skihmm import HCRPHMM
+from skihmm._sequences import row_index, sequence_starts
+from skihmm.metrics import ParticleFilterScorer
+
+pd = pytest.importorskip("pandas")
+
+SHORT = {"n_burnin": 1, "n_draws": 1, "thin": 1, "n_particles": 2, "random_state": 0}
+
+
+def frame(sequence, index=None):
+    return pd.DataFrame({"symbol": sequence[:, 0]}, index=index)
+
+
+def starts_of(labels, **given):
+    return sequence_starts(len(labels), index=np.asarray(labels), **given)
+
+
+@pytest.mark.parametrize(
+    ("labels", "rows", "steps", "more"),
+    [
+        # Labels, the rows of the first gap, from, to and expected, and how many more.
+        ([0, 1, 2, 7, 8, 9], (2, 3), (2, 7, 3), 0),  # a fold was cut out
+        ([0, 2, 4, 8, 10], (2, 3), (4, 8, 6), 0),
+        ([0, 1, 2, 0, 1, 2], (2, 3), (2, 0, 3), 0),  # frames put together
+        ([3, 2, 1, 9, 8], (2, 3), (1, 9, 0), 0),
+        ([5, 5, 5, 6, 6, 6, 6], (2, 3), (5, 6, 5), 0),
+        ([0, 1, 5, 6, 9, 10], (1, 2), (1, 5, 2), 1),
+        ([40, 3, 4], (0, 1), (40, 3, 41), 0),  # a tie: the smallest forward step
+        ([9, 8, 9], (0, 1), (9, 8, 10), 0),
+        ([4, 0, 3, 1, 2], (0, 1), (4, 0, 5), 2),  # shuffled
+        ([-(2**62), 0, 2**62, 5], (2, 3), (2**62, 5, 2**63), 0),
+    ],
+)
+def test_gaps_are_noticed(labels, rows, steps, more):
+    text = (
+        f"from {steps[0]} (row {rows[0]}) to {steps[1]} (row {rows[1]}), but {steps[2]} "
+        "was expected"
+    )
+    with pytest.warns(UserWarning, match=re.escape(text)) as caught:
+        starts = starts_of(labels)
+    message = str(caught[0].message)
+    assert len(caught) == 1
+    assert starts.tolist() == [0]
+    assert (f"There are {more} more such places." in message) == (more > 0)
+    for remedy in ("pass groups", "TimeSeriesSplit", "GroupKFold", "reset_index("):
+        assert remedy in message
+
+
+@pytest.mark.parametrize(
+    ("labels", "given"),
+    [
+        ([0], {}),
+        ([7, 3], {}),  # two rows have only one step
+        ([3, 4, 5, 6], {}),
+        ([10, 7, 4, 1], {}),
+        ([2, 2, 2], {}),
+        ([0, 1, 2, 7, 8, 9], {"lengths": [3, 3]}),
+        ([0, 1, 2, 0, 1, 2], {"groups": list("aaabbb")}),
+        # Every sequence has a step of its own.
+        ([0, 1, 2, 0, 10, 20, 5, 9], {"groups": [1, 1, 1, 2, 2, 2, 3, 3]}),
+        ([4, 9, 1], {"lengths": [1, 1, 1]}),
+    ],
+)
+def test_no_warning_without_a_gap(labels, given):
+    starts_of(labels, **given)  # warnings are errors
+
+
+def test_declared_sequences_can_have_gaps_inside():
+    with pytest.warns(UserWarning, match=r"from 5 \(row 3\) to 8 \(row 4\), but 6 was"):
+        starts_of([9, 0, 4, 5, 8], lengths=[2, 3])
+    with pytest.warns(UserWarning, match=r"from 5 \(row 3\) to 9 \(row 4\), but 6 was"):
+        starts_of([0, 1, 4, 5, 9], groups=[1, 1, 2, 2, 2])
+
+
+def test_which_indices_are_looked_at(sequence):
+    index = np.arange(60)
+    for kind in ("int64", "int16", "uint8", "Int64"):
+        labels = row_index(frame(sequence, pd.Index(index[::-1], dtype=kind)))
+        np.testing.assert_array_equal(labels, index[::-1])
+        assert labels.dtype == np.int64
+    np.testing.assert_array_equal(row_index(frame(sequence)), index)
+    gap = pd.Index([1, 2, None], dtype="Int64")
+    for other in (
+        pd.date_range("2020-01-01", periods=60),
+        pd.Index(index.astype(float)),
+        pd.Index([str(i) for i in index]),
+        pd.Index(index % 2 == 0),
+        pd.MultiIndex.from_arrays([index, index]),
+        pd.timedelta_range("0s", periods=60),
+    ):
+        assert row_index(frame(sequence, other)) is None
+    assert row_index(pd.DataFrame({"symbol": [1, 2, 3]}, index=gap)) is None
+    for other in (sequence, sequence.tolist(), [[1]], "text", None):
+        assert row_index(other) is None
+
+
+@pytest.fixture(scope="module")
+def model(sequence):
+    return HCRPHMM(**SHORT).fit(frame(sequence))
+
+
+METHODS = ["predict", "predict_proba", "decode", "score", "score_samples", "perplexity"]
+
+
+@pytest.mark.parametrize("method", [*METHODS, "fit", "scorer"])
+def test_every_method_warns(model, sequence, method):
+    glued = frame(sequence).iloc[[*range(20), *range(40, 60)]]
+    if method == "fit":
+        call = HCRPHMM(**SHORT).fit
+    elif method == "scorer":
+
+        def call(X, groups=None):
+            return ParticleFilterScorer(n_particles=2)(model, X, groups=groups)
+
+    else:
+        call = getattr(model, method)
+    with pytest.warns(
+        UserWarning, match=r"from 19 \(row 19\) to 40 \(row 20\)"
+    ) as caught:
+        call(glued)
+    assert len(caught) == 1
+    # Each of the remedies, and the numbers alone, are taken without a word.
+    for X, given in (
+        (glued, {"groups": np.repeat([1, 2], 20)}),
+        (glued.reset_index(drop=True), {}),
+        (glued.set_index(pd.date_range("2020-01-01", periods=40)), {}),
+        (frame(sequence).iloc[30:], {}),
+        (frame(sequence).iloc[::2], {}),
+    ):
+        call(X, **given)
+
+
+def test_numbers_without_an_index_say_nothing(sequence):
+    HCRPHMM(**SHORT).fit(sequence[[*range(20), *range(40, 60)]])
+
+
+def test_the_warning_comes_from_where_fit_was_called(sequence):
+    with pytest.warns(UserWarning, match="was expected") as caught:
+        HCRPHMM(**SHORT).fit(frame(sequence).iloc[[*range(20), *range(40, 60)]])
+    assert caught[0].filename == __file__
+
+
+# -- cross-validation -----------------------------------------------------------------
+
+
+def count_warnings(function):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        function()
+    return sum("was expected: rows are missing" in str(w.message) for w in caught)
+
+
+def cross_validate(X, cv, **given):
+    def run():
+        cross_val_score(HCRPHMM(**SHORT), X, cv=cv, error_score="raise", **given)
+
+    return count_warnings(run)
+
+
+def test_k_fold_of_one_sequence_warns(sequence):
+    X = frame(sequence)
+    # The first and the last training set are in one piece, the two others are glued.
+    assert cross_validate(X, KFold(4)) == 2
+    # Shuffled: all training and all test sets.
+    assert cross_validate(X, KFold(4, shuffle=True, random_state=0)) == 8
+    assert cross_validate(X, TimeSeriesSplit(4)) == 0
+    # Arrays have no index: there is nothing to notice.
+    assert cross_validate(sequence, KFold(4)) == 0
+
+
+def test_sequences_that_are_not_declared_warn(sequence):
+    X, groups = frame(sequence), np.repeat(np.arange(6), 10)
+    # Without metadata routing the ids reach the splitter only.  (Which sequences are
+    # neighbours depends on the folds.)
+    assert cross_validate(X, GroupKFold(3), groups=groups) > 0
+    with sklearn.config_context(enable_metadata_routing=True):
+        assert cross_validate(X, GroupKFold(3), params={"groups": groups}) == 0
+        # scikit-learn hands none to predict, where a test set is two sequences.
+        every_sixth = np.concatenate([np.arange(i, 60, 6) for i in range(6)])
+        X = X.iloc[every_sixth]
+        found = count_warnings(
+            lambda: cross_val_predict(
+                HCRPHMM(**SHORT), X, cv=GroupKFold(3), params={"groups": groups}
+            )
+        )
+        assert found == 3
+
+
+def test_the_index_goes_through_pipelines_that_keep_it(sequence):
+    glued = frame(sequence).iloc[[*range(20), *range(40, 60)]]
+    plain = make_pipeline(OrdinalEncoder(), HCRPHMM(**SHORT))
+    kept = make_pipeline(
+        OrdinalEncoder().set_output(transform="pandas"), HCRPHMM(**SHORT)
+    )
+    assert count_warnings(lambda: plain.fit(glued)) == 0
+    assert count_warnings(lambda: kept.fit(glued)) == 1

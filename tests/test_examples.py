@@ -25,7 +25,7 @@ def run(name, *options, folder, cwd):
         },
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
 

@@ -31,7 +31,7 @@ def test_nothing_heavy_is_imported(tmp_path):
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=True,
     )
     modules = set(done.stdout.split())

@@ -159,11 +159,7 @@ def test_errors_of_workers_arrive(cluster, sequence):
 
 @pytest.mark.parametrize(
     ("backend", "module"),
-    [
-        ("threading", "joblib"),
-        ("dask", "distributed"),
-        pytest.param("ray", "ray", marks=RAY),
-    ],
+    [("dask", "distributed"), pytest.param("ray", "ray", marks=RAY)],
 )
 def test_example(backend, module, tmp_path):
     pytest.importorskip(module)
@@ -171,15 +167,16 @@ def test_example(backend, module, tmp_path):
     done = subprocess.run(
         [sys.executable, example, "--backend", backend, "--chains=2", "--burnin=0"],
         cwd=tmp_path,
-        # It is closed without a complaint at the end.
         env={**os.environ, "PYTHONWARNINGS": "error", "RAY_AUTH_MODE": "disabled"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     assert f"{backend}, 2 workers" in done.stdout
     assert done.stdout.endswith("The draws are the same, bit for bit.\n")
-    if backend != "ray":  # which logs that it has started
-        assert done.stderr == ""
+    # It was closed without a complaint.  (Both log at the end what they do about slow
+    # workers, on a busy machine.)
+    for complaint in ("Traceback", "Warning:", "Exception ignored"):
+        assert complaint not in done.stderr, done.stderr

@@ -250,7 +250,7 @@ def test_a_new_process_goes_on(sequence, tmp_path):
         env=dict(os.environ),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=300,
         check=False,
     )
     assert done.returncode == 0, done.stderr

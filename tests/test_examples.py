@@ -1,0 +1,73 @@
+"""Examples that need data, on data of their own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+
+
+def run(name, *options, folder, cwd):
+    return subprocess.run(
+        [sys.executable, EXAMPLES / name, *options],
+        cwd=cwd,
+        # Not the text of whoever runs the tests, nor what was downloaded once.
+        env={
+            **os.environ,
+            "SKIHMM_DATA": str(folder),
+            "SCIKIT_LEARN_DATA": str(folder),
+            "PYTHONWARNINGS": "error",
+        },
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture
+def book(tmp_path):
+    """A folder with a short book of five chapters."""
+    sentence = "The cat sat on the mat. A dog saw the cat!\n"
+    chapters = [
+        f"CHAPTER {number}\n\n{sentence * (60 + i)}\n"
+        for i, number in enumerate(["I", "II", "III", "IV", "V"])
+    ]
+    (tmp_path / "alice.txt").write_text("\n".join(chapters), encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("split", ["chapters", "end"])
+def test_choose_sampler(book, tmp_path, split):
+    done = run(
+        "choose_sampler.py",
+        f"--split={split}",
+        *("--chapters=4", "--folds=2", "--burnin=1", "--draws=2"),
+        folder=book,
+        cwd=tmp_path,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    lines = done.stdout.splitlines()
+    # Eleven words and two ends of sentence; a heading is three symbols.
+    assert lines[0] == f"{13 * (60 + 61 + 62 + 63) + 12} words in 4 chapters"
+    rows = [line for line in lines if line.startswith("| `")]
+    assert len(rows) == 9
+    scores = [float(row.split("|")[2].split("±")[0]) for row in rows]
+    assert scores == sorted(scores, reverse=True)
+    assert "| 0.000 ± 0.000 |" in rows[0]
+    assert max(scores) < 0
+    assert lines[-1].endswith("CPU seconds in all")
+
+
+def test_choose_sampler_without_the_text(tmp_path):
+    done = run("choose_sampler.py", folder=tmp_path, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "alice.txt" in done.stderr
+    assert "Set SKIHMM_DATA to a folder" in done.stderr

@@ -1,0 +1,43 @@
+"""What `import skihmm` brings along."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+# Beyond what scikit-learn's own basis imports.
+PROGRAM = """
+import sys
+import sklearn.base, sklearn.utils.parallel, sklearn.utils.validation
+before = set(sys.modules)
+import skihmm
+print(*sorted(set(sys.modules) - before))
+"""
+# For plots, downloads, clusters and files: whoever needs them imports them.
+NOT_NEEDED = {
+    "dask",
+    "distributed",
+    "matplotlib",
+    "ray",
+    "skihmm.datasets",
+    "skops",
+    "urllib.request",
+}
+
+
+def test_nothing_heavy_is_imported(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    modules = set(done.stdout.split())
+    assert "skihmm._hcrp_hmm" in modules
+    assert modules & NOT_NEEDED == set()
+    ours = {"skihmm", "sklearn", "numpy", "scipy", "joblib"}
+    third = {name.split(".")[0] for name in modules} - ours - sys.stdlib_module_names
+    # Compiled modules announce themselves by Cython's own names.
+    assert {name for name in third if not name.startswith("_cy")} <= {"cython_runtime"}

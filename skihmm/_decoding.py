@@ -35,14 +35,18 @@ def frozen_model(draw: Draw, sequences: Sequences, emission: BaseEmission) -> Fr
 
 
 def simulate_sequence(
-    draw: Draw, n_samples: int, emission: Any, seed: np.random.SeedSequence
+    draw: Draw,
+    n_samples: int,
+    n_features: int,
+    emission: BaseEmission,
+    seed: np.random.SeedSequence,
 ) -> tuple[NDArray[Any], NDArray[np.int32]]:
     """A new sequence from the draw's predictive distribution.
 
     Parameters
     ----------
     draw : Draw
-    n_samples : int
+    n_samples, n_features : int
     emission : BaseEmission
         Fitted.
     seed : numpy.random.SeedSequence
@@ -52,13 +56,13 @@ def simulate_sequence(
     X : ndarray of shape (n_samples, n_features)
     states : ndarray of shape (n_samples,), int32
     """
-    n_known = [len(values) for values in emission.categories_]
-    if min(n_known) == 0:
+    n_known = emission.n_known()
+    if n_known and min(n_known) == 0:
         raise ValueError(
             "A column had no observed symbol in fit, so there is no symbol to draw. Pass "
             "categories to the emission."
         )
-    empty = emission.make_stats(np.empty((0, len(n_known)), dtype=np.int32))
+    empty = emission.make_stats(np.empty((0, n_features)))
     codes, states = simulate(
         n_samples,
         empty.columns(draw.emission),
@@ -66,6 +70,9 @@ def simulate_sequence(
         RandomStream(seed),
         alpha=draw.alpha,
         gamma=draw.gamma,
-        seating=draw.arrays,
+        seating={
+            **draw.arrays,
+            "emission": {"columns": empty.records(draw.emission)},
+        },
     )
     return emission.decode(codes), states

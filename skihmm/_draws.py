@@ -28,6 +28,19 @@ def _sorted_record(record: dict[str, Any], rows: Any, dishes: Any) -> dict[str, 
     }
 
 
+def _relabelled(emission: dict[str, Any], label: Any, order: Any) -> dict[str, Any]:
+    """Statistics of emissions under new state numbers: state order[k] becomes state k."""
+    changed: dict[str, Any] = {}
+    if "columns" in emission:
+        changed["columns"] = [
+            _sorted_record(column, label[column["rows"]], column["dishes"])
+            for column in emission["columns"]
+        ]
+    if "numbers" in emission:
+        changed["numbers"] = emission["numbers"][order]
+    return {**emission, **changed}
+
+
 def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
     """Renumber the states of a chain's arrays by decreasing occupancy.
 
@@ -52,7 +65,6 @@ def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
     label[order] = np.arange(n_states)
     label[n_states] = n_states  # the row of the start restaurant
     transitions = arrays["transitions"]
-    emission = arrays["emission"]
     return {
         "n_states": n_states,
         "states": label[states],
@@ -62,13 +74,7 @@ def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
                 transitions, label[transitions["rows"]], label[transitions["dishes"]]
             ),
         },
-        "emission": {
-            **emission,
-            "columns": [
-                _sorted_record(column, label[column["rows"]], column["dishes"])
-                for column in emission["columns"]
-            ],
-        },
+        "emission": _relabelled(arrays["emission"], label, order),
     }
 
 

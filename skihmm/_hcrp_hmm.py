@@ -47,7 +47,15 @@ from skihmm._validation import (
 )
 from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
-from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
+from skihmm.emissions import (
+    BaseEmission,
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaPoisson,
+    HCRPCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
 from skihmm.metrics._scorer import (
     draw_entropy,
     log_predictive,
@@ -79,6 +87,10 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
 EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "hcrp": HCRPCategorical,
     "dirichlet": DirichletCategorical,
+    "gaussian": NormalInverseWishart,
+    "diagonal_gaussian": NormalInverseGamma,
+    "poisson": GammaPoisson,
+    "bernoulli": BetaBernoulli,
 }
 INITS = ("particle_filter", "random", "single")
 
@@ -140,8 +152,10 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         (``StepwiseGibbs(split_merge_rate=2)``), "stepwise", "slice", "blocked" and
         "beam", and for the baselines "direct_assignment", "stick_breaking" and
         "stick_breaking_beam".
-    emission : {"hcrp", "dirichlet"} or BaseEmission, default="hcrp"
-        What states emit; cloned to ``emission_``.
+    emission : str or BaseEmission, default="hcrp"
+        What states emit; cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
+        (symbols), "gaussian" (full covariance), "diagonal_gaussian", "poisson" (counts)
+        and "bernoulli" (zeros and ones).
     alpha, gamma : float, default=1.0
         Transition concentrations at the start of a chain: of every state's transitions
         around the shared distribution, and of the shared distribution.
@@ -327,10 +341,13 @@ default="particle_filter"
     # ---- scikit-learn's plumbing
 
     def __sklearn_tags__(self) -> Any:
-        """Tags: non-negative categorical data, missing values allowed."""
+        """Tags: what the emission takes, missing values allowed."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.positive_only = True
+        emission: Any = self.emission
+        if isinstance(emission, str):
+            emission = EMISSIONS.get(emission)
+        tags.input_tags.categorical = getattr(emission, "is_categorical", True)
+        tags.input_tags.positive_only = getattr(emission, "is_positive_only", False)
         tags.input_tags.allow_nan = True
         return tags
 
@@ -904,5 +921,9 @@ default="particle_filter"
             self.random_state if random_state is None else random_state
         )
         return simulate_sequence(
-            self._selected, n_samples, self.emission_, np.random.SeedSequence(entropy)
+            self._selected,
+            n_samples,
+            self.n_features_in_,
+            self.emission_,
+            np.random.SeedSequence(entropy),
         )

@@ -176,6 +176,8 @@ class Model:
 
     def stats(self, **options):
         """Compiled statistics of the emission."""
+        if hasattr(self.emission, "stats"):
+            return self.emission.stats(self.y)
         if isinstance(self.emission, GaussianEmission):
             return NormalStats(np.array(self.y, dtype=float), *astuple(self.emission))
         return make_stats(self.codes, self.emission, **options)

@@ -1,6 +1,7 @@
 # EmissionStats: the sufficient statistics of all states' emissions, for one chain.
 from numpy.random cimport bitgen_t
 
+from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport Product, Seating
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
@@ -62,6 +63,13 @@ cdef class EmissionStats:
     cdef float64_t log_joint(self) except? -1 nogil
     # One update of the emission's own concentrations, prior Gamma(shape, rate).
     cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil
+    # Whatever rounding has worn is worked out again from states[t] = the slot of every step.
+    # Called when a record is made or taken; the default does nothing.
+    cdef int settle(self, const int32_t *states) except -1 nogil
+    # The conjugate family, for particle filters: numbers_of returns those of all states,
+    # shape (n_states, width), out of a record that nothing is believed of.
+    cdef const Family *family(self) except NULL
+    cdef object numbers_of(self, arrays, int32_t n_states)
     cdef size_t n_bytes(self) noexcept nogil
 
     # -- parameters.  From draw_parameters to reseat the statistics stay as they are,

@@ -62,6 +62,15 @@ cdef class EmissionStats:
     cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil:
         return 0  # an emission with fixed hyper-parameters has nothing to update
 
+    cdef int settle(self, const int32_t *states) except -1 nogil:
+        return 0
+
+    cdef const Family *family(self) except NULL:
+        raise NotImplementedError(f"{type(self).__name__} lacks family")
+
+    cdef object numbers_of(self, arrays, int32_t n_states):
+        raise NotImplementedError(f"{type(self).__name__} lacks numbers_of")
+
     cdef size_t n_bytes(self) noexcept nogil:
         return 0
 
@@ -116,6 +125,33 @@ cdef class EmissionStats:
             If `arrays` are no statistics over ``len(slots)`` states.
         """
         raise NotImplementedError(f"{type(self).__name__} lacks load")
+
+    def columns(self, arrays=None):
+        """What particle filters take for every column, and in `arrays`, if given.
+
+        Parameters
+        ----------
+        arrays : dict, optional
+            A record; its concentrations replace those of these statistics.
+
+        Returns
+        -------
+        columns : list
+        """
+        raise NotImplementedError(f"{type(self).__name__} lacks columns")
+
+    def records(self, arrays):
+        """The parts of a record that belong to :meth:`columns`.
+
+        Parameters
+        ----------
+        arrays : dict
+
+        Returns
+        -------
+        records : list
+        """
+        raise NotImplementedError(f"{type(self).__name__} lacks records")
 
     def to_arrays(self, labels):
         """Packed copy of the statistics, slot k as state ``labels[k]``."""

@@ -10,7 +10,7 @@ RESAMPLING: tuple[str, ...]
 def filter_particles(
     codes: NDArray[Any],
     starts: Any,
-    columns: list[tuple[int, bool, float, float]],
+    columns: list[Any],
     stream: RandomStream,
     *,
     n_particles: int,
@@ -22,11 +22,11 @@ def filter_particles(
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]: ...
 def simulate(
     n_steps: int,
-    columns: list[tuple[int, bool, float, float]],
+    columns: list[Any],
     n_known: list[int],
     stream: RandomStream,
     *,
     alpha: float,
     gamma: float,
     seating: dict[str, Any],
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]: ...
+) -> tuple[NDArray[Any], NDArray[np.int32]]: ...

@@ -6,6 +6,8 @@ from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
+from skihmm.core._emission cimport EmissionStats
+from skihmm.core._family cimport Family
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport (
     MOST_CUSTOMERS,
@@ -32,15 +34,17 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
         void add_column(int32_t n_symbols, cbool hierarchical, float64_t alpha,
                         float64_t gamma) except +
         void add_states(int32_t n_states) except +
+        void add_family(const Family *family, const float64_t *numbers) except +
         void add_transition(int32_t row, int32_t dish, int32_t n_customers,
                             int32_t n_tables) except +
         void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
                         int32_t n_tables) except +
-        void run(const int32_t *codes, int64_t n_steps, const uint8_t *first,
-                 int32_t restaurant, float64_t *log_predictive, bitgen_t *g) except +
+        void run(const int32_t *codes, const float64_t *values, int64_t n_steps,
+                 const uint8_t *first, int32_t restaurant, float64_t *log_predictive,
+                 bitgen_t *g) except +
         vector[int32_t] draw_path(bitgen_t *g) except +
         void simulate(int64_t n_steps, const int32_t *n_known, int32_t *states_out,
-                      int32_t *codes_out, bitgen_t *g) except +
+                      int32_t *codes_out, float64_t *values_out, bitgen_t *g) except +
 
 
 RESAMPLING = ("systematic", "stratified", "multinomial")
@@ -61,14 +65,24 @@ cdef CppParticleFilter *_build(n_particles, resampling, alpha, gamma, columns,
         integer_of(n_particles, "n_particles", 1, 2**31 - 1),
         <Resampling> <int> RESAMPLING.index(resampling),
         concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
+    cdef const float64_t[:, ::1] numbers
+    cdef const float64_t *first
+    cdef EmissionStats stats
+    cdef int32_t n_symbol_columns = 0
     try:
-        for c, (n_symbols, hierarchical, column_alpha, column_gamma) in enumerate(columns):
+        for c, column in enumerate(columns):
+            if isinstance(column, EmissionStats):
+                continue
+            n_symbols, hierarchical, column_alpha, column_gamma = column
             particles.add_column(
                 integer_of(n_symbols, f"the number of symbols of column {c}", 1, 2**31 - 1),
                 hierarchical,
                 concentration_of(column_alpha, f"alpha of column {c}"),
                 concentration_of(column_gamma, f"gamma of column {c}"))
         if seating is None:
+            for column in columns:
+                if isinstance(column, EmissionStats):
+                    particles.add_family((<EmissionStats> column).family(), NULL)
             return particles
         n_states = transitions_from_arrays(seating, &record, &ignored, &ignored)
         n_states_out[0] = n_states
@@ -83,22 +97,40 @@ cdef CppParticleFilter *_build(n_particles, resampling, alpha, gamma, columns,
             raise ValueError(
                 f"emission: columns is {seated!r:.100}; expected a list of {len(columns)} "
                 "dicts, one per column")
-        for c, (n_symbols, hierarchical, _, _) in enumerate(columns):
-            record_from_arrays(seated[c], f"emission, column {c}", n_states, n_symbols,
-                               hierarchical, &record)
+        for c, column in enumerate(columns):
+            if isinstance(column, EmissionStats):
+                stats = <EmissionStats> column
+                numbers = stats.numbers_of(seated[c], n_states)
+                particles.add_family(stats.family(), &numbers[0, 0])
+                continue
+            record_from_arrays(seated[c], f"emission, column {c}", n_states, column[0],
+                               column[1], &record)
             for i in range(record.rows.size()):
-                particles.add_symbol(c, record.rows[i], record.dishes[i],
+                particles.add_symbol(n_symbol_columns, record.rows[i], record.dishes[i],
                                      record.n_customers[i], record.n_tables[i])
+            n_symbol_columns += 1
     except BaseException:
         del particles
         raise
     return particles
 
 
+cdef tuple _split(data, columns):
+    # Codes and values, where each column of the data belongs.
+    codes, values = [], []
+    for column in columns:
+        at = len(codes) + len(values)
+        if isinstance(column, EmissionStats):
+            values += range(at, at + (<EmissionStats> column).family().n_columns)
+        else:
+            codes.append(at)
+    return codes, values
+
+
 cdef int _check_codes(codes, columns) except -1:
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.dtype.kind not in "iu" or (
-            codes.shape[1] != len(columns) or not columns):
+            codes.shape[1] != len(columns)):
         raise ValueError(
             f"codes is an array of type {codes.dtype} and shape {codes.shape}; expected "
             f"integers in {len(columns)} columns, one or more")
@@ -112,7 +144,7 @@ cdef int _check_codes(codes, columns) except -1:
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
                      alpha, gamma, seating=None, restaurant=0,
                      resampling="systematic"):
-    """Run a particle filter with categorical emissions along a sequence of symbols.
+    """Run a particle filter along a sequence of observations.
 
     Every particle seats its own transitions and observations.  ``seating`` is only
     read.  Weights are updated by the predictive probability of each step, particles are
@@ -120,18 +152,21 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
 
     Parameters
     ----------
-    codes : ndarray of shape (n_steps, n_columns), int32
-        Symbols; -1 is missing and has likelihood one.
+    codes : ndarray of shape (n_steps, n_columns)
+        Integers: symbols; -1 is missing and has likelihood one.  With columns of a
+        conjugate family floats: values, of which NaN is missing, and codes.
     starts : ndarray of shape (n_sequences,)
         Steps whose predecessor is the start restaurant.
-    columns : list of (n_symbols, hierarchical, alpha, gamma)
-        The emission of every column.
+    columns : list of (n_symbols, hierarchical, alpha, gamma) or EmissionStats
+        The emission of every column; statistics of a conjugate family stand for as many
+        columns as it has.
     stream : RandomStream
     n_particles : int
     alpha, gamma : float
         Concentrations of the transitions.
     seating : dict, optional
-        ``ChainState.to_arrays()`` of the state to start from; empty by default.
+        ``ChainState.to_arrays()`` of the state to start from, its emission as a dict whose
+        ``"columns"`` are the records of `columns`; empty by default.
     restaurant : int, default=0
         Where step 0 is drawn unless it is in `starts`: 0 is the start restaurant,
         1 + k that of state k of `seating`.
@@ -151,9 +186,24 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         If `seating` is not that of a draw with such columns, or by it something that
         happened is impossible.
     """
-    _check_codes(codes, columns)
+    data = np.asarray(codes)
+    symbol_places, value_places = _split(data, columns)
+    symbols = [column for column in columns if not isinstance(column, EmissionStats)]
+    if not columns or data.ndim != 2 or (
+            value_places and data.shape[1] != len(symbol_places) + len(value_places)):
+        raise ValueError(
+            f"codes has the shape {data.shape}; expected "
+            f"{len(symbol_places) + len(value_places)} columns, one or more")
+    codes = data
+    if value_places:
+        codes = data[:, symbol_places].astype(np.int64)
+    _check_codes(codes, symbols)
     cdef const int32_t[:, ::1] view = np.ascontiguousarray(codes, dtype=np.int32)
-    cdef intp_t n_steps = view.shape[0], i
+    cdef const float64_t[:, ::1] values = np.ascontiguousarray(
+        data[:, value_places], dtype=np.float64)
+    cdef intp_t n_steps = data.shape[0], i
+    cdef const int32_t *view_begin = NULL
+    cdef const float64_t *values_begin = NULL
     cdef int32_t t, n_states
     cdef vector[int32_t] begins
     integer_of(n_steps, "the number of steps", 0, MOST_CUSTOMERS)
@@ -174,8 +224,13 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         n_particles, resampling, alpha, gamma, columns, seating, &n_states)
     try:
         start = <int32_t> integer_of(restaurant, "restaurant", 0, n_states)
+        if symbol_places:
+            view_begin = &view[0, 0]
+        if value_places:
+            values_begin = &values[0, 0]
         with nogil:
-            particles.run(&view[0, 0], n_steps, first.data(), start, &out[0], stream.bits)
+            particles.run(view_begin, values_begin, n_steps, first.data(), start, &out[0],
+                          stream.bits)
             path = particles.draw_path(stream.bits)
     finally:
         del particles
@@ -191,39 +246,51 @@ def simulate(n_steps, columns, n_known, RandomStream stream, *, alpha, gamma, se
     ----------
     n_steps : int
         One or more.
-    columns : list of (n_symbols, hierarchical, alpha, gamma)
-        The emission of every column.
+    columns : list of (n_symbols, hierarchical, alpha, gamma) or EmissionStats
+        The emission of every column, as for :func:`filter_particles`.
     n_known : list of int
-        Of every column, how many of its symbols (the first ones) may be drawn.
+        Of every column of symbols, how many of its symbols (the first ones) may be drawn.
     stream : RandomStream
     alpha, gamma : float
         Concentrations of the transitions.
     seating : dict
-        ``ChainState.to_arrays()``; only read.
+        As for :func:`filter_particles`; only read.
 
     Returns
     -------
-    codes : ndarray of shape (n_steps, n_columns), int32
+    codes : ndarray of shape (n_steps, n_columns), int32 or float64
+        Floats if any column is of a conjugate family.
     states : ndarray of shape (n_steps,), int32
         Labels from ``seating["n_states"]`` on are new states.
     """
     cdef int64_t n = integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS)
     cdef int32_t c, n_states
-    if len(n_known) != len(columns) or not columns:
-        raise ValueError(f"n_known has {len(n_known)} entries for {len(columns)} columns")
-    for c in range(<int32_t> len(columns)):
-        integer_of(n_known[c], f"n_known[{c}]", 1, columns[c][0])
-    codes = np.empty((n_steps, len(columns)), dtype=np.int32)
+    symbol_places, value_places = _split(None, columns)
+    symbols = [column for column in columns if not isinstance(column, EmissionStats)]
+    if len(n_known) != len(symbols) or not columns:
+        raise ValueError(f"n_known has {len(n_known)} entries for {len(symbols)} columns")
+    for c in range(<int32_t> len(symbols)):
+        integer_of(n_known[c], f"n_known[{c}]", 1, symbols[c][0])
+    # (One column at least, so that there is an address.)
+    codes = np.empty((n_steps, max(len(symbols), 1)), dtype=np.int32)
+    values = np.empty((n_steps, max(len(value_places), 1)))
     states = np.empty(n_steps, dtype=np.int32)
     cdef int32_t[:, ::1] codes_view = codes
+    cdef float64_t[:, ::1] values_view = values
     cdef int32_t[::1] states_view = states
-    cdef const int32_t[::1] known = np.asarray(n_known, dtype=np.int32)
+    cdef const int32_t[::1] known = np.asarray([*n_known, 0], dtype=np.int32)
     cdef CppParticleFilter *particles = _build(
         1, "systematic", alpha, gamma, columns, seating, &n_states)
     try:
         with nogil:
             particles.simulate(n, &known[0], &states_view[0], &codes_view[0, 0],
-                               stream.bits)
+                               &values_view[0, 0], stream.bits)
     finally:
         del particles
-    return codes, states
+    if not value_places:
+        return codes, states
+    data = np.empty((n_steps, len(symbols) + len(value_places)))
+    data[:, value_places] = values
+    if symbols:
+        data[:, symbol_places] = codes
+    return data, states

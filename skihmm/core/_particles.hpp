@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "_family.hpp"
 #include "_seating.hpp"
 
 namespace skihmm {
@@ -63,6 +64,16 @@ class ParticleFilter {
             root_.columns[c].inverse.assign(n_states, 1.0 / columns_[c].alpha);
         }
     }
+    // The next columns of `values` are of a family, which must outlive the filter.  Of the
+    // states there are, `numbers` holds the family's, one state after the other.
+    void add_family(const Family *family, const double *numbers) {
+        families_.push_back(family);
+        n_values_ += family->n_columns;
+        fresh_.emplace_back(family->width);
+        family->reset(fresh_.back().data(), 1);
+        root_.numbers.emplace_back(
+            numbers, numbers + static_cast<size_t>(root_.n_states) * family->width);
+    }
     void add_transition(int32_t row, int32_t dish, int32_t n_customers, int32_t n_tables) {
         base_rows_[row].push_back({dish, n_customers});
         root_.row_customers[row] += n_customers;
@@ -81,11 +92,12 @@ class ParticleFilter {
 
     // ---- run
 
-    // Filter n_steps rows of `codes` (-1: missing).  A step with first[t] starts from the
+    // Filter n_steps rows of `codes` (-1: missing) and of `values` (NaN: missing), the
+    // columns of symbols and those of families.  A step with first[t] starts from the
     // start restaurant; otherwise, at t = 0, from `restaurant`.  log_predictive[t] = log of
     // sum_p W_p l_p, the predictive probability of row t before it is used.
-    void run(const int32_t *codes, int64_t n_steps, const uint8_t *first,
-             int32_t restaurant, double *log_predictive, bitgen_t *g) {
+    void run(const int32_t *codes, const double *values, int64_t n_steps,
+             const uint8_t *first, int32_t restaurant, double *log_predictive, bitgen_t *g) {
         const int32_t n_columns = static_cast<int32_t>(columns_.size());
         root_.restaurant = restaurant;
         particles_.assign(n_particles_, root_);
@@ -95,13 +107,14 @@ class ParticleFilter {
         draws_.resize(n_particles_);
         for (int64_t t = 0; t < n_steps; ++t) {
             const int32_t *row = codes + t * n_columns;
+            const double *y = values + t * n_values_;
             // Each particle's next state is drawn from its own conditional together with
             // the likelihood; a particle that resampling drops has drawn in vain, which
             // costs nothing as its customers are seated only afterwards.
             for (int32_t p = 0; p < n_particles_; ++p) {
                 Particle &particle = particles_[p];
                 if (first[t]) particle.restaurant = 0;
-                log_likelihood[p] = weigh(particle, row);
+                log_likelihood[p] = weigh(particle, row, y);
                 keep_weights(p);
             }
             const double largest =
@@ -126,7 +139,7 @@ class ParticleFilter {
             for (int32_t p = 0; p < n_particles_; ++p) {
                 const int32_t k = choose(draws_[p].weights, draws_[p].total, g);
                 enter(particles_[p], k, g);
-                emit(particles_[p], k, row, g);
+                emit(particles_[p], k, row, y, g);
             }
         }
     }
@@ -146,12 +159,14 @@ class ParticleFilter {
     // Draw n_steps new states and observations from the predictive distribution, a new
     // sequence; of column c only the first n_known[c] symbols.
     void simulate(int64_t n_steps, const int32_t *n_known, int32_t *states_out,
-                  int32_t *codes_out, bitgen_t *g) {
+                  int32_t *codes_out, double *values_out, bitgen_t *g) {
         const size_t n_columns = columns_.size();
         const std::vector<int32_t> missing(n_columns, -1);
+        const std::vector<double> nothing(n_values_, NAN);
+        std::vector<double> parameters;
         Particle p = root_;
         for (int64_t t = 0; t < n_steps; ++t) {
-            weigh(p, missing.data());
+            weigh(p, missing.data(), nothing.data());
             const int32_t k = choose(w_, total_, g);
             enter(p, k, g);
             int32_t *row = codes_out + t * n_columns;
@@ -162,7 +177,14 @@ class ParticleFilter {
                     total += w[symbol] = symbol_count(p, c, k, symbol) + smooth(p, c, symbol);
                 row[c] = choose(w, total, g);
             }
-            emit(p, k, row, g);
+            double *y = values_out + t * n_values_;
+            for (size_t f = 0, at = 0; f < families_.size(); at += families_[f++]->n_columns) {
+                const Family &family = *families_[f];
+                parameters.resize(family.parameter_width);
+                family.draw(numbers_of(p, f, k), 1, parameters.data(), 1, g);
+                family.emit(parameters.data(), 1, y + at, g);
+            }
+            emit(p, k, row, y, g);
             states_out[t] = k;
         }
     }
@@ -219,6 +241,7 @@ class ParticleFilter {
         std::vector<int32_t> dish_tables;     // m_.k
         std::vector<int32_t> row_customers;   // n_j., row 0 is the start restaurant
         std::vector<ColumnState> columns;
+        std::vector<std::vector<double>> numbers;   // by family: of all states
         std::shared_ptr<const Generation> old;
         Generation fresh;
     };
@@ -246,7 +269,7 @@ class ParticleFilter {
 
     // w_k = p(k | restaurant) p(y | k) for every state and, last, a fresh one, up to a
     // factor; total_ is their sum.  Returns the log of what they sum to without that factor.
-    double weigh(const Particle &p, const int32_t *row) {
+    double weigh(const Particle &p, const int32_t *row, const double *y) {
         const int32_t n = p.n_states;
         const double scale = alpha_ / (p.n_tables + gamma_);
         double log_factor = 0.0;
@@ -265,6 +288,7 @@ class ParticleFilter {
             for (int32_t k = 0; k <= n; ++k)
                 w_[k] = std::exp(std::max(logs_[k] - log_factor, -460.0));
         }
+        if (!families_.empty()) log_factor += multiply_families(p, y);
         prior_.assign(n + 1, scale * gamma_);
         for (int32_t k = 0; k < n; ++k) prior_[k] = scale * p.dish_tables[k];
         visit_row(p, p.restaurant, [&](int32_t k, int32_t count) { prior_[k] += count; });
@@ -272,6 +296,26 @@ class ParticleFilter {
         for (int32_t k = 0; k <= n; ++k) total += w_[k] *= prior_[k];
         total_ = total;
         return std::log(total / (p.row_customers[p.restaurant] + alpha_)) + log_factor;
+    }
+    const double *numbers_of(const Particle &p, size_t f, int32_t k) const {
+        return k < p.n_states
+                   ? &p.numbers[f][static_cast<size_t>(k) * families_[f]->width]
+                   : fresh_[f].data();
+    }
+    // w_[k] *= p(y | k) / exp(returned value).
+    double multiply_families(const Particle &p, const double *y) {
+        const int32_t n = p.n_states;
+        logs_.resize(n + 1);
+        for (int32_t k = 0; k <= n; ++k) logs_[k] = std::log(w_[k]);
+        for (size_t f = 0; f < families_.size(); y += families_[f++]->n_columns) {
+            if (families_[f]->is_missing(y)) continue;
+            for (int32_t k = 0; k <= n; ++k)
+                logs_[k] += families_[f]->log_predictive(numbers_of(p, f, k), 1, y);
+        }
+        const double largest = *std::max_element(logs_.begin(), logs_.end());
+        for (int32_t k = 0; k <= n; ++k)
+            w_[k] = std::exp(std::max(logs_[k] - largest, -460.0));
+        return largest;
     }
     // w_[k] *= product over columns start .. stop - 1 of p(row[c] | k).
     void multiply_columns(const Particle &p, const int32_t *row, size_t start, size_t stop) {
@@ -312,6 +356,8 @@ class ParticleFilter {
                 p.columns[c].totals.push_back(0);
                 p.columns[c].inverse.push_back(1.0 / columns_[c].alpha);
             }
+            for (size_t f = 0; f < families_.size(); ++f)
+                p.numbers[f].insert(p.numbers[f].end(), fresh_[f].begin(), fresh_[f].end());
         }
         int32_t count = 0;
         visit_row(p, p.restaurant, [&](int32_t id, int32_t n) { count += id == k ? n : 0; });
@@ -325,8 +371,12 @@ class ParticleFilter {
         p.fresh.labels.push_back(k);
         p.restaurant = k + 1;
     }
-    // It emits `row`.
-    void emit(Particle &p, int32_t k, const int32_t *row, bitgen_t *g) {
+    // It emits `row` and `y`.
+    void emit(Particle &p, int32_t k, const int32_t *row, const double *y, bitgen_t *g) {
+        for (size_t f = 0; f < families_.size(); y += families_[f++]->n_columns)
+            if (!families_[f]->is_missing(y))
+                families_[f]->add(&p.numbers[f][static_cast<size_t>(k) * families_[f]->width],
+                                  1, y);
         p.fresh.columns.resize(columns_.size());
         for (size_t c = 0; c < columns_.size(); ++c) {
             if (row[c] < 0) continue;
@@ -425,6 +475,9 @@ class ParticleFilter {
     Particle root_;                                  // what every particle starts as
     std::vector<std::vector<Counts>> base_rows_;
     std::vector<Column> columns_;
+    std::vector<const Family *> families_;
+    std::vector<std::vector<double>> fresh_;         // by family: a state without observations
+    size_t n_values_ = 0;
     std::vector<Particle> particles_;
     std::vector<double> weights_;
     std::vector<Draw> draws_;

@@ -246,6 +246,7 @@ cdef class ChainState:
         for t in range(self.n_steps):
             self.states[t] = FIRST + path[t]
             self.occupancy[FIRST + path[t]] += 1
+        self.emission.settle(self.states.data())
         self._rebuild_free()
         self.touched.clear()
         return 0

@@ -589,6 +589,29 @@ def emission_row(ChainState state, intp_t t):
     return out * np.exp(log_scale)
 
 
+def emission_pair(ChainState state, intp_t t, states):
+    """The same of two slots, up to a common factor."""
+    cdef const int32_t[::1] view = np.asarray(states, dtype=np.int32)
+    cdef float64_t[2] out
+    state.emission.fill_pair(t, &view[0], out)
+    return np.array([out[0], out[1]])
+
+
+def move_value(ChainState state, intp_t t, int32_t source, int32_t target, bint keep=True):
+    """y[t] leaves a slot and joins another one; logs of the two predictive probabilities.
+
+    Without `keep` all of it is undone.
+    """
+    cdef Product left, joined
+    state.emission.remove_value(t, source, state.stream.bits, &left)
+    state.emission.add_value(t, target, state.stream.bits, &joined)
+    if keep:
+        state.emission.commit()
+    else:
+        state.emission.rollback()
+    return left.log(), joined.log()
+
+
 def emission_column(ChainState state, intp_t t):
     """The same through the sparse view; None if y[t] is missing."""
     cdef SymbolColumn column

@@ -2,5 +2,19 @@
 
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
+from skihmm.emissions._conjugate import (
+    BetaBernoulli,
+    GammaPoisson,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
 
-__all__ = ["BaseEmission", "DirichletCategorical", "HCRPCategorical"]
+__all__ = [
+    "BaseEmission",
+    "BetaBernoulli",
+    "DirichletCategorical",
+    "GammaPoisson",
+    "HCRPCategorical",
+    "NormalInverseGamma",
+    "NormalInverseWishart",
+]

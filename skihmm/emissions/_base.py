@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,27 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
     An emission object is a recipe.  It holds constructor parameters and what it learned
     about the data (such as the categories); the counts themselves live in compiled
     statistics that :meth:`make_stats` builds for every chain.
+
+    Attributes
+    ----------
+    is_categorical : bool
+        Observations are symbols, not numbers.
+    is_positive_only : bool
+        Negative numbers are refused.
     """
+
+    is_categorical: ClassVar[bool] = True
+    is_positive_only: ClassVar[bool] = False
+
+    def n_known(self) -> list[int]:
+        """Of every column of symbols, how many of its symbols may be drawn.
+
+        Returns
+        -------
+        n_known : list of int
+            Empty, the default, without such columns.
+        """
+        return []
 
     @abstractmethod
     def fit(self, X: Any, y: None = None) -> BaseEmission:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,8 +133,19 @@ def _given_categories(values: Any, c: int) -> NDArray[Any]:
 class _Categorical(BaseEmission):
     """What the two categorical emissions share: symbols and their codes."""
 
+    is_positive_only: ClassVar[bool] = True
+
     categories: Any
     handle_unknown: str
+
+    def n_known(self) -> list[int]:
+        """Number of categories of every column.
+
+        Returns
+        -------
+        n_known : list of int
+        """
+        return [len(values) for values in self.categories_]
 
     def fit(self, X: Any, y: None = None) -> _Categorical:
         """Learn the symbols of every column.

@@ -411,6 +411,9 @@ cdef class CategoricalStats(EmissionStats):
                                self.seatings[c].n_symbols, self.hierarchical, &out[0][c])
         return 0
 
+    def records(self, arrays):
+        return arrays["columns"]
+
     def check_arrays(self, arrays, labels):
         cdef intp_t c
         cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)

@@ -1,0 +1,764 @@
+// The conjugate families: Gaussian (diagonal and full covariance), Poisson, Bernoulli.
+//
+// Columns are independent given the state, but for the full covariance.  Formulas: K. P.
+// Murphy, "Conjugate Bayesian analysis of the Gaussian distribution", 2007; A. Gelman et
+// al., "Bayesian Data Analysis", 3rd edition, 2013, chapters 2 and 3.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "_family.hpp"
+#include "_random.hpp"
+
+namespace skihmm {
+
+constexpr double kLogPi = 1.1447298858494001741;
+constexpr double kLog2Pi = 1.8378770664093454836;
+
+// What is left of a sum of squares may be this small a share of it before it counts as lost
+// to rounding: nine of sixteen digits stay.
+constexpr double kLeastShare = 1e-7;
+
+// log Gamma(a + n step + rise) - log Gamma(a + n step) for n = 0, 1, ..., by table.
+class RisingTable {
+  public:
+    void configure(double a, double step, double rise, int64_t n) {
+        a_ = a;
+        step_ = step;
+        rise_ = rise;
+        values_.resize(n + 1);
+        for (int64_t i = 0; i <= n; ++i) values_[i] = log_rising(a + i * step, rise);
+    }
+    double operator()(double n) const {
+        const size_t i = static_cast<size_t>(n);
+        return i < values_.size() ? values_[i] : log_rising(a_ + n * step_, rise_);
+    }
+
+  private:
+    double a_ = 1.0, step_ = 0.0, rise_ = 0.0;
+    std::vector<double> values_;
+};
+
+// log of a Gamma(shape, 1) variate, of any shape > 0.
+inline double draw_log_gamma(bitgen_t *g, double shape) {
+    const GammaDraw draw = draw_gamma(g, shape);
+    return std::log(draw.value) - draw.fall;
+}
+
+// ---- independent Gaussian columns --------------------------------------------------------
+
+// out[k] += norm[k] - power[k] log(1 + (y - location[k])^2 inverse[k])
+SKIHMM_CLONES static void fill_student(int32_t n, double y, const double *location,
+                                       const double *power, const double *inverse,
+                                       const double *norm, double *out) {
+    for (int32_t k = 0; k < n; ++k) {
+        const double d = y - location[k];
+        const double x = std::min(1.0 + d * d * inverse[k], 1e300);
+        out[k] += norm[k] - power[k] * log_of(x);
+    }
+}
+// out[k] += norm[k] - (y - location[k])^2 inverse[k]
+SKIHMM_CLONES static void fill_normal(int32_t n, double y, const double *location,
+                                      const double *inverse, const double *norm,
+                                      double *out) {
+    for (int32_t k = 0; k < n; ++k) {
+        const double d = y - location[k];
+        out[k] += norm[k] - d * d * inverse[k];
+    }
+}
+
+// sigma^2 ~ InvGamma(shape, scale), mu | sigma^2 ~ N(mean, sigma^2 / strength), per column.
+class NormalInverseGammaFamily final : public Family {
+  public:
+    NormalInverseGammaFamily(int32_t d, const double *mean, double strength, double shape,
+                             const double *scale, int64_t n_steps)
+        : mean_(mean, mean + d), scale_(scale, scale + d), strength_(strength),
+          shape_(shape) {
+        n_columns = d;
+        width = kWidth * d;
+        parameter_width = 3 * d;
+        ratio_.configure(shape, 0.5, 0.5, n_steps);
+    }
+    void reset(double *s, int64_t stride) const override {
+        for (int32_t c = 0; c < n_columns; ++c) clear(s + c * kWidth * stride, stride, c);
+    }
+    bool is_missing(const double *y) const override {
+        for (int32_t c = 0; c < n_columns; ++c)
+            if (!std::isnan(y[c])) return false;
+        return true;
+    }
+    double log_predictive(const double *s, int64_t stride, const double *y) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            if (std::isnan(y[c])) continue;
+            const double d = y[c] - s[kLocation * stride];
+            lp += s[kNorm * stride]
+                  - s[kPower * stride] * std::log(1.0 + d * d * s[kInverse * stride]);
+        }
+        return lp;
+    }
+    void add(double *s, int64_t stride, const double *y) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            if (std::isnan(y[c])) continue;
+            const double d = y[c] - s[kMean * stride];
+            s[kN * stride] += 1.0;
+            s[kMean * stride] += d / s[kN * stride];
+            s[kSquares * stride] += d * (y[c] - s[kMean * stride]);
+            refresh(s, stride, c);
+        }
+    }
+    bool remove(double *s, int64_t stride, const double *y) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            if (std::isnan(y[c])) continue;
+            const double n = s[kN * stride] - 1.0;
+            if (n == 0.0) {
+                clear(s, stride, c);
+                continue;
+            }
+            const double before = posterior_scale(s, stride, c);
+            const double mean = s[kMean * stride];
+            s[kN * stride] = n;
+            s[kMean * stride] = mean - (y[c] - mean) / n;
+            s[kSquares * stride] -= (y[c] - mean) * (y[c] - s[kMean * stride]);
+            // A single value has no scatter, whatever rounding says.
+            if (n == 1.0 || s[kSquares * stride] < 0.0) s[kSquares * stride] = 0.0;
+            if (!(refresh(s, stride, c) >= kLeastShare * before)) return false;
+        }
+        return true;
+    }
+    double log_marginal(const double *s, int64_t stride) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            const double n = s[kN * stride];
+            if (n == 0.0) continue;
+            lp += log_rising(shape_, n / 2.0) - n / 2.0 * kLog2Pi
+                  - 0.5 * std::log1p(n / strength_) + shape_ * std::log(scale_[c])
+                  - (shape_ + n / 2.0) * std::log(posterior_scale(s, stride, c));
+        }
+        return lp;
+    }
+    void fill(const double *table, int64_t stride, int32_t n, const double *y,
+              double *out) const override {
+        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
+            if (!std::isnan(y[c]))
+                fill_student(n, y[c], table + kLocation * stride, table + kPower * stride,
+                             table + kInverse * stride, table + kNorm * stride, out);
+    }
+    bool is_sound(const double *s, int64_t stride) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            for (int32_t i = 0; i < kWidth; ++i)
+                if (!std::isfinite(s[i * stride])) return false;
+            if (!(s[kN * stride] >= 0.0 && s[kSquares * stride] >= 0.0
+                  && s[kInverse * stride] > 0.0 && s[kPower * stride] > 0.0))
+                return false;
+        }
+        return true;
+    }
+    void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
+              bitgen_t *g) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride, p += 3 * p_stride) {
+            const double n = s[kN * stride];
+            const double log_variance = std::log(posterior_scale(s, stride, c))
+                                        - draw_log_gamma(g, shape_ + n / 2.0);
+            const double deviation = std::exp(0.5 * log_variance);
+            p[0] = s[kLocation * stride]
+                   + deviation / std::sqrt(strength_ + n) * random_standard_normal(g);
+            p[p_stride] = 0.5 * std::exp(-log_variance);
+            p[2 * p_stride] = -0.5 * (kLog2Pi + log_variance);
+        }
+    }
+    double log_density(const double *p, int64_t stride, const double *y) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c, p += 3 * stride) {
+            if (std::isnan(y[c])) continue;
+            const double d = y[c] - p[0];
+            lp += p[2 * stride] - d * d * p[stride];
+        }
+        return lp;
+    }
+    void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
+                        double *out) const override {
+        for (int32_t c = 0; c < n_columns; ++c, table += 3 * stride)
+            if (!std::isnan(y[c]))
+                fill_normal(n, y[c], table, table + stride, table + 2 * stride, out);
+    }
+    void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
+        for (int32_t c = 0; c < n_columns; ++c, p += 3 * stride)
+            y[c] = p[0] + random_standard_normal(g) / std::sqrt(2.0 * p[stride]);
+    }
+
+  private:
+    // Count, mean and sum of squared deviations; then the predictive distribution:
+    // norm - power log(1 + (y - location)^2 inverse).
+    enum { kN, kMean, kSquares, kLocation, kPower, kInverse, kNorm, kWidth };
+
+    void clear(double *s, int64_t stride, int32_t c) const {
+        s[kN * stride] = s[kMean * stride] = s[kSquares * stride] = 0.0;
+        refresh(s, stride, c);
+    }
+    double posterior_scale(const double *s, int64_t stride, int32_t c) const {
+        const double n = s[kN * stride], off = s[kMean * stride] - mean_[c];
+        if (n == 0.0) return scale_[c];
+        return scale_[c] + 0.5 * s[kSquares * stride]
+               + 0.5 * strength_ * n * off * off / (strength_ + n);
+    }
+    // What follows from count, mean and squares; returns the posterior scale.
+    double refresh(double *s, int64_t stride, int32_t c) const {
+        const double n = s[kN * stride], strength = strength_ + n;
+        const double scale = posterior_scale(s, stride, c);
+        const double spread = 2.0 * scale * (strength + 1.0) / strength;
+        s[kLocation * stride] =
+            n == 0.0 ? mean_[c]
+                     : mean_[c] + n * (s[kMean * stride] - mean_[c]) / strength;
+        s[kPower * stride] = shape_ + 0.5 * n + 0.5;
+        s[kInverse * stride] = 1.0 / spread;
+        s[kNorm * stride] = ratio_(n) - 0.5 * (kLogPi + std::log(spread));
+        return scale;
+    }
+
+    std::vector<double> mean_, scale_;
+    double strength_, shape_;
+    RisingTable ratio_;
+};
+
+// ---- Gaussian with full covariance ---------------------------------------------------------
+
+// States whose triangular systems are solved side by side.
+constexpr int32_t kLanes = 16;
+
+// out[k] += norm[k] - power[k] log(1 + factor[k] |L_k^-1 (y - mean_k)|^2), L row by row.
+SKIHMM_CLONES static void fill_multivariate(int32_t n, int64_t stride, int32_t d,
+                                            const double *y, const double *mean,
+                                            const double *triangle, const double *power,
+                                            const double *factor, const double *norm,
+                                            double *z, double *out) {
+    for (int32_t from = 0; from < n; from += kLanes) {
+        double total[kLanes];
+        for (int32_t l = 0; l < kLanes; ++l) total[l] = 0.0;
+        const double *entry = triangle + from;
+        for (int32_t i = 0; i < d; ++i) {
+            double *zi = z + i * kLanes;
+            const double *m = mean + i * stride + from;
+            for (int32_t l = 0; l < kLanes; ++l) zi[l] = y[i] - m[l];
+            for (int32_t j = 0; j < i; ++j, entry += stride) {
+                const double *zj = z + j * kLanes;
+                for (int32_t l = 0; l < kLanes; ++l) zi[l] -= entry[l] * zj[l];
+            }
+            for (int32_t l = 0; l < kLanes; ++l) {
+                zi[l] /= entry[l];
+                total[l] += zi[l] * zi[l];
+            }
+            entry += stride;
+        }
+        for (int32_t l = 0; l < kLanes; ++l) {
+            const int32_t k = from + l;
+            const double x = std::min(1.0 + factor[k] * total[l], 1e300);
+            out[k] += norm[k] - power[k] * log_of(x);
+        }
+    }
+}
+// out[k] += norm[k] - |W_k (y - mean_k)|^2 / 2, W lower triangular, row by row.
+SKIHMM_CLONES static void fill_whitened(int32_t n, int64_t stride, int32_t d, const double *y,
+                                        const double *mean, const double *triangle,
+                                        const double *norm, double *z, double *out) {
+    for (int32_t from = 0; from < n; from += kLanes) {
+        double total[kLanes], sum[kLanes];
+        for (int32_t l = 0; l < kLanes; ++l) total[l] = 0.0;
+        const double *entry = triangle + from;
+        for (int32_t i = 0; i < d; ++i) {
+            double *zi = z + i * kLanes;
+            const double *m = mean + i * stride + from;
+            for (int32_t l = 0; l < kLanes; ++l) {
+                zi[l] = y[i] - m[l];
+                sum[l] = 0.0;
+            }
+            for (int32_t j = 0; j <= i; ++j, entry += stride) {
+                const double *zj = z + j * kLanes;
+                for (int32_t l = 0; l < kLanes; ++l) sum[l] += entry[l] * zj[l];
+            }
+            for (int32_t l = 0; l < kLanes; ++l) total[l] += sum[l] * sum[l];
+        }
+        for (int32_t l = 0; l < kLanes; ++l)
+            out[from + l] += norm[from + l] - 0.5 * total[l];
+    }
+}
+
+// Sigma ~ InvWishart(Psi, dof), mu | Sigma ~ N(mean, Sigma / strength).  A step of which any
+// entry is missing is missing as a whole: the rest of it would not be conjugate.
+class NormalInverseWishartFamily final : public Family {
+  public:
+    // triangle: the Cholesky factor of Psi, row by row.
+    NormalInverseWishartFamily(int32_t d, const double *mean, double strength, double dof,
+                               const double *triangle, int64_t n_steps)
+        : mean_(mean, mean + d), triangle_(triangle, triangle + d * (d + 1) / 2),
+          strength_(strength), dof_(dof), z_(static_cast<size_t>(d) * kLanes) {
+        n_columns = d;
+        size_ = d * (d + 1) / 2;
+        width = 1 + d + size_ + 3;
+        parameter_width = d + size_ + 1;
+        // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
+        ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
+        log_det_ = log_det(triangle_.data(), 1);
+    }
+    void reset(double *s, int64_t stride) const override {
+        s[0] = 0.0;
+        for (int32_t i = 0; i < n_columns; ++i) s[(1 + i) * stride] = mean_[i];
+        double *L = s + (1 + n_columns) * stride;
+        for (int32_t i = 0; i < size_; ++i) L[i * stride] = triangle_[i];
+        refresh(s, stride);
+    }
+    bool is_missing(const double *y) const override {
+        for (int32_t i = 0; i < n_columns; ++i)
+            if (std::isnan(y[i])) return true;
+        return false;
+    }
+    double log_predictive(const double *s, int64_t stride, const double *y) const override {
+        if (is_missing(y)) return 0.0;
+        const double *L = s + (1 + n_columns) * stride, *last = L + size_ * stride;
+        double q = 0.0;
+        for (int32_t i = 0; i < n_columns; ++i) {
+            double value = y[i] - s[(1 + i) * stride];
+            for (int32_t j = 0; j < i; ++j, L += stride) value -= *L * z_[j];
+            z_[i] = value / *L;
+            L += stride;
+            q += z_[i] * z_[i];
+        }
+        return last[2 * stride] - last[0] * std::log(1.0 + q * last[stride]);
+    }
+    void add(double *s, int64_t stride, const double *y) const override {
+        if (is_missing(y)) return;
+        const double strength = strength_ + s[0];
+        const double root = std::sqrt(strength / (strength + 1.0));
+        for (int32_t i = 0; i < n_columns; ++i) {
+            const double d = y[i] - s[(1 + i) * stride];
+            s[(1 + i) * stride] += d / (strength + 1.0);
+            z_[i] = root * d;
+        }
+        s[0] += 1.0;
+        // Rank-one update of the Cholesky factor by rotations.
+        double *L = s + (1 + n_columns) * stride;
+        for (int32_t j = 0; j < n_columns; ++j) {
+            double *diagonal = L + at(j, j) * stride;
+            const double r = std::hypot(*diagonal, z_[j]);
+            const double c = r / *diagonal, t = z_[j] / *diagonal;
+            *diagonal = r;
+            for (int32_t i = j + 1; i < n_columns; ++i) {
+                double *entry = L + at(i, j) * stride;
+                *entry = (*entry + t * z_[i]) / c;
+                z_[i] = c * z_[i] - t * *entry;
+            }
+        }
+        refresh(s, stride);
+    }
+    bool remove(double *s, int64_t stride, const double *y) const override {
+        if (is_missing(y)) return true;
+        if (s[0] == 1.0) {
+            reset(s, stride);
+            return true;
+        }
+        s[0] -= 1.0;
+        const double strength = strength_ + s[0];
+        const double root = std::sqrt(strength / (strength + 1.0));
+        for (int32_t i = 0; i < n_columns; ++i) {
+            double *m = s + (1 + i) * stride;
+            *m -= (y[i] - *m) / strength;
+            z_[i] = root * (y[i] - *m);
+        }
+        double *L = s + (1 + n_columns) * stride;
+        for (int32_t j = 0; j < n_columns; ++j) {
+            double *diagonal = L + at(j, j) * stride;
+            const double square = (*diagonal - z_[j]) * (*diagonal + z_[j]);
+            if (!(square >= kLeastShare * *diagonal * *diagonal)) return false;
+            const double r = std::sqrt(square);
+            const double c = r / *diagonal, t = z_[j] / *diagonal;
+            *diagonal = r;
+            for (int32_t i = j + 1; i < n_columns; ++i) {
+                double *entry = L + at(i, j) * stride;
+                *entry = (*entry - t * z_[i]) / c;
+                z_[i] = c * z_[i] - t * *entry;
+            }
+        }
+        refresh(s, stride);
+        return true;
+    }
+    double log_marginal(const double *s, int64_t stride) const override {
+        const double n = s[0];
+        if (n == 0.0) return 0.0;
+        double lp = -0.5 * n * n_columns * kLogPi
+                    - 0.5 * n_columns * std::log1p(n / strength_)
+                    + 0.5 * dof_ * log_det_
+                    - 0.5 * (dof_ + n) * log_det(s + (1 + n_columns) * stride, stride);
+        for (int32_t i = 0; i < n_columns; ++i) lp += log_rising(0.5 * (dof_ - i), 0.5 * n);
+        return lp;
+    }
+    void fill(const double *table, int64_t stride, int32_t n, const double *y,
+              double *out) const override {
+        if (is_missing(y)) return;
+        const double *triangle = table + (1 + n_columns) * stride;
+        const double *last = triangle + size_ * stride;
+        fill_multivariate(n, stride, n_columns, y, table + stride, triangle, last,
+                          last + stride, last + 2 * stride, z_.data(), out);
+    }
+    bool is_sound(const double *s, int64_t stride) const override {
+        for (int32_t i = 0; i < width; ++i)
+            if (!std::isfinite(s[i * stride])) return false;
+        const double *L = s + (1 + n_columns) * stride, *last = L + size_ * stride;
+        for (int32_t j = 0; j < n_columns; ++j)
+            if (!(L[at(j, j) * stride] > 0.0)) return false;
+        return s[0] >= 0.0 && last[0] > 0.0 && last[stride] > 0.0;
+    }
+    void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
+              bitgen_t *g) const override {
+        // Sigma^-1 = W^T W with W = C L^-1 lower triangular, C^T C ~ Wishart(I, dof_n): by
+        // Bartlett, rows counted from below, C has independent entries.
+        const int32_t d = n_columns;
+        const double *L = s + (1 + d) * stride;
+        double *W = p + d * p_stride;
+        const double dof = dof_ + s[0];
+        double log_whitening = 0.0;
+        std::vector<double> row(d);
+        for (int32_t i = 0; i < d; ++i) {
+            for (int32_t j = 0; j < i; ++j) row[j] = random_standard_normal(g);
+            const double log_square =
+                std::log(2.0) + draw_log_gamma(g, 0.5 * (dof - d + 1.0 + i));
+            row[i] = std::exp(0.5 * log_square);
+            log_whitening += 0.5 * log_square - std::log(L[at(i, i) * stride]);
+            // Row i of C L^-1, from its end.
+            for (int32_t j = i; j >= 0; --j) {
+                double value = row[j];
+                for (int32_t l = j + 1; l <= i; ++l)
+                    value -= W[at(i, l) * p_stride] * L[at(l, j) * stride];
+                W[at(i, j) * p_stride] = value / L[at(j, j) * stride];
+            }
+        }
+        p[(d + size_) * p_stride] = log_whitening - 0.5 * d * kLog2Pi;
+        for (int32_t i = 0; i < d; ++i) row[i] = random_standard_normal(g);
+        solve(W, p_stride, row.data());
+        const double root = std::sqrt(strength_ + s[0]);
+        for (int32_t i = 0; i < d; ++i)
+            p[i * p_stride] = s[(1 + i) * stride] + row[i] / root;
+    }
+    double log_density(const double *p, int64_t stride, const double *y) const override {
+        if (is_missing(y)) return 0.0;
+        const double *W = p + n_columns * stride;
+        double q = 0.0;
+        for (int32_t i = 0; i < n_columns; ++i) {
+            double value = 0.0;
+            for (int32_t j = 0; j <= i; ++j, W += stride)
+                value += *W * (y[j] - p[j * stride]);
+            q += value * value;
+        }
+        return *W - 0.5 * q;
+    }
+    void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
+                        double *out) const override {
+        if (is_missing(y)) return;
+        const double *triangle = table + n_columns * stride;
+        fill_whitened(n, stride, n_columns, y, table, triangle, triangle + size_ * stride,
+                      z_.data(), out);
+    }
+    void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
+        for (int32_t i = 0; i < n_columns; ++i) y[i] = random_standard_normal(g);
+        solve(p + n_columns * stride, stride, y);
+        for (int32_t i = 0; i < n_columns; ++i) y[i] += p[i * stride];
+    }
+
+  private:
+    // Count, mean and Cholesky factor of the posterior; then the predictive distribution:
+    // norm - power log(1 + factor |L^-1 (y - mean)|^2) as power, factor, norm.
+    static int32_t at(int32_t i, int32_t j) { return i * (i + 1) / 2 + j; }
+
+    double log_det(const double *L, int64_t stride) const {
+        double sum = 0.0;
+        for (int32_t j = 0; j < n_columns; ++j) sum += std::log(L[at(j, j) * stride]);
+        return 2.0 * sum;
+    }
+    // x becomes T^-1 x.
+    void solve(const double *T, int64_t stride, double *x) const {
+        for (int32_t i = 0; i < n_columns; ++i) {
+            for (int32_t j = 0; j < i; ++j) x[i] -= T[at(i, j) * stride] * x[j];
+            x[i] /= T[at(i, i) * stride];
+        }
+    }
+    void refresh(double *s, int64_t stride) const {
+        double *L = s + (1 + n_columns) * stride, *last = L + size_ * stride;
+        const double n = s[0], strength = strength_ + n;
+        last[0] = 0.5 * (dof_ + n + 1.0);
+        last[stride] = strength / (strength + 1.0);
+        last[2 * stride] = ratio_(n)
+                           - 0.5 * n_columns * (kLogPi - std::log(last[stride]))
+                           - 0.5 * log_det(L, stride);
+    }
+
+    std::vector<double> mean_, triangle_;
+    double strength_, dof_, log_det_ = 0.0;
+    int32_t size_ = 0;
+    RisingTable ratio_;
+    mutable std::vector<double> z_;     // scratch; a family belongs to one thread
+};
+
+// ---- counts ------------------------------------------------------------------------------
+
+// out[k] += log Gamma(a_k + y)/Gamma(a_k) + stop[k] + y more[k] for y <= 16
+SKIHMM_CLONES static void fill_few(int32_t n, int32_t y, const double *a, const double *stop,
+                                   const double *more, double *out) {
+    for (int32_t k = 0; k < n; ++k) {
+        double product = 1.0;
+        for (int32_t i = 0; i < y; ++i) product *= a[k] + i;
+        out[k] += log_of(std::max(product, 1e-307)) + stop[k] + y * more[k];
+    }
+}
+// The same for y > 16, by Stirling's formula.
+SKIHMM_CLONES static void fill_many(int32_t n, double y, const double *a, const double *stop,
+                                    const double *more, double *out) {
+    for (int32_t k = 0; k < n; ++k) {
+        // Gamma(a) = Gamma(a + 8) / (a (a + 1) ... (a + 7))
+        const double low = a[k], b = a[k] + y;
+        double product = 1.0;
+        for (int32_t i = 0; i < 8; ++i) product *= low + i;
+        const double high = low + 8.0;
+        // log(1 + x), with what rounding takes from 1 + x put back.
+        const double x = (y - 8.0) / high, u = 1.0 + x;
+        const double log_1p = log_of(u) + (x - (u - 1.0)) / u;
+        out[k] += log_of(std::max(product, 1e-307)) + (y - 8.0) * log_of(b)
+                  + (high - 0.5) * log_1p - (y - 8.0)
+                  + (stirling_rest(b) - stirling_rest(high)) + stop[k] + y * more[k];
+    }
+}
+// out[k] += y log_rate[k] - rate[k] - rest
+SKIHMM_CLONES static void fill_poisson(int32_t n, double y, double rest,
+                                       const double *log_rate, const double *rate,
+                                       double *out) {
+    for (int32_t k = 0; k < n; ++k) out[k] += y * log_rate[k] - rate[k] - rest;
+}
+
+// rate ~ Gamma(shape, rate), per column.
+class GammaPoissonFamily final : public Family {
+  public:
+    GammaPoissonFamily(int32_t d, const double *shape, const double *rate)
+        : shape_(shape, shape + d), rate_(rate, rate + d) {
+        n_columns = d;
+        width = kWidth * d;
+        parameter_width = 2 * d;
+    }
+    void reset(double *s, int64_t stride) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            s[kN * stride] = s[kSum * stride] = 0.0;
+            refresh(s, stride, c);
+        }
+    }
+    bool is_missing(const double *y) const override {
+        for (int32_t c = 0; c < n_columns; ++c)
+            if (!std::isnan(y[c])) return false;
+        return true;
+    }
+    double log_predictive(const double *s, int64_t stride, const double *y) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
+            if (!std::isnan(y[c]))
+                lp += log_rising(s[kShape * stride], y[c]) - std::lgamma(y[c] + 1.0)
+                      + s[kStop * stride] + y[c] * s[kMore * stride];
+        return lp;
+    }
+    void add(double *s, int64_t stride, const double *y) const override {
+        move(s, stride, y, 1.0);
+    }
+    bool remove(double *s, int64_t stride, const double *y) const override {
+        // Whole numbers: nothing is ever lost.
+        move(s, stride, y, -1.0);
+        return true;
+    }
+    double log_constant(const double *y) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c)
+            if (!std::isnan(y[c])) lp -= std::lgamma(y[c] + 1.0);
+        return lp;
+    }
+    double log_marginal(const double *s, int64_t stride) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            const double n = s[kN * stride], sum = s[kSum * stride];
+            lp += log_rising(shape_[c], sum) - shape_[c] * std::log1p(n / rate_[c])
+                  - sum * std::log(rate_[c] + n);
+        }
+        return lp;
+    }
+    void fill(const double *table, int64_t stride, int32_t n, const double *y,
+              double *out) const override {
+        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride) {
+            if (std::isnan(y[c])) continue;
+            const double *a = table + kShape * stride, *stop = table + kStop * stride,
+                         *more = table + kMore * stride;
+            if (y[c] <= 16.0) fill_few(n, static_cast<int32_t>(y[c]), a, stop, more, out);
+            else fill_many(n, y[c], a, stop, more, out);
+            const double factorial = std::lgamma(y[c] + 1.0);
+            for (int32_t k = 0; k < n; ++k) out[k] -= factorial;
+        }
+    }
+    bool is_sound(const double *s, int64_t stride) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            for (int32_t i = 0; i < kWidth; ++i)
+                if (!std::isfinite(s[i * stride])) return false;
+            if (!(s[kN * stride] >= 0.0 && s[kSum * stride] >= 0.0 && s[kShape * stride] > 0.0))
+                return false;
+        }
+        return true;
+    }
+    void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
+              bitgen_t *g) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride, p += 2 * p_stride) {
+            p[0] = draw_log_gamma(g, s[kShape * stride]) - std::log(rate_[c] + s[kN * stride]);
+            p[p_stride] = std::exp(p[0]);
+        }
+    }
+    double log_density(const double *p, int64_t stride, const double *y) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
+            if (!std::isnan(y[c])) lp += y[c] * p[0] - p[stride] - std::lgamma(y[c] + 1.0);
+        return lp;
+    }
+    void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
+                        double *out) const override {
+        for (int32_t c = 0; c < n_columns; ++c, table += 2 * stride)
+            if (!std::isnan(y[c]))
+                fill_poisson(n, y[c], std::lgamma(y[c] + 1.0), table, table + stride, out);
+    }
+    void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
+        for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
+            y[c] = static_cast<double>(random_poisson(g, std::min(p[stride], 9e18)));
+    }
+
+  private:
+    enum { kN, kSum, kShape, kStop, kMore, kWidth };
+
+    void move(double *s, int64_t stride, const double *y, double sign) const {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            if (std::isnan(y[c])) continue;
+            s[kN * stride] += sign;
+            s[kSum * stride] += sign * y[c];
+            refresh(s, stride, c);
+        }
+    }
+    void refresh(double *s, int64_t stride, int32_t c) const {
+        const double rate = rate_[c] + s[kN * stride];
+        s[kShape * stride] = shape_[c] + s[kSum * stride];
+        s[kStop * stride] = -s[kShape * stride] * std::log1p(1.0 / rate);
+        s[kMore * stride] = -std::log1p(rate);
+    }
+
+    std::vector<double> shape_, rate_;
+};
+
+// ---- binary columns ------------------------------------------------------------------------
+
+// out[k] += value[k]
+SKIHMM_CLONES static void fill_sum(int32_t n, const double *value, double *out) {
+    for (int32_t k = 0; k < n; ++k) out[k] += value[k];
+}
+
+// P(1) ~ Beta(a, b), per column.
+class BetaBernoulliFamily final : public Family {
+  public:
+    BetaBernoulliFamily(int32_t d, double a, double b) : a_(a), b_(b) {
+        n_columns = d;
+        width = kWidth * d;
+        parameter_width = 2 * d;
+    }
+    void reset(double *s, int64_t stride) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            s[kN * stride] = s[kOnes * stride] = 0.0;
+            refresh(s, stride);
+        }
+    }
+    bool is_missing(const double *y) const override {
+        for (int32_t c = 0; c < n_columns; ++c)
+            if (!std::isnan(y[c])) return false;
+        return true;
+    }
+    double log_predictive(const double *s, int64_t stride, const double *y) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
+            if (!std::isnan(y[c])) lp += s[(y[c] > 0.5 ? kLogOne : kLogZero) * stride];
+        return lp;
+    }
+    void add(double *s, int64_t stride, const double *y) const override {
+        move(s, stride, y, 1.0);
+    }
+    bool remove(double *s, int64_t stride, const double *y) const override {
+        move(s, stride, y, -1.0);
+        return true;
+    }
+    double log_marginal(const double *s, int64_t stride) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            const double n = s[kN * stride], ones = s[kOnes * stride];
+            lp += log_rising(a_, ones) + log_rising(b_, n - ones) - log_rising(a_ + b_, n);
+        }
+        return lp;
+    }
+    void fill(const double *table, int64_t stride, int32_t n, const double *y,
+              double *out) const override {
+        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
+            if (!std::isnan(y[c]))
+                fill_sum(n, table + (y[c] > 0.5 ? kLogOne : kLogZero) * stride, out);
+    }
+    bool is_sound(const double *s, int64_t stride) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            for (int32_t i = 0; i < kWidth; ++i)
+                if (!std::isfinite(s[i * stride])) return false;
+            if (!(s[kOnes * stride] >= 0.0 && s[kN * stride] >= s[kOnes * stride])) return false;
+        }
+        return true;
+    }
+    void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
+              bitgen_t *g) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride, p += 2 * p_stride) {
+            const double ones = s[kOnes * stride], n = s[kN * stride];
+            const double x = draw_log_gamma(g, a_ + ones), y = draw_log_gamma(g, b_ + n - ones);
+            // log of x / (x + y) and of y / (x + y), from logs
+            p[0] = -std::log1p(std::exp(y - x));
+            p[p_stride] = -std::log1p(std::exp(x - y));
+            if (y - x > 700.0) p[0] = x - y;
+            if (x - y > 700.0) p[p_stride] = y - x;
+        }
+    }
+    double log_density(const double *p, int64_t stride, const double *y) const override {
+        double lp = 0.0;
+        for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
+            if (!std::isnan(y[c])) lp += p[(y[c] > 0.5 ? 0 : 1) * stride];
+        return lp;
+    }
+    void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
+                        double *out) const override {
+        for (int32_t c = 0; c < n_columns; ++c, table += 2 * stride)
+            if (!std::isnan(y[c])) fill_sum(n, table + (y[c] > 0.5 ? 0 : 1) * stride, out);
+    }
+    void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
+        for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
+            y[c] = random_standard_uniform(g) < std::exp(p[0]) ? 1.0 : 0.0;
+    }
+
+  private:
+    enum { kN, kOnes, kLogOne, kLogZero, kWidth };
+
+    void move(double *s, int64_t stride, const double *y, double sign) const {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            if (std::isnan(y[c])) continue;
+            s[kN * stride] += sign;
+            s[kOnes * stride] += y[c] > 0.5 ? sign : 0.0;
+            refresh(s, stride);
+        }
+    }
+    void refresh(double *s, int64_t stride) const {
+        const double n = s[kN * stride], ones = s[kOnes * stride];
+        s[kLogOne * stride] = std::log((a_ + ones) / (a_ + b_ + n));
+        s[kLogZero * stride] = std::log((b_ + n - ones) / (a_ + b_ + n));
+    }
+
+    double a_, b_;
+};
+
+}  // namespace skihmm

@@ -1,0 +1,255 @@
+// The numbers of all states of one chain for a conjugate family (core/_family.hpp).
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "_family.hpp"
+
+namespace skihmm {
+
+// Row-major: number i of slot k stands at table[i * stride + k].  Every change is journalled
+// until `commit`; `rollback` puts back the very bits.
+class ConjugateTable {
+  public:
+    static constexpr int32_t kNew = 0;
+
+    // Takes ownership of the family; the values (n_steps rows) must outlive the table.
+    void configure(Family *family, const double *values, int64_t n_steps) {
+        family_.reset(family);
+        values_ = values;
+        slot_of_.assign(n_steps, -1);
+        reset_.resize(family->width);
+        family->reset(reset_.data(), 1);
+        log_constant_ = 0.0;
+        for (int64_t t = 0; t < n_steps; ++t)
+            if (!family->is_missing(row(t))) log_constant_ += family->log_constant(row(t));
+    }
+    const Family *family() const { return family_.get(); }
+    int32_t n_slots() const { return n_slots_; }
+    bool is_missing(int64_t t) const { return family_->is_missing(row(t)); }
+
+    // Room for n slots, new ones without observations; only between moves.
+    void resize(int32_t n) {
+        const int32_t stride = (n + kLane - 1) / kLane * kLane;
+        if (stride > stride_) {
+            relay(&table_, family_->width, stride);
+            if (has_parameters_) relay(&parameters_, family_->parameter_width, stride);
+            const int32_t first = stride_;
+            stride_ = stride;
+            for (int32_t k = first; k < stride; ++k) clear(k);
+            logs_.assign(stride, 0.0);
+            weights_.assign(stride, 0.0);
+        }
+        if (n < n_slots_)
+            for (int32_t k = n; k < n_slots_; ++k) clear(k);
+        n_slots_ = n;
+        stamps_.resize(stride_, 0);
+        is_drawn_.resize(stride_, 0);
+    }
+
+    // log p(y[t] | slot k) before it joins, and after it has left.
+    double add(int64_t t, int32_t k) {
+        const double *y = row(t);
+        if (family_->is_missing(y)) return 0.0;
+        const double lp = family_->log_predictive(&table_[k], stride_, y);
+        touch(k);
+        move(t, k);
+        family_->add(&table_[k], stride_, y);
+        return lp;
+    }
+    double remove(int64_t t, int32_t k) {
+        const double *y = row(t);
+        if (family_->is_missing(y)) return 0.0;
+        touch(k);
+        move(t, -1);
+        if (!family_->remove(&table_[k], stride_, y)) recount(k);
+        return family_->log_predictive(&table_[k], stride_, y);
+    }
+    void commit() {
+        touched_.clear();
+        saved_.clear();
+        moved_.clear();
+        ++move_;
+    }
+    void rollback() {
+        const int32_t width = family_->width;
+        for (size_t i = 0; i < touched_.size(); ++i)
+            for (int32_t j = 0; j < width; ++j)
+                table_[static_cast<size_t>(j) * stride_ + touched_[i]] = saved_[i * width + j];
+        for (size_t i = moved_.size(); i-- > 0;) slot_of_[moved_[i].t] = moved_[i].slot;
+        commit();
+    }
+
+    // out[k] = p(y[t] | k) / exp(returned value) for every slot.
+    double fill(int64_t t, double *out) {
+        if (family_->is_missing(row(t))) {
+            std::fill_n(out, n_slots_, 1.0);
+            return 0.0;
+        }
+        std::fill(logs_.begin(), logs_.end(), 0.0);
+        family_->fill(table_.data(), stride_, n_slots_, row(t), logs_.data());
+        const double largest = *std::max_element(logs_.begin(), logs_.begin() + n_slots_);
+        fill_exp(n_slots_, logs_.data(), largest, kLeastLog, out);
+        return largest;
+    }
+    void fill_pair(int64_t t, const int32_t *states, double *out) const {
+        double lp[2] = {0.0, 0.0};
+        if (!family_->is_missing(row(t)))
+            for (int32_t i = 0; i < 2; ++i)
+                lp[i] = family_->log_predictive(&table_[states[i]], stride_, row(t));
+        const double largest = std::max(lp[0], lp[1]);
+        for (int32_t i = 0; i < 2; ++i)
+            out[i] = std::exp(std::max(lp[i] - largest, kLeastLog));
+    }
+    double log_joint() const {
+        double lp = log_constant_;
+        for (int32_t k = 0; k < n_slots_; ++k)
+            lp += family_->log_marginal(&table_[k], stride_);
+        return lp;
+    }
+
+    // Work out all statistics from slots[t], the slot of every step.
+    void settle(const int32_t *slots) {
+        for (int32_t k = 0; k < n_slots_; ++k) clear(k);
+        for (size_t t = 0; t < slot_of_.size(); ++t) {
+            const double *y = row(t);
+            const bool is_missing = family_->is_missing(y);
+            slot_of_[t] = is_missing ? -1 : slots[t];
+            if (!is_missing) family_->add(&table_[slots[t]], stride_, y);
+        }
+        has_parameters_ = false;
+        commit();
+    }
+    // Numbers of a slot, one after the other.
+    void read(int32_t k, double *out) const {
+        for (int32_t i = 0; i < family_->width; ++i)
+            out[i] = table_[static_cast<size_t>(i) * stride_ + k];
+    }
+    void write(int32_t k, const double *numbers) {
+        for (int32_t i = 0; i < family_->width; ++i)
+            table_[static_cast<size_t>(i) * stride_ + k] = numbers[i];
+    }
+    bool is_sound(const double *numbers) const { return family_->is_sound(numbers, 1); }
+    // How far numbers of n states, one state after the other, are from a recount by
+    // labels[t], the state of every step: the largest difference of log p(y[t] | k), for the
+    // state of the step and for one other, in units of what it is.  (The numbers themselves
+    // may differ by much where it does not matter, a mean of 1e-17 from one of zero.)
+    double error(const double *numbers, int32_t n, const int32_t *labels) const {
+        const int32_t width = family_->width;
+        std::vector<double> fresh(static_cast<size_t>(n) * width);
+        for (int32_t k = 0; k < n; ++k)
+            std::copy(reset_.begin(), reset_.end(), fresh.begin() + static_cast<size_t>(k) * width);
+        for (size_t t = 0; t < slot_of_.size(); ++t)
+            if (!family_->is_missing(row(t)))
+                family_->add(&fresh[static_cast<size_t>(labels[t]) * width], 1, row(t));
+        double worst = 0.0;
+        for (size_t t = 0; t < slot_of_.size(); ++t) {
+            if (family_->is_missing(row(t))) continue;
+            for (const int32_t k : {labels[t], static_cast<int32_t>(t % n)}) {
+                const size_t at = static_cast<size_t>(k) * width;
+                const double x = family_->log_predictive(numbers + at, 1, row(t));
+                const double y = family_->log_predictive(&fresh[at], 1, row(t));
+                worst = std::max(worst, std::fabs(x - y) / (1.0 + std::fabs(y)));
+            }
+        }
+        return worst;
+    }
+
+    // ---- parameters
+
+    void draw_parameters(const int32_t *occupancy, bitgen_t *g) {
+        parameters_.assign(static_cast<size_t>(family_->parameter_width) * stride_, 0.0);
+        std::fill(is_drawn_.begin(), is_drawn_.end(), 0);
+        has_parameters_ = true;
+        for (int32_t k = kFirst; k < n_slots_; ++k)
+            if (occupancy[k] > 0) draw(k, &table_[k], stride_, g);
+    }
+    const double *likelihoods(int64_t t, const int32_t *occupancy) {
+        if (family_->is_missing(row(t))) {
+            std::fill(weights_.begin(), weights_.end(), 1.0);
+            return weights_.data();
+        }
+        std::fill(logs_.begin(), logs_.end(), 0.0);
+        family_->fill_densities(parameters_.data(), stride_, n_slots_, row(t), logs_.data());
+        // A fresh state's parameters are integrated out; what free slots hold must not count.
+        logs_[kNew] = family_->log_predictive(reset_.data(), 1, row(t));
+        double largest = logs_[kNew];
+        for (int32_t k = kFirst; k < n_slots_; ++k)
+            if (occupancy[k] > 0) largest = std::max(largest, logs_[k]);
+            else logs_[k] = -INFINITY;
+        logs_[kFirst - 1] = -INFINITY;
+        fill_exp(n_slots_, logs_.data(), largest, kLeastLog, weights_.data());
+        return weights_.data();
+    }
+    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) {
+        if (!is_drawn_[k]) draw(k, &table_[k], stride_, g);
+        if (family_->is_missing(row(t))) return 0.0;
+        return family_->log_density(&parameters_[k], stride_, row(t));
+    }
+    void draw_newborn(int32_t k, int64_t t, bitgen_t *g) {
+        std::vector<double> numbers(reset_);
+        if (!family_->is_missing(row(t))) family_->add(numbers.data(), 1, row(t));
+        draw(k, numbers.data(), 1, g);
+    }
+
+    size_t n_bytes() const {
+        return 8 * (table_.size() + parameters_.size()) + 4 * slot_of_.size() + 32 * stride_;
+    }
+
+  private:
+    static constexpr int32_t kFirst = 2, kLane = 16;
+    // A label that is possible has to keep a positive weight beside any other, or a chain in
+    // it could not leave.
+    static constexpr double kLeastLog = -460.0;
+    struct Moved { int64_t t; int32_t slot; };
+
+    const double *row(int64_t t) const { return values_ + t * family_->n_columns; }
+    void clear(int32_t k) { write(k, reset_.data()); }
+    void touch(int32_t k) {
+        if (stamps_[k] == move_) return;
+        stamps_[k] = move_;
+        touched_.push_back(k);
+        const size_t at = saved_.size();
+        saved_.resize(at + family_->width);
+        read(k, &saved_[at]);
+    }
+    void move(int64_t t, int32_t k) {
+        moved_.push_back({t, slot_of_[t]});
+        slot_of_[t] = k;
+    }
+    // Rounding has eaten up a state's numbers, as when an outlier leaves it.
+    void recount(int32_t k) {
+        clear(k);
+        for (size_t t = 0; t < slot_of_.size(); ++t)
+            if (slot_of_[t] == k) family_->add(&table_[k], stride_, row(t));
+    }
+    void draw(int32_t k, const double *s, int64_t stride, bitgen_t *g) {
+        family_->draw(s, stride, &parameters_[k], stride_, g);
+        is_drawn_[k] = 1;
+    }
+    void relay(std::vector<double> *table, int32_t width, int32_t stride) const {
+        std::vector<double> wider(static_cast<size_t>(width) * stride, 0.0);
+        if (!table->empty())
+            for (int32_t i = 0; i < width; ++i)
+                std::copy_n(table->data() + static_cast<size_t>(i) * stride_, stride_,
+                            wider.data() + static_cast<size_t>(i) * stride);
+        table->swap(wider);
+    }
+
+    std::unique_ptr<Family> family_;
+    const double *values_ = nullptr;
+    double log_constant_ = 0.0;
+    int32_t n_slots_ = 0, stride_ = 0;
+    std::vector<double> reset_, table_, parameters_, logs_, weights_, saved_;
+    std::vector<int32_t> slot_of_, touched_;    // slot_of_: -1 for a missing step or inside a move
+    std::vector<int64_t> stamps_;
+    std::vector<char> is_drawn_;
+    std::vector<Moved> moved_;
+    int64_t move_ = 1;
+    bool has_parameters_ = false;
+};
+
+}  // namespace skihmm

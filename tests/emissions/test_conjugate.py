@@ -1,0 +1,281 @@
+"""Emissions of numbers: formulas, numerics, and exactness in every sampler."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
+from scipy import special
+from skihmm.core._testing import emission_pair, emission_row, move_value, slots
+from small_models import Model, assert_caught, assert_exact
+
+from skihmm import HCRPHMM
+from skihmm.samplers import (
+    BlockedBeam,
+    BlockedGibbs,
+    DirectAssignmentGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+    StickBreakingBeam,
+    StickBreakingGibbs,
+)
+
+# Small enough to enumerate, with values that make states come and go.
+MODELS = {
+    "diagonal": Model(
+        ((0.1, 1.0), (2.0, None), (0.3, -1.0), (2.2, 0.4), (None, None)),
+        DiagonalGaussian((1.0, 0.0), 0.3, 1.2, (0.5, 0.8)),
+        (0, 3),
+        2.0,
+        1.0,
+    ),
+    "full": Model(
+        ((0.1, 1.0), (2.0, -1.0), (0.3, None), (0.2, 0.8), (1.9, -0.7)),
+        FullGaussian((1.0, 0.0), 0.4, 3.5, ((1.0, -0.3), (-0.3, 0.6))),
+        (0,),
+        1.0,
+        2.0,
+    ),
+    "counts": Model(
+        ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
+        Poisson((1.0, 2.0), (0.5, 0.1)),
+        (0, 2),
+        1.0,
+        1.0,
+    ),
+    "binary": Model(
+        ((1, 1, 0), (0, 0, None), (1, 1, 1), (0, 0, 1), (1, 0, 0)),
+        Bernoulli(0.4, 0.7),
+        (0,),
+        2.0,
+        0.8,
+    ),
+}
+SAMPLERS = {
+    "stepwise": StepwiseGibbs(),
+    "rcd": StepwiseGibbs("rcd", split_merge_rate=1),
+    "slice": StepwiseSlice(split_merge_rate=0.5),
+    "blocked": BlockedGibbs(3),
+    "blocked sm": BlockedGibbs(2, split_merge_rate=2),
+    "beam": BlockedBeam(3, split_merge_rate=1),
+    "direct assignment": DirectAssignmentGibbs(),
+    "stick-breaking": StickBreakingGibbs(),
+    "stick-breaking beam": StickBreakingBeam(),
+}
+
+
+def random_model(name, n, rng, scale=1.0, offset=0.0):
+    """n observations of the kind, some of them missing."""
+    if name == "diagonal":
+        y = offset + scale * rng.normal(size=(n, 3))
+        y[rng.random(y.shape) < 0.1] = np.nan
+        emission = DiagonalGaussian(
+            (offset,) * 3, 0.3, 1.2, tuple(scale**2 * np.array([0.5, 0.8, 2.0]))
+        )
+    elif name == "full":
+        y = offset + scale * rng.normal(size=(n, 3)) @ rng.normal(size=(3, 3))
+        y[rng.random(n) < 0.05, 1] = np.nan
+        spread = scale**2 * (np.eye(3) + 0.3)
+        emission = FullGaussian((offset,) * 3, 0.4, 4.5, tuple(map(tuple, spread)))
+    elif name == "counts":
+        y = rng.poisson(scale * rng.gamma(2.0, size=(n, 3))).astype(float)
+        y[rng.random(y.shape) < 0.1] = np.nan
+        emission = Poisson((1.0, 0.2, 3.0), (1.0, 0.3, 0.01))
+    else:
+        y = (rng.random((n, 3)) < 0.4).astype(float)
+        y[rng.random(y.shape) < 0.1] = np.nan
+        emission = Bernoulli(0.3, 1.5)
+    return Model(tuple(map(tuple, y)), emission)
+
+
+# The first slot of a state.
+FIRST = 2
+
+KINDS = ("diagonal", "full", "counts", "binary")
+
+
+# -- formulas -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("scale", [1e-12, 1.0, 30.0, 1e6])
+def test_product_of_predictives(kind, scale, global_random_seed):
+    """Row, pair, additions and the log joint, all against SciPy's distributions."""
+    rng = np.random.default_rng(global_random_seed)
+    model = random_model(kind, 12, rng, scale)
+    labels = np.array([0, 1, 0, 0, 2, 1, 0, 1, 1, 0, 0, 2])
+    state = model.state(0, labels)
+    values, emission = np.array(model.y, float), model.emission
+    expected = emission.log_likelihood_by_tables(labels.tolist(), model.y)[0]
+    empty = Model(((np.nan,) * 3,) * 12, emission).state(0, labels)
+    found = state.log_joint() - empty.log_joint()
+    assert found == pytest.approx(expected, rel=1e-10, abs=1e-10)
+    place = slots(state)
+    for t in range(12):
+        row = emission_row(state, t)[[FIRST, FIRST + 1, FIRST + 2, 0]]
+        want = np.array(
+            [emission.log_predictive(values[labels == k], values[t]) for k in range(3)]
+            + [emission.log_predictive(values[:0], values[t])]
+        )
+        # (What is out of the range of a double, or negligible beside the largest, is kept
+        # at a tiny number.)
+        shown = want > max(-600, want.max() - 450)
+        np.testing.assert_allclose(np.log(row[shown]), want[shown], rtol=1e-9, atol=1e-9)
+        pair = np.log(emission_pair(state, t, [FIRST, FIRST + 1]))
+        ratio = np.clip(want[0] - want[1], -460, 460)
+        assert pair[0] - pair[1] == pytest.approx(ratio, rel=1e-9, abs=1e-9)
+        others = (labels == labels[t]) & (np.arange(12) != t)
+        left, joined = move_value(state, t, place[t], place[t])
+        without = emission.log_predictive(values[others], values[t])
+        assert left == pytest.approx(without, rel=1e-9, abs=1e-9)
+        assert joined == pytest.approx(without, rel=1e-9, abs=1e-9)
+    assert state.check() is None
+
+
+@pytest.mark.parametrize("y", [0, 1, 5, 16, 17, 40, 1000, 10**6, 10**9])
+@pytest.mark.parametrize("others", [0, 3, 500, 10**6, 10**9])
+def test_large_counts(y, others):
+    emission = Poisson((0.7,), (0.2,))
+    model = Model((others, others + 1, y), emission)
+    state = model.state(0, np.array([0, 0, 1]))
+    found = move_value(state, 2, FIRST + 1, FIRST)[1]
+    shape, rate = 0.7 + 2 * others + 1, 2.2
+    # With y small beside the shape the rising factorial is a product, else SciPy's terms.
+    if y <= 40:
+        rising = np.log(shape + np.arange(y)).sum()
+    else:
+        rising = special.loggamma(shape + y) - special.loggamma(shape)
+    want = rising - special.gammaln(y + 1) - shape * np.log1p(1 / rate)
+    want -= y * np.log1p(rate)
+    lost = 4e-16 * (special.gammaln(shape + y) if y > 40 else shape + y * 50)
+    # What remains is the rounding of terms as large as the counts.
+    assert found == pytest.approx(want, rel=1e-9, abs=1e-9 + abs(lost))
+
+
+# -- numerics -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1e-12, 0.0), (1e12, -1e12)])
+def test_ten_thousand_moves_do_not_drift(kind, scale, offset, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    if kind in ("counts", "binary"):
+        scale, offset = min(max(scale, 1.0), 1e6), 0.0
+    model = random_model(kind, 40, rng, scale, offset)
+    labels = rng.integers(3, size=40)
+    labels[:3] = [0, 1, 2]
+    state = model.state(1, labels)
+    before = state.to_arrays()["emission"]["numbers"]
+    where = FIRST + labels
+    for step in range(10_000):
+        t, k = rng.integers(40), FIRST + rng.integers(3)
+        move_value(state, t, where[t], k, keep=step % 3 > 0)
+        if step % 3 > 0:
+            where[t] = k
+    for t in range(40):
+        move_value(state, t, where[t], FIRST + labels[t])
+    after = state.to_arrays()["emission"]["numbers"]
+    np.testing.assert_allclose(after, before, rtol=1e-8, atol=1e-8 * abs(before).min())
+    assert state.check() is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rollback_restores_every_bit(kind, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    model = random_model(kind, 30, rng)
+    labels = np.arange(30) % 3
+    state = model.state(1, labels)
+    before = state.to_arrays()["emission"]["numbers"].tobytes()
+    for t in range(30):
+        move_value(state, t, FIRST + labels[t], FIRST + (labels[t] + 1) % 3, keep=False)
+        assert state.to_arrays()["emission"]["numbers"].tobytes() == before
+
+
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+@pytest.mark.parametrize("far", [1e3, 1e6, 1e9, 1e12])
+def test_an_outlier_leaves_no_trace(kind, far, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    model = random_model(kind, 20, rng)
+    y = np.array(model.y)
+    y[7] = far
+    model = Model(tuple(map(tuple, y)), model.emission)
+    labels = np.zeros(20, int)
+    labels[7] = 1
+    state = model.state(1, labels)
+    before = state.to_arrays()["emission"]["numbers"]
+    for _ in range(3):
+        move_value(state, 7, FIRST + 1, FIRST)
+        move_value(state, 7, FIRST, FIRST + 1)
+    after = state.to_arrays()["emission"]["numbers"]
+    np.testing.assert_allclose(after, before, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "emission", ["gaussian", "diagonal_gaussian", "poisson", "bernoulli"]
+)
+@pytest.mark.parametrize(
+    "data", ["constant", "one row", "all missing", "one column each"]
+)
+def test_poor_data(emission, data):
+    X = {
+        "constant": np.ones((30, 2)),
+        "one row": np.ones((1, 2)),
+        "all missing": np.full((10, 2), np.nan),
+        "one column each": np.where(np.arange(20)[:, None] % 2 == [0, 1], 1.0, np.nan),
+    }[data]
+    model = HCRPHMM(emission=emission, n_burnin=5, n_draws=3, random_state=0)
+    if emission in ("gaussian", "diagonal_gaussian"):
+        X = X * 1e-12
+    model.fit(X)
+    assert np.isfinite(model.score(X))
+    assert np.isfinite(model.draws_.lp).all()
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+    X_new, _ = model.sample(5)
+    assert X_new.shape == (5, 2)
+    assert np.isfinite(X_new).all()
+
+
+# -- exactness ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_enumeration(sampler, name):
+    model = MODELS[name]
+    assert_exact(
+        model,
+        lambda: SAMPLERS[sampler].make_kernel(model.state(0)),
+        n_sweeps=2000,
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_enumeration_with_many_sweeps(sampler, name):
+    model = MODELS[name]
+    assert_exact(
+        model,
+        lambda: SAMPLERS[sampler].make_kernel(model.state(0)),
+        n_sweeps=100_000,
+        seed=1,
+    )
+
+
+WRONG = {
+    "diagonal": DiagonalGaussian((1.0, 0.0), 0.3, 1.7, (0.5, 0.8)),
+    "full": FullGaussian((1.0, 0.0), 0.4, 4.0, ((1.0, -0.3), (-0.3, 0.6))),
+    "counts": Poisson((1.0, 2.0), (0.5, 0.15)),
+    "binary": Bernoulli(0.4, 0.9),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("sampler", ["stepwise", "stick-breaking"])
+def test_a_slightly_different_prior_is_noticed(sampler, name):
+    model = MODELS[name]
+    wrong = Model(model.y, WRONG[name], model.starts, model.alpha, model.gamma)
+    wrong.__dict__["posterior"] = model.posterior
+    assert_caught(
+        wrong, lambda: SAMPLERS[sampler].make_kernel(wrong.state(0)), n_sweeps=4000
+    )

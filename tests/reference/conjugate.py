@@ -1,0 +1,160 @@
+"""Conjugate emissions from their definitions: one predictive distribution after another.
+
+The predictive distributions are SciPy's; nothing here is a closed form of a marginal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from skihmm.emissions import _conjugate_stats as compiled
+
+
+def as_matrix(y) -> np.ndarray:
+    """Rows of numbers, missing ones as NaN."""
+    rows = [row if isinstance(row, tuple) else (row,) for row in y]
+    return np.array([[np.nan if v is None else v for v in row] for row in rows], float)
+
+
+class ConjugateEmission:
+    """Base: log p(y | x) as a product of predictive probabilities."""
+
+    def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
+        """``{0: log p(y | x)}``."""
+        values, total = as_matrix(y), 0.0
+        for state in set(x):
+            seen: list = []
+            for t in range(len(x)):
+                if x[t] == state:
+                    total += self.log_predictive(np.array(seen), values[t])
+                    seen.append(values[t])
+        return {0: total}
+
+    def by_column(self, seen, row) -> list[tuple[np.ndarray, float]]:
+        """Observed entries of every column, and the next one, if it is observed."""
+        return [
+            (seen[:, c][~np.isnan(seen[:, c])] if len(seen) else np.zeros(0), row[c], c)
+            for c in range(len(row))
+            if not np.isnan(row[c])
+        ]
+
+
+@dataclass(frozen=True)
+class DiagonalGaussian(ConjugateEmission):
+    """Normal-inverse-gamma prior, columns independent, single entries missing."""
+
+    mean: tuple
+    strength: float
+    shape: float
+    scale: tuple
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for values, value, c in self.by_column(seen, row):
+            strength, mean, shape, scale = (
+                self.strength,
+                self.mean[c],
+                self.shape,
+                self.scale[c],
+            )
+            for v in values:  # one at a time
+                scale += strength * (v - mean) ** 2 / (2 * (strength + 1))
+                mean = (strength * mean + v) / (strength + 1)
+                strength, shape = strength + 1, shape + 0.5
+            width = np.sqrt(scale * (strength + 1) / (shape * strength))
+            total += stats.t.logpdf(value, 2 * shape, mean, width)
+        return total
+
+    def stats(self, y):
+        """Compiled statistics."""
+        return compiled.normal_inverse_gamma(
+            as_matrix(y),
+            np.array(self.mean),
+            self.strength,
+            self.shape,
+            np.array(self.scale),
+        )
+
+
+@dataclass(frozen=True)
+class FullGaussian(ConjugateEmission):
+    """Normal-inverse-Wishart prior; a row with a missing entry is missing."""
+
+    mean: tuple
+    strength: float
+    dof: float
+    scale: tuple
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        if np.isnan(row).any():
+            return 0.0
+        d = len(row)
+        mean, scale = np.array(self.mean, float), np.array(self.scale, float)
+        strength, dof = self.strength, self.dof
+        for v in seen:
+            if np.isnan(v).any():
+                continue
+            scale = scale + strength / (strength + 1) * np.outer(v - mean, v - mean)
+            mean = (strength * mean + v) / (strength + 1)
+            strength, dof = strength + 1, dof + 1
+        free = dof - d + 1
+        shape = scale * (strength + 1) / (strength * free)
+        return float(stats.multivariate_t.logpdf(row, mean, shape, free))
+
+    def stats(self, y):
+        """Compiled statistics."""
+        return compiled.normal_inverse_wishart(
+            as_matrix(y),
+            np.array(self.mean),
+            self.strength,
+            self.dof,
+            np.array(self.scale),
+        )
+
+
+@dataclass(frozen=True)
+class Poisson(ConjugateEmission):
+    """Gamma prior, columns independent, single entries missing."""
+
+    shape: tuple
+    rate: tuple
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for values, value, c in self.by_column(seen, row):
+            shape, rate = self.shape[c] + values.sum(), self.rate[c] + len(values)
+            total += stats.nbinom.logpmf(value, shape, rate / (rate + 1))
+        return total
+
+    def stats(self, y):
+        """Compiled statistics."""
+        return compiled.gamma_poisson(
+            as_matrix(y), np.array(self.shape), np.array(self.rate)
+        )
+
+
+@dataclass(frozen=True)
+class Bernoulli(ConjugateEmission):
+    """Beta prior, columns independent, single entries missing."""
+
+    a: float
+    b: float
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for values, value, _ in self.by_column(seen, row):
+            p = (self.a + values.sum()) / (self.a + self.b + len(values))
+            total += stats.bernoulli.logpmf(value, p)
+        return total
+
+    def stats(self, y):
+        """Compiled statistics."""
+        return compiled.beta_bernoulli(as_matrix(y), self.a, self.b)

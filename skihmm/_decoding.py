@@ -62,7 +62,8 @@ def simulate_sequence(
             "A column had no observed symbol in fit, so there is no symbol to draw. Pass "
             "categories to the emission."
         )
-    empty = emission.make_stats(np.empty((0, n_features)))
+    dtype = np.int32 if emission.is_categorical else np.float64
+    empty = emission.make_stats(np.empty((0, n_features), dtype=dtype))
     codes, states = simulate(
         n_samples,
         empty.columns(draw.emission),

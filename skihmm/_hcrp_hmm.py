@@ -344,9 +344,11 @@ default="particle_filter"
         """Tags: what the emission takes, missing values allowed."""
         tags = super().__sklearn_tags__()
         emission: Any = self.emission
-        if isinstance(emission, str):
-            emission = EMISSIONS.get(emission)
-        tags.input_tags.categorical = getattr(emission, "is_categorical", True)
+        if isinstance(emission, str) and emission in EMISSIONS:
+            emission = EMISSIONS[emission]()
+        # (There is no tag for whole numbers; with this one the data of scikit-learn's
+        # checks are such.)
+        tags.input_tags.categorical = getattr(emission, "takes_integers", True)
         tags.input_tags.positive_only = getattr(emission, "is_positive_only", False)
         tags.input_tags.allow_nan = True
         return tags

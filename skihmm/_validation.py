@@ -56,6 +56,19 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
+def check_finite(name: str, value: Any) -> float:
+    """Return a finite number, or say what it should have been."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r}; expected a finite number.")
+    try:
+        number = float(value)
+    except OverflowError:  # an int beyond the range of floats
+        number = np.inf
+    if not np.isfinite(number):
+        raise ValueError(f"{name}={value!r}; expected a finite number.")
+    return number
+
+
 def check_nonnegative(name: str, value: Any) -> float:
     """Return a finite number >= 0, or say what it should have been."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):

@@ -14,7 +14,14 @@ import pytest
 import skihmm
 from skihmm import HCRPHMM
 from skihmm._draws import Draw, PosteriorDraws
-from skihmm.emissions import DirichletCategorical, HCRPCategorical
+from skihmm.emissions import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaPoisson,
+    HCRPCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
 
 
 def _packages():
@@ -136,6 +143,10 @@ FITTED = [
     HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0),
     HCRPCategorical(),
     DirichletCategorical(),
+    NormalInverseWishart(),
+    NormalInverseGamma(),
+    GammaPoisson(),
+    BetaBernoulli(),
 ]
 
 
@@ -143,7 +154,7 @@ FITTED = [
 def test_documented_attributes_exist_after_fit(estimator, sequence):
     pd = pytest.importorskip("pandas")
     # Names of columns are only learned from a data frame.
-    estimator.fit(pd.DataFrame(sequence, columns=["symbol"]))
+    estimator.fit(pd.DataFrame(sequence % 2, columns=["symbol"]))
     documented = listed_names(sections(type(estimator).__doc__)["Attributes"])
     assert all(name.endswith("_") for name in documented)
     fitted = {name for name in vars(estimator) if re.fullmatch(r"[^_].*_", name)}

@@ -15,7 +15,14 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skihmm import HCRPHMM, _hcrp_hmm
-from skihmm.emissions import DirichletCategorical, HCRPCategorical
+from skihmm.emissions import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaPoisson,
+    HCRPCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
 from skihmm.metrics import ParticleFilterScorer, _scorer
 from skihmm.samplers import (
     BlockedBeam,
@@ -130,6 +137,18 @@ def categories():
     ]
 
 
+def per_column(positive=None, below=None):
+    """Values that are no finite numbers, one per column."""
+    expected = "expected a number, or one per column"
+    return [
+        *(Bad(value, TypeError, expected) for value in ("wide", {}, [["a"]])),
+        Bad([1.0, 2.0], ValueError, expected, "has the shape (2,), but X has 1 columns"),
+        Bad([[1.0]], ValueError, expected, "has the shape (1, 1)"),
+        Bad(np.inf, ValueError, "expected finite numbers"),
+        *([Bad(below, ValueError, positive)] if positive else []),
+    ]
+
+
 def init():
     """Values that are neither a word nor one state per row."""
     expected = "20 non-negative integers, one state per row of X"
@@ -154,10 +173,18 @@ SAMPLER_NAMES = (
     "stick_breaking",
     "stick_breaking_beam",
 )
+EMISSION_NAMES = (
+    "hcrp",
+    "dirichlet",
+    "gaussian",
+    "diagonal_gaussian",
+    "poisson",
+    "bernoulli",
+)
 BAD: dict[type, dict[str, list[Bad]]] = {
     HCRPHMM: {
         "sampler": recipe(StepwiseGibbs, *SAMPLER_NAMES),
-        "emission": recipe(HCRPCategorical, "hcrp", "dirichlet"),
+        "emission": recipe(HCRPCategorical, *EMISSION_NAMES),
         "alpha": number(),
         "gamma": number(),
         "concentration_prior": prior(),
@@ -205,6 +232,36 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "concentration": number(),
         "categories": categories(),
         "handle_unknown": choice("base", "missing", "error"),
+    },
+    NormalInverseWishart: {
+        "mean": per_column(),
+        "strength": number(),
+        "dof": [bad for bad in number() if bad.value is not None],
+        "scale": [
+            Bad("wide", TypeError, "expected a matrix of numbers"),
+            Bad([[1.0, 0.0], [0.0, 1.0]], ValueError, "but X has 1 columns", "scale"),
+            Bad(1.0, ValueError, "expected (1, 1)", "scale has the shape ()"),
+            Bad([[-1.0]], ValueError, "expected a symmetric, positive definite matrix"),
+            Bad([[np.nan]], ValueError, "expected a symmetric, positive definite"),
+        ],
+    },
+    NormalInverseGamma: {
+        "mean": per_column(),
+        "strength": number(),
+        "shape": number(),
+        "scale": per_column("expected numbers > 0", -1.0),
+    },
+    GammaPoisson: {
+        "shape": per_column("expected numbers > 0", 0.0),
+        "rate": per_column("expected numbers > 0", -2),
+    },
+    BetaBernoulli: {
+        "a": number(),
+        "b": number(),
+        "binarize": [
+            *(Bad(value, TypeError, "expected a finite number") for value in ("1", [0])),
+            *(Bad(value, ValueError, "a finite number") for value in (np.nan, np.inf)),
+        ],
     },
     ParticleFilterScorer: {
         "n_particles": integer(1),

@@ -53,6 +53,10 @@ MODELS = {
         random_state=None,
         **SHORT,
     ),
+    **{
+        name: HCRPHMM(emission=name, random_state=0, **SHORT)
+        for name in ("gaussian", "diagonal_gaussian", "poisson", "bernoulli")
+    },
 }
 
 
@@ -60,6 +64,8 @@ def data_for(model, sequence):
     """Numbers, or letters for a model that expects them; some are missing."""
     letters = isinstance(getattr(model.emission, "categories", None), list)
     X = LETTERS[sequence] if letters else sequence.astype(float)
+    if model.emission == "bernoulli":
+        X %= 2
     X[[5, 6, 40]] = None if letters else np.nan
     return X
 

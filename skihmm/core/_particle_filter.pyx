@@ -66,7 +66,6 @@ cdef CppParticleFilter *_build(n_particles, resampling, alpha, gamma, columns,
         <Resampling> <int> RESAMPLING.index(resampling),
         concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
     cdef const float64_t[:, ::1] numbers
-    cdef const float64_t *first
     cdef EmissionStats stats
     cdef int32_t n_symbol_columns = 0
     try:

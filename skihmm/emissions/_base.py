@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,18 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
     Attributes
     ----------
     is_categorical : bool
-        Observations are symbols, not numbers.
-    is_positive_only : bool
-        Negative numbers are refused.
+        Observations are symbols, encoded as integers, not numbers.
+    takes_integers : bool
+        Numbers have to be integers.
     """
 
-    is_categorical: ClassVar[bool] = True
-    is_positive_only: ClassVar[bool] = False
+    is_categorical = True
+    takes_integers = True
+
+    @property
+    def is_positive_only(self) -> bool:
+        """Whether negative numbers are refused: no, unless a subclass says so."""
+        return False
 
     def n_known(self) -> list[int]:
         """Of every column of symbols, how many of its symbols may be drawn.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +133,7 @@ def _given_categories(values: Any, c: int) -> NDArray[Any]:
 class _Categorical(BaseEmission):
     """What the two categorical emissions share: symbols and their codes."""
 
-    is_positive_only: ClassVar[bool] = True
+    is_positive_only = True
 
     categories: Any
     handle_unknown: str

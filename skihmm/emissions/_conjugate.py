@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._validation import check_positive, unmask
+from skihmm._validation import check_finite, check_positive, unmask
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._conjugate_stats import (
     ConjugateStats,
@@ -113,7 +113,8 @@ def _column_variances(X: NDArray[np.float64]) -> NDArray[np.float64]:
 class _Conjugate(BaseEmission):
     """What emissions of numbers share."""
 
-    is_categorical: ClassVar[bool] = False
+    is_categorical = False
+    takes_integers = False
 
     def _check(self, X: NDArray[np.float64]) -> None:
         """Raise ValueError if values are outside of the emission's range."""
@@ -362,13 +363,19 @@ class NormalInverseWishart(_Conjugate):
         return self
 
     def _given_scale(self, n: int) -> NDArray[np.float64]:
-        scale = np.asarray(self.scale, dtype=float)
+        try:
+            scale = np.asarray(self.scale, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"scale={self.scale!r}; expected a matrix of numbers, or None."
+            ) from None
         if scale.shape != (n, n):
             raise ValueError(
                 f"scale has the shape {scale.shape}, but X has {n} columns; expected "
                 f"({n}, {n})."
             )
         try:
+            # (False for NaN too.)
             if not np.allclose(scale, scale.T, rtol=1e-10, atol=0):
                 raise np.linalg.LinAlgError
             np.linalg.cholesky(scale)
@@ -444,11 +451,12 @@ class GammaPoisson(_Conjugate):
     >>> rng = np.random.default_rng(0)
     >>> X = rng.poisson(np.repeat([[2.0], [30.0], [2.0], [30.0]], 25, axis=0))
     >>> hmm = HCRPHMM(emission=GammaPoisson(), n_burnin=100, n_draws=20, random_state=0)
-    >>> hmm.fit(X).n_states_
+    >>> int(hmm.fit(X).draws_.n_states.min())
     2
     """
 
-    is_positive_only: ClassVar[bool] = True
+    takes_integers = True
+    is_positive_only = True
 
     def __init__(self, shape: ArrayLike = 1.0, rate: ArrayLike | None = None) -> None:
         self.shape = shape
@@ -472,7 +480,6 @@ class GammaPoisson(_Conjugate):
         self : GammaPoisson
         """
         X = _as_floats(X)
-        self._check(X)
         n = X.shape[1]
         self.shape_ = _positive_values("shape", self.shape, n)
         if self.rate is None:
@@ -480,6 +487,7 @@ class GammaPoisson(_Conjugate):
             self.rate_ = self.shape_ / np.where(means > 0, means, 1.0)
         else:
             self.rate_ = _positive_values("rate", self.rate, n)
+        self._check(X)
         return self
 
     def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
@@ -520,6 +528,13 @@ class BetaBernoulli(_Conjugate):
     ----------
     a, b : float, default=1.0
         Of the beta prior: pseudo-counts of 1 and of 0.
+    binarize : float or None, default=None
+        Numbers above this are ones, others zeros; None: X has to be binary.
+
+    Attributes
+    ----------
+    a_, b_ : float
+        The prior used.
 
     References
     ----------
@@ -536,14 +551,38 @@ class BetaBernoulli(_Conjugate):
     2
     """
 
-    is_positive_only: ClassVar[bool] = True
-
-    def __init__(self, a: float = 1.0, b: float = 1.0) -> None:
+    def __init__(
+        self, a: float = 1.0, b: float = 1.0, binarize: float | None = None
+    ) -> None:
         self.a = a
         self.b = b
+        self.binarize = binarize
+
+    @property
+    def is_positive_only(self) -> bool:
+        """Whether negative numbers are refused."""
+        return self.binarize is None
 
     def _check(self, X: NDArray[np.float64]) -> None:
-        _check_counts(X, 1.0, "0 or 1")
+        if self.binarize is None:
+            _check_counts(X, 1.0, "0 or 1")
+
+    def encode(self, X: Any) -> NDArray[np.float64]:
+        """The data as floats 0 and 1.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_features), float64
+            NaN is missing.
+        """
+        X = super().encode(X)
+        if self.binarize is None:
+            return X
+        return np.where(np.isnan(X), np.nan, self.binarize < X)
 
     def fit(self, X: Any, y: None = None) -> BetaBernoulli:
         """Check the data; there is nothing to learn from them.
@@ -559,10 +598,11 @@ class BetaBernoulli(_Conjugate):
         -------
         self : BetaBernoulli
         """
+        self.a_ = check_positive("a", self.a)
+        self.b_ = check_positive("b", self.b)
+        if self.binarize is not None:
+            check_finite("binarize", self.binarize)
         self._check(_as_floats(X))
-        check_positive("a", self.a)
-        check_positive("b", self.b)
-        self.is_fitted_ = True
         return self
 
     def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
@@ -589,6 +629,4 @@ class BetaBernoulli(_Conjugate):
         -------
         stats : ConjugateStats
         """
-        return beta_bernoulli(
-            codes, check_positive("a", self.a), check_positive("b", self.b)
-        )
+        return beta_bernoulli(codes, self.a_, self.b_)

@@ -18,8 +18,8 @@
 namespace skihmm {
 
 // Counts are 32-bit numbers: a record may hold this many customers, and as many again may
-// come (a particle filter goes on seating).
-static constexpr int64_t kMostCustomers = int64_t{1} << 30;
+// come (a particle filter goes on seating); the sum fits too.
+static constexpr int64_t kMostCustomers = (int64_t{1} << 30) - 1;
 
 // Products of two concentrations, and their ratios, keep well within a double.
 static constexpr double kLeastConcentration = 1e-50, kMostConcentration = 1e50;

@@ -8,7 +8,7 @@ notice.
 
 import numpy as np
 
-from libc.math cimport exp, isnan, lgamma, log, log1p, pi
+from libc.math cimport NAN, exp, isnan, lgamma, log, log1p, pi
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
 
@@ -1058,6 +1058,38 @@ def repeat_move(ChainState state, arrays, BlockProposal proposal, intp_t start,
         proposal.run(state, &start, &stop, 1, path.data())
         view[i] = _cell(state, &name)
     return out
+
+
+def planted_error(kind, intp_t n):
+    """Break a rule, so that a build with checks shows that it has them.
+
+    Elsewhere the answer is any number.  Called by tools/check_native.sh only.
+
+    Parameters
+    ----------
+    kind : {"memoryview", "vector", "heap", "overflow", "conversion"}
+        Read behind the end of a memoryview, of a vector or of plain memory, leave the
+        range of a 32-bit integer, or convert NaN to an integer.
+    n : int
+        Size; positive.
+    """
+    cdef float64_t[::1] view = np.zeros(n)
+    cdef vector[float64_t] values
+    cdef int32_t largest = 2147483647
+    values.resize(n)
+    # Capacity beyond the size, which only annotated or checked vectors tell from it.
+    values.reserve(2 * n)
+    if kind == "memoryview":
+        return view[n]
+    if kind == "vector":
+        return values[n]
+    if kind == "heap":
+        return (&view[0])[n]
+    if kind == "overflow":
+        return largest + <int32_t> n
+    if kind == "conversion":
+        return <int32_t> (n * NAN)
+    raise ValueError(f"kind={kind!r}")
 
 
 # ---- an emission of densities ---------------------------------------------------------------

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# The default tests on builds of the compiled core that notice what others do not:
+#
+#   bounds    every index of a memoryview or std::vector is checked;
+#   sanitize  AddressSanitizer and UndefinedBehaviorSanitizer; every finding is fatal.
+#
+#   tools/check_native.sh [bounds|sanitize|all] [arguments of pytest]
+#
+# Each gets a fresh virtual environment and build folder, which are removed at the end
+# (KEEP=folder keeps them there).  For Linux and GCC.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+which=${1:-all}
+[ $# -gt 0 ] && shift
+case $which in
+    all) kinds="bounds sanitize" ;;
+    bounds | sanitize) kinds=$which ;;
+    *)
+        echo "unknown check '$which'; expected bounds, sanitize or all" >&2
+        exit 2
+        ;;
+esac
+
+if [ -n "${KEEP:-}" ]; then
+    mkdir -p "$KEEP"
+    work=$(cd "$KEEP" && pwd)
+else
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+fi
+# build KIND OPTION...: an environment with the package built in this way.
+build() {
+    local kind=$1 settings=() option
+    shift
+    for option in "$@"; do settings+=("-Csetup-args=$option"); done
+    rm -rf "${work:?}/$kind"
+    python3 -m venv "$work/$kind/venv"
+    # shellcheck disable=SC1091
+    . "$work/$kind/venv/bin/activate"
+    pip install -q "meson-python>=0.17" "meson>=1.4" ninja "cython>=3.3,<3.4" "numpy>=2.0"
+    pip install -q --no-build-isolation -Cbuild-dir="$work/$kind/build" "${settings[@]}" \
+        ".[test]"
+}
+
+# run COMMAND...: with what this build needs around it.
+run() {
+    env "${surroundings[@]}" "$@"
+}
+
+# check ERROR...: that these are noticed, and then the tests.
+check() {
+    local error
+    for error in "$@"; do
+        # (Here an import would find the folder of that name, not the installed package.)
+        if (cd "$work" && run python -c "
+from skihmm.core._testing import planted_error
+planted_error('$error', 3)") 2>"$work/planted" \
+            || ! grep -q "IndexError\|Assertion\|AddressSanitizer\|runtime error" \
+                "$work/planted"; then
+            echo "this build does not notice a planted error: $error" >&2
+            cat "$work/planted" >&2
+            exit 1
+        fi
+    done
+    # What a sanitizer prints before it ends the process must not be captured.
+    run pytest -p no:cacheprovider --capture=sys "${arguments[@]}"
+    deactivate
+}
+
+arguments=("$@")
+for kind in $kinds; do
+    echo "+ $kind: build"
+    SECONDS=0
+    surroundings=()
+    if [ "$kind" = bounds ]; then
+        build bounds -Dbounds_checks=true
+        errors="memoryview vector"
+    else
+        # Vectors say which part of their memory is in use.
+        flags="-fno-sanitize-recover=all -fsanitize=float-cast-overflow"
+        build sanitize -Db_sanitize=address,undefined -Db_lundef=false -Ddebug=true \
+            -Doptimization=1 "-Dc_args=$flags" \
+            "-Dcpp_args=$flags -D_GLIBCXX_SANITIZE_VECTOR=1"
+        # Python itself is not instrumented: the runtime has to be there first, and
+        # libstdc++ beside it, or exceptions cannot be caught.  Python's own allocator
+        # would hide where objects end; leaks at its exit are not ours.
+        surroundings=(
+            "LD_PRELOAD=$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)"
+            "ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1"
+            "UBSAN_OPTIONS=print_stacktrace=1"
+            "PYTHONMALLOC=malloc"
+        )
+        errors="heap vector overflow conversion"
+    fi
+    built=$SECONDS
+    echo "+ $kind: tests"
+    # shellcheck disable=SC2086
+    check $errors
+    echo "+ $kind: passed; $built s to build, $((SECONDS - built)) s to test"
+done

@@ -747,13 +747,22 @@ default="particle_filter"
     # ---- prediction
 
     def predict(
-        self, X: Any, *, groups: Any = None, lengths: Any = None
+        self,
+        X: Any,
+        *,
+        method: str = "viterbi",
+        groups: Any = None,
+        lengths: Any = None,
     ) -> NDArray[np.int32]:
-        """Most probable state path (Viterbi) under the selected draw.
+        """Most probable states under the selected draw.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        method : {"viterbi", "smooth", "filter"}, default="viterbi"
+            The most probable path; or of every step the most probable state given all of
+            X ("smooth"), or given X up to this step, without a look into the future
+            ("filter").
         groups, lengths
             As in :meth:`fit`.
 
@@ -762,7 +771,10 @@ default="particle_filter"
         states : ndarray of shape (n_samples,), int32
             ``0 .. n_states_ - 1``; ``n_states_`` is "a state not seen yet".
         """
-        return self.decode(X, groups=groups, lengths=lengths)[1]
+        if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
+            return self.decode(X, groups=groups, lengths=lengths)[1]
+        probs = self.predict_proba(X, method=method, groups=groups, lengths=lengths)
+        return probs.argmax(axis=1).astype(np.int32)
 
     def decode(
         self, X: Any, *, groups: Any = None, lengths: Any = None
@@ -786,13 +798,20 @@ default="particle_filter"
         return float(log_prob), path
 
     def predict_proba(
-        self, X: Any, *, groups: Any = None, lengths: Any = None
+        self,
+        X: Any,
+        *,
+        method: str = "smooth",
+        groups: Any = None,
+        lengths: Any = None,
     ) -> NDArray[np.float64]:
-        """Probabilities of the states of every step given all of X.
+        """Probabilities of the states of every step.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+        method : {"smooth", "filter"}, default="smooth"
+            Given all of X, or given X up to this step.
         groups, lengths
             As in :meth:`fit`.
 
@@ -802,7 +821,13 @@ default="particle_filter"
             Under the selected draw; rows sum to one, the last column is "a state not
             seen yet".
         """
-        return self._model(X, groups, lengths).smooth()
+        check_choice("method", method, ("smooth", "filter"))
+        model = self._model(X, groups, lengths)
+        if method == "smooth":
+            return model.smooth()
+        probs = model.filter(with_probs=True)[1]
+        assert probs is not None
+        return probs
 
     # ---- scores
 

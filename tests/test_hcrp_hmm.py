@@ -1074,3 +1074,43 @@ def test_words_of_a_book(alice):
     entropy = -(unigram * np.log(unigram)).sum()
     assert np.isfinite(model.score(X[1200:]))
     assert model.score(X[1200:]) > -2 * entropy
+
+
+# -- ways to predict ------------------------------------------------------------------
+
+
+def test_methods_of_prediction(sequence, fitted):
+    groups = np.repeat([0, 1], 30)
+    smooth = fitted.predict_proba(sequence, groups=groups)
+    filtered = fitted.predict_proba(sequence, method="filter", groups=groups)
+    for probs in (smooth, filtered):
+        assert probs.shape == (60, fitted.n_states_ + 1)
+        np.testing.assert_allclose(probs.sum(axis=1), 1.0, rtol=1e-12)
+    # At the end of a sequence there is no future to know.
+    np.testing.assert_allclose(smooth[[29, 59]], filtered[[29, 59]], rtol=1e-10)
+    assert not np.allclose(smooth, filtered)
+    for method, probs in (("smooth", smooth), ("filter", filtered)):
+        states = fitted.predict(sequence, method=method, groups=groups)
+        assert states.dtype == np.int32
+        np.testing.assert_array_equal(states, probs.argmax(axis=1))
+    # Filtering does not see what comes.
+    part = fitted.predict_proba(sequence[:20], method="filter")
+    np.testing.assert_allclose(part, filtered[:20], rtol=1e-12)
+    assert not np.allclose(fitted.predict_proba(sequence[:20]), smooth[:20])
+    np.testing.assert_array_equal(
+        fitted.predict(sequence, method="viterbi"), fitted.predict(sequence)
+    )
+    # Step by step from the definition.
+    for t in range(1, 5):
+        ratio = filtered[t] / (filtered[t - 1] @ fitted.transmat_)
+        # p(y | k) up to a factor depends on the symbol alone.
+        again = [u for u in range(1, 30) if sequence[u, 0] == sequence[t, 0]]
+        other = filtered[again[-1]] / (filtered[again[-1] - 1] @ fitted.transmat_)
+        np.testing.assert_allclose(ratio / ratio[0], other / other[0], rtol=1e-9)
+
+
+def test_unknown_method_of_prediction(sequence, fitted):
+    with pytest.raises(ValueError, match="method='map'; expected one of 'viterbi'"):
+        fitted.predict(sequence, method="map")
+    with pytest.raises(ValueError, match="method='viterbi'; expected one of 'smooth'"):
+        fitted.predict_proba(sequence, method="viterbi")

@@ -593,6 +593,11 @@ default="particle_filter"
                     )
                     for c in range(len(seeds))
                 )
+        except Exception as error:
+            if stop.is_raised():
+                # Ctrl-C has killed a worker that was about to start, say.
+                raise KeyboardInterrupt from error
+            raise
         finally:
             # Threads must not go on if this one leaves because of an error.
             stop.raise_()

@@ -264,6 +264,22 @@ def test_second_interrupt_ends_at_once(sequence):
     assert model.draws_.lp is lp
 
 
+def test_error_after_an_interrupt(sequence):
+    # As when the signal reaches a worker that is about to start.
+    def fail():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        raise RuntimeError("a worker has died")
+
+    model = make_model().fit(sequence)
+    lp = model.draws_.lp
+    model.set_params(callback=Recorder(sweep=20, action=fail))
+    with pytest.raises(KeyboardInterrupt) as caught:
+        model.fit(sequence)
+    assert str(caught.value.__cause__) == "a worker has died"
+    assert model.draws_.lp is lp
+
+
 def test_interrupt_by_somebody_elses_handler(sequence, reference):
     # Whatever raises KeyboardInterrupt inside a chain keeps its draws too.
     def interrupt():

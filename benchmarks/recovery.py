@@ -5,10 +5,10 @@ Recovery of a known Gaussian model, against EM that is told the number of states
     python benchmarks/recovery.py
 
 Eight states in four dimensions, overlapping, with full covariance matrices; 20,000 steps
-to train on and 5,000 to score.  Both programs see the same data; EM is told that there are
-eight states and takes the best of its restarts by training likelihood.  Reported: CPU
-seconds, number of states, adjusted Rand index of the training states, and the held-out log
-density per step (nats), beside that of the true model.
+to train on and 5,000 to score.  Both programs see the same data; EM is told that there
+are eight states and takes the best of its restarts by training likelihood.  Reported: CPU
+seconds, number of states, adjusted Rand index of the training states, and the held-out
+log density per step (nats), beside that of the true model.
 """
 
 from __future__ import annotations

@@ -197,6 +197,32 @@ def test_warm_start_many_times_in_parallel(sequence):
     assert_same(model, once)
 
 
+@pytest.mark.parametrize(
+    "emission", ["gaussian", "diagonal_gaussian", "poisson", "bernoulli"]
+)
+@pytest.mark.parametrize("sampler", ["auto", "beam", "stick_breaking"])
+def test_emissions_of_numbers(sequence, tmp_path, emission, sampler):
+    """Rounding errors are part of what a chain goes on with."""
+    rng = np.random.default_rng(0)
+    X = {
+        "gaussian": 1e3 + sequence + rng.normal(size=(60, 2)),
+        "diagonal_gaussian": 1e-5 * (sequence + rng.normal(size=(60, 2))),
+        "poisson": rng.poisson(10 * sequence, size=(60, 2)).astype(float),
+        "bernoulli": (sequence > rng.integers(4, size=(60, 2))).astype(float),
+    }[emission]
+    X[[4, 30]] = np.nan
+    params = {"emission": emission, "sampler": sampler, "n_burnin": 20, "thin": 3}
+    once = make_model(n_draws=12, **params).fit(X, lengths=[25, 35])
+    twice = make_model(n_draws=5, warm_start=True, **params).fit(X, lengths=[25, 35])
+    twice.set_params(n_draws=7)
+    assert_same(pickle.loads(pickle.dumps(twice)).fit(X, lengths=[25, 35]), once)
+    for n_draws in (5, 12):
+        saved = make_model(n_draws=n_draws, checkpoint=tmp_path, n_jobs=2, **params)
+        saved.fit(X, lengths=[25, 35])
+    assert_same(saved, once)
+    assert saved.score(X) == once.score(X)
+
+
 def test_warm_start_with_states_missing_and_sequences(sequence):
     X = sequence.astype(float)
     X[5:9] = np.nan

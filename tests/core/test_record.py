@@ -134,6 +134,8 @@ def mutated_array(values, rng):
     if kind == "anything":
         return ANYTHING[rng.integers(len(ANYTHING))]
     if kind == "flip":
+        # (Draws are kept in unsigned bytes where they fit.)
+        values = values.astype(np.int64)
         values[i] += (-1, 1)[rng.integers(2)]
     elif kind == "huge":
         # As the array stands, wrapped, or in an array that can hold it.
@@ -407,7 +409,7 @@ def test_counts_that_could_overflow_are_refused():
     large = consistent(2**30 - 1, [2**30 - 1])
     with pytest.raises(ValueError, match="2147483646 customers; expected at most 10737"):
         FrozenModel(large, stats, [0])
-    half = consistent(2**29, [2**29])
+    half = consistent(2**29 - 1, [2**29 - 1])
     assert np.isfinite(FrozenModel(half, stats, [0]).filter()[0]).all()
 
 

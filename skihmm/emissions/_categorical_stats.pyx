@@ -412,7 +412,7 @@ cdef class CategoricalStats(EmissionStats):
         return 0
 
     def records(self, arrays):
-        return arrays["columns"]
+        return entry_of(arrays, "columns", "emission")
 
     def check_arrays(self, arrays, labels):
         cdef intp_t c

@@ -1,7 +1,8 @@
 """Hidden Markov models whose number of states is not known in advance.
 
-The estimator is :class:`HCRPHMM`; samplers, emissions, metrics and data sets are in the
-modules of those names.
+The estimator is :class:`HCRPHMM`; samplers, emissions, metrics, data sets and summaries
+of the posterior are in the modules `samplers`, `emissions`, `metrics`, `datasets` and
+`posterior`.
 """
 
 from skihmm._hcrp_hmm import HCRPHMM

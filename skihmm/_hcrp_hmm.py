@@ -62,6 +62,8 @@ from skihmm.metrics._scorer import (
     mean_observed,
     perplexity_of,
 )
+from skihmm.posterior._estimate import best_draw
+from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import (
     BaseSampler,
     BlockedBeam,
@@ -93,6 +95,7 @@ EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "bernoulli": BetaBernoulli,
 }
 INITS = ("particle_filter", "random", "single")
+POINT_ESTIMATES = ("map", *LOSSES)
 
 
 def _resolve(
@@ -115,11 +118,18 @@ def _summary(
     *,
     sequences: Sequences,
     emission_: BaseEmission,
+    point_estimate: str,
     **attributes: Any,
 ) -> dict[str, Any]:
     """All fitted attributes: those given, and what follows from the chains' histories."""
     draws = PosteriorDraws([chain["draws"] for chain in chains])
-    best = draws.argmax()
+    if point_estimate == "map":
+        best = draws.argmax()
+        # Kept apart from the draws, which have no paths with store_states=False.
+        labels = chains[best[0]]["best_states"]
+    else:
+        best = best_draw(draws, point_estimate)
+        labels = draws[best].states
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     startprob, transmat = frozen_model(draws[best], first, emission_).transition_matrix()
     return {
@@ -129,7 +139,7 @@ def _summary(
         "emission_": emission_,
         "draws_": draws,
         "n_states_": draws[best].n_states,
-        "labels_": chains[best[0]]["best_states"],
+        "labels_": labels,
         "startprob_": startprob,
         "transmat_": transmat,
     }
@@ -181,6 +191,13 @@ default="particle_filter"
         Particles of ``init="particle_filter"`` and of :meth:`score`.
     store_states : bool, default=True
         Keep the state path of every draw (4 bytes per step), not only of the best one.
+    point_estimate : {"map", "vi", "binder"}, default="map"
+        Which draw is the selected one, of which `labels_`, `n_states_`, `transmat_`,
+        :meth:`predict` and the like speak.  "map": the one with the highest log joint
+        probability.  "vi" and "binder": the one whose states have the smallest posterior
+        expected variation of information, or Binder loss, over all draws; needs
+        ``store_states=True``.  Does not influence sampling.
+        (:func:`skihmm.posterior.point_estimate` also searches beyond the draws.)
     warm_start : bool, default=False
         A further ``fit`` on the same data adds `n_draws` draws per chain, without a
         burn-in, continuing the exact random streams: fitting twice with 10 draws gives
@@ -222,8 +239,8 @@ default="particle_filter"
     draws_ : PosteriorDraws
         All posterior draws, chain and draw first.
     n_states_ : int
-        Number of states of the selected draw: the one with the highest log joint
-        probability over all chains.
+        Number of states of the selected draw: the one that `point_estimate` says, over
+        all chains.
     labels_ : ndarray of shape (n_samples,), int32
         States of the training steps in the selected draw, ``0 .. n_states_ - 1`` by
         decreasing occupancy.
@@ -309,6 +326,7 @@ default="particle_filter"
         n_jobs: int | None = None,
         n_particles: int = 100,
         store_states: bool = True,
+        point_estimate: str = "map",
         warm_start: bool = False,
         max_time: float | None = None,
         callback: Callable[[Any], Any] | None = None,
@@ -330,6 +348,7 @@ default="particle_filter"
         self.n_jobs = n_jobs
         self.n_particles = n_particles
         self.store_states = store_states
+        self.point_estimate = point_estimate
         self.warm_start = warm_start
         self.max_time = max_time
         self.callback = callback
@@ -465,6 +484,15 @@ default="particle_filter"
             raise TypeError(
                 f"callback={self.callback!r}; expected something to call, or None."
             )
+        point_estimate = check_choice(
+            "point_estimate", self.point_estimate, POINT_ESTIMATES
+        )
+        if point_estimate != "map" and not plan.store_states:
+            raise ValueError(
+                f"point_estimate={point_estimate!r} compares the state paths of all "
+                "draws, but store_states=False. Set store_states=True, or "
+                "point_estimate='map'."
+            )
         interval = check_nonnegative("checkpoint_interval", self.checkpoint_interval)
         resumed = check_flag("warm_start", self.warm_start) and hasattr(self, "_chains")
         check_n_jobs("n_jobs", self.n_jobs)
@@ -505,6 +533,12 @@ default="particle_filter"
                     "left out. (With a checkpoint, set a larger n_draws and fit again.)"
                 )
             self._check_resumable(n_chains, fingerprint, model)
+            if point_estimate != "map" and self.draws_.states is None:
+                raise ValueError(
+                    f"point_estimate={point_estimate!r} compares the state paths of all "
+                    "draws, but the earlier fit, which warm_start=True continues, had "
+                    "store_states=False. Set point_estimate='map', or warm_start=False."
+                )
             histories = [plan.continue_history(history) for history in self._chains]
             entropy = self._entropy
         else:
@@ -530,6 +564,7 @@ default="particle_filter"
             _summary,
             sequences=sequences,
             emission_=emission,
+            point_estimate=point_estimate,
             sampler_=sampler,
             _fingerprint=fingerprint,
             _model_hash=model,

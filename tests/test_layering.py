@@ -23,7 +23,7 @@ LAYERS = [
     ["emissions", "emissions.*", "samplers", "samplers.*"],
     ["_sequences", "_draws", "_chain", "_checkpoint", "_decoding", "_progress"],
     ["_callbacks", "_chain_file", "_run"],
-    ["metrics", "metrics.*"],
+    ["metrics", "metrics.*", "posterior", "posterior.*"],
     ["_hcrp_hmm"],
     ["inspection", "inspection.*", "testing", "testing.*"],
     [""],  # the package itself lists the public names

@@ -1,0 +1,18 @@
+"""Summaries of posterior draws that do not depend on how states are numbered."""
+
+from skihmm.posterior._estimate import point_estimate
+from skihmm.posterior._matching import align, match_states
+from skihmm.posterior._summaries import (
+    coassignment,
+    n_states_distribution,
+    occupancy_bands,
+)
+
+__all__ = [
+    "align",
+    "coassignment",
+    "match_states",
+    "n_states_distribution",
+    "occupancy_bands",
+    "point_estimate",
+]

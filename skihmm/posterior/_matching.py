@@ -1,0 +1,92 @@
+"""Common labels for several paths."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from skihmm.posterior._estimate import point_estimate
+from skihmm.posterior._partitions import by_occupancy, check_path, state_paths
+
+
+def match_states(reference: Any, states: Any) -> NDArray[np.int32]:
+    """Number the states of a path like those of another one that they overlap.
+
+    States are paired one to one such that as many steps as possible have equal labels.
+
+    Parameters
+    ----------
+    reference : array-like of shape (n_samples,)
+        A path; its labels are kept.
+    states : array-like of shape (n_samples,)
+        The path to be relabelled.
+
+    Returns
+    -------
+    matched : ndarray of shape (n_samples,), int32
+        `states` under the labels of `reference`.  States without a partner, and those
+        that share no step with theirs, get the labels after the largest one of
+        `reference`, by decreasing occupancy.
+
+    Examples
+    --------
+    >>> from skihmm.posterior import match_states
+    >>> match_states([0, 0, 0, 1, 1, 2], [5, 5, 7, 7, 7, 3])
+    array([0, 0, 1, 1, 1, 2], dtype=int32)
+    >>> match_states([0, 0, 0, 0, 1, 1], [1, 1, 1, 2, 0, 0])
+    array([0, 0, 0, 2, 1, 1], dtype=int32)
+    """
+    reference = check_path("reference", reference)
+    states = check_path("states", states)
+    if len(reference) != len(states):
+        raise ValueError(
+            f"reference has {len(reference)} steps and states {len(states)}; expected "
+            "two paths of the same data."
+        )
+    # So that ties do not depend on the labels that the path had.
+    states = by_occupancy(states)
+    names, rows = np.unique(reference, return_inverse=True)
+    n_states = int(states.max()) + 1
+    overlap = np.bincount(
+        rows * n_states + states, minlength=len(names) * n_states
+    ).reshape(len(names), n_states)
+    row, column = linear_sum_assignment(overlap, maximize=True)
+    is_pair = overlap[row, column] > 0
+    label = np.full(n_states, -1, dtype=np.int32)
+    label[column[is_pair]] = names[row[is_pair]]
+    alone = np.flatnonzero(label < 0)
+    label[alone] = names[-1] + 1 + np.arange(len(alone))
+    return label[states]
+
+
+def align(draws: Any, reference: Any = None) -> NDArray[np.int32]:
+    """Paths of all draws, with labels matched to those of one path.
+
+    Parameters
+    ----------
+    draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
+        State paths.
+    reference : array-like of shape (n_samples,), optional
+        The path whose labels the others get; by default ``point_estimate(draws)``.
+
+    Returns
+    -------
+    paths : ndarray of shape (n_draws, n_samples), int32
+        All draws, chain after chain, each as :func:`match_states` relabels it.  A label
+        beyond those of `reference` means nothing beyond its draw.
+
+    Examples
+    --------
+    >>> from skihmm.posterior import align
+    >>> align([[0, 0, 1, 1], [1, 1, 0, 0], [0, 1, 2, 2]], reference=[0, 0, 1, 1])
+    array([[0, 0, 1, 1],
+           [0, 0, 1, 1],
+           [0, 2, 1, 1]], dtype=int32)
+    """
+    paths = state_paths(draws)
+    if reference is None:
+        reference = point_estimate(paths)
+    return np.stack([match_states(reference, path) for path in paths])

@@ -1,0 +1,252 @@
+"""State paths as partitions of the steps, and losses between partitions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import xlogy
+
+from skihmm._draws import PosteriorDraws
+
+LOSSES = ("vi", "binder")
+
+# Steps, over all draws, whose contingency tables are counted at once.
+_CHUNK = 2**18
+
+
+def state_paths(draws: Any) -> NDArray[Any]:
+    """Paths of all draws, chain after chain.
+
+    Parameters
+    ----------
+    draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
+
+    Returns
+    -------
+    paths : ndarray of shape (n_draws, n_samples), int
+
+    Raises
+    ------
+    ValueError
+        If there are no paths, or not in this shape.
+    """
+    if isinstance(draws, PosteriorDraws):
+        states = draws.states
+        if states is None:
+            raise ValueError(
+                "The draws have no state paths: they were made with store_states=False. "
+                "Fit with store_states=True."
+            )
+        return np.concatenate([states[c, :n] for c, n in enumerate(draws.n_draws)])
+    paths = np.asarray(draws)
+    if paths.ndim != 2 or paths.dtype.kind not in "iu" or 0 in paths.shape:
+        raise ValueError(
+            f"draws has shape {paths.shape} and type {paths.dtype}; expected "
+            "PosteriorDraws, or integers of shape (n_draws, n_samples), one path per row."
+        )
+    if paths.min() < 0:
+        raise ValueError(
+            "draws has negative labels, which are not states. (In `draws_.states`, -1 "
+            "says that a chain has fewer draws; pass `draws_` itself.)"
+        )
+    return paths
+
+
+def check_path(name: str, path: Any) -> NDArray[Any]:
+    """One path of non-negative integers, or an error that says what it should be.
+
+    Parameters
+    ----------
+    name : str
+    path : array-like of shape (n_samples,)
+
+    Returns
+    -------
+    path : ndarray of shape (n_samples,), int
+    """
+    path = np.asarray(path)
+    if path.ndim != 1 or path.dtype.kind not in "iu" or not len(path) or path.min() < 0:
+        raise ValueError(
+            f"{name} has shape {path.shape} and type {path.dtype}; expected "
+            "non-negative integers of shape (n_samples,), one state per step."
+        )
+    return path
+
+
+def by_first_step(path: NDArray[Any]) -> NDArray[np.int32]:
+    """States numbered in the order in which they occur: one form of every partition.
+
+    Parameters
+    ----------
+    path : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    path : ndarray of shape (n_samples,), int32
+    """
+    _, first, labels = np.unique(path, return_index=True, return_inverse=True)
+    number = np.empty(len(first), dtype=np.int32)
+    number[np.argsort(first)] = np.arange(len(first))
+    return number[labels]
+
+
+def by_occupancy(path: NDArray[Any]) -> NDArray[np.int32]:
+    """States numbered by decreasing occupancy; ties go to the one that occurs first.
+
+    Parameters
+    ----------
+    path : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    path : ndarray of shape (n_samples,), int32
+    """
+    path = by_first_step(path)
+    occupancy = np.bincount(path)
+    number = np.empty(len(occupancy), dtype=np.int32)
+    number[np.argsort(-occupancy, kind="stable")] = np.arange(len(occupancy))
+    return number[path]
+
+
+def _distinct_rows(
+    rows: NDArray[np.int32],
+) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any]]:
+    """Distinct rows in an order of their own, which of them each row is, and counts."""
+    keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.strides[0]))).ravel()
+    _, first, index, counts = np.unique(
+        keys, return_index=True, return_inverse=True, return_counts=True
+    )
+    return rows[first], index.ravel(), counts
+
+
+class Partitions:
+    """Distinct partitions among the draws, over the items that they tell apart.
+
+    An item is a set of steps that no draw separates.  No partition that separates such
+    steps has a smaller expected loss than the better one of those that put them together:
+    as a function of how many of them are in one of two states the loss is concave (its
+    second derivative is ``f''(a) - 2 mean f''(a_d)`` and the same for the other state,
+    with ``f`` as in :class:`Loss`, ``f''`` not increasing and ``a_d <= a``).
+
+    Neither labels nor the order of the draws make a difference here, to the last bit.
+
+    Parameters
+    ----------
+    paths : ndarray of shape (n_draws, n_samples)
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_distinct, n_items), int32
+    weights : ndarray of shape (n_distinct,)
+        Share of the draws.
+    which : ndarray of shape (n_draws,)
+        Row of `labels` that is a draw's partition.
+    sizes : ndarray of shape (n_items,)
+        Steps of every item.
+    item : ndarray of shape (n_samples,)
+        Item of every step.
+    """
+
+    def __init__(self, paths: NDArray[Any]) -> None:
+        canonical = np.stack([by_first_step(path) for path in paths])
+        distinct, self.which, counts = _distinct_rows(canonical)
+        self.weights = counts / len(paths)
+        columns, self.item, self.sizes = _distinct_rows(np.ascontiguousarray(distinct.T))
+        self.labels = np.ascontiguousarray(columns.T)
+        self.n_samples = paths.shape[1]
+
+
+class Loss:
+    """Variation of information (nats) or Binder loss of pairs of partitions.
+
+    Both are ``(F(a) + F(b) - 2 F(a, b)) * scale``: F sums a function of counts over the
+    states of one partition, or over the cells of the contingency table of two.  The
+    function is ``n log n`` for the variation of information, and ``n ** 2`` for the
+    Binder loss, the share of the pairs of steps on which the two disagree.
+
+    Parameters
+    ----------
+    name : {"vi", "binder"}
+    n_samples : int
+    """
+
+    def __init__(self, name: str, n_samples: int) -> None:
+        counts = np.arange(n_samples + 1, dtype=float)
+        if name == "vi":
+            self.f, self.scale = xlogy(counts, counts), 1 / n_samples
+        else:
+            self.f, self.scale = counts**2, 1 / max(n_samples * (n_samples - 1), 1)
+
+    def _sums(self, many: NDArray[np.int32], sizes: NDArray[Any]) -> NDArray[np.float64]:
+        """F of many partitions."""
+        # (The table of the partition into one state has one row.)
+        return self._joint_sums(np.zeros(many.shape[1], np.int32), many, sizes)
+
+    def _joint_sums(
+        self, one: NDArray[np.int32], many: NDArray[np.int32], sizes: NDArray[Any]
+    ) -> NDArray[np.float64]:
+        """F of the contingency tables of one partition with many."""
+        sums = np.empty(len(many))
+        step = max(1, _CHUNK // len(one))
+        for start in range(0, len(many), step):
+            chunk = many[start : start + step]
+            n_columns = chunk.max(axis=1).astype(np.intp) + 1
+            ends = np.cumsum(n_columns)
+            width = ends[-1]
+            cells = chunk + (ends - n_columns)[:, None] + one.astype(np.intp) * width
+            cells = cells.ravel()
+            steps = np.broadcast_to(sizes, chunk.shape).ravel()
+            n_cells = (int(one.max()) + 1) * int(width)
+            if n_cells <= 8 * len(cells):
+                counts = np.bincount(cells, weights=steps, minlength=n_cells)
+                present = np.flatnonzero(counts)
+                counts = counts[present]
+            else:  # tables that are nearly empty
+                present, inverse = np.unique(cells, return_inverse=True)
+                counts = np.bincount(inverse.ravel(), weights=steps)
+            owner = np.repeat(np.arange(len(chunk)), n_columns)
+            sums[start : start + step] = np.bincount(
+                owner[present % width],
+                weights=self.f[counts.astype(np.intp)],
+                minlength=len(chunk),
+            )
+        return sums
+
+    def of_draws(self, partitions: Partitions) -> NDArray[np.float64]:
+        """Posterior expected loss of every distinct draw.
+
+        Parameters
+        ----------
+        partitions : Partitions
+
+        Returns
+        -------
+        losses : ndarray of shape (n_distinct,)
+        """
+        labels, sizes = partitions.labels, partitions.sizes
+        own = self._sums(labels, sizes)
+        losses = np.zeros((len(labels), len(labels)))
+        for i in range(len(labels) - 1):
+            joint = self._joint_sums(labels[i], labels[i + 1 :], sizes)
+            losses[i, i + 1 :] = own[i] + own[i + 1 :] - 2 * joint
+        return self.scale * ((losses + losses.T) @ partitions.weights)
+
+    def expected(self, labels: NDArray[np.int32], partitions: Partitions) -> float:
+        """Posterior expected loss of any partition of the items.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_items,)
+        partitions : Partitions
+
+        Returns
+        -------
+        loss : float
+        """
+        sizes = partitions.sizes
+        own = self._sums(labels[None], sizes)[0]
+        others = self._sums(partitions.labels, sizes)
+        joint = self._joint_sums(labels, partitions.labels, sizes)
+        return float(self.scale * ((own + others - 2 * joint) @ partitions.weights))

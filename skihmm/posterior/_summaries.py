@@ -1,0 +1,162 @@
+"""What the draws say about pairs of steps, numbers of states and occupancies."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._draws import PosteriorDraws
+from skihmm._validation import check_positive
+from skihmm.posterior._partitions import Partitions, state_paths
+
+# Steps for which coassignment makes a matrix without being asked: 200 MB.
+MAX_STEPS = 5000
+
+# Entries of the matrix that are counted at once: they stay in the cache.
+_BLOCK = 2**17
+
+
+def coassignment(draws: Any, steps: Any = None) -> NDArray[np.float64]:
+    """Posterior probability that two steps are in the same state, for pairs of steps.
+
+    Parameters
+    ----------
+    draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
+        State paths.
+    steps : array-like of int, optional
+        Indices of the steps wanted.  All by default, which is refused beyond 5,000.
+
+    Returns
+    -------
+    similarity : ndarray of shape (n_steps, n_steps)
+        Share of the draws; symmetric, with ones in the diagonal.
+
+    Examples
+    --------
+    >>> from skihmm.posterior import coassignment
+    >>> coassignment([[0, 0, 1], [1, 0, 0], [0, 0, 0], [2, 2, 1]])
+    array([[1.  , 0.75, 0.25],
+           [0.75, 1.  , 0.5 ],
+           [0.25, 0.5 , 1.  ]])
+    """
+    paths = state_paths(draws)
+    n_draws, n_samples = paths.shape
+    if steps is None:
+        if n_samples > MAX_STEPS:
+            raise ValueError(
+                f"The matrix of all {n_samples} steps would take "
+                f"{8 * n_samples**2 / 1e9:.1f} GB. Choose some with `steps`, such as "
+                f"steps=np.linspace(0, {n_samples - 1}, 1000).astype(int)."
+            )
+    else:
+        steps = np.asarray(steps)
+        if steps.ndim != 1 or steps.dtype.kind not in "iu" or not len(steps):
+            raise ValueError(
+                f"steps has shape {steps.shape} and type {steps.dtype}; expected a list "
+                "of indices of steps."
+            )
+        if steps.min() < -n_samples or steps.max() >= n_samples:
+            raise ValueError(
+                f"steps has values from {steps.min()} to {steps.max()}; expected indices "
+                f"of {n_samples} steps."
+            )
+        paths = paths[:, steps]
+    partitions = Partitions(paths)
+    # Small numbers compare faster.
+    labels = partitions.labels
+    top = int(labels.max())
+    narrow = [t for t in (np.uint8, np.uint16) if top <= np.iinfo(t).max]
+    labels = labels.astype(narrow[0] if narrow else np.int32)
+    n_items = labels.shape[1]
+    counts = np.rint(partitions.weights * n_draws).astype(np.uint32)
+    result = np.empty((n_items, n_items))
+    height = max(1, _BLOCK // n_items)
+    for start in range(0, n_items, height):
+        rows, columns = slice(start, start + height), slice(start, None)
+        together = np.zeros(result[rows, columns].shape, dtype=np.uint32)
+        for path, count in zip(labels, counts, strict=True):
+            equal = path[rows, None] == path[None, columns]
+            together += equal if count == 1 else equal * count
+        result[rows, columns] = together / n_draws
+        result[columns, rows] = result[rows, columns].T
+    return result[np.ix_(partitions.item, partitions.item)]
+
+
+def n_states_distribution(draws: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+    """Posterior distribution of the number of states.
+
+    Parameters
+    ----------
+    draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
+        PosteriorDraws need no paths for this.
+
+    Returns
+    -------
+    values : ndarray of shape (n_values,), int
+        Numbers of states that occur, in increasing order.
+    probabilities : ndarray of shape (n_values,)
+        Share of the draws.
+
+    Examples
+    --------
+    >>> from skihmm.posterior import n_states_distribution
+    >>> values, probabilities = n_states_distribution([[0, 0, 1], [2, 1, 0], [1, 1, 0]])
+    >>> values, probabilities.round(2)
+    (array([2, 3]), array([0.67, 0.33]))
+    """
+    if isinstance(draws, PosteriorDraws):
+        n_states = np.concatenate(
+            [draws.n_states[c, :n] for c, n in enumerate(draws.n_draws)]
+        )
+    else:
+        n_states = np.array([len(np.unique(path)) for path in state_paths(draws)])
+    values, counts = np.unique(n_states, return_counts=True)
+    return values, counts / counts.sum()
+
+
+def occupancy_bands(
+    draws: Any, probability: float = 0.9
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Credible bands of the occupancies: of the largest state, the second largest, ...
+
+    States are sorted by size in every draw by itself, so the k-th entry is about the k-th
+    largest state, whichever that is.
+
+    Parameters
+    ----------
+    draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
+        State paths.
+    probability : float, default=0.9
+        Posterior probability, at least, of every band by itself; the tails have equal
+        shares of the rest.
+
+    Returns
+    -------
+    lower, median, upper : ndarray of shape (max_n_states,), int
+        Steps; 0 stands for draws that have fewer states.
+
+    Examples
+    --------
+    >>> from skihmm.posterior import occupancy_bands
+    >>> lower, median, upper = occupancy_bands([[0, 0, 1, 1], [0, 1, 1, 1], [2, 2, 0, 1]])
+    >>> lower, median, upper
+    (array([2, 1, 0]), array([2, 1, 0]), array([3, 2, 1]))
+    """
+    probability = check_positive("probability", probability)
+    if probability >= 1:
+        raise ValueError(f"probability={probability}; expected a number between 0 and 1.")
+    sizes = [
+        np.sort(np.unique(path, return_counts=True)[1])[::-1]
+        for path in state_paths(draws)
+    ]
+    occupancies = np.zeros((len(sizes), max(map(len, sizes))), dtype=np.intp)
+    for row, size in zip(occupancies, sizes, strict=True):
+        row[: len(size)] = size
+    tail = (1 - probability) / 2
+    # Values that occur, such that at most a tail lies beyond each.
+    lower, median, upper = np.quantile(
+        occupancies, (tail, 0.5, 1 - tail), axis=0, method="inverted_cdf"
+    ).astype(np.intp)
+    return lower, median, upper

@@ -190,7 +190,8 @@ default="particle_filter"
     n_particles : int, default=100
         Particles of ``init="particle_filter"`` and of :meth:`score`.
     store_states : bool, default=True
-        Keep the state path of every draw (4 bytes per step), not only of the best one.
+        Keep the state path of every draw (one or two bytes per step), not only of the
+        best one.
     point_estimate : {"map", "vi", "binder"}, default="map"
         Which draw is the selected one, of which `labels_`, `n_states_`, `transmat_`,
         :meth:`predict` and the like speak.  "map": the one with the highest log joint

@@ -6,11 +6,12 @@ import json
 import os
 import subprocess
 import sys
+import warnings
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
-from sklearn.utils._testing import ignore_warnings
 from test_reproducibility import assert_same
 
 from skihmm import HCRPHMM, _chain_file
@@ -47,6 +48,14 @@ class EndsAt:
         return True
 
 
+@contextmanager
+def quiet():
+    """Without the warning that a fit was stopped."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "run.npz"
@@ -79,7 +88,7 @@ def test_several_chains_in_a_folder(sequence, tmp_path, n_jobs, store_states):
     folder = tmp_path / "new" / "folder"
     model = make_model(folder, n_jobs=n_jobs, **params)
     error = KeyboardInterrupt
-    with ignore_warnings(category=UserWarning), _suppress(error):
+    with quiet(), suppress(error):
         model.set_params(callback=EndsAt(20, chain=1, error=error)).fit(sequence)
     model = make_model(folder, **params).fit(sequence)
     assert_same(model, whole)
@@ -97,12 +106,6 @@ def test_several_chains_in_a_folder(sequence, tmp_path, n_jobs, store_states):
     params["n_chains"] = 4
     longer = make_model(folder, n_draws=8, **params).fit(sequence)
     assert_same(longer, make_model(n_draws=8, **params).fit(sequence))
-
-
-def _suppress(error):
-    import contextlib
-
-    return contextlib.suppress(error)
 
 
 def test_missing_values_and_sequences(sequence, tmp_path):
@@ -135,7 +138,7 @@ def test_max_time_counts_what_went_before(sequence, path):
 def test_without_a_seed(sequence, tmp_path):
     # The first file brings the seed along.
     model = make_model(tmp_path, random_state=None, n_chains=2)
-    with ignore_warnings(category=UserWarning):
+    with quiet():
         model.set_params(callback=EndsAt(14, chain=1)).fit(sequence)
     lp = model.draws_.lp
     again = make_model(tmp_path, random_state=None, n_chains=2).fit(sequence)
@@ -312,7 +315,7 @@ def test_whatever_is_changed(sequence, path, tmp_path):
         save(broken, "chain", changed)
         before = broken.read_bytes()
         try:
-            with ignore_warnings(category=UserWarning):
+            with quiet():
                 model = make_model(broken, n_draws=2).fit(sequence)
         except ValueError as error:
             message = str(error)

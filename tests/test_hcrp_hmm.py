@@ -809,6 +809,19 @@ def test_extreme_concentrations(sequence, value, resampled, emission, global_ran
         assert (model.draws_.gamma == value).all()
 
 
+@pytest.mark.parametrize("value", [1e12, 1e50])
+def test_log_joint_of_large_concentrations(sequence, value):
+    # Every step opens a table with a state of its own, and symbols are uniform.
+    model = make_model(
+        alpha=value,
+        gamma=value,
+        concentration_prior=None,
+        emission=DirichletCategorical(value),
+    ).fit(sequence)
+    assert (model.draws_.n_states == 60).all()
+    np.testing.assert_allclose(model.draws_.lp, -60 * np.log(6), rtol=1e-9)
+
+
 def test_fixed_and_resampled_concentrations(sequence):
     fixed = make_model(
         alpha=0.7,

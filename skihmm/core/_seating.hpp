@@ -666,6 +666,15 @@ class Seating {
 
     // ---- sums over the whole franchise
 
+    // log of a (a + 1) ... (a + n - 1).  The difference of two lgamma loses all digits for
+    // a large `a` (at 1e12 two of them are left, at 1e50 none); there Stirling's series
+    // does, whose next term is below 1e-14.
+    static double log_rising(double a, double n) {
+        if (a < 1e4) return std::lgamma(a + n) - std::lgamma(a);
+        return (a - 0.5) * std::log1p(n / a) - n + n * std::log(a + n)
+               - n / a / (a + n) / 12.0;
+    }
+
     // log of the joint probability of the seating (and, for kFixed, of the customers'
     // dishes given their rows).
     double log_joint() const {
@@ -674,16 +683,16 @@ class Seating {
             const double a = symbol_mass_;
             for (size_t j = 0; j < rows.size(); ++j) {
                 if (!row_customers[j]) continue;
-                lp += std::lgamma(alpha) - std::lgamma(alpha + row_customers[j]);
+                lp -= log_rising(alpha, row_customers[j]);
                 for (int32_t i = 0; i < rows[j].size; ++i)
-                    lp += std::lgamma(a + rows[j].counts[i]) - std::lgamma(a);
+                    lp += log_rising(a, rows[j].counts[i]);
             }
             return lp;
         }
         const double log_alpha = std::log(alpha);
         for (size_t j = 0; j < rows.size(); ++j) {
             if (!row_customers[j]) continue;
-            lp += std::lgamma(alpha) - std::lgamma(alpha + row_customers[j]);
+            lp -= log_rising(alpha, row_customers[j]);
             for (int32_t i = 0; i < rows[j].size; ++i) {
                 const Cell &cell = cells_[rows[j].cells[i]];
                 lp += cell.n_tables * log_alpha;
@@ -693,13 +702,12 @@ class Seating {
                         lp += std::lgamma(pool_.at(cell.pool)[table]);
             }
         }
-        lp += std::lgamma(gamma) - std::lgamma(gamma + n_tables);
+        lp -= log_rising(gamma, n_tables);
         if (base == Base::kInfinite) {
             const double log_gamma = std::log(gamma);
             for (int32_t m : dish_tables) if (m) lp += log_gamma + std::lgamma(m);
         } else {
-            const double a = symbol_mass_, log_norm = std::lgamma(a);
-            for (int32_t m : dish_tables) if (m) lp += std::lgamma(a + m) - log_norm;
+            for (int32_t m : dish_tables) if (m) lp += log_rising(symbol_mass_, m);
         }
         return lp;
     }

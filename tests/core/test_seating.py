@@ -404,6 +404,33 @@ def test_log_joint_of_a_fixed_base_is_dirichlet_multinomial():
     assert probe.n_tables == 0
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("value", [9_999.0, 10_000.0, 1e8, 1e12, 1e50])
+def test_log_joint_at_large_concentrations(kind, value):
+    """Sums of logarithms say what the difference of two lgamma has no digits left for."""
+
+    def log_rising(a, n):
+        return math.fsum(math.log(a + i) for i in range(n))
+
+    probe = random_probe(kind, RandomStream(13), np.random.default_rng(13))
+    probe.set_concentrations(value, value)
+    counts = probe.counts()
+    mass = value / counts.shape[1]
+    expected = -sum(log_rising(value, int(row.sum())) for row in counts)
+    if kind == "fixed":
+        expected += sum(log_rising(mass, int(n)) for n in counts.ravel())
+    else:
+        record = probe.record()
+        dishes = np.bincount(record["dishes"], record["n_tables"]).astype(int).tolist()
+        expected += sum(math.log(value) + math.lgamma(n) for n in record["sizes"])
+        expected -= log_rising(value, sum(dishes))
+        if kind == "infinite":
+            expected += sum(math.log(value) + math.lgamma(m) for m in dishes if m)
+        else:
+            expected += sum(log_rising(mass, m) for m in dishes)
+    assert probe.log_joint() == pytest.approx(expected, rel=1e-9, abs=1e-8)
+
+
 def test_number_of_tables_of_a_restaurant():
     """One restaurant without a top: the mean is alpha times a harmonic sum."""
     stream, alpha, n, times = RandomStream(12), 3.0, 30, 2000

@@ -822,6 +822,16 @@ def test_log_joint_of_large_concentrations(sequence, value):
     np.testing.assert_allclose(model.draws_.lp, -60 * np.log(6), rtol=1e-9)
 
 
+@pytest.mark.parametrize("value", [1e-50, 0.1, 1e50])
+def test_a_dirichlet_keeps_its_concentration(value):
+    # Divided again by the number of symbols it could leave what is allowed.
+    for n_symbols in range(1, 12):
+        X = np.arange(n_symbols).reshape(-1, 1)
+        model = make_model(emission=DirichletCategorical(value), n_draws=1).fit(X)
+        assert model.draws_[0, 0].emission["alpha"] == value
+        assert np.isfinite(model.score(X))
+
+
 def test_fixed_and_resampled_concentrations(sequence):
     fixed = make_model(
         alpha=0.7,

@@ -27,6 +27,7 @@ cdef class CategoricalStats(EmissionStats):
     cdef intp_t n_columns
     cdef vector[int32_t] hints          # cell of step t in column c (Seating.add)
     cdef bint hierarchical              # HCRP (tables, concentrations) or Dirichlet
+    cdef float64_t pseudo_count         # of a Dirichlet, to the last bit as it was given
     cdef readonly object concentration_prior    # (shape, rate) or None
     cdef float64_t prior_shape, prior_rate      # rate 0: keep the concentrations
     cdef vector[float64_t] logs         # scratch of fill_probs

@@ -90,6 +90,7 @@ cdef class CategoricalStats(EmissionStats):
 
     def _set_concentrations(self, float64_t alpha, float64_t gamma):
         cdef intp_t c
+        self.pseudo_count = alpha
         for c in range(self.n_columns):
             if self.hierarchical:
                 self.seatings[c].set_concentrations(alpha, gamma)
@@ -369,7 +370,7 @@ cdef class CategoricalStats(EmissionStats):
         for c in range(self.n_columns):
             alpha, gamma = self.seatings[c].alpha, self.seatings[c].gamma
             if not self.hierarchical:
-                alpha /= self.seatings[c].n_symbols
+                alpha = self.pseudo_count
             if arrays is not None:
                 alpha = concentration_of(
                     entry_of(arrays, "alpha", "emission"), "emission: alpha")
@@ -388,9 +389,7 @@ cdef class CategoricalStats(EmissionStats):
             for i in range(<intp_t> record.rows.size()):
                 record.rows[i] = label[record.rows[i]]
             columns.append(record_to_arrays(record))
-        alpha = self.seatings[0].alpha
-        if not self.hierarchical:
-            alpha /= self.seatings[0].n_symbols
+        alpha = self.seatings[0].alpha if self.hierarchical else self.pseudo_count
         return {"columns": columns, "alpha": alpha, "gamma": self.seatings[0].gamma}
 
     cdef int _records(self, arrays, int32_t n_states, vector[SeatingRecord] *out,

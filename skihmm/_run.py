@@ -356,6 +356,7 @@ def run_chain(
                     tally[3] + info.n_trials_accepted,
                     tally[4] + info.seconds,
                 ]
+                counted = tally
                 is_draw = chain.n_sweeps == last + plan.thin
                 if is_draw:
                     draw = _finished(chain.draw(), tally)
@@ -390,7 +391,7 @@ def run_chain(
         if stopped in (MAX_TIME, CALLBACK) and not draws:
             # Something to predict with.  It is not part of the chain's schedule, and a
             # file that the chain goes on from does not have it.
-            history, stopped = with_last_state(history, chain, tally), NO_DRAW
+            history, stopped = with_last_state(history, chain, counted), NO_DRAW
     return history, stopped
 
 

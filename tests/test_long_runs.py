@@ -185,6 +185,15 @@ def test_max_time_in_the_burn_in(sequence):
     assert model.labels_.shape == (60,)
 
 
+@pytest.mark.parametrize("sweep", [1, 3, 4])
+def test_a_stop_before_the_first_draw_counts_the_sweeps_so_far(sequence, sweep):
+    # The burn-in ends with sweep 3: counts begin again, but not those of this draw.
+    model = make_model(n_burnin=3, thin=2, callback=Recorder(sweep=sweep))
+    with pytest.warns(UserWarning, match=r"Chains \[0\] were stopped"):
+        model.fit(sequence)
+    assert model.draws_.acceptance_rate[0, 0] == 1
+
+
 def test_a_stop_in_the_burn_in_and_a_warm_start(sequence, reference):
     model = make_model(warm_start=True, callback=Recorder(sweep=7))
     with pytest.warns(UserWarning, match=r"Chains \[0\] were stopped"):

@@ -34,6 +34,7 @@ from skihmm._run import (
 )
 from skihmm._sequences import Sequences, row_index, sequence_starts
 from skihmm._validation import (
+    as_array,
     check_choice,
     check_concentration_prior,
     check_flag,
@@ -700,7 +701,7 @@ default="particle_filter"
     def _check_init(self, n_samples: int) -> str | NDArray[np.int32]:
         if isinstance(self.init, str):
             return check_choice("init", self.init, INITS)
-        labels = np.asarray(self.init)
+        labels = as_array("init", self.init)
         if labels.ndim != 1:
             raise ValueError(
                 f"init={self.init!r}; expected one of {INITS} or {n_samples} "
@@ -759,9 +760,12 @@ default="particle_filter"
     # ---- data
 
     def _validate(self, X: Any, reset: bool) -> NDArray[Any]:
+        X = unify_frame(unmask(X))
+        if isinstance(X, list | tuple | np.ndarray):
+            X = as_array("X", X)
         return validate_data(
             self,
-            unify_frame(unmask(X)),
+            X,
             reset=reset,
             dtype=None,
             ensure_all_finite="allow-nan",

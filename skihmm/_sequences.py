@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import check_array, column_or_1d
+from sklearn.utils import column_or_1d
 
-from skihmm._validation import is_missing, warn_caller
+from skihmm._validation import as_array, is_missing, unmask, warn_caller
 
 
 @dataclass(frozen=True)
@@ -135,18 +136,36 @@ def sequence_starts(
 
 
 def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
+    masked = [*np.flatnonzero(np.ma.getmask(groups))]
+    groups = unmask(groups)
+    if isinstance(groups, list | tuple | np.ndarray):
+        groups = as_array("groups", groups)
+    shape = np.shape(groups)
+    if len(shape) != 1 and shape[1:] != (1,):
+        raise ValueError(
+            f"groups has the shape {shape}; expected a 1d array, one sequence id per row."
+        )
     ids = column_or_1d(groups, dtype=None)
     if len(ids) != n_samples:
         raise ValueError(
             f"groups has {len(ids)} entries, but X has {n_samples} rows; expected one "
             "sequence id per row."
         )
-    missing = is_missing(ids)
-    if missing.any():
+    missing = [*masked, *np.flatnonzero(is_missing(ids))]
+    if missing:
         raise ValueError(
-            f"groups: the id of row {np.flatnonzero(missing)[0]} is missing; expected a "
-            "sequence id for every row."
+            f"groups: the id of row {missing[0]} is missing; expected a sequence id for "
+            "every row."
         )
+    if ids.dtype == object:
+        for row, value in enumerate(ids):
+            try:
+                hash(value)
+            except TypeError:
+                raise TypeError(
+                    f"groups: the id of row {row} is {value!r}; expected numbers or "
+                    "strings."
+                ) from None
     changed = np.flatnonzero(ids[1:] != ids[:-1]) + 1
     starts = np.concatenate([np.zeros(1, dtype=np.intp), changed])
     seen: set[Any] = set()
@@ -163,10 +182,10 @@ def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
 
 
 def _starts_of_lengths(n_samples: int, lengths: Any) -> NDArray[np.intp]:
-    sizes = check_array(
-        lengths, ensure_2d=False, dtype=None, input_name="lengths", ensure_min_samples=1
-    )
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iu":
+    sizes = as_array("lengths", lengths)
+    if sizes.dtype == object and all(isinstance(size, Integral) for size in sizes.flat):
+        sizes = np.array(sizes.tolist())  # pandas' own integers
+    if sizes.ndim != 1 or len(sizes) == 0 or sizes.dtype.kind not in "iu":
         raise ValueError(
             f"lengths={lengths!r}; expected a one-dimensional array of integers, the "
             "number of rows of every sequence."
@@ -175,10 +194,12 @@ def _starts_of_lengths(n_samples: int, lengths: Any) -> NDArray[np.intp]:
         raise ValueError(
             f"lengths holds {sizes.min()}; every sequence needs at least one row."
         )
-    if sizes.sum() != n_samples:
+    # (numpy's sum of integers begins again at zero when it becomes too large.)
+    total = sum(sizes.tolist())
+    if total != n_samples:
         raise ValueError(
-            f"lengths sum to {sizes.sum()}, but X has {n_samples} rows. (Under "
+            f"lengths sum to {total}, but X has {n_samples} rows. (Under "
             "cross-validation a lengths array is not sliced together with X: pass "
             "groups, one sequence id per row, instead.)"
         )
-    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.intp)
+    return np.cumsum([0, *sizes.tolist()[:-1]]).astype(np.intp)

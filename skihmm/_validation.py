@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from numbers import Integral, Real
+from decimal import Decimal
+from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
@@ -95,13 +96,14 @@ def check_concentration_prior(name: str, value: Any) -> tuple[float, float] | No
     """Return a Gamma prior as (shape, rate), or None if concentrations are fixed."""
     if value is None:
         return None
-    try:
-        shape, rate = value
-    except (TypeError, ValueError):
+    # (A set has no first entry, and an iterator could be read only once.)
+    pair = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(
             f"{name}={value!r}; expected (shape, rate) of a Gamma distribution, two "
             "numbers > 0, or None to keep the concentrations fixed."
-        ) from None
+        )
+    shape, rate = pair
     return check_positive(f"{name}[0]", shape), check_positive(f"{name}[1]", rate)
 
 
@@ -135,15 +137,50 @@ def unmask(X: Any) -> Any:
     if not isinstance(X, np.ma.MaskedArray):
         return X
     mask = np.ma.getmaskarray(X)
-    filled = X.data.astype(object if X.dtype.kind in "OUS" else float)
+    # (Dates and other types that are refused keep their type, for the error to name.)
+    if X.dtype.kind not in "OUSTbiuf" or not mask.any():
+        return X.data
+    filled = X.data.astype(float if X.dtype.kind in "biuf" else object)
     filled[mask] = None if filled.dtype == object else np.nan
     return filled
 
 
-def unify_frame(X: Any) -> Any:
-    """A data frame of several types, some not numpy's, as one of Python objects.
+def as_array(name: str, values: Any) -> NDArray[Any]:
+    """Something like an array as an array in which every entry is what it was.
 
-    scikit-learn before 1.9 takes such a frame for numbers and fails on strings.
+    numpy makes strings of everything in a list that holds one: NaN would be "nan".
+
+    Parameters
+    ----------
+    name : str
+        What it is called in errors.
+    values : array-like
+
+    Returns
+    -------
+    array : ndarray
+    """
+    values = unmask(values)
+    if not isinstance(values, np.ndarray):
+        given = values
+        try:
+            values = np.asarray(given)
+        except ValueError:
+            raise ValueError(
+                f"{name} is ragged: it holds sequences of different lengths; expected an "
+                "array."
+            ) from None
+        if values.dtype.kind in "US" and not hasattr(given, "dtype"):
+            values = np.array(given, dtype=object)
+    # scikit-learn does not know numpy's strings of any length.
+    return values.astype(object) if values.dtype.kind == "T" else values
+
+
+def unify_frame(X: Any) -> Any:
+    """A data frame of types that have no common one as one of Python objects.
+
+    scikit-learn before 1.9 takes a frame with other types than numpy's for numbers and
+    fails on strings.
 
     Parameters
     ----------
@@ -157,13 +194,53 @@ def unify_frame(X: Any) -> Any:
     if not (hasattr(X, "iloc") and hasattr(X, "columns")):
         return X
     dtypes = set(X.dtypes)
-    if len(dtypes) < 2 or all(isinstance(dtype, np.dtype) for dtype in dtypes):
+    if not dtypes:
+        return X.to_numpy()  # scikit-learn would look for the type of no columns
+    if len(dtypes) < 2 or all(
+        isinstance(dtype, np.dtype) and dtype.kind in "biufO" for dtype in dtypes
+    ):
         return X
     return X.astype(object)
 
 
+def is_number(value: Any) -> bool:
+    """Whether a Python object is a real number.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    is_number : bool
+    """
+    # (To numpy times are integers; Decimal and numpy's bool are no Real.)
+    return isinstance(value, Real | Decimal | np.bool_) and not isinstance(
+        value, np.timedelta64
+    )
+
+
+def is_missing_entry(value: Any) -> bool:
+    """Whether a Python object is NaN, NaT, None or pandas.NA.
+
+    Parameters
+    ----------
+    value : object
+
+    Returns
+    -------
+    is_missing : bool
+    """
+    if value is None or isinstance(value, str):
+        return value is None
+    name = type(value).__name__
+    # NaN differs from itself; pandas.NA does not even say whether, nor do arrays.
+    is_scalar = isinstance(value, Number | np.generic) or name == "NaTType"
+    return name == "NAType" or bool(is_scalar and value != value)
+
+
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which entries of a one-dimensional array are NaN, None or pandas.NA.
+    """Which entries of a one-dimensional array are NaN, NaT, None or pandas.NA.
 
     Parameters
     ----------
@@ -175,10 +252,8 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     """
     if values.dtype.kind == "f":
         return np.isnan(values)
+    if values.dtype.kind in "mM":
+        return np.isnat(values)
     if values.dtype.kind == "O":
-        # NaN differs from itself; pandas.NA does not even say whether.
-        return np.array(
-            [v is None or type(v).__name__ == "NAType" or v != v for v in values],
-            dtype=bool,
-        )
+        return np.array([is_missing_entry(value) for value in values], dtype=bool)
     return np.zeros(len(values), dtype=bool)

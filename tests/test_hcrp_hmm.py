@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import pickle
 import re
 
@@ -362,12 +363,35 @@ def test_sequences_of_a_score_do_not_learn_from_one_another(fitted, sequence):
         ({"groups": ["a"] * 59 + [None]}, ValueError, "id of row 59 is missing"),
         ({"groups": [np.nan] * 60}, ValueError, "id of row 0 is missing"),
         ({"groups": np.zeros((60, 2))}, ValueError, "1d array"),
+        ({"groups": "a" * 60}, ValueError, "1d array"),
+        ({"groups": [[1]] * 59 + [[1, 2]]}, ValueError, "groups is ragged"),
+        ({"groups": [{}] * 60}, TypeError, "id of row 0 is {}; expected"),
+        ({"groups": ["a"] * 59 + [np.nan]}, ValueError, "id of row 59 is missing"),
+        (
+            {"groups": np.ma.array([0] * 60, mask=[0] * 59 + [1])},
+            ValueError,
+            "row 59 is m",
+        ),
+        ({"groups": np.array(["NaT"] * 60, "M8[D]")}, ValueError, "row 0 is missing"),
         ({"lengths": [30, 29]}, ValueError, "lengths sum to 59, but X has 60.*groups"),
         ({"lengths": [60, 0]}, ValueError, "lengths holds 0"),
         ({"lengths": [61, -1]}, ValueError, "lengths holds -1"),
         ({"lengths": [30.0, 30.0]}, ValueError, "array of integers"),
-        ({"lengths": []}, ValueError, "minimum of 1"),
-        ({"lengths": 60}, (TypeError, ValueError), ""),
+        ({"lengths": []}, ValueError, "array of integers"),
+        ({"lengths": 60}, ValueError, "lengths=60; expected a one-dimensional array"),
+        ({"lengths": [[30], [20, 10]]}, ValueError, "lengths is ragged"),
+        ({"lengths": np.ma.array([30, 30], mask=[0, 1])}, ValueError, "of integers"),
+        # In 64 bits they sum to 60.
+        (
+            {"lengths": [2**63 - 1, 2**63 - 1, 62]},
+            ValueError,
+            "lengths sum to 1844674407",
+        ),
+        (
+            {"lengths": np.array([2**63, 2**63, 60], "u8")},
+            ValueError,
+            "lengths sum to 18",
+        ),
     ],
 )
 def test_wrong_groups_and_lengths(fitted, sequence, given, error, message):
@@ -377,6 +401,15 @@ def test_wrong_groups_and_lengths(fitted, sequence, given, error, message):
     for method in ("predict", "predict_proba", "decode", "score", "score_samples"):
         with pytest.raises(error, match=message):
             getattr(fitted, method)(sequence, **given)
+
+
+def test_lengths_of_any_type(sequence):
+    pd = pytest.importorskip("pandas")
+    expected = make_model().fit(sequence, lengths=[20, 40]).draws_.lp
+    for dtype in ("uint8", "int64", "Int64"):
+        lengths = pd.Series([20, 40], dtype=dtype)
+        found = make_model().fit(sequence, lengths=lengths).draws_.lp
+        np.testing.assert_array_equal(found, expected)
 
 
 # -- bad data -------------------------------------------------------------------------
@@ -401,11 +434,72 @@ def test_wrong_groups_and_lengths(fitted, sequence, given, error, message):
         (np.array([[b"a"]], dtype=object), TypeError, "bytes"),
         ([[1j]], ValueError, "Complex"),
         (np.array([["2020-01-01"]], dtype="M8[D]"), TypeError, "datetime64"),
+        (
+            np.ma.array(np.array([["2020"], ["2021"]], "M8[D]"), mask=[[0], [1]]),
+            TypeError,
+            "datetime64",
+        ),
+        (np.ma.array([[1j], [1]], mask=[[0], [1]]), ValueError, "Complex"),
+        ([[1], [2, 3]], ValueError, "X is ragged"),
+        ([["a"], [1]], TypeError, "strings and numbers"),
+        ([["a"], [b"a"]], TypeError, "got bytes b'a'"),
+        (np.array([[2**63]], dtype="u8"), ValueError, r"expected symbols below 2\*\*63"),
+        (np.array([[10**400]], dtype=object), ValueError, r"below 2\*\*63"),
+        *(
+            (
+                np.array([[1], [value]], dtype=object),
+                TypeError,
+                "a string or a number, got",
+            )
+            for value in (
+                datetime.date(2020, 1, 1),
+                np.datetime64("2020"),
+                np.timedelta64(3, "D"),
+                1j,
+                frozenset(),
+                bytearray(b"a"),
+                object(),
+            )
+        ),
     ],
 )
 def test_bad_data(X, error, message):
     with pytest.raises(error, match=message):
         make_model().fit(X)
+
+
+def test_lists_keep_what_their_entries_are():
+    # numpy would make strings of all of them, of NaN, too.
+    for empty in (np.nan, None):
+        model = make_model().fit([["a", 1], [empty, 2], ["b", empty]])
+        assert model.emission_.categories_[0].tolist() == ["a", "b"]
+        assert model.emission_.categories_[1].tolist() == [1, 2]
+        assert model.emission_.encode([["b", empty]]).tolist() == [[1, -1]]
+    ids = np.repeat(np.array([1, "1", 2], dtype=object), 2)
+    one = make_model().fit([["a"]] * 6, groups=ids.tolist())
+    two = make_model().fit([["a"]] * 6, lengths=[2, 2, 2])
+    np.testing.assert_array_equal(one.draws_.lp, two.draws_.lp)
+
+
+@pytest.mark.skipif(not hasattr(np.dtypes, "StringDType"), reason="numpy before 2.0")
+def test_strings_of_any_length(sequence):
+    dtype = np.dtypes.StringDType(na_object=None)
+    X = LETTERS[sequence].astype(object)
+    X[3] = None
+    one, two = make_model().fit(X), make_model().fit(X.astype(dtype))
+    np.testing.assert_array_equal(one.draws_.lp, two.draws_.lp)
+    np.testing.assert_array_equal(one.predict(X), two.predict(X.astype(dtype)))
+
+
+def test_data_frames_of_no_symbols():
+    pd = pytest.importorskip("pandas")
+    dates = pd.date_range("2020-01-01", periods=4)
+    for other in (np.arange(4), list("abcd")):
+        for column in (dates, dates.tz_localize("UTC")):
+            with pytest.raises(TypeError, match="a string or a number, got Timestamp"):
+                make_model().fit(pd.DataFrame({"a": other, "b": column}))
+    with pytest.raises(ValueError, match=r"0 (sample|feature)"):
+        make_model().fit(pd.DataFrame())
 
 
 def test_sparse_data(sequence):
@@ -433,6 +527,11 @@ def test_large_integers_stay_apart():
     model = make_model().fit(X)
     np.testing.assert_array_equal(model.emission_.categories_[0], 2**60 + np.arange(3))
     assert set(model.sample(20)[0][:, 0]) <= set(X[:, 0])
+    # Floats are compared as the integers that they are.
+    floats = np.array([[np.nan], [7.0]])
+    np.testing.assert_array_equal(model.emission_.encode(floats), [[-1], [3]])
+    emission = make_model().fit(2**53 + X % 3).emission_
+    np.testing.assert_array_equal(emission.encode([[2.0**53], [np.nan]]), [[0], [-1]])
 
 
 @pytest.mark.parametrize("emission", [HCRPCategorical, DirichletCategorical])
@@ -498,11 +597,24 @@ def test_given_categories(sequence, emission):
         ([[-1, 0]], ValueError, "Negative values"),
         ([["a", "b"]], TypeError, "categories are strings"),
         ([0, 1, 2], ValueError, "0 dimensions"),
+        (np.array(3), TypeError, "expected 'auto'"),
+        ([[[0], [1, 2]]], ValueError, r"categories\[0\] is ragged"),
+        ([["a", 1]], TypeError, r"categories\[0\]: .*strings and numbers"),
+        ([["a", np.nan]], ValueError, "a missing value"),
+        ([[2**63]], ValueError, r"categories\[0\]: .*below 2\*\*63"),
+        ([[10**400]], ValueError, r"categories\[0\]: .*below 2\*\*63"),
+        ([[datetime.date(2020, 1, 1)]], TypeError, r"categories\[0\]: .*got date"),
     ],
 )
 def test_bad_categories(sequence, categories, error, message):
     with pytest.raises(error, match=message):
         make_model(emission=HCRPCategorical(categories=categories)).fit(sequence)
+
+
+def test_unsorted_categories_of_a_column_without_symbols():
+    # (Would only be noticed when predicting.)
+    with pytest.raises(ValueError, match=r"categories\[0\] is unsorted"):
+        make_model(emission=HCRPCategorical(categories=[[3, 1]])).fit([[None]])
 
 
 # -- bad parameters -------------------------------------------------------------------
@@ -530,7 +642,9 @@ def test_bad_concentrations(sequence, make, value):
         make(value).fit(sequence)
 
 
-@pytest.mark.parametrize("value", [1.0, (1.0,), (1.0, 2.0, 3.0), "a"])
+@pytest.mark.parametrize(
+    "value", [1.0, (1.0,), (1.0, 2.0, 3.0), "a", {1.0, 2.0}, {1.0: 1, 2.0: 2}, iter("ab")]
+)
 def test_bad_concentration_prior(sequence, value):
     with pytest.raises(TypeError, match="concentration_prior="):
         make_model(concentration_prior=value).fit(sequence)
@@ -573,6 +687,7 @@ def test_bad_integers(sequence, name, minimum):
         ({"init": np.full(60, -1)}, ValueError, "non-negative integers"),
         ({"init": np.zeros(60)}, ValueError, "type float64"),
         ({"init": np.zeros((60, 1), dtype=int)}, ValueError, "one state per row"),
+        ({"init": [[0], [1, 2]]}, ValueError, "init is ragged"),
         ({"store_states": 1}, TypeError, "store_states=1"),
         ({"warm_start": "yes"}, TypeError, "warm_start='yes'"),
         ({"verbose": -1}, ValueError, "verbose=-1"),

@@ -10,17 +10,25 @@ from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._validation import (
+    as_array,
     check_choice,
     check_concentration_prior,
     check_positive,
     is_missing,
-    unmask,
+    is_number,
 )
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
 
 # Larger floats have neighbours that they cannot be told apart from.
 _LARGEST_FLOAT = 2.0**53
+
+
+def _too_large(c: int) -> ValueError:
+    return ValueError(
+        f"Column {c} of X holds a number outside the range of 64-bit integers; expected "
+        "symbols below 2**63. Encode categories (OrdinalEncoder)."
+    )
 
 
 def _unpack(column: NDArray[Any], c: int) -> NDArray[Any]:
@@ -31,14 +39,17 @@ def _unpack(column: NDArray[Any], c: int) -> NDArray[Any]:
     for value in present:
         if isinstance(value, str):
             n_strings += 1
-        elif isinstance(value, bytes | dict | list | tuple | set):
+        elif not is_number(value):
             raise TypeError(
                 "Every entry of X must be a symbol: the argument must be a string or "
                 f"a number, got {type(value).__name__} {value!r}."
             )
     if n_strings == 0:
         numbers = np.full(len(column), np.nan)
-        numbers[~missing] = present
+        try:
+            numbers[~missing] = present
+        except OverflowError:
+            raise _too_large(c) from None
         whole = np.array(present.tolist())
         return whole if whole.dtype.kind in "iub" and not missing.any() else numbers
     if n_strings < len(present):
@@ -61,6 +72,8 @@ def _as_symbols(column: NDArray[Any], c: int) -> NDArray[Any]:
         raise TypeError(
             f"Column {c} of X has the type {column.dtype}; expected strings or integers."
         )
+    if column.dtype.kind == "u" and (column > np.iinfo(np.int64).max).any():
+        raise _too_large(c)
     return column.astype(float if column.dtype.kind == "f" else np.int64)
 
 
@@ -101,7 +114,7 @@ def _check_numbers(columns: list[NDArray[Any]]) -> None:
 
 
 def _symbol_columns(X: Any) -> list[NDArray[Any]]:
-    X = np.asarray(unmask(X))
+    X = as_array("X", X)
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimensions; expected an array of shape (n_samples, "
@@ -113,20 +126,25 @@ def _symbol_columns(X: Any) -> list[NDArray[Any]]:
 
 
 def _given_categories(values: Any, c: int) -> NDArray[Any]:
-    values = np.asarray(values)
+    values = as_array(f"categories[{c}]", values)
     if values.ndim != 1:
         raise ValueError(
             f"categories[{c}] has {values.ndim} dimensions; expected one array of "
             "symbols per column."
         )
-    values = _as_symbols(values, c)
-    _check_numbers([values])
+    try:
+        values = _as_symbols(values, c)
+        _check_numbers([values])
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"categories[{c}]: {error}") from None
     if is_missing(values).any():
         raise ValueError(
             f"categories[{c}] holds a missing value; leave it out, missing is no symbol."
         )
     if len(set(values.tolist())) < len(values):
         raise ValueError(f"categories[{c}] holds a symbol twice; expected each once.")
+    if values.dtype != object and (values[1:] < values[:-1]).any():
+        raise ValueError(f"categories[{c}] is unsorted; expected numbers in order.")
     return values
 
 
@@ -165,7 +183,9 @@ class _Categorical(BaseEmission):
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
         columns = _symbol_columns(X)
         expected = "expected 'auto' or a list with one array of symbols per column"
-        if not isinstance(self.categories, str | list | tuple | np.ndarray):
+        if not isinstance(self.categories, str | list | tuple | np.ndarray) or (
+            isinstance(self.categories, np.ndarray) and self.categories.ndim == 0
+        ):
             raise TypeError(f"categories={self.categories!r}; {expected}.")
         if isinstance(self.categories, str):
             if self.categories != "auto":
@@ -218,14 +238,16 @@ class _Categorical(BaseEmission):
                         f"Column {c} of X holds {seen}, but its categories are {known}. "
                         "Pass symbols of the type that was fitted."
                     )
+                # (As integers: floats are whole here, and could not tell apart the
+                # largest categories.)
+                symbols = column[present].astype(values.dtype).reshape(-1, 1)
                 encoder = OrdinalEncoder(
-                    categories=[values.astype(column.dtype)],
+                    categories=[values],
                     handle_unknown="use_encoded_value",
                     unknown_value=-1,
                 )
-                encoder.fit(values.astype(column.dtype)[:1].reshape(-1, 1))
-                found = encoder.transform(column[present].reshape(-1, 1))[:, 0]
-                found = found.astype(np.int32)
+                encoder.fit(values[:1].reshape(-1, 1))
+                found = encoder.transform(symbols)[:, 0].astype(np.int32)
             else:
                 found = np.full(present.sum(), -1, dtype=np.int32)
             unknown = found < 0

@@ -8,7 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from skihmm._validation import check_finite, check_positive, unmask
+from skihmm._validation import (
+    as_array,
+    check_finite,
+    check_positive,
+    is_missing_entry,
+    is_number,
+)
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._conjugate_stats import (
     ConjugateStats,
@@ -25,8 +31,12 @@ SHARE_WITHIN = 0.1
 _LARGEST_COUNT = 2.0**53
 
 
+# Gaussian observations are squared, and added up.
+_LARGEST_SIZE, _LEAST_SIZE = 1e100, 1e-100
+
+
 def _as_floats(X: Any) -> NDArray[np.float64]:
-    X = np.asarray(unmask(X))
+    X = as_array("X", X)
     if X.ndim != 2:
         raise ValueError(
             f"X has {X.ndim} dimensions; expected an array of shape (n_samples, "
@@ -35,22 +45,41 @@ def _as_floats(X: Any) -> NDArray[np.float64]:
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X holds complex numbers.")
     if X.dtype.kind in "OUS":
-        X = np.array([[_number(value) for value in row] for row in X], dtype=float)
-    X = X.astype(np.float64).reshape(X.shape)
+        rows = [[_number(value) for value in row] for row in X.tolist()]
+        X = np.array(rows, dtype=float).reshape(X.shape)
+    if X.dtype.kind not in "biuf":
+        raise TypeError(f"X has the type {X.dtype}; expected numbers.")
+    # (Sums over rows depend on the order in memory, to the last bits.)
+    X = X.astype(np.float64, order="C")
     if np.isinf(X).any():
         raise ValueError("X contains infinity; expected finite numbers or NaN (missing).")
     return X
 
 
 def _number(value: Any) -> float:
-    if value is None or type(value).__name__ == "NAType":
+    if is_missing_entry(value):
         return np.nan
-    if isinstance(value, bytes | dict | list | tuple | set):
+    if not (isinstance(value, str) or is_number(value)):
         raise TypeError(
             "Every entry of X must be a number: the argument must be a string or a "
             f"number, got {type(value).__name__} {value!r}."
         )
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError("X holds a number beyond the range of floats.") from None
+    except ValueError:
+        raise ValueError(f"X holds {value!r}, which is no number.") from None
+
+
+def _check_sizes(X: NDArray[np.float64]) -> None:
+    bad = np.abs(X) > _LARGEST_SIZE
+    if bad.any():
+        row, column = np.argwhere(bad)[0]
+        raise ValueError(
+            f"X[{row}, {column}] = {X[row, column]:g} is too large; expected numbers up "
+            f"to {_LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
+        )
 
 
 def _check_counts(X: NDArray[np.float64], largest: float, what: str) -> None:
@@ -104,7 +133,7 @@ def _column_variances(X: NDArray[np.float64]) -> NDArray[np.float64]:
     """Variance of every column; something of the data's size where it is zero."""
     means = _column_means(X)
     variances = _column_means((X - means) ** 2)
-    size = np.where(means != 0, np.abs(means), 1.0)
+    size = np.where(means != 0, np.maximum(np.abs(means), _LEAST_SIZE), 1.0)
     # What rounding makes of a constant column is no variance.
     is_constant = variances <= (1e-13 * size) ** 2
     return np.where(is_constant, (0.1 * size) ** 2, variances)
@@ -220,6 +249,9 @@ class NormalInverseGamma(_Conjugate):
         self.shape = shape
         self.scale = scale
 
+    def _check(self, X: NDArray[np.float64]) -> None:
+        _check_sizes(X)
+
     def fit(self, X: Any, y: None = None) -> NormalInverseGamma:
         """Find the prior from the scale of the data.
 
@@ -235,6 +267,7 @@ class NormalInverseGamma(_Conjugate):
         self : NormalInverseGamma
         """
         X = _as_floats(X)
+        self._check(X)
         check_positive("strength", self.strength)
         check_positive("shape", self.shape)
         n = X.shape[1]
@@ -328,6 +361,9 @@ class NormalInverseWishart(_Conjugate):
         self.dof = dof
         self.scale = scale
 
+    def _check(self, X: NDArray[np.float64]) -> None:
+        _check_sizes(X)
+
     def fit(self, X: Any, y: None = None) -> NormalInverseWishart:
         """Find the prior from the scale of the data.
 
@@ -343,6 +379,7 @@ class NormalInverseWishart(_Conjugate):
         self : NormalInverseWishart
         """
         X = _as_floats(X)
+        self._check(X)
         check_positive("strength", self.strength)
         n = X.shape[1]
         self.dof_ = n + 2.0 if self.dof is None else check_positive("dof", self.dof)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+
 import numpy as np
 import pytest
 from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
@@ -279,3 +281,68 @@ def test_a_slightly_different_prior_is_noticed(sampler, name):
     assert_caught(
         wrong, lambda: SAMPLERS[sampler].make_kernel(wrong.state(0)), n_sweeps=4000
     )
+
+
+# -- data -----------------------------------------------------------------------------
+
+SHORT = {"n_burnin": 1, "n_draws": 1, "thin": 1, "n_particles": 2, "random_state": 0}
+NAMES = ["gaussian", "diagonal_gaussian", "poisson", "bernoulli"]
+
+
+@pytest.mark.parametrize("emission", NAMES)
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        *(
+            (
+                np.array([[1], [value]], dtype=object),
+                TypeError,
+                "a string or a number, got",
+            )
+            for value in (
+                datetime.date(2020, 1, 1),
+                np.timedelta64(3, "D"),
+                1j,
+                np.complex64(1),
+                frozenset(),
+                bytearray(b"1"),
+                object(),
+            )
+        ),
+        (
+            np.array([[1], [10**400]], dtype=object),
+            ValueError,
+            "beyond the range of float",
+        ),
+        (np.array([["1"], ["a"]]), ValueError, "X holds 'a', which is no number"),
+        (np.array([["2020"], ["2021"]], "M8[D]"), TypeError, "X has the type datetime64"),
+        (np.zeros((3, 1), [("a", int)]), TypeError, "X has the type .*'a'"),
+        (np.zeros((3, 1), "V3"), TypeError, "X has the type .*V3"),
+    ],
+)
+def test_what_is_no_number(emission, X, error, message):
+    with pytest.raises(error, match=message):
+        HCRPHMM(emission=emission, **SHORT).fit(X)
+
+
+@pytest.mark.parametrize("emission", ["gaussian", "diagonal_gaussian"])
+def test_very_large_and_very_small_numbers(emission):
+    X = np.array([[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0], [1.0, 1.0], [5.0, 2.0]])
+    for scale in (1e99, 1e-90, 1e-120, 1e-200):
+        model = HCRPHMM(emission=emission, **SHORT).fit(X * scale)
+        assert np.isfinite(model.score(X * scale))
+        assert np.isfinite(model.sample(5)[0]).all()
+    for wrong in (1e100, 1e200):
+        with pytest.raises(ValueError, match=r"X\[0, [01]\] = .* too large"):
+            model.fit(X * wrong)
+        with pytest.raises(ValueError, match=r"X\[0, [01]\] = .* too large"):
+            model.predict(X * wrong)
+
+
+@pytest.mark.parametrize("emission", ["gaussian", "diagonal_gaussian", "poisson"])
+def test_the_order_in_memory_does_not_matter(emission, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.poisson(3, size=(57, 3)) * (0.1 if emission != "poisson" else 1.0)
+    one = HCRPHMM(emission=emission, **SHORT).fit(np.ascontiguousarray(X))
+    two = HCRPHMM(emission=emission, **SHORT).fit(np.asfortranarray(X))
+    np.testing.assert_array_equal(one.draws_.lp, two.draws_.lp)

@@ -1177,6 +1177,7 @@ ACCEPTS = {
     "n_particles": lambda v: _is_integer(v, 1),
     "n_jobs": lambda v: v is None or (_is_integer(v, -(2**80)) and v != 0),
     "store_states": lambda v: isinstance(v, bool | np.bool_),
+    "point_estimate": lambda v: isinstance(v, str) and v in ("map", "vi", "binder"),
     "warm_start": lambda v: isinstance(v, bool | np.bool_),
     "max_time": lambda v: v is None or _is_number(v, 5e-324, 1.7e308),
     "callback": lambda v: v is None or callable(v),

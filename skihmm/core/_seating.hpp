@@ -36,6 +36,7 @@
 #include <utility>
 #include <vector>
 
+#include "_family.hpp"
 #include "numpy/random/bitgen.h"
 
 namespace skihmm {
@@ -43,13 +44,11 @@ namespace skihmm {
 #if defined(__GNUC__) || defined(__clang__)
 #define SKIHMM_PREFETCH(address) __builtin_prefetch(address)
 #define SKIHMM_NOINLINE __attribute__((noinline))
-#define SKIHMM_INLINE inline __attribute__((always_inline))
 #define SKIHMM_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define SKIHMM_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #else
 #define SKIHMM_PREFETCH(address) ((void)0)
 #define SKIHMM_NOINLINE
-#define SKIHMM_INLINE inline
 #define SKIHMM_LIKELY(condition) (condition)
 #define SKIHMM_UNLIKELY(condition) (condition)
 #endif
@@ -665,15 +664,6 @@ class Seating {
     }
 
     // ---- sums over the whole franchise
-
-    // log of a (a + 1) ... (a + n - 1).  The difference of two lgamma loses all digits for
-    // a large `a` (at 1e12 two of them are left, at 1e50 none); there Stirling's series
-    // does, whose next term is below 1e-14.
-    static double log_rising(double a, double n) {
-        if (a < 1e4) return std::lgamma(a + n) - std::lgamma(a);
-        return (a - 0.5) * std::log1p(n / a) - n + n * std::log(a + n)
-               - n / a / (a + n) / 12.0;
-    }
 
     // log of the joint probability of the seating (and, for kFixed, of the customers'
     // dishes given their rows).

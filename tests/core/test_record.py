@@ -409,6 +409,10 @@ def test_counts_that_could_overflow_are_refused():
     large = consistent(2**30 - 1, [2**30 - 1])
     with pytest.raises(ValueError, match="2147483646 customers; expected at most 10737"):
         FrozenModel(large, stats, [0])
+    # Two cells of half as many are just too many.
+    half = consistent(2**29, [2**29])
+    with pytest.raises(ValueError, match="1073741824 customers; expected at most 10737"):
+        FrozenModel(half, stats, [0])
     half = consistent(2**29 - 1, [2**29 - 1])
     assert np.isfinite(FrozenModel(half, stats, [0]).filter()[0]).all()
 

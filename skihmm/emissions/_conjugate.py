@@ -27,8 +27,9 @@ from skihmm.emissions._conjugate_stats import (
 # Of the variance of a column, the share that is expected inside a state.
 SHARE_WITHIN = 0.1
 
-# Floats beyond this have neighbours that they cannot be told apart from.
-_LARGEST_COUNT = 2.0**53
+# The log joint probability sums terms of the size of y log(y): at counts of 1e12 each is
+# rounded by some thousandths.
+_LARGEST_COUNT = 1e12
 
 
 # Gaussian observations are squared, and added up.
@@ -500,7 +501,7 @@ class GammaPoisson(_Conjugate):
         self.rate = rate
 
     def _check(self, X: NDArray[np.float64]) -> None:
-        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 2**53")
+        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12")
 
     def fit(self, X: Any, y: None = None) -> GammaPoisson:
         """Find the prior from the scale of the data.

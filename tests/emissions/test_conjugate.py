@@ -346,3 +346,13 @@ def test_the_order_in_memory_does_not_matter(emission, global_random_seed):
     one = HCRPHMM(emission=emission, **SHORT).fit(np.ascontiguousarray(X))
     two = HCRPHMM(emission=emission, **SHORT).fit(np.asfortranarray(X))
     np.testing.assert_array_equal(one.draws_.lp, two.draws_.lp)
+
+
+def test_counts_that_would_lose_their_digits_are_refused():
+    X = np.array([[1.0], [1e12], [5.0], [np.nan]])
+    model = HCRPHMM(emission="poisson", n_burnin=5, n_draws=2, random_state=0)
+    assert (model.fit(X).draws_.lp < 0).all()
+    with pytest.raises(
+        ValueError, match="X\\[1, 0\\] = 2e\\+12 is too large; expected counts"
+    ):
+        model.fit(2 * X)

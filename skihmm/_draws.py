@@ -160,22 +160,6 @@ class Draw:
             "emission": self.emission,
         }
 
-    def columns(self, stats: Any) -> list[tuple[int, bool, float, float]]:
-        """Columns of the emission with this draw's concentrations.
-
-        Parameters
-        ----------
-        stats : CategoricalStats
-            Statistics of the same emission.
-
-        Returns
-        -------
-        columns : list of (n_symbols, hierarchical, alpha, gamma)
-            What particle filters take.
-        """
-        alpha, gamma = self.emission["alpha"], self.emission["gamma"]
-        return [(n, kind, alpha, gamma) for n, kind, _, _ in stats.columns()]
-
 
 class PosteriorDraws:
     """Draws of all chains.

@@ -32,13 +32,18 @@ cdef class RandomStream:
         # may repeat one number for ever, and then rejection samplers never end.
         before = self.bit_generator.state
         try:
+            # (Older numpy wraps what is out of range, with a warning.)
+            for number in value["state"].values():
+                if isinstance(number, int) and not 0 <= number < 2**128:
+                    raise ValueError("some number is out of range")
             self.bit_generator.state = value
             if isinstance(self.bit_generator, np.random.PCG64):
                 if self.bit_generator.state != value:
                     raise ValueError("some number is none of its kind")
                 if value["state"]["inc"] % 2 == 0:
                     raise ValueError("the increment is even")
-        except (TypeError, ValueError, KeyError, IndexError, OverflowError) as error:
+        except (AttributeError, TypeError, ValueError, KeyError, IndexError,
+                OverflowError) as error:
             self.bit_generator.state = before
             raise ValueError(
                 f"{value!r:.200} is no state of {type(self.bit_generator).__name__}: "

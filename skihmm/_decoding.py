@@ -63,17 +63,16 @@ def simulate_sequence(
             "categories to the emission."
         )
     dtype = np.int32 if emission.is_categorical else np.float64
-    empty = emission.make_stats(np.empty((0, n_features), dtype=dtype))
+    columns, seating = draw.for_particles(
+        emission.make_stats(np.empty((0, n_features), dtype=dtype))
+    )
     codes, states = simulate(
         n_samples,
-        empty.columns(draw.emission),
+        columns,
         n_known,
         RandomStream(seed),
         alpha=draw.alpha,
         gamma=draw.gamma,
-        seating={
-            **draw.arrays,
-            "emission": {"columns": empty.records(draw.emission)},
-        },
+        seating=seating,
     )
     return emission.decode(codes), states

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,10 +41,28 @@ def _relabelled(emission: dict[str, Any], label: Any, order: Any) -> dict[str, A
     return {**emission, **changed}
 
 
+def occupancy_order(states: NDArray[Any], n_states: int) -> NDArray[np.intp]:
+    """States by decreasing occupancy; ties go to the one that occurs first.
+
+    Parameters
+    ----------
+    states : ndarray of shape (n_samples,)
+        Labels ``0 .. n_states - 1``.
+    n_states : int
+
+    Returns
+    -------
+    order : ndarray of shape (n_states,)
+    """
+    first = np.full(n_states, len(states))
+    np.minimum.at(first, states, np.arange(len(states)))
+    return np.lexsort((first, -np.bincount(states, minlength=n_states)))
+
+
 def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
     """Renumber the states of a chain's arrays by decreasing occupancy.
 
-    Ties go to the state that occurs first, so equal partitions get equal labels.
+    As :func:`occupancy_order` says, so equal partitions get equal labels.
 
     Parameters
     ----------
@@ -57,10 +75,7 @@ def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
     """
     n_states = arrays["n_states"]
     states = arrays["states"]
-    occupancy = np.bincount(states, minlength=n_states)
-    first = np.full(n_states, len(states))
-    np.minimum.at(first, states, np.arange(len(states)))
-    order = np.lexsort((first, -occupancy))
+    order = occupancy_order(states, n_states)
     label = np.empty(n_states + 1, dtype=np.int32)
     label[order] = np.arange(n_states)
     label[n_states] = n_states  # the row of the start restaurant
@@ -78,26 +93,35 @@ def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _narrow(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _narrow(inner) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_narrow(inner) for inner in value]
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
-        return value
-    top = int(value.max(initial=0))
+def narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Non-negative integers in as few bytes as the largest of them needs.
+
+    Parameters
+    ----------
+    values : ndarray of int
+
+    Returns
+    -------
+    values : ndarray
+        Of uint8 or uint16; as they are if neither does.
+    """
+    top = int(values.max(initial=0))
     fits = [dtype for dtype in (np.uint8, np.uint16) if top <= np.iinfo(dtype).max]
-    return value.astype(fits[0]) if fits else value
+    return values.astype(fits[0]) if fits else values
 
 
-def _widen(value: Any) -> Any:
+def _widen(values: NDArray[Any]) -> NDArray[np.int32]:
+    return values.astype(np.int32)
+
+
+def _map_integers(value: Any, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
+    """A nested record with all its arrays of integers changed."""
     if isinstance(value, dict):
-        return {key: _widen(inner) for key, inner in value.items()}
+        return {key: _map_integers(inner, change) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_widen(inner) for inner in value]
-    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu":
-        return value
-    return value.astype(np.int32)
+        return [_map_integers(inner, change) for inner in value]
+    is_integers = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
+    return change(value) if is_integers else value
 
 
 def compact(draw: dict[str, Any], store_states: bool) -> dict[str, Any]:
@@ -114,7 +138,7 @@ def compact(draw: dict[str, Any], store_states: bool) -> dict[str, Any]:
     -------
     draw : dict
     """
-    return _narrow(draw if store_states else {**draw, "states": None})
+    return _map_integers(draw if store_states else {**draw, "states": None}, narrow)
 
 
 @dataclass(frozen=True)
@@ -159,6 +183,24 @@ class Draw:
             "transitions": self.transitions,
             "emission": self.emission,
         }
+
+    def for_particles(self, stats: Any) -> tuple[list[Any], dict[str, Any]]:
+        """The draw as particle filters take it.
+
+        Parameters
+        ----------
+        stats : EmissionStats
+            Of the same emission, over any data.
+
+        Returns
+        -------
+        columns : list
+            The emission of every column, with this draw's concentrations.
+        seating : dict
+        """
+        columns = stats.columns(self.emission)
+        records = {"columns": stats.records(self.emission)}
+        return columns, {**self.arrays, "emission": records}
 
 
 class PosteriorDraws:
@@ -250,7 +292,7 @@ class PosteriorDraws:
             raise TypeError(
                 f"draws[{index!r}]; expected two indices, draws[chain, draw]."
             ) from None
-        found = _widen(self._chains[chain][draw])
+        found = _map_integers(self._chains[chain][draw], _widen)
         return Draw(
             n_states=found["n_states"],
             lp=found["lp"],

@@ -131,15 +131,16 @@ def _summary(
     else:
         best = best_draw(draws, point_estimate)
         labels = draws[best].states
+    selected = draws[best]
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
-    startprob, transmat = frozen_model(draws[best], first, emission_).transition_matrix()
+    startprob, transmat = frozen_model(selected, first, emission_).transition_matrix()
     return {
         **attributes,
         "_chains": chains,
         "_best": best,
         "emission_": emission_,
         "draws_": draws,
-        "n_states_": draws[best].n_states,
+        "n_states_": selected.n_states,
         "labels_": labels,
         "startprob_": startprob,
         "transmat_": transmat,

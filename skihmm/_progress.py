@@ -140,7 +140,7 @@ class Progress:
             else:
                 print(
                     f"chain {report.chain}: sweep {report.sweep}/{report.n_sweeps}, "
-                    f"{self._summary([report])}",
+                    f"{self._summary([report], [report.chain])}",
                     flush=True,
                 )
 
@@ -163,9 +163,8 @@ class Progress:
             left += max(sweeps, 0.0)
         return elapsed * left / done if done else float("inf")
 
-    def _summary(self, reports: list[SweepReport]) -> str:
+    def _summary(self, reports: list[SweepReport], chains: list[int]) -> str:
         elapsed = time.perf_counter() - self._started
-        chains = [report.chain for report in reports]
         done = sum(self._done[c] - self._begun[c] for c in chains)
         n_states = sorted({report.n_states for report in reports})
         states = f"{n_states[0]}" + (f"-{n_states[-1]}" if len(n_states) > 1 else "")
@@ -179,15 +178,13 @@ class Progress:
 
     def _draw_bar(self) -> None:
         reports = [self._reports[c] for c in sorted(self._reports)]
-        everything = list(range(len(self._total)))
         total = sum(self._total)
         share = sum(self._done) / total if total else 1.0
         bar = "#" * round(share * BAR_WIDTH)
-        left = self._left(everything)
-        summary = self._summary(reports).rsplit(", ", 1)[0]
+        summary = self._summary(reports, list(range(len(self._total))))
         line = (
             f"{share:4.0%} |{bar:<{BAR_WIDTH}}| {sum(self._done)}/{total} sweeps, "
-            f"{summary}, {left:.0f} s left"
+            f"{summary}"
         )
         # A longer line would wrap, and a wrapped one cannot be drawn over.
         line = line[: shutil.get_terminal_size().columns - 1]

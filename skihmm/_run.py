@@ -342,6 +342,8 @@ def run_chain(
                 }
 
             while stopped is None and len(draws) < n_draws:
+                if chain.n_sweeps == last:
+                    tally = [0, 0, 0, 0, 0.0]
                 saved = chain.saved
                 info = next(chain)
                 if chain.saved is not saved:
@@ -356,15 +358,12 @@ def run_chain(
                     tally[3] + info.n_trials_accepted,
                     tally[4] + info.seconds,
                 ]
-                counted = tally
                 is_draw = chain.n_sweeps == last + plan.thin
                 if is_draw:
                     draw = _finished(chain.draw(), tally)
                     best = _better(best, draw)
                     draws.append(compact(draw, plan.store_states))
                     last = chain.n_sweeps
-                if chain.n_sweeps == last:
-                    tally = [0, 0, 0, 0, 0.0]
                 seconds = time.thread_time() - started
                 if is_draw:
                     history = snapshot()
@@ -391,7 +390,7 @@ def run_chain(
         if stopped in (MAX_TIME, CALLBACK) and not draws:
             # Something to predict with.  It is not part of the chain's schedule, and a
             # file that the chain goes on from does not have it.
-            history, stopped = with_last_state(history, chain, counted), NO_DRAW
+            history, stopped = with_last_state(history, chain, tally), NO_DRAW
     return history, stopped
 
 

@@ -176,6 +176,26 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
     return values.astype(object) if values.dtype.kind == "T" else values
 
 
+def as_matrix(X: Any) -> NDArray[Any]:
+    """X as :func:`as_array` with two dimensions.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+
+    Returns
+    -------
+    X : ndarray of shape (n_samples, n_features)
+    """
+    X = as_array("X", X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"X has {X.ndim} dimensions; expected an array of shape (n_samples, "
+            "n_features)."
+        )
+    return X
+
+
 def unify_frame(X: Any) -> Any:
     """A data frame of types that have no common one as one of Python objects.
 

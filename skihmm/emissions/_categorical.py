@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm._validation import (
     as_array,
+    as_matrix,
     check_choice,
     check_concentration_prior,
     check_positive,
@@ -114,13 +115,7 @@ def _check_numbers(columns: list[NDArray[Any]]) -> None:
 
 
 def _symbol_columns(X: Any) -> list[NDArray[Any]]:
-    X = as_array("X", X)
-    if X.ndim != 2:
-        raise ValueError(
-            f"X has {X.ndim} dimensions; expected an array of shape (n_samples, "
-            "n_features)."
-        )
-    columns = [_as_symbols(column, c) for c, column in enumerate(X.T)]
+    columns = [_as_symbols(column, c) for c, column in enumerate(as_matrix(X).T)]
     _check_numbers(columns)
     return columns
 

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._validation import (
-    as_array,
+    as_matrix,
     check_finite,
     check_positive,
     is_missing_entry,
@@ -37,12 +37,7 @@ _LARGEST_SIZE, _LEAST_SIZE = 1e100, 1e-100
 
 
 def _as_floats(X: Any) -> NDArray[np.float64]:
-    X = as_array("X", X)
-    if X.ndim != 2:
-        raise ValueError(
-            f"X has {X.ndim} dimensions; expected an array of shape (n_samples, "
-            "n_features)."
-        )
+    X = as_matrix(X)
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X holds complex numbers.")
     if X.dtype.kind in "OUS":
@@ -71,16 +66,6 @@ def _number(value: Any) -> float:
         raise ValueError("X holds a number beyond the range of floats.") from None
     except ValueError:
         raise ValueError(f"X holds {value!r}, which is no number.") from None
-
-
-def _check_sizes(X: NDArray[np.float64]) -> None:
-    bad = np.abs(X) > _LARGEST_SIZE
-    if bad.any():
-        row, column = np.argwhere(bad)[0]
-        raise ValueError(
-            f"X[{row}, {column}] = {X[row, column]:g} is too large; expected numbers up "
-            f"to {_LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
-        )
 
 
 def _check_counts(X: NDArray[np.float64], largest: float, what: str) -> None:
@@ -145,6 +130,7 @@ class _Conjugate(BaseEmission):
 
     is_categorical = False
     takes_integers = False
+    _emits_integers = False
 
     def _check(self, X: NDArray[np.float64]) -> None:
         """Raise ValueError if values are outside of the emission's range."""
@@ -167,7 +153,7 @@ class _Conjugate(BaseEmission):
         return X
 
     def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """The data themselves.
+        """The data, integers where the emission's are.
 
         Parameters
         ----------
@@ -177,7 +163,8 @@ class _Conjugate(BaseEmission):
         -------
         X : ndarray of shape (n_samples, n_features)
         """
-        return codes
+        is_whole = self._emits_integers and not np.isnan(codes).any()
+        return codes.astype(np.int64) if is_whole else codes
 
     def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Steps without any observed column.
@@ -193,7 +180,34 @@ class _Conjugate(BaseEmission):
         return np.asarray(np.isnan(codes).all(axis=1))
 
 
-class NormalInverseGamma(_Conjugate):
+class _Gaussian(_Conjugate):
+    """What the Gaussian emissions share: the prior of a state's mean."""
+
+    mean: ArrayLike | None
+    strength: float
+
+    def _check(self, X: NDArray[np.float64]) -> None:
+        bad = np.abs(X) > _LARGEST_SIZE
+        if bad.any():
+            row, column = np.argwhere(bad)[0]
+            raise ValueError(
+                f"X[{row}, {column}] = {X[row, column]:g} is too large; expected numbers "
+                f"up to {_LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
+            )
+
+    def _fit_mean(self, X: Any) -> NDArray[np.float64]:
+        X = _as_floats(X)
+        self._check(X)
+        check_positive("strength", self.strength)
+        self.mean_ = (
+            _column_means(X)
+            if self.mean is None
+            else _column_values("mean", self.mean, X.shape[1])
+        )
+        return X
+
+
+class NormalInverseGamma(_Gaussian):
     """Gaussian observations, columns independent given the state.
 
     In every state and column ``variance ~ InverseGamma(shape, scale)`` and ``mean |
@@ -250,9 +264,6 @@ class NormalInverseGamma(_Conjugate):
         self.shape = shape
         self.scale = scale
 
-    def _check(self, X: NDArray[np.float64]) -> None:
-        _check_sizes(X)
-
     def fit(self, X: Any, y: None = None) -> NormalInverseGamma:
         """Find the prior from the scale of the data.
 
@@ -267,16 +278,9 @@ class NormalInverseGamma(_Conjugate):
         -------
         self : NormalInverseGamma
         """
-        X = _as_floats(X)
-        self._check(X)
-        check_positive("strength", self.strength)
+        X = self._fit_mean(X)
         check_positive("shape", self.shape)
         n = X.shape[1]
-        self.mean_ = (
-            _column_means(X)
-            if self.mean is None
-            else _column_values("mean", self.mean, n)
-        )
         self.scale_ = (
             SHARE_WITHIN * _column_variances(X)
             if self.scale is None
@@ -304,7 +308,7 @@ class NormalInverseGamma(_Conjugate):
         )
 
 
-class NormalInverseWishart(_Conjugate):
+class NormalInverseWishart(_Gaussian):
     """Gaussian observations with a full covariance matrix in every state.
 
     ``covariance ~ InverseWishart(scale, dof)`` and ``mean | covariance ~ Normal(mean,
@@ -362,9 +366,6 @@ class NormalInverseWishart(_Conjugate):
         self.dof = dof
         self.scale = scale
 
-    def _check(self, X: NDArray[np.float64]) -> None:
-        _check_sizes(X)
-
     def fit(self, X: Any, y: None = None) -> NormalInverseWishart:
         """Find the prior from the scale of the data.
 
@@ -379,20 +380,13 @@ class NormalInverseWishart(_Conjugate):
         -------
         self : NormalInverseWishart
         """
-        X = _as_floats(X)
-        self._check(X)
-        check_positive("strength", self.strength)
+        X = self._fit_mean(X)
         n = X.shape[1]
         self.dof_ = n + 2.0 if self.dof is None else check_positive("dof", self.dof)
         if self.dof_ <= n - 1:
             raise ValueError(
                 f"dof={self.dof}; expected more than n_features - 1 = {n - 1}."
             )
-        self.mean_ = (
-            _column_means(X)
-            if self.mean is None
-            else _column_values("mean", self.mean, n)
-        )
         self.scale_ = (
             np.diag(SHARE_WITHIN * _column_variances(X))
             if self.scale is None
@@ -495,6 +489,7 @@ class GammaPoisson(_Conjugate):
 
     takes_integers = True
     is_positive_only = True
+    _emits_integers = True
 
     def __init__(self, shape: ArrayLike = 1.0, rate: ArrayLike | None = None) -> None:
         self.shape = shape
@@ -527,19 +522,6 @@ class GammaPoisson(_Conjugate):
             self.rate_ = _positive_values("rate", self.rate, n)
         self._check(X)
         return self
-
-    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Counts as integers.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
-        return codes if np.isnan(codes).any() else codes.astype(np.int64)
 
     def make_stats(self, codes: NDArray[Any]) -> ConjugateStats:
         """Build empty statistics over encoded data.
@@ -588,6 +570,8 @@ class BetaBernoulli(_Conjugate):
     >>> hmm.fit(X).n_states_
     2
     """
+
+    _emits_integers = True
 
     def __init__(
         self, a: float = 1.0, b: float = 1.0, binarize: float | None = None
@@ -642,19 +626,6 @@ class BetaBernoulli(_Conjugate):
             check_finite("binarize", self.binarize)
         self._check(_as_floats(X))
         return self
-
-    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Zeros and ones as integers.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
-        return codes if np.isnan(codes).any() else codes.astype(np.int64)
 
     def make_stats(self, codes: NDArray[Any]) -> ConjugateStats:
         """Build empty statistics over encoded data.

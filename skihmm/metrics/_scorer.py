@@ -57,9 +57,7 @@ def _adaptive_log_probs(
     seed: np.random.SeedSequence,
 ) -> NDArray[np.float64]:
     # Only the columns are asked for: no need to take the data.
-    empty = emission.make_stats(sequences.codes[:0])
-    columns = empty.columns(draw.emission)
-    records = empty.records(draw.emission)
+    columns, seating = draw.for_particles(emission.make_stats(sequences.codes[:0]))
     stream = RandomStream(seed)
     stops = np.append(sequences.starts[1:], sequences.n_steps)
     parts = []
@@ -76,7 +74,7 @@ def _adaptive_log_probs(
                 n_particles=n_particles,
                 alpha=draw.alpha,
                 gamma=draw.gamma,
-                seating={**draw.arrays, "emission": {"columns": records}},
+                seating=seating,
                 restaurant=draw.last_state + 1 if follows else 0,
                 resampling=resampling,
             )[0]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlogy
 
-from skihmm._draws import PosteriorDraws
+from skihmm._draws import PosteriorDraws, occupancy_order
 
 LOSSES = ("vi", "binder")
 
@@ -103,11 +103,11 @@ def by_occupancy(path: NDArray[Any]) -> NDArray[np.int32]:
     -------
     path : ndarray of shape (n_samples,), int32
     """
-    path = by_first_step(path)
-    occupancy = np.bincount(path)
-    number = np.empty(len(occupancy), dtype=np.int32)
-    number[np.argsort(-occupancy, kind="stable")] = np.arange(len(occupancy))
-    return number[path]
+    states = np.unique(path, return_inverse=True)[1].ravel()
+    order = occupancy_order(states, int(states.max()) + 1)
+    number = np.empty(len(order), dtype=np.int32)
+    number[order] = np.arange(len(order))
+    return number[states]
 
 
 def _distinct_rows(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._draws import PosteriorDraws
+from skihmm._draws import PosteriorDraws, narrow
 from skihmm._validation import check_positive
 from skihmm.posterior._partitions import Partitions, state_paths
 
@@ -64,11 +64,7 @@ def coassignment(draws: Any, steps: Any = None) -> NDArray[np.float64]:
             )
         paths = paths[:, steps]
     partitions = Partitions(paths)
-    # Small numbers compare faster.
-    labels = partitions.labels
-    top = int(labels.max())
-    narrow = [t for t in (np.uint8, np.uint16) if top <= np.iinfo(t).max]
-    labels = labels.astype(narrow[0] if narrow else np.int32)
+    labels = narrow(partitions.labels)  # small numbers compare faster
     n_items = labels.shape[1]
     counts = np.rint(partitions.weights * n_draws).astype(np.uint32)
     result = np.empty((n_items, n_items))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,10 @@ from reference.enumeration import START, SeatingCounts
 
 from skihmm import HCRPHMM
 from skihmm.datasets import fetch_alice, make_repeating_sequence
+
+# Shells start what runs in the background deaf to Ctrl-C; tests of it would never end.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
 
 from skihmm._draws import order_by_occupancy
 from skihmm._sequences import Sequences
@@ -18,6 +19,7 @@ from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import BaseEmission
+from skihmm.emissions._product_stats import ProductStats
 from skihmm.samplers import BaseSampler
 
 # Labels are packed and lists put in order every so many sweeps, and at each stored draw:
@@ -73,6 +75,39 @@ class ModelSettings:
     n_particles: int
 
 
+def with_known_states(
+    path: NDArray[np.int32], known: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """The path with known steps in states of their own, as near to it as can be.
+
+    Every known state takes over one of the path's, chosen so that as many steps as
+    possible stay where they are.
+
+    Parameters
+    ----------
+    path : ndarray of shape (n_samples,), int32
+        States 0, 1, ...
+    known : ndarray of shape (n_samples,), int32
+        Labels 0, 1, ... of the steps whose state is known, -1 for others.
+
+    Returns
+    -------
+    path : ndarray of shape (n_samples,), int32
+        Every state from 0 on is used.
+    """
+    steps = np.flatnonzero(known >= 0)
+    n_labels, n_states = int(known.max()) + 1, int(path.max()) + 1
+    together = np.zeros((n_labels, n_states))
+    np.add.at(together, (known[steps], path[steps]), 1)
+    labels, states = linear_sum_assignment(together, maximize=True)
+    state_of = n_states + np.arange(n_labels)
+    is_there = together[labels, states] > 0
+    state_of[labels[is_there]] = states[is_there]
+    path = path.copy()
+    path[steps] = state_of[known[steps]]
+    return np.unique(path, return_inverse=True)[1].astype(np.int32)
+
+
 class Chain(Iterator[SweepInfo]):
     """A Markov chain over states, seating and concentrations; every item is a sweep.
 
@@ -103,14 +138,21 @@ class Chain(Iterator[SweepInfo]):
         self.stream = RandomStream(seed)
         self.n_sweeps = 0
         self.saved: dict[str, Any] | None = None
+        self._stats = settings.emission.make_stats(sequences.codes)
+        self._known = sequences.known_states
         self.state = ChainState(
             sequences.starts,
             Franchise(settings.alpha, settings.gamma),
-            settings.emission.make_stats(sequences.codes),
+            self._stats
+            if self._known is None
+            else ProductStats([self._stats], self._known),
             self.stream,
         )
         if record is None:
-            self.state.start_from(self._initial_path(sequences))
+            path = self._initial_path(sequences)
+            if self._known is not None:
+                path = with_known_states(path, self._known)
+            self.state.start_from(path)
         else:
             self.stream.state = record["stream"]
             self.n_sweeps = record["n_sweeps"]
@@ -131,7 +173,7 @@ class Chain(Iterator[SweepInfo]):
         return filter_particles(
             sequences.codes,
             sequences.starts,
-            self.state.emission.columns(),
+            self._stats.columns(),
             self.stream,
             n_particles=self.settings.n_particles,
             alpha=self.settings.alpha,
@@ -182,7 +224,10 @@ class Chain(Iterator[SweepInfo]):
         return self._describe(self.state.to_arrays())
 
     def _describe(self, packed: dict[str, Any]) -> dict[str, Any]:
-        arrays = order_by_occupancy(packed)
+        if self._known is not None:
+            # Draws say nothing of what was known before.
+            packed = {**packed, "emission": packed["emission"]["parts"][0]}
+        arrays = order_by_occupancy(packed, self._known)
         emission = arrays["emission"]
         draw = {
             **arrays,
@@ -192,7 +237,7 @@ class Chain(Iterator[SweepInfo]):
             "gamma": arrays["transitions"]["gamma"],
             "last_state": int(arrays["states"][-1]),
         }
-        if self.state.emission.has_concentrations:
+        if self._stats.has_concentrations:
             draw["emission_alpha"] = emission["alpha"]
             draw["emission_gamma"] = emission["gamma"]
         return draw

@@ -38,6 +38,8 @@ def _relabelled(emission: dict[str, Any], label: Any, order: Any) -> dict[str, A
         ]
     if "numbers" in emission:
         changed["numbers"] = emission["numbers"][order]
+    if "parts" in emission:
+        changed["parts"] = [_relabelled(part, label, order) for part in emission["parts"]]
     return {**emission, **changed}
 
 
@@ -59,7 +61,9 @@ def occupancy_order(states: NDArray[Any], n_states: int) -> NDArray[np.intp]:
     return np.lexsort((first, -np.bincount(states, minlength=n_states)))
 
 
-def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
+def order_by_occupancy(
+    arrays: dict[str, Any], known: NDArray[Any] | None = None
+) -> dict[str, Any]:
     """Renumber the states of a chain's arrays by decreasing occupancy.
 
     As :func:`occupancy_order` says, so equal partitions get equal labels.
@@ -68,6 +72,9 @@ def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
     ----------
     arrays : dict
         ``ChainState.to_arrays()``.
+    known : ndarray of shape (n_samples,), optional
+        Labels 0, 1, ... of steps whose state is known, -1 for others: these states come
+        first, in this order.
 
     Returns
     -------
@@ -76,6 +83,10 @@ def order_by_occupancy(arrays: dict[str, Any]) -> dict[str, Any]:
     n_states = arrays["n_states"]
     states = arrays["states"]
     order = occupancy_order(states, n_states)
+    if known is not None:
+        labels, steps = np.unique(known, return_index=True)
+        order = np.concatenate([states[steps[labels >= 0]], order])
+        order = order[np.sort(np.unique(order, return_index=True)[1])]
     label = np.empty(n_states + 1, dtype=np.int32)
     label[order] = np.arange(n_states)
     label[n_states] = n_states  # the row of the start restaurant

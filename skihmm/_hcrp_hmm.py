@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
@@ -12,7 +11,7 @@ import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, DensityMixin, clone
+from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -32,7 +31,13 @@ from skihmm._run import (
     run_chain,
     sweeps_made,
 )
-from skihmm._sequences import Sequences, row_index, sequence_starts
+from skihmm._sequences import (
+    Sequences,
+    check_states,
+    make_sequences,
+    row_index,
+    sequence_starts,
+)
 from skihmm._validation import (
     as_array,
     check_choice,
@@ -42,21 +47,16 @@ from skihmm._validation import (
     check_n_jobs,
     check_nonnegative,
     check_positive,
+    nested_short_names,
+    resolve,
     unify_frame,
     unmask,
     warn_caller,
 )
 from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
-from skihmm.emissions import (
-    BaseEmission,
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaPoisson,
-    HCRPCategorical,
-    NormalInverseGamma,
-    NormalInverseWishart,
-)
+from skihmm.emissions import BaseEmission
+from skihmm.emissions._names import EMISSIONS
 from skihmm.metrics._scorer import (
     draw_entropy,
     log_predictive,
@@ -87,31 +87,8 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     "stick_breaking": StickBreakingGibbs,
     "stick_breaking_beam": StickBreakingBeam,
 }
-EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
-    "hcrp": HCRPCategorical,
-    "dirichlet": DirichletCategorical,
-    "gaussian": NormalInverseWishart,
-    "diagonal_gaussian": NormalInverseGamma,
-    "poisson": GammaPoisson,
-    "bernoulli": BetaBernoulli,
-}
 INITS = ("particle_filter", "random", "single")
 POINT_ESTIMATES = ("map", *LOSSES)
-
-
-def _resolve(
-    name: str, value: Any, known: Mapping[str, Callable[[], Any]], base: type
-) -> Any:
-    """An object for a short name; a clone of an object."""
-    if isinstance(value, str) and value in known:
-        return known[value]()
-    if isinstance(value, base):
-        return clone(value)
-    listed = ", ".join(repr(key) for key in known)
-    raise ValueError(
-        f"{name}={value!r}; expected one of {listed}, or an instance of "
-        f"{base.__name__} (not the class)."
-    )
 
 
 def _summary(
@@ -142,6 +119,7 @@ def _summary(
         "draws_": draws,
         "n_states_": selected.n_states,
         "labels_": labels,
+        "known_states_": sequences.known_labels,
         "startprob_": startprob,
         "transmat_": transmat,
     }
@@ -167,7 +145,8 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     emission : str or BaseEmission, default="hcrp"
         What states emit; cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
         (symbols), "gaussian" (full covariance), "diagonal_gaussian", "poisson" (counts)
-        and "bernoulli" (zeros and ones).
+        and "bernoulli" (zeros and ones).  For mixed data:
+        :class:`~skihmm.emissions.ProductEmission`.
     alpha, gamma : float, default=1.0
         Transition concentrations at the start of a chain: of every state's transitions
         around the shared distribution, and of the shared distribution.
@@ -247,6 +226,10 @@ default="particle_filter"
     labels_ : ndarray of shape (n_samples,), int32
         States of the training steps in the selected draw, ``0 .. n_states_ - 1`` by
         decreasing occupancy.
+    known_states_ : ndarray of int64
+        Labels of the known states (the `states` of :meth:`fit`), increasing: state i of
+        every draw is the one that was called ``known_states_[i]``.  Empty if none were
+        given.
     startprob_ : ndarray of shape (n_states_ + 1,)
         Probabilities of the first state of a sequence: posterior mean under the selected
         draw.  The last entry is "a state not seen yet".
@@ -300,7 +283,7 @@ default="particle_filter"
 
     # Sequence ids travel with X through cross-validation, pipelines and searches when
     # metadata routing is on, without set_fit_request and the like.
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": True}
+    __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": True, "states": True}
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"groups": True}
     __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"groups": True}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"groups": True}
@@ -390,10 +373,8 @@ default="particle_filter"
         self : HCRPHMM
         """
         for name, known in (("sampler", SAMPLERS), ("emission", EMISSIONS)):
-            value = params.get(name, getattr(self, name))
-            nested = any(key.startswith(name + "__") for key in params)
-            if nested and isinstance(value, str) and value in known:
-                params[name] = known[value]()
+            given = {name: getattr(self, name)}
+            params.update(nested_short_names(params, given, known))
         return super().set_params(**params)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -417,7 +398,13 @@ default="particle_filter"
 
     @with_callbacks
     def fit(
-        self, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        groups: Any = None,
+        lengths: Any = None,
+        states: Any = None,
     ) -> HCRPHMM:
         """Draw from the posterior given one or several sequences.
 
@@ -434,6 +421,12 @@ default="particle_filter"
             by cross-validation.
         lengths : array-like of shape (n_sequences,), optional
             Rows per sequence; the other way to say it.
+        states : array-like of shape (n_samples,), optional
+            Known states: an integer >= 0 for steps whose state is known, -1 for others.
+            Steps of one label are in one state, steps of two labels in two; other steps
+            may join these states or not.  All samplers draw from the exact posterior
+            given that.  The known states are the first ones in all draws, in the order
+            of their labels (``known_states_``).
 
         Returns
         -------
@@ -454,7 +447,7 @@ default="particle_filter"
         names = ("n_features_in_", "feature_names_in_")
         earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
-            fitted, stopped = self._fit(X, groups, lengths)
+            fitted, stopped = self._fit(X, groups, lengths, states)
         except BaseException:
             for name in names:
                 self.__dict__.pop(name, None)
@@ -465,7 +458,7 @@ default="particle_filter"
         return self
 
     def _fit(
-        self, X: Any, groups: Any, lengths: Any
+        self, X: Any, groups: Any, lengths: Any, states: Any
     ) -> tuple[dict[str, Any], list[str | None]]:
         """Fitted attributes, and what ended every chain early."""
         n_draws = check_integer("n_draws", self.n_draws, 1)
@@ -502,25 +495,26 @@ default="particle_filter"
         alpha = check_positive("alpha", self.alpha)
         gamma = check_positive("gamma", self.gamma)
         prior = check_concentration_prior("concentration_prior", self.concentration_prior)
-        sampler = _resolve("sampler", self.sampler, SAMPLERS, BaseSampler)
+        sampler = resolve("sampler", self.sampler, SAMPLERS, BaseSampler)
         sampler.check_parameters()
-        emission = _resolve("emission", self.emission, EMISSIONS, BaseEmission)
+        emission = resolve("emission", self.emission, EMISSIONS, BaseEmission)
 
         index = row_index(X)
         X = self._validate(X, reset=True)
+        emission.name_columns(getattr(self, "feature_names_in_", None))
         emission.fit(X)
-        sequences = Sequences(
-            emission.encode(X), sequence_starts(len(X), groups, lengths, index)
+        sequences = make_sequences(
+            emission.encode(X),
+            sequence_starts(len(X), groups, lengths, index),
+            check_states(states, len(X)),
         )
         # Errors of the emission's parameters, and of the two together, before any work.
         sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
-        init = self._check_init(sequences.n_steps)
+        init = self._check_init(sequences)
         settings = ModelSettings(
             sampler, emission, alpha, gamma, prior, init, n_particles
         )
-        fingerprint = hashlib.sha256(
-            sequences.codes.tobytes() + sequences.starts.astype(np.int64).tobytes()
-        ).hexdigest()
+        fingerprint = sequences.fingerprint
         # The compiled statistics could not take another emission's counts, and draws of
         # two posteriors do not belong into one set.
         model = joblib.hash(
@@ -699,7 +693,8 @@ default="particle_filter"
                 "more time, or set a shorter n_burnin."
             )
 
-    def _check_init(self, n_samples: int) -> str | NDArray[np.int32]:
+    def _check_init(self, sequences: Sequences) -> str | NDArray[np.int32]:
+        n_samples, known = sequences.n_steps, sequences.known_states
         if isinstance(self.init, str):
             return check_choice("init", self.init, INITS)
         labels = as_array("init", self.init)
@@ -714,14 +709,27 @@ default="particle_filter"
                 f"expected one of {INITS} or {n_samples} non-negative integers, one "
                 "state per row of X."
             )
+        if known is not None:
+            pairs = {
+                (k, label) for k, label in zip(labels, known, strict=True) if label >= 0
+            }
+            if (
+                not len(pairs)
+                == len({k for k, _ in pairs})
+                == len(sequences.known_labels)
+            ):
+                raise ValueError(
+                    "init and states contradict each other: in init, the steps of every "
+                    "known state have to be in one state, and those of two in two."
+                )
         return labels.astype(np.int64)
 
     def _check_resumable(self, n_chains: int, fingerprint: str, model: str) -> None:
         if fingerprint != self._fingerprint:
             raise ValueError(
                 "warm_start=True continues the chains of the earlier fit, but X (or its "
-                "division into sequences) is not that of the earlier fit. Pass the same "
-                "data, or set warm_start=False to start afresh."
+                "division into sequences, or states) is not that of the earlier fit. "
+                "Pass the same data, or set warm_start=False to start afresh."
             )
         if model != self._model_hash:
             raise ValueError(

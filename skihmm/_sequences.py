@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
 
@@ -21,15 +22,115 @@ class Sequences:
     ----------
     codes : ndarray of shape (n_samples, n_features)
     starts : ndarray of shape (n_sequences,)
+    known_states : ndarray of shape (n_samples,), int32, or None
+        Place in `known_labels` of the state of every step, -1 where it is not known.
+    known_labels : ndarray of int64
+        What the user calls the known states, increasing.
     """
 
     codes: NDArray[Any]
     starts: NDArray[np.intp]
+    known_states: NDArray[np.int32] | None = None
+    known_labels: NDArray[np.int64] = field(
+        default_factory=lambda: np.empty(0, dtype=np.int64)
+    )
 
     @property
     def n_steps(self) -> int:
         """Number of time steps over all sequences."""
         return len(self.codes)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of everything that a chain takes from here."""
+        content = self.codes.tobytes() + self.starts.astype(np.int64).tobytes()
+        if self.known_states is not None:
+            content += self.known_states.tobytes() + self.known_labels.tobytes()
+        return hashlib.sha256(content).hexdigest()
+
+    def joined(self, other: Sequences) -> Sequences:
+        """These sequences and then others.
+
+        Parameters
+        ----------
+        other : Sequences
+
+        Returns
+        -------
+        sequences : Sequences
+        """
+        return make_sequences(
+            np.concatenate([self.codes, other.codes]),
+            np.concatenate([self.starts, self.n_steps + other.starts]),
+            np.concatenate([self._given_labels, other._given_labels]),
+        )
+
+    @property
+    def _given_labels(self) -> NDArray[np.int64]:
+        if self.known_states is None:
+            return np.full(self.n_steps, -1, dtype=np.int64)
+        return np.append(self.known_labels, -1)[self.known_states]
+
+
+def make_sequences(
+    codes: NDArray[Any], starts: NDArray[np.intp], labels: NDArray[np.int64] | None
+) -> Sequences:
+    """Sequences with the known states that the user has given.
+
+    Parameters
+    ----------
+    codes : ndarray of shape (n_samples, n_features)
+    starts : ndarray of shape (n_sequences,)
+    labels : ndarray of shape (n_samples,) or None
+        Of :func:`check_states`.
+
+    Returns
+    -------
+    sequences : Sequences
+    """
+    if labels is None or (labels < 0).all():
+        return Sequences(codes, starts)
+    known = np.unique(labels[labels >= 0])
+    places = np.where(labels < 0, -1, np.searchsorted(known, labels))
+    return Sequences(codes, starts, places.astype(np.int32), known)
+
+
+def check_states(states: Any, n_samples: int) -> NDArray[np.int64] | None:
+    """Known states as the user gives them.
+
+    Parameters
+    ----------
+    states : array-like of shape (n_samples,) or None
+    n_samples : int
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int64, or None
+
+    Raises
+    ------
+    ValueError
+        If it is not one integer >= -1 per step.
+    """
+    if states is None:
+        return None
+    labels = as_array("states", states)
+    expected = (
+        f"expected {n_samples} integers, one per row of X: a label >= 0 where the state "
+        "is known, -1 where it is not."
+    )
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1 or len(labels) != n_samples:
+        raise ValueError(f"states has the shape {labels.shape}; {expected}")
+    if labels.dtype == object and all(isinstance(value, Integral) for value in labels):
+        labels = np.array(labels.tolist())  # pandas' own integers
+    if labels.dtype.kind not in "iu":
+        raise ValueError(f"states is of type {labels.dtype}; {expected}")
+    if (labels < -1).any() or (labels > np.iinfo(np.int64).max).any():
+        row = np.flatnonzero((labels < -1) | (labels > np.iinfo(np.int64).max))[0]
+        raise ValueError(f"states[{row}] = {labels[row]}; {expected}")
+    return labels.astype(np.int64)
 
 
 def row_index(X: Any) -> NDArray[Any] | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable, Mapping
 from decimal import Decimal
 from numbers import Integral, Number, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 
 def warn_caller(message: str) -> None:
@@ -277,3 +279,67 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
     if values.dtype.kind == "O":
         return np.array([is_missing_entry(value) for value in values], dtype=bool)
     return np.zeros(len(values), dtype=bool)
+
+
+def resolve(
+    name: str, value: Any, known: Mapping[str, Callable[[], Any]], base: type
+) -> Any:
+    """An object for a short name; a clone of an object.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in errors.
+    value : str or object
+    known : dict
+        What makes the object of every short name.
+    base : type
+        Of objects.
+
+    Returns
+    -------
+    found : object
+
+    Raises
+    ------
+    ValueError
+        If it is neither.
+    """
+    if isinstance(value, str) and value in known:
+        return known[value]()
+    if isinstance(value, base):
+        return clone(value)
+    listed = ", ".join(repr(key) for key in known)
+    raise ValueError(
+        f"{name}={value!r}; expected one of {listed}, or an instance of "
+        f"{base.__name__} (not the class)."
+    )
+
+
+def nested_short_names(
+    params: Mapping[str, Any],
+    given: Mapping[str, Any],
+    known: Mapping[str, Callable[[], Any]],
+) -> dict[str, Any]:
+    """Objects for those short names whose own parameters are to be set.
+
+    Parameters
+    ----------
+    params : dict
+        As for ``set_params``.
+    given : dict
+        What every nested parameter is now.
+    known : dict
+        What makes the object of every short name.
+
+    Returns
+    -------
+    found : dict
+    """
+    found = {}
+    for name, value in given.items():
+        value = params.get(name, value)
+        is_nested = any(key.startswith(name + "__") for key in params)
+        if is_nested and isinstance(value, str) and value in known:
+            found[name] = known[value]()
+    return found

@@ -26,6 +26,15 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.samplers import (
+    BlockedBeam,
+    BlockedGibbs,
+    DirectAssignmentGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+    StickBreakingBeam,
+    StickBreakingGibbs,
+)
 
 
 def packed(tables: dict, place=lambda row: row) -> dict:
@@ -190,7 +199,11 @@ class Model:
             self.stats(**options),
             seed if isinstance(seed, RandomStream) else RandomStream(seed),
         )
-        state.start_from(np.zeros(self.n_steps, int) if labels is None else labels)
+        if labels is None:
+            labels = np.zeros(self.n_steps, int)
+            if hasattr(self.emission, "start"):
+                labels = self.emission.start(self.n_steps)
+        state.start_from(labels)
         return state
 
     def cell(self, code: int) -> tuple:
@@ -202,6 +215,19 @@ class Model:
             code, label = divmod(code, 8)
             labels.append(label)
         return tuple(reversed(labels)), m, e
+
+
+SAMPLERS = {
+    "stepwise": StepwiseGibbs(),
+    "rcd": StepwiseGibbs("rcd", split_merge_rate=1),
+    "slice": StepwiseSlice(split_merge_rate=0.5),
+    "blocked": BlockedGibbs(3),
+    "blocked sm": BlockedGibbs(2, split_merge_rate=2),
+    "beam": BlockedBeam(3, split_merge_rate=1),
+    "direct assignment": DirectAssignmentGibbs(),
+    "stick-breaking": StickBreakingGibbs(),
+    "stick-breaking beam": StickBreakingBeam(),
+}
 
 
 # The step-wise sampler rejects 3 to 30 % of its moves; ghosts and fresh states are

@@ -29,6 +29,7 @@ from skihmm.emissions import (
     HCRPCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
+    ProductEmission,
 )
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.samplers import (
@@ -88,6 +89,10 @@ ESTIMATORS = [
     HCRPHMM(emission="diagonal_gaussian", sampler="beam", n_chains=2, **SHORT),
     HCRPHMM(emission="poisson", sampler="stick_breaking", **SHORT),
     HCRPHMM(emission=BetaBernoulli(binarize=1.0), sampler="slice", **SHORT),
+    # (The checks have data of one column and more.)
+    HCRPHMM(
+        emission=ProductEmission([("all", "diagonal_gaussian", slice(None))]), **SHORT
+    ),
 ]
 
 EXPECTED_FAILURES = {
@@ -139,6 +144,7 @@ PARTS = [
     NormalInverseGamma(),
     GammaPoisson(),
     BetaBernoulli(),
+    ProductEmission([("a", GammaPoisson(), [0])]),
     StepwiseGibbs(),
     StepwiseSlice(),
     BlockedGibbs(),

@@ -21,6 +21,7 @@ from skihmm.emissions import (
     HCRPCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
+    ProductEmission,
 )
 
 
@@ -147,6 +148,7 @@ FITTED = [
     NormalInverseGamma(),
     GammaPoisson(),
     BetaBernoulli(),
+    ProductEmission([("all", "hcrp", slice(None))]),
 ]
 
 

@@ -8,6 +8,7 @@ from skihmm.emissions._conjugate import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
+from skihmm.emissions._product import ProductEmission
 
 __all__ = [
     "BaseEmission",
@@ -17,4 +18,5 @@ __all__ = [
     "HCRPCategorical",
     "NormalInverseGamma",
     "NormalInverseWishart",
+    "ProductEmission",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,22 +17,33 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
     An emission object is a recipe.  It holds constructor parameters and what it learned
     about the data (such as the categories); the counts themselves live in compiled
     statistics that :meth:`make_stats` builds for every chain.
-
-    Attributes
-    ----------
-    is_categorical : bool
-        Observations are symbols, encoded as integers, not numbers.
-    takes_integers : bool
-        Numbers have to be integers.
     """
 
-    is_categorical = True
-    takes_integers = True
+    @property
+    def is_categorical(self) -> bool:
+        """Whether observations are symbols: yes, unless a subclass says no."""
+        return True
+
+    @property
+    def takes_integers(self) -> bool:
+        """Whether numbers have to be integers: yes, unless a subclass says no."""
+        return True
 
     @property
     def is_positive_only(self) -> bool:
         """Whether negative numbers are refused: no, unless a subclass says so."""
         return False
+
+    def name_columns(self, names: Sequence[str] | None) -> None:
+        """Learn the names of the columns of X; called before :meth:`fit`.
+
+        Does nothing unless a subclass has use for them.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            None: the columns have no names.
+        """
 
     def n_known(self) -> list[int]:
         """Of every column of symbols, how many of its symbols may be drawn.

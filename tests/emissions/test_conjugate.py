@@ -9,18 +9,9 @@ import pytest
 from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
 from scipy import special
 from skihmm.core._testing import emission_pair, emission_row, move_value, slots
-from small_models import Model, assert_caught, assert_exact
+from small_models import SAMPLERS, Model, assert_caught, assert_exact
 
 from skihmm import HCRPHMM
-from skihmm.samplers import (
-    BlockedBeam,
-    BlockedGibbs,
-    DirectAssignmentGibbs,
-    StepwiseGibbs,
-    StepwiseSlice,
-    StickBreakingBeam,
-    StickBreakingGibbs,
-)
 
 # Small enough to enumerate, with values that make states come and go.
 MODELS = {
@@ -52,17 +43,6 @@ MODELS = {
         2.0,
         0.8,
     ),
-}
-SAMPLERS = {
-    "stepwise": StepwiseGibbs(),
-    "rcd": StepwiseGibbs("rcd", split_merge_rate=1),
-    "slice": StepwiseSlice(split_merge_rate=0.5),
-    "blocked": BlockedGibbs(3),
-    "blocked sm": BlockedGibbs(2, split_merge_rate=2),
-    "beam": BlockedBeam(3, split_merge_rate=1),
-    "direct assignment": DirectAssignmentGibbs(),
-    "stick-breaking": StickBreakingGibbs(),
-    "stick-breaking beam": StickBreakingBeam(),
 }
 
 

@@ -1,0 +1,23 @@
+"""Short names of emissions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
+from skihmm.emissions._conjugate import (
+    BetaBernoulli,
+    GammaPoisson,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
+
+EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
+    "hcrp": HCRPCategorical,
+    "dirichlet": DirichletCategorical,
+    "gaussian": NormalInverseWishart,
+    "diagonal_gaussian": NormalInverseGamma,
+    "poisson": GammaPoisson,
+    "bernoulli": BetaBernoulli,
+}

@@ -1,0 +1,347 @@
+"""Mixed data: an emission of its own for every group of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.metaestimators import _BaseComposition
+from sklearn.utils.validation import check_is_fitted
+
+from skihmm._validation import as_matrix, nested_short_names, resolve
+from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._names import EMISSIONS
+from skihmm.emissions._product_stats import ProductStats
+
+
+def _column_places(
+    part: str, columns: Any, names: Sequence[str] | None, n_features: int
+) -> NDArray[np.intp]:
+    """Places of the columns that one part of the emission names."""
+    if isinstance(columns, slice):
+        given: list[Any] = list(range(n_features)[columns])
+    elif isinstance(columns, str):
+        given = [columns]
+    else:
+        try:
+            given = list(columns)
+        except TypeError:
+            given = [columns]
+        if given and all(isinstance(column, bool | np.bool_) for column in given):
+            if len(given) != n_features:
+                raise ValueError(
+                    f"The columns of {part!r} are a mask of {len(given)} entries, but X "
+                    f"has {n_features} columns."
+                )
+            given = list(np.flatnonzero(given))
+    places = []
+    for column in given:
+        if isinstance(column, str):
+            if names is None:
+                raise ValueError(
+                    f"{part!r} is to get the column {column!r}, but the columns of X "
+                    "have no names. Pass a data frame, or give places of columns "
+                    "(integers)."
+                )
+            if column not in names:
+                raise ValueError(
+                    f"{part!r} is to get the column {column!r}, but the columns of X are "
+                    f"{', '.join(map(repr, names))}."
+                )
+            places.append(list(names).index(column))
+        elif isinstance(column, int | np.integer) and not isinstance(column, bool):
+            if not -n_features <= column < n_features:
+                raise ValueError(
+                    f"{part!r} is to get column {column}, but X has {n_features} columns."
+                )
+            places.append(int(column) % n_features)
+        else:
+            raise TypeError(
+                f"{part!r} is to get the columns {columns!r}; expected names, integers, "
+                "a slice or a mask of booleans."
+            )
+    if not places:
+        raise ValueError(f"{part!r} gets no column; expected one or more.")
+    return np.array(places, dtype=np.intp)
+
+
+class ProductEmission(_BaseComposition, BaseEmission):
+    """Mixed data: every group of columns has its own emission.
+
+    Given the state, the groups are independent.  Missing values are what they are for
+    the emission of their group; a step is missing if it is missing for all groups.
+
+    Parameters
+    ----------
+    emissions : list of (str, str or BaseEmission, columns)
+        A name for the group, its emission (an object or a short name, as the `emission`
+        of :class:`~skihmm.HCRPHMM`), and its columns: a name of a column of a data
+        frame, a place (integer), a list of either, a slice or a mask of booleans.  Every
+        column of X has to be in exactly one group.
+
+    Attributes
+    ----------
+    emissions_ : list of (str, BaseEmission, ndarray)
+        The groups with fitted emissions and the places of their columns.
+
+    Notes
+    -----
+    Parameters of a group's emission are reached by the name of the group, as in
+    scikit-learn's ColumnTransformer: ``emission__sizes__shape`` in a grid search over a
+    :class:`~skihmm.HCRPHMM`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.emissions import NormalInverseGamma, ProductEmission
+    >>> rng = np.random.default_rng(0)
+    >>> state = np.repeat([0, 1, 0, 1], 25)
+    >>> X = np.column_stack([rng.normal(4.0 * state), rng.poisson(1 + 9 * state)])
+    >>> emission = ProductEmission(
+    ...     [("height", NormalInverseGamma(), [0]), ("count", "poisson", [1])]
+    ... )
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
+    >>> hmm.fit(X).n_states_
+    2
+    >>> hmm.get_params()["emission__height__strength"]
+    0.1
+    """
+
+    def __init__(self, emissions: list[tuple[str, Any, Any]]) -> None:
+        self.emissions = emissions
+
+    # ---- parameters of the parts
+
+    @property
+    def _named(self) -> list[tuple[str, Any]]:
+        """Names and emissions, as scikit-learn's compositions want them."""
+        try:
+            return [(name, emission) for name, emission, _ in self.emissions]
+        except (TypeError, ValueError):
+            return []  # not a list of triples: fit says so
+
+    @_named.setter
+    def _named(self, value: list[tuple[str, Any]]) -> None:
+        self.emissions = [
+            (name, emission, columns)
+            for (name, emission), (_, _, columns) in zip(
+                value, self.emissions, strict=True
+            )
+        ]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters, those of the parts included.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+
+        Returns
+        -------
+        params : dict
+        """
+        return dict(self._get_params("_named", deep=deep))
+
+    def set_params(self, **params: Any) -> ProductEmission:
+        """Set parameters, those of the parts included.
+
+        Parameters
+        ----------
+        **params : dict
+
+        Returns
+        -------
+        self : ProductEmission
+        """
+        if "emissions" in params:
+            self.emissions = params.pop("emissions")
+        params.update(nested_short_names(params, dict(self._named), EMISSIONS))
+        self._set_params("_named", **params)
+        return self
+
+    def _parts(self) -> list[tuple[str, BaseEmission, Any]]:
+        """The groups, with objects for short names."""
+        expected = "expected a list of (name, emission, columns), one or more"
+        if not isinstance(self.emissions, list | tuple) or not self.emissions:
+            raise ValueError(f"emissions={self.emissions!r}; {expected}.")
+        parts = []
+        for entry in self.emissions:
+            if not isinstance(entry, list | tuple) or len(entry) != 3:
+                raise ValueError(f"emissions holds {entry!r}; {expected}.")
+            name, emission, columns = entry
+            if not isinstance(name, str):
+                raise ValueError(f"emissions holds the name {name!r}; {expected}.")
+            emission = resolve(
+                f"the emission of {name!r}", emission, EMISSIONS, BaseEmission
+            )
+            parts.append((name, emission, columns))
+        self._validate_names([name for name, _, _ in parts])
+        return parts
+
+    def _any_part(self, attribute: str) -> bool:
+        try:
+            return any(getattr(part, attribute) for _, part, _ in self._parts())
+        except (TypeError, ValueError):
+            return False
+
+    @property
+    def is_categorical(self) -> bool:
+        """Whether all columns are symbols."""
+        return all(part.is_categorical for _, part, _ in self.emissions_)
+
+    @property
+    def takes_integers(self) -> bool:
+        """Whether any part takes whole numbers only."""
+        return self._any_part("takes_integers")
+
+    @property
+    def is_positive_only(self) -> bool:
+        """Whether any part refuses negative numbers."""
+        return self._any_part("is_positive_only")
+
+    def n_known(self) -> list[int]:
+        """Of every column of symbols, how many of its symbols may be drawn.
+
+        Returns
+        -------
+        n_known : list of int
+            In the order of the parts.
+        """
+        return [n for _, part, _ in self.emissions_ for n in part.n_known()]
+
+    # ---- data
+
+    def name_columns(self, names: Sequence[str] | None) -> None:
+        """Learn the names of the columns of X.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+        """
+        self._names = None if names is None else list(names)
+
+    def fit(self, X: Any, y: None = None) -> ProductEmission:
+        """Fit the emission of every group to its columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : ProductEmission
+        """
+        if hasattr(X, "columns"):
+            self.name_columns(X.columns)
+        names = getattr(self, "_names", None)
+        X = as_matrix(X)
+        n_features = X.shape[1]
+        fitted: list[tuple[str, BaseEmission, NDArray[np.intp]]] = []
+        owner: dict[int, str] = {}
+        for name, part, columns in self._parts():
+            places = _column_places(name, columns, names, n_features)
+            for c in places.tolist():
+                if c in owner:
+                    raise ValueError(
+                        f"Column {c} of X is in two groups, {owner[c]!r} and {name!r}; "
+                        "expected every column in one."
+                    )
+                owner[c] = name
+            if names is not None:
+                part.name_columns([names[c] for c in places])
+            fitted.append((name, part.fit(X[:, places]), places))
+        left = [c for c in range(n_features) if c not in owner]
+        if left:
+            raise ValueError(
+                f"Columns {left} of X have no emission; expected every column in one "
+                "group. Leave them out of X, or add a group."
+            )
+        self.emissions_ = fitted
+        return self
+
+    def encode(self, X: Any) -> NDArray[Any]:
+        """Values of all groups, one group after the other.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_features)
+            int32 if all columns are symbols, otherwise float64.
+        """
+        check_is_fitted(self)
+        X = as_matrix(X)
+        return np.column_stack(
+            [part.encode(X[:, places]) for _, part, places in self.emissions_]
+        )
+
+    def _split(self, codes: NDArray[Any]) -> list[tuple[BaseEmission, NDArray[Any]]]:
+        """The parts with their columns of the codes."""
+        stops = np.cumsum([len(places) for _, _, places in self.emissions_])
+        return [
+            (
+                part,
+                np.ascontiguousarray(
+                    codes[:, stop - len(places) : stop],
+                    dtype=np.int32 if part.is_categorical else np.float64,
+                ),
+            )
+            for (_, part, places), stop in zip(self.emissions_, stops, strict=True)
+        ]
+
+    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """Turn values back into data, columns in the order of X.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features)
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+            Of Python objects if any group has strings.
+        """
+        decoded = [part.decode(values) for part, values in self._split(codes)]
+        dtypes = [values.dtype for values in decoded]
+        dtype = object if object in dtypes else np.result_type(*dtypes)
+        X = np.empty(codes.shape, dtype=dtype)
+        for values, (_, _, places) in zip(decoded, self.emissions_, strict=True):
+            X[:, places] = values
+        return X
+
+    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+        """Steps that are missing for all groups.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features)
+
+        Returns
+        -------
+        missing : ndarray of shape (n_samples,), bool
+        """
+        return np.logical_and.reduce(
+            [part.is_missing(values) for part, values in self._split(codes)]
+        )
+
+    def make_stats(self, codes: NDArray[Any]) -> ProductStats:
+        """Build empty statistics over encoded data.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features)
+
+        Returns
+        -------
+        stats : ProductStats
+        """
+        return ProductStats(
+            [part.make_stats(values) for part, values in self._split(codes)]
+        )

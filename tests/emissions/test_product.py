@@ -1,0 +1,422 @@
+"""Mixed data and known states: exactness in every sampler, columns, parameters."""
+
+from __future__ import annotations
+
+import pickle
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from reference.conjugate import DiagonalGaussian, FullGaussian, Poisson
+from reference.enumeration import DirichletEmission, HCRPEmission
+from reference.product import Product
+from skihmm.core._testing import emission_pair, emission_row, move_value
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
+from small_models import SAMPLERS, Model, assert_caught, assert_exact
+
+from skihmm import HCRPHMM
+from skihmm.emissions import (
+    BetaBernoulli,
+    GammaPoisson,
+    HCRPCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    ProductEmission,
+)
+
+GAUSSIAN = DiagonalGaussian((1.0,), 0.3, 1.2, (0.5,))
+PARTS = (HCRPEmission(3, 1.0, 2.0), GAUSSIAN, Poisson((1.0,), (0.5,)))
+MODELS = {
+    "symbols and numbers": Model(
+        ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
+        Product(PARTS, (1, 1, 1)),
+        (0, 3),
+        2.0,
+        1.0,
+    ),
+    "two kinds of symbols": Model(
+        ((0, 0, 1), (1, 1, None), (0, 1, 1), (1, 0, 0), (0, 0, 1)),
+        Product((HCRPEmission(2, 0.5, 1.0), DirichletEmission(2, 0.7)), (1, 2)),
+        (0,),
+        1.0,
+        2.0,
+    ),
+    "full and counts": Model(
+        ((0.1, 1.0, 1), (2.0, -1.0, 6), (0.3, None, 1), (0.2, 0.8, 0)),
+        Product(
+            (
+                FullGaussian((1.0, 0.0), 0.4, 3.5, ((1.0, -0.3), (-0.3, 0.6))),
+                Poisson((1.0,), (0.3,)),
+            ),
+            (2, 1),
+        ),
+        (0,),
+        3.0,
+        1.0,
+    ),
+}
+# Which steps are together is known of some: next to one another, at the ends of
+# sequences, one step alone.
+KNOWN = {
+    "two states": Model(
+        ((0,), (1,), (0,), (1,), (1,), (0,)),
+        Product((HCRPEmission(2, 0.5, 1.0),), (1,), (0, -1, -1, 1, 0, -1)),
+        (0, 3),
+        1.0,
+        2.0,
+    ),
+    "neighbours": Model(
+        ((0.1,), (0.2,), (2.0,), (2.2,), (0.3,)),
+        Product((GAUSSIAN,), (1,), (-1, 0, 0, -1, -1)),
+        (0,),
+        2.0,
+        1.0,
+    ),
+    "each alone": Model(
+        ((0,), (0,), (0,), (1,), (0,)),
+        Product((DirichletEmission(2, 0.5),), (1,), (0, 1, -1, 2, -1)),
+        (0,),
+        0.7,
+        3.0,
+    ),
+    "mixed data": Model(
+        ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
+        Product(PARTS, (1, 1, 1), (-1, 0, -1, 1, 0)),
+        (0, 3),
+        2.0,
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_enumeration(sampler, name):
+    model = MODELS[name]
+    assert_exact(
+        model, lambda: SAMPLERS[sampler].make_kernel(model.state(0)), n_sweeps=2000
+    )
+
+
+@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_enumeration_with_known_states(sampler, name):
+    model = KNOWN[name]
+    assert_exact(
+        model, lambda: SAMPLERS[sampler].make_kernel(model.state(0)), n_sweeps=2000
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*MODELS, *KNOWN])
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_enumeration_with_many_sweeps(sampler, name):
+    model = {**MODELS, **KNOWN}[name]
+    assert_exact(
+        model,
+        lambda: SAMPLERS[sampler].make_kernel(model.state(0)),
+        n_sweeps=100_000,
+        seed=1,
+    )
+
+
+def believing(model, known):
+    """The model with the exact answers for other known states."""
+    emission = model.emission
+    every, right = (
+        Model(
+            model.y,
+            Product(emission.parts, emission.widths, states),
+            model.starts,
+            model.alpha,
+            model.gamma,
+        ).posterior
+        for states in (None, known)
+    )
+    wrong = Model(model.y, emission, model.starts, model.alpha, model.gamma)
+    wrong.__dict__["posterior"] = SimpleNamespace(
+        joint={cell: right.joint.get(cell, 0.0) for cell in every.joint},
+        probabilities={
+            cell: right.probabilities.get(cell, 0.0) for cell in every.probabilities
+        },
+    )
+    return wrong
+
+
+@pytest.mark.parametrize("sampler", ["stepwise", "blocked", "stick-breaking"])
+@pytest.mark.parametrize("known", [None, (0, -1, -1, 1, -1, -1), (0, -1, 0, 1, 0, -1)])
+def test_other_known_states_are_noticed(sampler, known):
+    wrong = believing(KNOWN["two states"], known)
+    assert_caught(wrong, lambda: SAMPLERS[sampler].make_kernel(wrong.state(0)))
+
+
+# -- statistics -----------------------------------------------------------------------
+
+
+def random_product(rng, n, known=None):
+    """n observations of three parts, some entries missing."""
+    y = [
+        (
+            None if rng.random() < 0.1 else int(rng.integers(3)),
+            None if rng.random() < 0.1 else float(rng.normal()),
+            int(rng.poisson(3)),
+        )
+        for _ in range(n)
+    ]
+    return Model(tuple(y), Product(PARTS, (1, 1, 1), known))
+
+
+FIRST = 2
+"""The first slot of a state."""
+
+
+def test_rows_are_products(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    model = random_product(rng, 40)
+    labels = np.unique(rng.integers(5, size=40), return_inverse=True)[1]
+    states = [model.state(0, labels)]
+    for part, rows in zip(PARTS, model.emission.split(model.y), strict=True):
+        states.append(Model(rows, part).state(0, labels))
+    for t in range(40):
+        rows = [np.log(emission_row(s, t))[: FIRST + 5] for s in states]
+        expected = sum(rows[1:])
+        np.testing.assert_allclose(
+            rows[0] - rows[0].max(), expected - expected.max(), rtol=1e-12, atol=1e-12
+        )
+        pairs = [np.log(emission_pair(s, t, [FIRST, FIRST + 3])) for s in states]
+        expected = sum(pairs[1:])
+        np.testing.assert_allclose(np.diff(pairs[0]), np.diff(expected), atol=1e-12)
+
+
+def test_log_joint_is_a_sum(global_random_seed):
+    # (Without tables of emissions the transitions are seated by the same numbers.)
+    rng = np.random.default_rng(global_random_seed)
+    y = [(float(rng.normal()), int(rng.poisson(3))) for _ in range(30)]
+    labels = np.arange(30) % 4
+    nothing, *parts, whole = (
+        Model(rows, emission).state(0, labels).log_joint()
+        for rows, emission in (
+            (((None,),) * 30, GAUSSIAN),
+            (tuple((a,) for a, _ in y), GAUSSIAN),
+            (tuple((b,) for _, b in y), PARTS[2]),
+            (tuple(y), Product(PARTS[1:], (1, 1), tuple(np.where(labels, -1, 0)))),
+        )
+    )
+    assert whole - nothing == pytest.approx(sum(parts) - 2 * nothing, rel=1e-12)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_rollback_restores_every_bit(known, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    labels = np.arange(30) % 3
+    given = tuple(np.where(rng.random(30) < 0.4, labels, -1)) if known else None
+    state = random_product(rng, 30, given).state(1, labels)
+    before = pickle.dumps(state.to_arrays()["emission"])
+    for t in range(30):
+        k = FIRST + (labels[t] + 1) % 3
+        _, joined = move_value(state, t, FIRST + labels[t], k, keep=False)
+        assert (joined == -np.inf) == (known and given[t] >= 0)
+        assert pickle.dumps(state.to_arrays()["emission"]) == before
+        assert state.check() is None
+
+
+def test_records_that_contradict_known_states_are_refused(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    outcomes = set()
+    for _ in range(50):
+        known = rng.integers(3, size=5)
+        known = np.unique(known, return_inverse=True)[1]
+        known[rng.random(5) < 0.5] = -1
+        labels = np.unique(rng.integers(3, size=5), return_inverse=True)[1]
+        model = Model(((None,),) * 5, Product((GAUSSIAN,), (1,), tuple(known)))
+        free = Model(model.y, Product((GAUSSIAN,), (1,)))
+        state, arrays = model.state(0), free.state(0, labels).to_arrays()
+        if model.emission.log_likelihood_by_tables(tuple(labels), model.y):
+            state.from_arrays(arrays)
+            assert state.check() is None
+            outcomes.add("kept")
+        else:
+            with pytest.raises(ValueError, match="not the known ones"):
+                state.from_arrays(arrays)
+            outcomes.add("refused")
+    assert outcomes == {"kept", "refused"}
+
+
+# -- columns and parameters -----------------------------------------------------------
+
+SHORT = {"n_burnin": 20, "n_draws": 5, "thin": 1, "n_particles": 20, "random_state": 0}
+
+
+def make_frame(rng, n=200):
+    """Four columns of three states; strings, numbers, counts and zeros and ones."""
+    states = np.repeat(rng.integers(3, size=n // 20), 20)
+    frame = pd.DataFrame(
+        {
+            "word": np.array(["a", "b", "c"])[(states + (rng.random(n) < 0.2)) % 3],
+            "height": rng.normal(4.0 * states),
+            "count": rng.poisson(1 + 9 * (states == 1)),
+            "flag": (rng.random(n) < 0.1 + 0.8 * (states == 2)).astype(int),
+        }
+    )
+    return frame, states
+
+
+@pytest.fixture
+def frame(global_random_seed):
+    return make_frame(np.random.default_rng(global_random_seed))
+
+
+def make_emission():
+    return ProductEmission(
+        [
+            ("flags", BetaBernoulli(), ["flag"]),
+            ("words", HCRPCategorical(), "word"),
+            ("numbers", NormalInverseGamma(), ["height"]),
+            ("counts", "poisson", ["count"]),
+        ]
+    )
+
+
+def test_columns_by_name_place_slice_and_mask(frame):
+    X, states = frame
+    by_name = HCRPHMM(emission=make_emission(), **SHORT).fit(X)
+    assert adjusted_rand_score(states, by_name.labels_) > 0.8
+    places = ProductEmission(
+        [
+            ("flags", "bernoulli", -1),
+            ("words", "hcrp", [True, False, False, False]),
+            ("numbers", "diagonal_gaussian", slice(1, 2)),
+            ("counts", GammaPoisson(), np.array([2])),
+        ]
+    )
+    by_place = HCRPHMM(emission=places, **SHORT).fit(X.to_numpy(dtype=object))
+    np.testing.assert_array_equal(by_place.labels_, by_name.labels_)
+    np.testing.assert_array_equal(by_place.draws_.lp, by_name.draws_.lp)
+
+
+def test_one_part_is_that_emission(global_random_seed):
+    X = np.random.default_rng(global_random_seed).normal(size=(80, 2))
+    for part in (NormalInverseWishart(), NormalInverseGamma()):
+        whole = HCRPHMM(emission=part, **SHORT).fit(X)
+        alone = HCRPHMM(emission=ProductEmission([("all", part, [0, 1])]), **SHORT).fit(X)
+        # (The last bits of rows differ: logarithms are taken once more.)
+        np.testing.assert_allclose(alone.draws_.lp, whole.draws_.lp, rtol=1e-9)
+        np.testing.assert_allclose(alone.score_samples(X), whole.score_samples(X))
+        np.testing.assert_allclose(alone.predict_proba(X), whole.predict_proba(X))
+
+
+def test_missing_entries_and_whole_steps(frame):
+    X, states = frame
+    X = X.astype(object)
+    rng = np.random.default_rng(0)
+    X = X.mask(rng.random(X.shape) < 0.2, None)
+    X.iloc[50:60] = None
+    hmm = HCRPHMM(emission=make_emission(), **SHORT).fit(X)
+    assert adjusted_rand_score(states, hmm.labels_) > 0.6
+    scores = hmm.score_samples(X)
+    np.testing.assert_array_equal(scores[50:60], 0.0)
+    is_missing = X.isna().all(axis=1).to_numpy()
+    assert hmm.score(X) == pytest.approx(scores[~is_missing].mean())
+    np.testing.assert_allclose(hmm.predict_proba(X).sum(axis=1), 1.0)
+
+
+def test_sample_has_the_columns_of_the_data(frame):
+    X, _ = frame
+    hmm = HCRPHMM(emission=make_emission(), **SHORT).fit(X)
+    new, _ = hmm.sample(300, random_state=1)
+    assert new.shape == (300, 4)
+    assert set(new[:, 0]) <= {"a", "b", "c"}
+    assert all(isinstance(value, float) for value in new[:, 1])
+    assert all(isinstance(value, int) for value in new[:, 2])
+    assert set(new[:, 3]) <= {0, 1}
+    numbers = ProductEmission([("a", "poisson", [1]), ("b", "bernoulli", [0])])
+    data = X[["flag", "count"]].to_numpy()
+    whole, _ = HCRPHMM(emission=numbers, **SHORT).fit(data).sample(5)
+    assert whole.dtype == np.int64
+
+
+def test_parameters_of_parts(frame):
+    X, _ = frame
+    hmm = HCRPHMM(emission=make_emission(), **SHORT)
+    assert hmm.get_params()["emission__numbers__strength"] == 0.1
+    hmm.set_params(emission__numbers__strength=0.5, emission__counts__shape=2.0)
+    assert hmm.emission.get_params()["counts"].shape == 2.0
+    hmm.set_params(emission__words="dirichlet")
+    hmm.set_params(emission__words__concentration=0.3)
+    assert hmm.emission.get_params()["words__concentration"] == 0.3
+    copy = clone(hmm)
+    assert repr(copy) == repr(hmm)
+    assert copy.emission.emissions[0][1] is not hmm.emission.emissions[0][1]
+    search = GridSearchCV(
+        hmm, {"emission__numbers__strength": [0.1, 1.0]}, cv=TimeSeriesSplit(2)
+    ).fit(X)
+    assert set(search.best_params_) == {"emission__numbers__strength"}
+    fitted = search.best_estimator_
+    assert pickle.loads(pickle.dumps(fitted)).score(X) == fitted.score(X)
+
+
+def test_resumed_chains_go_on_bit_for_bit(frame, tmp_path):
+    X, _ = frame
+    states = np.full(len(X), -1)
+    states[:3], states[100:104] = 0, 1
+    params = {**SHORT, "emission": make_emission(), "store_states": True}
+    whole = HCRPHMM(**params).fit(X, states=states)
+    half = HCRPHMM(**{**params, "n_draws": 2, "warm_start": True}).fit(X, states=states)
+    half.set_params(n_draws=3).fit(X, states=states)
+    np.testing.assert_array_equal(half.draws_.lp, whole.draws_.lp)
+    path = tmp_path / "run.npz"
+    HCRPHMM(**{**params, "n_draws": 2, "checkpoint": path}).fit(X, states=states)
+    again = HCRPHMM(**{**params, "checkpoint": path}).fit(X, states=states)
+    np.testing.assert_array_equal(again.draws_.lp, whole.draws_.lp)
+    np.testing.assert_array_equal(again.draws_.states, whole.draws_.states)
+    with pytest.raises(ValueError, match="another run"):
+        HCRPHMM(**{**params, "checkpoint": path}).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("emissions", "error", "message"),
+    [
+        ([], ValueError, "one or more"),
+        (None, ValueError, "expected a list of"),
+        ("hcrp", ValueError, "expected a list of"),
+        ([("a", "hcrp")], ValueError, "expected a list of"),
+        ([(1, "hcrp", [0, 1])], ValueError, "holds the name 1"),
+        ([("a__b", "hcrp", [0, 1])], ValueError, "__"),
+        ([("a", "hcrp", 0), ("a", "hcrp", 1)], ValueError, "not unique"),
+        ([("a", "normal", [0, 1])], ValueError, "the emission of 'a'='normal'"),
+        ([("a", HCRPCategorical, [0, 1])], ValueError, "not the class"),
+        ([("a", "hcrp", [0])], ValueError, r"Columns \[1\] of X have no emission"),
+        ([("a", "hcrp", [0, 1]), ("b", "hcrp", 1)], ValueError, "in two groups"),
+        ([("a", "hcrp", [0, 0, 1])], ValueError, "in two groups"),
+        ([("a", "hcrp", [0, 2])], ValueError, "column 2, but X has 2"),
+        ([("a", "hcrp", [0, -3])], ValueError, "column -3, but X has 2"),
+        ([("a", "hcrp", "b")], ValueError, "have no names"),
+        ([("a", "hcrp", [True])], ValueError, "a mask of 1 entries"),
+        ([("a", "hcrp", [])], ValueError, "gets no column"),
+        ([("a", "hcrp", [False, False])], ValueError, "gets no column"),
+        ([("a", "hcrp", None)], TypeError, "names, integers"),
+        ([("a", "hcrp", [0.0, 1.0])], TypeError, "names, integers"),
+        ([("a", "hcrp", [0, True])], TypeError, "names, integers"),
+    ],
+)
+def test_what_is_no_product(emissions, error, message):
+    X = np.zeros((10, 2), dtype=int)
+    with pytest.raises(error, match=message):
+        HCRPHMM(emission=ProductEmission(emissions), **SHORT).fit(X)
+
+
+def test_unknown_names_of_columns(frame):
+    emission = ProductEmission([("a", "hcrp", ["word", "size"])])
+    with pytest.raises(ValueError, match="'size', but the columns of X are 'word', 'h"):
+        HCRPHMM(emission=emission, **SHORT).fit(frame[0])
+    # Without an estimator around it.
+    assert make_emission().fit(frame[0]).encode(frame[0]).shape == (200, 4)
+
+
+def test_errors_name_what_a_part_wants(frame):
+    X = frame[0].assign(count=-1)
+    with pytest.raises(ValueError, match="Negative values in data"):
+        HCRPHMM(emission=make_emission(), **SHORT).fit(X)

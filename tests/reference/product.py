@@ -1,0 +1,64 @@
+"""Several emissions at once, and known states, from their definitions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import logsumexp
+
+from reference.enumeration import log_likelihood_by_tables
+from skihmm.emissions._product_stats import ProductStats
+
+
+@dataclass(frozen=True)
+class Product:
+    """Parts with their numbers of columns; known states (-1: not known) if given."""
+
+    parts: tuple
+    widths: tuple
+    known: tuple | None = None
+
+    def split(self, y) -> list[tuple]:
+        """The rows of every part."""
+        stops = np.cumsum(self.widths)
+        return [
+            tuple(row[stop - width : stop] for row in y)
+            for width, stop in zip(self.widths, stops, strict=True)
+        ]
+
+    def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
+        """``{0: log p(y | x)}``, summed over tables; nothing if x is not as known."""
+        if self.known is not None:
+            pairs = {(k, known) for k, known in zip(x, self.known, strict=True)}
+            pairs = {pair for pair in pairs if pair[1] >= 0}
+            if len({k for k, _ in pairs}) < len(pairs):
+                return {}
+            if len({known for _, known in pairs}) < len(pairs):
+                return {}
+        total = 0.0
+        for part, rows in zip(self.parts, self.split(y), strict=True):
+            total += logsumexp([*log_likelihood_by_tables(x, rows, part).values()])
+        assert math.isfinite(total)
+        return {0: total}
+
+    def stats(self, y):
+        """Compiled statistics."""
+        # (Models know how to build those of one emission.)
+        from small_models import Model
+
+        return ProductStats(
+            [
+                Model(rows, part).stats()
+                for part, rows in zip(self.parts, self.split(y), strict=True)
+            ],
+            None if self.known is None else np.array(self.known),
+        )
+
+    def start(self, n_steps: int) -> np.ndarray:
+        """Labels that are as known."""
+        if self.known is None:
+            return np.zeros(n_steps, dtype=int)
+        return np.unique(np.maximum(self.known, 0), return_inverse=True)[1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -115,7 +115,7 @@ class Chain(Iterator[SweepInfo]):
     ----------
     sequences : Sequences
     settings : ModelSettings
-    seed : numpy.random.SeedSequence, optional
+    seed : numpy.random.SeedSequence or numpy.random.BitGenerator, optional
         Where the chain's random stream starts.
     record : dict, optional
         What :meth:`record` of an earlier chain returned: go on from there, bit for bit.
@@ -131,7 +131,7 @@ class Chain(Iterator[SweepInfo]):
         self,
         sequences: Sequences,
         settings: ModelSettings,
-        seed: np.random.SeedSequence | None = None,
+        seed: np.random.SeedSequence | np.random.BitGenerator | None = None,
         record: dict[str, Any] | None = None,
     ) -> None:
         self.settings = settings
@@ -242,6 +242,16 @@ class Chain(Iterator[SweepInfo]):
             draw["emission_gamma"] = emission["gamma"]
         return draw
 
+    def take_emission_concentrations(self, emission: dict[str, Any]) -> None:
+        """Take over the emission's concentrations of another record.
+
+        Parameters
+        ----------
+        emission : dict
+            Of :meth:`EmissionStats.to_arrays`.
+        """
+        self._stats.take_concentrations(emission)
+
     def record(self) -> dict[str, Any]:
         """Everything needed to go on later; plain arrays and numbers."""
         return {
@@ -249,3 +259,56 @@ class Chain(Iterator[SweepInfo]):
             "stream": self.stream.state,
             "n_sweeps": self.n_sweeps,
         }
+
+
+def extended_record(
+    record: dict[str, Any],
+    earlier: Sequences,
+    added: Sequences,
+    settings: ModelSettings,
+) -> dict[str, Any]:
+    """Record of a chain on more sequences than before.
+
+    The labels of the earlier steps stay, those of the new ones are the path of a particle
+    filter that goes on from them; everybody is seated anew.
+
+    Parameters
+    ----------
+    record : dict
+        Of a chain on the earlier sequences.
+    earlier, added : Sequences
+    settings : ModelSettings
+        ``init`` is not used.
+
+    Returns
+    -------
+    record : dict
+        Of a chain that has made no sweep.
+    """
+    arrays = record["arrays"]
+    stream = RandomStream(None)
+    stream.state = record["stream"]
+    emission = arrays["emission"]
+    if earlier.known_states is not None:
+        emission = emission["parts"][0]
+    alpha, gamma = arrays["transitions"]["alpha"], arrays["transitions"]["gamma"]
+    stats = settings.emission.make_stats(added.codes[:0])
+    path = filter_particles(
+        added.codes,
+        added.starts,
+        stats.columns(emission),
+        stream,
+        n_particles=settings.n_particles,
+        alpha=alpha,
+        gamma=gamma,
+        seating={**arrays, "emission": {"columns": stats.records(emission)}},
+    )[1]
+    start = replace(
+        settings,
+        alpha=alpha,
+        gamma=gamma,
+        init=np.concatenate([arrays["states"], path]),
+    )
+    chain = Chain(earlier.joined(added), start, stream.bit_generator)
+    chain.take_emission_concentrations(emission)
+    return chain.record()

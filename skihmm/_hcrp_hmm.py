@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
@@ -16,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skihmm._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
-from skihmm._chain import ModelSettings
+from skihmm._chain import ModelSettings, extended_record
 from skihmm._chain_file import ChainFile, chain_paths
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw, PosteriorDraws
@@ -125,6 +126,48 @@ def _summary(
     }
 
 
+@dataclass(frozen=True)
+class _Parameters:
+    """The estimator's parameters, checked; sampler and emission are clones."""
+
+    plan: Plan
+    n_draws: int
+    n_chains: int
+    n_particles: int
+    verbose: int
+    point_estimate: str
+    checkpoint_interval: float
+    alpha: float
+    gamma: float
+    prior: tuple[float, float] | None
+    sampler: BaseSampler
+    emission: BaseEmission
+
+    @property
+    def model_hash(self) -> str:
+        """Hash of the model.
+
+        The compiled statistics could not take another emission's counts, and draws of two
+        posteriors do not belong into one set.
+        """
+        name, params = type(self.emission).__name__, self.emission.get_params()
+        return str(joblib.hash((name, params, self.alpha, self.gamma, self.prior)))
+
+    def settings(
+        self, emission: BaseEmission, init: str | NDArray[np.int32]
+    ) -> ModelSettings:
+        """What a chain samples, with the fitted emission."""
+        return ModelSettings(
+            self.sampler,
+            emission,
+            self.alpha,
+            self.gamma,
+            self.prior,
+            init,
+            self.n_particles,
+        )
+
+
 class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     """Hidden Markov model whose number of states is inferred.
 
@@ -183,7 +226,8 @@ default="particle_filter"
     warm_start : bool, default=False
         A further ``fit`` on the same data adds `n_draws` draws per chain, without a
         burn-in, continuing the exact random streams: fitting twice with 10 draws gives
-        what fitting once with 20 does.
+        what fitting once with 20 does.  (After :meth:`partial_fit` that is so for all
+        data together; ``fit`` on other data starts afresh.)
     max_time : float or None, default=None
         CPU seconds of this fit after which a chain ends even without all its draws.
         Those that it has are the first ones of what it would have without a limit; if it
@@ -284,12 +328,18 @@ default="particle_filter"
     # Sequence ids travel with X through cross-validation, pipelines and searches when
     # metadata routing is on, without set_fit_request and the like.
     __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": True, "states": True}
+    __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {
+        "groups": True,
+        "states": True,
+    }
     __metadata_request__predict: ClassVar[dict[str, Any]] = {"groups": True}
     __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"groups": True}
     __metadata_request__score: ClassVar[dict[str, Any]] = {"groups": True}
 
     # What a fit leaves for warm_start, score and predict, beside the public attributes.
     _chains: list[dict[str, Any]]
+    _data: tuple[NDArray[Any], ...]
+    _is_extended: bool
     _fingerprint: str
     _model_hash: str
     _entropy: list[int]
@@ -457,13 +507,7 @@ default="particle_filter"
         self._warn_of_stops(stopped)
         return self
 
-    def _fit(
-        self, X: Any, groups: Any, lengths: Any, states: Any
-    ) -> tuple[dict[str, Any], list[str | None]]:
-        """Fitted attributes, and what ended every chain early."""
-        n_draws = check_integer("n_draws", self.n_draws, 1)
-        n_chains = check_integer("n_chains", self.n_chains, 1)
-        n_particles = check_integer("n_particles", self.n_particles, 1)
+    def _check_parameters(self) -> _Parameters:
         # scikit-learn's own estimators take verbose=True.
         verbose = self.verbose
         if not isinstance(verbose, bool):
@@ -489,16 +533,35 @@ default="particle_filter"
                 "draws, but store_states=False. Set store_states=True, or "
                 "point_estimate='map'."
             )
-        interval = check_nonnegative("checkpoint_interval", self.checkpoint_interval)
-        resumed = check_flag("warm_start", self.warm_start) and hasattr(self, "_chains")
         check_n_jobs("n_jobs", self.n_jobs)
-        alpha = check_positive("alpha", self.alpha)
-        gamma = check_positive("gamma", self.gamma)
-        prior = check_concentration_prior("concentration_prior", self.concentration_prior)
-        sampler = resolve("sampler", self.sampler, SAMPLERS, BaseSampler)
-        sampler.check_parameters()
-        emission = resolve("emission", self.emission, EMISSIONS, BaseEmission)
+        check_flag("warm_start", self.warm_start)
+        found = _Parameters(
+            plan=plan,
+            n_draws=check_integer("n_draws", self.n_draws, 1),
+            n_chains=check_integer("n_chains", self.n_chains, 1),
+            n_particles=check_integer("n_particles", self.n_particles, 1),
+            verbose=int(verbose),
+            point_estimate=point_estimate,
+            checkpoint_interval=check_nonnegative(
+                "checkpoint_interval", self.checkpoint_interval
+            ),
+            alpha=check_positive("alpha", self.alpha),
+            gamma=check_positive("gamma", self.gamma),
+            prior=check_concentration_prior(
+                "concentration_prior", self.concentration_prior
+            ),
+            sampler=resolve("sampler", self.sampler, SAMPLERS, BaseSampler),
+            emission=resolve("emission", self.emission, EMISSIONS, BaseEmission),
+        )
+        found.sampler.check_parameters()
+        return found
 
+    def _fit(
+        self, X: Any, groups: Any, lengths: Any, states: Any
+    ) -> tuple[dict[str, Any], list[str | None]]:
+        """Fitted attributes, and what ended every chain early."""
+        given = self._check_parameters()
+        emission = given.emission
         index = row_index(X)
         X = self._validate(X, reset=True)
         emission.name_columns(getattr(self, "feature_names_in_", None))
@@ -509,19 +572,14 @@ default="particle_filter"
             check_states(states, len(X)),
         )
         # Errors of the emission's parameters, and of the two together, before any work.
-        sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
-        init = self._check_init(sequences)
-        settings = ModelSettings(
-            sampler, emission, alpha, gamma, prior, init, n_particles
-        )
-        fingerprint = sequences.fingerprint
-        # The compiled statistics could not take another emission's counts, and draws of
-        # two posteriors do not belong into one set.
-        model = joblib.hash(
-            (type(emission).__name__, emission.get_params(), alpha, gamma, prior)
-        )
+        given.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
+        settings = given.settings(emission, self._check_init(sequences))
 
-        files: Sequence[ChainFile | None] = [None] * n_chains
+        files: Sequence[ChainFile | None] = [None] * given.n_chains
+        resumed = self.warm_start and hasattr(self, "_chains")
+        if resumed and self._is_extended:
+            # As anywhere in scikit-learn, fit forgets what partial_fit has added.
+            resumed = sequences.fingerprint == self._fingerprint
         if resumed:
             if self.checkpoint is not None:
                 raise ValueError(
@@ -529,42 +587,101 @@ default="particle_filter"
                     f"from the files in {str(self.checkpoint)!r}; one of them has to be "
                     "left out. (With a checkpoint, set a larger n_draws and fit again.)"
                 )
-            self._check_resumable(n_chains, fingerprint, model)
-            if point_estimate != "map" and self.draws_.states is None:
+            if sequences.fingerprint != self._fingerprint:
                 raise ValueError(
-                    f"point_estimate={point_estimate!r} compares the state paths of all "
-                    "draws, but the earlier fit, which warm_start=True continues, had "
-                    "store_states=False. Set point_estimate='map', or warm_start=False."
+                    "warm_start=True continues the chains of the earlier fit, but X (or "
+                    "its division into sequences, or states) is not that of the earlier "
+                    "fit. Pass the same data, or set warm_start=False to start afresh."
                 )
-            histories = [plan.continue_history(history) for history in self._chains]
+            self._check_continued(given, "warm_start=True")
+            if given.point_estimate != "map" and self.draws_.states is None:
+                raise ValueError(
+                    f"point_estimate={given.point_estimate!r} compares the state paths "
+                    "of all draws, but the earlier fit, which warm_start=True continues, "
+                    "had store_states=False. Set point_estimate='map', or "
+                    "warm_start=False."
+                )
+            histories = [given.plan.continue_history(history) for history in self._chains]
             entropy = self._entropy
         else:
-            header = {
-                "data": fingerprint,
-                "model": model,
-                "sampler": joblib.hash((type(sampler).__name__, sampler.get_params())),
-                "start": joblib.hash((init, n_particles)),
-                "schedule": [plan.n_burnin, plan.thin, plan.store_states],
-            }
-            histories = [plan.new_history() for _ in range(n_chains)]
+            histories = [given.plan.new_history() for _ in range(given.n_chains)]
             entropy = draw_entropy(self.random_state)
             if self.checkpoint is not None:
                 files, histories, entropy = self._open_files(
-                    header, interval, n_draws, histories, entropy, sequences, settings
+                    given, histories, entropy, sequences, settings
                 )
-        chain_root, score_root = np.random.SeedSequence(entropy).spawn(2)
         wanted = [
-            n_draws + (len(history["draws"]) if resumed else 0) for history in histories
+            given.n_draws + (len(history["draws"]) if resumed else 0)
+            for history in histories
         ]
+        fitted, stopped = self._sample(
+            given, X, sequences, settings, histories, wanted, files, entropy
+        )
+        return {**fitted, "_is_extended": resumed and self._is_extended}, stopped
 
+    @with_callbacks
+    def _partial_fit(self, X: Any, groups: Any, lengths: Any, states: Any) -> HCRPHMM:
+        given = self._check_parameters()
+        if self.checkpoint is not None:
+            raise ValueError(
+                f"checkpoint={str(self.checkpoint)!r} holds chains on the earlier data, "
+                "which partial_fit cannot go on from. Set checkpoint=None, or fit all "
+                "data again."
+            )
+        self._check_continued(given, "partial_fit")
+        added = self._encode_sequences(X, groups, lengths, states)
+        earlier = make_sequences(*self._data)
+        settings = given.settings(self.emission_, "particle_filter")
+        given.sampler.check_emission(
+            self.emission_, self.emission_.make_stats(added.codes[:0])
+        )
+        histories = []
+        for history in self._chains:
+            begun = given.plan.new_history()
+            if history["record"] is not None:
+                begun["record"] = extended_record(
+                    history["record"], earlier, added, settings
+                )
+            histories.append(begun)
+        wanted = [given.n_draws] * given.n_chains
+        fitted, stopped = self._sample(
+            given,
+            X,
+            earlier.joined(added),
+            settings,
+            histories,
+            wanted,
+            [None] * given.n_chains,
+            self._entropy,
+        )
+        self.__dict__.update(fitted)
+        self._is_extended = True
+        self._warn_of_stops(stopped)
+        return self
+
+    def _sample(
+        self,
+        given: _Parameters,
+        X: Any,
+        sequences: Sequences,
+        settings: ModelSettings,
+        histories: list[dict[str, Any]],
+        wanted: list[int],
+        files: Sequence[ChainFile | None],
+        entropy: list[int],
+    ) -> tuple[dict[str, Any], list[str | None]]:
+        """Run all chains to the end: fitted attributes, and what ended them early."""
+        chain_root, score_root = np.random.SeedSequence(entropy).spawn(2)
         summarise = partial(
             _summary,
             sequences=sequences,
-            emission_=emission,
-            point_estimate=point_estimate,
-            sampler_=sampler,
-            _fingerprint=fingerprint,
-            _model_hash=model,
+            emission_=settings.emission,
+            point_estimate=given.point_estimate,
+            sampler_=settings.sampler,
+            # (Arrays and not an object: files of fitted models hold no types of ours.)
+            _data=sequences.given,
+            _fingerprint=sequences.fingerprint,
+            _model_hash=given.model_hash,
             _entropy=entropy,
             _score_entropy=[int(word) for word in score_root.generate_state(4)],
         )
@@ -572,11 +689,11 @@ default="particle_filter"
             X,
             sequences,
             settings,
-            chain_root.spawn(n_chains),
+            chain_root.spawn(len(histories)),
             histories,
             wanted,
-            plan,
-            int(verbose),
+            given.plan,
+            given.verbose,
             files,
             summarise,
         )
@@ -646,27 +763,35 @@ default="particle_filter"
 
     def _open_files(
         self,
-        header: dict[str, Any],
-        interval: float,
-        n_draws: int,
+        given: _Parameters,
         histories: list[dict[str, Any]],
         entropy: list[int],
         sequences: Sequences,
         settings: ModelSettings,
     ) -> tuple[list[ChainFile], list[dict[str, Any]], list[int]]:
         """Files of all chains, the histories that they hold, and the seed."""
+        plan, sampler = given.plan, settings.sampler
+        header = {
+            "data": sequences.fingerprint,
+            "model": given.model_hash,
+            "sampler": joblib.hash((type(sampler).__name__, sampler.get_params())),
+            "start": joblib.hash((settings.init, settings.n_particles)),
+            "schedule": [plan.n_burnin, plan.thin, plan.store_states],
+        }
         histories = list(histories)
         seed = None if self.random_state is None else entropy
         files = []
         for c, path in enumerate(chain_paths(self.checkpoint, len(histories))):
-            file = ChainFile(path, {**header, "seed": seed, "chain": c}, interval)
+            file = ChainFile(
+                path, {**header, "seed": seed, "chain": c}, given.checkpoint_interval
+            )
             found = file.load(sequences, settings)
             if found is not None:
-                if len(found["draws"]) > n_draws:
+                if len(found["draws"]) > given.n_draws:
                     raise ValueError(
                         f"{path} holds {len(found['draws'])} draws, more than "
-                        f"n_draws={n_draws}.  Set n_draws to at least as many, or pass "
-                        "another checkpoint."
+                        f"n_draws={given.n_draws}.  Set n_draws to at least as many, or "
+                        "pass another checkpoint."
                     )
                 histories[c] = found
                 # (Without a random_state, that of the first file.)
@@ -724,25 +849,68 @@ default="particle_filter"
                 )
         return labels.astype(np.int64)
 
-    def _check_resumable(self, n_chains: int, fingerprint: str, model: str) -> None:
-        if fingerprint != self._fingerprint:
+    def _check_continued(self, given: _Parameters, what: str) -> None:
+        """Refuse another model, or another number of chains, than was fitted."""
+        if given.model_hash != self._model_hash:
             raise ValueError(
-                "warm_start=True continues the chains of the earlier fit, but X (or its "
-                "division into sequences, or states) is not that of the earlier fit. "
-                "Pass the same data, or set warm_start=False to start afresh."
+                f"{what} continues the chains of the earlier fit, but emission, alpha, "
+                "gamma or concentration_prior is not that of the earlier fit. Keep them, "
+                "or start afresh: fit with warm_start=False."
             )
-        if model != self._model_hash:
+        if given.n_chains != len(self._chains):
             raise ValueError(
-                "warm_start=True continues the chains of the earlier fit, but emission, "
-                "alpha, gamma or concentration_prior is not that of the earlier fit. "
-                "Keep them, or set warm_start=False to start afresh."
+                f"n_chains={given.n_chains}, but {what} continues the "
+                f"{len(self._chains)} chains of the earlier fit. Keep n_chains, or start "
+                "afresh: fit with warm_start=False."
             )
-        if n_chains != len(self._chains):
-            raise ValueError(
-                f"n_chains={n_chains}, but warm_start=True continues the "
-                f"{len(self._chains)} chains of the earlier fit. Keep n_chains, or set "
-                "warm_start=False."
-            )
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: None = None,
+        *,
+        groups: Any = None,
+        lengths: Any = None,
+        states: Any = None,
+    ) -> HCRPHMM:
+        """Add sequences to the data of a fitted model and go on sampling.
+
+        The posterior is that of all data so far.  Every chain goes on from its last
+        state: the new steps get the path of a particle filter on it, and `n_burnin`
+        sweeps are discarded before the next `n_draws` draws, which replace the earlier
+        ones.  (What is left to burn in is little if the new data are like the old ones;
+        ``set_params(n_burnin=...)`` between the calls is in order.)
+
+        What the emission learned from the first data stays: the symbols (a new one is
+        what `handle_unknown` says) and priors that were taken from the scale of the
+        data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New sequences; the first row does not follow the last one of earlier data.
+        y : None
+            Ignored.
+        groups, lengths
+            Of the new sequences, as in :meth:`fit`.
+        states : array-like of shape (n_samples,), optional
+            Known states of the new steps, as in :meth:`fit`.  The labels mean the same
+            in all calls.
+
+        Returns
+        -------
+        self : HCRPHMM
+            `labels_` and all draws have the steps of all data, in the order in which
+            they came.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If data or parameters are not as described.  The earlier fit stays as it was.
+        """
+        if not hasattr(self, "_chains"):
+            return self.fit(X, groups=groups, lengths=lengths, states=states)
+        return self._partial_fit(X, groups, lengths, states)
 
     def fit_predict(
         self, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
@@ -781,13 +949,15 @@ default="particle_filter"
         )
 
     def _encode_sequences(
-        self, X: Any, groups: Any = None, lengths: Any = None
+        self, X: Any, groups: Any = None, lengths: Any = None, states: Any = None
     ) -> Sequences:
         check_is_fitted(self)
         index = row_index(X)
         X = self._validate(X, reset=False)
-        return Sequences(
-            self.emission_.encode(X), sequence_starts(len(X), groups, lengths, index)
+        return make_sequences(
+            self.emission_.encode(X),
+            sequence_starts(len(X), groups, lengths, index),
+            check_states(states, len(X)),
         )
 
     @property

@@ -62,14 +62,16 @@ class Sequences:
         return make_sequences(
             np.concatenate([self.codes, other.codes]),
             np.concatenate([self.starts, self.n_steps + other.starts]),
-            np.concatenate([self._given_labels, other._given_labels]),
+            np.concatenate([self.given[2], other.given[2]]),
         )
 
     @property
-    def _given_labels(self) -> NDArray[np.int64]:
-        if self.known_states is None:
-            return np.full(self.n_steps, -1, dtype=np.int64)
-        return np.append(self.known_labels, -1)[self.known_states]
+    def given(self) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.int64]]:
+        """What :func:`make_sequences` made them of."""
+        labels = np.full(self.n_steps, -1, dtype=np.int64)
+        if self.known_states is not None:
+            labels = np.append(self.known_labels, -1)[self.known_states]
+        return self.codes, self.starts, labels
 
 
 def make_sequences(

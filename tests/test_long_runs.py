@@ -471,6 +471,18 @@ def test_sklearn_callbacks(sequence, n_jobs):
     assert len(set(recorder.scores)) > 1
 
 
+def test_sklearn_callbacks_of_partial_fit(sequence):
+    pytest.importorskip("sklearn.callback")
+    recorder = TaskRecorder()
+    model = make_model(n_burnin=2, n_draws=2).set_callbacks(recorder)
+    for call in (1, 2):
+        model.partial_fit(sequence)
+        assert recorder.n_set_up == recorder.n_torn_down == call
+        assert sum(event[:2] == ("begin", "sweep") for event in recorder.events) == (
+            16 * call
+        )
+
+
 def test_sklearn_callbacks_end_a_chain(sequence, reference):
     pytest.importorskip("sklearn.callback")
     recorder = TaskRecorder(stop_at=19)

@@ -126,6 +126,15 @@ cdef class EmissionStats:
         """
         raise NotImplementedError(f"{type(self).__name__} lacks load")
 
+    def take_concentrations(self, arrays):
+        """Take over the concentrations of a record; nothing by default.
+
+        Parameters
+        ----------
+        arrays : dict
+            Of :meth:`to_arrays`.
+        """
+
     def columns(self, arrays=None):
         """What particle filters take for every column, and in `arrays`, if given.
 

@@ -347,6 +347,10 @@ cdef class CategoricalStats(EmissionStats):
         """Whether alpha and gamma are concentrations of a hierarchical process."""
         return self.hierarchical
 
+    def take_concentrations(self, arrays):
+        if self.hierarchical:
+            self._set_concentrations(arrays["alpha"], arrays["gamma"])
+
     def columns(self, arrays=None):
         """Symbols and concentrations of every column, for particle filters.
 

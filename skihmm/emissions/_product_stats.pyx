@@ -227,6 +227,10 @@ cdef class ProductStats(EmissionStats):
                 "records")
         return parts
 
+    def take_concentrations(self, arrays):
+        for part, record in zip(self.parts, arrays["parts"], strict=True):
+            part.take_concentrations(record)
+
     def columns(self, arrays=None):
         records = [None] * len(self.parts) if arrays is None else self._parts_of(arrays)
         return [column for part, record in zip(self.parts, records, strict=True)

@@ -21,6 +21,7 @@ from skihmm._chain import ModelSettings
 from skihmm._chain_file import ChainFile, chain_paths
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw, PosteriorDraws
+from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import Progress
 from skihmm._run import (
     INTERRUPTED,
@@ -42,6 +43,7 @@ from skihmm._validation import (
     check_n_jobs,
     check_nonnegative,
     check_positive,
+    draw_entropy,
     unify_frame,
     unmask,
     warn_caller,
@@ -58,7 +60,6 @@ from skihmm.emissions import (
     NormalInverseWishart,
 )
 from skihmm.metrics._scorer import (
-    draw_entropy,
     log_predictive,
     mean_observed,
     perplexity_of,
@@ -266,8 +267,8 @@ default="particle_filter"
     (``set_callbacks``, scikit-learn 1.9) see chains and sweeps as tasks.
 
     Labels mean nothing beyond one draw, so :meth:`predict`, :meth:`predict_proba`,
-    :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score` averages over
-    all draws.
+    :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score` and
+    :meth:`predict_next` average over all draws.
 
     ``fit(X).labels_`` is a posterior draw of the training states; ``predict(X)`` is the
     most probable path given what that draw says about transitions and emissions.
@@ -874,6 +875,53 @@ default="particle_filter"
         probs = model.filter(with_probs=True)[1]
         assert probs is not None
         return probs
+
+    def predict_next(
+        self, X: Any, n_steps: int = 1, *, groups: Any = None, lengths: Any = None
+    ) -> PosteriorPredictive:
+        """Predict the observations that come after the end of X.
+
+        All posterior draws are averaged over, with equal weights: labels play no part.
+        Every draw's seating stays as it was after `fit`, so X, unlike in :meth:`score`,
+        only says which state its end is in.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Of several sequences the last one goes on.
+        n_steps : int, default=1
+            How many steps to predict.
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        following : PosteriorPredictive
+            With methods ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob`` and
+            ``sample``.
+
+        Examples
+        --------
+        >>> from skihmm import HCRPHMM
+        >>> X = [["sun"], ["sun"], ["rain"]] * 30
+        >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
+        >>> following = hmm.predict_next(X, n_steps=2)
+        >>> hmm.emission_.categories_[0].tolist()
+        ['rain', 'sun']
+        >>> following.proba().shape  # the last column: any other symbol
+        (2, 3)
+        >>> bool((following.proba()[:, 1] > 0.8).all())
+        True
+        """
+        check_is_fitted(self)
+        n_steps = check_integer("n_steps", n_steps, 1)
+        return PosteriorPredictive(
+            self.draws_.thinned(),
+            self._encode_sequences(X, groups, lengths),
+            self.emission_,
+            n_steps,
+            self.random_state,
+        )
 
     # ---- scores
 

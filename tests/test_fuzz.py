@@ -805,6 +805,7 @@ METHODS = [
     "predict",
     "predict_proba",
     "predict_next",
+    "impute",
     "decode",
     "score",
     "score_samples",

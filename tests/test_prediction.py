@@ -541,3 +541,333 @@ def test_object_of_predict_next(models):
     assert isinstance(following, PosteriorPredictive)
     assert repr(following) == "<PosteriorPredictive: 4 steps, 3 draws>"
     assert (following.n_steps, following.n_features, following.n_draws) == (4, 1, 3)
+
+
+# -- missing observations -------------------------------------------------------------
+
+
+def is_missing(X):
+    """Entries of an array of objects that are None or NaN."""
+    return np.array([[v is None or v != v for v in row] for row in X.tolist()])
+
+
+def smoothed(twin, codes, lengths=LENGTHS):
+    """p(x[t] | codes) of all sequences."""
+    parts = np.split(codes, np.cumsum(lengths)[:-1])
+    return np.concatenate([twin.smooth(part) for part in parts])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_expectations_against_all_paths(name, models, seating_counts):
+    model = models(name)
+    made, codes = twins(model, name, seating_counts)
+    X = data_of(name)
+    before = X.copy()
+    found = model.impute(X, lengths=LENGTHS)
+    missing = is_missing(X)
+    assert missing.any()
+    assert found.shape == X.shape
+    np.testing.assert_array_equal(is_missing(X), is_missing(before))
+    assert found[~missing].tolist() == before[~missing].tolist()
+    probs = [smoothed(twin, codes) for twin in made]
+    for t, c in np.argwhere(missing):
+        if name in SYMBOLS:
+            values = model.emission_.categories_[c]
+            each = [p[t] @ twin.symbols[c] for p, twin in zip(probs, made, strict=True)]
+            best = np.mean(each, axis=0)[: len(values)].argmax()
+            assert found[t, c] == values[best]
+        else:
+            each = [p[t] @ twin.means() for p, twin in zip(probs, made, strict=True)]
+            mean = np.mean(each, axis=0)[c]
+            if name.startswith(("poisson", "bernoulli")):
+                mean = round(mean)
+            assert found[t, c] == pytest.approx(mean, rel=1e-9)
+
+
+def imputed(model, X, n, **given):
+    """Many imputations of X."""
+    return np.array(
+        [model.impute(X, method="sample", random_state=i, **given) for i in range(n)]
+    )
+
+
+@pytest.mark.parametrize("name", KNOWN_ONLY)
+def test_drawn_symbols_have_their_joint_law(name, models, seating_counts):
+    model = models(name)
+    made, _ = twins(model, name, seating_counts)
+    values = model.emission_.categories_[0]
+    X = np.array([[values[0]], [None], [None], [values[1]], [None]], dtype=object)
+    codes = model.emission_.encode(X)
+    law = 0.0
+    for twin in made:
+        first, second = twin.paths(codes[:3]), twin.paths(codes[3:])
+        pairs = first.sum(axis=0) / first.sum()
+        pairs = twin.symbols[0].T @ pairs @ twin.symbols[0]
+        single = second.sum(axis=0) / second.sum() @ twin.symbols[0]
+        law = law + pairs[..., None] * single / len(made)
+    n = 4000
+    found = imputed(model, X, n, lengths=[3, 2])
+    assert (found[:, [0, 3], 0] == [values[0], values[1]]).all()
+    place = {value: i for i, value in enumerate(values.tolist())}
+    cells = [[place[w] for w in row] for row in found[:, [1, 2, 4], 0].tolist()]
+    at = np.ravel_multi_index(np.transpose(cells), law.shape)
+    counts = np.bincount(at, minlength=law.size)
+    assert stats.chisquare(counts, n * law.ravel()).pvalue > 1e-4
+    # The two neighbours do not vary independently.
+    pair, single = law.sum(axis=2), law.sum(axis=(0, 1))
+    apart = pair.sum(axis=1)[:, None] * pair.sum(axis=0)
+    apart = apart[..., None] * single
+    assert stats.chisquare(counts, n * apart.ravel()).pvalue < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "direction"),
+    [
+        ("diagonal gaussian", 3, [1.0]),
+        ("diagonal gaussian, two columns", 3, [0.0, 1.0]),
+        # Missing as a whole for the states; of a row half observed the other half.
+        ("gaussian, two columns", 1, [1.0, -0.5]),
+        ("gaussian, two columns", 3, [0.0, 1.0]),
+    ],
+)
+def test_drawn_numbers_have_their_law(name, row, direction, models, seating_counts):
+    model = models(name)
+    made, codes = twins(model, name, seating_counts)
+    found = imputed(model, data_of(name), 2000, lengths=LENGTHS)
+    values = found[:, row].astype(float) @ direction
+
+    def law_of(family, seen):
+        if name != "diagonal gaussian, two columns":
+            return student(family, seen, np.array(direction))
+        # Of independent columns only the one that is missing.
+        column = conjugate.DiagonalGaussian(
+            family.mean[1:], family.strength, family.shape, family.scale[1:]
+        )
+        return student(column, seen[:, 1:], np.ones(1))
+
+    laws = [[law_of(twin.family, seen) for seen in twin.seen] for twin in made]
+    probs = [smoothed(twin, codes)[row] for twin in made]
+
+    def cdf(y):
+        return sum(
+            p @ [law.cdf(y) for law in states]
+            for p, states in zip(probs, laws, strict=True)
+        ) / len(made)
+
+    assert stats.kstest(values, cdf).pvalue > 1e-4
+    means = model.impute(data_of(name), lengths=LENGTHS)[row].astype(float) @ direction
+    assert unbiased_mean_test(values, means).pvalue > 1e-4
+
+
+def test_drawn_counts_have_their_law(models, seating_counts):
+    name = "poisson, two columns"
+    model = models(name)
+    made, codes = twins(model, name, seating_counts)
+    found = imputed(model, data_of(name), 2000, lengths=LENGTHS)
+    assert found.dtype == np.int64
+    law = np.zeros(60)
+    for twin in made:
+        probs = smoothed(twin, codes)[3]
+        law += [probs @ twin.likelihood(np.array([y, NAN])) for y in range(60)]
+    law /= len(made)
+    counts = np.bincount(np.minimum(found[:, 3, 0], 60), minlength=61)
+    law = np.append(law, 1 - law.sum())
+    common = 2000 * law >= 5
+    counts = np.append(counts[common], counts[~common].sum())
+    law = np.append(law[common], law[~common].sum())
+    assert len(law) > 5
+    assert stats.chisquare(counts, 2000 * law).pvalue > 1e-4
+
+
+def regimes(rng, n=400):
+    """Data of three regimes that last, as numbers and as symbols, and their states."""
+    states = np.repeat(rng.permutation(np.arange(n // 10) % 3), 10)
+    numbers = np.array([[0.0, 8.0], [6.0, -3.0], [-7.0, 1.0]])[states]
+    numbers += rng.normal(size=numbers.shape)
+    symbols = (2 * states + (rng.random(n) < 0.1))[:, None]
+    return numbers, symbols
+
+
+@pytest.mark.parametrize("emission", ["gaussian", "diagonal_gaussian"])
+def test_held_out_numbers_are_found_again(emission, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X, _ = regimes(rng)
+    hidden = rng.random(X.shape) < 0.2
+    holed = np.where(hidden, NAN, X)
+    model = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
+    model.fit(holed)
+    means = np.where(hidden, np.nanmean(holed, axis=0), X)
+    single = model.impute(holed)
+    drawn = model.impute(holed, method="sample")
+
+    def error(filled):
+        np.testing.assert_array_equal(filled[~hidden], X[~hidden])
+        return np.sqrt(np.mean((filled - X)[hidden] ** 2))
+
+    # The noise is one; at the ends of a regime it is open which one a step belongs to.
+    assert error(means) > 4.0
+    assert error(single) < 2.5
+    assert error(single) < error(drawn) < 4.0
+
+
+def test_held_out_symbols_are_found_again(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    _, symbols = regimes(rng)
+    X = np.column_stack([symbols, 10 + symbols])
+    hidden = rng.random(X.shape) < 0.2
+    holed = np.where(hidden, NAN, X)
+    model = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(holed)
+    filled = model.impute(holed)
+    assert filled.dtype == np.int64
+    np.testing.assert_array_equal(filled[~hidden], X[~hidden])
+    most_frequent = np.array([[np.bincount(column).argmax() for column in X.T]])
+    assert np.mean((most_frequent == X)[hidden]) < 0.5
+    assert np.mean((filled == X)[hidden]) > 0.75
+    drawn = model.impute(holed, method="sample")
+    assert 0.6 < np.mean((drawn == X)[hidden]) < np.mean((filled == X)[hidden])
+
+
+NOTHING_MISSING = [
+    ("hcrp", np.array([[0], [2], [1]])),
+    ("hcrp", np.array([[0.0], [2.0], [1.0]])),
+    ("hcrp, strings", np.array([["a"], ["c"]])),
+    ("hcrp, strings", np.array([["a"], ["c"]], dtype=object)),
+    ("gaussian", np.array([[0.5], [2.0]], dtype=np.float32)),
+    ("bernoulli", np.array([[True, False, True]])),
+]
+
+
+@pytest.mark.parametrize("method", ["expectation", "sample"])
+@pytest.mark.parametrize(("name", "X"), NOTHING_MISSING)
+def test_nothing_missing(name, X, method, models):
+    filled = models(name).impute(X, method=method)
+    assert filled is not X
+    assert not np.shares_memory(filled, X)
+    assert filled.dtype == X.dtype
+    np.testing.assert_array_equal(filled, X)
+
+
+@pytest.mark.parametrize("method", ["expectation", "sample"])
+@pytest.mark.parametrize("name", NAMES)
+def test_all_missing(name, method, models):
+    model = models(name)
+    n_columns = CASES[name][1].shape[1]
+    X = np.full((6, n_columns), NAN)
+    filled = model.impute(X, method=method)
+    assert filled.shape == X.shape
+    if name == "hcrp, strings":
+        assert filled.dtype == object
+        assert set(filled.ravel()) <= set("abc")
+        return
+    assert filled.dtype == (float if "gaussian" in name else np.int64)
+    assert np.isfinite(filled).all()
+    if name in SYMBOLS:
+        for c, values in enumerate(model.emission_.categories_):
+            assert set(filled[:, c]) <= set(values)
+
+
+@pytest.mark.parametrize("method", ["expectation", "sample"])
+def test_kinds_of_data(method, models):
+    pd = pytest.importorskip("pandas")
+    model = models("hcrp, two columns")
+    expected = model.impute([[0, 1], [None, 7], [1, None], [9, 0]], method=method)
+    assert expected.dtype == np.int64
+    assert expected[3].tolist() == [9, 0]
+    numbers = np.array([[0, 1], [NAN, 7], [1, NAN], [9, 0]])
+    whole = np.ma.MaskedArray(
+        np.array([[0, 1], [5, 7], [1, 5], [9, 0]]), np.isnan(numbers)
+    )
+    frame = pd.DataFrame(numbers)
+    for other in (
+        numbers,
+        np.asfortranarray(numbers),
+        numbers.astype(np.float32),
+        numbers.astype(object),
+        whole,
+        frame,
+        frame.astype("Int64"),
+    ):
+        filled = model.impute(other, method=method)
+        assert type(filled) is np.ndarray
+        assert filled.dtype == np.int64
+        np.testing.assert_array_equal(filled, expected)
+
+
+def test_strings_beside_numbers():
+    pd = pytest.importorskip("pandas")
+    X = np.column_stack([LETTERS[_SYMBOLS[:, 0]], _SYMBOLS[:, 1].astype(object)])
+    model = fit(HCRPCategorical(), X)
+    holed = X.copy()
+    holed[3, 0] = holed[5, 1] = None
+    for data in (holed, pd.DataFrame(holed)):
+        filled = model.impute(data)
+        assert filled.dtype == object
+        assert filled.tolist() == X.tolist()
+        assert type(filled[5, 1]) is int
+
+
+def test_real_numbers_beside_binary_expectations():
+    """Thresholded data: what is observed stays a real number."""
+    X = np.array([[-1.5, 2.5], [1.5, -0.5], [-2.0, 1.0]] * 6)
+    model = fit(BetaBernoulli(binarize=0.0), X)
+    holed = X.copy()
+    holed[4, 1] = holed[6, 0] = NAN
+    filled = model.impute(holed)
+    assert filled.dtype == float
+    np.testing.assert_array_equal(filled[~np.isnan(holed)], X[~np.isnan(holed)])
+    assert filled[4, 1] in (0.0, 1.0)
+    assert filled[6, 0] in (0.0, 1.0)
+
+
+def test_numbers_given_as_text_stay_text(models):
+    filled = models("gaussian").impute([["0.50"], [None], [3]])
+    assert filled.dtype == object
+    assert filled[0, 0] == "0.50"
+    assert filled[2, 0] == 3
+    assert isinstance(filled[1, 0], float)
+
+
+def test_large_symbols_keep_every_digit():
+    large = 2**60 + 1
+    X = np.array([[large], [3]] * 8)
+    model = fit(HCRPCategorical(), X)
+    for holed in (np.array([[3], [NAN], [3.0]]), [[3], [None], [3]]):
+        filled = model.impute(holed)
+        assert filled.dtype == np.int64
+        assert filled.ravel().tolist() == [3, large, 3]
+
+
+def test_imputations_depend_on_the_seed_only(models):
+    model = models("hcrp, two columns")
+    X = np.full((20, 2), NAN)
+    X[::5] = 1
+    first = model.impute(X, method="sample")
+    np.testing.assert_array_equal(model.impute(X, method="sample"), first)
+    np.testing.assert_array_equal(
+        model.impute(X, method="sample", random_state=1),  # the estimator's
+        first,
+    )
+    others = imputed(model, X, 20)
+    assert len({other.tobytes() for other in others}) > 10
+    # Expectations have no randomness.
+    np.testing.assert_array_equal(model.impute(X), model.impute(X, random_state=5))
+
+
+def test_errors_of_impute(models):
+    model, X = models("hcrp, two columns"), data_of("hcrp, two columns")
+    with pytest.raises(Exception, match="is not fitted yet"):
+        HCRPHMM().impute(X)
+    for wrong in ("mean", None, 1):
+        with pytest.raises(ValueError, match="expected one of 'expectation', 'sample'"):
+            model.impute(X, method=wrong)
+    with pytest.raises(ValueError, match="X has 1 features, but HCRPHMM is expecting 2"):
+        model.impute(X[:, :1])
+    with pytest.raises(ValueError, match="random_state='a'"):
+        model.impute(X, method="sample", random_state="a")
+    with pytest.raises(ValueError, match="lengths sum to 4"):
+        model.impute(X, lengths=[2, 2])
+    with pytest.raises(ValueError, match="Both groups and lengths"):
+        model.impute(X, lengths=[5], groups=[0] * 5)
+    empty = fit(HCRPCategorical(), np.full((5, 1), NAN))
+    with pytest.raises(ValueError, match="no observed symbol in fit"):
+        empty.impute([[NAN]])

@@ -123,6 +123,7 @@ METHODS = [
     "predict",
     "predict_proba",
     "predict_next",
+    "impute",
     "decode",
     "score",
     "score_samples",

@@ -18,6 +18,7 @@ from skihmm.core._franchise cimport (
     START,
     Franchise,
 )
+from skihmm.core._random cimport RandomStream, uniform
 from skihmm.core._record cimport (
     MOST_CUSTOMERS,
     SeatingRecord,
@@ -323,6 +324,55 @@ cdef class FrozenModel:
                 for k in range(self.n_states + 1):
                     view[t, k] /= total
         return probs
+
+    def sample_path(self, RandomStream stream):
+        """Draw a path given all observations: forward filtering, backward sampling.
+
+        Parameters
+        ----------
+        stream : RandomStream
+
+        Returns
+        -------
+        path : ndarray of shape (n_steps,), int32
+            Drawn from p(x | all y, seating); label ``n_states`` is "a state not seen yet".
+        """
+        cdef const float64_t[:, ::1] probs = self.filter(with_probs=True)[1]
+        path = np.empty(self.n_steps, dtype=np.int32)
+        cdef int32_t[::1] out = path
+        cdef intp_t t
+        cdef int32_t k, chosen = 0
+        cdef float64_t u, total
+        cdef vector[float64_t] next_state, b, weights
+        next_state.assign(self.n_slots, 0.0)
+        b.assign(self.n_slots, 1.0)
+        weights.assign(self.n_states + 1, 0.0)
+        with nogil:
+            for t in range(self.n_steps - 1, -1, -1):
+                if t == self.n_steps - 1 or self.first[t + 1]:
+                    b.assign(self.n_slots, 1.0)
+                else:
+                    # b = p(x[t + 1] | x[t]), by previous state
+                    k = NEW if chosen == self.n_states else FIRST + chosen
+                    next_state[k] = 1.0
+                    self.transitions.pull(next_state.data(), b.data())
+                    next_state[k] = 0.0
+                total = 0.0
+                for k in range(self.n_states + 1):
+                    weights[k] = probs[t, k] * (
+                        b[NEW] if k == self.n_states else b[FIRST + k])
+                    total += weights[k]
+                self.check_total(t, total)
+                u = uniform(stream.bits) * total
+                for k in range(self.n_states + 1):
+                    if weights[k] > 0.0:
+                        # (The last possible one if rounding leaves something of u.)
+                        chosen = k
+                        u -= weights[k]
+                        if u < 0.0:
+                            break
+                out[t] = chosen
+        return path
 
     def viterbi(self):
         """Most probable path.

@@ -34,6 +34,57 @@ def frozen_model(draw: Draw, sequences: Sequences, emission: BaseEmission) -> Fr
     )
 
 
+def known_symbols(emission: BaseEmission) -> list[int]:
+    """Of every column of symbols, how many of them may be drawn.
+
+    Parameters
+    ----------
+    emission : BaseEmission
+        Fitted.
+
+    Returns
+    -------
+    n_known : list of int
+
+    Raises
+    ------
+    ValueError
+        If there is none to draw in some column.
+    """
+    n_known = emission.n_known()
+    if n_known and min(n_known) == 0:
+        raise ValueError(
+            "A column had no observed symbol in fit, so there is no symbol to draw. Pass "
+            "categories to the emission."
+        )
+    return n_known
+
+
+def symbol_limits(emission: BaseEmission, codes: NDArray[Any]) -> list[int]:
+    """Of every column of the data, how many symbols may be drawn; 0 for numbers.
+
+    Parameters
+    ----------
+    emission : BaseEmission
+        Fitted.
+    codes : ndarray of shape (n_samples, n_features)
+        Encoded data; only their columns count.
+
+    Returns
+    -------
+    limits : list of int
+
+    Raises
+    ------
+    ValueError
+        If there is no symbol to draw in some column.
+    """
+    n_known = iter(known_symbols(emission))
+    # Of no states: only the shapes are asked for.
+    columns = emission.make_stats(codes[:0]).predictives(np.empty(0, dtype=np.int32))
+    return [next(n_known) if column.ndim == 2 else 0 for column in columns]
+
+
 def simulate_sequence(
     draw: Draw,
     n_samples: int,
@@ -56,12 +107,7 @@ def simulate_sequence(
     X : ndarray of shape (n_samples, n_features)
     states : ndarray of shape (n_samples,), int32
     """
-    n_known = emission.n_known()
-    if n_known and min(n_known) == 0:
-        raise ValueError(
-            "A column had no observed symbol in fit, so there is no symbol to draw. Pass "
-            "categories to the emission."
-        )
+    n_known = known_symbols(emission)
     dtype = np.int32 if emission.is_categorical else np.float64
     columns, seating = draw.for_particles(
         emission.make_stats(np.empty((0, n_features), dtype=dtype))

@@ -21,6 +21,8 @@ from skihmm._chain import ModelSettings, extended_record
 from skihmm._chain_file import ChainFile, chain_paths
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw, PosteriorDraws
+from skihmm._imputation import drawn_codes, expected_codes, fill
+from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import Progress
 from skihmm._run import (
     INTERRUPTED,
@@ -48,6 +50,8 @@ from skihmm._validation import (
     check_n_jobs,
     check_nonnegative,
     check_positive,
+    draw_entropy,
+    is_missing,
     nested_short_names,
     resolve,
     unify_frame,
@@ -59,7 +63,6 @@ from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.metrics._scorer import (
-    draw_entropy,
     log_predictive,
     mean_observed,
     perplexity_of,
@@ -293,8 +296,8 @@ default="particle_filter"
     (``set_callbacks``, scikit-learn 1.9) see chains and sweeps as tasks.
 
     Labels mean nothing beyond one draw, so :meth:`predict`, :meth:`predict_proba`,
-    :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score` averages over
-    all draws.
+    :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score`,
+    :meth:`predict_next` and :meth:`impute` average over all draws.
 
     ``fit(X).labels_`` is a posterior draw of the training states; ``predict(X)`` is the
     most probable path given what that draw says about transitions and emissions.
@@ -948,17 +951,22 @@ default="particle_filter"
             ensure_all_finite="allow-nan",
         )
 
-    def _encode_sequences(
-        self, X: Any, groups: Any = None, lengths: Any = None, states: Any = None
-    ) -> Sequences:
+    def _validate_sequences(
+        self, X: Any, groups: Any, lengths: Any, states: Any = None
+    ) -> tuple[NDArray[Any], Sequences]:
         check_is_fitted(self)
         index = row_index(X)
         X = self._validate(X, reset=False)
-        return make_sequences(
+        return X, make_sequences(
             self.emission_.encode(X),
             sequence_starts(len(X), groups, lengths, index),
             check_states(states, len(X)),
         )
+
+    def _encode_sequences(
+        self, X: Any, groups: Any = None, lengths: Any = None, states: Any = None
+    ) -> Sequences:
+        return self._validate_sequences(X, groups, lengths, states)[1]
 
     @property
     def _selected(self) -> Draw:
@@ -1052,6 +1060,119 @@ default="particle_filter"
         probs = model.filter(with_probs=True)[1]
         assert probs is not None
         return probs
+
+    def predict_next(
+        self, X: Any, n_steps: int = 1, *, groups: Any = None, lengths: Any = None
+    ) -> PosteriorPredictive:
+        """Predict the observations that come after the end of X.
+
+        All posterior draws are averaged over, with equal weights: labels play no part.
+        Every draw's seating stays as it was after `fit`, so X, unlike in :meth:`score`,
+        only says which state its end is in.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Of several sequences the last one goes on.
+        n_steps : int, default=1
+            How many steps to predict.
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        following : PosteriorPredictive
+            With methods ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob`` and
+            ``sample``.
+
+        Examples
+        --------
+        >>> from skihmm import HCRPHMM
+        >>> X = [["sun"], ["sun"], ["rain"]] * 30
+        >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
+        >>> following = hmm.predict_next(X, n_steps=2)
+        >>> hmm.emission_.categories_[0].tolist()
+        ['rain', 'sun']
+        >>> following.proba().shape  # the last column: any other symbol
+        (2, 3)
+        >>> bool((following.proba()[:, 1] > 0.8).all())
+        True
+        """
+        check_is_fitted(self)
+        n_steps = check_integer("n_steps", n_steps, 1)
+        return PosteriorPredictive(
+            self.draws_.thinned(),
+            self._encode_sequences(X, groups, lengths),
+            self.emission_,
+            n_steps,
+            self.random_state,
+        )
+
+    def impute(
+        self,
+        X: Any,
+        *,
+        method: str = "expectation",
+        random_state: Any = None,
+        groups: Any = None,
+        lengths: Any = None,
+    ) -> NDArray[Any]:
+        """Fill in what is missing in X from the posterior predictive given all of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            NaN, None and masked entries are missing.
+        method : {"expectation", "sample"}, default="expectation"
+            "expectation": averaged over all posterior draws, numbers get their predictive
+            mean (counts and binary columns the nearest integer) and symbols the most
+            probable category.  "sample": one posterior draw is chosen at random, a path
+            of states is drawn given X, and every missing entry from the posterior
+            predictive of its state; calls with different `random_state` are multiple
+            imputations.
+        random_state : int, RandomState instance or None, default=None
+            For "sample"; None uses the estimator's `random_state`.
+        groups, lengths
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        X_filled : ndarray of shape (n_samples, n_features)
+            What was observed is as it was, symbols outside of the categories too.
+            Integers if all entries are whole and the emission's are, objects if strings
+            are among them; a copy of X if nothing is missing.
+
+        Notes
+        -----
+        Given the state, what is filled in does not depend on the rest of its row.  With
+        :class:`~skihmm.emissions.NormalInverseWishart` a row of which any entry is
+        missing does not say anything about its state either, as everywhere with that
+        emission; only its missing entries are filled, each from its state's marginal
+        distribution, several jointly with "sample".
+
+        Examples
+        --------
+        >>> from skihmm import HCRPHMM
+        >>> X = [[2], [5], [7]] * 40
+        >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
+        >>> hmm.impute([[2], [None], [7], [None], [5]]).ravel()
+        array([2, 5, 7, 2, 5])
+        """
+        check_choice("method", method, ("expectation", "sample"))
+        X, sequences = self._validate_sequences(X, groups, lengths)
+        missing = np.array([is_missing(column) for column in X.T]).T
+        if not missing.any():
+            return X.copy()
+        draws = self.draws_.thinned()
+        if method == "expectation":
+            codes = expected_codes(draws, sequences, self.emission_)
+        else:
+            entropy = draw_entropy(
+                self.random_state if random_state is None else random_state
+            )
+            seed = np.random.SeedSequence(entropy)
+            codes = drawn_codes(draws, sequences, self.emission_, seed)
+        return fill(X, missing, self.emission_.decode(codes))
 
     # ---- scores
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 
 
 def warn_caller(message: str) -> None:
@@ -122,6 +123,32 @@ def check_flag(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r}; expected True or False.")
     return bool(value)
+
+
+def draw_entropy(random_state: Any) -> list[int]:
+    """Entropy of a SeedSequence from scikit-learn's kind of random_state.
+
+    Parameters
+    ----------
+    random_state : int, RandomState or None
+
+    Returns
+    -------
+    entropy : list of int
+
+    Raises
+    ------
+    ValueError
+        If it is none of these.
+    """
+    try:
+        generator = check_random_state(random_state)
+    except ValueError:
+        raise ValueError(
+            f"random_state={random_state!r}; expected an integer from 0 to 2**32 - 1, a "
+            "numpy.random.RandomState or None."
+        ) from None
+    return [int(v) for v in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
 
 def unmask(X: Any) -> Any:

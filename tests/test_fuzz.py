@@ -801,7 +801,16 @@ def check_refused(model, call):
     assert {name: id(value) for name, value in vars(model).items()} == before
 
 
-METHODS = ["predict", "predict_proba", "decode", "score", "score_samples", "perplexity"]
+METHODS = [
+    "predict",
+    "predict_proba",
+    "predict_next",
+    "impute",
+    "decode",
+    "score",
+    "score_samples",
+    "perplexity",
+]
 
 # Nothing that could be a symbol.
 BAD_ENTRIES = [

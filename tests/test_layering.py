@@ -22,7 +22,7 @@ LAYERS = [
     ["emissions.*_stats", "samplers.*_kernel"],
     ["emissions", "emissions.*", "samplers", "samplers.*"],
     ["_sequences", "_draws", "_chain", "_checkpoint", "_decoding", "_progress"],
-    ["_callbacks", "_chain_file", "_run"],
+    ["_callbacks", "_chain_file", "_imputation", "_prediction", "_run"],
     ["metrics", "metrics.*", "posterior", "posterior.*"],
     ["_hcrp_hmm"],
     ["inspection", "inspection.*", "testing", "testing.*"],

@@ -119,7 +119,16 @@ def model(sequence):
     return HCRPHMM(**SHORT).fit(frame(sequence))
 
 
-METHODS = ["predict", "predict_proba", "decode", "score", "score_samples", "perplexity"]
+METHODS = [
+    "predict",
+    "predict_proba",
+    "predict_next",
+    "impute",
+    "decode",
+    "score",
+    "score_samples",
+    "perplexity",
+]
 
 
 @pytest.mark.parametrize("method", [*METHODS, "fit", "scorer"])

@@ -166,6 +166,41 @@ cdef class EmissionStats:
         """Packed copy of the statistics, slot k as state ``labels[k]``."""
         raise NotImplementedError(f"{type(self).__name__} lacks to_arrays")
 
+    def predictives(self, slots):
+        """What states will emit next, their parameters integrated out.
+
+        Parameters
+        ----------
+        slots : ndarray of shape (n_states,), int32
+            NEW stands for a fresh state.
+
+        Returns
+        -------
+        predictives : list
+            One entry for every column of the data: the probabilities of its symbols, shape
+            (n_states, n_symbols), or the means of its numbers, shape (n_states,).
+        """
+        raise NotImplementedError(f"{type(self).__name__} lacks predictives")
+
+    def draw_values(self, slots, n_known, stream):
+        """Draw one observation for every slot listed, each from the predictive distribution.
+
+        Parameters
+        ----------
+        slots : ndarray of shape (n_draws,), int32
+            As for :meth:`predictives`; a slot may occur many times.
+        n_known : list of int
+            Of every column of the data, how many of its symbols (the first ones) may be
+            drawn; 0 for a column of numbers.
+        stream : RandomStream
+
+        Returns
+        -------
+        values : list of ndarray of shape (n_draws,)
+            One entry for every column of the data: codes or numbers.
+        """
+        raise NotImplementedError(f"{type(self).__name__} lacks draw_values")
+
     def check(self, slots):
         """Compare the statistics with a recount; returns a message or None.
 

@@ -170,6 +170,17 @@ class Family {
                                 const double *y, double *out) const = 0;
     // An observation given parameters.
     virtual void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const = 0;
+
+    // Mean of the predictive distribution, of every column; its centre where Student's t has
+    // too few degrees of freedom for a mean.
+    virtual void mean(const double *s, int64_t stride, double *out) const = 0;
+    // An observation from the predictive distribution; `parameters` is scratch.
+    void draw_predictive(const double *s, int64_t stride, std::vector<double> *parameters,
+                         double *y, bitgen_t *g) const {
+        parameters->resize(parameter_width);
+        draw(s, stride, parameters->data(), 1, g);
+        emit(parameters->data(), 1, y, g);
+    }
 };
 
 }  // namespace skihmm

@@ -72,6 +72,7 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         float64_t scale()                   # alpha * beta_k = scale() * mass(k)
         float64_t mass(int32_t dish)
         float64_t prob(int32_t row, int32_t dish)
+        void fill_probs(int32_t row, float64_t *out)
         int32_t count(int32_t row, int32_t dish)
         int32_t count(int32_t row, int32_t dish, int32_t hint)
         int32_t table_count(int32_t row, int32_t dish)

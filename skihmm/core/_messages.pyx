@@ -18,7 +18,9 @@ from skihmm.core._franchise cimport (
     START,
     Franchise,
 )
+from skihmm.core._random cimport RandomStream, uniform
 from skihmm.core._record cimport (
+    MOST_CUSTOMERS,
     SeatingRecord,
     entry_of,
     integer_of,
@@ -102,6 +104,36 @@ cdef class FrozenModel:
             out[k] = slots[FIRST + k]
         out[self.n_states] = slots[NEW]
 
+    cdef int begin(self, vector[float64_t] *f, vector[float64_t] *g,
+                   vector[float64_t] *likelihood) except -1:
+        # What `advance` works on: f is the state before step 0, the others are scratch.
+        f.assign(self.n_slots, 0.0)
+        g.assign(self.n_slots, 0.0)
+        likelihood.assign(self.n_slots, 0.0)
+        f.data()[self.restaurant] = 1.0
+        return 0
+
+    cdef float64_t advance(self, intp_t t, vector[float64_t] *f, vector[float64_t] *g,
+                           vector[float64_t] *likelihood) except? -1 nogil:
+        # f = p(x[t - 1] | y[:t]) becomes p(x[t] | y[:t + 1]); returns log p(y[t] | y[:t]).
+        cdef int32_t k, n = self.n_slots
+        cdef float64_t total = 0.0, log_scale
+        cdef float64_t *probs = f.data()
+        cdef float64_t *forward = g.data()
+        cdef float64_t *values = likelihood.data()
+        if self.first[t]:
+            f.assign(n, 0.0)
+            probs[START] = 1.0
+        self.transitions.push(probs, forward)
+        log_scale = self.emission.fill_probs(t, values)
+        for k in range(n):
+            probs[k] = forward[k] * values[k]
+            total += probs[k]
+        self.check_total(t, total)
+        for k in range(n):
+            probs[k] /= total
+        return log(total) + log_scale
+
     def transition_matrix(self):
         """Start and transition probabilities over the states and, last, a new one.
 
@@ -142,33 +174,113 @@ cdef class FrozenModel:
         cdef float64_t[:, ::1] probs_out
         cdef bint keep = with_probs
         cdef intp_t t
-        cdef int32_t k, n = self.n_slots
-        cdef float64_t total, log_scale
         cdef vector[float64_t] f, g, likelihood
-        f.assign(n, 0.0)
-        g.assign(n, 0.0)
-        likelihood.assign(n, 0.0)
+        self.begin(&f, &g, &likelihood)
         if keep:
             probs_out = probs
-        f[self.restaurant] = 1.0
         with nogil:
             for t in range(self.n_steps):
-                if self.first[t]:
-                    f.assign(n, 0.0)
-                    f[START] = 1.0
-                self.transitions.push(f.data(), g.data())
-                log_scale = self.emission.fill_probs(t, likelihood.data())
-                total = 0.0
-                for k in range(n):
-                    f[k] = g[k] * likelihood[k]
-                    total += f[k]
-                self.check_total(t, total)
-                for k in range(n):
-                    f[k] /= total
-                out[t] = log(total) + log_scale
+                out[t] = self.advance(t, &f, &g, &likelihood)
                 if keep:
                     self.pack(f.data(), &probs_out[t, 0])
         return log_predictive, probs
+
+    def forecast(self, n_steps):
+        """State probabilities of the steps that follow the last one.
+
+        Parameters
+        ----------
+        n_steps : int
+            One or more.
+
+        Returns
+        -------
+        probs : ndarray of shape (n_steps, n_states + 1)
+            p(x[T + i] | all y, seating), T being the number of steps observed.
+        """
+        cdef intp_t n_ahead = <intp_t> integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS)
+        probs = np.empty((n_ahead, self.n_states + 1))
+        cdef float64_t[:, ::1] probs_out = probs
+        cdef intp_t t
+        cdef vector[float64_t] f, g, likelihood
+        self.begin(&f, &g, &likelihood)
+        with nogil:
+            for t in range(self.n_steps):
+                self.advance(t, &f, &g, &likelihood)
+            for t in range(n_ahead):
+                self.transitions.push(f.data(), g.data())
+                f.swap(g)
+                self.pack(f.data(), &probs_out[t, 0])
+        return probs
+
+    def log_mixtures(self, probs):
+        """Log probability of every step's observation alone, given probabilities of its state.
+
+        Parameters
+        ----------
+        probs : ndarray of shape (n_steps, n_states + 1)
+
+        Returns
+        -------
+        log_probs : ndarray of shape (n_steps,)
+            ``log sum_k probs[t, k] p(y[t] | k, seating)``, nats.
+        """
+        if np.shape(probs) != (self.n_steps, self.n_states + 1):
+            raise ValueError(
+                f"probs has the shape {np.shape(probs)}; expected "
+                f"({self.n_steps}, {self.n_states + 1})")
+        cdef const float64_t[:, ::1] view = np.ascontiguousarray(probs, dtype=np.float64)
+        log_probs = np.empty(self.n_steps)
+        cdef float64_t[::1] out = log_probs
+        cdef intp_t t
+        cdef int32_t k
+        cdef float64_t total, log_scale
+        cdef vector[float64_t] likelihood
+        likelihood.assign(self.n_slots, 0.0)
+        with nogil:
+            for t in range(self.n_steps):
+                log_scale = self.emission.fill_probs(t, likelihood.data())
+                total = view[t, self.n_states] * likelihood[NEW]
+                for k in range(self.n_states):
+                    total += view[t, k] * likelihood[FIRST + k]
+                self.check_total(t, total)
+                out[t] = log(total) + log_scale
+        return log_probs
+
+    def _slots(self):
+        # Of the states 0 .. n_states - 1 and, last, a new one.
+        return np.append(np.arange(FIRST, self.n_slots), NEW).astype(np.int32)
+
+    def predictives(self):
+        """What every state emits next.
+
+        Returns
+        -------
+        predictives : list
+            One entry for every column of the data, its last row a new state: probabilities
+            of symbols, shape (n_states + 1, n_symbols), or means of numbers, shape
+            (n_states + 1,).
+        """
+        return self.emission.predictives(self._slots())
+
+    def draw_values(self, states, n_known, stream):
+        """Draw one observation for every state listed.
+
+        Parameters
+        ----------
+        states : ndarray of int, shape (n_draws,)
+            ``n_states`` is a new state.
+        n_known : list of int
+            Of every column of the data, how many of its symbols (the first ones) may be
+            drawn; 0 for a column of numbers.
+        stream : RandomStream
+
+        Returns
+        -------
+        values : list of ndarray of shape (n_draws,)
+            One entry for every column of the data.
+        """
+        return self.emission.draw_values(self._slots()[states], n_known, stream)
 
     def smooth(self):
         """Forward-backward pass.
@@ -212,6 +324,55 @@ cdef class FrozenModel:
                 for k in range(self.n_states + 1):
                     view[t, k] /= total
         return probs
+
+    def sample_path(self, RandomStream stream):
+        """Draw a path given all observations: forward filtering, backward sampling.
+
+        Parameters
+        ----------
+        stream : RandomStream
+
+        Returns
+        -------
+        path : ndarray of shape (n_steps,), int32
+            Drawn from p(x | all y, seating); label ``n_states`` is "a state not seen yet".
+        """
+        cdef const float64_t[:, ::1] probs = self.filter(with_probs=True)[1]
+        path = np.empty(self.n_steps, dtype=np.int32)
+        cdef int32_t[::1] out = path
+        cdef intp_t t
+        cdef int32_t k, chosen = 0
+        cdef float64_t u, total
+        cdef vector[float64_t] next_state, b, weights
+        next_state.assign(self.n_slots, 0.0)
+        b.assign(self.n_slots, 1.0)
+        weights.assign(self.n_states + 1, 0.0)
+        with nogil:
+            for t in range(self.n_steps - 1, -1, -1):
+                if t == self.n_steps - 1 or self.first[t + 1]:
+                    b.assign(self.n_slots, 1.0)
+                else:
+                    # b = p(x[t + 1] | x[t]), by previous state
+                    k = NEW if chosen == self.n_states else FIRST + chosen
+                    next_state[k] = 1.0
+                    self.transitions.pull(next_state.data(), b.data())
+                    next_state[k] = 0.0
+                total = 0.0
+                for k in range(self.n_states + 1):
+                    weights[k] = probs[t, k] * (
+                        b[NEW] if k == self.n_states else b[FIRST + k])
+                    total += weights[k]
+                self.check_total(t, total)
+                u = uniform(stream.bits) * total
+                for k in range(self.n_states + 1):
+                    if weights[k] > 0.0:
+                        # (The last possible one if rounding leaves something of u.)
+                        chosen = k
+                        u -= weights[k]
+                        if u < 0.0:
+                            break
+                out[t] = chosen
+        return path
 
     def viterbi(self):
         """Most probable path.

@@ -180,9 +180,7 @@ class ParticleFilter {
             double *y = values_out + t * n_values_;
             for (size_t f = 0, at = 0; f < families_.size(); at += families_[f++]->n_columns) {
                 const Family &family = *families_[f];
-                parameters.resize(family.parameter_width);
-                family.draw(numbers_of(p, f, k), 1, parameters.data(), 1, g);
-                family.emit(parameters.data(), 1, y + at, g);
+                family.draw_predictive(numbers_of(p, f, k), 1, &parameters, y + at, g);
             }
             emit(p, k, row, y, g);
             states_out[t] = k;

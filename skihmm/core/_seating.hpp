@@ -398,6 +398,15 @@ class Seating {
     double prob(int32_t row, int32_t dish) const {
         return (count(row, dish) + scale_ * mass(dish)) / (row_customers[row] + alpha);
     }
+    // out[k] = prob(row, k) for every dish, O(dishes).
+    void fill_probs(int32_t row, double *out) const {
+        const double total = row_customers[row] + alpha;
+        for (size_t k = 0; k < dish_tables.size(); ++k)
+            out[k] = scale_ * mass_of(dish_tables[k]) / total;
+        const Line &line = rows[row];
+        for (int32_t i = 0; i < line.size; ++i)
+            out[line.ids[i]] = (line.counts[i] + scale_ * mass(line.ids[i])) / total;
+    }
     int32_t count(int32_t row, int32_t dish) const {
         const int32_t c = index_.find(row, dish);
         return c < 0 ? 0 : cells_[c].n_customers;

@@ -273,6 +273,13 @@ cdef class SeatingProbe:
     def prob(self, int32_t row, int32_t dish):
         return self.seating.prob(row, dish)
 
+    def probs(self, int32_t row):
+        """p(dish | row) of all dishes at once."""
+        out = np.empty(self.seating.dish_tables.size())
+        cdef float64_t[::1] view = out
+        self.seating.fill_probs(row, &view[0])
+        return out
+
     def count(self, int32_t row, int32_t dish, int32_t hint=-1):
         """n_jk, with the help of a hint."""
         return self.seating.count(row, dish, hint)

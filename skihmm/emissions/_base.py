@@ -45,6 +45,20 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
             None: the columns have no names.
         """
 
+    def column_order(self, n_columns: int) -> NDArray[np.intp]:
+        """Which column of X every column of the encoded data is.
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        places : ndarray of shape (n_columns,)
+            0, 1, ... unless a subclass says otherwise.
+        """
+        return np.arange(n_columns, dtype=np.intp)
+
     def n_known(self) -> list[int]:
         """Of every column of symbols, how many of its symbols may be drawn.
 

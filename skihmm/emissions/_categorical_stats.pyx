@@ -12,6 +12,7 @@ from skihmm.core._franchise cimport (
     Line,
     Product,
 )
+from skihmm.core._random cimport RandomStream, uniform
 from skihmm.core._record cimport (
     SeatingRecord,
     check_customers,
@@ -440,6 +441,46 @@ cdef class CategoricalStats(EmissionStats):
             for i in range(<intp_t> records[c].rows.size()):
                 records[c].rows[i] = slot[records[c].rows[i]]
             self.seatings[c].load(records[c])
+
+    def predictives(self, slots):
+        cdef intp_t c, i
+        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        cdef float64_t[:, ::1] view
+        out = []
+        for c in range(self.n_columns):
+            probs = np.empty((slot.shape[0], self.seatings[c].n_symbols))
+            view = probs
+            for i in range(slot.shape[0]):
+                self.seatings[c].fill_probs(slot[i], &view[i, 0])
+            out.append(probs)
+        return out
+
+    def draw_values(self, slots, n_known, RandomStream stream):
+        cdef intp_t i
+        cdef int32_t low, high, middle
+        cdef float64_t u
+        cdef const float64_t[:, ::1] view
+        cdef int32_t[::1] code
+        distinct, inverse = np.unique(slots, return_inverse=True)
+        cdef const intp_t[::1] row = np.ascontiguousarray(inverse, dtype=np.intp)
+        out = []
+        for probs, known in zip(self.predictives(distinct), n_known, strict=True):
+            view = np.ascontiguousarray(np.cumsum(probs[:, :known], axis=1))
+            codes = np.empty(len(slots), dtype=np.int32)
+            code = codes
+            for i in range(row.shape[0]):
+                # The first symbol whose cumulative probability exceeds u.
+                low, high = 0, <int32_t> view.shape[1] - 1
+                u = uniform(stream.bits) * view[row[i], high]
+                while low < high:
+                    middle = (low + high) // 2
+                    if view[row[i], middle] > u:
+                        high = middle
+                    else:
+                        low = middle + 1
+                code[i] = low
+            out.append(codes)
+        return out
 
     def check(self, slots):
         cdef intp_t c, t, i

@@ -153,7 +153,7 @@ class _Conjugate(BaseEmission):
         return X
 
     def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """The data, integers where the emission's are.
+        """The data, rounded to integers where the emission's are.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class _Conjugate(BaseEmission):
         X : ndarray of shape (n_samples, n_features)
         """
         is_whole = self._emits_integers and not np.isnan(codes).any()
-        return codes.astype(np.int64) if is_whole else codes
+        return np.rint(codes).astype(np.int64) if is_whole else codes
 
     def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
         """Steps without any observed column.

@@ -189,6 +189,9 @@ class NormalInverseGammaFamily final : public Family {
         for (int32_t c = 0; c < n_columns; ++c, p += 3 * stride)
             y[c] = p[0] + random_standard_normal(g) / std::sqrt(2.0 * p[stride]);
     }
+    void mean(const double *s, int64_t stride, double *out) const override {
+        for (int32_t c = 0; c < n_columns; ++c) out[c] = s[(c * kWidth + kLocation) * stride];
+    }
 
   private:
     // Count, mean and sum of squared deviations; then the predictive distribution:
@@ -465,6 +468,9 @@ class NormalInverseWishartFamily final : public Family {
         solve(p + n_columns * stride, stride, y);
         for (int32_t i = 0; i < n_columns; ++i) y[i] += p[i * stride];
     }
+    void mean(const double *s, int64_t stride, double *out) const override {
+        for (int32_t i = 0; i < n_columns; ++i) out[i] = s[(1 + i) * stride];
+    }
 
   private:
     // Count, mean and Cholesky factor of the posterior; then the predictive distribution:
@@ -628,11 +634,17 @@ class GammaPoissonFamily final : public Family {
     }
     void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
         for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
-            y[c] = static_cast<double>(random_poisson(g, std::min(p[stride], 9e18)));
+            y[c] = static_cast<double>(random_poisson(g, std::min(p[stride], kLargestRate)));
+    }
+    void mean(const double *s, int64_t stride, double *out) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
+            out[c] = std::min(s[kShape * stride] / (rate_[c] + s[kN * stride]), kLargestRate);
     }
 
   private:
     enum { kN, kSum, kShape, kStop, kMore, kWidth };
+    // Counts have to fit in 64 bits.
+    static constexpr double kLargestRate = 9e18;
 
     void move(double *s, int64_t stride, const double *y, double sign) const {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
@@ -739,6 +751,10 @@ class BetaBernoulliFamily final : public Family {
     void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
         for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
             y[c] = random_standard_uniform(g) < std::exp(p[0]) ? 1.0 : 0.0;
+    }
+    void mean(const double *s, int64_t stride, double *out) const override {
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
+            out[c] = std::exp(s[kLogOne * stride]);
     }
 
   private:

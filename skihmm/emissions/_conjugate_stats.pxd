@@ -24,6 +24,8 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         void settle(const int32_t *slots) except +
         void read(int32_t k, float64_t *out)
         void write(int32_t k, const float64_t *numbers)
+        void mean(int32_t k, float64_t *out)
+        void draw_predictive(int32_t k, float64_t *y, bitgen_t *g) except +
         cbool is_sound(const float64_t *numbers)
         float64_t error(const float64_t *numbers, int32_t n, const int32_t *labels) except +
         void draw_parameters(const int32_t *occupancy, bitgen_t *g) except +

@@ -6,6 +6,7 @@ from numpy.random cimport bitgen_t
 
 from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport Product
+from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport entry_of
 
 
@@ -184,6 +185,24 @@ cdef class ConjugateStats(EmissionStats):
         cdef const float64_t[:, ::1] view = self.numbers_of(arrays, <int32_t> slot.shape[0])
         for i in range(slot.shape[0]):
             self.table.write(slot[i], &view[i, 0])
+
+    def predictives(self, slots):
+        cdef intp_t i
+        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        means = np.empty((slot.shape[0], self.values.shape[1]))
+        cdef float64_t[:, ::1] view = means
+        for i in range(slot.shape[0]):
+            self.table.mean(slot[i], &view[i, 0])
+        return list(np.ascontiguousarray(means.T))
+
+    def draw_values(self, slots, n_known, RandomStream stream):
+        cdef intp_t i
+        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        values = np.empty((slot.shape[0], self.values.shape[1]))
+        cdef float64_t[:, ::1] view = values
+        for i in range(slot.shape[0]):
+            self.table.draw_predictive(slot[i], &view[i, 0], stream.bits)
+        return list(np.ascontiguousarray(values.T))
 
     def check(self, slots):
         cdef int32_t k

@@ -132,6 +132,11 @@ class ConjugateTable {
         for (int32_t i = 0; i < family_->width; ++i)
             table_[static_cast<size_t>(i) * stride_ + k] = numbers[i];
     }
+    // Of the predictive distribution of slot k: its mean, and an observation.
+    void mean(int32_t k, double *out) const { family_->mean(&table_[k], stride_, out); }
+    void draw_predictive(int32_t k, double *y, bitgen_t *g) {
+        family_->draw_predictive(&table_[k], stride_, &scratch_, y, g);
+    }
     bool is_sound(const double *numbers) const { return family_->is_sound(numbers, 1); }
     // How far numbers of n states, one state after the other, are from a recount by
     // labels[t], the state of every step: the largest difference of log p(y[t] | k), for the
@@ -243,7 +248,7 @@ class ConjugateTable {
     const double *values_ = nullptr;
     double log_constant_ = 0.0;
     int32_t n_slots_ = 0, stride_ = 0;
-    std::vector<double> reset_, table_, parameters_, logs_, weights_, saved_;
+    std::vector<double> reset_, table_, parameters_, logs_, weights_, saved_, scratch_;
     std::vector<int32_t> slot_of_, touched_;    // slot_of_: -1 for a missing step or inside a move
     std::vector<int64_t> stamps_;
     std::vector<char> is_drawn_;

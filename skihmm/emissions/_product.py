@@ -202,6 +202,24 @@ class ProductEmission(_BaseComposition, BaseEmission):
         """Whether any part refuses negative numbers."""
         return self._any_part("is_positive_only")
 
+    def column_order(self, n_columns: int) -> NDArray[np.intp]:
+        """Which column of X every column of the encoded data is.
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        places : ndarray of shape (n_columns,)
+        """
+        return np.concatenate(
+            [
+                places[part.column_order(len(places))]
+                for _, part, places in self.emissions_
+            ]
+        )
+
     def n_known(self) -> list[int]:
         """Of every column of symbols, how many of its symbols may be drawn.
 

@@ -262,6 +262,18 @@ cdef class ProductStats(EmissionStats):
         for part, record in zip(self.parts, self._parts_of(arrays), strict=True):
             part.load(record, slots)
 
+    def predictives(self, slots):
+        return [column for part in self.parts for column in part.predictives(slots)]
+
+    def draw_values(self, slots, n_known, stream):
+        out, known = [], list(n_known)
+        nobody = np.empty(0, dtype=np.int32)
+        for part in self.parts:
+            n_columns = len(part.predictives(nobody))
+            out += part.draw_values(slots, known[:n_columns], stream)
+            del known[:n_columns]
+        return out
+
     def check(self, slots):
         cdef const int32_t[::1] states = np.ascontiguousarray(slots, dtype=np.int32)
         cdef KnownStates recount

@@ -8,43 +8,22 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils import check_random_state
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
-from skihmm._validation import check_choice, check_flag, check_integer, check_n_jobs
+from skihmm._validation import (
+    check_choice,
+    check_flag,
+    check_integer,
+    check_n_jobs,
+    draw_entropy,
+)
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import RESAMPLING, filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-
-
-def draw_entropy(random_state: Any) -> list[int]:
-    """Entropy of a SeedSequence from scikit-learn's kind of random_state.
-
-    Parameters
-    ----------
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    entropy : list of int
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
-    try:
-        generator = check_random_state(random_state)
-    except ValueError:
-        raise ValueError(
-            f"random_state={random_state!r}; expected an integer from 0 to 2**32 - 1, a "
-            "numpy.random.RandomState or None."
-        ) from None
-    return [int(v) for v in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
 
 def _adaptive_log_probs(

@@ -1,5 +1,6 @@
 """Summaries of posterior draws that do not depend on how states are numbered."""
 
+from skihmm._prediction import PosteriorPredictive
 from skihmm.posterior._estimate import point_estimate
 from skihmm.posterior._matching import align, match_states
 from skihmm.posterior._summaries import (
@@ -9,6 +10,7 @@ from skihmm.posterior._summaries import (
 )
 
 __all__ = [
+    "PosteriorPredictive",
     "align",
     "coassignment",
     "match_states",

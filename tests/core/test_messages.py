@@ -13,6 +13,7 @@ from reference.enumeration import (
     frozen_hmm,
     frozen_log_probs,
 )
+from scipy import stats
 from skihmm.core._testing import fill_row, n_slots, pull, push, push_max
 from small_models import counts_of, make_stats
 
@@ -212,6 +213,26 @@ def test_viterbi_against_all_paths(setting):
     best = max(probs.values())
     assert log_prob == pytest.approx(np.log(best), rel=1e-12)
     assert probs[tuple(path.tolist())] == pytest.approx(best, rel=1e-12)
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_sampled_paths_against_all_paths(setting):
+    model, dense = frozen(setting, 4)
+    probs = np.zeros((dense.likelihood.shape[1],) * 4)
+    for path, p in dense.path_probs():
+        probs[path] = p
+    probs = probs.ravel() / probs.sum()
+    stream, n = RandomStream(0), 5000
+    paths = np.array([model.sample_path(stream) for _ in range(n)])
+    assert paths.dtype == np.int32
+    at = np.ravel_multi_index(paths.T, (dense.likelihood.shape[1],) * 4)
+    counts = np.bincount(at, minlength=len(probs))
+    # Rare paths together.
+    common = n * probs >= 5
+    counts = np.append(counts[common], counts[~common].sum())
+    expected = n * np.append(probs[common], probs[~common].sum())
+    assert common.sum() >= 4
+    assert stats.chisquare(counts, expected).pvalue > 1e-4
 
 
 @pytest.mark.parametrize("n_columns", [1, 2])

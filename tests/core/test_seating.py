@@ -297,6 +297,16 @@ def test_probabilities_sum_to_one(kind):
             assert total == pytest.approx(1, rel=1e-13)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_probabilities_is_the_single_ones(kind):
+    rng, stream = np.random.default_rng(7), RandomStream(7)
+    for _ in range(20):
+        probe = random_probe(kind, stream, rng, n=int(rng.integers(40)))
+        for j in range(4):
+            single = [probe.prob(j, k) for k in range(5)]
+            np.testing.assert_array_equal(probe.probs(j), single)
+
+
 def test_base_has_all_tables_in_its_denominator():
     """By hand; the printed formula has those of the dish only."""
     stream, probe = RandomStream(7), SeatingProbe("infinite", 3, 4, 2.0, 3.0)

@@ -420,3 +420,74 @@ def test_errors_name_what_a_part_wants(frame):
     X = frame[0].assign(count=-1)
     with pytest.raises(ValueError, match="Negative values in data"):
         HCRPHMM(emission=make_emission(), **SHORT).fit(X)
+
+
+# -- prediction and imputation --------------------------------------------------------
+
+
+def test_columns_of_predictions_are_those_of_the_data(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = np.repeat(rng.integers(3, size=20), 5)[:, None] * [4.0, -9.0, 1.0]
+    X += rng.normal(size=X.shape)
+    X[rng.random(X.shape) < 0.2] = np.nan
+    turned = [2, 0, 1]
+    plain = HCRPHMM(emission=NormalInverseGamma(), **SHORT).fit(X[:, turned])
+    product = ProductEmission([("all", NormalInverseGamma(), turned)])
+    hmm = HCRPHMM(emission=product, **SHORT).fit(X)
+    np.testing.assert_allclose(hmm.draws_.lp, plain.draws_.lp)
+    mean, expected = (
+        model.predict_next(data, 3).mean()
+        for model, data in ((hmm, X), (plain, X[:, turned]))
+    )
+    np.testing.assert_allclose(mean[:, turned], expected)
+    for method in ("expectation", "sample"):
+        np.testing.assert_allclose(
+            hmm.impute(X, method=method)[:, turned],
+            plain.impute(X[:, turned], method=method),
+        )
+
+
+def test_predictions_of_mixed_data(frame):
+    X, _ = frame
+    hmm = HCRPHMM(emission=make_emission(), **SHORT).fit(X)
+    following = hmm.predict_next(X, n_steps=2)
+    probs = following.proba(0)
+    assert probs.shape == (2, 4)  # a, b, c and an unknown word
+    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
+    for column in (1, 2, 3):
+        with pytest.raises(ValueError, match=f"Column {column} holds numbers"):
+            following.proba(column)
+    mean = following.mean()
+    assert np.isnan(mean[:, 0]).all()
+    assert (mean[:, 2] > 0).all()
+    assert ((mean[:, 3] > 0) & (mean[:, 3] < 1)).all()
+    futures = following.sample(400, random_state=0)
+    shares = [(futures[:, 1, 0] == word).mean() for word in "abc"]
+    np.testing.assert_allclose(shares, probs[1, :3] / probs[1, :3].sum(), atol=0.1)
+    for c in (1, 2, 3):
+        values = futures[:, 0, c].astype(float)
+        assert abs(values.mean() - mean[0, c]) < 5 * values.std() / 20 + 1e-12
+    # Words alone: what is missing has probability one.
+    words = pd.DataFrame({name: [None] * 2 for name in X.columns}).assign(word=["a", "b"])
+    np.testing.assert_allclose(
+        following.log_prob(words), np.log([probs[0, 0], probs[1, 1]])
+    )
+
+
+@pytest.mark.parametrize("method", ["expectation", "sample"])
+def test_imputation_of_mixed_data(method, frame):
+    X, _ = frame
+    rng = np.random.default_rng(1)
+    holes = X.astype(object).mask(rng.random(X.shape) < 0.2, None)
+    hmm = HCRPHMM(emission=make_emission(), **{**SHORT, "n_burnin": 100}).fit(holes)
+    filled = hmm.impute(holes, method=method)
+    is_missing = holes.isna().to_numpy()
+    np.testing.assert_array_equal(filled[~is_missing], holes.to_numpy()[~is_missing])
+    assert set(filled[:, 0]) <= {"a", "b", "c"}
+    assert all(value == int(value) >= 0 for value in filled[:, 2])
+    assert set(filled[:, 3]) <= {0, 1}
+    # Better than words at random, and than the mean height.
+    right = filled[:, 0] == X["word"]
+    assert right[is_missing[:, 0]].mean() > 0.5
+    error = (filled[:, 1].astype(float) - X["height"])[is_missing[:, 1]]
+    assert np.sqrt((error**2).mean()) < 0.8 * X["height"].std()

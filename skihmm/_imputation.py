@@ -1,0 +1,131 @@
+"""Missing observations, filled in from what the posterior draws say about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._decoding import frozen_model, symbol_limits
+from skihmm._draws import Draw
+from skihmm._sequences import Sequences
+from skihmm._validation import is_number
+from skihmm.core._random import RandomStream
+from skihmm.emissions import BaseEmission
+
+
+def _missing_rows(codes: NDArray[Any], limits: list[int]) -> list[NDArray[np.intp]]:
+    """Of every column the rows where it is missing: -1 for symbols, NaN for numbers."""
+    return [
+        np.flatnonzero(~(column >= 0) if limit else np.isnan(column))
+        for column, limit in zip(codes.T, limits, strict=True)
+    ]
+
+
+def _are_whole(values: NDArray[Any]) -> bool:
+    """Whether floats are integers, and small enough to be told from their neighbours."""
+    return bool(((np.floor(values) == values) & (np.abs(values) <= 2.0**53)).all())
+
+
+def expected_codes(
+    draws: Sequence[Draw], sequences: Sequences, emission: BaseEmission
+) -> NDArray[Any]:
+    """For what is missing, the most probable code or the mean, over all draws.
+
+    Parameters
+    ----------
+    draws : sequence of Draw
+    sequences : Sequences
+    emission : BaseEmission
+        Fitted.
+
+    Returns
+    -------
+    codes : ndarray of shape (n_samples, n_features)
+        0 where something is observed.
+    """
+    codes = sequences.codes
+    limits = symbol_limits(emission, codes)
+    rows = _missing_rows(codes, limits)
+    totals: list[Any] = [0.0] * len(limits)
+    for draw in draws:
+        model = frozen_model(draw, sequences, emission)
+        probs = model.smooth()
+        for c, emitted in enumerate(model.predictives()):
+            known = emitted[:, : limits[c]] if limits[c] else emitted
+            totals[c] += probs[rows[c]] @ known
+    filled = np.zeros_like(codes)
+    for c, total in enumerate(totals):
+        filled[rows[c], c] = total.argmax(axis=1) if limits[c] else total / len(draws)
+    return filled
+
+
+def drawn_codes(
+    draws: Sequence[Draw],
+    sequences: Sequences,
+    emission: BaseEmission,
+    seed: np.random.SeedSequence,
+) -> NDArray[Any]:
+    """For what is missing, codes or numbers drawn jointly, under one of the draws.
+
+    Parameters
+    ----------
+    draws : sequence of Draw
+    sequences : Sequences
+    emission : BaseEmission
+        Fitted.
+    seed : numpy.random.SeedSequence
+
+    Returns
+    -------
+    codes : ndarray of shape (n_samples, n_features)
+        0 where something is observed.
+    """
+    codes = sequences.codes
+    limits = symbol_limits(emission, codes)
+    rows = _missing_rows(codes, limits)
+    stream = RandomStream(seed)
+    draw = draws[int(stream.generator.integers(len(draws)))]
+    model = frozen_model(draw, sequences, emission)
+    path = model.sample_path(stream)
+    steps = np.unique(np.concatenate(rows))
+    filled = np.zeros_like(codes)
+    for c, values in enumerate(model.draw_values(path[steps], limits, stream)):
+        filled[rows[c], c] = values[np.searchsorted(steps, rows[c])]
+    return filled
+
+
+def fill(
+    X: NDArray[Any], missing: NDArray[np.bool_], filled: NDArray[Any]
+) -> NDArray[Any]:
+    """Take the missing entries of one array from another.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+    missing : ndarray of shape (n_samples, n_features), bool
+    filled : ndarray of shape (n_samples, n_features)
+
+    Returns
+    -------
+    X_filled : ndarray of shape (n_samples, n_features)
+        Integers if all entries are whole numbers and those of `filled` are integers,
+        floats if all are numbers, else objects.
+    """
+    if X.dtype.kind == "f" and filled.dtype.kind in "if":
+        is_whole = filled.dtype.kind == "i" and _are_whole(X[~missing])
+        values = np.zeros(X.shape, dtype=np.int64 if is_whole else np.float64)
+        values[~missing] = X[~missing]
+        values[missing] = filled[missing]
+        return values
+    entries = X.astype(object)
+    entries[missing] = filled[missing]
+    if not all(is_number(entry) for entry in entries.flat):
+        return entries
+    numbers = np.array(entries.tolist())
+    if numbers.dtype.kind == "f" and filled.dtype.kind == "i" and _are_whole(numbers):
+        return numbers.astype(np.int64)
+    # (Decimal and the like stay what they are.)
+    return numbers if numbers.dtype.kind in "iuf" else entries

@@ -1,0 +1,231 @@
+"""What all posterior draws together say about observations that nobody has made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._decoding import frozen_model, symbol_limits
+from skihmm._draws import Draw
+from skihmm._sequences import Sequences
+from skihmm._validation import (
+    as_matrix,
+    check_integer,
+    draw_entropy,
+    unify_frame,
+    unmask,
+)
+from skihmm.core._messages import FrozenModel
+from skihmm.core._random import RandomStream
+from skihmm.emissions import BaseEmission
+
+
+def _choose(weights: NDArray[np.float64], u: NDArray[np.float64]) -> NDArray[np.intp]:
+    """In every row the index at which the share u of the row's sum is reached."""
+    cumulative = np.cumsum(weights, axis=1)
+    reached = cumulative <= (u * cumulative[:, -1])[:, None]
+    return reached.sum(axis=1)
+
+
+class PosteriorPredictive:
+    """Distribution of the observations that follow a sequence, given all of it.
+
+    :meth:`skihmm.HCRPHMM.predict_next` returns one.  All posterior draws count alike, and
+    the seating of each stays as it is: a draw is a mixture over its states, "a state not
+    seen yet" included, and this is the mixture of all draws.
+
+    Parameters
+    ----------
+    draws : sequence of Draw
+    sequences : Sequences
+        Encoded observations; what is predicted follows the last of them.
+    emission : BaseEmission
+        Fitted.
+    n_steps : int
+        Steps to predict.
+    random_state : int, RandomState instance or None, default=None
+        What :meth:`sample` uses unless it is given another.
+
+    Attributes
+    ----------
+    n_steps : int
+        Steps predicted.
+    n_features : int
+        Columns of the data.
+    n_draws : int
+        Posterior draws averaged over.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> X = np.tile([[2], [5], [7]], (40, 1))
+    >>> hmm = HCRPHMM(n_burnin=100, n_draws=20, random_state=0).fit(X)
+    >>> following = hmm.predict_next(X, n_steps=4)
+    >>> following
+    <PosteriorPredictive: 4 steps, 20 draws>
+    >>> hmm.emission_.categories_[0][following.proba()[:, :-1].argmax(axis=1)]
+    array([2, 5, 7, 2])
+    >>> following.sample(5, random_state=0).shape
+    (5, 4, 1)
+    """
+
+    def __init__(
+        self,
+        draws: Sequence[Draw],
+        sequences: Sequences,
+        emission: BaseEmission,
+        n_steps: int,
+        random_state: Any = None,
+    ) -> None:
+        self.n_steps = check_integer("n_steps", n_steps, 1)
+        self.n_features = sequences.codes.shape[1]
+        self.n_draws = len(draws)
+        self._draws = draws
+        self._emission = emission
+        self._random_state = random_state
+        # Which column of the data every encoded one is.
+        self._order = emission.column_order(self.n_features)
+        # No data: models that are asked for what their states emit.
+        self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
+        self._state_probs = [
+            frozen_model(draw, sequences, emission).forecast(self.n_steps)
+            for draw in draws
+        ]
+
+    def __repr__(self) -> str:
+        return f"<PosteriorPredictive: {self.n_steps} steps, {self.n_draws} draws>"
+
+    def _models(
+        self, sequences: Sequences
+    ) -> Iterator[tuple[FrozenModel, NDArray[np.float64]]]:
+        for draw, probs in zip(self._draws, self._state_probs, strict=True):
+            yield frozen_model(draw, sequences, self._emission), probs
+
+    def proba(self, column: int = 0) -> NDArray[np.float64]:
+        """Probabilities of the symbols of one column.
+
+        Parameters
+        ----------
+        column : int, default=0
+            Which column of the data, counted from 0.
+
+        Returns
+        -------
+        probs : ndarray of shape (n_steps, n_symbols)
+            Rows sum to one.  In the order of the column's categories
+            (``emission_.categories_[column]``, for mixed data those of its part); if the
+            emission keeps a cell for unknown symbols (``handle_unknown="base"``), it is
+            the last one.
+
+        Raises
+        ------
+        ValueError
+            If there is no such column, or it holds numbers.
+        """
+        column = check_integer("column", column, 0)
+        if column >= self.n_features:
+            raise ValueError(
+                f"column={column}, but the data have {self.n_features} columns, "
+                "counted from 0."
+            )
+        each = []
+        place = int(np.flatnonzero(self._order == column)[0])
+        for model, probs in self._models(self._nothing):
+            emitted = model.predictives()[place]
+            if emitted.ndim == 1:
+                raise ValueError(
+                    f"Column {column} holds numbers, which have no list of "
+                    "probabilities. Use mean, log_prob or sample."
+                )
+            each.append(probs @ emitted)
+        return np.asarray(np.mean(each, axis=0))
+
+    def mean(self) -> NDArray[np.float64]:
+        """Means of the columns of numbers.
+
+        Returns
+        -------
+        means : ndarray of shape (n_steps, n_features)
+            Means of the predictive distribution (of a state's Student's t its centre if
+            it has too few degrees of freedom for a mean); NaN in columns of symbols.
+        """
+        total = np.zeros((self.n_steps, self.n_features))
+        for model, probs in self._models(self._nothing):
+            for c, emitted in zip(self._order, model.predictives(), strict=True):
+                total[:, c] += probs @ emitted if emitted.ndim == 1 else np.nan
+        return total / self.n_draws
+
+    def log_prob(self, X_next: Any) -> NDArray[np.float64]:
+        """Log predictive probability of each coming step.
+
+        Parameters
+        ----------
+        X_next : array-like of shape (n_steps, n_features)
+            Observations of the coming steps.  What is missing has probability one.
+
+        Returns
+        -------
+        log_probs : ndarray of shape (n_steps,)
+            Nats; densities for numbers.  Each step given the observations that were
+            predicted from, whatever the coming steps before it hold, so these are not the
+            terms of the probability of all of them (:meth:`skihmm.HCRPHMM.score_samples`
+            has such terms).  0 where the whole row is missing.
+        """
+        X_next = as_matrix(unify_frame(unmask(X_next)))
+        if X_next.shape != (self.n_steps, self.n_features):
+            raise ValueError(
+                f"X_next has the shape {X_next.shape}; expected a row for each of the "
+                f"{self.n_steps} predicted steps and {self.n_features} columns."
+            )
+        codes = self._emission.encode(X_next)
+        sequences = Sequences(codes, np.zeros(1, dtype=np.intp))
+        each = [model.log_mixtures(probs) for model, probs in self._models(sequences)]
+        log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
+        return np.where(self._emission.is_missing(codes), 0.0, log_probs)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """Draw futures: of each all steps jointly.
+
+        A future belongs to one posterior draw, chosen at random; its states are a walk
+        from where the sequence ended, and every state on it emits from its posterior
+        predictive distribution.
+
+        Parameters
+        ----------
+        n_samples : int, default=1
+            Number of futures, independent of one another.
+        random_state : int, RandomState instance or None, default=None
+            None uses the estimator's `random_state`.
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_steps, n_features)
+            Symbols are from the emission's categories.
+        """
+        n_samples = check_integer("n_samples", n_samples, 1)
+        entropy = draw_entropy(
+            self._random_state if random_state is None else random_state
+        )
+        stream = RandomStream(np.random.SeedSequence(entropy))
+        limits = symbol_limits(self._emission, self._nothing.codes)
+        chosen = stream.generator.integers(self.n_draws, size=n_samples)
+        codes = np.empty(
+            (n_samples, self.n_steps, self.n_features), self._nothing.codes.dtype
+        )
+        for d in np.unique(chosen):
+            members = np.flatnonzero(chosen == d)
+            model = frozen_model(self._draws[d], self._nothing, self._emission)
+            transmat = model.transition_matrix()[1]
+            u = stream.generator.random((self.n_steps, len(members)))
+            states = np.empty(u.shape, dtype=np.intp)
+            states[0] = _choose(np.tile(self._state_probs[d][0], (len(members), 1)), u[0])
+            for i in range(1, self.n_steps):
+                states[i] = _choose(transmat[states[i - 1]], u[i])
+            for c, values in enumerate(model.draw_values(states.ravel(), limits, stream)):
+                codes[members, :, c] = values.reshape(states.shape).T
+        X = self._emission.decode(codes.reshape(-1, self.n_features))
+        return X.reshape(codes.shape)

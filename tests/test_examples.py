@@ -42,6 +42,17 @@ def book(tmp_path):
     return tmp_path
 
 
+def test_digits(tmp_path):
+    done = run("digits.py", "--steps=1000", "--sweeps=50", folder=tmp_path, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    _, ordered, shuffled, clusters = (line.split() for line in done.stdout.splitlines())
+    # (Three columns of numbers: states, adjusted Rand index, seconds.)
+    scores = [float(row[-2]) for row in (ordered, shuffled, clusters)]
+    assert scores[0] > scores[1]
+    assert scores[0] > scores[2] > 0.5
+
+
 @pytest.mark.parametrize("split", ["chapters", "end"])
 def test_choose_sampler(book, tmp_path, split):
     done = run(

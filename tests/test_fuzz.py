@@ -544,6 +544,42 @@ def check_predictions(model, X, given, empty, due):
         assert log_prob <= total + 1e-6 * max(1, abs(total))
 
 
+def check_unobserved(model, X, plain, missing, given, due, seed):
+    """What is missing in X, and what comes after it."""
+    categories = getattr(model.emission_, "categories_", None)
+    with warns(*due):
+        following = model.predict_next(X, 2, **given)
+    if categories is not None and min(map(len, categories)) == 0:
+        with pytest.raises(ValueError, match="no observed symbol"):
+            following.sample()
+        if missing.any():
+            with warns(*due), pytest.raises(ValueError, match="no observed symbol"):
+                model.impute(X, **given)
+        return
+    for method in ("expectation", "sample"):
+        with warns(*due):
+            filled = model.impute(X, method=method, random_state=seed, **given)
+        assert filled.shape == missing.shape
+        assert filled[~missing].tolist() == plain[~missing].tolist()
+        for c, column in enumerate(filled.T):
+            new = column[missing[:, c]]
+            if categories is None:
+                assert np.isfinite(new.astype(float)).all()
+            else:
+                assert set(new.tolist()) <= set(categories[c].tolist())
+    future = following.sample(3, random_state=seed)
+    assert future.shape == (3, 2, missing.shape[1])
+    np.testing.assert_array_equal(following.sample(3, random_state=seed), future)
+    for c in range(missing.shape[1] if categories is not None else 0):
+        probs = following.proba(c)
+        assert (probs >= 0).all()
+        np.testing.assert_allclose(probs.sum(axis=1), 1, rtol=1e-9)
+    assert np.isfinite(following.mean()).all() == (categories is None)
+    log_probs = following.log_prob(np.resize(plain, (2, missing.shape[1])))
+    assert np.isfinite(log_probs).all()
+    assert not model.emission_.takes_integers or (log_probs <= 1e-9).all()
+
+
 def check_samples(model, seed):
     """New data hold known symbols, and the same seed gives the same."""
     categories = model.emission_.categories_
@@ -615,6 +651,9 @@ def test_whatever_is_allowed_works(problem, more):
         empty = ~(seen if unknown == "missing" else data.codes >= 0).any(axis=1)
         due = gap_warning(data, starts)
         check_predictions(model, data.given(), split, empty, due)
+        seed = more.draw(st.integers(0, 2**32 - 1))
+        missing = data.codes < 0
+        check_unobserved(model, data.given(), data.plain(), missing, split, due, seed)
     check_samples(model, more.draw(st.integers(0, 2**32 - 1)))
 
     # The same seed gives the same, whatever the number of jobs, of a clone and of a
@@ -741,6 +780,7 @@ def test_numbers(problem, seed):
     fit(model, X, split, early)
     check_draws(model, len(plain))
     check_predictions(model, X, split, empty, [])
+    check_unobserved(model, X, plain, np.isnan(plain), split, [], seed)
     new, states = model.sample(9, random_state=seed)
     assert new.shape == (9, plain.shape[1])
     assert np.isfinite(new).all()

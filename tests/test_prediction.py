@@ -806,6 +806,18 @@ def test_strings_beside_numbers():
         assert type(filled[5, 1]) is int
 
 
+@pytest.mark.parametrize("method", ["expectation", "sample"])
+def test_the_cell_of_unknown_symbols_fills_no_entry(method):
+    """Even where it is the most probable one."""
+    model = fit(HCRPCategorical(categories=[[0, 1]]), np.array([[7], [7], [0], [7]] * 6))
+    X = np.array([[7.0], [NAN], [7.0], [NAN], [NAN]])
+    proba = model.predict_next(X).proba()[0]
+    assert proba[-1] > 0.5
+    filled = model.impute(X, method=method)
+    assert filled[[0, 2], 0].tolist() == [7, 7]
+    assert set(filled[[1, 3, 4], 0].tolist()) <= {0, 1}
+
+
 def test_real_numbers_beside_binary_expectations():
     """Thresholded data: what is observed stays a real number."""
     X = np.array([[-1.5, 2.5], [1.5, -0.5], [-2.0, 1.0]] * 6)

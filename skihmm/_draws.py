@@ -156,7 +156,7 @@ def compact(draw: dict[str, Any], store_states: bool) -> dict[str, Any]:
 class Draw:
     """One posterior draw: a model whose seating is known.
 
-    Attributes
+    Parameters
     ----------
     n_states : int
         Number of states that some step is in.
@@ -175,6 +175,14 @@ class Draw:
         ``sizes`` in the order of the cells.
     emission : dict
         The emission's statistics.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> hmm = HCRPHMM(n_burnin=20, n_draws=5, random_state=0).fit([[0], [1]] * 20)
+    >>> draw = hmm.draws_[0, -1]
+    >>> draw.states[:4], draw.last_state
+    (array([0, 1, 0, 1], dtype=int32), 1)
     """
 
     n_states: int
@@ -222,6 +230,11 @@ class PosteriorDraws:
     numbers of draws: the arrays are then as long as the longest chain, and what is not
     there is NaN, or -1 in arrays of integers.
 
+    Parameters
+    ----------
+    chains : sequence of sequence of dict
+        The draws of every chain, as a fit makes them.
+
     Attributes
     ----------
     n_draws : ndarray of shape (n_chains,), int
@@ -244,6 +257,16 @@ class PosteriorDraws:
         CPU seconds of the sweeps since the draw before.
     states : ndarray of shape (n_chains, max(n_draws), n_samples), int32, or None
         State of every step; None with ``store_states=False``.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> hmm = HCRPHMM(n_burnin=20, n_draws=5, n_chains=2, random_state=0)
+    >>> draws = hmm.fit([[0], [1]] * 20).draws_
+    >>> draws
+    <PosteriorDraws: 2 chains x 5 draws>
+    >>> draws.n_states.shape, draws.states.shape
+    ((2, 5), (2, 5, 40))
     """
 
     def __init__(self, chains: Sequence[Sequence[dict[str, Any]]]) -> None:
@@ -337,7 +360,12 @@ class PosteriorDraws:
         return [self[pair] for pair in index]
 
     def argmax(self) -> tuple[int, int]:
-        """Chain and draw of the highest log joint probability."""
+        """Chain and draw of the highest log joint probability.
+
+        Returns
+        -------
+        chain, draw : int
+        """
         chain, draw = np.unravel_index(np.nanargmax(self.lp), self.lp.shape)
         return int(chain), int(draw)
 

@@ -229,8 +229,8 @@ default="particle_filter"
     warm_start : bool, default=False
         A further ``fit`` on the same data adds `n_draws` draws per chain, without a
         burn-in, continuing the exact random streams: fitting twice with 10 draws gives
-        what fitting once with 20 does.  (After :meth:`partial_fit` that is so for all
-        data together; ``fit`` on other data starts afresh.)
+        what fitting once with 20 does.  After :meth:`partial_fit` that is so for all
+        data together; ``fit`` on other data starts afresh.
     max_time : float or None, default=None
         CPU seconds of this fit after which a chain ends even without all its draws.
         Those that it has are the first ones of what it would have without a limit; if it
@@ -277,14 +277,14 @@ default="particle_filter"
         Labels of the known states (the `states` of :meth:`fit`), increasing: state i of
         every draw is the one that was called ``known_states_[i]``.  Empty if none were
         given.
-    startprob_ : ndarray of shape (n_states_ + 1,)
+    startprob_ : ndarray of shape (n_states + 1,)
         Probabilities of the first state of a sequence: posterior mean under the selected
         draw.  The last entry is "a state not seen yet".
-    transmat_ : ndarray of shape (n_states_ + 1, n_states_ + 1)
+    transmat_ : ndarray of shape (n_states + 1, n_states + 1)
         Transition probabilities, likewise.
     n_features_in_ : int
         Number of columns of X.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Names of the columns, if X has names that are all strings.
 
     Notes
@@ -894,7 +894,7 @@ default="particle_filter"
             New sequences; the first row does not follow the last one of earlier data.
         y : None
             Ignored.
-        groups, lengths
+        groups, lengths : array-like, optional
             Of the new sequences, as in :meth:`fit`.
         states : array-like of shape (n_samples,), optional
             Known states of the new steps, as in :meth:`fit`.  The labels mean the same
@@ -925,14 +925,14 @@ default="particle_filter"
         X : array-like of shape (n_samples, n_features)
         y : None
             Ignored.
-        groups, lengths
+        groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
         -------
         states : ndarray of shape (n_samples,), int32
-            Most probable path under the selected draw.  (The path of that draw itself is
-            ``labels_``.)
+            Most probable path under the selected draw.  The path of that draw itself is
+            ``labels_``.
         """
         self.fit(X, y, groups=groups, lengths=lengths)
         return self.predict(X, groups=groups, lengths=lengths)
@@ -995,7 +995,7 @@ default="particle_filter"
             The most probable path; or of every step the most probable state given all of
             X ("smooth"), or given X up to this step, without a look into the future
             ("filter").
-        groups, lengths
+        groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
@@ -1016,7 +1016,7 @@ default="particle_filter"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        groups, lengths
+        groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
@@ -1044,7 +1044,7 @@ default="particle_filter"
         X : array-like of shape (n_samples, n_features)
         method : {"smooth", "filter"}, default="smooth"
             Given all of X, or given X up to this step.
-        groups, lengths
+        groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
@@ -1076,7 +1076,7 @@ default="particle_filter"
             Of several sequences the last one goes on.
         n_steps : int, default=1
             How many steps to predict.
-        groups, lengths
+        groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
@@ -1132,7 +1132,7 @@ default="particle_filter"
             imputations.
         random_state : int, RandomState instance or None, default=None
             For "sample"; None uses the estimator's `random_state`.
-        groups, lengths
+        groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
@@ -1187,7 +1187,7 @@ default="particle_filter"
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-        groups, lengths
+        groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
@@ -1215,7 +1215,7 @@ default="particle_filter"
             Ignored.
         sample_weight : None
             Not supported: steps of a sequence cannot be weighted.
-        groups, lengths
+        groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
@@ -1240,7 +1240,7 @@ default="particle_filter"
         X : array-like of shape (n_samples, n_features)
         y : None
             Ignored.
-        groups, lengths
+        groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns

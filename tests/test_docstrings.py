@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -140,6 +141,16 @@ def test_docstring_equals_signature(name):
         assert ("Returns" in found) == (returned not in (inspect.Signature.empty, "None"))
 
 
+@pytest.mark.parametrize("name", PUBLIC)
+def test_numpydoc_finds_nothing(name):
+    validate = pytest.importorskip("numpydoc.validate").validate
+    with open(Path(__file__).parents[1] / "pyproject.toml", "rb") as file:
+        checks = tomllib.load(file)["tool"]["numpydoc_validation"]["checks"]
+    assert checks[0] == "all"
+    found = [error for error in validate(name)["errors"] if error[0] not in checks]
+    assert found == []
+
+
 FITTED = [
     HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0),
     HCRPCategorical(),
@@ -175,7 +186,10 @@ def test_every_class_with_fit_is_in_the_list_above():
 
 def test_attributes_of_draws(fitted):
     for value in (fitted.draws_, fitted.draws_[0, 0]):
-        documented = set(listed_names(sections(type(value).__doc__)["Attributes"]))
+        found = sections(type(value).__doc__)
+        # (Of a dataclass parameters are attributes.)
+        part = "Attributes" if "Attributes" in found else "Parameters"
+        documented = set(listed_names(found[part]))
         stored = {name for name in vars(value) if not name.startswith("_")}
         assert stored <= documented
         for name in documented:

@@ -292,7 +292,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         Returns
         -------
         codes : ndarray of shape (n_samples, n_features)
-            int32 if all columns are symbols, otherwise float64.
+            Integers (int32) if all columns are symbols, otherwise floats.
         """
         check_is_fitted(self)
         X = as_matrix(X)

@@ -1,5 +1,6 @@
 """Summaries of posterior draws that do not depend on how states are numbered."""
 
+from skihmm._draws import Draw, PosteriorDraws
 from skihmm._prediction import PosteriorPredictive
 from skihmm.posterior._estimate import point_estimate
 from skihmm.posterior._matching import align, match_states
@@ -10,6 +11,8 @@ from skihmm.posterior._summaries import (
 )
 
 __all__ = [
+    "Draw",
+    "PosteriorDraws",
     "PosteriorPredictive",
     "align",
     "coassignment",

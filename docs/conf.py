@@ -1,0 +1,71 @@
+"""Sphinx builds the documentation with this: `sphinx-build -W docs build/docs`."""
+
+import os
+from pathlib import Path
+
+import matplotlib as mpl
+
+import skihmm
+
+mpl.use("Agg")
+
+HERE = Path(__file__).parent
+
+project = "skihmm"
+author = "The skihmm developers"
+project_copyright = author
+release = version = skihmm.__version__
+
+extensions = [
+    "myst_parser",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_gallery.gen_gallery",
+]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+exclude_patterns = ["figures/*.py", "**/README.txt", "auto_examples/**/*.py.md5"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 3
+# Files of the repository that pages name, but that are no pages.
+suppress_warnings = ["config.cache"]
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = True
+numpydoc_class_members_toctree = False
+# What scikit-learn documents is not repeated here.
+numpydoc_show_inherited_class_members = False
+numpydoc_xref_param_type = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(HERE.parent / "examples" / "gallery"),
+    "gallery_dirs": "auto_examples",
+    "filename_pattern": r"plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "doc_module": ("skihmm",),
+    "backreferences_dir": "generated/backreferences",
+    "reference_url": {"skihmm": None},
+    "remove_config_comments": True,
+    "download_all_examples": False,
+    "show_memory": False,
+    "abort_on_example_error": True,
+    "image_scrapers": ("matplotlib",),
+}
+if not os.environ.get("SKIHMM_DATA"):
+    # The text is not part of the package: without it this example is shown, not run.
+    sphinx_gallery_conf["filename_pattern"] = r"plot_(?!.*words)"
+
+html_theme = "pydata_sphinx_theme"
+html_title = "skihmm"
+html_static_path = ["_static"]
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "header_links_before_dropdown": 6,
+    "secondary_sidebar_items": ["page-toc"],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+html_sidebars = {"get_started": [], "changelog": [], "index": []}

@@ -1,0 +1,72 @@
+"""
+What comes next, and what is missing
+====================================
+
+A signal that goes round four levels, each for a while.  A stretch of it was lost, and the
+future is not there yet; for the model both are the same: missing observations.
+:meth:`~skihmm.HCRPHMM.impute` fills in the one, :meth:`~skihmm.HCRPHMM.predict_next` says
+what it knows of the other.
+"""
+
+# %%
+# The data: 400 steps, of which 40 in the middle are missing.  A sampler that moves blocks
+# of steps suits gaps: with nothing observed, the way from one path through the gap to
+# another leads over many improbable ones if steps move one by one.
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from skihmm import HCRPHMM
+from skihmm.samplers import BlockedGibbs
+
+rng = np.random.default_rng(1)
+levels = np.array([0.0, 3.0, 1.0, 6.0])
+states = np.zeros(400, dtype=int)
+for t in range(1, 400):
+    states[t] = (states[t - 1] + (rng.random() < 0.1)) % 4
+X = rng.normal(levels[states], 0.4)[:, None]
+truth = X.copy()
+X[200:240] = np.nan
+
+hmm = HCRPHMM(
+    sampler=BlockedGibbs(block_size=40, split_merge_rate=2),
+    emission="diagonal_gaussian",
+    n_burnin=300,
+    n_draws=50,
+    random_state=0,
+).fit(X)
+print(f"{hmm.draws_.n_states.mean():.1f} states on average")
+
+# %%
+# Forty imputations of the gap, drawn jointly with the path of states through it.  They
+# agree at the edges and differ in the middle: most go once round all levels, as the truth
+# did, some stay where they are.
+
+gap = np.arange(195, 245)
+drawn = [hmm.impute(X, method="sample", random_state=i)[gap] for i in range(40)]
+expected = hmm.impute(X)[gap]
+
+fig, axes = plt.subplots(2, 1, figsize=(8, 5.5), layout="constrained")
+for values in drawn:
+    axes[0].plot(gap, values, color="#56B4E9", alpha=0.2)
+axes[0].plot(gap, expected, color="#0072B2", lw=2, label="expectation")
+axes[0].plot(gap, truth[gap], "k.", ms=4, label="lost")
+axes[0].set(xlabel="step", ylabel="value", title="Imputations of the gap")
+axes[0].legend(loc="upper left")
+
+# %%
+# Sixty steps ahead: the next level is nearly certain, when it comes is not, and far away
+# all that is left is how often each level occurs.
+
+following = hmm.predict_next(X, n_steps=60)
+futures = following.sample(2000, random_state=0)[:, :, 0]
+steps = np.arange(400, 460)
+for low, high in ((5, 95), (25, 75)):
+    band = np.percentile(futures, [low, high], axis=0)
+    axes[1].fill_between(steps, *band, color="#E69F00", alpha=0.35, lw=0)
+axes[1].plot(steps, following.mean(), color="#D55E00", lw=2, label="mean")
+axes[1].plot(steps, futures[0], color="0.4", lw=0.8, label="one future")
+axes[1].plot(np.arange(360, 400), X[360:], "k.", ms=4, label="observed")
+axes[1].set(xlabel="step", ylabel="value", title="Forecast: mean, 50 % and 90 % bands")
+axes[1].legend(loc="upper left")
+plt.show()

@@ -14,7 +14,15 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
     A sampler object is a recipe: it holds nothing but its constructor parameters, so it
     can be cloned, printed and searched over.  All samplers draw from the same posterior;
     only speed and mixing differ.
+
+    Attributes
+    ----------
+    releases_gil : bool, default=True
+        Sweeps work without Python's lock, so that chains may run as threads.  A sampler
+        written in Python sets it to False: its chains run as processes.
     """
+
+    releases_gil = True
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range.

@@ -1,0 +1,9 @@
+"""Pictures of fitted models and of posterior draws; they need matplotlib.
+
+Each display has class methods that compute and draw, as scikit-learn's have, and a method
+:meth:`plot` that draws again.
+"""
+
+from skihmm.inspection._trace import TraceDisplay
+
+__all__ = ["TraceDisplay"]

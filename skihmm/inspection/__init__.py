@@ -5,5 +5,6 @@ Each display has class methods that compute and draw, as scikit-learn's have, an
 """
 
 from skihmm.inspection._trace import TraceDisplay
+from skihmm.inspection._transitions import TransitionMatrixDisplay
 
-__all__ = ["TraceDisplay"]
+__all__ = ["TraceDisplay", "TransitionMatrixDisplay"]

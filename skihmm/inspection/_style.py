@@ -217,6 +217,17 @@ def make_axes(
     return figure, axes
 
 
+def lay_out(ax: Any) -> None:
+    """Find out where things are: before that, axes have no size to fit text into.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    """
+    # (Of a subfigure, the whole.)
+    ax.figure.canvas.figure.draw_without_rendering()
+
+
 def text_height(ax: Any, size: float) -> float:
     """Height of a line of text as a share of the height of the axes.
 

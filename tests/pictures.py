@@ -40,6 +40,8 @@ def canvas(width=400, height=300):
 
 def pixels(figure):
     """The picture as an array of shape (height, width, 3), 0 to 255."""
+    # (The layout settles when it is made for the second time.)
+    figure.canvas.draw()
     figure.canvas.draw()
     return np.asarray(figure.canvas.buffer_rgba())[..., :3].astype(float)
 
@@ -72,16 +74,23 @@ def read(path):
     return np.rint(plt.imread(path)[..., :3].astype(float) * 255)
 
 
+def write(path, picture):
+    """The inverse of `read`."""
+    import matplotlib.pyplot as plt
+
+    plt.imsave(path, picture.astype(np.uint8))
+
+
 def assert_same_picture(figure, name, tmp_path):
     """Compare with a baseline; on failure the picture is kept in `tmp_path`."""
     picture = pixels(figure)
     folder = os.environ.get("SKIHMM_NEW_PICTURES")
     if folder:
-        figure.savefig(Path(folder, f"{name}.png"))
+        write(Path(folder, f"{name}.png"), picture)
         return
     expected = read(BASELINE / f"{name}.png")
     if not is_same(picture, expected):
-        figure.savefig(tmp_path / f"{name}.png")
+        write(tmp_path / f"{name}.png", picture)
         raise AssertionError(
             f"{name}.png differs from the baseline by {differences(picture, expected)}; "
             f"see {tmp_path / name}.png"

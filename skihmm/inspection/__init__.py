@@ -4,7 +4,8 @@ Each display has class methods that compute and draw, as scikit-learn's have, an
 :meth:`plot` that draws again.
 """
 
+from skihmm.inspection._emissions import EmissionDisplay
 from skihmm.inspection._trace import TraceDisplay
 from skihmm.inspection._transitions import TransitionMatrixDisplay
 
-__all__ = ["TraceDisplay", "TransitionMatrixDisplay"]
+__all__ = ["EmissionDisplay", "TraceDisplay", "TransitionMatrixDisplay"]

@@ -255,6 +255,8 @@ class PosteriorDraws:
         The same of split-merge trials; NaN where there were none.
     seconds : ndarray of shape (n_chains, max(n_draws))
         CPU seconds of the sweeps since the draw before.
+    sweep : ndarray of shape (n_chains, max(n_draws)), int
+        Sweeps that the chain had made, those of the burn-in included.
     states : ndarray of shape (n_chains, max(n_draws), n_samples), int32, or None
         State of every step; None with ``store_states=False``.
 
@@ -282,6 +284,7 @@ class PosteriorDraws:
             "split_merge_acceptance_rate", float
         )
         self.seconds = self._collect("seconds", float)
+        self.sweep = self._collect("sweep", int)
         for name in ("emission_alpha", "emission_gamma"):
             if any(name in draw for chain in self._chains for draw in chain):
                 setattr(self, name, self._collect(name, float))

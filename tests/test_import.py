@@ -20,6 +20,7 @@ NOT_NEEDED = {
     "matplotlib",
     "ray",
     "skihmm.datasets",
+    "skihmm.inspection",
     "skops",
     "urllib.request",
 }

@@ -1,0 +1,11 @@
+"""Pictures of fitted models and of posterior draws; they need matplotlib.
+
+Each display has class methods that compute and draw, as scikit-learn's have, and a method
+:meth:`plot` that draws again.
+"""
+
+from skihmm.inspection._emissions import EmissionDisplay
+from skihmm.inspection._trace import TraceDisplay
+from skihmm.inspection._transitions import TransitionMatrixDisplay
+
+__all__ = ["EmissionDisplay", "TraceDisplay", "TransitionMatrixDisplay"]

@@ -161,8 +161,8 @@ def rhat(values: Any) -> Any:
         Any numbers that do not depend on how states are numbered, such as ``draws_.lp``.
         NaN may stand at the end of chains that have fewer draws: as many draws, the first
         ones, are then used of every chain as the shortest has; chains without any draw
-        are left out.  (In ``draws_.n_states`` that would be -1, which is a number like
-        any other: take ``draws_.to_dict()["posterior"]["n_states"]``.)
+        are left out.  In ``draws_.n_states`` that would be -1, which is a number like
+        any other: take ``draws_.to_dict()["posterior"]["n_states"]``.
 
     Returns
     -------

@@ -72,6 +72,30 @@ def _column_kind(part: BaseEmission, is_symbols: bool, codes: NDArray[Any]) -> s
     return "counts" if part.decode(codes).dtype.kind in "iu" else "real"
 
 
+def column_kinds(hmm: Any) -> list[str]:
+    """What each column of X holds: "symbols", "real", "counts" or "binary".
+
+    Parameters
+    ----------
+    hmm : HCRPHMM
+        Fitted.
+
+    Returns
+    -------
+    kinds : list of str
+    """
+    emission, n_features = hmm.emission_, hmm.n_features_in_
+    nothing = emission.encode(np.full((1, n_features), np.nan))[:0]
+    # Of no states: only the shapes are asked for.
+    columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
+    kinds = [""] * n_features
+    parts = _parts(emission, n_features)
+    order = emission.column_order(n_features)
+    for at, (part, _), column in zip(order, parts, columns, strict=True):
+        kinds[at] = _column_kind(part, column.ndim == 2, nothing)
+    return kinds
+
+
 def _symbols(part: BaseEmission, c: int, n_symbols: int) -> list[str]:
     categories = getattr(part, "categories_", None)
     known = [str(value) for value in categories[c]] if categories is not None else []
@@ -133,11 +157,11 @@ def column_predictives(hmm: Any, probability: float, seed: int) -> list[Bunch]:
     names = getattr(hmm, "feature_names_in_", None)
     found: list[Any] = [None] * n_features
     order = emission.column_order(n_features)
-    parts = _parts(emission, n_features)
+    parts, kinds = _parts(emission, n_features), column_kinds(hmm)
     tail = (1 - probability) / 2
     for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
         at = order[place]
-        kind = _column_kind(part, predictive.ndim == 2, missing[:0])
+        kind = kinds[at]
         column = Bunch(
             name=f"column {at}" if names is None else str(names[at]), kind=kind
         )

@@ -268,7 +268,9 @@ def set_state_ticks(axis: Any, labels: Sequence[str], size: float = 8.0) -> None
 
 
 def set_log_scale(axis: Any) -> None:
-    """A logarithmic axis with plain numbers at 1, 2, 5, 10, ...
+    """A logarithmic axis with plain numbers at 1, 2, 5, 10, ... or at 1, 10, ...
+
+    To be called when everything is drawn: the range decides.
 
     Parameters
     ----------
@@ -278,7 +280,12 @@ def set_log_scale(axis: Any) -> None:
 
     scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
     scale("log")
-    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=7))
+    axis.axes.autoscale_view()
+    low, high = axis.get_view_interval()
+    # (Numbers beside one another need more room than numbers on top of one another.)
+    is_short = high / low < (20 if axis.axis_name == "x" else 300)
+    subs = (1.0, 2.0, 5.0) if is_short else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=7))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import itertools
 import subprocess
 import sys
 
@@ -90,14 +92,35 @@ def test_tick_labels_do_not_overlap(n, which, pyplot):
 
 @pytest.mark.parametrize("display", DISPLAYS, ids=lambda d: d.__name__)
 def test_estimators_are_checked(display):
-    if not hasattr(display, "from_estimator"):
-        pytest.skip("takes several")
-    with pytest.raises(TypeError, match="hmm is a int; expected a fitted HCRPHMM"):
-        display.from_estimator(3)
+    def make(hmm):
+        if hasattr(display, "from_estimators"):
+            return display.from_estimators({"a": hmm})
+        needs_data = "X" in inspect.signature(display.from_estimator).parameters
+        return display.from_estimator(hmm, *([[[0]]] if needs_data else []))
+
+    with pytest.raises(TypeError, match=r"is a int; expected a fitted HCRPHMM"):
+        make(3)
     with pytest.raises(TypeError, match=r"a Pipeline; .* Pass its last step"):
-        display.from_estimator(make_pipeline(HCRPHMM()))
+        make(make_pipeline(HCRPHMM()))
     with pytest.raises(NotFittedError):
-        display.from_estimator(HCRPHMM())
+        make(HCRPHMM())
+
+
+@pytest.mark.parametrize("which", ["xaxis", "yaxis"])
+@pytest.mark.parametrize(("high", "least"), [(5.0, 3), (40.0, 2), (1e5, 4)])
+def test_logarithmic_axes_have_plain_numbers(which, high, least, pyplot):
+    figure, ax = pyplot.subplots(figsize=(4, 3))
+    ax.plot([1.0, high], [1.0, high])
+    axis = getattr(ax, which)
+    _style.set_log_scale(axis)
+    figure.canvas.draw()
+    low, top = axis.get_view_interval()
+    labels = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True)
+    shown = [label for place, label in labels if low <= place <= top]
+    assert len(shown) >= least
+    assert all(float(label.get_text()) > 0 for label in shown)
+    boxes = [label.get_window_extent() for label in shown]
+    assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
 
 
 PROGRAM = """

@@ -63,6 +63,7 @@ from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
+from skihmm.metrics._diagnosis import Diagnosis, Setting
 from skihmm.metrics._scorer import (
     log_predictive,
     mean_observed,
@@ -1268,6 +1269,59 @@ default="particle_filter"
             n_jobs=check_n_jobs("n_jobs", self.n_jobs),
         )
         return log_probs, self.emission_.is_missing(sequences.codes)
+
+    # ---- convergence
+
+    def diagnose(self, *, verbose: bool = True) -> Diagnosis:
+        """Say how well the chains have mixed, and what to change if they have not.
+
+        Parameters
+        ----------
+        verbose : bool, default=True
+            Print it.
+
+        Returns
+        -------
+        diagnosis : Diagnosis
+            Verdict, warnings and advice in words; means, R-hat and effective sample sizes
+            of quantities that do not depend on how states are numbered.
+
+        Notes
+        -----
+        There is a warning if R-hat of a quantity is above 1.05 or its bulk effective
+        sample size below 100, if fewer than 20 % of the proposals were accepted (50 % if
+        there are other warnings), or if there are fewer than 20 draws per chain.  No
+        warning is no proof: chains that all miss the same states look alike.
+
+        Examples
+        --------
+        >>> from skihmm import HCRPHMM
+        >>> from skihmm.datasets import make_repeating_sequence
+        >>> X, _ = make_repeating_sequence(100)
+        >>> hmm = HCRPHMM(n_burnin=50, n_draws=10, n_chains=2, random_state=0).fit(X)
+        >>> hmm.diagnose()  # doctest: +ELLIPSIS
+        Do not trust these draws yet.
+        * There are only 10 draws per chain, too few to judge how they mix.
+        What to change:
+        * n_draws=200 (now 10).
+        ...
+        <Diagnosis: 1 warning>
+        """
+        check_is_fitted(self)
+        diagnosis = Diagnosis(
+            self.draws_,
+            self._best,
+            Setting(
+                self.sampler_,
+                check_integer("n_burnin", self.n_burnin, 0),
+                check_integer("thin", self.thin, 1),
+                len(self.labels_),
+                not isinstance(self.init, str) or self.init == "single",
+            ),
+        )
+        if check_flag("verbose", verbose):
+            print(diagnosis)
+        return diagnosis
 
     # ---- new data
 

@@ -490,6 +490,9 @@ def check_draws(model, n):
     for probs in (model.startprob_, model.transmat_):
         assert ((probs >= 0) & (probs <= 1 + 1e-9)).all()
         np.testing.assert_allclose(probs.sum(axis=-1), 1, rtol=1e-9)
+    diagnosis = model.diagnose(verbose=False)
+    assert diagnosis.n_draws == draws.shape[1]
+    assert len(str(diagnosis).splitlines()) > len(diagnosis.table)
     for group in draws.to_dict().values():
         for values in group.values():
             assert values.shape[:2] == draws.shape

@@ -6,10 +6,12 @@ from skihmm.metrics._convergence import (
     integrated_autocorr_time,
     rhat,
 )
+from skihmm.metrics._diagnosis import Diagnosis
 from skihmm.metrics._information import mutual_information
 from skihmm.metrics._scorer import ParticleFilterScorer
 
 __all__ = [
+    "Diagnosis",
     "ParticleFilterScorer",
     "autocorrelation_time",
     "effective_sample_size",

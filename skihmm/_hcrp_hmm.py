@@ -212,8 +212,9 @@ default="particle_filter"
     n_chains : int, default=1
         Independent chains; their draws are all kept.
     n_jobs : int or None, default=None
-        Chains run at the same time, by joblib (threads unless another backend is chosen
-        with ``joblib.parallel_config``).  Results do not depend on it.
+        Chains run at the same time, by joblib (threads, or processes for a sampler that
+        is written in Python, unless another backend is chosen with
+        ``joblib.parallel_config``).  Results do not depend on it.
     n_particles : int, default=100
         Particles of ``init="particle_filter"`` and of :meth:`score`.
     store_states : bool, default=True
@@ -726,12 +727,14 @@ default="particle_filter"
         if getattr(self, "_skl_callbacks", None):
             missing = [n - m for n, m in zip(n_sweeps, made, strict=True)]
             tasks = FitTasks(self, X, missing, summarise)
-        backend = get_active_backend(prefer="threads")[0]
+        # Sweeps in Python would wait for each other in threads.
+        prefer = "threads" if settings.sampler.releases_gil else "processes"
+        backend = get_active_backend(prefer=prefer)[0]
         stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
         monitor = Monitor(stop, progress, self.callback, tasks)
         try:
             with raised_by_interrupts(stop):
-                results = Parallel(n_jobs=self.n_jobs, prefer="threads")(
+                results = Parallel(n_jobs=self.n_jobs, prefer=prefer)(
                     delayed(run_chain)(
                         c,
                         sequences,

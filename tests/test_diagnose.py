@@ -56,6 +56,7 @@ def made_draws(lp, paths=None, acceptance=1.0, concentrations=None):
                 "acceptance_rate": acceptance,
                 "split_merge_acceptance_rate": np.nan,
                 "seconds": 0.01,
+                "sweep": len(chain) + 1,
                 "states": path.astype(np.int32),
                 "last_state": int(path[-1]),
                 "transitions": {

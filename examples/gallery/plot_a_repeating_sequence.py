@@ -9,7 +9,7 @@ a time get stuck.
 """
 
 # %%
-# A thousand letters, of which the model sees no more than that.
+# Five hundred letters, of which the model sees no more than that.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -20,26 +20,31 @@ from skihmm.inspection import TraceDisplay, TransitionMatrixDisplay
 from skihmm.metrics import mutual_information
 from skihmm.samplers import StepwiseGibbs
 
-X, states = make_repeating_sequence(1000)
+X, states = make_repeating_sequence(500)
 letters = np.array(list("ABCDE"), dtype=object)[X]
 print("".join(letters[:24, 0]))
+
+# %%
+# To go from five states to eight, a state has to be split into two that look the same but
+# for what follows.  Single steps hardly ever begin such a split; split-merge moves do,
+# thirteen trials per sweep here.
 
 hmm = HCRPHMM(
     sampler=StepwiseGibbs(split_merge_rate=13),
     n_burnin=0,
-    n_draws=500,
-    thin=1,
+    n_draws=300,
+    thin=40,
     n_chains=3,
+    n_jobs=2,
     random_state=0,
 ).fit(letters)
 
 # %%
-# The way of three chains from where a particle filter starts them: the number of
-# states, and the log joint probability, which jumps when a state is split at the
-# right place.
+# The way of three chains from where a particle filter starts them: each step of the log
+# joint probability is a state that was split at the right place.
 
-TraceDisplay.from_estimator(hmm, quantities=["lp", "n_states"])
-plt.gcf().set_size_inches(8, 4.5)
+display = TraceDisplay.from_estimator(hmm, x="seconds", quantities=["lp", "n_states"])
+display.figure_.set_size_inches(8, 4.5)
 plt.show()
 
 # %%

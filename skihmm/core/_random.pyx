@@ -3,9 +3,12 @@
 from threading import Lock
 
 from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
+from libc.math cimport INFINITY, exp
 from libc.stdint cimport uint32_t, uint64_t
 
 import numpy as np
+
+from skihmm.core._types cimport intp_t
 
 
 cdef class RandomStream:
@@ -23,6 +26,49 @@ cdef class RandomStream:
         self.bit_generator = seed
         self.generator = np.random.Generator(seed)
         self.bits = <bitgen_t *> PyCapsule_GetPointer(seed.capsule, "BitGenerator")
+
+    def categorical(self, log_weights):
+        """Draw a place in proportion to weights that are given by their logarithms.
+
+        Parameters
+        ----------
+        log_weights : array-like of shape (n,)
+            Up to a common constant.  What is -inf is never drawn.
+
+        Returns
+        -------
+        place : int
+            From 0 to n - 1.
+
+        Raises
+        ------
+        ValueError
+            If some entry is NaN or +inf, or all of them are -inf.
+        """
+        cdef const float64_t[::1] logs = np.ascontiguousarray(log_weights, dtype=np.float64)
+        cdef intp_t i, last = -1
+        cdef float64_t largest = -INFINITY, total = 0.0, u
+        for i in range(logs.shape[0]):
+            if not logs[i] < INFINITY:
+                raise ValueError(
+                    f"log_weights[{i}] is {logs[i]}; expected numbers below infinity "
+                    "(-inf for a weight of zero).")
+            largest = max(largest, logs[i])
+        if largest == -INFINITY:
+            raise ValueError(
+                f"{logs.shape[0]} log_weights, none of them above -inf; expected at least "
+                "one positive weight.")
+        for i in range(logs.shape[0]):
+            total += exp(logs[i] - largest)
+        u = uniform(self.bits) * total
+        for i in range(logs.shape[0]):
+            if logs[i] > -INFINITY:
+                # (Rounding may leave something of u behind the last positive weight.)
+                last = i
+                u -= exp(logs[i] - largest)
+                if u < 0.0:
+                    break
+        return last
 
     @property
     def state(self):

@@ -61,6 +61,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
                   const int32_t *path) except +
         bint decide(const Chain &chain, const Emission &emission, const int32_t *path,
                     const Product &q_old, const Product &q_new) except +
+        void restore(const Chain &chain, const Emission &emission) except +
         void touch(const Chain &chain, const int32_t *path) except +
 
     void cut_blocks(const Chain &chain, intp_t block_size, vector[intp_t] *starts,
@@ -116,6 +117,8 @@ cdef class RCDMove:
     # Accept (keep) or reject (restore); says which.
     cdef bint decide(self, ChainState s, const int32_t *path, const Product *q_old,
                      const Product *q_new) except -1 nogil
+    # Instead of a decision, any time after open: everything as before it.
+    cdef int undo(self, ChainState s) except -1 nogil
 
 
 cdef class RCDKernel:

@@ -1,5 +1,13 @@
 """The restricted collapsed draw (Makino et al. 2011, arXiv 1106.0474)."""
 
+import numpy as np
+
+from libc.math cimport INFINITY, log
+
+from skihmm.core._franchise cimport FIRST
+
+from skihmm.core import _state
+
 # -- hooks: the virtual functions as functions of plain pointers.  An error is -1 with
 # Python's exception set; the template turns it into a C++ exception, and Cython lets the
 # Python one through.
@@ -170,6 +178,272 @@ cdef class RCDMove:
         self.move.touch(chain, chain.states + self.move.start)
         return self.move.decide(chain, emission_of(s.emission), path, q_old[0], q_new[0])
 
+    cdef int undo(self, ChainState s) except -1 nogil:
+        cdef Chain chain = chain_of(s)
+        self.move.touch(chain, chain.states + self.move.start)
+        self.move.restore(chain, emission_of(s.emission))
+        return 0
+
+
+cdef enum Stage:
+    MADE, ENTERED, REMOVED, ADDED, OVER
+
+
+_STAGES = ("not entered by `with`", "entered", "after remove()", "after add()", "over")
+
+
+cdef class BlockMove:
+    """A Metropolis-Hastings move on a block of steps, step by step from Python.
+
+    Made by :meth:`ChainState.move` and used in a ``with`` block: :meth:`remove` takes the
+    block's draws and observations out, :meth:`add` seats other labels, :meth:`accept`
+    decides.  The ratio of the restricted collapsed draw is taken care of; the caller only
+    says how probable the two paths were as proposals.  If the block is left without a
+    decision, by an exception for example, everything is put back as it was, table by
+    table.
+
+    Labels are numbers that stay with their states while a sweep runs.  What is proposed
+    may depend on everything that is seen between `remove` and `add`, which are the labels
+    of other steps, the observations and the seating without the block, but not on the
+    block's old labels, unless the probability of the way back takes care of that.
+
+    Parameters
+    ----------
+    state : ChainState
+    start, stop : int
+        The block, half open.
+    """
+
+    cdef ChainState state
+    cdef readonly intp_t start, stop
+    cdef Stage stage
+    cdef RCDMove move
+    cdef vector[int32_t] path
+    cdef vector[float64_t] probs
+    cdef vector[char] is_candidate
+
+    def __init__(self, ChainState state, start, stop):
+        cdef intp_t t, first = start, end = stop
+        if not 0 <= first < end <= state.n_steps:
+            raise ValueError(
+                f"a move on steps {first} to {end} (excluded) of {state.n_steps}; expected "
+                f"0 <= start < stop <= {state.n_steps}.")
+        for t in range(first + 1, end):
+            if state.first[t]:
+                raise ValueError(
+                    f"a move on steps {first} to {end} (excluded), but a sequence begins "
+                    f"at step {t}; expected steps of one sequence.")
+        self.state = state
+        self.start = first
+        self.stop = end
+        self.move = RCDMove()
+
+    cdef int require(self, Stage stage, what) except -1:
+        if self.stage != stage:
+            raise RuntimeError(
+                f"{what} of a move that is {_STAGES[<int> self.stage]}; expected one that "
+                f"is {_STAGES[<int> stage]}. The order is `with state.move(...)`, remove, "
+                "add, accept, each of them once.")
+        return 0
+
+    def __enter__(self):
+        self.require(MADE, "the start")
+        self.state.require_settled()
+        self.state.is_moving = True
+        self.stage = ENTERED
+        return self
+
+    def __exit__(self, *error):
+        try:
+            if self.stage in (REMOVED, ADDED):
+                self.move.undo(self.state)
+        finally:
+            self.close()
+
+    cdef void close(self) noexcept:
+        # (After its end another move may be open.)
+        if self.stage != OVER:
+            self.stage = OVER
+            self.state.is_moving = False
+
+    @property
+    def old(self):
+        """Labels that the steps of the block had, shape (stop - start,)."""
+        self.require_open()
+        out = np.empty(self.stop - self.start, dtype=np.int32)
+        cdef int32_t[::1] view = out
+        cdef intp_t i
+        for i in range(self.stop - self.start):
+            view[i] = self.state.states[self.start + i]
+        return out
+
+    cdef int require_open(self) except -1:
+        if self.stage not in (ENTERED, REMOVED, ADDED):
+            raise RuntimeError(
+                f"old of a move that is {_STAGES[<int> self.stage]}; expected one that is "
+                "open: inside of `with state.move(...)`, before accept().")
+        return 0
+
+    def remove(self):
+        """Take the draws and the observations of the block out.
+
+        Raises
+        ------
+        RuntimeError
+            If it is not the first thing that is done.
+        """
+        self.require(ENTERED, "remove()")
+        # What moves before this one have touched is nobody's business any more.
+        self.state.touched.clear()
+        self.stage = REMOVED
+        self.move.open(self.state, self.start, self.stop)
+
+    def log_weights(self, t, path=()):
+        """How well every label fits step t of the block, others than the block's fixed.
+
+        Of label k it is ``log p(k | label of t - 1) + log p(y[t] | k)``, and of the last
+        step of the block ``+ log p(label of t + 1 | k)``, all at the seating without the
+        block: the paper's step-wise proposal (arXiv 1106.0474, Section 4) if the block is
+        one step.  As all factors are taken at one seating it is not the conditional law
+        itself, so a proposal that is drawn from it has to go through :meth:`accept`.
+
+        Parameters
+        ----------
+        t : int
+            A step of the block.
+        path : array-like of int, shape (t - start,), default=()
+            Labels of the block's steps before t: a proposal so far, or the old ones.
+
+        Returns
+        -------
+        log_w : ndarray of shape (n_labels,)
+            Labels are places in it; -inf for what is no candidate.  Candidates are the
+            states that are used without the block, the label of the step after the block
+            even if nothing else uses it, labels that only `path` uses, and one state
+            that nobody uses.  (That one has the old label of the step if the removal has
+            left it to nobody, so the old label is always a candidate.)
+
+        Raises
+        ------
+        ValueError
+            If the block has no step t, or `path` are not labels for the steps before it.
+        RuntimeError
+            Unless called between `remove` and `add`.
+        """
+        cdef ChainState s = self.state
+        cdef Seating *seating = &s.transitions.seating
+        cdef intp_t step = t, i
+        cdef int32_t k, previous, follower = -1, fresh
+        cdef float64_t log_scale
+        self.require(REMOVED, "log_weights()")
+        if not self.start <= step < self.stop:
+            raise ValueError(
+                f"log_weights of step {step}; expected a step of the block, {self.start} "
+                f"to {self.stop - 1}.")
+        self.take_path(path, step - self.start)
+        previous = s.previous(step) if step == self.start else self.path.back()
+        self.is_candidate.assign(s.n_slots, False)
+        for k in range(FIRST, s.n_slots):
+            self.is_candidate[k] = seating.dish_tables[k] > 0
+        for i in range(<intp_t> self.path.size()):
+            self.is_candidate[self.path[i]] = True
+        if not s.last[self.stop - 1]:
+            # Its only draw may have been the one that was removed with the block, but its
+            # own restaurant and observations are there.
+            self.is_candidate[s.states[self.stop]] = True
+            if step == self.stop - 1:
+                follower = s.states[self.stop]
+        fresh = s.states[step]
+        i = 0
+        while self.is_candidate[fresh]:
+            fresh = s.free_slot(i)
+            i += 1
+        self.is_candidate[fresh] = True
+
+        self.probs.resize(s.n_slots)
+        log_scale = s.emission.fill_probs(step, self.probs.data())
+        out = np.full(s.n_slots, -np.inf)
+        cdef float64_t[::1] view = out
+        for k in range(FIRST, s.n_slots):
+            if self.is_candidate[k]:
+                view[k] = (log(seating.prob(previous, k)) + log(self.probs[k])
+                           + log_scale)
+                if follower >= 0:
+                    view[k] += log(seating.prob(k, follower))
+        return out
+
+    cdef int take_path(self, labels, intp_t n) except -1:
+        cdef intp_t i
+        given = np.asarray(labels)
+        if given.shape != (n,) or (n and given.dtype.kind not in "iu"):
+            raise ValueError(
+                f"path has the shape {given.shape} and the type {given.dtype}; expected "
+                f"{n} integers, one label for every step.")
+        for i in range(n):
+            if not FIRST <= given[i] < self.state.n_slots:
+                raise ValueError(
+                    f"path[{i}] is {given[i]}; expected a label, {FIRST} to "
+                    f"{self.state.n_slots - 1}.")
+        self.path.resize(n)
+        for i in range(n):
+            self.path[i] = given[i]
+        return 0
+
+    def add(self, path):
+        """Seat the block's observations and draws again, with labels that are proposed.
+
+        Parameters
+        ----------
+        path : array-like of int, shape (stop - start,)
+            Labels as :meth:`log_weights` has them.
+
+        Raises
+        ------
+        ValueError
+            If `path` are not labels for the steps of the block.
+        RuntimeError
+            If it does not follow `remove`.
+        """
+        self.require(REMOVED, "add()")
+        self.take_path(path, self.stop - self.start)
+        self.stage = ADDED
+        self.move.seat(self.state, self.path.data())
+
+    def accept(self, log_q_ratio):
+        """Keep the new labels, or return to the old ones, by the Metropolis-Hastings ratio.
+
+        Parameters
+        ----------
+        log_q_ratio : float
+            Logarithm of the probability of proposing the old path over that of proposing
+            the new one, both by the same proposal at the seating without the block.
+
+        Returns
+        -------
+        accepted : bool
+
+        Raises
+        ------
+        ValueError
+            If `log_q_ratio` is NaN or +inf: what has been proposed had some probability.
+        RuntimeError
+            If it does not follow `add`.
+        """
+        cdef Product q_old, q_new
+        cdef float64_t log_ratio = log_q_ratio
+        self.require(ADDED, "accept()")
+        if not log_ratio < INFINITY:
+            raise ValueError(
+                f"log_q_ratio={log_q_ratio}; expected a number below infinity, log q(old "
+                "path) - log q(new path). A path that has been proposed has q > 0.")
+        q_old.multiply_log(log_ratio)
+        accepted = bool(self.move.decide(self.state, self.path.data(), &q_old, &q_new))
+        self.close()
+        return accepted
+
+
+_state.move_type = BlockMove
+
 
 cdef class RCDKernel:
     """Sweeps of RCD moves over blocks of consecutive steps in random order.
@@ -223,6 +497,7 @@ cdef class RCDKernel:
         -------
         n_proposed, n_accepted : int
         """
+        state.require_settled()
         state.n_proposed = 0
         state.n_accepted = 0
         with nogil:

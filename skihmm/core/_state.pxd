@@ -24,6 +24,8 @@ cdef class ChainState:
     # it says nothing: what has changed then is for `attach` to find.
     cdef Stack[int32_t] touched
     cdef int32_t n_slots
+    # A move of Python code is open: customers are missing, and nothing else may start.
+    cdef bint is_moving
     # Counted over a sweep: proposals made and accepted.
     cdef int64_t n_proposed
     cdef int64_t n_accepted
@@ -44,6 +46,8 @@ cdef class ChainState:
     cdef inline int32_t free_slot(self, intp_t i) noexcept nogil:
         return self.free_slots[self.free_slots.size() - 1 - i]
 
+    # Raise RuntimeError if a move is open.
+    cdef int require_settled(self) except -1
     cdef int _set_slots(self, int32_t n_slots) except -1 nogil
     cdef int reserve(self, intp_t n_free) except -1 nogil
     cdef int _rebuild_free(self) except -1 nogil

@@ -16,6 +16,9 @@ from skihmm.core._record cimport (
     transitions_from_arrays,
 )
 
+# What ChainState.move makes; skihmm.core._rcd, which stands above this module, says it.
+move_type = None
+
 
 cdef class ChainState:
     """One chain's labels, seating and statistics.
@@ -83,7 +86,44 @@ cdef class ChainState:
             self._set_slots(<int32_t> (self.n_slots + missing + self.n_slots // 4 + 4))
         return 0
 
+    cdef int require_settled(self) except -1:
+        if self.is_moving:
+            raise RuntimeError(
+                "A move is open on this chain: its customers are not seated. Leave the "
+                "block of `with state.move(...)` first.")
+        return 0
+
     # -- Python side, once per sweep or less often
+
+    def move(self, start, stop):
+        """Prepare a Metropolis-Hastings move on the labels of a block of steps.
+
+        For sweeps that are written in Python; see :class:`skihmm.core._rcd.BlockMove`,
+        whose methods do what has to be done in a ``with`` block::
+
+            with state.move(t, t + 1) as move:
+                move.remove()
+                log_w = move.log_weights(t)
+                k = state.stream.categorical(log_w)
+                move.add([k])
+                move.accept(log_w[move.old[0]] - log_w[k])
+
+        Parameters
+        ----------
+        start, stop : int
+            The block: steps `start` to ``stop - 1``, all of one sequence.  Choose them
+            without a look at the labels.
+
+        Returns
+        -------
+        move : BlockMove
+
+        Raises
+        ------
+        ValueError
+            If the block is empty, leaves the data or goes from one sequence into another.
+        """
+        return move_type(self, start, stop)
 
     def start_from(self, labels):
         """Take the labels of every step and seat all customers in the order of time.
@@ -93,6 +133,7 @@ cdef class ChainState:
         labels : ndarray of shape (n_steps,)
             Any labels ``0 .. n - 1``, every one of them used.
         """
+        self.require_settled()
         cdef vector[int32_t] path
         cdef intp_t t
         cdef int32_t n_states = 0
@@ -187,6 +228,7 @@ cdef class ChainState:
         arrays : dict
             :meth:`to_arrays` of the packed chain.
         """
+        self.require_settled()
         arrays = self.to_arrays()
         self._take(arrays)
         return arrays
@@ -204,6 +246,7 @@ cdef class ChainState:
         ValueError
             If the arrays are not a seating of these data; the chain stays as it was.
         """
+        self.require_settled()
         cdef SeatingRecord record
         cdef float64_t alpha, gamma
         cdef vector[int32_t] path, rows

@@ -15,11 +15,45 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
     can be cloned, printed and searched over.  All samplers draw from the same posterior;
     only speed and mixing differ.
 
+    A sampler can be written in Python: `make_kernel` returns any object with a method
+    ``sweep(state)``, which changes the labels of some steps by moves,
+    ``with state.move(start, stop) as move: ...`` (``help(state.move)`` in a session).  It
+    should take its random numbers from ``state.stream`` (``state.stream.categorical`` and
+    NumPy's ``state.stream.generator``), so that chains can be repeated and resumed, and
+    keep nothing from one sweep to the next.
+
     Attributes
     ----------
-    releases_gil : bool, default=True
-        Sweeps work without Python's lock, so that chains may run as threads.  A sampler
-        written in Python sets it to False: its chains run as processes.
+    releases_gil : bool
+        Of the class: whether a sweep lets other Python threads run, as compiled code can.
+        Say False for sweeps that are written in Python: chains are then distributed to
+        processes, not to threads.
+
+    Examples
+    --------
+    A step-wise sampler in Python that visits as many steps as there are, at random.
+
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.samplers import BaseSampler
+    >>> class RandomScan(BaseSampler):
+    ...     releases_gil = False
+    ...
+    ...     def make_kernel(self, state):
+    ...         return self
+    ...
+    ...     def sweep(self, state):
+    ...         n, n_accepted = state.n_steps, 0
+    ...         for t in state.stream.generator.integers(n, size=n):
+    ...             with state.move(t, t + 1) as move:
+    ...                 move.remove()
+    ...                 log_w = move.log_weights(t)
+    ...                 k = state.stream.categorical(log_w)
+    ...                 move.add([k])
+    ...                 n_accepted += move.accept(log_w[move.old[0]] - log_w[k])
+    ...         return n, n_accepted
+    >>> hmm = HCRPHMM(sampler=RandomScan(), n_burnin=5, n_draws=2, random_state=0)
+    >>> hmm.fit([[0], [1]] * 10).draws_.acceptance_rate.shape
+    (1, 2)
     """
 
     releases_gil = True

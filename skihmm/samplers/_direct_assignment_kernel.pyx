@@ -26,6 +26,7 @@ cdef class DirectAssignmentKernel:
             Both the number of steps.
         """
         cdef SeatingEmission seating
+        state.require_settled()
         with nogil:
             if state.emission.as_seating(&seating):
                 self.inlined.sweep(chain_of(state), seating)

@@ -63,6 +63,7 @@ cdef class SplitMergeKernel:
         -------
         n_proposed, n_accepted : int
         """
+        state.require_settled()
         state.n_trials = 0
         state.n_trials_accepted = 0
         with nogil:
@@ -127,6 +128,7 @@ cdef class InterleavedKernel:
         n_proposed, n_accepted : int
             Of the local moves.
         """
+        state.require_settled()
         state.n_proposed = 0
         state.n_accepted = 0
         state.n_trials = 0

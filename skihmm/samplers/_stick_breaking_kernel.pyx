@@ -68,6 +68,7 @@ cdef class StickBreakingKernel:
         """
         if not state.emission.draws_parameters:
             raise TypeError(f"{type(state.emission).__name__} does not draw parameters")
+        state.require_settled()
         with nogil:
             if self.beam:
                 self.paths.sweep(chain_of(state), parameters_of(state.emission))

@@ -132,3 +132,46 @@ def test_dirichlet_of_tiny_shapes_is_one_of_the_corners():
     assert (draws.max(axis=1) > 0.999).mean() > 0.999
     counts = np.bincount(draws.argmax(axis=1), minlength=3)
     assert stats.chisquare(counts, [1000, 2000, 1000]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize(
+    "weights", [[1], [3, 1], [0, 2, 0, 1, 0], [1e-300, 2e-300], [1e300, 1e300, 0, 2e300]]
+)
+def test_categorical(weights):
+    with np.errstate(divide="ignore"):
+        log_w = np.log(weights)
+    stream = RandomStream(4)
+    draws = np.bincount(
+        [stream.categorical(log_w) for _ in range(4000)], minlength=len(weights)
+    )
+    expected = 4000 * np.exp(log_w - np.logaddexp.reduce(log_w))
+    assert (draws[expected == 0] == 0).all()
+    seen = expected > 0
+    assert seen.sum() == 1 or stats.chisquare(draws[seen], expected[seen]).pvalue > 1e-3
+    # One uniform number each, from the one stream.
+    other = RandomStream(4)
+    draw_uniform(other, 4000)
+    assert stream.state == other.state
+
+
+def test_categorical_of_a_list():
+    assert RandomStream(0).categorical([-np.inf, 5, -np.inf]) == 1
+    assert RandomStream(0).categorical((-1e4,)) == 0
+
+
+@pytest.mark.parametrize(
+    ("log_weights", "message"),
+    [
+        ([0.0, np.nan], r"log_weights\[1\] is nan; expected numbers below infinity"),
+        ([np.inf], r"log_weights\[0\] is inf; expected numbers below infinity"),
+        ([-np.inf] * 3, "3 log_weights, none of them above -inf; expected at least one"),
+        ([], "0 log_weights, none of them above -inf"),
+        ([[0.0]], "Buffer has wrong number of dimensions"),
+    ],
+)
+def test_no_weights(log_weights, message):
+    stream = RandomStream(0)
+    before = stream.state
+    with pytest.raises(ValueError, match=message):
+        stream.categorical(log_weights)
+    assert stream.state == before

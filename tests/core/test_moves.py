@@ -1,0 +1,381 @@
+"""Moves from Python: what they undo, what they refuse, what they say of a step."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+
+import numpy as np
+import pytest
+from core.test_state import assert_same, make_state
+from reference.enumeration import DirichletEmission, GaussianEmission
+from skihmm.core._testing import (
+    dish_tables,
+    emission_row,
+    n_slots,
+    n_touched,
+    neighbours,
+    slots,
+    transition_prob,
+)
+from small_models import SAMPLERS, Model
+
+from skihmm.core._rcd import RCDKernel
+from skihmm.samplers._split_merge_kernel import SplitMergeKernel
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+
+
+def crowded_state(seed=0, **options):
+    """Five states, so that labels vanish and ghosts appear."""
+    state, _ = make_state(n=40, starts=(0, 15, 16), seed=seed, **options)
+    labels = np.random.default_rng(seed).integers(5, size=40)
+    labels[[3, 20]] = [5, 6]  # alone in their states
+    state.start_from(labels)
+    return state
+
+
+def gaussian_state():
+    y = np.random.default_rng(0).normal(size=12)
+    y[4] = np.nan
+    model = Model(tuple(y), GaussianEmission(0.0, 0.5, 2.0, 0.1), (0, 5), 2.0, 2.0)
+    return model.state(0, [0, 1, 2, 0, 1, 1, 0, 2, 2, 3, 0, 1])
+
+
+class HalfwayError(Exception):
+    pass
+
+
+def leave_after(state, start, stop, n_done):
+    """A move that ends by an exception after so many of its parts."""
+
+    def fail():
+        with state.move(start, stop) as move:
+            if n_done > 0:
+                move.remove()
+            if n_done > 1:
+                log_w = move.log_weights(start)
+            if n_done > 2:
+                move.add([int(np.flatnonzero(np.isfinite(log_w))[-1])] * (stop - start))
+            raise HalfwayError
+
+    with pytest.raises(HalfwayError):
+        fail()
+
+
+BLOCKS = [(0, 1), (3, 4), (14, 15), (15, 16), (20, 21), (39, 40), (2, 6), (16, 40)]
+
+
+@pytest.mark.parametrize("n_done", range(4))
+@pytest.mark.parametrize("make", [crowded_state, lambda: crowded_state(n_columns=2)])
+def test_rollback(make, n_done):
+    """Bit for bit, and what follows is what would have followed without the move."""
+    state, twin = make(), make()
+    before = state.to_arrays()
+    kernel = SAMPLERS["beam"].make_kernel(state)
+    for start, stop in BLOCKS:
+        stream = state.stream.state
+        leave_after(state, start, stop, n_done)
+        state.stream.state = stream
+        assert_same(state.to_arrays(), before)
+        assert state.check() is None
+    for _ in range(3):
+        kernel.sweep(state)
+        SAMPLERS["beam"].make_kernel(twin).sweep(twin)
+        assert_same(state.to_arrays(), twin.to_arrays())
+
+
+def test_rollback_of_densities():
+    state = gaussian_state()
+    before = state.to_arrays()
+    for t, n_done in itertools.product(range(12), range(4)):
+        leave_after(state, t, t + 1, n_done)
+        assert_same(state.to_arrays(), before)
+
+
+def test_leaving_without_a_decision():
+    state = crowded_state()
+    before = state.to_arrays()
+    for t in range(40):
+        with state.move(t, t + 1) as move:
+            move.remove()
+            move.add(move.old)
+        assert_same(state.to_arrays(), before)
+
+
+def test_rejection():
+    state = crowded_state()
+    before = state.to_arrays()
+    for t in range(40):
+        with state.move(t, t + 1) as move:
+            move.remove()
+            move.add([state.stream.categorical(move.log_weights(t))])
+            assert move.accept(-np.inf) is False
+        assert_same(state.to_arrays(), before)
+        assert state.check() is None
+
+
+def test_acceptance():
+    state = crowded_state()
+    for t in range(40):
+        with state.move(t, t + 1) as move:
+            move.remove()
+            log_w = move.log_weights(t)
+            k = int(np.argmin(np.where(np.isfinite(log_w), log_w, np.inf)))
+            move.add([k])
+            assert move.accept(1e6) is True
+        assert slots(state)[t] == k
+        assert state.check() is None
+
+
+def test_a_long_sweep_keeps_nothing():
+    """Lists that compiled proposals look at do not grow behind their back."""
+    state = crowded_state()
+    for t in range(40):
+        with state.move(t, t + 1) as move:
+            move.remove()
+            move.add(move.old)
+            move.accept(0.0)
+    assert n_touched(state) < 20
+
+
+# -- weights ----------------------------------------------------------------------------
+
+
+def definition(state, t, old, found):
+    """log p(k | i) p(y | k) p(o | k) of an open move of one step, label by label."""
+    i, o = neighbours(state, t, t + 1)
+    emitted = emission_row(state, t)
+    tables = dish_tables(state)
+    want = np.full(n_slots(state), -np.inf)
+    candidates = {k for k in range(2, n_slots(state)) if tables[k] > 0} | {o} - {-1}
+    fresh = {old} - candidates
+    if not fresh:
+        unused = set(range(2, n_slots(state))) - candidates - set(slots(state).tolist())
+        fresh = {k for k in unused if np.isfinite(found[k])}  # whichever it is
+        assert len(fresh) == 1
+    for k in candidates | fresh:
+        out = transition_prob(state, k, o) if o >= 0 else 1.0
+        want[k] = np.log(transition_prob(state, i, k) * emitted[k] * out)
+    return want, o >= 0 and tables[o] == 0
+
+
+@pytest.mark.parametrize(
+    "make", [crowded_state, lambda: crowded_state(n_columns=2), gaussian_state]
+)
+def test_weights_against_the_definition(make):
+    state, n_ghosts, n_fresh = make(), 0, 0
+    for t in [*range(state.n_steps)] * 2:
+        with state.move(t, t + 1) as move:
+            move.remove()
+            found, old = move.log_weights(t), int(move.old[0])
+            want, is_ghost = definition(state, t, old, found)
+            np.testing.assert_allclose(found, want, rtol=1e-9, atol=1e-9)
+            assert np.isfinite(found[old])
+            n_ghosts += is_ghost
+            n_fresh += dish_tables(state)[old] == 0
+            k = state.stream.categorical(found)
+            move.add([k])
+            move.accept(found[old] - found[k])
+    assert n_ghosts
+    assert n_fresh
+
+
+def test_weights_sum_to_one():
+    """Without an observation and a next step they are probabilities of labels."""
+    model = Model((None,) * 9, DirichletEmission(3), (0, 4, 5), 2.0, 1.5)
+    state = model.state(0, [0, 1, 0, 2, 3, 1, 1, 2, 4])
+    for t in (3, 4, 8):
+        with state.move(t, t + 1) as move:
+            move.remove()
+            assert np.logaddexp.reduce(move.log_weights(t)) == pytest.approx(0, abs=1e-12)
+
+
+def test_labels_of_a_path_are_candidates():
+    state = crowded_state()
+    with state.move(2, 5) as move:  # the state of step 3 vanishes
+        move.remove()
+        old = move.old
+        assert dish_tables(state)[old[1]] == 0
+        without = move.log_weights(4, [old[0], old[2]])
+        assert without[old[1]] == -np.inf
+        # Once somebody has it, it is as good as any other fresh state.
+        log_w = move.log_weights(4, [old[0], old[1]])
+        fresh = [
+            k for k in np.flatnonzero(np.isfinite(log_w)) if dish_tables(state)[k] == 0
+        ]
+        assert old[1] in fresh
+        assert len(fresh) == 2
+        log_w = move.log_weights(4, old[:2] * 0 + max(fresh))
+        assert np.isfinite(log_w[max(fresh)])
+
+
+# -- misuse -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "error", "message"),
+    [
+        (
+            0,
+            0,
+            ValueError,
+            r"steps 0 to 0 \(excluded\) of 40; expected 0 <= start < stop",
+        ),
+        (-1, 1, ValueError, "expected 0 <= start < stop <= 40"),
+        (39, 41, ValueError, "expected 0 <= start < stop <= 40"),
+        (10, 17, ValueError, "a sequence begins at step 15; expected steps of one"),
+        (0.5, 2, TypeError, "float"),
+        ("a", 2, TypeError, "str"),
+        (0, 2**70, OverflowError, "large"),
+    ],
+)
+def test_no_block(start, stop, error, message):
+    with pytest.raises(error, match=message):
+        crowded_state().move(start, stop)
+
+
+def calls(move):
+    return {
+        "remove": move.remove,
+        "log_weights": lambda: move.log_weights(3),
+        "add": lambda: move.add([2]),
+        "accept": lambda: move.accept(0.0),
+        "old": lambda: move.old,
+    }
+
+
+@pytest.mark.parametrize(
+    ("done", "refused"),
+    [
+        ("", ["log_weights", "add", "accept"]),
+        ("r", ["remove", "accept"]),
+        ("ra", ["remove", "log_weights", "add"]),
+        ("rac", ["remove", "log_weights", "add", "accept", "old"]),
+    ],
+)
+def test_the_wrong_order(done, refused):
+    state = crowded_state()
+    move = state.move(3, 4)
+    for call in calls(move).values():
+        with pytest.raises(RuntimeError, match="not entered by `with`"):
+            call()
+    with move:
+        for part in done:
+            {"r": move.remove, "a": lambda: move.add([2]), "c": lambda: move.accept(0)}[
+                part
+            ]()
+        for name in refused:
+            with pytest.raises(RuntimeError, match=rf"{name}.* of a move that is "):
+                calls(move)[name]()
+    for call in calls(move).values():
+        with pytest.raises(RuntimeError, match="a move that is over"):
+            call()
+    with pytest.raises(RuntimeError, match="a move that is over"):
+        move.__enter__()
+    assert state.check() is None
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        [0],
+        [1],
+        [-1],
+        [10**6],
+        [2**40],
+        [2.0],
+        [2, 3],
+        [],
+        2,
+        [[2]],
+        ["a"],
+        [None],
+        [True],
+    ],
+)
+def test_no_path(path):
+    state = crowded_state()
+    before = state.to_arrays()
+    with state.move(3, 4) as move:
+        move.remove()
+        with pytest.raises(ValueError, match="path"):
+            move.add(path)
+    with state.move(3, 5) as move:
+        move.remove()
+        with pytest.raises(ValueError, match="path"):
+            move.log_weights(4, path)
+    assert_same(state.to_arrays(), before)
+
+
+@pytest.mark.parametrize("t", [2, 4, -1, 2**40])
+def test_no_step(t):
+    state = crowded_state()
+    with state.move(3, 4) as move:
+        move.remove()
+        with pytest.raises(ValueError, match="expected a step of the block, 3 to 3"):
+            move.log_weights(t)
+
+
+@pytest.mark.parametrize("ratio", [np.nan, np.inf])
+def test_no_ratio(ratio):
+    state = crowded_state()
+    before = state.to_arrays()
+    with state.move(3, 4) as move:
+        move.remove()
+        move.add([2])
+        with pytest.raises(ValueError, match="expected a number below infinity"):
+            move.accept(ratio)
+    assert_same(state.to_arrays(), before)
+
+
+def test_nothing_else_while_a_move_is_open():
+    state = crowded_state()
+    record = state.to_arrays()
+    others = [
+        lambda: state.start_from(np.zeros(40, int)),
+        state.canonicalise,
+        lambda: state.from_arrays(record),
+        state.move(7, 8).__enter__,
+        *(
+            lambda kernel=kernel: kernel.sweep(state)
+            for kernel in [
+                RCDKernel(StepwiseProposal()),
+                SplitMergeKernel(),
+                *(sampler.make_kernel(state) for sampler in SAMPLERS.values()),
+            ]
+        ),
+    ]
+    with state.move(3, 4) as move:
+        move.remove()
+        for other in others:
+            with pytest.raises(RuntimeError, match="A move is open on this chain"):
+                other()
+    assert_same(state.to_arrays(), record)
+    with state.move(3, 4) as move:
+        move.remove()
+        move.add(move.old)
+        move.accept(0.0)
+        with state.move(5, 6) as inner:
+            inner.remove()
+        for other in others[4:]:
+            other()
+    assert state.check() is None
+
+
+def test_a_move_that_nobody_ends():
+    """Of a generator that is thrown away, say."""
+    state = crowded_state()
+    record = state.to_arrays()
+
+    def half():
+        with state.move(3, 4) as move:
+            move.remove()
+            yield
+
+    generator = half()
+    next(generator)
+    del generator
+    gc.collect()
+    assert_same(state.to_arrays(), record)
+    state.move(3, 4)  # made, but never entered
+    state.canonicalise()

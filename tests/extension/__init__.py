@@ -1,0 +1,1 @@
+"""What other packages may write: complete extensions, as their authors would."""

@@ -183,7 +183,7 @@ class SamplerComparisonDisplay:
         """
         check_choice("summary", summary, SUMMARIES)
         check_flag("log_time", log_time)
-        self.figure_, axes = make_axes("SamplerComparisonDisplay.plot", ax, 1, (6.4, 4.2))
+        self.figure_, axes = make_axes("SamplerComparisonDisplay.plot", ax, 1, (7.2, 4.2))
         self.ax_ = axes[0]
         self.lines_: dict[str, list[Any]] = {}
         for i, (label, scores) in enumerate(self.scores.items()):
@@ -205,7 +205,11 @@ class SamplerComparisonDisplay:
         else:
             self.ax_.set_xlim(left=0)
         self.ax_.set(xlabel="CPU seconds per chain", ylabel=self.score_name)
-        self.ax_.legend(fontsize="small", loc="best")
+        if ax is None:
+            # (Only here is there sure to be a layout that makes room for it.)
+            self.figure_.legend(fontsize="small", loc="outside right upper")
+        else:
+            self.ax_.legend(fontsize="small", loc="best")
         return self
 
     @staticmethod

@@ -26,8 +26,8 @@ def test_values(fitted, ragged_model):
     assert np.isnan(display.scores["ragged"][1]).sum() == 3
     assert display.ax_.get_ylabel() == "log joint probability (nats)"
     assert display.ax_.get_xlabel() == "CPU seconds per chain"
-    legend = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert legend == ["short", "ragged"]
+    (legend,) = display.figure_.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["short", "ragged"]
     colours = [display.lines_[label][0].get_color() for label in models]
     assert colours[0] != colours[1]
 
@@ -82,8 +82,19 @@ def test_axes_are_kept(fitted, pyplot):
     assert display.figure_ is figure
     assert ax.get_xscale() == "linear"
     assert ax.get_xlim()[0] == 0
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a"]
     assert display.plot(log_time=True) is display
     assert display.ax_.get_xscale() == "log"
+
+
+def test_the_legend_stands_beside_the_lines():
+    figure = gallery().plot().figure_
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert figure.bbox.contains(*box.min)
+    assert figure.bbox.contains(*box.max)
+    assert not figure.axes[0].get_window_extent().overlaps(box)
 
 
 def test_errors(fitted, without_states, sequence):

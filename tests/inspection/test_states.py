@@ -221,8 +221,16 @@ def test_pictures(name, n, tmp_path):
         assert_same_picture(figure, name, tmp_path)
 
 
-def test_picture_with_a_legend(tmp_path):
-    with canvas():
-        figure = gallery(30).plot().figure_
-        figure.set_size_inches(6, 4)
-        assert_same_picture(figure, "states_legend", tmp_path)
+@pytest.mark.parametrize("n", [4, 30])
+@pytest.mark.parametrize("columns", [None, []])
+def test_the_legend_stands_beside_the_panels(n, columns):
+    display = gallery(n, 600)
+    display.states = np.arange(600) % n
+    figure = display.plot(columns=columns).figure_
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == n
+    box = legend.get_window_extent()
+    assert figure.bbox.contains(*box.min)
+    assert figure.bbox.contains(*box.max)
+    assert not any(ax.get_window_extent().overlaps(box) for ax in display.axes_)

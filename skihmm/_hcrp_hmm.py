@@ -1053,7 +1053,7 @@ default="particle_filter"
 
         Returns
         -------
-        probs : ndarray of shape (n_samples, n_states_ + 1)
+        probs : ndarray of shape (n_samples, n_states + 1)
             Under the selected draw; rows sum to one, the last column is "a state not
             seen yet".
         """

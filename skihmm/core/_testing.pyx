@@ -819,6 +819,70 @@ cdef class ReplayProbe:
         self._close(start, stop)
         return q_old.log(), path - FIRST, q_new.log()
 
+    def ask_many(self, BlockProposal proposal, intp_t start, intp_t stop, uint64_t seed,
+                 uint64_t prepare_seed, uint64_t propose_seed, intp_t n, old=None):
+        """Whole moves at one s_0 whose proposals differ by `propose` only.
+
+        Every one is undone, and the proposal told that it was rejected.
+
+        Parameters
+        ----------
+        prepare_seed, propose_seed : int
+            Of the random numbers that `prepare` and `score` see, always the same ones, and
+            of those that `propose` sees.
+        n : int
+        old : sequence of int, optional
+            Slots to take for the old path: at s_0 nothing else depends on them.
+
+        Returns
+        -------
+        log_q_old : ndarray of shape (n,)
+        paths : ndarray of shape (n, stop - start)
+            Slots.
+        log_q_new : ndarray of shape (n,)
+        n_tables : ndarray of shape (n_slots,)
+            Tables of every slot as a dish, at s_0.
+        is_random : bool
+            Whether `prepare` or `score` took random numbers.
+        """
+        cdef Product q_old, q_new
+        cdef intp_t i, j, length = stop - start
+        cdef vector[int32_t] own
+        log_q_old, log_q_new = np.empty(n), np.empty(n)
+        paths = np.empty((n, length), dtype=np.int32)
+        cdef float64_t[::1] old_view = log_q_old, new_view = log_q_new
+        cdef int32_t[:, ::1] path_view = paths
+        cdef bint is_random = False
+        n_tables = None
+        self.state.reserve(length + 1)
+        for j in range(length):
+            own.push_back(self.state.states[start + j])
+        for i in range(n):
+            q_old.reset()
+            q_new.reset()
+            self.state.touched.clear()
+            proposal.attach(self.state)
+            self._open(start, stop, seed)
+            try:
+                if n_tables is None:
+                    n_tables = np.array(self.state.transitions.seating.dish_tables)
+                for j in range(length):
+                    self.state.states[start + j] = own[j] if old is None else old[j]
+                self.script.state = prepare_seed
+                proposal.prepare(self.state, start, stop)
+                proposal.score(self.state, start, stop, &q_old)
+                is_random |= self.script.state != prepare_seed
+                self.script.state = propose_seed + <uint64_t> i * 0xD1B54A32D192ED03u
+                proposal.propose(self.state, start, stop, &path_view[i, 0], &q_new)
+            finally:
+                for j in range(length):
+                    self.state.states[start + j] = own[j]
+                self._close(start, stop)
+            proposal.settle(self.state, start, stop, False)
+            old_view[i] = q_old.log()
+            new_view[i] = q_new.log()
+        return log_q_old, paths, log_q_new, n_tables, bool(is_random)
+
     def views(self, intp_t t, uint64_t seed):
         """What a step-wise proposal is told of s_0: after a removal, and without one.
 

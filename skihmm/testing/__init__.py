@@ -4,8 +4,10 @@ Every check raises AssertionError, which names the law that is broken and the nu
 show it.  They run wherever Python does; no test framework is needed.
 """
 
+from skihmm.testing._proposal import check_proposal
 from skihmm.testing._sampler import check_sampler
 
 __all__ = [
+    "check_proposal",
     "check_sampler",
 ]

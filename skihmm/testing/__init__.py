@@ -4,10 +4,12 @@ Every check raises AssertionError, which names the law that is broken and the nu
 show it.  They run wherever Python does; no test framework is needed.
 """
 
+from skihmm.testing._emission import check_emission
 from skihmm.testing._proposal import check_proposal
 from skihmm.testing._sampler import check_sampler
 
 __all__ = [
+    "check_emission",
     "check_proposal",
     "check_sampler",
 ]

@@ -13,7 +13,6 @@ from skihmm.testing import check_proposal
 
 PROPOSALS = {
     "stepwise": (StepwiseProposal, 1),
-    "stepwise, sparse": (lambda: StepwiseProposal(0, 0), 1),
     "stepwise, exact": (lambda: StepwiseProposal(exact=True), 1),
     "stepwise by hooks": (SteppedStepwise, 1),
     "slice": (SliceProposal, 1),
@@ -21,7 +20,6 @@ PROPOSALS = {
     "blocked, crude messages": (lambda: BlockedProposal(cut=2.0), 3),
     "beam": (BeamProposal, 3),
     "prior": (PriorProposal, 2),
-    "prior without observations": (lambda: PriorProposal(uses_observations=False), 2),
     "naive": (NaiveBlocked, 2),
     "naive beam": (lambda: NaiveBlocked(True), 2),
 }

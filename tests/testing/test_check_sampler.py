@@ -20,11 +20,11 @@ from skihmm.testing import check_sampler
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_all_samplers_pass(name, global_random_seed):
-    check_sampler(SAMPLERS[name], random_state=global_random_seed, n_sweeps=600)
+    check_sampler(SAMPLERS[name], random_state=global_random_seed, n_sweeps=400)
 
 
 def test_a_sampler_in_python_passes(global_random_seed):
-    check_sampler(RandomScanGibbs(), random_state=global_random_seed, n_sweeps=800)
+    check_sampler(RandomScanGibbs(), random_state=global_random_seed, n_sweeps=400)
 
 
 @pytest.mark.slow
@@ -72,7 +72,7 @@ class Planted(BaseSampler):
 
 @pytest.mark.parametrize("kind", KERNELS)
 def test_the_same_kernels_without_an_error_pass(kind):
-    check_sampler(Planted(kind, reject_rate=0.1), n_sweeps=300)
+    check_sampler(Planted(kind, reject_rate=0.1), n_sweeps=200)
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,7 @@ from skihmm._validation import (
     check_choice,
     check_concentration_prior,
     check_flag,
+    check_ignored,
     check_integer,
     check_n_jobs,
     check_nonnegative,
@@ -500,6 +501,7 @@ default="particle_filter"
             If X is a data frame with an integer index that does not go on by a constant
             step inside a sequence.
         """
+        check_ignored(y, X)
         names = ("n_features_in_", "feature_names_in_")
         earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
@@ -915,6 +917,7 @@ default="particle_filter"
         ValueError, TypeError
             If data or parameters are not as described.  The earlier fit stays as it was.
         """
+        check_ignored(y, X)
         if not hasattr(self, "_chains"):
             return self.fit(X, groups=groups, lengths=lengths, states=states)
         return self._partial_fit(X, groups, lengths, states)
@@ -1227,6 +1230,7 @@ default="particle_filter"
         score : float
             Nats; higher is better.  0 if nothing is observed.
         """
+        check_ignored(y, X)
         if sample_weight is not None:
             raise ValueError(
                 "sample_weight was given, but the steps of a sequence cannot be "
@@ -1251,7 +1255,7 @@ default="particle_filter"
         -------
         perplexity : float
         """
-        return perplexity_of(self.score(X, groups=groups, lengths=lengths))
+        return perplexity_of(self.score(X, y, groups=groups, lengths=lengths))
 
     def _score(
         self, X: Any, groups: Any, lengths: Any

@@ -119,14 +119,22 @@ def check_states(states: Any, n_samples: int) -> NDArray[np.int64] | None:
     labels = as_array("states", states)
     expected = (
         f"expected {n_samples} integers, one per row of X: a label >= 0 where the state "
-        "is known, -1 where it is not."
+        "is known, -1 (or NaN) where it is not."
     )
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1 or len(labels) != n_samples:
         raise ValueError(f"states has the shape {labels.shape}; {expected}")
-    if labels.dtype == object and all(isinstance(value, Integral) for value in labels):
-        labels = np.array(labels.tolist())  # pandas' own integers
+    if labels.dtype == object:
+        # pandas' own integers, and None
+        missing = is_missing(labels)
+        if all(isinstance(value, Integral) for value in labels[~missing]):
+            labels = np.where(missing, -1, labels).astype(np.int64)
+    elif labels.dtype.kind == "f":
+        # A column of a data frame with holes.
+        filled = np.where(np.isnan(labels), -1.0, labels)
+        if (np.floor(filled) == filled).all() and (abs(filled) <= 2.0**53).all():
+            labels = filled.astype(np.int64)
     if labels.dtype.kind not in "iu":
         raise ValueError(f"states is of type {labels.dtype}; {expected}")
     if (labels < -1).any() or (labels > np.iinfo(np.int64).max).any():

@@ -385,3 +385,34 @@ def preferred_jobs(*recipes: Any) -> str:
     """
     is_free = all(recipe.releases_gil for recipe in recipes)
     return "threads" if is_free else "processes"
+
+
+def check_ignored(y: Any, X: Any) -> None:
+    """Refuse a `y` that cannot have been meant to be ignored.
+
+    Parameters
+    ----------
+    y : object
+        What was passed for scikit-learn's sake.
+    X : object
+        The data, not looked at yet.
+
+    Raises
+    ------
+    ValueError
+        If it is a list or array without an entry for every row: the `lengths` of
+        sequences, most probably, which some packages take in this place.
+    """
+    n_entries, n_rows = (
+        len(value)
+        if isinstance(value, list | tuple)
+        or (isinstance(value, np.ndarray) and value.ndim)
+        else None
+        for value in (y, X)
+    )
+    if None not in (n_entries, n_rows) and n_entries != n_rows:
+        raise ValueError(
+            f"y has {n_entries} entries, but X has {n_rows} rows; y is ignored and is "
+            "expected to be None. If these are lengths of sequences, pass them as "
+            "lengths=..., or groups, one sequence id per row."
+        )

@@ -13,14 +13,16 @@ before = set(sys.modules)
 import skihmm
 print(*sorted(set(sys.modules) - before))
 """
-# For plots, downloads, clusters and files: whoever needs them imports them.
+# For plots, downloads, clusters, files and tests: whoever needs them imports them.
 NOT_NEEDED = {
     "dask",
     "distributed",
     "matplotlib",
     "ray",
+    "skihmm.core._testing",
     "skihmm.datasets",
     "skihmm.inspection",
+    "skihmm.testing",
     "skops",
     "urllib.request",
 }
@@ -42,3 +44,16 @@ def test_nothing_heavy_is_imported(tmp_path):
     third = {name.split(".")[0] for name in modules} - ours - sys.stdlib_module_names
     # Compiled modules announce themselves by Cython's own names.
     assert {name for name in third if not name.startswith("_cy")} <= {"cython_runtime"}
+
+
+def test_the_test_kit_needs_no_pytest(tmp_path):
+    """As ``PROGRAM``, of what authors of extensions import."""
+    program = (
+        "import sys, skihmm.testing; assert not {'pytest', '_pytest'} & {*sys.modules}"
+    )
+    subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        cwd=tmp_path,
+        timeout=300,
+        check=True,
+    )

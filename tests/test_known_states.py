@@ -108,7 +108,7 @@ def test_an_init_that_contradicts_is_refused(data):
         (np.full(300, -2), r"states\[0\] = -2"),
         (np.full(300, 0.5), "of type float64"),
         (["a"] * 300, "of type object"),
-        ([None] * 300, "of type object"),
+        ([object()] * 300, "of type object"),
         (np.full(300, 2**63, dtype=np.uint64), r"states\[0\] = 9223372036854775808"),
         (3, r"the shape \(\)"),
     ],
@@ -128,6 +128,10 @@ def test_containers(data):
         pd.Series(states),
         pd.Series(states, dtype="Int64"),
         states.astype(np.int8),
+        np.where(states < 0, np.nan, states),
+        pd.Series(states).where(states >= 0),
+        pd.Series(states, dtype="Int64").where(states >= 0),
+        [None if k < 0 else int(k) for k in states],
     ):
         hmm = HCRPHMM(emission="diagonal_gaussian", **SHORT).fit(X, states=given)
         np.testing.assert_array_equal(hmm.draws_.lp, expected.draws_.lp)

@@ -223,3 +223,13 @@ def test_the_index_goes_through_pipelines_that_keep_it(sequence):
     )
     assert count_warnings(lambda: plain.fit(glued)) == 0
     assert count_warnings(lambda: kept.fit(glued)) == 1
+
+
+def test_lengths_in_the_place_of_y_are_noticed(sequence):
+    # As hmmlearn takes them.
+    hmm = HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0)
+    message = "y has 2 entries, but X has 60 rows"
+    for call in (hmm.fit, hmm.partial_fit, hmm.fit(sequence).score, hmm.perplexity):
+        with pytest.raises(ValueError, match=message):
+            call(sequence, [40, 20])
+    hmm.fit(sequence, np.zeros(60)).score(sequence, np.zeros(60))

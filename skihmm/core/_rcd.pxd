@@ -94,7 +94,8 @@ cdef class BlockProposal:
     cdef int score(self, ChainState state, intp_t start, intp_t stop,
                    Product *q) except -1 nogil
     # Draw a path; q *= its probability (up to the same constant).  A state that nobody
-    # uses gets one of state.free_slot(0), state.free_slot(1), ...
+    # uses gets one of state.free_slot(0), state.free_slot(1), ...  (q = infinity: none was
+    # found, reject.)
     cdef int propose(self, ChainState state, intp_t start, intp_t stop,
                      int32_t *path_out, Product *q) except -1 nogil
     # The move has been decided; the seating and state.states are final.

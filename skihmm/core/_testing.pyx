@@ -8,9 +8,10 @@ notice.
 
 import numpy as np
 
-from libc.math cimport NAN, exp, isnan, lgamma, log, log1p, pi
+from libc.math cimport NAN, exp, isnan, lgamma, log, log1p, pi, sqrt
 from libc.stdint cimport uint16_t, uint32_t, uint64_t
 from libcpp.vector cimport vector
+from numpy.random.c_distributions cimport random_standard_gamma, random_standard_normal
 
 from skihmm.core._emission cimport EmissionStats, SeatingEmission, SymbolColumn
 from skihmm.core._franchise cimport (
@@ -636,6 +637,83 @@ def emission_column(ChainState state, intp_t t):
     return out
 
 
+cdef class EmissionProbe:
+    """Statistics of an emission without a chain, hook by hook.
+
+    Parameters
+    ----------
+    stats : EmissionStats
+    stream : RandomStream
+    n_slots : int, optional
+        Make room for so many; without it the statistics stay as they are.
+    """
+
+    cdef EmissionStats stats
+    cdef RandomStream stream
+
+    def __init__(self, EmissionStats stats, RandomStream stream, n_slots=None):
+        self.stats = stats
+        self.stream = stream
+        if n_slots is not None:
+            stats.resize(n_slots)
+
+    def add(self, intp_t t, int32_t k):
+        """y[t] joins a slot; log of its predictive probability before."""
+        cdef Product r
+        self.stats.add_value(t, k, self.stream.bits, &r)
+        return r.log()
+
+    def remove(self, intp_t t, int32_t k):
+        """y[t] leaves a slot; log of its predictive probability afterwards."""
+        cdef Product r
+        self.stats.remove_value(t, k, self.stream.bits, &r)
+        return r.log()
+
+    def commit(self):
+        self.stats.commit()
+
+    def rollback(self):
+        self.stats.rollback()
+
+    def log_joint(self):
+        return self.stats.log_joint()
+
+    def log_row(self, intp_t t):
+        """log p(y[t] | k) of every slot."""
+        out = np.empty(self.stats.n_slots)
+        cdef float64_t[::1] view = out
+        cdef float64_t log_scale = self.stats.fill_probs(t, &view[0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(out) + log_scale
+
+    def log_pair(self, intp_t t, int32_t first, int32_t second):
+        """log p(y[t] | first) - log p(y[t] | second)."""
+        cdef int32_t[2] places = [first, second]
+        cdef float64_t[2] out
+        self.stats.fill_pair(t, places, out)
+        return log(out[0]) - log(out[1])
+
+    def draw_log_likelihoods(self, occupancy, steps, slots, intp_t n):
+        """log p(y[t] | k) given parameters, for n draws of all of them.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n, len(steps))
+            Of every step under the slot in the same place.
+        """
+        cdef const int32_t[::1] used = np.ascontiguousarray(occupancy, dtype=np.int32)
+        cdef const intp_t[::1] t = np.ascontiguousarray(steps, dtype=np.intp)
+        cdef const int32_t[::1] k = np.ascontiguousarray(slots, dtype=np.int32)
+        out = np.empty((n, t.shape[0]))
+        cdef float64_t[:, ::1] view = out
+        cdef intp_t i, j
+        for i in range(n):
+            self.stats.draw_parameters(&used[0], True, self.stream.bits)
+            for j in range(t.shape[0]):
+                view[i, j] = self.stats.log_likelihood(t[j], k[j], self.stream.bits)
+        return out
+
+
 cdef class ProposalProbe:
     """A proposal at one s_0, without the acceptance.
 
@@ -818,6 +896,70 @@ cdef class ReplayProbe:
         proposal.propose(self.state, start, stop, &view[0], &q_new)
         self._close(start, stop)
         return q_old.log(), path - FIRST, q_new.log()
+
+    def ask_many(self, BlockProposal proposal, intp_t start, intp_t stop, uint64_t seed,
+                 uint64_t prepare_seed, uint64_t propose_seed, intp_t n, old=None):
+        """Whole moves at one s_0 whose proposals differ by `propose` only.
+
+        Every one is undone, and the proposal told that it was rejected.
+
+        Parameters
+        ----------
+        prepare_seed, propose_seed : int
+            Of the random numbers that `prepare` and `score` see, always the same ones, and
+            of those that `propose` sees.
+        n : int
+        old : sequence of int, optional
+            Slots to take for the old path: at s_0 nothing else depends on them.
+
+        Returns
+        -------
+        log_q_old : ndarray of shape (n,)
+        paths : ndarray of shape (n, stop - start)
+            Slots.
+        log_q_new : ndarray of shape (n,)
+        n_tables : ndarray of shape (n_slots,)
+            Tables of every slot as a dish, at s_0.
+        is_random : bool
+            Whether `prepare` or `score` took random numbers.
+        """
+        cdef Product q_old, q_new
+        cdef intp_t i, j, length = stop - start
+        cdef vector[int32_t] own
+        log_q_old, log_q_new = np.empty(n), np.empty(n)
+        paths = np.empty((n, length), dtype=np.int32)
+        cdef float64_t[::1] old_view = log_q_old, new_view = log_q_new
+        cdef int32_t[:, ::1] path_view = paths
+        cdef bint is_random = False
+        n_tables = None
+        self.state.reserve(length + 1)
+        for j in range(length):
+            own.push_back(self.state.states[start + j])
+        for i in range(n):
+            q_old.reset()
+            q_new.reset()
+            self.state.touched.clear()
+            proposal.attach(self.state)
+            self._open(start, stop, seed)
+            try:
+                if n_tables is None:
+                    n_tables = np.array(self.state.transitions.seating.dish_tables)
+                for j in range(length):
+                    self.state.states[start + j] = own[j] if old is None else old[j]
+                self.script.state = prepare_seed
+                proposal.prepare(self.state, start, stop)
+                proposal.score(self.state, start, stop, &q_old)
+                is_random |= self.script.state != prepare_seed
+                self.script.state = propose_seed + <uint64_t> i * 0xD1B54A32D192ED03u
+                proposal.propose(self.state, start, stop, &path_view[i, 0], &q_new)
+            finally:
+                for j in range(length):
+                    self.state.states[start + j] = own[j]
+                self._close(start, stop)
+            proposal.settle(self.state, start, stop, False)
+            old_view[i] = q_old.log()
+            new_view[i] = q_new.log()
+        return log_q_old, paths, log_q_new, n_tables, bool(is_random)
 
     def views(self, intp_t t, uint64_t seed):
         """What a step-wise proposal is told of s_0: after a removal, and without one.
@@ -1196,8 +1338,27 @@ cdef class NormalStats(EmissionStats):
             self.journal.pop_back()
         return 0
 
+    cdef float64_t log_joint(self) except? -1 nogil:
+        cdef int32_t k
+        cdef float64_t total = 0.0, kappa, shape, mean, scale
+        cdef Moments *m
+        for k in range(self.n_slots):
+            m = &self.moments[k]
+            kappa = self.kappa + m.n
+            shape = self.shape + 0.5 * m.n
+            mean = (self.kappa * self.mean + m.sum) / kappa
+            scale = self.scale + 0.5 * (
+                m.squares + self.kappa * self.mean * self.mean - kappa * mean * mean)
+            total += (lgamma(shape) - lgamma(self.shape) + self.shape * log(self.scale)
+                      - shape * log(scale) + 0.5 * log(self.kappa / kappa)
+                      - 0.5 * m.n * log(2.0 * pi))
+        return total
+
     def check_arrays(self, arrays, labels):
-        moments = arrays["moments"]
+        try:
+            moments = np.array(arrays["moments"], dtype=float)
+        except (TypeError, ValueError, KeyError, IndexError) as error:
+            raise ValueError("emission: there are no moments") from error
         values = np.asarray(self.values)
         seen = ~np.isnan(values)
         ours = [np.bincount(labels[seen], values[seen]**i, max(labels) + 1)
@@ -1234,6 +1395,148 @@ cdef class NormalStats(EmissionStats):
                                [np.sum(mine), np.sum(mine**2)], atol=1e-9):
                 return "a state has wrong sums"
         return None
+
+
+_EMISSION_BUGS = (
+    None,
+    "strength",
+    "fresh",
+    "pair",
+    "missing",
+    "log_joint",
+    "forget",
+    "inverse",
+    "drift",
+    "garbage",
+    "removal",
+    "parameters",
+)
+
+
+cdef class FaultyNormalStats(NormalStats):
+    """``NormalStats`` with parameters that can be drawn, and a planted error.
+
+    Parameters
+    ----------
+    values, mean, kappa, shape, scale
+        As for ``NormalStats``.
+    bug : str, optional
+        "strength": the predictive counts every observation nine tenths in the mean's
+        strength.
+        "fresh": rows are wrong for a state that nobody uses.
+        "pair": pairs are the wrong way round.
+        "missing": a missing value has probability one half.
+        "log_joint": the determinant of the scale is left out.
+        "forget": a rollback restores nothing.
+        "inverse": a rollback restores sums up to rounding only, as subtraction would.
+        "drift": every change loses a little.
+        "garbage": records are not checked.
+        "removal": a removal's probability is that before it.
+        "parameters": means are drawn with too small a variance.
+    """
+
+    cdef int bug
+    cdef vector[float64_t] means, precisions
+
+    def __init__(self, values, mean=0.0, kappa=0.5, shape=3.0, scale=1.5, bug=None):
+        NormalStats.__init__(self, values, mean, kappa, shape, scale)
+        self.bug = _EMISSION_BUGS.index(bug)
+        self.draws_parameters = bug == "parameters"
+
+    cdef float64_t log_density(self, intp_t t, int32_t k) noexcept nogil:
+        cdef float64_t kappa = self.kappa, result
+        if self.bug == 1:
+            self.kappa -= 0.1 * self.moments[k].n
+        result = NormalStats.log_density(self, t, k)
+        self.kappa = kappa
+        return result
+
+    cdef int change(self, intp_t t, int32_t k, int sign) except -1 nogil:
+        NormalStats.change(self, t, k, sign)
+        if self.bug == 8:
+            self.moments[k].squares *= 1.0 - 1e-8
+        return 0
+
+    cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
+        if self.bug == 4 and isnan(self.values[t]):
+            r.multiply(0.5)
+        return NormalStats.add_value(self, t, k, g, r)
+
+    cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g,
+                          Product *r) except -1 nogil:
+        cdef Product ignored
+        if self.bug == 4 and isnan(self.values[t]):
+            r.multiply(0.5)
+        if self.bug == 10 and not isnan(self.values[t]):
+            r.multiply_log(self.log_density(t, k))
+            return NormalStats.remove_value(self, t, k, g, &ignored)
+        return NormalStats.remove_value(self, t, k, g, r)
+
+    cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
+        cdef float64_t log_scale = NormalStats.fill_probs(self, t, out)
+        if self.bug == 2 and not isnan(self.values[t]):
+            out[NEW] *= 0.7
+        return log_scale
+
+    cdef int fill_pair(self, intp_t t, const int32_t *states,
+                       float64_t *out) except -1 nogil:
+        NormalStats.fill_pair(self, t, states, out)
+        if self.bug == 3:
+            out[0], out[1] = out[1], out[0]
+        return 0
+
+    cdef float64_t log_joint(self) except? -1 nogil:
+        cdef float64_t total = NormalStats.log_joint(self)
+        cdef int32_t k
+        if self.bug == 5:
+            for k in range(self.n_slots):
+                total -= 0.5 * log(self.kappa / (self.kappa + self.moments[k].n))
+        return total
+
+    cdef int rollback(self) except -1 nogil:
+        cdef Moments before
+        cdef Moments *m
+        if self.bug == 6:
+            self.journal.clear()
+        while self.bug == 7 and self.journal.size():
+            before = self.journal.back()
+            m = &self.moments[before.slot]
+            m.n = before.n
+            m.sum = before.sum * (1.0 + 4.5e-16)
+            m.squares = before.squares
+            self.journal.pop_back()
+        return NormalStats.rollback(self)
+
+    def check_arrays(self, arrays, labels):
+        if self.bug != 9:
+            NormalStats.check_arrays(self, arrays, labels)
+
+    cdef int draw_parameters(self, const int32_t *occupancy, bint lazy,
+                             bitgen_t *g) except -1 nogil:
+        cdef int32_t k
+        cdef Moments *m
+        cdef float64_t kappa, mean, scale
+        self.means.resize(self.n_slots)
+        self.precisions.resize(self.n_slots)
+        for k in range(self.n_slots):
+            m = &self.moments[k]
+            kappa = self.kappa + m.n
+            mean = (self.kappa * self.mean + m.sum) / kappa
+            scale = self.scale + 0.5 * (
+                m.squares + self.kappa * self.mean * self.mean - kappa * mean * mean)
+            self.precisions[k] = random_standard_gamma(g, self.shape + 0.5 * m.n) / scale
+            self.means[k] = mean + random_standard_normal(g) / sqrt(
+                8.0 * kappa * self.precisions[k])
+        return 0
+
+    cdef float64_t log_likelihood(self, intp_t t, int32_t k,
+                                  bitgen_t *g) except? -1 nogil:
+        cdef float64_t off
+        if isnan(self.values[t]):
+            return 0.0
+        off = self.values[t] - self.means[k]
+        return 0.5 * (log(self.precisions[k] / (2.0 * pi))
+                      - self.precisions[k] * off * off)
 
 
 # ---- twins and faults ----------------------------------------------------------------------

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import gammaln
 
-from skihmm._draws import PosteriorDraws
+from skihmm._draws import Draw, PosteriorDraws
 from skihmm.metrics._convergence import (
     effective_sample_size,
     rank_normalised,
@@ -101,6 +103,56 @@ def _entropy(counts: NDArray[Any]) -> float:
     return float(-np.sum(shares * np.log(shares)))
 
 
+def _seatings(record: Any) -> Iterator[dict[str, Any]]:
+    """The seatings with tables in a record, those of an emission's parts included."""
+    if not isinstance(record, dict):
+        return
+    if "sizes" in record and len(record["sizes"]):
+        yield record
+    for part in [*record.get("columns", ()), *record.get("parts", ())]:
+        yield from _seatings(part)
+
+
+def _log_cycles(n: NDArray[np.int64], m: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Logs of unsigned Stirling numbers of the first kind, ``|s(n, m)|``."""
+    wanted, place = np.unique(np.stack([n, m]), axis=1, return_inverse=True)
+    found = np.empty(wanted.shape[1])
+    row = np.full(int(m.max()) + 1, -np.inf)
+    row[0] = 0.0  # of no customers
+    at = 0
+    for size in range(1, int(n.max()) + 1):
+        # |s(n + 1, m)| = n |s(n, m)| + |s(n, m - 1)|
+        stay = row + (np.log(size - 1.0) if size > 1 else -np.inf)
+        row[1:] = np.logaddexp(stay[1:], row[:-1])
+        row[0] = -np.inf
+        while at < wanted.shape[1] and wanted[0, at] == size:
+            found[at] = row[wanted[1, at]]
+            at += 1
+    return found[place.ravel()]
+
+
+def _any_seats(draws: list[Draw]) -> NDArray[np.float64]:
+    """What makes ``lp`` of draws the log probability whoever shares a table.
+
+    The seating of a draw is one of many with as many tables; they differ in nothing but
+    who sits with whom, which says nothing about states and changes slowly.  Their
+    probabilities are proportional to the product of ``(size - 1)!`` over tables, and all
+    together make a Stirling number for every cell.
+    """
+    records = [[*_seatings(d.transitions), *_seatings(d.emission)] for d in draws]
+    if not any(records):
+        return np.zeros(len(draws))
+    n, m = (
+        np.concatenate([r[key] for found in records for r in found]).astype(np.int64)
+        for key in ("n_customers", "n_tables")
+    )
+    cells = [sum(len(r["n_tables"]) for r in found) for found in records]
+    owner = np.repeat(np.arange(len(draws)), cells)
+    total = np.bincount(owner, weights=_log_cycles(n, m), minlength=len(draws))
+    seated = [sum(gammaln(r["sizes"]).sum() for r in found) for found in records]
+    return total - np.array(seated)
+
+
 def _quantities(
     draws: PosteriorDraws,
     chains: NDArray[np.intp],
@@ -115,12 +167,14 @@ def _quantities(
             # (One that is kept fixed is not sampled.)
             if name not in _CONCENTRATIONS or values.size == 1 or np.ptp(values):
                 found[name] = values
+    every = [draws[int(c), d] for c in chains for d in range(n_draws)]
+    found["lp"] = found["lp"] + _any_seats(every).reshape(found["lp"].shape)
     path = draws[reference].states
     loss = None if path is None else Loss("vi", len(path))
     entropies = np.empty((len(chains), n_draws))
     distances = np.empty((len(chains), n_draws))
     for c, d in np.ndindex(entropies.shape):
-        draw = draws[int(chains[c]), d]
+        draw = every[c * n_draws + d]
         # Every step is a customer of the dish that is its state.
         counts = np.bincount(
             draw.transitions["dishes"], weights=draw.transitions["n_customers"]
@@ -208,8 +262,11 @@ class Diagnosis:
     table : dict of dict of float
         For every quantity ``"mean"``, ``"rhat"``, ``"ess_bulk"``, ``"ess_tail"`` and
         ``"ess_per_second"`` (bulk, of CPU time after the burn-in); NaN where there is
-        nothing to tell, as of a quantity that is constant.  Quantities: ``"lp"``,
-        ``"n_states"``; ``"alpha"``, ``"gamma"``, ``"emission_alpha"`` and
+        nothing to tell, as of a quantity that is constant.  Quantities: ``"lp"``, the log
+        joint probability of states, numbers of tables and data given the concentrations
+        (nats; not of one seating as in ``draws_.lp``, but of all with as many tables:
+        who shares a table says nothing about states); ``"n_states"``; ``"alpha"``,
+        ``"gamma"``, ``"emission_alpha"`` and
         ``"emission_gamma"`` unless they are fixed; ``"occupancy_entropy"`` (nats) of the
         shares of the states; and, with ``store_states=True``, ``"distance"``: variation
         of information (nats) between the states of a draw and those of the selected one,
@@ -273,6 +330,7 @@ class Diagnosis:
         self.suggested_params: dict[str, Any] = {}
         self.notes: list[str] = []
         self._setting = setting
+        self._are_only_few = False
 
         if n_draws < FEW_DRAWS:
             self.warnings.append(
@@ -325,6 +383,7 @@ class Diagnosis:
         if not known:
             return
         worst = min(known, key=lambda name: known[name])
+        self._are_only_few = not suspects
         points = []
         if known[worst] < LOW_ESS:
             points.append(
@@ -373,6 +432,7 @@ class Diagnosis:
         limit = MODERATE_ACCEPTANCE if self.warnings else LOW_ACCEPTANCE
         if not self.acceptance_rate < limit:
             return
+        self._are_only_few = False
         self.warnings.append(
             f"Only {100 * self.acceptance_rate:.1f} % of the proposals were accepted."
         )
@@ -492,7 +552,11 @@ class Diagnosis:
 
     def _verdict(self) -> str:
         if self.warnings:
-            return "Do not trust these draws yet."
+            return (
+                "Usable with care: fewer independent draws than it seems."
+                if self._are_only_few
+                else "Do not trust these draws yet."
+            )
         ratios = [row["rhat"] for row in self.table.values() if row["rhat"] > 0]
         worths = [row["ess_bulk"] for row in self.table.values() if row["ess_bulk"] > 0]
         if not ratios:

@@ -20,7 +20,8 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
     ``with state.move(start, stop) as move: ...`` (``help(state.move)`` in a session).  It
     should take its random numbers from ``state.stream`` (``state.stream.categorical`` and
     NumPy's ``state.stream.generator``), so that chains can be repeated and resumed, and
-    keep nothing from one sweep to the next.
+    keep nothing from one sweep to the next.  :func:`skihmm.testing.check_sampler` says
+    whether it samples the posterior.
 
     Attributes
     ----------

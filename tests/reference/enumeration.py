@@ -1,17 +1,7 @@
-"""Exact answers for tiny models, by listing every partition of the time steps.
+"""More exact answers for tiny models: predictions, given seatings, concentrations.
 
-The model is the hidden Markov model with a hierarchical Chinese restaurant process
-prior of Makino, Takei, Sato and Mochihashi (2011), arXiv 1106.0474.  With unsigned
-Stirling numbers of the first kind ``S(n, m)`` (the number of ways to seat n customers
-at m tables, weighted by the orders within the tables) the seating sums out::
-
-    p(x) = sum over 1 <= m_jk <= n_jk of
-           prod_j [Gamma(alpha) / Gamma(alpha + n_j) prod_k S(n_jk, m_jk) alpha^m_jk]
-           * Gamma(gamma) / Gamma(gamma + m) prod_k gamma Gamma(m_k)
-
-where restaurant j is a state or the one start restaurant shared by all sequences.
-
-States are numbered by first appearance, so that a tuple of labels *is* a partition.
+The partitions and their posterior are those of ``skihmm.testing``, whose names are here
+too.  That module, as this one, shares no code with any sampler.
 """
 
 from __future__ import annotations
@@ -19,354 +9,66 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
 
 import numpy as np
 from scipy.interpolate import CubicSpline
-from scipy.special import gammaln, logsumexp
 
-START = "*"
-"""Name of the restaurant from which the first step of every sequence is drawn."""
-
-
-# -- partitions and counts ------------------------------------------------------------
-
-
-def set_partitions(n_steps: int) -> Iterator[tuple[int, ...]]:
-    """All restricted growth strings of a length, i.e. all partitions of the steps."""
-    if n_steps == 0:
-        yield ()
-        return
-    for head in set_partitions(n_steps - 1):
-        for label in range(max(head, default=-1) + 2):
-            yield (*head, label)
-
-
-def canonical(labels: Iterable) -> tuple[int, ...]:
-    """Rename labels by first appearance: equal results mean equal partitions."""
-    names: dict = {}
-    return tuple(names.setdefault(label, len(names)) for label in labels)
-
-
-@cache
-def stirling(n: int, m: int) -> int:
-    """Unsigned Stirling number of the first kind."""
-    if n == 0 or m == 0:
-        return int(n == m)
-    return stirling(n - 1, m - 1) + (n - 1) * stirling(n - 1, m)
-
-
-def transition_counts(x: Sequence, starts: Iterable[int] = (0,)) -> Counter:
-    """Draws ``{(restaurant, dish): n_jk}`` made by a label sequence."""
-    first = set(starts)
-    if len(x) and 0 not in first:
-        raise ValueError("the first step must start a sequence")
-    return Counter((START if t in first else x[t - 1], x[t]) for t in range(len(x)))
-
-
-def as_rows(y) -> list[tuple]:
-    """Observations as one tuple per step, ``None`` for a missing symbol."""
-
-    def symbol(value):
-        if value is None or value != value or value < 0:
-            return None
-        return int(value)
-
-    return [
-        tuple(symbol(v) for v in np.atleast_1d(np.asarray(row, dtype=object)))
-        for row in y
-    ]
-
-
-def _convolve(left: dict, right: dict) -> dict:
-    """Product of two polynomials kept as ``{power: coefficient}``."""
-    product: dict = defaultdict(float)
-    for (i, a), (j, b) in itertools.product(left.items(), right.items()):
-        product[i + j] = product[i + j] + a * b
-    return dict(product)
-
-
-def _stirling_polynomial(counts: Iterable[int]) -> dict[int, int]:
-    """Ways to seat several groups of customers, by the total number of tables."""
-    result: dict = {0: 1}
-    for n in counts:
-        result = _convolve(result, {m: stirling(n, m) for m in range(1, n + 1)})
-    return result
-
-
-def _log_crp(concentration, sizes: Iterable[int]):
-    """``sum_j log Gamma(c) / Gamma(c + n_j)``; the concentration may be an array."""
-    return sum(
-        (gammaln(concentration) - gammaln(concentration + n) for n in sizes),
-        np.zeros_like(concentration, dtype=float),
-    )
-
-
-def _row_sizes(counts: dict) -> list[int]:
-    """Customers per restaurant of ``{(restaurant, dish): n}``."""
-    sizes: Counter = Counter()
-    for (row, _), n in counts.items():
-        sizes[row] += n
-    return list(sizes.values())
-
-
-# -- prior of a partition -------------------------------------------------------------
-
-
-@cache
-def _prior_parts(x: tuple, starts: tuple):
-    """Restaurant sizes, number of states and seating weights by total tables.
-
-    ``p(x, m)`` depends on the concentrations only through the first two and ``m``;
-    the weight is the sum over table counts of ``prod S(n_jk, m_jk) prod Gamma(m_k)``.
-    """
-    counts = transition_counts(x, starts)
-    weights: dict = {0: 1}
-    dishes = {dish for _, dish in counts}
-    for k in dishes:
-        dish = _stirling_polynomial(n for (_, d), n in counts.items() if d == k)
-        # The m_k tables are the customers of one table of the top restaurant.
-        weights = _convolve(
-            weights, {m: w * math.factorial(m - 1) for m, w in dish.items()}
-        )
-    return tuple(_row_sizes(counts)), len(dishes), weights
-
-
-def log_prior_by_tables(
-    x: Sequence[int], starts: Iterable[int] = (0,), alpha=1.0, gamma=1.0
-) -> dict[int, float]:
-    """``{m: log p(x, m)}`` with m the total number of tables of all restaurants."""
-    sizes, n_dishes, weights = _prior_parts(tuple(x), tuple(starts))
-    return {
-        m: float(
-            _log_crp(alpha, sizes)
-            + m * math.log(alpha)
-            + _log_crp(gamma, [m])
-            + n_dishes * math.log(gamma)
-            + math.log(weight)
-        )
-        for m, weight in weights.items()
-    }
-
-
-def log_prior(
-    x: Sequence[int], starts: Iterable[int] = (0,), alpha=1.0, gamma=1.0
-) -> float:
-    """Log prior probability of a partition, all seatings summed out."""
-    return float(logsumexp([*log_prior_by_tables(x, starts, alpha, gamma).values()]))
-
-
-# -- emissions ------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class GammaPrior:
-    """Gamma prior of a concentration, with shape and *rate*."""
-
-    shape: float = 1.0
-    rate: float = 1.0
-
-    def log_density(self, value):
-        """Log density."""
-        return (
-            self.shape * math.log(self.rate)
-            - math.lgamma(self.shape)
-            + (self.shape - 1) * np.log(value)
-            - self.rate * value
-        )
-
-
-@dataclass(frozen=True)
-class HCRPEmission:
-    """Symbols from a hierarchical CRP whose root base is uniform over the symbols.
-
-    Several columns are independent given the state: each has its own franchise.  The
-    concentrations are numbers (priors only in `posterior_over_concentrations`).
-    """
-
-    n_symbols: int
-    alpha: float | GammaPrior = 1.0
-    gamma: float | GammaPrior = 1.0
-
-    def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
-        """``{e: log p(y, e | x)}``, e the tables of all columns; {0: 0} if no data."""
-        total: dict = {0: 1.0}
-        base = self.gamma / self.n_symbols
-        for counts in _emission_counts(x, as_rows(y)):
-            column: dict = {0: 1.0}
-            for w in {symbol for _, symbol in counts}:
-                symbol_ = _stirling_polynomial(
-                    n for (_, v), n in counts.items() if v == w
-                )
-                column = _convolve(
-                    column,
-                    {
-                        e: ways * math.exp(math.lgamma(base + e) - math.lgamma(base))
-                        for e, ways in symbol_.items()
-                    },
-                )
-            rows = float(_log_crp(self.alpha, _row_sizes(counts)))
-            column = {
-                e: value
-                * self.alpha**e
-                * math.exp(rows + float(_log_crp(self.gamma, [e])))
-                for e, value in column.items()
-            }
-            total = _convolve(total, column)
-        return {e: math.log(value) for e, value in total.items()}
-
-
-@dataclass(frozen=True)
-class DirichletEmission:
-    """Symbols from a categorical distribution with a symmetric Dirichlet prior."""
-
-    n_symbols: int
-    concentration: float = 1.0
-
-    def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
-        """``{0: log p(y | x)}``: there are no tables."""
-        a, total = self.concentration, 0.0
-        for counts in _emission_counts(x, as_rows(y)):
-            total += float(_log_crp(self.n_symbols * a, _row_sizes(counts)))
-            total -= float(_log_crp(a, counts.values()))
-        return {0: total}
-
-
-@dataclass(frozen=True)
-class GaussianEmission:
-    """Real values with a normal-inverse-gamma prior, dimensions independent.
-
-    A row with any NaN is missing as a whole.
-    """
-
-    mean: float = 0.0
-    kappa: float = 1.0
-    shape: float = 1.0
-    scale: float = 1.0
-
-    def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
-        """``{0: log p(y | x)}``, a log density."""
-        values = np.asarray(y, dtype=float).reshape(len(x), -1)
-        seen = ~np.isnan(values).any(axis=1)
-        total = 0.0
-        for state in set(x):
-            rows = values[[t for t in range(len(x)) if x[t] == state and seen[t]]]
-            n = len(rows)
-            if n == 0:
-                continue
-            centre = rows.mean(axis=0)
-            kappa, shape = self.kappa + n, self.shape + n / 2
-            scale = (
-                self.scale
-                + ((rows - centre) ** 2).sum(axis=0) / 2
-                + self.kappa * n * (centre - self.mean) ** 2 / (2 * kappa)
-            )
-            total += float(
-                np.sum(
-                    gammaln(shape)
-                    - gammaln(self.shape)
-                    + self.shape * np.log(self.scale)
-                    - shape * np.log(scale)
-                    + (math.log(self.kappa) - math.log(kappa)) / 2
-                    - n / 2 * math.log(2 * math.pi)
-                )
-            )
-        return {0: total}
-
-
-Emission = HCRPEmission | DirichletEmission | GaussianEmission
-
-
-def _emission_counts(x: Sequence, rows: list[tuple]) -> list[Counter]:
-    """Per column ``{(state, symbol): c_kw}`` of the symbols that were observed."""
-    n_columns = len(rows[0]) if rows else 0
-    return [
-        Counter((x[t], row[d]) for t, row in enumerate(rows) if row[d] is not None)
-        for d in range(n_columns)
-    ]
-
-
-def log_likelihood_by_tables(x: Sequence, y, emission: Emission) -> dict[int, float]:
-    """``{e: log p(y, e | x)}``; e is always 0 for emissions without tables."""
-    return emission.log_likelihood_by_tables(x, y)
-
-
-def log_likelihood(x: Sequence, y, emission: Emission) -> float:
-    """``log p(y | x)`` with the parameters of the emissions integrated out."""
-    return float(logsumexp([*log_likelihood_by_tables(x, y, emission).values()]))
-
-
-# -- posterior ------------------------------------------------------------------------
-
-
-@dataclass
-class Posterior:
-    """Exact posterior over the partitions of a few time steps.
-
-    Parameters
-    ----------
-    y : sequence of symbols, or of rows of symbols
-        ``None``, ``-1`` or NaN is a missing symbol.
-    emission : HCRPEmission, DirichletEmission or GaussianEmission
-    starts : iterable of int
-        First step of every sequence.
-    alpha, gamma : float
-        Lower and top concentration of the transitions.
-    """
-
-    y: Sequence
-    emission: Emission
-    starts: Iterable[int] = (0,)
-    alpha: float = 1.0
-    gamma: float = 1.0
-
-    def __post_init__(self):
-        self.starts = tuple(self.starts)
-
-    @cached_property
-    def _log_joint(self) -> dict:
-        """``{(labels, m, e): log p(x, m, e, y)}``."""
-        table = {}
-        for x in set_partitions(len(self.y)):
-            emitted = log_likelihood_by_tables(x, self.y, self.emission)
-            prior = log_prior_by_tables(x, self.starts, self.alpha, self.gamma)
-            for (m, log_p), (e, log_q) in itertools.product(
-                prior.items(), emitted.items()
-            ):
-                table[x, m, e] = log_p + log_q
-        return table
-
-    @cached_property
-    def log_evidence(self) -> float:
-        """``log p(y)``."""
-        return float(logsumexp([*self._log_joint.values()]))
-
-    @cached_property
-    def joint(self) -> dict[tuple, float]:
-        """``{(labels, m, e): probability}``, m and e total numbers of tables."""
-        return {
-            cell: math.exp(value - self.log_evidence)
-            for cell, value in self._log_joint.items()
-        }
-
-    @cached_property
-    def probabilities(self) -> dict[tuple, float]:
-        """``{labels: probability}`` over all partitions."""
-        return _marginal(self.joint, lambda cell: cell[0])
-
-    @cached_property
-    def n_states_distribution(self) -> dict[int, float]:
-        """``{number of states: probability}``."""
-        return _marginal(self.probabilities, lambda labels: len(set(labels)))
-
-
-def _marginal(table: dict, function: Callable) -> dict:
-    result: dict = defaultdict(float)
-    for cell, probability in table.items():
-        result[function(cell)] += probability
-    return dict(result)
+from skihmm.testing._enumeration import (
+    START,
+    DirichletEmission,
+    Emission,
+    GaussianEmission,
+    HCRPEmission,
+    Posterior,
+    as_rows,
+    canonical,
+    convolve,
+    emission_counts,
+    log_crp,
+    log_likelihood,
+    log_likelihood_by_tables,
+    log_prior,
+    log_prior_by_tables,
+    prior_parts,
+    row_sizes,
+    set_partitions,
+    stirling,
+    stirling_polynomial,
+    transition_counts,
+)
+
+__all__ = [
+    "START",
+    "ConcentrationPosterior",
+    "DirichletEmission",
+    "Emission",
+    "GammaPrior",
+    "GaussianEmission",
+    "GridDensity",
+    "HCRPEmission",
+    "Posterior",
+    "SeatingCounts",
+    "as_rows",
+    "canonical",
+    "concentration_posterior",
+    "evidence_continued",
+    "frozen_hmm",
+    "frozen_log_probs",
+    "grid_density",
+    "log_evidence",
+    "log_likelihood",
+    "log_likelihood_by_tables",
+    "log_prior",
+    "log_prior_by_tables",
+    "posterior_over_concentrations",
+    "predictive_next",
+    "root_concentration_posterior",
+    "set_partitions",
+    "stirling",
+    "transition_counts",
+]
 
 
 def log_evidence(y, emission, starts=(0,), alpha=1.0, gamma=1.0) -> float:
@@ -614,6 +316,26 @@ def frozen_log_probs(
 # -- concentrations -------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class GammaPrior:
+    """Gamma prior of a concentration, with shape and *rate*."""
+
+    shape: float = 1.0
+    rate: float = 1.0
+
+    def log_density(self, value):
+        """Log density."""
+        return (
+            self.shape * math.log(self.rate)
+            - math.lgamma(self.shape)
+            + (self.shape - 1) * np.log(value)
+            - self.rate * value
+        )
+
+
+STANDARD_PRIOR = GammaPrior()
+
+
 class GridDensity:
     """Density of a positive quantity on a grid of its logarithm.
 
@@ -689,7 +411,7 @@ def concentration_posterior(
     sizes = Counter(n for n in sizes if n)
 
     def log_density(c):
-        crp = sum(times * _log_crp(c, [n]) for n, times in sizes.items())
+        crp = sum(times * log_crp(c, [n]) for n, times in sizes.items())
         return prior.log_density(c) + n_tables * np.log(c) + crp
 
     return grid_density(log_density, *_log_limits(prior, n_tables))
@@ -709,8 +431,8 @@ def root_concentration_posterior(
     total = sum(e * times for e, times in tables.items())
 
     def log_density(g):
-        symbols = sum(times * _log_crp(g / n_symbols, [e]) for e, times in tables.items())
-        return prior.log_density(g) + _log_crp(g, [total]) - symbols
+        symbols = sum(times * log_crp(g / n_symbols, [e]) for e, times in tables.items())
+        return prior.log_density(g) + log_crp(g, [total]) - symbols
 
     return grid_density(log_density, *_log_limits(prior, total))
 
@@ -757,14 +479,14 @@ def posterior_over_concentrations(
     y,
     emission,
     starts=(0,),
-    alpha: float | GammaPrior = GammaPrior(),
-    gamma: float | GammaPrior = GammaPrior(),
+    alpha: float | GammaPrior = STANDARD_PRIOR,
+    gamma: float | GammaPrior = STANDARD_PRIOR,
     n_points: int = 1501,
 ) -> ConcentrationPosterior:
     """Joint posterior of the partition and of concentrations with Gamma priors.
 
-    Each of alpha, gamma and the two concentrations of `HCRPEmission` is a number or a
-    `GammaPrior`.  Given the partition and the number of tables of each kind, the
+    Each of alpha, gamma and the two concentrations of `HCRPEmission` is a number or, only
+    here, a `GammaPrior`.  Given the partition and the number of tables of each kind, the
     likelihood is a product of one-dimensional functions of the concentrations, so the
     integral is a sum of products of one-dimensional ones.  On a logarithmic grid the
     integrands vanish with all derivatives at both ends, and the trapezoidal rule is
@@ -824,14 +546,14 @@ def posterior_over_concentrations(
 
 def _transition_terms(x, starts, axes):
     """``p(x) = sum of constant * f(alpha) * g(gamma)``, one term per number m."""
-    sizes, n_dishes, by_tables = _prior_parts(tuple(x), tuple(starts))
+    sizes, n_dishes, by_tables = prior_parts(tuple(x), tuple(starts))
     a, g = axes["alpha"].values, axes["gamma"].values
     for m, ways in by_tables.items():
         yield (
             float(ways),
             {
-                "alpha": np.exp(_log_crp(a, sizes) + m * np.log(a)),
-                "gamma": np.exp(_log_crp(g, [m]) + n_dishes * np.log(g)),
+                "alpha": np.exp(log_crp(a, sizes) + m * np.log(a)),
+                "gamma": np.exp(log_crp(g, [m]) + n_dishes * np.log(g)),
             },
         )
 
@@ -841,23 +563,21 @@ def _emission_terms(x, rows, n_symbols, axes):
     a, g = axes["alpha_e"].values, axes["gamma_e"].values
     sizes: list = []
     root: dict = {0: np.ones_like(g)}
-    for counts in _emission_counts(x, rows):
-        sizes += _row_sizes(counts)
+    for counts in emission_counts(x, rows):
+        sizes += row_sizes(counts)
         column: dict = {0: np.ones_like(g)}
         for w in {symbol for _, symbol in counts}:
-            ways = _stirling_polynomial(n for (_, v), n in counts.items() if v == w)
-            column = _convolve(
+            ways = stirling_polynomial(n for (_, v), n in counts.items() if v == w)
+            column = convolve(
                 column,
-                {e: s * np.exp(-_log_crp(g / n_symbols, [e])) for e, s in ways.items()},
+                {e: s * np.exp(-log_crp(g / n_symbols, [e])) for e, s in ways.items()},
             )
-        root = _convolve(
-            root, {e: f * np.exp(_log_crp(g, [e])) for e, f in column.items()}
-        )
+        root = convolve(root, {e: f * np.exp(log_crp(g, [e])) for e, f in column.items()})
     for e, f in root.items():
         yield (
             1.0,
             {
-                "alpha_e": np.exp(_log_crp(a, sizes) + e * np.log(a)),
+                "alpha_e": np.exp(log_crp(a, sizes) + e * np.log(a)),
                 "gamma_e": f,
             },
         )

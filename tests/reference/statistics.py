@@ -14,20 +14,19 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
+from skihmm.testing._statistics import TotalVariation, total_variation_test
 
-class TotalVariation(NamedTuple):
-    """Result of `total_variation_test`."""
-
-    tv: float
-    """Total variation distance between pooled frequencies and the exact law."""
-    expected_tv: float
-    """Its expectation if only Monte Carlo error were at work."""
-    pvalue: float
-    """By sign flips of the chains' deviations, small cells lumped."""
-    n_cells: int
-    """Cells after lumping."""
-    effective_size: float
-    """Number of independent draws that would have the same error."""
+__all__ = [
+    "MeanTest",
+    "TotalVariation",
+    "cdf_frequencies",
+    "frequency_table",
+    "rank_test",
+    "total_variation_test",
+    "two_sample_test",
+    "unbiased_mean_test",
+    "uniform_test",
+]
 
 
 class MeanTest(NamedTuple):
@@ -82,63 +81,6 @@ def cdf_frequencies(
     bins = np.minimum((u * n_bins).astype(int), n_bins - 1)
     frequencies = np.array([np.bincount(row, minlength=n_bins) for row in bins])
     return frequencies / u.shape[1], np.full(n_bins, 1 / n_bins)
-
-
-def total_variation_test(
-    frequencies, exact, *, min_visits: float = 50, n_flips: int = 2000, seed: int = 0
-) -> TotalVariation:
-    """Compare the frequencies of independent chains with an exact law.
-
-    If the chains are unbiased the deviation of each is about as likely as its negative,
-    so the statistic can be compared with its values after random changes of sign.
-    Visits of rare cells are too skewed for that; they are lumped into one cell.
-
-    Parameters
-    ----------
-    frequencies : array-like of shape (n_chains, n_cells)
-        Relative frequencies, or counts (each row is divided by its sum).
-    exact : array-like of shape (n_cells,)
-    min_visits : float
-        Cells with fewer expected *effective* visits, over all chains, are lumped.
-        The effective number comes from the variance between chains.
-    """
-    frequencies = np.asarray(frequencies, dtype=float)
-    frequencies = frequencies / frequencies.sum(axis=1, keepdims=True)
-    exact = np.asarray(exact, dtype=float)
-    if not math.isclose(exact.sum(), 1, abs_tol=1e-6):
-        raise ValueError("the exact probabilities do not sum to one")
-    n_chains = len(frequencies)
-    if n_chains < 8:
-        raise ValueError("at least 8 chains are needed")
-
-    deviations = frequencies - exact
-    variance = frequencies.var(axis=0, ddof=1) / n_chains
-    tv = np.abs(deviations.mean(axis=0)).sum() / 2
-    expected = math.sqrt(2 / math.pi) * np.sqrt(variance).sum() / 2
-    binomial = exact * (1 - exact)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        own_size = np.where(variance > 0, binomial / variance, np.inf)
-        effective_size = binomial.sum() / variance.sum()
-    # Cells can mix more slowly than the average; a cell never visited has no variance.
-    small = exact * np.minimum(own_size, effective_size) < min_visits
-    if small.any():
-        deviations = np.column_stack(
-            [deviations[:, ~small], deviations[:, small].sum(axis=1)]
-        )
-
-    rng = np.random.default_rng(seed)
-    signs = rng.choice([-1.0, 1.0], size=(n_flips, n_chains))
-    observed = np.abs(deviations.mean(axis=0)).sum() / 2
-    flipped = np.abs(signs @ deviations / n_chains).sum(axis=1) / 2
-    # The tolerance counts flips that only differ by rounding as ties.
-    pvalue = (1 + np.sum(flipped >= observed * (1 - 1e-12))) / (1 + n_flips)
-    return TotalVariation(
-        tv=float(tv),
-        expected_tv=float(expected),
-        pvalue=float(pvalue),
-        n_cells=deviations.shape[1],
-        effective_size=float(effective_size),
-    )
 
 
 def unbiased_mean_test(samples, exact: float) -> MeanTest:

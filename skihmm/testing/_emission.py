@@ -1,0 +1,578 @@
+"""Whether an emission is a likelihood, and keeps its statistics in order."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from skihmm.core._testing import EmissionProbe
+from skihmm.emissions import BaseEmission
+from skihmm.samplers import BlockedBeam, StickBreakingGibbs
+from skihmm.testing._enumeration import set_partitions
+from skihmm.testing._recipe import check_recipe
+from skihmm.testing._sampler import DOUBT
+from skihmm.testing._small_models import Model, is_exact
+
+# Slots: that of a fresh state, and the first one of a state.
+NEW, FIRST = 0, 2
+N_STATES = 3
+
+# Views may keep what is negligible beside the most probable state at a tiny number.
+SHOWN = 400.0
+
+# Relative errors that rounding may leave: of a sum of logarithms, and after many moves.
+ROUNDING, DRIFT = 1e-8, 1e-6
+
+# Standard errors by which a mean may be off; exceeded, twice, once in 10^8 by chance.
+MOST_ERRORS = 4.0
+
+GARBAGE: tuple[Any, ...] = (
+    None,
+    "text",
+    -1,
+    2**40,
+    float("nan"),
+    [],
+    {},
+    np.zeros(0),
+    np.full((2, 2), np.nan),
+    np.array(["a"]),
+    np.arange(3, dtype=object),
+)
+
+
+def check_emission(emission: BaseEmission, X: Any, *, random_state: int = 0) -> None:
+    """Check the laws that samplers rely on when they use an emission.
+
+    With the statistics that the emission builds over X:
+
+    * the product of predictive probabilities does not depend on the order of the
+      observations, and equals ``log_joint`` (for emissions that seat observations at
+      random tables: in expectation, and where there is no choice of tables);
+    * the rows and pairs of predictive probabilities are those that additions give, and a
+      state without observations is like one that nobody uses;
+    * a removal after an addition restores the statistics, and a rollback every bit;
+    * 10,000 additions and removals leave no drift;
+    * a missing observation has probability one and changes nothing;
+    * records can be taken over, and garbage is refused with a ValueError, after which
+      everything is as before;
+    * parameters, if the emission draws them, reproduce the predictive probabilities on
+      average;
+    * on a few rows of X the default sampler has the posterior over partitions that
+      follows from the predictive probabilities.
+
+    Besides, the emission has to be a recipe that can be cloned, printed and pickled, and
+    what it encodes must survive decoding.  A correct emission fails for fewer than one in
+    1000 values of `random_state`.
+
+    Parameters
+    ----------
+    emission : BaseEmission
+        Is cloned and fitted to X.
+    X : array-like of shape (n_samples, n_features)
+        Data, 12 rows or more, that differ; some of them should be missing if the
+        emission allows it.
+    random_state : int, default=0
+        Seed.
+
+    Raises
+    ------
+    AssertionError
+        If a law is broken; the message says which.
+
+    See Also
+    --------
+    check_sampler : The same for samplers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm.emissions import GammaPoisson
+    >>> from skihmm.testing import check_emission
+    >>> counts = np.random.default_rng(0).poisson(3, size=(40, 2)).astype(float)
+    >>> counts[3] = np.nan
+    >>> check_emission(GammaPoisson(), counts)
+    """
+    assert isinstance(emission, BaseEmission), (
+        f"{emission!r} is no skihmm.emissions.BaseEmission"
+    )
+    check_recipe(emission)
+    laws = _Laws(emission, X, random_state)
+    laws.check_recipe()
+    laws.check_missing()
+    laws.check_rollback()
+    laws.check_views()
+    laws.check_order()
+    laws.check_drift()
+    laws.check_records()
+    laws.check_parameters()
+    laws.check_posterior()
+
+
+def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Places in nested dicts and lists."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield (*path, key)
+            yield from _leaves(inner, (*path, key))
+    elif isinstance(value, list):
+        for i, inner in enumerate(value):
+            yield (*path, i)
+            yield from _leaves(inner, (*path, i))
+
+
+def _at(value: Any, path: tuple[Any, ...]) -> Any:
+    for key in path:
+        value = value[key]
+    return value
+
+
+def _bits(value: Any) -> Any:
+    """What a record holds, to compare exactly."""
+    if isinstance(value, dict):
+        return {key: _bits(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_bits(inner) for inner in value]
+    if isinstance(value, np.ndarray):
+        return value.shape, str(value.dtype), value.tolist().__repr__()
+    return repr(value)
+
+
+def _same(one: Any, other: Any, tolerance: float) -> bool:
+    """Whether two records agree; numbers up to a relative tolerance."""
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(
+            _same(one[key], other[key], tolerance) for key in one
+        )
+    if isinstance(one, list | tuple):
+        return len(one) == len(other) and all(
+            _same(a, b, tolerance) for a, b in zip(one, other, strict=True)
+        )
+    one, other = np.asarray(one), np.asarray(other)
+    if one.dtype.kind != "f":
+        return bool(np.array_equal(one, other))
+    scale = np.abs(one[np.isfinite(one)]).max(initial=0.0)
+    return one.shape == other.shape and bool(
+        np.allclose(one, other, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+    )
+
+
+@dataclass
+class _OwnLikelihood:
+    """The emission in the words of the enumeration: from its own predictives.
+
+    With random tables the likelihood is the mean of the product of predictives over
+    seatings; its error, below one per cent, is small beside those of the chains.
+    """
+
+    laws: _Laws
+    rows: NDArray[np.intp]
+    counts_tables: bool = False
+
+    def log_likelihood_by_tables(self, x: Sequence[int], y: Any) -> dict[int, float]:
+        """``{0: log p(y | x)}``."""
+        n = 4000 if self.laws.is_seated else 1
+        logs = []
+        for i in range(n):
+            probe = self.laws.probe(self.rows, len(self.rows) + FIRST, i)
+            logs.append(sum(probe.add(t, FIRST + k) for t, k in enumerate(x)))
+        return {0: float(np.logaddexp.reduce(logs) - np.log(n))}
+
+    def stats(self, y: Any) -> Any:
+        """Build the statistics."""
+        return self.laws.stats(self.rows)
+
+
+class _Laws:
+    """The laws of :func:`check_emission` for one emission and data.
+
+    Parameters
+    ----------
+    emission : BaseEmission
+    X : array-like of shape (n_samples, n_features)
+    seed : int
+    """
+
+    def __init__(self, emission: BaseEmission, X: Any, seed: int) -> None:
+        self.where, self.seed = repr(emission), seed
+        self.rng = np.random.default_rng([seed, 3])
+        self.emission: Any = clone(emission)
+        columns = getattr(X, "columns", None)
+        self.emission.name_columns(None if columns is None else list(columns))
+        fitted = self.emission.fit(X)
+        assert fitted is self.emission, f"{self.where}: fit does not return the emission"
+        self.codes = self.emission.encode(X)
+        n = len(self.codes)
+        assert n >= 12, f"{n} rows of X; expected 12 or more"
+        values = np.array(np.ma.filled(X, None) if np.ma.isMA(X) else X, dtype=object)
+        self.complete = [all(v is not None and v == v for v in row) for row in values]
+        missing = np.asarray(self.emission.is_missing(self.codes))
+        assert (missing.shape, missing.dtype) == ((n,), np.dtype(bool)), (
+            f"{self.where}: is_missing returns the shape {missing.shape} of "
+            f"{missing.dtype}; expected ({n},) of bool"
+        )
+        assert not missing.all(), "all rows of X are missing"
+        self.missing = np.flatnonzero(missing)
+        self.seen = np.flatnonzero(~missing)
+        # What the laws below are tried on: mostly observed rows.
+        chosen = self.rng.permutation(self.seen)[:24]
+        self.rows = np.concatenate([chosen, self.missing[:4]])
+        self.labels = np.arange(len(self.rows)) % N_STATES
+        first, second = (self._product(np.arange(len(self.rows)), i) for i in (1, 2))
+        self.is_seated = first != second
+
+    # -- building
+
+    def stats(self, rows: NDArray[np.intp]) -> Any:
+        """Build empty statistics over some rows."""
+        return self.emission.make_stats(self.codes[rows])
+
+    def probe(self, rows: NDArray[np.intp], n_slots: int, salt: int = 0) -> Any:
+        """Build empty statistics behind a probe."""
+        stream = RandomStream(np.random.SeedSequence([self.seed, salt]))
+        return EmissionProbe(self.stats(rows), stream, n_slots)
+
+    def chain(self, rows: NDArray[np.intp], labels: Any) -> ChainState:
+        """Build a chain whose steps are in given states."""
+        state = ChainState(
+            np.array([0]), Franchise(), self.stats(rows), RandomStream(self.seed)
+        )
+        state.start_from(np.asarray(labels))
+        return state
+
+    def _product(self, order: NDArray[np.intp], salt: int, labels: Any = None) -> float:
+        labels = self.labels if labels is None else labels
+        probe = self.probe(self.rows, FIRST + max(labels) + 1, salt)
+        return float(sum(probe.add(t, FIRST + labels[t]) for t in order))
+
+    def _full_probe(self) -> tuple[ChainState, Any]:
+        state = self.chain(self.rows, self.labels)
+        state.canonicalise()  # which makes room for more states
+        return state, EmissionProbe(state.emission, state.stream)
+
+    def _agree(self, one: Any, other: Any, tolerance: float = ROUNDING) -> bool:
+        return bool(
+            np.all(np.abs(np.subtract(one, other)) <= tolerance * (10 + np.abs(other)))
+        )
+
+    # -- laws
+
+    def check_recipe(self) -> None:
+        """Pickles, and codes that survive decoding."""
+        again = pickle.loads(pickle.dumps(self.emission))
+        # (A missing value has a code, but a code need not say that it is missing.)
+        codes = self.codes[self.complete]
+        decoded = self.emission.decode(codes)
+        for name, found in (
+            ("decoding and encoding", self.emission.encode(decoded)),
+            ("pickling the emission", again.encode(decoded)),
+        ):
+            assert np.array_equal(np.asarray(found, float), np.asarray(codes, float)), (
+                f"{self.where}: {name} changes the codes of observed values"
+            )
+        stats = self.stats(self.rows)
+        assert stats.n_steps == len(self.rows), (
+            f"{self.where}: over {len(self.rows)} rows the statistics have "
+            f"{stats.n_steps} steps"
+        )
+
+    def check_missing(self) -> None:
+        """A missing observation is none."""
+        state, probe = self._full_probe()
+        before, log_joint = _bits(state.to_arrays()["emission"]), probe.log_joint()
+        for t in range(len(self.rows) - len(self.missing[:4]), len(self.rows)):
+            k = FIRST + int(self.labels[t])
+            factors = probe.remove(t, k), probe.add(t, k)
+            probe.commit()
+            assert factors == (0.0, 0.0), (
+                f"{self.where}: a missing observation has log probability "
+                f"{factors[0]:.6g} when it leaves and {factors[1]:.6g} when it joins; "
+                "expected 0"
+            )
+            row = probe.log_row(t)
+            assert self._agree(row[FIRST : FIRST + N_STATES], 0.0), (
+                f"{self.where}: of a missing observation the row is not one everywhere"
+            )
+            assert self._agree(probe.log_pair(t, FIRST, FIRST + 1), 0.0), (
+                f"{self.where}: of a missing observation the pair is not one and one"
+            )
+        assert _bits(state.to_arrays()["emission"]) == before, (
+            f"{self.where}: a missing observation changes the statistics"
+        )
+        assert probe.log_joint() == log_joint, (
+            f"{self.where}: a missing observation changes log_joint"
+        )
+
+    def check_views(self) -> None:
+        """Rows and pairs agree with what additions give."""
+        probe = self._full_probe()[1]
+        free = FIRST + N_STATES
+        for t, slot in itertools.product(range(len(self.rows)), range(FIRST, free + 1)):
+            # Once with the observation in its state, once without it.
+            self._check_pair(probe, t, slot)
+            probe.remove(t, FIRST + int(self.labels[t]))
+            row = self._check_pair(probe, t, slot)
+            joined = probe.add(t, slot)
+            what = "an empty state" if slot == free else "a state with observations"
+            for place in (slot, NEW) if slot == free else (slot,):
+                shown = row[place] > row.max() - SHOWN
+                assert not shown or self._agree(row[place], joined), (
+                    f"{self.where}: an addition to {what} gives log p = {joined:.9g}, "
+                    f"the row {row[place]:.9g}"
+                    + (" for a fresh state" if place == NEW else "")
+                )
+            left = joined if self.is_seated else probe.remove(t, slot)
+            assert self._agree(left, joined), (
+                f"{self.where}: an observation joins a state with log p = {joined:.9g} "
+                f"and leaves with {left:.9g}; they must be equal"
+            )
+            probe.rollback()
+
+    def _check_pair(self, probe: Any, t: int, slot: int) -> NDArray[np.float64]:
+        row: NDArray[np.float64] = probe.log_row(t)
+        pair, expected = probe.log_pair(t, slot, FIRST), row[slot] - row[FIRST]
+        shown = min(row[slot], row[FIRST]) > row.max() - SHOWN
+        assert not shown or self._agree(pair, expected), (
+            f"{self.where}: the pair of two states has the log ratio {pair:.9g}, their "
+            f"row {expected:.9g}"
+        )
+        return row
+
+    def check_order(self) -> None:
+        """The product of predictives is a function of the set, and is log_joint."""
+        n = len(self.rows)
+        own = self._product(np.arange(n), 0, np.arange(n))
+        joint = self.probe(self.rows, FIRST + n)
+        for t in range(n):
+            joint.add(t, FIRST + t)
+        joint.commit()
+        found = joint.log_joint()
+        assert self._agree(found, own), (
+            f"{self.where}: with every observation in a state of its own log_joint is "
+            f"{found:.9g}, the product of predictives {own:.9g}"
+        )
+        if self.is_seated:
+            self._check_mean_order()
+            return
+        expected = self._product(np.arange(n), 0)
+        for salt in range(5):
+            order = self.rng.permutation(n)
+            probe = self.probe(self.rows, FIRST + n, salt)
+            total = sum(probe.add(t, FIRST + self.labels[t]) for t in order)
+            assert self._agree(total, expected), (
+                f"{self.where}: the product of predictives depends on the order of the "
+                f"observations: exp({total:.9g}) and exp({expected:.9g})"
+            )
+            probe.commit()
+            found = probe.log_joint()
+            assert self._agree(found, expected), (
+                f"{self.where}: log_joint is {found:.9g}, the product of predictives "
+                f"{expected:.9g}"
+            )
+
+    def _check_mean_order(self) -> None:
+        """The same in expectation over the seatings."""
+        rows = self.rng.permutation(self.seen)[:5]
+        for attempt in (1, 2):
+            n = 4000 * attempt
+            logs = np.empty((2, n))
+            for i, (direction, draw) in enumerate(itertools.product((1, -1), range(n))):
+                probe = self.probe(rows, FIRST + 2, attempt * 10**6 + i)
+                steps = range(5)[::direction]
+                logs[i // n, draw] = sum(probe.add(t, FIRST + t % 2) for t in steps)
+            ratio = np.exp(logs - logs.mean())
+            means = ratio.mean(axis=1)
+            error = np.sqrt((ratio.var(axis=1, ddof=1) / n).sum())
+            # (One table per observation leaves nothing but rounding.)
+            if abs(means[0] - means[1]) <= MOST_ERRORS * error + ROUNDING:
+                return
+        raise AssertionError(
+            f"{self.where}: the mean product of predictives depends on the order of the "
+            f"observations: by a factor of {means[0] / means[1]:.6g}, standard error "
+            f"{error:.2g}"
+        )
+
+    def check_rollback(self) -> None:
+        """A rollback restores every bit."""
+        state, probe = self._full_probe()
+        n = len(self.rows)
+
+        def look() -> Any:
+            rows = [probe.log_row(t).tolist() for t in range(n)]
+            return _bits(state.to_arrays()["emission"]), repr(rows), probe.log_joint()
+
+        before = look()
+        for _ in range(30):
+            at: dict[Any, int | None] = {}
+            for t in self.rng.integers(n, size=self.rng.integers(1, 7)):
+                place = at.get(t, FIRST + int(self.labels[t]))
+                target = FIRST + int(self.rng.integers(N_STATES + 1))
+                if place is None:
+                    probe.add(t, target)
+                    at[t] = target
+                else:
+                    probe.remove(t, place)
+                    at[t] = None
+            probe.rollback()
+            found = look()
+            for part, one, other in zip(
+                ("the record", "rows", "log_joint"), found, before, strict=True
+            ):
+                assert one == other, (
+                    f"{self.where}: {part} differ after a rollback from what they were; "
+                    "a rollback has to restore every bit"
+                )
+        problem = state.check()
+        assert problem is None, f"{self.where}: after rollbacks check says {problem!r}"
+
+    def check_drift(self) -> None:
+        """Ten thousand moves and back again."""
+        state, probe = self._full_probe()
+        n = len(self.rows)
+        before = state.to_arrays()["emission"]
+        rows = np.array([probe.log_row(t)[: FIRST + N_STATES] for t in range(n)])
+        place = FIRST + self.labels
+        home = place.copy()
+        for _ in range(10_000):
+            t, k = int(self.rng.integers(n)), FIRST + int(self.rng.integers(N_STATES + 1))
+            probe.remove(t, place[t])
+            probe.add(t, k)
+            place[t] = k
+            probe.commit()
+        for t in range(n):
+            probe.remove(t, place[t])
+            probe.add(t, home[t])
+            probe.commit()
+        problem = state.check()
+        assert problem is None, (
+            f"{self.where}: after 10,000 additions and removals check says {problem!r}"
+        )
+        if self.is_seated:
+            return
+        after = np.array([probe.log_row(t)[: FIRST + N_STATES] for t in range(n)])
+        with np.errstate(invalid="ignore"):
+            same = self._agree(after[rows > -np.inf], rows[rows > -np.inf], DRIFT)
+        assert same, (
+            f"{self.where}: predictive probabilities drift by up to "
+            f"{np.nanmax(np.abs(after - rows)):.2g} in 10,000 additions and removals"
+        )
+        assert _same(before, state.to_arrays()["emission"], DRIFT), (
+            f"{self.where}: the statistics drift in 10,000 additions and removals"
+        )
+
+    def check_records(self) -> None:
+        """Records are taken over; garbage is refused."""
+        state, probe = self._full_probe()
+        record = pickle.loads(pickle.dumps(state.canonicalise()))
+        other = self.chain(self.rows, np.zeros(len(self.rows), dtype=int))
+        other.from_arrays(record)
+        found = other.to_arrays()
+        assert _same(record["emission"], found["emission"], ROUNDING), (
+            f"{self.where}: a record that is taken over gives another one"
+        )
+        problem = other.check()
+        assert problem is None, (
+            f"{self.where}: of a record taken over check says {problem!r}"
+        )
+        twin = EmissionProbe(other.emission, other.stream)
+        for t in range(len(self.rows)):
+            assert self._agree(
+                twin.log_row(t)[FIRST : FIRST + N_STATES],
+                probe.log_row(t)[FIRST : FIRST + N_STATES],
+            ), f"{self.where}: a record that is taken over predicts otherwise"
+        before, n_refused = _bits(found), 0
+        for path in [(), *_leaves(record["emission"])]:
+            for garbage in GARBAGE:
+                wrong = copy.deepcopy(record)
+                if path:
+                    _at(wrong["emission"], path[:-1])[path[-1]] = garbage
+                else:
+                    wrong["emission"] = garbage
+                place = "".join(f"[{key!r}]" for key in path)
+                what = f"{garbage!r} for record['emission']{place}"
+                try:
+                    other.from_arrays(wrong)
+                except ValueError:
+                    n_refused += 1
+                    assert _bits(other.to_arrays()) == before, (
+                        f"{self.where}: a refused record ({what}) has changed the chain"
+                    )
+                    continue
+                except Exception as error:
+                    raise AssertionError(
+                        f"{self.where}: {what} gives {type(error).__name__}: {error}; "
+                        "expected a ValueError"
+                    ) from error
+                problem = other.check()
+                # A single number, such as a concentration, may have any value.
+                same = isinstance(_at(record["emission"], path), float | int) or _same(
+                    record["emission"], other.to_arrays()["emission"], DRIFT
+                )
+                assert (problem, same) == (None, True), (
+                    f"{self.where}: {what} is taken for a record; check says {problem!r}"
+                )
+                other.from_arrays(record)
+        assert n_refused, f"{self.where}: no garbage was refused"
+
+    def check_parameters(self) -> None:
+        """Parameters reproduce the predictive probabilities."""
+        state, probe = self._full_probe()
+        if not state.emission.draws_parameters:
+            return
+        n_seen = len(self.rows) - len(self.missing[:4])
+        steps = np.repeat(np.arange(min(n_seen, 6)), N_STATES)
+        places = FIRST + np.tile(np.arange(N_STATES), min(n_seen, 6))
+        expected = np.array(
+            [probe.log_row(t)[k] for t, k in zip(steps, places, strict=True)]
+        )
+        n_slots = len(probe.log_row(0))
+        occupancy = np.bincount(FIRST + self.labels, minlength=n_slots)
+        suspects = np.ones(len(steps), dtype=bool)
+        for n in (2000, 8000):
+            log_p = probe.draw_log_likelihoods(occupancy, steps, places, n) - expected
+            ratio = np.exp(np.minimum(log_p, 500.0))
+            error = np.sqrt(ratio.var(axis=0, ddof=1) / n) + 1e-9
+            suspects &= np.abs(ratio.mean(axis=0) - 1.0) > MOST_ERRORS * error
+        worst = int(np.argmax(suspects))
+        assert not suspects.any(), (
+            f"{self.where}: the probability of an observation given drawn parameters is "
+            f"on average {ratio.mean(axis=0)[worst]:.6g} times the predictive one, "
+            f"standard error {error[worst]:.2g}; expected 1"
+        )
+
+    def check_posterior(self) -> None:
+        """The default sampler against an enumeration from the predictives."""
+        n = 4 if self.is_seated else 5
+        rows = self.rng.permutation(self.seen)[: n - 1]
+        rows = np.concatenate([rows, self.missing[:1]])
+        rows = np.concatenate([rows, self.seen[: n - len(rows)]])
+        model = Model((None,) * n, _OwnLikelihood(self, rows), (0, 2), 2.0, 1.5)
+        assert len(model.posterior.probabilities) == sum(1 for _ in set_partitions(n))
+        samplers: list[Any] = [BlockedBeam(3, split_merge_rate=1)]
+        if self.stats(rows).draws_parameters:
+            samplers.append(StickBreakingGibbs())
+        for sampler in samplers:
+            passes, found = is_exact(
+                model,
+                sampler.make_kernel,
+                n_sweeps=1500,
+                seed=self.seed,
+                doubt=DOUBT,
+            )
+            assert passes, (
+                f"{self.where}: {sampler!r} does not sample the posterior over "
+                "partitions that follows from the predictive probabilities; it differs "
+                f"by {found[-1].partitions.tv:.3g} in total variation (by chance "
+                f"{found[-1].partitions.expected_tv:.3g}), p = {found[-1].pvalue:.2g}"
+            )

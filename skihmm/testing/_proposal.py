@@ -1,0 +1,251 @@
+"""Whether a proposal is what it says it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from skihmm.core._rcd import BlockProposal, RCDKernel
+from skihmm.core._testing import ReplayProbe, neighbours, slots
+from skihmm.testing._sampler import DOUBT, MODELS
+from skihmm.testing._small_models import Model, is_exact
+
+# Of one comparison of frequencies; a doubtful one is repeated, and counts if both are.
+# There are at most 340 of them (blocks of three): false alarms have the rate 340 * 1e-6,
+# and 5e-4 from the comparisons of samplers.
+DOUBTFUL_FREQUENCIES = 1e-3
+
+# States of all steps of a model, for every number of steps: with every state of its own,
+# with states that others share, and with repetitions.
+LABELS = {
+    1: [[0]],
+    2: [[0, 1], [0, 0]],
+    5: [[0, 1, 2, 3, 4], [0, 1, 0, 2, 1], [0, 0, 1, 1, 0], [0, 1, 2, 0, 3]],
+}
+
+# Paths of blocks are all listed if there are at most so many.
+MOST_PATHS = 400
+
+
+def check_proposal(
+    make_proposal: Callable[[], BlockProposal],
+    *,
+    block_size: int = 1,
+    random_state: int = 0,
+) -> None:
+    """Check that a proposal draws from the law that it computes, and an exact sampler.
+
+    On models of one to five steps, for many states and all their blocks, at the seating
+    without the block: however often a path is proposed, its probability must be computed
+    as the same number, and `score` must give the same one for the old path.  The paths
+    must come with frequencies in proportion to these numbers (chi-squared tests).  Where
+    all labels of the block are its own, so that every path can take the place of the old
+    one, its `score` is that number too, and all of them sum to the constant by which the
+    frequencies are divided.  Names of states that nobody uses do not matter.
+
+    If `prepare` uses random numbers, for auxiliary variables such as slices, their
+    density is a part of q, and frequencies say nothing; the other laws must hold at given
+    auxiliary variables.  A proposal with q = infinity, which is always rejected, stands
+    for none.
+
+    Then ``RCDKernel(make_proposal(), block_size)`` has to sample the posterior; see
+    :func:`check_sampler` for how this is compared.  A correct proposal fails for fewer
+    than one in 1000 values of `random_state`.
+
+    Parameters
+    ----------
+    make_proposal : callable
+        Builds a :class:`skihmm.core._rcd.BlockProposal`; without arguments.
+    block_size : int, default=1
+        Most steps per block, 1 to 3.
+    random_state : int, default=0
+        Seed.
+
+    Raises
+    ------
+    AssertionError
+        If a law is broken; the message says which.
+
+    See Also
+    --------
+    check_sampler : Of samplers of any kind.
+
+    Examples
+    --------
+    >>> from skihmm.samplers._stepwise_kernel import StepwiseProposal
+    >>> from skihmm.testing import check_proposal
+    >>> check_proposal(StepwiseProposal)
+    """
+    proposal = make_proposal()
+    assert isinstance(proposal, BlockProposal), f"{proposal!r} is no BlockProposal"
+    assert 1 <= block_size <= 3, f"block_size={block_size}; expected 1, 2 or 3"
+    RCDKernel(proposal, block_size)  # which knows whether it takes such blocks
+    name = type(proposal).__name__
+    for model_name, model in MODELS.items():
+        for labels in LABELS[model.n_steps]:
+            for start, stop in _blocks(model, block_size):
+                _check_block(
+                    make_proposal(),
+                    model,
+                    np.array(labels),
+                    start,
+                    stop,
+                    random_state,
+                    f"{name}, model {model_name!r}, labels {labels}, steps {start} to "
+                    f"{stop - 1}",
+                )
+    for model_name, model in MODELS.items():
+        passes, found = is_exact(
+            model,
+            lambda state: RCDKernel(make_proposal(), block_size),
+            n_sweeps=2000,
+            seed=random_state,
+            doubt=DOUBT,
+        )
+        assert passes, (
+            f"{name}, model {model_name!r}: the posterior is not invariant under moves "
+            "with this proposal, although it is consistent at single seatings; "
+            f"p = {found[-1].pvalue:.2g}, and {found[0].pvalue:.2g} before"
+        )
+
+
+def _blocks(model: Model, block_size: int) -> Iterator[tuple[int, int]]:
+    """All blocks of up to so many steps within a sequence."""
+    ends = [*model.starts[1:], model.n_steps]
+    for first, end in zip(model.starts, ends, strict=True):
+        for start in range(first, end):
+            for stop in range(start + 1, min(start + block_size, end) + 1):
+                yield start, stop
+
+
+def _paths(used: list[int], spare: list[int], length: int) -> Iterator[tuple[int, ...]]:
+    """All paths over used labels and, in a fixed order, ones that nobody uses."""
+    if length == 0:
+        yield ()
+        return
+    for head in _paths(used, spare, length - 1):
+        n_spare = len(set(head) & set(spare))
+        for label in [*used, *spare[: n_spare + 1]]:
+            yield (*head, label)
+
+
+def _check_block(
+    proposal: BlockProposal,
+    model: Model,
+    labels: NDArray[Any],
+    start: int,
+    stop: int,
+    seed: int,
+    where: str,
+) -> None:
+    state = model.state([seed, 7], labels)
+    length, probe = stop - start, ReplayProbe(state)
+    after = neighbours(state, start, stop)[1]
+    own = tuple(int(k) for k in slots(state)[start:stop])
+
+    def ask(n: int, salt: int, old: Any = None) -> Any:
+        return probe.ask_many(
+            proposal, start, stop, seed + 11, seed + 12, (salt << 20) + seed, n, old
+        )
+
+    _, _, _, n_tables, is_random = ask(1, 0)
+    used = [k for k in range(2, len(n_tables)) if n_tables[k] > 0 or k == after]
+    names: dict[int, int] = {}
+
+    def named(path: Any) -> tuple[int, ...]:
+        """The path, with labels that nobody uses as -1, -2, ... in their order."""
+        names.clear()
+        return tuple(
+            int(k) if k in used else names.setdefault(int(k), -1 - len(names))
+            for k in path
+        )
+
+    # Labels of the block that nobody else uses: names for fresh states that are not free.
+    spare = [*dict.fromkeys(k for k in own if k not in used)]
+    log_q: dict[tuple[int, ...], float] = {}
+    total = None
+    if not is_random and len(spare) == length:
+        every = list(_paths(used, spare, length))
+        if len(every) <= MOST_PATHS:
+            log_q = {named(path): float(ask(1, 0, path)[0][0]) for path in every}
+            total = float(np.logaddexp.reduce([*log_q.values()]))
+            assert np.isfinite(total), (
+                f"{where}: the probabilities of all paths sum to zero"
+            )
+    for attempt in (1, 2):
+        n = 1000 * 4 ** (attempt - 1)
+        log_q_old, paths, log_q_new, _, _ = ask(n, attempt)
+        is_path = log_q_new < np.inf
+        paths, log_q_new = paths[is_path], log_q_new[is_path]
+        _take(log_q, named(own), log_q_old, f"{where}: score of the path {named(own)}")
+        visits: dict[tuple[int, ...], int] = {}
+        for path in {tuple(path) for path in paths}:
+            at = (paths == path).all(axis=1)
+            name = named(path)
+            # What complete lists do not hold cannot be proposed.
+            assert total is None or name in log_q, (
+                f"{where}: {name} is proposed, which is no path of labels in use and "
+                "free ones"
+            )
+            visits[name] = visits.get(name, 0) + int(at.sum())
+            _take(log_q, name, log_q_new[at], f"{where}: q of the path {name}")
+        if is_random or not visits:
+            return
+        pvalue = _frequency_test(log_q, visits, total)
+        if pvalue > DOUBTFUL_FREQUENCIES:
+            return
+    raise AssertionError(
+        f"{where}: paths are not proposed in proportion to their probabilities; "
+        f"p = {pvalue:.2g}. Visits and probabilities: "
+        + ", ".join(
+            f"{path}: {visits.get(path, 0) / len(paths):.4f}, "
+            f"{np.exp(value - _total(log_q, total)):.4f}"
+            for path, value in log_q.items()
+        )
+    )
+
+
+def _take(
+    log_q: dict[tuple[int, ...], float],
+    path: tuple[int, ...],
+    values: NDArray[np.float64],
+    what: str,
+) -> None:
+    """Remember the probability of a path, or compare it with what is remembered."""
+    expected = log_q.setdefault(path, float(values[0]))
+    with np.errstate(invalid="ignore"):
+        wrong = (values != expected) & ~(abs(values - expected) <= 1e-6)
+    assert not wrong.any(), (
+        f"{what} is exp({float(values[wrong][0]):.9g}) now and exp({expected:.9g}) "
+        "before, at one and the same seating; q has to be one function of the path, for "
+        "old and new paths"
+    )
+
+
+def _total(log_q: dict[tuple[int, ...], float], total: float | None) -> float:
+    return float(np.logaddexp.reduce([*log_q.values()])) if total is None else total
+
+
+def _frequency_test(
+    log_q: dict[tuple[int, ...], float],
+    visits: dict[tuple[int, ...], int],
+    total: float | None,
+) -> float:
+    """Chi-squared p-value; cells with fewer than 5 expected visits are lumped."""
+    n = sum(visits.values())
+    with np.errstate(under="ignore"):
+        expected = n * np.exp(np.array([*log_q.values()]) - _total(log_q, total))
+    seen = np.array([visits.get(path, 0) for path in log_q])
+    if ((expected == 0) & (seen > 0)).any():
+        return 0.0
+    small = expected < 5
+    seen = np.append(seen[~small], seen[small].sum())
+    expected = np.append(expected[~small], expected[small].sum())
+    seen, expected = seen[expected > 0], expected[expected > 0]
+    if len(expected) == 1:
+        return 1.0
+    return float(stats.chisquare(seen, expected * (n / expected.sum())).pvalue)

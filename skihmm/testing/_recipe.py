@@ -1,0 +1,40 @@
+"""What recipes of any kind have to do."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from sklearn.base import clone
+
+
+def check_recipe(recipe: Any) -> None:
+    """An object can be cloned, printed and searched over by its parameters.
+
+    Parameters
+    ----------
+    recipe : BaseEstimator
+
+    Raises
+    ------
+    AssertionError
+        If it cannot.
+    """
+    name = type(recipe).__name__
+    params = recipe.get_params(deep=False)
+    named = [
+        parameter.name
+        for parameter in inspect.signature(type(recipe)).parameters.values()
+        if parameter.kind is not parameter.VAR_KEYWORD
+    ]
+    assert sorted(params) == sorted(named), (
+        f"get_params of {name} lists {sorted(params)}, its constructor takes "
+        f"{sorted(named)}; they must agree"
+    )
+    copy = clone(recipe)
+    assert type(copy) is type(recipe), f"clone makes a {type(copy).__name__} of a {name}"
+    assert repr(copy) == repr(recipe), (
+        f"the clone of {recipe!r} is {copy!r}; the constructor must keep its parameters "
+        "as they are"
+    )
+    assert repr(recipe).startswith(name), f"repr does not begin with {name}: {recipe!r}"

@@ -1,0 +1,197 @@
+"""Whether a sampler samples the posterior."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from skihmm.emissions import DirichletCategorical, HCRPCategorical, NormalInverseGamma
+from skihmm.emissions._conjugate_stats import normal_inverse_gamma
+from skihmm.samplers import BaseSampler
+from skihmm.testing._enumeration import DirichletEmission, GaussianEmission, HCRPEmission
+from skihmm.testing._recipe import check_recipe
+from skihmm.testing._small_models import Model, is_exact
+
+
+class Gaussian(GaussianEmission):
+    """The same with the statistics of the package, whose parameters can be drawn."""
+
+    def stats(self, y: Sequence[float | None]) -> Any:
+        """Build the statistics of values, None for a missing one."""
+        return normal_inverse_gamma(
+            np.array(y, dtype=float)[:, None],
+            np.array([self.mean]),
+            self.kappa,
+            self.shape,
+            np.array([self.scale]),
+        )
+
+
+# What recipes of samplers are asked about.
+RECIPES = {
+    HCRPEmission: HCRPCategorical(),
+    DirichletEmission: DirichletCategorical(),
+    Gaussian: NormalInverseGamma(),
+}
+
+# Together with what the second run is judged by, and the number of models, the rate of
+# false alarms: 9 * 0.03 * 0.002 = 5e-4.
+DOUBT = 0.03
+
+# In these a step-wise sampler rejects some 5 to 30 % of its moves; states come and go in
+# some, and others stay in their states.
+MODELS = {
+    "one sequence": Model((0, 1, 0, 1, 1), HCRPEmission(3, 1.0, 1.0)),
+    "two sequences, large concentrations": Model(
+        (0, 1, 0, 2, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 9.0, 7.0
+    ),
+    "small concentrations, a missing step": Model(
+        (0, 1, None, 0, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
+    ),
+    "self-transitions": Model((0, 0, 0, 1, 1), HCRPEmission(2, 0.3, 1.0), (0,), 0.2, 0.5),
+    "sequences that begin and end unobserved": Model(
+        (None, 1, 0, 2, None), DirichletEmission(3, 0.7), (0, 3), 1.0, 2.0
+    ),
+    "equal symbols": Model((0,) * 5, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
+    "densities above one": Model(
+        (0.1, 0.11, 0.4, None, 0.105),
+        Gaussian(0.2, 0.5, 1.5, 0.002),
+        (0, 3),
+        2.0,
+        2.0,
+    ),
+    "sequences of one step": Model((1, 1), DirichletEmission(3, 0.2), (0, 1), 2.0, 1.0),
+    "one step": Model((1,), HCRPEmission(3)),
+}
+
+
+def check_sampler(
+    sampler: BaseSampler, *, random_state: int = 0, n_sweeps: int = 2000
+) -> None:
+    """Check that a sampler samples the posterior, on models that can be enumerated.
+
+    The models have one to five steps in one or two sequences, symbols or numbers, some of
+    them missing, and fixed concentrations.  All partitions of the steps into states are
+    listed with their exact probabilities, alone and together with the numbers of tables,
+    and compared with the frequencies of 20 independent chains of `n_sweeps` sweeps each:
+    the total variation distance, whose error is taken from the differences between
+    chains.  A doubtful result is repeated with four times as many sweeps and another
+    seed; only if that is doubtful too, the check fails.  A correct sampler fails for
+    fewer than one in 1000 values of `random_state`.
+
+    Models whose emission the sampler refuses (`BaseSampler.check_emission`) are left out.
+
+    Besides, the sampler has to be a recipe that can be cloned, printed and searched over;
+    its kernel has to take all random numbers from the chain's stream, to keep nothing
+    from one sweep to the next that the chain's record does not hold, to leave the
+    concentrations alone, to count its proposals, and to leave all counts of the chain in
+    order.
+
+    Parameters
+    ----------
+    sampler : BaseSampler
+        Parameters that make it reject some moves of five steps test most.
+    random_state : int, default=0
+        Seed.
+    n_sweeps : int, default=2000
+        Sweeps of every chain.  With 2000, errors of 0.04 in total variation are found;
+        smaller ones need more, as the square of their inverse.
+
+    Raises
+    ------
+    AssertionError
+        If a law is broken; the message says which.
+
+    See Also
+    --------
+    check_proposal : Of the proposals of a compiled sampler, more precise.
+
+    Examples
+    --------
+    >>> from skihmm.samplers import StepwiseGibbs
+    >>> from skihmm.testing import check_sampler
+    >>> check_sampler(StepwiseGibbs("rcd"), n_sweeps=200)
+    """
+    assert isinstance(sampler, BaseSampler), (
+        f"{sampler!r} is no skihmm.samplers.BaseSampler"
+    )
+    check_recipe(sampler)
+    sampler.check_parameters()
+    before = repr(sampler)
+    n_models = 0
+    for name, model in MODELS.items():
+        where = f"{sampler!r}, model {name!r}"
+        try:
+            sampler.check_emission(RECIPES[type(model.emission)], model.stats())
+        except TypeError:
+            continue
+        n_models += 1
+        _check_kernel(sampler, model, random_state, where)
+        passes, found = is_exact(
+            model,
+            lambda state: clone(sampler).make_kernel(state),
+            n_sweeps=n_sweeps,
+            seed=random_state,
+            n_burnin=max(100, n_sweeps // 4),
+            doubt=DOUBT,
+        )
+        assert passes, (
+            f"{where}: the posterior is not invariant. In total variation the chains "
+            f"differ from it by {found[-1].partitions.tv:.3g} over partitions (by chance "
+            f"{found[-1].partitions.expected_tv:.3g}), and by {found[-1].joint.tv:.3g} "
+            f"over partitions with numbers of tables (by chance "
+            f"{found[-1].joint.expected_tv:.3g}); p = {found[-1].pvalue:.2g}, and "
+            f"{found[0].pvalue:.2g} before"
+        )
+    assert n_models, f"{sampler!r} works with none of {[*RECIPES.values()]}"
+    assert repr(sampler) == before, f"{before} has become {sampler!r} by sampling"
+
+
+def _check_kernel(sampler: BaseSampler, model: Model, seed: int, where: str) -> None:
+    """Laws of single sweeps."""
+    labels = np.arange(model.n_steps) % 2
+    state, twin = (model.state([seed, 1], labels) for _ in range(2))
+    kernel = clone(sampler).make_kernel(state)
+    for _ in range(20):
+        n_proposed, n_accepted = kernel.sweep(state)
+        assert 0 <= n_accepted <= n_proposed, (
+            f"{where}: sweep returns {n_proposed} proposals made, {n_accepted} accepted"
+        )
+        problem = state.check()
+        assert problem is None, f"{where}: a sweep leaves wrong counts: {problem}"
+    concentrations = state.transitions.alpha, state.transitions.gamma
+    assert concentrations == (model.alpha, model.gamma), (
+        f"{where}: sweeps have changed the concentrations to {concentrations}; the chain "
+        "resamples them"
+    )
+    other = clone(sampler).make_kernel(twin)
+    for _ in range(20):
+        other.sweep(twin)
+    assert _same(state, twin), (
+        f"{where}: two chains with one seed differ; all random numbers have to come from "
+        "state.stream"
+    )
+    record = state.canonicalise()
+    resumed = model.state(RandomStream(0), labels)
+    resumed.from_arrays(record)
+    resumed.stream.state = state.stream.state
+    fresh = clone(sampler).make_kernel(resumed)
+    for _ in range(10):
+        kernel.sweep(state)
+        fresh.sweep(resumed)
+        assert _same(state, resumed), (
+            f"{where}: a chain that goes on from a record differs from the one that made "
+            "it; a kernel may not remember anything from one sweep to the next"
+        )
+
+
+def _same(one: ChainState, other: ChainState) -> bool:
+    # Labels and the state of the stream, which any difference upsets sooner or later.
+    return one.stream.state == other.stream.state and bool(
+        (one.labels == other.labels).all()
+    )

@@ -1,0 +1,145 @@
+"""check_emission: all emissions pass, and planted errors are caught."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skihmm.core._testing import FaultyNormalStats
+from skihmm.emissions import (
+    BaseEmission,
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaPoisson,
+    HCRPCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    ProductEmission,
+)
+from skihmm.testing import check_emission
+
+
+def data():
+    rng = np.random.default_rng(0)
+    symbols = rng.choice(["a", "b", "c", "d"], size=(40, 2)).astype(object)
+    symbols[[3, 7, 8]] = None
+    symbols[9, 0] = None
+    numbers = rng.normal(size=(40, 2)) * [1.0, 100.0]
+    numbers[5] = np.nan
+    numbers[6, 0] = np.nan
+    counts = rng.poisson(3, size=(40, 2)).astype(float)
+    counts[2] = np.nan
+    binary = (rng.random((40, 3)) < 0.4).astype(float)
+    binary[4] = np.nan
+    mixed = pd.DataFrame(
+        {"word": symbols[:, 0], "x": numbers[:, 0], "y": numbers[:, 1], "n": counts[:, 0]}
+    )
+    mixed.loc[11] = [None, np.nan, np.nan, np.nan]
+    return locals()
+
+
+DATA = data()
+PARTS = [("word", "hcrp", ["word"]), ("xy", "gaussian", ["x", "y"])]
+EMISSIONS = {
+    "hcrp": (HCRPCategorical(), "symbols"),
+    "hcrp, other concentrations": (HCRPCategorical(5.0, 0.5), "symbols"),
+    "dirichlet": (DirichletCategorical(), "symbols"),
+    "full": (NormalInverseWishart(), "numbers"),
+    "diagonal": (NormalInverseGamma(), "numbers"),
+    "counts": (GammaPoisson(), "counts"),
+    "binary": (BetaBernoulli(), "binary"),
+    "product": (ProductEmission([*PARTS, ("n", "poisson", ["n"])]), "mixed"),
+    "product of numbers": (
+        ProductEmission([("x", "diagonal_gaussian", [0]), ("y", "gaussian", [1])]),
+        "numbers",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EMISSIONS)
+def test_all_emissions_pass(name, global_random_seed):
+    emission, kind = EMISSIONS[name]
+    check_emission(emission, DATA[kind], random_state=global_random_seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("name", EMISSIONS)
+def test_all_emissions_pass_for_many_seeds(name, seed):
+    emission, kind = EMISSIONS[name]
+    check_emission(emission, DATA[kind], random_state=seed)
+
+
+# -- planted errors -------------------------------------------------------------------
+
+
+class Normal(BaseEmission):
+    """One column of numbers; `bug` is one of the statistics or one of the recipe."""
+
+    is_categorical = False
+    takes_integers = False
+
+    def __init__(self, bug=None):
+        self.bug = bug
+
+    def fit(self, X, y=None):
+        return None if self.bug == "fit" else self
+
+    def encode(self, X):
+        return np.array(X, dtype=float)
+
+    def decode(self, codes):
+        return codes + 1.0 if self.bug == "decode" else codes
+
+    def is_missing(self, codes):
+        missing = np.isnan(codes)
+        return missing if self.bug == "is_missing" else missing.all(axis=1)
+
+    def make_stats(self, codes):
+        own = ("fit", "decode", "is_missing", "steps")
+        values = codes[: len(codes) - (self.bug == "steps"), 0]
+        return FaultyNormalStats(values, bug=None if self.bug in own else self.bug)
+
+
+def test_without_an_error():
+    check_emission(Normal(), DATA["numbers"][:, :1])
+
+
+@pytest.mark.parametrize(
+    ("bug", "message"),
+    [
+        ("fit", "fit does not return the emission"),
+        ("decode", "decoding and encoding changes the codes"),
+        (
+            "is_missing",
+            r"is_missing returns the shape \(40, 1\) of bool; expected \(40,\)",
+        ),
+        ("steps", "over 26 rows the statistics have 25 steps"),
+        ("missing", "a missing observation has log probability -0.69.* when it leaves"),
+        ("fresh", "an addition to an empty state gives log p = .* for a fresh state"),
+        ("pair", "the pair of two states has the log ratio"),
+        ("removal", "an observation joins a state with log p = .* and leaves with"),
+        ("strength", "depends on the order of the observations"),
+        ("log_joint", "log_joint is .*, the product of predictives"),
+        ("forget", "differ after a rollback from what they were"),
+        ("inverse", "differ after a rollback from what they were"),
+        ("drift", "drift"),
+        ("garbage", r"for record\['emission'\].* expected a ValueError"),
+        ("parameters", "given drawn parameters is on average"),
+    ],
+)
+def test_planted_errors(bug, message):
+    with pytest.raises(AssertionError, match=message):
+        check_emission(Normal(bug), DATA["numbers"][:, :1])
+
+
+def test_misuse():
+    with pytest.raises(AssertionError, match="'hcrp' is no skihmm"):
+        check_emission("hcrp", DATA["symbols"])
+    with pytest.raises(AssertionError, match="5 rows of X; expected 12 or more"):
+        check_emission(GammaPoisson(), DATA["counts"][:5])
+    with pytest.raises(AssertionError, match="all rows of X are missing"):
+        check_emission(GammaPoisson(), np.full((20, 1), np.nan))
+    with pytest.raises(ValueError, match="shape"):
+        check_emission(GammaPoisson(-1.0), DATA["counts"])

@@ -1,0 +1,186 @@
+"""check_sampler: all samplers pass, and planted errors are caught."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from extension.random_scan import RandomScanGibbs
+from skihmm.samplers._faulty_baseline_kernel import FaultyBaselineKernel
+from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked
+from small_models import SAMPLERS
+
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._testing import FaultyKernel, NaiveStepwise, PriorProposal, set_slot
+from skihmm.samplers import BaseSampler, StepwiseGibbs
+from skihmm.samplers._faulty_split_merge_kernel import FaultySplitMergeKernel
+from skihmm.samplers._split_merge_kernel import InterleavedKernel
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.testing import check_sampler
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_all_samplers_pass(name, global_random_seed):
+    check_sampler(SAMPLERS[name], random_state=global_random_seed, n_sweeps=400)
+
+
+def test_a_sampler_in_python_passes(global_random_seed):
+    check_sampler(RandomScanGibbs(), random_state=global_random_seed, n_sweeps=400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_all_samplers_pass_for_many_seeds(name, seed):
+    check_sampler(SAMPLERS[name], random_state=seed)
+
+
+def split_merge(bug=None, reject_rate=0.0):
+    local = RCDKernel(StepwiseProposal())
+    return InterleavedKernel(local, 2.0, FaultySplitMergeKernel(bug=bug))
+
+
+KERNELS = {
+    "naive": NaiveStepwise,
+    "stepwise": lambda **options: FaultyKernel(StepwiseProposal(), **options),
+    "blocked": lambda **options: FaultyKernel(PriorProposal(), 5, **options),
+    "beam": lambda bug, reject_rate: RCDKernel(NaiveBlocked(True, bug), 3),
+    "split-merge": split_merge,
+    "direct_assignment": lambda bug, reject_rate: FaultyBaselineKernel(
+        "direct_assignment", bug
+    ),
+    "stick_breaking": lambda bug, reject_rate: FaultyBaselineKernel(
+        "stick_breaking", bug
+    ),
+}
+
+
+class Planted(BaseSampler):
+    """A kernel with an error."""
+
+    def __init__(self, kind, bug=None, reject_rate=0.0):
+        self.kind = kind
+        self.bug = bug
+        self.reject_rate = reject_rate
+
+    def check_emission(self, emission, stats):
+        if self.kind.endswith(("assignment", "breaking")) and not emission.is_categorical:
+            raise TypeError("symbols only")
+
+    def make_kernel(self, state):
+        return KERNELS[self.kind](bug=self.bug, reject_rate=self.reject_rate)
+
+
+@pytest.mark.parametrize("kind", KERNELS)
+def test_the_same_kernels_without_an_error_pass(kind):
+    check_sampler(Planted(kind, reject_rate=0.1), n_sweeps=200)
+
+
+@pytest.mark.parametrize(
+    ("kind", "bug", "reject_rate"),
+    [
+        ("naive", "base_denominator", 0.0),
+        ("naive", "no_ghost", 0.0),
+        ("naive", "accept_always", 0.0),
+        ("naive", "first_seating", 0.0),
+        ("stepwise", "printed_ratio", 0.0),
+        ("blocked", "reseat", 0.0),
+        ("blocked", "first_seating", 0.0),
+        ("beam", "no_message", 0.0),
+        ("split-merge", "no_reverse", 0.0),
+        ("split-merge", "no_value", 0.0),
+        ("direct_assignment", "no_indicators", 0.0),
+        ("stick_breaking", "no_start", 0.0),
+        ("stick_breaking", "blind_births", 0.0),
+    ],
+)
+def test_planted_errors(kind, bug, reject_rate):
+    with pytest.raises(AssertionError, match="the posterior is not invariant"):
+        check_sampler(Planted(kind, bug, reject_rate))
+
+
+# -- laws of recipes and sweeps -------------------------------------------------------
+
+
+class Careless(StepwiseGibbs):
+    """Something is wrong beside the law."""
+
+    def __init__(self, proposal="exact", split_merge_rate=0, bug=None):
+        super().__init__(proposal, split_merge_rate)
+        self.bug = bug
+
+    def make_kernel(self, state):
+        return CarelessKernel(super().make_kernel(state), self.bug, self)
+
+
+class CarelessKernel:
+    def __init__(self, kernel, bug, recipe):
+        self.kernel, self.bug, self.recipe = kernel, bug, recipe
+        self.n = 0
+
+    def sweep(self, state):
+        self.n += 1
+        made = self.kernel.sweep(state)
+        if self.bug == "counts":
+            return 3, 4
+        if self.bug == "labels" and state.n_steps > 1:
+            set_slot(state, 0, 2 + (state.labels[0] + 1) % 2)
+        if self.bug == "own numbers":
+            state.stream.generator.random(np.random.default_rng().integers(10**6))
+        if self.bug == "memory" and self.n % 7 == 0:
+            self.kernel.sweep(state)
+        return made
+
+
+class Listed(BaseSampler):
+    """Changes what it is given."""
+
+    def __init__(self, rates=(1,)):
+        self.rates = list(rates)
+
+    def make_kernel(self, state):
+        return StepwiseGibbs().make_kernel(state)
+
+
+class Unnamed(BaseSampler):
+    def __init__(self, *rates):
+        pass
+
+    def make_kernel(self, state):
+        return StepwiseGibbs().make_kernel(state)
+
+
+class Picky(StepwiseGibbs):
+    def check_emission(self, emission, stats):
+        raise TypeError("no")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "message"),
+    [
+        (Careless(bug="counts"), "sweep returns 3 proposals made, 4 accepted"),
+        (Careless(bug="labels"), "a sweep leaves wrong counts: "),
+        (Careless(bug="own numbers"), "two chains with one seed differ"),
+        (Careless(bug="memory"), "a chain that goes on from a record differs"),
+        (Picky(), "works with none of"),
+        ("beam", "'beam' is no skihmm.samplers.BaseSampler"),
+        (StepwiseGibbs, "is no skihmm.samplers.BaseSampler"),
+    ],
+)
+def test_careless_samplers(sampler, message):
+    with pytest.raises(AssertionError, match=message):
+        check_sampler(sampler, n_sweeps=50)
+
+
+def test_a_careful_one_passes():
+    check_sampler(Careless(), n_sweeps=100)
+
+
+@pytest.mark.parametrize("sampler", [Listed(), Unnamed(1)])
+def test_no_recipes(sampler):
+    with pytest.raises((AssertionError, RuntimeError)):
+        check_sampler(sampler, n_sweeps=50)
+
+
+def test_parameters_out_of_range():
+    with pytest.raises(ValueError, match="proposal"):
+        check_sampler(StepwiseGibbs("no"))

@@ -21,14 +21,28 @@ from sklearn.metrics import adjusted_rand_score
 from skihmm import HCRPHMM
 from skihmm._decoding import frozen_model
 from skihmm._sequences import Sequences
+from skihmm.emissions import ProductEmission
 from skihmm.samplers import StepwiseGibbs
 
 N_COLUMNS = 4
+# Of "product": nine columns in all.
+PARTS = ("dirichlet", "gaussian", "poisson")
+
+
+def make_emission(kind):
+    """The emission of a kind, or its short name."""
+    if kind != "product":
+        return kind
+    places = ([0], range(1, 1 + N_COLUMNS), range(1 + N_COLUMNS, 1 + 2 * N_COLUMNS))
+    return ProductEmission([(p, p, c) for p, c in zip(PARTS, places, strict=True)])
 
 
 def make_data(kind, states, n_states, rng):
     """Observations of a kind, in N_COLUMNS columns (symbols: one)."""
     n = len(states)
+    if kind == "product":
+        parts = [make_data(part, states, n_states, rng) for part in PARTS]
+        return np.column_stack(parts)
     if kind in ("gaussian", "diagonal_gaussian"):
         centres = rng.normal(scale=6.0, size=(n_states, N_COLUMNS))
         return centres[states] + rng.normal(size=(n, N_COLUMNS))
@@ -59,6 +73,7 @@ def main():
             "diagonal_gaussian",
             "poisson",
             "bernoulli",
+            "product",
         ],
     )
     args = parser.parse_args()
@@ -73,7 +88,7 @@ def main():
             X = make_data(kind, states, n_states, rng)
             hmm = HCRPHMM(
                 StepwiseGibbs(),
-                kind,
+                make_emission(kind),
                 init=states,
                 n_burnin=0,
                 n_draws=1,

@@ -33,10 +33,8 @@ suppress_warnings = ["config.cache"]
 
 autosummary_generate = True
 autodoc_typehints = "none"
-numpydoc_show_class_members = True
-numpydoc_class_members_toctree = False
-# What scikit-learn documents is not repeated here.
-numpydoc_show_inherited_class_members = False
+templates_path = ["_templates"]
+numpydoc_show_class_members = False  # the template shows them
 numpydoc_xref_param_type = False
 
 sphinx_gallery_conf = {

@@ -1,11 +1,31 @@
 """Hidden Markov models whose number of states is not known in advance.
 
-The estimator is :class:`HCRPHMM`; samplers, emissions, metrics, data sets and summaries
-of the posterior are in the modules `samplers`, `emissions`, `metrics`, `datasets` and
-`posterior`.
+The estimator is :class:`HCRPHMM`; samplers, emissions, metrics, data sets, summaries of
+the posterior and pictures are in the modules `samplers`, `emissions`, `metrics`,
+`datasets`, `posterior` and `inspection`.
 """
+
+from pathlib import Path
 
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._version import __version__
 
-__all__ = ["HCRPHMM", "__version__"]
+__all__ = ["HCRPHMM", "__version__", "get_include"]
+
+
+def get_include() -> list[str]:
+    """Folders of the C++ headers, for packages that extend the compiled core.
+
+    Returns
+    -------
+    folders : list of str
+        Everything that ``skihmm``'s ``.pxd`` files include is in them.
+
+    Examples
+    --------
+    >>> import skihmm
+    >>> [folder.rpartition("skihmm")[2] for folder in skihmm.get_include()]
+    ['/core', '/emissions', '/samplers']
+    """
+    here = Path(__file__).parent
+    return [str(here / name) for name in ("core", "emissions", "samplers")]

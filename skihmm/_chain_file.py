@@ -254,11 +254,13 @@ def _sound_history(
         paths.append(history["best_states"])
         _number(history["best_lp"], -np.finfo(float).max)
         rates = {"seconds", "acceptance_rate", "split_merge_acceptance_rate"}
-        parts = chain.peek().keys() | rates
-        for draw in draws:
+        parts = chain.peek().keys() | rates | {"sweep"}
+        for d, draw in enumerate(draws):
             if draw.keys() != parts:
                 raise ValueError("the parts of a draw are not those of a draw")
             _check_numbers(draw)
+            if draw["sweep"] != n_burnin + (d + 1) * thin:
+                raise ValueError("a draw is of another sweep than it should be")
     for path in paths:
         if path.shape != (sequences.n_steps,) or path.dtype.kind not in "iu":
             raise ValueError("a path does not have one label per step")

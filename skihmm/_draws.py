@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from skihmm._validation import check_flag
+from skihmm._version import __version__
 
 
 def _sorted_record(record: dict[str, Any], rows: Any, dishes: Any) -> dict[str, Any]:
@@ -222,6 +226,19 @@ class Draw:
         return columns, {**self.arrays, "emission": records}
 
 
+def _import_arviz() -> Any:
+    """ArviZ, or the part of it that knows the format."""
+    for name in ("arviz", "arviz_base"):
+        try:
+            return import_module(name)
+        except ImportError:
+            continue
+    raise ImportError(
+        "to_arviz needs ArviZ, which is not installed: pip install arviz. (to_dict has "
+        "the same arrays.)"
+    )
+
+
 class PosteriorDraws:
     """Draws of all chains.
 
@@ -255,6 +272,8 @@ class PosteriorDraws:
         The same of split-merge trials; NaN where there were none.
     seconds : ndarray of shape (n_chains, max(n_draws))
         CPU seconds of the sweeps since the draw before.
+    sweep : ndarray of shape (n_chains, max(n_draws)), int
+        Sweeps that the chain had made, those of the burn-in included.
     states : ndarray of shape (n_chains, max(n_draws), n_samples), int32, or None
         State of every step; None with ``store_states=False``.
 
@@ -282,6 +301,7 @@ class PosteriorDraws:
             "split_merge_acceptance_rate", float
         )
         self.seconds = self._collect("seconds", float)
+        self.sweep = self._collect("sweep", int)
         for name in ("emission_alpha", "emission_gamma"):
             if any(name in draw for chain in self._chains for draw in chain):
                 setattr(self, name, self._collect(name, float))
@@ -401,3 +421,55 @@ class PosteriorDraws:
             group: {name: array[chains, :n_draws] for name, array in arrays.items()}
             for group, arrays in (("posterior", posterior), ("sample_stats", stats))
         }
+
+    def to_arviz(self, *, with_states: bool = False) -> Any:
+        """The draws as ArviZ takes them: for its summaries, plots and files.
+
+        As in :meth:`to_dict`, of every chain as many draws are taken as the shortest has.
+
+        Parameters
+        ----------
+        with_states : bool, default=False
+            Put the state paths into the posterior too, with a dimension ``step``.  Labels
+            mean nothing beyond one draw, so summaries of them say nothing.
+
+        Returns
+        -------
+        data : xarray.DataTree or arviz.InferenceData
+            A DataTree from ArviZ 1.0 on, InferenceData from earlier versions.  Groups
+            ``posterior`` and ``sample_stats`` with dimensions ``chain`` (numbers of the
+            chains) and ``draw``.
+
+        Raises
+        ------
+        ImportError
+            If ArviZ is not installed.
+        ValueError
+            If `with_states` is true and the draws have no paths.
+        """
+        if check_flag("with_states", with_states) and self.states is None:
+            raise ValueError(
+                "with_states=True, but the draws have no state paths: they were made "
+                "with store_states=False. Leave it out, or fit with store_states=True."
+            )
+        arviz = _import_arviz()
+        groups = self.to_dict()
+        coords = {"chain": np.flatnonzero(self.n_draws)}
+        dims = {}
+        if with_states:
+            dims["states"] = ["step"]
+            coords["step"] = np.arange(groups["posterior"]["states"].shape[2])
+        else:
+            groups["posterior"].pop("states", None)
+        creator = {
+            "inference_library": "skihmm",
+            "inference_library_version": __version__,
+        }
+        if hasattr(arviz, "InferenceData"):
+            return arviz.from_dict(**groups, coords=coords, dims=dims, attrs=creator)
+        return arviz.from_dict(
+            groups,
+            coords=coords,
+            dims=dims,
+            attrs={"/": creator, **dict.fromkeys(groups, creator)},
+        )

@@ -53,6 +53,7 @@ from skihmm._validation import (
     draw_entropy,
     is_missing,
     nested_short_names,
+    preferred_jobs,
     resolve,
     unify_frame,
     unmask,
@@ -62,6 +63,7 @@ from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
+from skihmm.metrics._diagnosis import Diagnosis, Setting
 from skihmm.metrics._scorer import (
     log_predictive,
     mean_observed,
@@ -212,8 +214,8 @@ default="particle_filter"
     n_chains : int, default=1
         Independent chains; their draws are all kept.
     n_jobs : int or None, default=None
-        Chains run at the same time, by joblib (threads, or processes for a sampler that
-        is written in Python, unless another backend is chosen with
+        Chains run at the same time, by joblib (threads, or processes for samplers and
+        emissions written in Python, unless another backend is chosen with
         ``joblib.parallel_config``).  Results do not depend on it.
     n_particles : int, default=100
         Particles of ``init="particle_filter"`` and of :meth:`score`.
@@ -727,8 +729,7 @@ default="particle_filter"
         if getattr(self, "_skl_callbacks", None):
             missing = [n - m for n, m in zip(n_sweeps, made, strict=True)]
             tasks = FitTasks(self, X, missing, summarise)
-        # Sweeps in Python would wait for each other in threads.
-        prefer = "threads" if settings.sampler.releases_gil else "processes"
+        prefer = preferred_jobs(settings.sampler, settings.emission)
         backend = get_active_backend(prefer=prefer)[0]
         stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
         monitor = Monitor(stop, progress, self.callback, tasks)
@@ -1052,7 +1053,7 @@ default="particle_filter"
 
         Returns
         -------
-        probs : ndarray of shape (n_samples, n_states_ + 1)
+        probs : ndarray of shape (n_samples, n_states + 1)
             Under the selected draw; rows sum to one, the last column is "a state not
             seen yet".
         """
@@ -1268,6 +1269,59 @@ default="particle_filter"
             n_jobs=check_n_jobs("n_jobs", self.n_jobs),
         )
         return log_probs, self.emission_.is_missing(sequences.codes)
+
+    # ---- convergence
+
+    def diagnose(self, *, verbose: bool = True) -> Diagnosis:
+        """Say how well the chains have mixed, and what to change if they have not.
+
+        Parameters
+        ----------
+        verbose : bool, default=True
+            Print it.
+
+        Returns
+        -------
+        diagnosis : Diagnosis
+            Verdict, warnings and advice in words; means, R-hat and effective sample sizes
+            of quantities that do not depend on how states are numbered.
+
+        Notes
+        -----
+        There is a warning if R-hat of a quantity is above 1.05 or its bulk effective
+        sample size below 100, if fewer than 20 % of the proposals were accepted (50 % if
+        there are other warnings), or if there are fewer than 20 draws per chain.  No
+        warning is no proof: chains that all miss the same states look alike.
+
+        Examples
+        --------
+        >>> from skihmm import HCRPHMM
+        >>> from skihmm.datasets import make_repeating_sequence
+        >>> X, _ = make_repeating_sequence(100)
+        >>> hmm = HCRPHMM(n_burnin=50, n_draws=10, n_chains=2, random_state=0).fit(X)
+        >>> hmm.diagnose()  # doctest: +ELLIPSIS
+        Do not trust these draws yet.
+        * There are only 10 draws per chain, too few to judge how they mix.
+        What to change:
+        * n_draws=200 (now 10).
+        ...
+        <Diagnosis: 1 warning>
+        """
+        check_is_fitted(self)
+        diagnosis = Diagnosis(
+            self.draws_,
+            self._best,
+            Setting(
+                self.sampler_,
+                check_integer("n_burnin", self.n_burnin, 0),
+                check_integer("thin", self.thin, 1),
+                len(self.labels_),
+                not isinstance(self.init, str) or self.init == "single",
+            ),
+        )
+        if check_flag("verbose", verbose):
+            print(diagnosis)
+        return diagnosis
 
     # ---- new data
 

@@ -360,7 +360,7 @@ def run_chain(
                 ]
                 is_draw = chain.n_sweeps == last + plan.thin
                 if is_draw:
-                    draw = _finished(chain.draw(), tally)
+                    draw = _finished(chain.draw(), chain, tally)
                     best = _better(best, draw)
                     draws.append(compact(draw, plan.store_states))
                     last = chain.n_sweeps
@@ -411,7 +411,7 @@ def with_last_state(
     -------
     history : dict
     """
-    draw = _finished(chain.peek(), tally)
+    draw = _finished(chain.peek(), chain, tally)
     return {
         **history,
         "draws": [compact(draw, store_states=True)],
@@ -429,13 +429,14 @@ def _closed(history: dict[str, Any]) -> dict[str, Any]:
     return closed
 
 
-def _finished(draw: dict[str, Any], tally: list[Any]) -> dict[str, Any]:
+def _finished(draw: dict[str, Any], chain: Chain, tally: list[Any]) -> dict[str, Any]:
     n_proposed, n_accepted, n_trials, n_trials_accepted, seconds = tally
     draw["acceptance_rate"] = n_accepted / n_proposed if n_proposed else np.nan
     draw["split_merge_acceptance_rate"] = (
         n_trials_accepted / n_trials if n_trials else np.nan
     )
     draw["seconds"] = seconds
+    draw["sweep"] = chain.n_sweeps
     return draw
 
 

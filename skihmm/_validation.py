@@ -370,3 +370,18 @@ def nested_short_names(
         if is_nested and isinstance(value, str) and value in known:
             found[name] = known[value]()
     return found
+
+
+def preferred_jobs(*recipes: Any) -> str:
+    """What joblib should run chains as: threads, unless a recipe needs Python's lock.
+
+    Parameters
+    ----------
+    *recipes : BaseSampler or BaseEmission
+
+    Returns
+    -------
+    prefer : {"threads", "processes"}
+    """
+    is_free = all(recipe.releases_gil for recipe in recipes)
+    return "threads" if is_free else "processes"

@@ -121,6 +121,7 @@ def test_draws(fitted, sequence):
     assert (draws.seconds >= 0).all()
     for name in ("n_states", "n_tables"):
         assert getattr(draws, name).dtype.kind == "i"
+    np.testing.assert_array_equal(draws.sweep, [[12, 14, 16, 18]] * 2)
     assert draws.states.shape == (2, 4, len(sequence))
     assert draws.states.dtype == np.int32
     draw = draws[1, 2]

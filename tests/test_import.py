@@ -21,6 +21,7 @@ NOT_NEEDED = {
     "ray",
     "skihmm.core._testing",
     "skihmm.datasets",
+    "skihmm.inspection",
     "skihmm.testing",
     "skops",
     "urllib.request",

@@ -181,6 +181,8 @@ def test_max_time_in_the_burn_in(sequence):
     with pytest.warns(UserWarning, match=r"Chains \[0, 1\] were stopped by max_time"):
         model.fit(sequence)
     assert list(model.draws_.n_draws) == [1, 1]
+    assert (model.draws_.sweep > 0).all()
+    assert (model.draws_.sweep < 10**7).all()
     assert model.score(sequence) < 0
     assert model.labels_.shape == (60,)
 

@@ -223,6 +223,12 @@ def test_emissions_of_numbers(sequence, tmp_path, emission, sampler):
     assert saved.score(X) == once.score(X)
 
 
+def test_sweeps_of_draws_with_another_thin(sequence):
+    model = make_model(n_burnin=10, thin=2, n_draws=3, warm_start=True).fit(sequence)
+    model.set_params(n_burnin=0, thin=5, n_draws=2).fit(sequence)
+    np.testing.assert_array_equal(model.draws_.sweep, [[12, 14, 16, 21, 26]] * 2)
+
+
 def test_warm_start_with_states_missing_and_sequences(sequence):
     X = sequence.astype(float)
     X[5:9] = np.nan

@@ -23,7 +23,11 @@ import tomllib
 
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
+# Only compared with, and not to be had for the oldest NumPy: its tests are skipped.
+skipped = {"arviz-stats>=0.6"}
 for line in [*project["dependencies"], *project["optional-dependencies"]["test"]]:
+    if line in skipped:
+        continue
     found = re.fullmatch(r"([\w-]+(?:\[[\w,-]+\])?)>=(\d+)(?:\.(\d+))?(?:\.\d+)?", line)
     if found is None:
         raise SystemExit(f"pyproject.toml: {line!r} has no lower bound of the form >=1.2")

@@ -2,13 +2,13 @@
 Counts: quiet and busy hours
 ============================
 
-Calls per hour at two desks.  Nobody says which hours are busy; the model finds levels of
-activity that both desks share, how long they last, and which follows which.
+Calls per hour at two desks.  Nobody says which hours are busy; the model finds levels
+of activity that both desks share, how long they last, and which follows which.
 """
 
 # %%
-# Three levels; a quiet one is never followed by a rush.  Both desks are busy at the same
-# hours, one of them more so.
+# Three levels; a quiet one is never followed by a rush.  Both desks are busy at the
+# same hours, one of them more so.
 
 import matplotlib.pyplot as plt
 import numpy as np

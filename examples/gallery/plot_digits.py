@@ -2,9 +2,9 @@
 Handwritten digits in an order
 ==============================
 
-Somebody counts, now and then repeats a digit or starts anew, and writes each digit down.
-The model sees principal components of scikit-learn's images; it is told neither the
-digits nor how many there are.
+Somebody counts, now and then repeats a digit or starts anew, and writes each digit
+down. The model sees principal components of scikit-learn's images; it is told neither
+the digits nor how many there are.
 """
 
 # %%
@@ -29,8 +29,8 @@ X = images[[rng.choice(np.flatnonzero(labels == digit)) for digit in digits]]
 Z = PCA(10, random_state=0).fit_transform(X)
 
 # %%
-# A state may have half of the variance of the data: people write a digit in several ways,
-# and narrower states would be these ways.
+# A state may have half of the variance of the data: people write a digit in several
+# ways, and narrower states would be these ways.
 
 scale = 0.5 * 19 * np.diag(Z.var(axis=0))  # 19 = dof - n_features - 1
 hmm = HCRPHMM(
@@ -43,7 +43,8 @@ print(f"{hmm.n_states_} states, adjusted Rand index with the digits:")
 print(f"{adjusted_rand_score(digits, hmm.labels_):.2f}")
 
 # %%
-# The mean image of every state, by size; below it the share of its most frequent digit.
+# The mean image of every state, by size; below it the share of its most frequent
+# digit.
 
 n_states = min(hmm.n_states_, 20)
 fig, axes = plt.subplots(2, 10, figsize=(8, 2.6), layout="constrained")

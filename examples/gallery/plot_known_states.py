@@ -2,9 +2,9 @@
 Known states for some steps
 ===========================
 
-Two states overlap, and a model without help finds six where we see three.  A few labels
-settle it: ``fit(X, states=...)`` takes the states of some steps as known, and samples the
-posterior given that.
+Two states overlap, and a model without help finds six where we see three.  A few
+labels settle it: ``fit(X, states=...)`` takes the states of some steps as known, and
+samples the posterior given that.
 """
 
 # %%

@@ -2,8 +2,9 @@
 Mixed data: words, counts and numbers at once
 =============================================
 
-A patient's diary: a word for how the day was, steps walked, hours slept; often something
-was not written down.  Every column has its own kind of emission; the states are shared.
+A patient's diary: a word for how the day was, steps walked, hours slept; often
+something was not written down.  Every column has its own kind of emission; the states
+are shared.
 """
 
 # %%

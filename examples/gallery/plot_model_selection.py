@@ -2,10 +2,10 @@
 Choosing by score: which emission?
 ==================================
 
-Models of different kinds are compared by what they say of data that were held out.  Here
-two columns are strongly correlated inside every state.  An emission that takes them as
-independent can only cover a sloping cloud with several states in a row; the score says
-that this is the worse model, and the number of states alone would not.
+Models of different kinds are compared by what they say of data that were held out.
+Here two columns are strongly correlated inside every state.  An emission that takes
+them as independent can only cover a sloping cloud with several states in a row; the
+score says that this is the worse model, and the number of states alone would not.
 """
 
 # %%
@@ -32,8 +32,8 @@ groups = np.arange(1200) // 200
 
 # %%
 # A grid over emissions and, with each, over the strength of the prior mean.  With
-# metadata routing on, ``groups`` reach the splitter, ``fit`` and the scorer, so that no
-# sequence is cut in two or glued to another one.
+# metadata routing on, ``groups`` reach the splitter, ``fit`` and the scorer, so that
+# no sequence is cut in two or glued to another one.
 
 sklearn.set_config(enable_metadata_routing=True)
 search = GridSearchCV(

@@ -156,6 +156,14 @@ class Family {
     // out[k] += log p(y | state k) for k < n, the numbers of state k at table[i * stride + k].
     virtual void fill(const double *table, int64_t stride, int32_t n, const double *y,
                       double *out) const = 0;
+    // out[k] += log p(y | state k) for k <= n, the numbers of state k < n one state after the
+    // other, those of state n at `last`.
+    virtual void fill_rows(const double *rows, int32_t n, const double *last,
+                           const double *y, double *out) const {
+        for (int32_t k = 0; k <= n; ++k)
+            out[k] += log_predictive(k < n ? rows + static_cast<int64_t>(k) * width : last,
+                                     1, y);
+    }
     // The part of log p(y | s) that does not depend on s, left out by log_marginal.
     virtual double log_constant(const double *) const { return 0.0; }
     // Numbers of a state that can be what a sequence of additions gave, as far as it matters

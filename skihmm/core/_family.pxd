@@ -8,6 +8,6 @@ cdef extern from "_family.hpp" namespace "skihmm" nogil:
     cdef cppclass Family:
         int32_t n_columns, width, parameter_width
         void fill(const float64_t *table, int64_t stride, int32_t n, const float64_t *y,
-                  float64_t *out)
-        float64_t log_predictive(const float64_t *s, int64_t stride, const float64_t *y)
-        cbool is_sound(const float64_t *s, int64_t stride)
+                  float64_t *out) except +
+        float64_t log_predictive(const float64_t *s, int64_t stride, const float64_t *y) except +
+        cbool is_sound(const float64_t *s, int64_t stride) except +

@@ -307,8 +307,8 @@ class ParticleFilter {
         for (int32_t k = 0; k <= n; ++k) logs_[k] = std::log(w_[k]);
         for (size_t f = 0; f < families_.size(); y += families_[f++]->n_columns) {
             if (families_[f]->is_missing(y)) continue;
-            for (int32_t k = 0; k <= n; ++k)
-                logs_[k] += families_[f]->log_predictive(numbers_of(p, f, k), 1, y);
+            families_[f]->fill_rows(p.numbers[f].data(), n, fresh_[f].data(), y,
+                                    logs_.data());
         }
         const double largest = *std::max_element(logs_.begin(), logs_.end());
         for (int32_t k = 0; k <= n; ++k)

@@ -16,3 +16,12 @@ cdef class RandomStream:
     cdef bitgen_t *bits                 # borrowed from bit_generator
     cdef readonly object bit_generator  # numpy.random.BitGenerator; keeps `bits` alive
     cdef readonly object generator      # numpy.random.Generator on the same stream
+
+
+cdef class BorrowedBits:
+    # A bit generator as NumPy's Generator wants it, for code that knows a stream only by its
+    # bitgen_t: set `target` before every use.
+    cdef bitgen_t *target
+    cdef bitgen_t own
+    cdef readonly object capsule
+    cdef readonly object lock

@@ -1,7 +1,10 @@
 """Random stream shared by compiled code and NumPy's Generator."""
 
-from cpython.pycapsule cimport PyCapsule_GetPointer
+from threading import Lock
+
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from libc.math cimport INFINITY, exp
+from libc.stdint cimport uint32_t, uint64_t
 
 import numpy as np
 
@@ -94,3 +97,37 @@ cdef class RandomStream:
             raise ValueError(
                 f"{value!r:.200} is no state of {type(self.bit_generator).__name__}: "
                 f"{error!r}") from error
+
+
+cdef uint64_t _borrowed_uint64(void *bits) noexcept nogil:
+    cdef bitgen_t *target = (<BorrowedBits> bits).target
+    return target.next_uint64(target.state)
+
+
+cdef uint32_t _borrowed_uint32(void *bits) noexcept nogil:
+    cdef bitgen_t *target = (<BorrowedBits> bits).target
+    return target.next_uint32(target.state)
+
+
+cdef double _borrowed_double(void *bits) noexcept nogil:
+    cdef bitgen_t *target = (<BorrowedBits> bits).target
+    return target.next_double(target.state)
+
+
+cdef uint64_t _borrowed_raw(void *bits) noexcept nogil:
+    cdef bitgen_t *target = (<BorrowedBits> bits).target
+    return target.next_raw(target.state)
+
+
+cdef class BorrowedBits:
+    """Passes every request on to the stream that it has been pointed to."""
+
+    def __cinit__(self):
+        # (Generator copies the struct, so that it cannot be one stream's own.)
+        self.own.state = <void *> self
+        self.own.next_uint64 = _borrowed_uint64
+        self.own.next_uint32 = _borrowed_uint32
+        self.own.next_double = _borrowed_double
+        self.own.next_raw = _borrowed_raw
+        self.capsule = PyCapsule_New(<void *> &self.own, "BitGenerator", NULL)
+        self.lock = Lock()

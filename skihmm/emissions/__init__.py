@@ -8,11 +8,13 @@ from skihmm.emissions._conjugate import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
+from skihmm.emissions._conjugate_emission import ConjugateEmission
 from skihmm.emissions._product import ProductEmission
 
 __all__ = [
     "BaseEmission",
     "BetaBernoulli",
+    "ConjugateEmission",
     "DirichletCategorical",
     "GammaPoisson",
     "HCRPCategorical",

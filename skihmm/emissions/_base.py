@@ -30,6 +30,14 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         return True
 
     @property
+    def releases_gil(self) -> bool:
+        """Whether the statistics work without Python's lock: not if they are in Python.
+
+        If so, chains run as threads, otherwise as processes.
+        """
+        return True
+
+    @property
     def is_positive_only(self) -> bool:
         """Whether negative numbers are refused: no, unless a subclass says so."""
         return False

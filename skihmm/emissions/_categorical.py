@@ -110,7 +110,8 @@ def _check_numbers(columns: list[NDArray[Any]]) -> None:
         if (column > _LARGEST_FLOAT).any():
             raise ValueError(
                 f"Column {c} of X holds floats above 2**53, where different integers are "
-                "the same float. Pass integers, or encode categories (OrdinalEncoder)."
+                "the same float (integers beside missing entries are floats too). Pass "
+                "integers, strings, or encode categories (OrdinalEncoder)."
             )
 
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <vector>
 
@@ -166,7 +167,7 @@ class ConjugateTable {
     // ---- parameters
 
     void draw_parameters(const int32_t *occupancy, bitgen_t *g) {
-        parameters_.assign(static_cast<size_t>(family_->parameter_width) * stride_, 0.0);
+        parameters_.assign(static_cast<size_t>(family_->parameter_width) * stride_, kNotDrawn);
         std::fill(is_drawn_.begin(), is_drawn_.end(), 0);
         has_parameters_ = true;
         for (int32_t k = kFirst; k < n_slots_; ++k)
@@ -206,6 +207,8 @@ class ConjugateTable {
 
   private:
     static constexpr int32_t kFirst = 2, kLane = 16;
+    // Parameters of a slot without any: whatever is computed with them is seen to be void.
+    static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
     // A label that is possible has to keep a positive weight beside any other, or a chain in
     // it could not leave.
     static constexpr double kLeastLog = -460.0;
@@ -236,7 +239,7 @@ class ConjugateTable {
         is_drawn_[k] = 1;
     }
     void relay(std::vector<double> *table, int32_t width, int32_t stride) const {
-        std::vector<double> wider(static_cast<size_t>(width) * stride, 0.0);
+        std::vector<double> wider(static_cast<size_t>(width) * stride, kNotDrawn);
         if (!table->empty())
             for (int32_t i = 0; i < width; ++i)
                 std::copy_n(table->data() + static_cast<size_t>(i) * stride_, stride_,

@@ -220,6 +220,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
             ]
         )
 
+    @property
+    def releases_gil(self) -> bool:
+        """Whether all parts work without Python's lock."""
+        return all(part.releases_gil for _, part, _ in self.emissions_)
+
     def n_known(self) -> list[int]:
         """Of every column of symbols, how many of its symbols may be drawn.
 

@@ -1,7 +1,21 @@
-"""Scores of fitted models, comparisons of state sequences, and autocorrelation."""
+"""Scores of fitted models, comparisons of state sequences, and convergence of chains."""
 
 from skihmm.metrics._autocorrelation import autocorrelation_time
+from skihmm.metrics._convergence import (
+    effective_sample_size,
+    integrated_autocorr_time,
+    rhat,
+)
+from skihmm.metrics._diagnosis import Diagnosis
 from skihmm.metrics._information import mutual_information
 from skihmm.metrics._scorer import ParticleFilterScorer
 
-__all__ = ["ParticleFilterScorer", "autocorrelation_time", "mutual_information"]
+__all__ = [
+    "Diagnosis",
+    "ParticleFilterScorer",
+    "autocorrelation_time",
+    "effective_sample_size",
+    "integrated_autocorr_time",
+    "mutual_information",
+    "rhat",
+]

@@ -19,6 +19,7 @@ from skihmm._validation import (
     check_integer,
     check_n_jobs,
     draw_entropy,
+    preferred_jobs,
 )
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import RESAMPLING, filter_particles
@@ -111,15 +112,16 @@ def log_predictive(
         ``log(mean over draws of p(y[t] | y[:t], draw))``, nats.
     """
     seeds = np.random.SeedSequence(list(entropy)).spawn(len(draws))
+    prefer = preferred_jobs(emission)
     if adaptive:
-        each = Parallel(n_jobs=n_jobs, prefer="threads")(
+        each = Parallel(n_jobs=n_jobs, prefer=prefer)(
             delayed(_adaptive_log_probs)(
                 draw, sequences, emission, n_particles, resampling, continued, seed
             )
             for draw, seed in zip(draws, seeds, strict=True)
         )
     else:
-        each = Parallel(n_jobs=n_jobs, prefer="threads")(
+        each = Parallel(n_jobs=n_jobs, prefer=prefer)(
             delayed(_frozen_log_probs)(draw, sequences, emission, continued)
             for draw in draws
         )

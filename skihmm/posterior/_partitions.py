@@ -214,6 +214,24 @@ class Loss:
             )
         return sums
 
+    def distance(self, one: NDArray[np.int32], other: NDArray[np.int32]) -> float:
+        """Loss of two paths.
+
+        Parameters
+        ----------
+        one, other : ndarray of shape (n_samples,), int32
+            States 0, 1, ...
+
+        Returns
+        -------
+        loss : float
+        """
+        sizes = np.ones(len(one))
+        own = self._sums(np.stack([one, other]), sizes).sum()
+        joint = self._joint_sums(one, other[None], sizes)[0]
+        # (Rounding may leave -1e-17.)
+        return max(float(self.scale * (own - 2 * joint)), 0.0)
+
     def of_draws(self, partitions: Partitions) -> NDArray[np.float64]:
         """Posterior expected loss of every distinct draw.
 

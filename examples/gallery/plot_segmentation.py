@@ -1,0 +1,44 @@
+"""
+Segmentation of a signal
+========================
+
+A signal switches between regimes that differ in level and in noise.  How many there
+are is not known, nor when they change.
+"""
+
+# %%
+# Five regimes, two of them on the same level with different noise.
+
+import matplotlib.pyplot as plt
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from skihmm import HCRPHMM
+from skihmm.inspection import EmissionDisplay, StateSequenceDisplay
+
+rng = np.random.default_rng(3)
+means, widths = np.array([0, 0, 4, 8, -5]), np.array([0.3, 1.5, 0.5, 1.0, 0.7])
+regime = np.zeros(1000, dtype=int)
+for t in range(1, 1000):
+    regime[t] = rng.integers(5) if rng.random() < 0.02 else regime[t - 1]
+X = rng.normal(means[regime], widths[regime])[:, None]
+
+hmm = HCRPHMM(
+    emission="diagonal_gaussian", n_burnin=300, n_draws=100, n_chains=2, random_state=0
+).fit(X)
+print(f"{hmm.n_states_} regimes; adjusted Rand index with the true ones:")
+print(f"{adjusted_rand_score(regime, hmm.labels_):.2f}")
+
+# %%
+# What ``predict`` says, and as the height of the colours how probable it is.
+
+StateSequenceDisplay.from_estimator(hmm, X)
+plt.gcf().set_size_inches(8, 3.2)
+plt.show()
+
+# %%
+# Posterior predictive densities of the regimes.
+
+EmissionDisplay.from_estimator(hmm)
+plt.gcf().set_size_inches(7, 3.2)
+plt.show()

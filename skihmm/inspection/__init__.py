@@ -1,0 +1,21 @@
+"""Pictures of fitted models and of posterior draws; they need matplotlib.
+
+Each display has class methods that compute and draw, as scikit-learn's have, and a method
+:meth:`plot` that draws again.
+"""
+
+from skihmm.inspection._comparison import SamplerComparisonDisplay
+from skihmm.inspection._emissions import EmissionDisplay
+from skihmm.inspection._similarity import PosteriorSimilarityDisplay
+from skihmm.inspection._states import StateSequenceDisplay
+from skihmm.inspection._trace import TraceDisplay
+from skihmm.inspection._transitions import TransitionMatrixDisplay
+
+__all__ = [
+    "EmissionDisplay",
+    "PosteriorSimilarityDisplay",
+    "SamplerComparisonDisplay",
+    "StateSequenceDisplay",
+    "TraceDisplay",
+    "TransitionMatrixDisplay",
+]

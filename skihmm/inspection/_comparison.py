@@ -1,0 +1,230 @@
+"""Several fits against time, by which samplers can be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._draws import PosteriorDraws
+from skihmm._validation import check_choice, check_flag
+from skihmm.inspection._style import (
+    check_fitted_hmm,
+    line_look,
+    make_axes,
+    set_log_scale,
+)
+from skihmm.inspection._trace import as_floats, elapsed
+
+_NAMES = {
+    "lp": "log joint probability (nats)",
+    "n_states": "number of states",
+    "n_tables": "number of tables",
+    "alpha": r"transition $\alpha$",
+    "gamma": r"transition $\gamma$",
+    "emission_alpha": r"emission $\alpha$",
+    "emission_gamma": r"emission $\gamma$",
+}
+SUMMARIES = ("chains", "median")
+
+
+def _scores_of_paths(
+    draws: PosteriorDraws, score: Callable[[NDArray[np.int32]], float], label: str
+) -> NDArray[np.float64]:
+    """A score of every draw's path, NaN where there is no draw."""
+    states = draws.states
+    if states is None:
+        raise ValueError(
+            f"score is computed from state paths, but the draws of {label!r} have none: "
+            "they were made with store_states=False. Fit with store_states=True, or use "
+            "score='lp'."
+        )
+    values = np.full(draws.shape, np.nan)
+    for c, n_draws in enumerate(draws.n_draws):
+        values[c, :n_draws] = [float(score(path)) for path in states[c, :n_draws]]
+    return values
+
+
+class SamplerComparisonDisplay:
+    """Quality of the draws against CPU time, for several fitted models.
+
+    One colour for each model, one line for each of its chains.
+
+    :meth:`from_estimators` makes one and draws it.
+
+    Parameters
+    ----------
+    seconds : dict of {str: ndarray of shape (n_chains, n_draws)}
+        For each label the CPU seconds from the end of the burn-in to every draw; NaN: a
+        chain has fewer draws.
+    scores : dict of {str: ndarray of shape (n_chains, n_draws)}
+        For each label a number per draw.
+    score_name : str
+        What the scores are.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    lines_ : dict of {str: list of matplotlib Line2D}
+        Of every label.
+
+    Notes
+    -----
+    Seconds are those of the sweeps, of one chain, without the time that starts and draws
+    take.  To see the way from the start, fit with ``n_burnin=0``: how long a burn-in took
+    is not stored.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_repeating_sequence
+    >>> from skihmm.inspection import SamplerComparisonDisplay
+    >>> X, _ = make_repeating_sequence(100)
+    >>> fits = {
+    ...     name: HCRPHMM(name, n_burnin=0, n_draws=20, random_state=0).fit(X)
+    ...     for name in ("stepwise", "beam")
+    ... }
+    >>> display = SamplerComparisonDisplay.from_estimators(fits)
+    >>> display.scores["beam"].shape
+    (1, 20)
+    """
+
+    def __init__(
+        self,
+        seconds: Mapping[str, NDArray[np.float64]],
+        scores: Mapping[str, NDArray[np.float64]],
+        *,
+        score_name: str,
+    ) -> None:
+        self.seconds = seconds
+        self.scores = scores
+        self.score_name = score_name
+
+    @classmethod
+    def from_estimators(
+        cls,
+        hmms: Mapping[str, Any],
+        *,
+        score: str | Callable[[NDArray[np.int32]], float] = "lp",
+        score_name: str | None = None,
+        summary: str = "chains",
+        log_time: bool = False,
+        ax: Any = None,
+    ) -> SamplerComparisonDisplay:
+        """Draw several fitted models.
+
+        Parameters
+        ----------
+        hmms : dict of {str: HCRPHMM}
+            Fitted models by the labels that they are to have.
+        score : {"lp", "n_states", "n_tables", "alpha", "gamma", "emission_alpha", \
+"emission_gamma"} or callable, default="lp"
+            What to show of every draw: the log joint probability of states, seating and
+            data (which compares models of the same data only, and the same emission),
+            another attribute of `draws_`, or a function of a state path, such as
+            ``lambda states: mutual_information(states_true, states)``.
+        score_name : str, default=None
+            What the axis says.  None: the name of `score`.
+        summary, log_time, ax
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : SamplerComparisonDisplay
+        """
+        if not isinstance(hmms, Mapping):
+            raise TypeError(
+                f"hmms is a {type(hmms).__name__}; expected a dict of fitted models by "
+                "the labels that they are to have."
+            )
+        if not hmms:
+            raise ValueError("hmms is empty; expected one or more fitted models.")
+        if not callable(score):
+            check_choice("score", score, tuple(_NAMES))
+        seconds, scores = {}, {}
+        for label, hmm in hmms.items():
+            draws = check_fitted_hmm(f"hmms[{label!r}]", hmm).draws_
+            if callable(score):
+                values = _scores_of_paths(draws, score, label)
+            elif not hasattr(draws, score):
+                raise ValueError(
+                    f"score={score!r}, but the emission of {label!r} has no "
+                    "concentrations. Choose another score."
+                )
+            else:
+                values = as_floats(getattr(draws, score), draws.n_draws)
+            seconds[str(label)], scores[str(label)] = elapsed(draws), values
+        if score_name is None:
+            score_name = "score" if callable(score) else _NAMES[score]
+        display = cls(seconds, scores, score_name=score_name)
+        return display.plot(ax, summary=summary, log_time=log_time)
+
+    def plot(
+        self, ax: Any = None, *, summary: str = "chains", log_time: bool = False
+    ) -> SamplerComparisonDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None: a new figure.
+        summary : {"chains", "median"}, default="chains"
+            A line for every chain; or thin ones, and a thick line for the median over
+            the chains of what each has reached, while all of them have draws.
+        log_time : bool, default=False
+            A logarithmic axis of time.
+
+        Returns
+        -------
+        self : SamplerComparisonDisplay
+        """
+        check_choice("summary", summary, SUMMARIES)
+        check_flag("log_time", log_time)
+        self.figure_, axes = make_axes("SamplerComparisonDisplay.plot", ax, 1, (7.2, 4.2))
+        self.ax_ = axes[0]
+        self.lines_: dict[str, list[Any]] = {}
+        for i, (label, scores) in enumerate(self.scores.items()):
+            seconds, look = np.asarray(self.seconds[label]), line_look(i)
+            faint = {"linewidth": 0.7, "alpha": 0.5} if summary == "median" else {}
+            marker = "." if np.shape(scores)[1] < 2 else None
+            self.lines_[label] = [
+                self.ax_.plot(
+                    t, y, **{"linewidth": 1.2, "marker": marker, **look, **faint}
+                )[0]
+                for t, y in zip(seconds, np.asarray(scores), strict=True)
+            ]
+            if summary == "median":
+                t, y = self._median(seconds, np.asarray(scores))
+                self.lines_[label] += self.ax_.plot(t, y, linewidth=2.5, **look)
+            self.lines_[label][-1].set_label(label)
+        if log_time:
+            set_log_scale(self.ax_.xaxis)
+        else:
+            self.ax_.set_xlim(left=0)
+        self.ax_.set(xlabel="CPU seconds per chain", ylabel=self.score_name)
+        if ax is None:
+            # (Only here is there sure to be a layout that makes room for it.)
+            self.figure_.legend(fontsize="small", loc="outside right upper")
+        else:
+            self.ax_.legend(fontsize="small", loc="best")
+        return self
+
+    @staticmethod
+    def _median(
+        seconds: NDArray[np.float64], scores: NDArray[np.float64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Median over the chains of their last draws before each moment of any draw."""
+        chains = [
+            (t[~np.isnan(t)], y[~np.isnan(t)])
+            for t, y in zip(seconds, scores, strict=True)
+            if not np.isnan(t).all()
+        ]
+        first = max(t[0] for t, _ in chains)
+        last = min(t[-1] for t, _ in chains)
+        times = np.unique(np.concatenate([t for t, _ in chains]))
+        times = times[(times >= first) & (times <= last)]
+        reached = [y[np.searchsorted(t, times, "right") - 1] for t, y in chains]
+        return times, np.median(reached, axis=0)

@@ -1,0 +1,560 @@
+"""What the states emit: symbols, numbers, ones and zeros."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Bunch
+
+from skihmm._decoding import frozen_model
+from skihmm._sequences import Sequences
+from skihmm._validation import (
+    as_array,
+    check_choice,
+    check_flag,
+    check_integer,
+    check_positive,
+)
+from skihmm.core._random import RandomStream
+from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission
+from skihmm.inspection._style import (
+    NEW_COLOUR,
+    NEW_LABEL,
+    SEQUENTIAL,
+    check_fitted_hmm,
+    ink_on,
+    lay_out,
+    make_axes,
+    set_state_ticks,
+    state_colours,
+)
+
+KINDS = ("auto", "density", "interval", "top", "matrix")
+# What can be drawn of a column; the first one is what "auto" is.
+_KINDS_OF = {
+    "symbols": ("matrix", "top"),
+    "real": ("density", "interval"),
+    "counts": ("density", "interval"),
+    "binary": ("interval",),
+}
+
+# With more symbols "auto" shows the most probable ones only.
+_MOST_SYMBOLS = 16
+_OTHER_SYMBOL = "(unseen)"
+# Longer symbols are cut.
+_LONGEST = 12
+
+# Draws of every state that quantiles are taken from; points of a density.
+_N_DRAWS, _N_POINTS = 4000, 200
+# Tails that the range of a density leaves out.
+_TAIL = 0.002
+
+
+def _parts(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, int]]:
+    """Of every encoded column its emission, and which of that one's columns it is."""
+    if isinstance(emission, ProductEmission):
+        return [
+            pair
+            for _, part, places in emission.emissions_
+            for pair in _parts(part, len(places))
+        ]
+    return [(emission, c) for c in range(n_columns)]
+
+
+def _column_kind(part: BaseEmission, is_symbols: bool, codes: NDArray[Any]) -> str:
+    if is_symbols:
+        return "symbols"
+    if isinstance(part, BetaBernoulli):
+        return "binary"
+    return "counts" if part.decode(codes).dtype.kind in "iu" else "real"
+
+
+def column_kinds(hmm: Any) -> list[str]:
+    """What each column of X holds: "symbols", "real", "counts" or "binary".
+
+    Parameters
+    ----------
+    hmm : HCRPHMM
+        Fitted.
+
+    Returns
+    -------
+    kinds : list of str
+    """
+    emission, n_features = hmm.emission_, hmm.n_features_in_
+    nothing = emission.encode(np.full((1, n_features), np.nan))[:0]
+    # Of no states: only the shapes are asked for.
+    columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
+    kinds = [""] * n_features
+    parts = _parts(emission, n_features)
+    order = emission.column_order(n_features)
+    for at, (part, _), column in zip(order, parts, columns, strict=True):
+        kinds[at] = _column_kind(part, column.ndim == 2, nothing)
+    return kinds
+
+
+def _symbols(part: BaseEmission, c: int, n_symbols: int) -> list[str]:
+    categories = getattr(part, "categories_", None)
+    known = [str(value) for value in categories[c]] if categories is not None else []
+    if categories is None:
+        known = [str(code) for code in range(n_symbols)]
+    return known + [_OTHER_SYMBOL] * (n_symbols - len(known))
+
+
+def _points(values: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
+    """Where a density is evaluated: the range of one state's draws."""
+    low, high = np.quantile(values, (_TAIL, 1 - _TAIL))
+    if kind == "counts":
+        return np.unique(np.rint(np.linspace(np.floor(low), np.ceil(high), _N_POINTS)))
+    if low == high:
+        # (A constant column: as narrow as floats are.)
+        low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
+    margin = 0.1 * (high - low)
+    return np.asarray(np.linspace(low - margin, high + margin, _N_POINTS))
+
+
+def column_predictives(hmm: Any, probability: float, seed: int) -> list[Bunch]:
+    """What every state of the selected draw emits next, column by column.
+
+    Parameters
+    ----------
+    hmm : HCRPHMM
+        Fitted.
+    probability : float
+        Of the intervals.
+    seed : int
+        Of the draws from which their ends are taken.
+
+    Returns
+    -------
+    columns : list of Bunch
+        In the order of the columns of X; see :class:`EmissionDisplay`.
+    """
+    emission, draw = hmm.emission_, hmm.draws_[hmm._best]
+    n_features = hmm.n_features_in_
+    missing = emission.encode(np.full((1, n_features), np.nan))
+
+    def model(codes: NDArray[Any]) -> Any:
+        # Every row is a sequence of its own.
+        starts = np.arange(len(codes), dtype=np.intp)
+        return frozen_model(draw, Sequences(codes, starts), emission)
+
+    frozen = model(missing[:0])
+    startprob = frozen.transition_matrix()[0]
+    predictives = frozen.predictives()
+    n_states = len(startprob)
+    # (Symbols are drawn too, whichever there are, and not used.)
+    limits = [p.shape[1] if p.ndim == 2 else 0 for p in predictives]
+    values: list[NDArray[Any]] = []
+    if 0 in limits:
+        states = np.repeat(np.arange(n_states), _N_DRAWS)
+        stream = RandomStream(np.random.SeedSequence(seed))
+        values = frozen.draw_values(states, limits, stream)
+
+    names = getattr(hmm, "feature_names_in_", None)
+    found: list[Any] = [None] * n_features
+    order = emission.column_order(n_features)
+    parts, kinds = _parts(emission, n_features), column_kinds(hmm)
+    tail = (1 - probability) / 2
+    for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
+        at = order[place]
+        kind = kinds[at]
+        column = Bunch(
+            name=f"column {at}" if names is None else str(names[at]), kind=kind
+        )
+        found[at] = column
+        if kind == "symbols":
+            column.symbols = _symbols(part, c, predictive.shape[1])
+            column.probabilities = predictive
+            continue
+        drawn = values[place].reshape(n_states, _N_DRAWS).astype(float)
+        column.mean = predictive
+        column.lower, column.upper = (
+            (predictive, predictive)
+            if kind == "binary"
+            else np.quantile(drawn, (tail, 1 - tail), axis=1)
+        )
+        column.points = column.density = None
+        if kind == "binary":
+            continue
+        points = [_points(row, kind) for row in drawn]
+        codes = np.repeat(missing, sum(map(len, points)), axis=0)
+        codes[:, place] = np.concatenate(points)
+        if emission.is_missing(codes).any():
+            continue  # this column alone has no distribution that can be evaluated
+        # By Bayes' rule: what a state gives to a point is what the point says about the
+        # state, times the probability of the point, over that of the state.
+        log_probs, probs = model(codes).filter(with_probs=True)
+        given = np.exp(log_probs)[:, None] * probs / startprob
+        ends = np.cumsum([len(row) for row in points])
+        column.points = points
+        column.density = [
+            given[end - len(row) : end, k]
+            for k, (row, end) in enumerate(zip(points, ends, strict=True))
+        ]
+    return found
+
+
+class EmissionDisplay:
+    """What each state of the selected draw emits, one panel per column of the data.
+
+    Parameters of the states are integrated out: probabilities and densities are those of
+    the next observation of a state, given all that it has.
+
+    :meth:`from_estimator` makes one and draws it.
+
+    Parameters
+    ----------
+    columns : list of Bunch
+        One for every column, with ``name`` and ``kind``: "symbols", "real", "counts" or
+        "binary".  States are in the order of their labels, and last comes "a state not
+        seen yet".  Symbols have ``symbols``, a list of n_symbols strings, and
+        ``probabilities`` of shape (n_states + 1, n_symbols).  Numbers have ``mean``,
+        ``lower`` and ``upper`` of shape (n_states + 1,) (of ones and zeros the mean is
+        the probability of 1, and so are the ends), and ``points`` and ``density``, lists
+        with an array for each state, or None if the column has no density of its own.
+    probability : float
+        Of the central intervals from ``lower`` to ``upper``.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One for each column drawn.
+    figure_ : matplotlib Figure
+
+    Notes
+    -----
+    Densities are evaluated by the emission itself.  With several columns in one
+    :class:`~skihmm.emissions.NormalInverseWishart` a single one cannot be evaluated
+    alone; means and intervals are shown then.
+
+    Ends of intervals are quantiles of 4,000 draws of each state, always the same ones.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.inspection import EmissionDisplay
+    >>> X = [["sun"], ["sun"], ["rain"]] * 30
+    >>> hmm = HCRPHMM(n_burnin=50, n_draws=10, random_state=0).fit(X)
+    >>> display = EmissionDisplay.from_estimator(hmm)
+    >>> display.columns[0].symbols
+    ['rain', 'sun', '(unseen)']
+    """
+
+    def __init__(self, columns: Sequence[Bunch], *, probability: float) -> None:
+        self.columns = columns
+        self.probability = probability
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: Any,
+        *,
+        columns: Any = None,
+        kind: str = "auto",
+        states: ArrayLike | None = None,
+        new_state: bool = False,
+        n_top: int = 8,
+        probability: float = 0.9,
+        ax: Any = None,
+    ) -> EmissionDisplay:
+        """Draw the emissions of a fitted model.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted.
+        columns, kind, states, new_state, n_top, ax
+            As in :meth:`plot`.
+        probability : float, default=0.9
+            Of the central intervals.
+
+        Returns
+        -------
+        display : EmissionDisplay
+        """
+        hmm = check_fitted_hmm("hmm", hmm)
+        probability = check_positive("probability", probability)
+        if probability >= 1:
+            raise ValueError(
+                f"probability={probability}; expected a number between 0 and 1."
+            )
+        display = cls(column_predictives(hmm, probability, 0), probability=probability)
+        return display.plot(
+            ax,
+            columns=columns,
+            kind=kind,
+            states=states,
+            new_state=new_state,
+            n_top=n_top,
+        )
+
+    def _chosen_columns(self, columns: Any) -> list[Bunch]:
+        if columns is None:
+            return list(self.columns)
+        given = [columns] if isinstance(columns, str | int | np.integer) else columns
+        names = [column.name for column in self.columns]
+        found = []
+        for column in given:
+            if isinstance(column, str):
+                if column not in names:
+                    raise ValueError(
+                        f"columns holds {column!r}; expected places, or names from "
+                        f"{', '.join(map(repr, names))}."
+                    )
+                found.append(self.columns[names.index(column)])
+                continue
+            place = check_integer("columns", column, 0)
+            if place >= len(names):
+                raise ValueError(
+                    f"columns holds {place}, but there are {len(names)} columns, counted "
+                    "from 0."
+                )
+            found.append(self.columns[place])
+        if not found:
+            raise ValueError("columns is empty; expected one or more, or None.")
+        return found
+
+    def _chosen_states(self, states: ArrayLike | None, new: bool) -> NDArray[np.intp]:
+        first = self.columns[0]
+        n = len(first.probabilities if first.kind == "symbols" else first.mean) - 1
+        if states is None:
+            chosen = np.arange(n, dtype=np.intp)
+        else:
+            given = as_array("states", states)
+            ok = given.ndim == 1 and given.dtype.kind in "iu" and len(given) > 0
+            if not (ok and given.min() >= 0 and given.max() < n):
+                raise ValueError(
+                    f"states={states!r}; expected a list of states, from 0 to {n - 1}."
+                )
+            chosen = given.astype(np.intp)
+        return np.append(chosen, n) if new else chosen
+
+    def _kind(self, column: Bunch, kind: str) -> str:
+        possible = _KINDS_OF[column.kind]
+        if column.kind in ("real", "counts") and column.density is None:
+            possible = ("interval",)
+        if kind == "auto":
+            if column.kind == "symbols" and len(column.symbols) > _MOST_SYMBOLS:
+                return "top"
+            return possible[0]
+        if kind not in possible:
+            listed = " or ".join(repr(one) for one in possible)
+            raise ValueError(
+                f"kind={kind!r} cannot show {column.name!r}; it can be shown as {listed}."
+                " Set kind='auto', or choose `columns`."
+            )
+        return kind
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        columns: Any = None,
+        kind: str = "auto",
+        states: ArrayLike | None = None,
+        new_state: bool = False,
+        n_top: int = 8,
+    ) -> EmissionDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array-like of Axes, default=None
+            One, which is divided into panels, or one per column; None: a new figure.
+        columns : int, str or list of these, default=None
+            Places or names of the columns to show.  None: all.
+        kind : {"auto", "density", "interval", "top", "matrix"}, default="auto"
+            "density": of numbers, one ridge per state, each as high as the others (of
+            counts, probabilities).  "interval": means and central intervals of numbers;
+            probabilities of 1 of ones and zeros.  "top": the most probable symbols of
+            every state.  "matrix": the probabilities of all symbols.  "auto": the first
+            of these that the column allows, but "matrix" for up to 16 symbols.
+        states : array-like of int, default=None
+            States to show, from top to bottom.  None: all.
+        new_state : bool, default=False
+            Show "a state not seen yet" too, last.
+        n_top : int, default=8
+            Symbols of every state with "top".
+
+        Returns
+        -------
+        self : EmissionDisplay
+        """
+        check_choice("kind", kind, KINDS)
+        check_flag("new_state", new_state)
+        n_top = check_integer("n_top", n_top, 1)
+        chosen = self._chosen_columns(columns)
+        shown = self._chosen_states(states, new_state)
+        kinds = [self._kind(column, kind) for column in chosen]
+        n_rows = len(shown)
+        widest = "top" in kinds
+        width = (0.8 * n_top + 1.5 if widest else 4.8) if len(chosen) == 1 else 4.0
+        n_columns = min(len(chosen), 2 if widest else 3)
+        height = min(12.0, max(2.4, 0.9 + (0.24 if n_rows > 12 else 0.36) * n_rows))
+        self.figure_, self.axes_ = make_axes(
+            "EmissionDisplay.plot",
+            ax,
+            len(chosen),
+            (width * n_columns, height * -(-len(chosen) // n_columns)),
+            n_columns=n_columns,
+        )
+        n = len(state_labels_of(self.columns[0])) - 1
+        colours = [*state_colours(n), NEW_COLOUR]
+        labels = [NEW_LABEL if k == n else str(k) for k in shown]
+        for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
+            one.set_ylim(n_rows - 0.5, -0.5)
+            one.set_ylabel("state")
+            if how == "density":
+                self._plot_density(one, column, shown, colours)
+            elif how == "interval":
+                self._plot_interval(one, column, shown, colours)
+            elif how == "top":
+                self._plot_top(one, column, shown, n_top)
+            else:
+                self._plot_matrix(one, column, shown)
+        lay_out(self.axes_[0])
+        for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
+            set_state_ticks(one.yaxis, labels)
+            if how == "top":
+                self._write_symbols(one, column, shown, n_top)
+            elif how == "matrix":
+                set_state_ticks(one.xaxis, [_cut(symbol) for symbol in column.symbols])
+        return self
+
+    def _plot_density(
+        self, ax: Any, column: Bunch, shown: NDArray[np.intp], colours: list[str]
+    ) -> None:
+        is_counts = column.kind == "counts"
+        for row, k in enumerate(shown):
+            points, density = column.points[k], column.density[k]
+            # Ridges reach into the row above, where the lower one is in front.
+            height = 1.25 * density / density.max()
+            if is_counts:
+                # Steps as wide as the distance of the points, down to zero at both ends.
+                step = np.diff(points).min() if len(points) > 1 else 1.0
+                points = np.r_[points[0] - step, points, points[-1] + step]
+                height = np.r_[0.0, height, 0.0]
+            base, front = row + 0.45, 2 + 0.02 * row
+            ax.fill_between(
+                points,
+                base,
+                base - height,
+                step="mid" if is_counts else None,
+                facecolor=colours[k],
+                linewidth=0,
+                zorder=front,
+            )
+            # A white outline, which parts ridges that overlap.
+            ax.plot(
+                points,
+                base - height,
+                drawstyle="steps-mid" if is_counts else "default",
+                color="white",
+                linewidth=0.6,
+                zorder=front + 0.01,
+            )
+            ax.axhline(base, color="0.8", linewidth=0.5, zorder=1)
+        ax.set_ylim(len(shown) - 0.5, -0.95)
+        ax.set_xlabel(column.name)
+
+    def _plot_interval(
+        self, ax: Any, column: Bunch, shown: NDArray[np.intp], colours: list[str]
+    ) -> None:
+        for row, k in enumerate(shown):
+            if column.kind == "binary":
+                ax.barh(
+                    row, column.mean[k], height=0.7, color=colours[k], edgecolor="0.2",
+                    linewidth=0.5,
+                )  # fmt: skip
+                continue
+            ax.hlines(row, column.lower[k], column.upper[k], colors=colours[k], lw=3)
+            ax.plot(
+                column.mean[k], row, "o", color=colours[k], markeredgecolor="0.2", ms=5
+            )
+        if column.kind == "binary":
+            ax.set_xlim(0, 1)
+            ax.set_xlabel(f"probability that {column.name} is 1")
+        else:
+            ax.set_xlabel(f"{column.name}: mean, {100 * self.probability:g} % interval")
+        ax.grid(axis="x", color="0.9")
+        ax.set_axisbelow(True)
+
+    def _plot_matrix(self, ax: Any, column: Bunch, shown: NDArray[np.intp]) -> None:
+        image = ax.imshow(
+            column.probabilities[shown], cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto"
+        )
+        self.figure_.colorbar(image, ax=ax, label="probability")
+        ax.set_xlabel(column.name)
+
+    def _plot_top(
+        self, ax: Any, column: Bunch, shown: NDArray[np.intp], n_top: int
+    ) -> None:
+        places = _top(column, shown, n_top)
+        values = np.take_along_axis(column.probabilities[shown], places, axis=1)
+        image = ax.imshow(
+            values, cmap=SEQUENTIAL, vmin=0, vmax=values.max(), aspect="auto"
+        )
+        self.figure_.colorbar(image, ax=ax, label="probability")
+        ax.set_xticks(np.arange(places.shape[1]), np.arange(1, places.shape[1] + 1))
+        ax.set_xlabel(f"{column.name}: most probable symbols")
+        # Lines between the cells.
+        ax.set_xticks(np.arange(places.shape[1] + 1) - 0.5, minor=True)
+        ax.grid(which="minor", axis="x", color="white", linewidth=1)
+        ax.tick_params(which="minor", length=0)
+
+    def _write_symbols(
+        self, ax: Any, column: Bunch, shown: NDArray[np.intp], n_top: int
+    ) -> None:
+        """Symbols into the cells, as large as they fit."""
+        image = ax.images[0]
+        places = _top(column, shown, n_top)
+        values = np.take_along_axis(column.probabilities[shown], places, axis=1)
+        box = ax.get_window_extent()
+        inch = self.figure_.dpi / 72
+        width = box.width / inch / places.shape[1]
+        height = box.height / inch / len(shown)
+        texts = [[_cut(column.symbols[s]) for s in row] for row in places]
+        longest = max(len(text) for row in texts for text in row)
+        size = min(10.0, 0.8 * height, 0.94 * width / (0.62 * longest))
+        for (row, rank), value in np.ndenumerate(values):
+            ax.text(
+                rank,
+                row,
+                texts[row][rank],
+                ha="center",
+                va="center",
+                fontsize=size,
+                color=ink_on(image.to_rgba(value)),
+            )
+
+
+def state_labels_of(column: Bunch) -> NDArray[Any]:
+    """Labels of the states that a column tells about.
+
+    Parameters
+    ----------
+    column : Bunch
+
+    Returns
+    -------
+    labels : ndarray of shape (n_states + 1,)
+    """
+    return np.arange(
+        len(column.probabilities if column.kind == "symbols" else column.mean)
+    )
+
+
+def _top(column: Bunch, shown: NDArray[np.intp], n_top: int) -> NDArray[np.intp]:
+    """Places of the most probable symbols of every state shown."""
+    order = np.argsort(-column.probabilities[shown], axis=1, kind="stable")
+    return order[:, :n_top]
+
+
+def _cut(symbol: str) -> str:
+    text = symbol if len(symbol) <= _LONGEST else symbol[: _LONGEST - 1] + "…"
+    # (Dollars would begin a formula.)
+    return text.replace("$", r"\$")

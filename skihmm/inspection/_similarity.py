@@ -1,0 +1,229 @@
+"""Which steps are together: the posterior similarity matrix."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skihmm._validation import check_choice, check_flag
+from skihmm.inspection._style import (
+    SEQUENTIAL,
+    check_fitted_hmm,
+    lay_out,
+    make_axes,
+)
+from skihmm.posterior import coassignment, point_estimate
+from skihmm.posterior._partitions import state_paths
+
+ORDERS = ("estimate", "time")
+
+# Steps that are chosen, evenly spaced, if nobody says which.
+_N_STEPS = 500
+
+
+class PosteriorSimilarityDisplay:
+    """Posterior probabilities that two steps are in the same state.
+
+    They do not depend on how draws number their states.  Clear blocks are states that
+    the draws agree about; grey between two blocks, states that some draws merge.
+
+    :meth:`from_estimator` and :meth:`from_draws` make one and draw it.
+
+    Parameters
+    ----------
+    similarity : ndarray of shape (n_steps, n_steps)
+        Probabilities.
+    steps : ndarray of shape (n_steps,), int
+        Which steps these are.
+    states : ndarray of shape (n_steps,), int, optional
+        A partition of these steps, by which they can be ordered.
+
+    Attributes
+    ----------
+    order_ : ndarray of shape (n_steps,)
+        Rows of `similarity` in the order in which they were drawn.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    im_ : matplotlib AxesImage
+    colorbar_ : matplotlib Colorbar or None
+
+    See Also
+    --------
+    skihmm.posterior.coassignment : The matrix itself.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_repeating_sequence
+    >>> from skihmm.inspection import PosteriorSimilarityDisplay
+    >>> X, _ = make_repeating_sequence(100)
+    >>> hmm = HCRPHMM(n_burnin=50, n_draws=10, random_state=0).fit(X)
+    >>> display = PosteriorSimilarityDisplay.from_estimator(hmm)
+    >>> display.similarity.shape
+    (100, 100)
+    """
+
+    def __init__(
+        self,
+        similarity: NDArray[np.float64],
+        *,
+        steps: NDArray[Any],
+        states: NDArray[Any] | None = None,
+    ) -> None:
+        self.similarity = similarity
+        self.steps = steps
+        self.states = states
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: Any,
+        *,
+        steps: ArrayLike | None = None,
+        order: str = "estimate",
+        colorbar: bool = True,
+        ax: Any = None,
+    ) -> PosteriorSimilarityDisplay:
+        """Draw the similarity matrix of the training data of a fitted model.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted, with ``store_states=True``.
+        steps, order, colorbar, ax
+            As in :meth:`from_draws`.
+
+        Returns
+        -------
+        display : PosteriorSimilarityDisplay
+        """
+        draws = check_fitted_hmm("hmm", hmm).draws_
+        return cls.from_draws(draws, steps=steps, order=order, colorbar=colorbar, ax=ax)
+
+    @classmethod
+    def from_draws(
+        cls,
+        draws: Any,
+        *,
+        steps: ArrayLike | None = None,
+        order: str = "estimate",
+        colorbar: bool = True,
+        ax: Any = None,
+    ) -> PosteriorSimilarityDisplay:
+        """Draw the similarity matrix of all draws.
+
+        Parameters
+        ----------
+        draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
+            State paths; the draws of all chains count alike.
+        steps : array-like of int, default=None
+            Indices of the steps.  None: all up to 500 steps, beyond that 500 evenly
+            spaced ones.
+        order, colorbar, ax
+            As in :meth:`plot`; the partition is :func:`skihmm.posterior.point_estimate`
+            of these steps.
+
+        Returns
+        -------
+        display : PosteriorSimilarityDisplay
+        """
+        check_choice("order", order, ORDERS)
+        paths = state_paths(draws)
+        n_samples = paths.shape[1]
+        if steps is None:
+            n_steps = min(n_samples, _N_STEPS)
+            steps = np.linspace(0, n_samples - 1, n_steps).round().astype(np.intp)
+        similarity = coassignment(paths, steps)
+        chosen = np.asarray(steps, dtype=np.intp) % n_samples
+        display = cls(similarity, steps=chosen, states=point_estimate(paths[:, chosen]))
+        return display.plot(ax, order=order, colorbar=colorbar)
+
+    def plot(
+        self, ax: Any = None, *, order: str = "estimate", colorbar: bool = True
+    ) -> PosteriorSimilarityDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None: a new figure.
+        order : {"estimate", "time"}, default="estimate"
+            Of the steps: states of the partition one after the other, the largest first,
+            each in the order of time, with lines between them; or all as they are given.
+        colorbar : bool, default=True
+            The colours and what they mean.
+
+        Returns
+        -------
+        self : PosteriorSimilarityDisplay
+        """
+        check_choice("order", order, ORDERS)
+        check_flag("colorbar", colorbar)
+        if order == "estimate" and self.states is None:
+            raise ValueError(
+                "order='estimate', but this display has no states. Use order='time'."
+            )
+        n = len(self.similarity)
+        self.figure_, axes = make_axes(
+            "PosteriorSimilarityDisplay.plot", ax, 1, (5.0 + 0.9 * colorbar, 4.6)
+        )
+        self.ax_ = axes[0]
+        self.order_ = np.arange(n)
+        if order == "estimate":
+            names, labels, counts = np.unique(
+                np.asarray(self.states), return_inverse=True, return_counts=True
+            )
+            # (Ties in the order of the labels.)
+            rank = np.empty(len(names), dtype=np.intp)
+            rank[np.argsort(-counts, kind="stable")] = np.arange(len(names))
+            self.order_ = np.argsort(rank[labels.ravel()], kind="stable")
+        matrix = np.asarray(self.similarity)[np.ix_(self.order_, self.order_)]
+        self.im_ = self.ax_.imshow(
+            matrix, cmap=SEQUENTIAL, vmin=0, vmax=1, interpolation="nearest"
+        )
+        self.colorbar_: Any = None
+        if colorbar:
+            self.colorbar_ = self.figure_.colorbar(
+                self.im_, ax=self.ax_, label="probability of the same state"
+            )
+        lay_out(self.ax_)
+        if order == "estimate":
+            self._mark_states(np.asarray(self.states)[self.order_])
+        else:
+            self._mark_steps()
+        return self
+
+    def _mark_states(self, states: NDArray[Any]) -> None:
+        """Lines between the states, and their names where there is room."""
+        borders = np.flatnonzero(np.diff(states)) + 1
+        for border in borders:
+            self.ax_.axhline(border - 0.5, color="white", linewidth=0.5)
+            self.ax_.axvline(border - 0.5, color="white", linewidth=0.5)
+        begins, ends = np.r_[0, borders], np.r_[borders, len(states)]
+        middles = (begins + ends - 1) / 2
+        box = self.ax_.get_window_extent()
+        for axis, room in ((self.ax_.xaxis, box.width), (self.ax_.yaxis, box.height)):
+            points = room / self.figure_.dpi * 72 / len(states)
+            chosen: list[int] = []
+            for i, middle in enumerate(middles):
+                # (14 points: two digits of size 8, or a line.)
+                if not chosen or (middle - middles[chosen[-1]]) * points >= 14:
+                    chosen.append(i)
+            axis.set_ticks(
+                middles[chosen], [str(states[begins[i]]) for i in chosen], fontsize=8
+            )
+        self.ax_.set(xlabel="state of the step", ylabel="state of the step")
+
+    def _mark_steps(self) -> None:
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+        def name(place: float, _: Any) -> str:
+            i = round(place)
+            return str(self.steps[i]) if 0 <= i < len(self.steps) else ""
+
+        for axis in (self.ax_.xaxis, self.ax_.yaxis):
+            axis.set_major_locator(MaxNLocator(6, integer=True))
+            axis.set_major_formatter(FuncFormatter(name))
+        self.ax_.set(xlabel="step", ylabel="step")

@@ -1,0 +1,460 @@
+"""State paths under the data that they explain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skihmm._sequences import sequence_starts
+from skihmm._validation import (
+    as_array,
+    as_matrix,
+    check_choice,
+    check_integer,
+    is_missing,
+    unify_frame,
+    unmask,
+)
+from skihmm.inspection._emissions import column_kinds
+from skihmm.inspection._style import (
+    NEW_COLOUR,
+    NEW_LABEL,
+    check_fitted_hmm,
+    ink_on,
+    lay_out,
+    make_axes,
+    set_state_ticks,
+    state_colours,
+)
+from skihmm.posterior import align, point_estimate
+from skihmm.posterior._partitions import check_path
+
+METHODS = ("viterbi", "smooth", "filter")
+
+
+def _as_panel(column: NDArray[Any], is_symbols: bool) -> tuple[Any, list[str] | None]:
+    """Numbers to draw, NaN where missing, and names of symbols (None: numbers)."""
+    missing = is_missing(column)
+    if not is_symbols:
+        values = np.full(len(column), np.nan)
+        values[~missing] = column[~missing].astype(float)
+        return values, None
+    present = column[~missing]
+    if present.dtype.kind != "O":
+        present = present.astype(np.int64)
+    symbols, codes = np.unique(present, return_inverse=True)
+    values = np.full(len(column), np.nan)
+    values[~missing] = codes.ravel()
+    return values, [str(symbol) for symbol in symbols]
+
+
+class StateSequenceDisplay:
+    """States along a sequence, how sure they are, and the data under them.
+
+    The top panel has a segment for every stay in a state, in the state's colour; its
+    height is the posterior probability of the state shown.  Below is one panel per
+    column of the data, lines for numbers and ticks for symbols, on the same colours.
+
+    :meth:`from_estimator` and :meth:`from_draws` make one and draw it.
+
+    Parameters
+    ----------
+    states : ndarray of shape (n_samples,), int
+    probability : ndarray of shape (n_samples,), optional
+        Of the state shown, at every step.  None: not known; segments are full.
+    X : ndarray of shape (n_samples, n_features), optional
+        The data.  NaN and None are missing.
+    names : list of str, optional
+        Of the columns of X.
+    symbols : list of bool, optional
+        Of every column whether it holds symbols.  None: those that hold strings.
+    starts : ndarray of int, optional
+        First steps of sequences; lines are drawn where a new one begins.
+    n_states : int, optional
+        A state with this number is "a state not seen yet".  None: there is none.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        That of the states, then one for each column.
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.inspection import StateSequenceDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat([[0.0], [5.0], [0.0], [5.0]], 25, axis=0)
+    >>> X += rng.normal(size=X.shape)
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0).fit(X)
+    >>> display = StateSequenceDisplay.from_estimator(hmm, X)
+    >>> display.states.shape, display.probability.shape
+    ((100,), (100,))
+    """
+
+    def __init__(
+        self,
+        states: NDArray[Any],
+        *,
+        probability: NDArray[np.float64] | None = None,
+        X: NDArray[Any] | None = None,
+        names: Sequence[str] | None = None,
+        symbols: Sequence[bool] | None = None,
+        starts: ArrayLike | None = None,
+        n_states: int | None = None,
+    ) -> None:
+        self.states = states
+        self.probability = probability
+        self.X = X
+        self.names = names
+        self.symbols = symbols
+        self.starts = starts
+        self.n_states = n_states
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: Any,
+        X: Any,
+        *,
+        method: str = "viterbi",
+        groups: Any = None,
+        lengths: Any = None,
+        columns: Any = None,
+        first: int = 0,
+        last: int | None = None,
+        ax: Any = None,
+    ) -> StateSequenceDisplay:
+        """Draw the states that a fitted model predicts, under its selected draw.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted.
+        X : array-like of shape (n_samples, n_features)
+        method : {"viterbi", "smooth", "filter"}, default="viterbi"
+            As in :meth:`skihmm.HCRPHMM.predict`.  Probabilities of the states shown are
+            those given all of X, or with "filter" those given X up to each step.
+        groups, lengths
+            As in :meth:`skihmm.HCRPHMM.fit`.
+        columns, first, last, ax
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : StateSequenceDisplay
+        """
+        hmm = check_fitted_hmm("hmm", hmm)
+        check_choice("method", method, METHODS)
+        given = {"groups": groups, "lengths": lengths}
+        states = hmm.predict(X, method=method, **given)
+        probs = hmm.predict_proba(
+            X, method="filter" if method == "filter" else "smooth", **given
+        )
+        names = getattr(hmm, "feature_names_in_", None)
+        display = cls(
+            states,
+            probability=probs[np.arange(len(states)), states],
+            X=as_matrix(unify_frame(unmask(X))),
+            names=None if names is None else list(names),
+            symbols=[kind == "symbols" for kind in column_kinds(hmm)],
+            starts=sequence_starts(len(states), groups, lengths),
+            n_states=hmm.n_states_,
+        )
+        return display.plot(ax, columns=columns, first=first, last=last)
+
+    @classmethod
+    def from_draws(
+        cls,
+        draws: Any,
+        X: Any = None,
+        *,
+        states: ArrayLike | None = None,
+        groups: Any = None,
+        lengths: Any = None,
+        columns: Any = None,
+        first: int = 0,
+        last: int | None = None,
+        ax: Any = None,
+    ) -> StateSequenceDisplay:
+        """Draw one path of the training data and how far all draws agree with it.
+
+        Parameters
+        ----------
+        draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
+            State paths; the draws of all chains count alike.
+        X : array-like of shape (n_samples, n_features), default=None
+            The training data.  Columns of strings hold symbols, others numbers.  None:
+            only the states are drawn.
+        states : array-like of shape (n_samples,), default=None
+            The path to show, such as ``labels_``.  None:
+            :func:`skihmm.posterior.point_estimate`.
+        groups, lengths
+            As in :meth:`skihmm.HCRPHMM.fit`.
+        columns, first, last, ax
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : StateSequenceDisplay
+            Its probabilities are the shares of the draws which, after
+            :func:`skihmm.posterior.align`, have a step in the state shown.
+        """
+        path = point_estimate(draws) if states is None else check_path("states", states)
+        probability = (align(draws, reference=path) == path).mean(axis=0)
+        names = getattr(X, "columns", None)
+        if X is not None:
+            X = as_matrix(unify_frame(unmask(X)))
+            if len(X) != len(path):
+                raise ValueError(
+                    f"X has {len(X)} rows, but the draws have {len(path)} steps; "
+                    "expected the training data."
+                )
+        display = cls(
+            path,
+            probability=probability,
+            X=X,
+            names=None if names is None else [str(name) for name in names],
+            starts=sequence_starts(len(path), groups, lengths),
+        )
+        return display.plot(ax, columns=columns, first=first, last=last)
+
+    def _names(self) -> list[str]:
+        if self.X is None:
+            return []
+        if self.names is not None:
+            return [str(name) for name in self.names]
+        return [f"column {c}" for c in range(self.X.shape[1])]
+
+    def _chosen(self, columns: Any) -> list[int]:
+        names = self._names()
+        if columns is None:
+            return list(range(len(names)))
+        given = [columns] if isinstance(columns, str | int | np.integer) else columns
+        places = []
+        for column in given:
+            place: Any = names.index(str(column)) if column in names else column
+            if isinstance(place, str):
+                raise ValueError(
+                    f"columns holds {column!r}; expected places, or names from "
+                    f"{', '.join(map(repr, names))}."
+                )
+            place = check_integer("columns", place, 0)
+            if place >= len(names):
+                raise ValueError(
+                    f"columns holds {place}, but there are {len(names)} columns, counted "
+                    "from 0."
+                )
+            places.append(place)
+        return places
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        columns: Any = None,
+        first: int = 0,
+        last: int | None = None,
+    ) -> StateSequenceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array-like of Axes, default=None
+            One, which is divided into panels, or one for the states and one per column;
+            None: a new figure.
+        columns : int, str or list of these, default=None
+            Places or names of the columns to show, [] for none.  None: all.
+        first : int, default=0
+            First step to show.
+        last : int, default=None
+            The step before which to stop.  None: the end.
+
+        Returns
+        -------
+        self : StateSequenceDisplay
+        """
+        n_samples = len(self.states)
+        first = check_integer("first", first, 0)
+        last = n_samples if last is None else check_integer("last", last, 1)
+        if not first < min(last, n_samples):
+            raise ValueError(
+                f"first={first} and last={last} leave nothing of {n_samples} steps."
+            )
+        last = min(last, n_samples)
+        chosen = self._chosen(columns)
+        names = self._names()
+        self.figure_, self.axes_ = make_axes(
+            "StateSequenceDisplay.plot",
+            ax,
+            1 + len(chosen),
+            (9.0, 1.9 + 1.4 * len(chosen)),
+            height_ratios=[0.8, *[1.0] * len(chosen)],
+            sharex=True,
+        )
+        states = np.asarray(self.states)[first:last]
+        top = self.axes_[0]
+        self._plot_states(top, states, first)
+        for one, c in zip(self.axes_[1:], chosen, strict=True):
+            self._plot_column(one, c, states, first, last)
+            one.set_ylabel(names[c], fontsize="small")
+        for one in self.axes_:
+            one.set_xlim(first - 0.5, last - 0.5)
+            one.tick_params(labelsize="small")
+            for start in np.asarray([] if self.starts is None else self.starts):
+                if first < start < last:
+                    one.axvline(start - 0.5, color="black", linewidth=1, linestyle="--")
+        self.axes_[-1].set_xlabel("step")
+        if ax is None:
+            # (Only here is there sure to be a layout that makes room for it.)
+            self._add_legend(states)
+        lay_out(top)
+        self._write_states(top, states, first)
+        for one, c in zip(self.axes_[1:], chosen, strict=True):
+            symbols = self._panel(c, first, last)[1]
+            if symbols is not None:
+                set_state_ticks(one.yaxis, symbols)
+        return self
+
+    def _colour(self, k: int) -> str:
+        return NEW_COLOUR if k == self.n_states else state_colours(k + 1)[k]
+
+    def _label(self, k: int) -> str:
+        return NEW_LABEL if k == self.n_states else str(k)
+
+    def _panel(self, c: int, first: int, last: int) -> tuple[Any, list[str] | None]:
+        assert self.X is not None
+        column = as_array("X", self.X)[:, c]
+        if self.symbols is None:
+            present = column[~is_missing(column)]
+            is_symbols = column.dtype.kind in "UST" or any(
+                isinstance(value, str) for value in present
+            )
+        else:
+            is_symbols = self.symbols[c]
+        if column.dtype.kind in "US":
+            column = column.astype(object)
+        elif column.dtype.kind == "O" and not any(
+            isinstance(value, str) for value in column[~is_missing(column)]
+        ):
+            missing = is_missing(column)
+            numbers = np.full(len(column), np.nan)
+            numbers[~missing] = column[~missing].astype(float)
+            column = numbers
+        # (All symbols of the data, so that pieces of it have the same rows.)
+        values, names = _as_panel(column, is_symbols)
+        return values[first:last], names
+
+    def _plot_states(self, ax: Any, states: NDArray[Any], first: int) -> None:
+        n = len(states)
+        probability = np.ones(n)
+        if self.probability is not None:
+            probability = np.asarray(self.probability)[first : first + n]
+        edges = first - 0.5 + np.repeat(np.arange(n + 1), 2)[1:-1]
+        heights = np.repeat(probability, 2)
+        for k in np.unique(states):
+            # Step i has the edges 2 i and 2 i + 1; beyond a stay the height is zero.
+            inside = np.repeat(states == k, 2)
+            ax.fill_between(
+                edges,
+                0,
+                np.where(inside, heights, 0.0),
+                facecolor=self._colour(int(k)),
+                linewidth=0,
+            )
+        ax.set_ylim(0, 1)
+        if self.probability is None:
+            ax.set_yticks([])
+            ax.set_ylabel("state", fontsize="small")
+        else:
+            ax.set_yticks([0, 0.5, 1])
+            ax.set_ylabel("probability\nof the state", fontsize="small")
+
+    def _write_states(self, ax: Any, states: NDArray[Any], first: int) -> None:
+        """Numbers of the states into segments with room for them."""
+        room = ax.get_window_extent().width / self.figure_.dpi * 72 / len(states)
+        borders = np.flatnonzero(np.diff(states)) + 1
+        begins = np.r_[0, borders]
+        lengths = np.diff(np.r_[begins, len(states)])
+        for begin, length in zip(begins, lengths, strict=True):
+            k = int(states[begin])
+            label = self._label(k)
+            if length * room < 6.5 * len(label) + 3:
+                continue
+            ax.text(
+                first + begin + (length - 1) / 2,
+                0.15,
+                label,
+                ha="center",
+                va="center",
+                fontsize=8,
+                color=ink_on(self._colour(k)),
+                clip_on=True,
+            )
+
+    def _add_legend(self, states: NDArray[Any]) -> None:
+        """The key of the colours, beside the panels."""
+        from matplotlib.patches import Patch
+
+        shown = [int(k) for k in np.unique(states)]
+        rows = int(self.figure_.get_figheight() / 0.19) - 2
+        self.figure_.legend(
+            [Patch(facecolor=self._colour(k), edgecolor="0.2", lw=0.4) for k in shown],
+            [self._label(k) for k in shown],
+            title="state",
+            loc="outside right upper",
+            ncols=-(-len(shown) // rows),
+            fontsize="x-small",
+            title_fontsize="small",
+            handlelength=1.0,
+            handleheight=1.0,
+            columnspacing=0.8,
+            frameon=False,
+        )
+
+    def _plot_column(
+        self, ax: Any, c: int, states: NDArray[Any], first: int, last: int
+    ) -> None:
+        from matplotlib.colors import to_rgba
+
+        values, symbols = self._panel(c, first, last)
+        tints = np.array([[to_rgba(self._colour(int(k)), 0.35) for k in states]])
+        steps = np.arange(first, last)
+        low, high = -0.6, max(len(symbols or []), 1) - 0.4
+        if symbols is None:
+            present = values[~np.isnan(values)]
+            low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
+            margin = 0.06 * (high - low) if high > low else 0.5
+            low, high = low - margin, high + margin
+            # (A marker for what stands between missing values.)
+            marker = "." if np.isnan(values).any() or len(values) < 60 else None
+            ax.plot(
+                steps,
+                values,
+                color="0.1",
+                linewidth=0.8,
+                marker=marker,
+                markersize=3,
+                drawstyle="steps-mid" if np.isin(present, (0, 1)).all() else "default",
+            )
+        else:
+            shown = ~np.isnan(values)
+            ax.vlines(
+                steps[shown],
+                values[shown] - 0.38,
+                values[shown] + 0.38,
+                colors="0.1",
+                linewidth=max(0.4, min(2.0, 150 / len(values))),
+            )
+        ax.imshow(
+            tints,
+            extent=(first - 0.5, last - 0.5, low, high),
+            aspect="auto",
+            interpolation="nearest",
+            zorder=0,
+        )
+        ax.set_ylim(low, high)

@@ -1,0 +1,304 @@
+"""What all displays share: axes, colours, labels that do not overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from skihmm._hcrp_hmm import HCRPHMM
+
+# The first seven are those of Okabe and Ito; the others are darker and lighter variants
+# of them, each the one furthest from all before it as seen with normal vision, with
+# deuteranopia and with protanopia (the least distance in CIELAB).
+_COLOURS = (
+    "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442",
+    "#4B2100", "#1A3646", "#F4D48C", "#F4D7BF", "#B3DDF5", "#005F45", "#8A3D00",
+    "#004A74", "#E28E4C", "#8F5575", "#003728", "#F4EB71", "#E0AFCA", "#EEBF99",
+    "#E8A673", "#EEBC4C", "#4095C5", "#40B696", "#6A2F00", "#89CBF0", "#387597",
+    "#808080", "#F8E2B2", "#003959", "#F1CA73",
+)  # fmt: skip
+# Lines on white: without the pale ones.
+_LINE_COLOURS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#4B2100", "#808080"
+)  # fmt: skip
+LINE_STYLES = ("-", "--", ":", "-.")
+
+# "A state not seen yet" has no colour of its own.
+NEW_COLOUR = "#D9D9D9"
+NEW_LABEL = "new"
+
+# Perceptually uniform, and the same with colour blindness.
+SEQUENTIAL = "cividis"
+
+
+def import_pyplot(caller: str) -> Any:
+    """``matplotlib.pyplot``, or an error that says how to get it.
+
+    Parameters
+    ----------
+    caller : str
+        Who needs it.
+
+    Returns
+    -------
+    pyplot : module
+
+    Raises
+    ------
+    ImportError
+        If there is no matplotlib.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            f"{caller} requires matplotlib. You can install it with "
+            "`pip install skihmm[plot]`."
+        ) from error
+    return plt
+
+
+def check_fitted_hmm(name: str, hmm: Any) -> HCRPHMM:
+    """A fitted HCRPHMM, or an error that says what was given.
+
+    Parameters
+    ----------
+    name : str
+        What it is called in errors.
+    hmm : object
+
+    Returns
+    -------
+    hmm : HCRPHMM
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted.
+    """
+    if not isinstance(hmm, HCRPHMM):
+        remedy = " Pass its last step." if hasattr(hmm, "named_steps") else ""
+        raise TypeError(
+            f"{name} is a {type(hmm).__name__}; expected a fitted HCRPHMM.{remedy}"
+        )
+    check_is_fitted(hmm)
+    return hmm
+
+
+def state_colours(n_states: int) -> list[str]:
+    """A colour for every state; from the 33rd on they repeat.
+
+    Parameters
+    ----------
+    n_states : int
+
+    Returns
+    -------
+    colours : list of str
+    """
+    return [_COLOURS[k % len(_COLOURS)] for k in range(n_states)]
+
+
+def line_look(i: int) -> dict[str, Any]:
+    """Colour and style of the i-th line of a plot, distinct for 32 of them.
+
+    Parameters
+    ----------
+    i : int
+
+    Returns
+    -------
+    look : dict
+    """
+    n = len(_LINE_COLOURS)
+    return {
+        "color": _LINE_COLOURS[i % n],
+        "linestyle": LINE_STYLES[i // n % len(LINE_STYLES)],
+    }
+
+
+def ink_on(colour: Any) -> str:
+    """Black or white, whichever is easier to read on a colour.
+
+    Parameters
+    ----------
+    colour : (float, float, float, ...) or str
+        As matplotlib takes it.
+
+    Returns
+    -------
+    colour : str
+    """
+    from matplotlib.colors import to_rgb
+
+    rgb = np.array(to_rgb(colour))
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    luminance = linear @ (0.2126, 0.7152, 0.0722)
+    # Where both have the same contrast by WCAG: (L + 0.05)^2 = 0.05 * 1.05.
+    return "white" if luminance < 0.179 else "black"
+
+
+def make_axes(
+    caller: str,
+    ax: Any,
+    n_axes: int,
+    figsize: tuple[float, float],
+    *,
+    n_columns: int = 1,
+    height_ratios: Sequence[float] | None = None,
+    sharex: bool = False,
+) -> tuple[Any, NDArray[Any]]:
+    """Axes to draw into: new ones, those given, or one that is divided.
+
+    Parameters
+    ----------
+    caller : str
+    ax : matplotlib Axes, array-like of Axes, or None
+    n_axes : int
+    figsize : (float, float)
+        Of a new figure, inches.
+    n_columns : int, default=1
+    height_ratios : sequence of float, optional
+        Of the rows.
+    sharex : bool, default=False
+        Whether all axes have one x-axis.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+    axes : ndarray of shape (n_axes,)
+    """
+    plt = import_pyplot(caller)
+    from matplotlib.axes import Axes
+
+    if ax is not None and not isinstance(ax, Axes):
+        axes = np.asarray(ax, dtype=object).ravel()
+        if len(axes) != n_axes or not all(isinstance(a, Axes) for a in axes):
+            raise ValueError(
+                f"ax holds {len(axes)} entries; expected one Axes, which is divided, or "
+                f"{n_axes} of them, one per panel."
+            )
+        return axes[0].figure, axes
+    if ax is not None and n_axes == 1:
+        return ax.figure, np.array([ax], dtype=object)
+    n_rows = -(-n_axes // n_columns)
+    shape: dict[str, Any] = {
+        "nrows": n_rows,
+        "ncols": n_columns,
+        "height_ratios": height_ratios,
+    }
+    if ax is None:
+        figure = plt.figure(figsize=figsize, layout="constrained")
+        grid = figure.add_gridspec(**shape)
+    else:
+        place = ax.get_subplotspec()
+        if place is None:
+            raise ValueError(
+                f"This plot has {n_axes} panels, and ax is not part of a grid that it "
+                "could be divided in. Pass one Axes per panel, or Axes made by "
+                "plt.subplots."
+            )
+        figure = ax.figure
+        ax.set_axis_off()
+        grid = place.subgridspec(**shape)
+    axes = np.empty(n_axes, dtype=object)
+    for i in range(n_axes):
+        shared = axes[0] if sharex and i else None
+        axes[i] = figure.add_subplot(grid[divmod(i, n_columns)], sharex=shared)
+    if sharex and n_columns == 1:
+        for one in axes[:-1]:
+            one.tick_params(labelbottom=False)
+    return figure, axes
+
+
+def lay_out(ax: Any) -> None:
+    """Find out where things are: before that, axes have no size to fit text into.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    """
+    # (Of a subfigure, the whole.)
+    ax.figure.canvas.figure.draw_without_rendering()
+
+
+def text_height(ax: Any, size: float) -> float:
+    """Height of a line of text as a share of the height of the axes.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    size : float
+        Points.
+
+    Returns
+    -------
+    share : float
+    """
+    inches = ax.get_window_extent().height / ax.figure.dpi
+    return float(size * 1.25 / 72 / inches)
+
+
+def set_state_ticks(axis: Any, labels: Sequence[str], size: float = 8.0) -> None:
+    """Ticks 0, 1, ... with labels, as many of them as have room.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+    labels : sequence of str
+    size : float, default=8.0
+        Points.
+    """
+    ax = axis.axes
+    box = ax.get_window_extent()
+    is_x = axis.axis_name == "x"
+    room = (box.width if is_x else box.height) / ax.figure.dpi * 72 / max(len(labels), 1)
+    # Digits are some 0.6 of the size wide.
+    longest = max((len(label) for label in labels), default=1)
+    needed = size * (0.6 * longest + 0.5 if is_x else 1.15)
+    step = max(1, int(np.ceil(needed / room)))
+    places = range(0, len(labels), step)
+    axis.set_ticks(places, [labels[i] for i in places], fontsize=size)
+
+
+def set_log_scale(axis: Any) -> None:
+    """A logarithmic axis with plain numbers at 1, 2, 5, 10, ... or at 1, 10, ...
+
+    To be called when everything is drawn: the range decides.
+
+    Parameters
+    ----------
+    axis : matplotlib Axis
+    """
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    scale = axis.axes.set_xscale if axis.axis_name == "x" else axis.axes.set_yscale
+    scale("log")
+    axis.axes.autoscale_view()
+    low, high = axis.get_view_interval()
+    # (Numbers beside one another need more room than numbers on top of one another.)
+    is_short = high / low < (20 if axis.axis_name == "x" else 300)
+    subs = (1.0, 2.0, 5.0) if is_short else (1.0,)
+    axis.set_major_locator(LogLocator(subs=subs, numticks=7))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def state_labels(n_states: int) -> list[str]:
+    """Names of the states and, last, of a new one.
+
+    Parameters
+    ----------
+    n_states : int
+
+    Returns
+    -------
+    labels : list of str
+    """
+    return [*(str(k) for k in range(n_states)), NEW_LABEL]

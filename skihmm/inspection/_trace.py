@@ -1,0 +1,323 @@
+"""Traces of chains, by which they can be seen to have converged, or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._draws import PosteriorDraws
+from skihmm._validation import check_choice
+from skihmm.inspection._style import (
+    check_fitted_hmm,
+    line_look,
+    make_axes,
+    set_log_scale,
+)
+
+# Panels: the quantities in each, and what its axis says.
+_PANELS = {
+    "lp": (("lp",), "log joint\nprobability (nats)"),
+    "n_states": (("n_states",), "number of\nstates"),
+    "concentrations": (("alpha", "gamma"), "transition\nconcentrations"),
+    "emission_concentrations": (
+        ("emission_alpha", "emission_gamma"),
+        "emission\nconcentrations",
+    ),
+}
+_SYMBOLS = {"alpha": (r"$\alpha$", "-"), "gamma": (r"$\gamma$", ":")}
+_X_LABELS = {
+    "sweep": "sweep",
+    "seconds": "CPU seconds after the burn-in",
+    "draw": "draw",
+}
+# With more chains a legend has no room.
+_MOST_IN_LEGEND = 8
+
+
+def elapsed(draws: PosteriorDraws) -> NDArray[np.float64]:
+    """CPU seconds of every chain's sweeps from the end of its burn-in to each draw.
+
+    Parameters
+    ----------
+    draws : PosteriorDraws
+
+    Returns
+    -------
+    seconds : ndarray of shape (n_chains, max(n_draws))
+        NaN where there is no draw.
+    """
+    return np.cumsum(draws.seconds, axis=1)
+
+
+def as_floats(values: NDArray[Any], n_draws: NDArray[Any]) -> NDArray[np.float64]:
+    """Values of all draws, NaN where there is no draw.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_chains, max(n_draws))
+    n_draws : ndarray of shape (n_chains,)
+
+    Returns
+    -------
+    values : ndarray of shape (n_chains, max(n_draws))
+    """
+    is_there = np.arange(values.shape[1]) < n_draws[:, None]
+    return np.where(is_there, values, np.nan)
+
+
+class TraceDisplay:
+    """Traces of the log joint probability, the number of states and the concentrations.
+
+    One line per chain.  Chains that have forgotten where they began look alike: no trend,
+    the same level.
+
+    :meth:`from_estimator` and :meth:`from_draws` make one and draw it.
+
+    Parameters
+    ----------
+    values : dict of {str: ndarray of shape (n_chains, n_draws)}
+        Any of "lp" (nats), "n_states", "alpha", "gamma", "emission_alpha" and
+        "emission_gamma".  NaN: a chain has fewer draws.
+    sweeps : ndarray of shape (n_chains, n_draws), optional
+        Sweeps made when each draw was taken, those of the burn-in included.
+    seconds : ndarray of shape (n_chains, n_draws), optional
+        CPU seconds from the end of the burn-in to each draw.
+    n_burnin : int, optional
+        Sweeps of the burn-in, which are shaded.  None: not known.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One for each quantity drawn.
+    figure_ : matplotlib Figure
+
+    See Also
+    --------
+    skihmm.metrics.autocorrelation_time : How far apart draws are independent.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_repeating_sequence
+    >>> from skihmm.inspection import TraceDisplay
+    >>> X, _ = make_repeating_sequence(100)
+    >>> hmm = HCRPHMM(n_burnin=50, n_draws=20, n_chains=2, random_state=0).fit(X)
+    >>> display = TraceDisplay.from_estimator(hmm)
+    >>> len(display.axes_)
+    4
+    """
+
+    def __init__(
+        self,
+        values: Mapping[str, Any],
+        *,
+        sweeps: NDArray[Any] | None = None,
+        seconds: NDArray[np.float64] | None = None,
+        n_burnin: int | None = None,
+    ) -> None:
+        self.values = values
+        self.sweeps = sweeps
+        self.seconds = seconds
+        self.n_burnin = n_burnin
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: Any,
+        *,
+        x: str = "sweep",
+        quantities: Sequence[str] | None = None,
+        ax: Any = None,
+        line_kw: Mapping[str, Any] | None = None,
+    ) -> TraceDisplay:
+        """Draw the traces of a fitted model.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted.  The burn-in is shaded if the first draw of every chain is where
+            `n_burnin` and `thin` put it (they may have been changed after the fit).
+        x, quantities, ax, line_kw
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : TraceDisplay
+        """
+        hmm = check_fitted_hmm("hmm", hmm)
+        display = cls._of_draws(hmm.draws_)
+        first = hmm.draws_.sweep[hmm.draws_.n_draws > 0, 0]
+        if (first == hmm.n_burnin + hmm.thin).all():
+            display.n_burnin = hmm.n_burnin
+        return display.plot(ax, x=x, quantities=quantities, line_kw=line_kw)
+
+    @classmethod
+    def from_draws(
+        cls,
+        draws: PosteriorDraws,
+        *,
+        x: str = "sweep",
+        quantities: Sequence[str] | None = None,
+        ax: Any = None,
+        line_kw: Mapping[str, Any] | None = None,
+    ) -> TraceDisplay:
+        """Draw the traces of posterior draws.
+
+        Parameters
+        ----------
+        draws : PosteriorDraws
+            ``draws_`` of a fitted model.
+        x, quantities, ax, line_kw
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : TraceDisplay
+        """
+        if not isinstance(draws, PosteriorDraws):
+            raise TypeError(
+                f"draws is a {type(draws).__name__}; expected `draws_` of a fitted "
+                "HCRPHMM."
+            )
+        return cls._of_draws(draws).plot(ax, x=x, quantities=quantities, line_kw=line_kw)
+
+    @classmethod
+    def _of_draws(cls, draws: PosteriorDraws) -> TraceDisplay:
+        values = {
+            name: as_floats(getattr(draws, name), draws.n_draws)
+            for names, _ in _PANELS.values()
+            for name in names
+            if hasattr(draws, name)
+        }
+        return cls(
+            values,
+            sweeps=as_floats(draws.sweep, draws.n_draws),
+            seconds=elapsed(draws),
+        )
+
+    def _places(self, x: str) -> NDArray[Any]:
+        found = {"sweep": self.sweeps, "seconds": self.seconds}.get(x)
+        if found is not None:
+            return np.asarray(found)
+        if x != "draw":
+            raise ValueError(
+                f"x={x!r}, but this display does not know the {x}s of the draws. Use "
+                "x='draw'."
+            )
+        shape = np.shape(next(iter(self.values.values())))
+        return np.broadcast_to(np.arange(shape[1]), shape)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        x: str = "sweep",
+        quantities: Sequence[str] | None = None,
+        line_kw: Mapping[str, Any] | None = None,
+    ) -> TraceDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array-like of Axes, default=None
+            One, which is divided into panels, or one per quantity; None: a new figure.
+        x : {"sweep", "seconds", "draw"}, default="sweep"
+            What draws are plotted against: sweeps of the chain; CPU seconds of its sweeps
+            since the end of the burn-in (how long the burn-in took is not stored); or the
+            number of the draw.
+        quantities : list of {"lp", "n_states", "concentrations", \
+"emission_concentrations"}, default=None
+            One panel each.  None: all that there are.
+        line_kw : dict, default=None
+            For ``matplotlib.axes.Axes.plot``.
+
+        Returns
+        -------
+        self : TraceDisplay
+        """
+        x = check_choice("x", x, tuple(_X_LABELS))
+        available = [
+            panel
+            for panel, (names, _) in _PANELS.items()
+            if any(name in self.values for name in names)
+        ]
+        if quantities is None:
+            quantities = available
+        elif isinstance(quantities, str):
+            quantities = [quantities]
+        for panel in quantities:
+            check_choice("quantities", panel, tuple(available))
+        places = self._places(x)
+        # (A marker where a line would have one point only.)
+        look = {"linewidth": 1.0, "marker": "." if places.shape[1] < 2 else None}
+        look.update(line_kw or {})
+        self.figure_, self.axes_ = make_axes(
+            "TraceDisplay.plot",
+            ax,
+            len(quantities),
+            (6.4, 1.1 + 1.5 * len(quantities)),
+            sharex=True,
+        )
+        for panel, one in zip(quantities, self.axes_, strict=True):
+            self._plot_panel(one, panel, places, look)
+            if x == "sweep" and self.n_burnin:
+                # (Without a label: one entry of a legend, in the first panel, will do.)
+                one.axvspan(0, self.n_burnin, color="0.9", linewidth=0, zorder=0)
+                one.set_xlim(left=0)
+        first, last = self.axes_[0], self.axes_[-1]
+        last.set_xlabel(_X_LABELS[x])
+        if x == "sweep" and self.n_burnin:
+            first.annotate(
+                "burn-in",
+                (self.n_burnin / 2, 0.04),
+                xycoords=("data", "axes fraction"),
+                ha="center",
+                color="0.35",
+                fontsize="small",
+            )
+        if 1 < len(places) <= _MOST_IN_LEGEND:
+            handles = [
+                first.plot([], [], **{**line_look(c), **look})[0]
+                for c in range(len(places))
+            ]
+            # (Beside the panels only where the layout makes room for it.)
+            beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+            first.legend(
+                handles,
+                [str(c) for c in range(len(places))],
+                title="chain",
+                fontsize="small",
+                title_fontsize="small",
+                **(beside if ax is None else {"loc": "best"}),
+            )
+        return self
+
+    def _plot_panel(
+        self, ax: Any, panel: str, places: NDArray[Any], look: dict[str, Any]
+    ) -> None:
+        names, label = _PANELS[panel]
+        names = tuple(name for name in names if name in self.values)
+        for name in names:
+            for c, trace in enumerate(np.asarray(self.values[name])):
+                style = line_look(c)
+                if len(names) > 1:
+                    style["linestyle"] = _SYMBOLS[name.removeprefix("emission_")][1]
+                ax.plot(places[c], trace, **{**style, **look})
+        if panel == "n_states":
+            ax.yaxis.get_major_locator().set_params(integer=True)
+        if "concentrations" in panel:
+            set_log_scale(ax.yaxis)
+            lines = [
+                ax.plot([], [], color="0.2", linestyle=style, label=symbol)[0]
+                for symbol, style in (
+                    _SYMBOLS[name.removeprefix("emission_")] for name in names
+                )
+            ]
+            ax.legend(
+                handles=lines, ncols=2, loc="best", fontsize="small", handlelength=1.6
+            )
+        ax.set_ylabel(label, fontsize="small")
+        ax.tick_params(labelsize="small")

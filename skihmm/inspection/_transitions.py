@@ -1,0 +1,364 @@
+"""Transition probabilities as a heat map or as a graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.cluster.hierarchy import leaves_list, linkage
+from scipy.spatial.distance import squareform
+
+from skihmm._validation import as_array, check_choice, check_flag, check_positive
+from skihmm.inspection._style import (
+    NEW_COLOUR,
+    NEW_LABEL,
+    SEQUENTIAL,
+    check_fitted_hmm,
+    ink_on,
+    lay_out,
+    make_axes,
+    set_state_ticks,
+    state_colours,
+)
+
+ORDERS = ("occupancy", "cycle", "block")
+KINDS = ("heatmap", "graph")
+
+# With more rows there is no room for numbers in the cells.
+_MOST_WITH_NUMBERS = 10
+# With more nodes the names of states stand beside them.
+_MOST_WITH_LABELS_INSIDE = 12
+
+
+def cycle_order(transmat: NDArray[np.float64], first: int = 0) -> NDArray[np.intp]:
+    """States in a circle such that each is followed by where it probably goes.
+
+    Greedy: pairs of states are linked from the most probable transition on, unless the
+    one has a successor already, the other a predecessor, or the circle would close
+    before all states are in it.
+
+    Parameters
+    ----------
+    transmat : ndarray of shape (n_states, n_states)
+    first : int, default=0
+        State to begin with.
+
+    Returns
+    -------
+    order : ndarray of shape (n_states,)
+    """
+    n = len(transmat)
+    successor = np.full(n, -1, dtype=np.intp)
+    has_predecessor = np.zeros(n, dtype=bool)
+    last_of = np.arange(n)  # of the path that a state begins
+    first_of = np.arange(n)  # of the path that a state ends
+    n_links = 0
+    for flat in np.argsort(-transmat, axis=None, kind="stable"):
+        i, j = divmod(int(flat), n)
+        closes = last_of[j] == i and n_links < n - 1
+        if successor[i] >= 0 or has_predecessor[j] or closes:
+            continue
+        successor[i], has_predecessor[j] = j, True
+        n_links += 1
+        start, end = first_of[i], last_of[j]
+        last_of[start], first_of[end] = end, start
+    order = [first]
+    while len(order) < n:
+        order.append(int(successor[order[-1]]))
+    return np.array(order, dtype=np.intp)
+
+
+def block_order(transmat: NDArray[np.float64]) -> NDArray[np.intp]:
+    """States such that those between which transitions are frequent are neighbours.
+
+    The leaves of average linkage, in the order that keeps near states together, with the
+    larger transition probability of a pair, in either direction, as its nearness.
+
+    Parameters
+    ----------
+    transmat : ndarray of shape (n_states, n_states)
+
+    Returns
+    -------
+    order : ndarray of shape (n_states,)
+    """
+    n = len(transmat)
+    if n < 3:
+        return np.arange(n, dtype=np.intp)
+    distance = 1 - np.maximum(transmat, transmat.T)
+    np.fill_diagonal(distance, 0)
+    tree = linkage(squareform(distance), "average", optimal_ordering=True)
+    return np.asarray(leaves_list(tree), dtype=np.intp)
+
+
+class TransitionMatrixDisplay:
+    """Transition probabilities between the states of the selected draw.
+
+    :meth:`from_estimator` makes one and draws it.
+
+    Parameters
+    ----------
+    transmat : ndarray of shape (n_states + 1, n_states + 1)
+        Probabilities; rows are where a transition comes from.  The last row and column
+        are "a state not seen yet".
+    occupancy : ndarray of shape (n_states,)
+        Share of the steps in each state.
+
+    Attributes
+    ----------
+    order_ : ndarray of shape (n_states,)
+        States in the order in which they were drawn.
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    im_ : matplotlib AxesImage or None
+        The heat map.
+    colorbar_ : matplotlib Colorbar or None
+        Its colour bar, if there is one.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_repeating_sequence
+    >>> from skihmm.inspection import TransitionMatrixDisplay
+    >>> X, _ = make_repeating_sequence(200)
+    >>> hmm = HCRPHMM(n_burnin=100, n_draws=10, random_state=0).fit(X)
+    >>> display = TransitionMatrixDisplay.from_estimator(hmm, order="cycle")
+    >>> display.transmat.shape == (hmm.n_states_ + 1, hmm.n_states_ + 1)
+    True
+    """
+
+    def __init__(
+        self, transmat: NDArray[np.float64], *, occupancy: NDArray[np.float64]
+    ) -> None:
+        self.transmat = transmat
+        self.occupancy = occupancy
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: Any,
+        *,
+        kind: str = "heatmap",
+        order: str | ArrayLike = "occupancy",
+        new_state: bool = False,
+        threshold: float = 0.05,
+        colorbar: bool = True,
+        ax: Any = None,
+    ) -> TransitionMatrixDisplay:
+        """Draw ``transmat_`` of a fitted model.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted.
+        kind, order, new_state, threshold, colorbar, ax
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : TransitionMatrixDisplay
+        """
+        hmm = check_fitted_hmm("hmm", hmm)
+        counts = np.bincount(hmm.labels_, minlength=hmm.n_states_)
+        display = cls(hmm.transmat_, occupancy=counts / len(hmm.labels_))
+        return display.plot(
+            ax,
+            kind=kind,
+            order=order,
+            new_state=new_state,
+            threshold=threshold,
+            colorbar=colorbar,
+        )
+
+    def _order(self, order: str | ArrayLike) -> NDArray[np.intp]:
+        n = len(self.occupancy)
+        if not isinstance(order, str):
+            given = as_array("order", order)
+            if given.dtype.kind not in "iu" or sorted(given.tolist()) != list(range(n)):
+                raise ValueError(
+                    f"order={order!r}; expected one of {ORDERS}, or the states 0 to "
+                    f"{n - 1}, each once."
+                )
+            return given.astype(np.intp)
+        check_choice("order", order, ORDERS)
+        among_known = self.transmat[:n, :n]
+        if order == "cycle":
+            return cycle_order(among_known, int(np.argmax(self.occupancy)))
+        if order == "block":
+            return block_order(among_known)
+        # (Known states come first in all draws, whatever their occupancy.)
+        return np.argsort(-self.occupancy, kind="stable").astype(np.intp)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        kind: str = "heatmap",
+        order: str | ArrayLike = "occupancy",
+        new_state: bool = False,
+        threshold: float = 0.05,
+        colorbar: bool = True,
+    ) -> TransitionMatrixDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            None: a new figure.
+        kind : {"heatmap", "graph"}, default="heatmap"
+            A matrix; or states on a circle, clockwise, their areas by occupancy, with
+            arrows whose widths are transition probabilities.
+        order : {"occupancy", "cycle", "block"} or array-like of shape (n_states,), \
+default="occupancy"
+            Of the states.  "occupancy": decreasing.  "cycle": from the largest state on,
+            a circle that is linked from the most probable transition on, so that what
+            is nearly cyclic stands beside the diagonal.  "block": the leaves of
+            average linkage by the larger of the two probabilities of a pair, so that
+            states that lead to one another form blocks.  Or the states as they are to
+            be.
+        new_state : bool, default=False
+            Show "a state not seen yet" too, last.
+        threshold : float, default=0.05
+            Least probability of an arrow of a graph.
+        colorbar : bool, default=True
+            With a heat map, the colours and what they mean.
+
+        Returns
+        -------
+        self : TransitionMatrixDisplay
+        """
+        check_choice("kind", kind, KINDS)
+        check_flag("new_state", new_state)
+        check_flag("colorbar", colorbar)
+        check_positive("threshold", threshold)
+        self.order_ = self._order(order)
+        n = len(self.order_)
+        shown = np.append(self.order_, n) if new_state else self.order_
+        matrix = np.asarray(self.transmat)[np.ix_(shown, shown)]
+        labels = [NEW_LABEL if k == n else str(k) for k in shown]
+        side = 4.8 if len(shown) <= 16 else 6.4
+        size = (side + 0.9 * (kind == "heatmap" and colorbar), side)
+        self.figure_, axes = make_axes("TransitionMatrixDisplay.plot", ax, 1, size)
+        self.ax_ = axes[0]
+        self.im_: Any = None
+        self.colorbar_: Any = None
+        if kind == "heatmap":
+            self._plot_heatmap(matrix, labels, colorbar)
+        else:
+            colours = [*state_colours(n), NEW_COLOUR]
+            share = np.append(self.occupancy, 0.0)[shown]
+            self._plot_graph(
+                matrix, labels, share, [colours[k] for k in shown], threshold
+            )
+        return self
+
+    def _plot_heatmap(
+        self, matrix: NDArray[np.float64], labels: list[str], colorbar: bool
+    ) -> None:
+        ax = self.ax_
+        self.im_ = ax.imshow(matrix, cmap=SEQUENTIAL, vmin=0, vmax=1)
+        if colorbar:
+            self.colorbar_ = self.figure_.colorbar(
+                self.im_, ax=ax, label="transition probability"
+            )
+        lay_out(ax)
+        set_state_ticks(ax.xaxis, labels)
+        set_state_ticks(ax.yaxis, labels)
+        ax.set(xlabel="next state", ylabel="state")
+        if len(labels) <= _MOST_WITH_NUMBERS:
+            cell = ax.get_window_extent().width / self.figure_.dpi * 72 / len(labels)
+            for (row, column), value in np.ndenumerate(matrix):
+                if value >= 0.005:
+                    ax.text(
+                        column,
+                        row,
+                        f"{value:.2f}",
+                        ha="center",
+                        va="center",
+                        fontsize=min(9.0, cell / 3.2),
+                        color=ink_on(self.im_.to_rgba(value)),
+                    )
+
+    def _plot_graph(
+        self,
+        matrix: NDArray[np.float64],
+        labels: list[str],
+        occupancy: NDArray[np.float64],
+        colours: list[str],
+        threshold: float,
+    ) -> None:
+        from matplotlib.patches import Circle, FancyArrowPatch
+
+        ax, n = self.ax_, len(labels)
+        # Clockwise from the top, as a clock.
+        angles = np.pi / 2 - 2 * np.pi * np.arange(n) / n
+        centres = np.column_stack([np.cos(angles), np.sin(angles)])
+        is_crowded = n > _MOST_WITH_LABELS_INSIDE
+        largest = min(0.2, 0.33 * 2 * np.sin(np.pi / n)) if n > 1 else 0.2
+        share = np.sqrt(occupancy / max(occupancy.max(), 1e-300))
+        radii = largest * np.maximum(share, 0.55)
+        nodes = []
+        for i in range(n):
+            node = Circle(
+                centres[i], radii[i], facecolor=colours[i], edgecolor="0.2", zorder=3
+            )
+            ax.add_patch(node)
+            nodes.append(node)
+        margin = 1.0 + 2.6 * largest + 0.12 * is_crowded
+        ax.set(xlim=(-margin, margin), ylim=(-margin, margin), aspect="equal")
+        ax.set_axis_off()
+        lay_out(ax)
+        box = ax.get_window_extent()
+        points = min(box.width, box.height) / self.figure_.dpi * 72 / (2 * margin)
+        for i in range(n):
+            # Two digits have to fit into the circle, or stand outside.
+            size = 1.8 * radii[i] * points / max(len(labels[i]), 2)
+            if is_crowded:
+                size = np.pi * points / n
+            ax.text(
+                *(centres[i] * (1 + 2.6 * largest if is_crowded else 1)),
+                labels[i],
+                ha="center",
+                va="center",
+                fontsize=min(10.0 if is_crowded else 11.0, size),
+                color="black" if is_crowded else ink_on(colours[i]),
+                zorder=4,
+            )
+        head = np.clip(largest * points / 2.2, 4.0, 11.0)
+        # Strong ones last, on top of the others.
+        for flat in np.argsort(matrix, axis=None, kind="stable"):
+            i, j = divmod(int(flat), n)
+            value = matrix[i, j]
+            if value < threshold:
+                continue
+            look = {
+                "arrowstyle": "-|>",
+                "mutation_scale": head,
+                "linewidth": 0.4 + 2.2 * value,
+                "color": str(0.75 * (1 - value)),
+                "alpha": 0.25 + 0.75 * value,
+                "shrinkA": 0,
+                "shrinkB": 0,
+                "zorder": 2,
+            }
+            if i == j:
+                # A loop on the outer side of its state.
+                turned = angles[i] + np.array([-0.9, 0.9])
+                ends = centres[i] + radii[i] * np.column_stack(
+                    [np.cos(turned), np.sin(turned)]
+                )
+                arrow = FancyArrowPatch(
+                    ends[0], ends[1], connectionstyle="arc3,rad=1.3", **look
+                )
+            else:
+                arrow = FancyArrowPatch(
+                    centres[i],
+                    centres[j],
+                    patchA=nodes[i],
+                    patchB=nodes[j],
+                    # Curved, so that the way back is another one.
+                    connectionstyle="arc3,rad=0.15",
+                    **look,
+                )
+            ax.add_patch(arrow)

@@ -1,0 +1,545 @@
+"""What the draws of a fit say about how well it has mixed, in words."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._draws import PosteriorDraws
+from skihmm.metrics._convergence import (
+    effective_sample_size,
+    rank_normalised,
+    rhat,
+)
+from skihmm.posterior._partitions import Loss
+from skihmm.samplers import BaseSampler
+
+# What is said to the user about each quantity of the table.
+NAMES = {
+    "lp": "log joint probability",
+    "n_states": "number of states",
+    "alpha": "alpha",
+    "gamma": "gamma",
+    "emission_alpha": "emission alpha",
+    "emission_gamma": "emission gamma",
+    "occupancy_entropy": "entropy of the occupancies",
+    "distance": "distance to the selected draw",
+}
+_CONCENTRATIONS = ("alpha", "gamma", "emission_alpha", "emission_gamma")
+_COLUMNS = ("mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second")
+
+# With fewer draws per chain nothing is said about mixing.
+FEW_DRAWS = 20
+# Alarms.  (Vehtari et al. want 1.01 and 400; of eight quantities of good runs that have
+# the latter, the worst one is often above the former.)
+HIGH_RHAT = 1.05
+LOW_ESS = 100
+# (By itself, and next to other signs of trouble, of which it may be the cause.)
+LOW_ACCEPTANCE, MODERATE_ACCEPTANCE = 0.2, 0.5
+# What the advice aims at.
+GOOD_ESS = 400
+# Chains with a smaller share of the longest one's draws are left out.
+_SHORT_CHAIN = 0.5
+# Means of two chains that are so many standard errors apart are two means.
+_SEPARATED = 5.0
+# A chain rises or falls if so many more pairs of its blocks do than do not (of 28: at
+# most two exceptions), or if all chains together do by so many standard deviations.
+_N_BLOCKS = 8
+_TREND = 24
+_JOINT_TREND = 3.3
+# Before a run is advised to be so many times longer, another sampler is.
+_MUCH_LONGER = 8
+# Trials per sweep that are worth trying, as docs/samplers.md has measured.
+_SPLIT_MERGE_RATES = (2, 13)
+
+
+def _rounded_up(value: float) -> int:
+    """At least the value, with two digits."""
+    unit = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
+    return math.ceil(round(value / unit, 9)) * unit
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if names[1:] else names)
+
+
+def _chain_list(chains: list[int]) -> str:
+    if len(chains) == 1:
+        return f"chain {chains[0]}"
+    return f"chains {_listed([str(c) for c in chains])}"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a fit was told, as far as there may be something to change.
+
+    Attributes
+    ----------
+    sampler : BaseSampler
+    n_burnin, thin : int
+    n_samples : int
+        Time steps of the data, which no block is longer than.
+    shares_start : bool
+        All chains began at the same states.
+    """
+
+    sampler: BaseSampler
+    n_burnin: int
+    thin: int
+    n_samples: int
+    shares_start: bool
+
+
+def _entropy(counts: NDArray[Any]) -> float:
+    shares = counts[counts > 0] / counts.sum()
+    return float(-np.sum(shares * np.log(shares)))
+
+
+def _quantities(
+    draws: PosteriorDraws,
+    chains: NDArray[np.intp],
+    n_draws: int,
+    reference: tuple[int, int],
+) -> dict[str, NDArray[np.float64]]:
+    """Numbers of every draw, (n_chains, n_draws), that no labels matter for."""
+    found = {}
+    for name in ("lp", "n_states", *_CONCENTRATIONS):
+        if hasattr(draws, name):
+            values = getattr(draws, name)[chains, :n_draws].astype(float)
+            # (One that is kept fixed is not sampled.)
+            if name not in _CONCENTRATIONS or values.size == 1 or np.ptp(values):
+                found[name] = values
+    path = draws[reference].states
+    loss = None if path is None else Loss("vi", len(path))
+    entropies = np.empty((len(chains), n_draws))
+    distances = np.empty((len(chains), n_draws))
+    for c, d in np.ndindex(entropies.shape):
+        draw = draws[int(chains[c]), d]
+        # Every step is a customer of the dish that is its state.
+        counts = np.bincount(
+            draw.transitions["dishes"], weights=draw.transitions["n_customers"]
+        )
+        entropies[c, d] = _entropy(counts)
+        if loss is None or path is None or draw.states is None:
+            loss = None  # (warm_start may have gone on with another store_states.)
+        else:
+            distances[c, d] = loss.distance(path, draw.states)
+    found["occupancy_entropy"] = entropies
+    if loss is not None:
+        found["distance"] = distances
+    return found
+
+
+def _row(values: NDArray[np.float64], seconds: float) -> dict[str, float]:
+    """The line of one quantity in the table."""
+    if not np.isfinite(values).all():
+        return dict.fromkeys(_COLUMNS, math.nan)
+    bulk = effective_sample_size(values, "bulk")
+    return {
+        "mean": float(values.mean()),
+        "rhat": rhat(values),
+        "ess_bulk": bulk,
+        "ess_tail": effective_sample_size(values, "tail"),
+        "ess_per_second": bulk / seconds if seconds > 0 else math.nan,
+    }
+
+
+def _are_separated(values: NDArray[np.float64]) -> bool:
+    """Whether means of two chains differ by more than their own errors explain."""
+    scores = rank_normalised(values)
+    means = scores.mean(axis=1)
+    variances = []
+    for chain in scores:
+        worth = effective_sample_size(chain[None], "mean")
+        variances.append(0.0 if math.isnan(worth) else float(np.var(chain)) / worth)
+    return any(
+        (means[a] - means[b]) ** 2 > _SEPARATED**2 * (variances[a] + variances[b])
+        for a, b in combinations(range(len(values)), 2)
+    )
+
+
+def _trends(values: NDArray[np.float64]) -> tuple[list[int], list[int]]:
+    """Chains that rise and chains that fall from block to block, by Kendall's count."""
+    blocks = np.array_split(values, _N_BLOCKS, axis=1)
+    means = np.stack([block.mean(axis=1) for block in blocks], axis=1)
+    counts = np.zeros(len(values))
+    for a, b in combinations(range(_N_BLOCKS), 2):
+        counts += np.sign(means[:, b] - means[:, a])
+    rising = np.flatnonzero(counts >= _TREND).tolist()
+    falling = np.flatnonzero(counts <= -_TREND).tolist()
+    if not (rising or falling):
+        variance = len(values) * _N_BLOCKS * (_N_BLOCKS - 1) * (2 * _N_BLOCKS + 5) / 18
+        joint = counts.sum() / math.sqrt(variance)
+        everyone = list(range(len(values)))
+        if joint > _JOINT_TREND:
+            rising = everyone
+        elif joint < -_JOINT_TREND:
+            falling = everyone
+    return rising, falling
+
+
+def _mean_rate(rates: NDArray[np.float64]) -> float:
+    known = rates[np.isfinite(rates)]
+    return float(known.mean()) if known.size else math.nan
+
+
+class Diagnosis:
+    """How well the chains of a fit have mixed: numbers, and a verdict in words.
+
+    What :meth:`~skihmm.HCRPHMM.diagnose` returns; ``str`` of it is the whole text.  All
+    quantities are the same however states are numbered.
+
+    Parameters
+    ----------
+    draws : PosteriorDraws
+    reference : (int, int)
+        Chain and draw of the one that distances are measured to.
+    setting : Setting
+        What the fit was told.
+
+    Attributes
+    ----------
+    table : dict of dict of float
+        For every quantity ``"mean"``, ``"rhat"``, ``"ess_bulk"``, ``"ess_tail"`` and
+        ``"ess_per_second"`` (bulk, of CPU time after the burn-in); NaN where there is
+        nothing to tell, as of a quantity that is constant.  Quantities: ``"lp"``,
+        ``"n_states"``; ``"alpha"``, ``"gamma"``, ``"emission_alpha"`` and
+        ``"emission_gamma"`` unless they are fixed; ``"occupancy_entropy"`` (nats) of the
+        shares of the states; and, with ``store_states=True``, ``"distance"``: variation
+        of information (nats) between the states of a draw and those of the selected one,
+        which tells partitions apart that are equal in all other respects.
+    warnings : list of str
+        What looks wrong; empty if nothing does.
+    advice : list of str
+        What to change, if there are warnings.
+    suggested_params : dict
+        The same for ``hmm.set_params(**diagnosis.suggested_params)``.
+    notes : list of str
+        What could not be judged, and why.
+    acceptance_rate : float
+        Share of the local proposals that were accepted.
+    split_merge_acceptance_rate : float
+        The same of split-merge trials; NaN if there were none.
+    chains : list of int
+        Chains that were looked at: those that have at least half as many draws as the
+        longest.
+    n_draws : int
+        Draws of each, the first ones: as many as the shortest of them has.
+    seconds : float
+        CPU seconds that these draws took.
+
+    See Also
+    --------
+    rhat, effective_sample_size : What the table is made of.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_repeating_sequence
+    >>> X, _ = make_repeating_sequence(100)
+    >>> hmm = HCRPHMM(n_burnin=20, n_draws=10, random_state=0).fit(X)
+    >>> found = hmm.diagnose(verbose=False)
+    >>> found
+    <Diagnosis: 1 warning>
+    >>> found.warnings
+    ['There are only 10 draws per chain, too few to judge how they mix.']
+    >>> list(found.table["lp"])
+    ['mean', 'rhat', 'ess_bulk', 'ess_tail', 'ess_per_second']
+    """
+
+    def __init__(
+        self, draws: PosteriorDraws, reference: tuple[int, int], setting: Setting
+    ) -> None:
+        lengths = draws.n_draws
+        chains = np.flatnonzero(lengths >= max(1, _SHORT_CHAIN * lengths.max()))
+        n_draws = int(lengths[chains].min())
+        self.chains = [int(c) for c in chains]
+        self.n_draws = n_draws
+        self.seconds = float(np.nansum(draws.seconds[chains, :n_draws]))
+        self.acceptance_rate = _mean_rate(draws.acceptance_rate[chains, :n_draws])
+        self.split_merge_acceptance_rate = _mean_rate(
+            draws.split_merge_acceptance_rate[chains, :n_draws]
+        )
+        values = _quantities(draws, chains, n_draws, reference)
+        self.table = {name: _row(rows, self.seconds) for name, rows in values.items()}
+        self.warnings: list[str] = []
+        self.advice: list[str] = []
+        self.suggested_params: dict[str, Any] = {}
+        self.notes: list[str] = []
+        self._setting = setting
+
+        if n_draws < FEW_DRAWS:
+            self.warnings.append(
+                f"There are only {n_draws} draws per chain, too few to judge how they "
+                "mix."
+                if n_draws > 1
+                else "There is one draw per chain: nothing is known about how they mix."
+            )
+            n_wanted = _rounded_up(GOOD_ESS / len(chains))
+            self._advise(f"n_draws={n_wanted} (now {n_draws}).", n_draws=n_wanted)
+        else:
+            self._judge_mixing(values)
+        self._judge_acceptance()
+        self._take_notes(draws)
+
+    # ---- what is wrong
+
+    def _judge_mixing(self, values: dict[str, NDArray[np.float64]]) -> None:
+        suspects = [name for name, row in self.table.items() if row["rhat"] > HIGH_RHAT]
+        trend = False
+        if "lp" in suspects:
+            rising, falling = _trends(values["lp"])
+            for found, word in ((rising, "rising"), (falling, "falling")):
+                if found:
+                    trend = True
+                    self.warnings.append(
+                        f"The log joint probability of "
+                        f"{_chain_list([self.chains[c] for c in found])} is still "
+                        f"{word}: the burn-in was too short."
+                    )
+            if trend:
+                self._advise_burnin()
+        apart = [
+            name
+            for name in suspects
+            if len(self.chains) > 1 and _are_separated(values[name])
+        ]
+        if apart:
+            self._warn_of_disagreement(suspects, apart, values)
+        elif not trend:
+            self._judge_sizes(suspects)
+
+    def _judge_sizes(self, suspects: list[str]) -> None:
+        """Chains that are on their way everywhere, but slowly."""
+        known = {
+            name: row["ess_bulk"]
+            for name, row in self.table.items()
+            if row["ess_bulk"] > 0
+        }
+        if not known:
+            return
+        worst = min(known, key=lambda name: known[name])
+        points = []
+        if known[worst] < LOW_ESS:
+            points.append(
+                f"The {len(self.chains) * self.n_draws} draws are worth only "
+                f"{known[worst]:.0f} independent ones ({NAMES[worst]})."
+            )
+        if suspects:
+            points.append(f"Parts of the chains differ in {self._worst(suspects)}.")
+        if points:
+            self.warnings.append(" ".join(points))
+            self._advise_longer_run(known[worst])
+
+    def _worst(self, names: list[str]) -> str:
+        """Names of quantities, the largest R-hat first."""
+        ordered = sorted(names, key=lambda name: -self.table[name]["rhat"])
+        return _listed(
+            [f"{NAMES[name]} (R-hat {self.table[name]['rhat']:.2f})" for name in ordered]
+        )
+
+    def _warn_of_disagreement(
+        self,
+        suspects: list[str],
+        apart: list[str],
+        values: dict[str, NDArray[np.float64]],
+    ) -> None:
+        text = f"Chains disagree about {self._worst(suspects)}"
+        means = values["lp"].mean(axis=1)
+        best, worst = int(means.argmax()), int(means.argmin())
+        if "lp" in apart:
+            text += (
+                f". The log joint probability of chain {self.chains[worst]} is "
+                f"{means[best] - means[worst]:.1f} nats below that of chain "
+                f"{self.chains[best]}"
+            )
+        if "distance" in suspects:
+            low, high = np.sort(values["distance"].mean(axis=1))[[0, -1]]
+            text += (
+                f". They are in different partitions of the steps, {low:.2f} to "
+                f"{high:.2f} nats from the selected draw in the mean"
+            )
+        self.warnings.append(f"{text}.")
+        self._advise_sampler()
+        self._advise_burnin()
+
+    def _judge_acceptance(self) -> None:
+        limit = MODERATE_ACCEPTANCE if self.warnings else LOW_ACCEPTANCE
+        if not self.acceptance_rate < limit:
+            return
+        self.warnings.append(
+            f"Only {100 * self.acceptance_rate:.1f} % of the proposals were accepted."
+        )
+        params = self._setting.sampler.get_params(deep=False)
+        size = params.get("block_size", 1)
+        size = min(size, self._setting.n_samples)
+        if size > 1:
+            shorter = max(1, size // 4)
+            self._advise(
+                f"sampler__block_size={shorter} (now {size}): short blocks are accepted "
+                "more often.",
+                sampler__block_size=shorter,
+            )
+        elif params.get("proposal") == "rcd":
+            self._advise(
+                'sampler__proposal="exact", which rejects nothing.',
+                sampler__proposal="exact",
+            )
+        else:
+            self._advise(
+                'sampler="auto": its moves of single steps reject nothing.',
+                sampler="auto",
+            )
+
+    # ---- what to change
+
+    def _advise(self, text: str, **params: Any) -> None:
+        if text not in self.advice:
+            self.advice.append(text)
+            self.suggested_params.update(params)
+        if "sampler" in self.suggested_params:
+            for name in [n for n in self.suggested_params if n.startswith("sampler__")]:
+                del self.suggested_params[name]
+
+    def _advise_burnin(self) -> None:
+        setting = self._setting
+        n_sweeps = _rounded_up(2 * (setting.n_burnin + setting.thin * self.n_draws))
+        self._advise(
+            f"n_burnin={n_sweeps} (now {setting.n_burnin}): twice all sweeps so far.",
+            n_burnin=n_sweeps,
+        )
+
+    def _advise_sampler(self) -> bool:
+        """Advise another sampler; whether there is one."""
+        params = self._setting.sampler.get_params(deep=False)
+        if "split_merge_rate" not in params:
+            self._advise(
+                'sampler="auto": its split-merge trials lead to partitions that local '
+                "moves do not reach.",
+                sampler="auto",
+            )
+            return True
+        rate = params["split_merge_rate"]
+        larger = [other for other in _SPLIT_MERGE_RATES if other > rate]
+        if larger:
+            self._advise(
+                f"sampler__split_merge_rate={larger[0]} (now {rate:g}): split-merge "
+                "trials lead to partitions that local moves do not reach.",
+                sampler__split_merge_rate=larger[0],
+            )
+        return bool(larger)
+
+    def _advise_longer_run(self, worth: float) -> None:
+        """Sweeps enough for a good effective sample size, without many more draws."""
+        n_chains, thin = len(self.chains), self._setting.thin
+        factor = max(GOOD_ESS / worth, 1.0)
+        if factor > _MUCH_LONGER and self._advise_sampler():
+            return  # how long runs of that one have to be is not known yet
+        # Half of the draws may be lost to what correlation is left.
+        n_draws = max(self.n_draws, _rounded_up(2 * GOOD_ESS / n_chains))
+        longer = math.ceil(factor * thin * self.n_draws / n_draws)
+        if longer > thin:
+            params = {"thin": _rounded_up(longer)}
+            text = f"thin={params['thin']} (now {thin})"
+            if n_draws > self.n_draws:
+                params["n_draws"] = n_draws
+                text += f" and n_draws={n_draws} (now {self.n_draws})"
+        else:
+            params = {"n_draws": _rounded_up(factor * self.n_draws)}
+            text = f"n_draws={params['n_draws']} (now {self.n_draws})"
+        self._advise(
+            f"{text}: {factor:.2g} times the sweeps, for an effective sample size of "
+            f"about {GOOD_ESS}.",
+            **params,
+        )
+
+    def _take_notes(self, draws: PosteriorDraws) -> None:
+        n_chains = len(self.chains)
+        left_out = [c for c in range(len(draws)) if c not in self.chains]
+        if left_out:
+            self.notes.append(f"Left out, because of few draws: {_chain_list(left_out)}.")
+        if n_chains == 1:
+            self.notes.append(
+                "With one chain to look at, nobody knows whether others would end "
+                "elsewhere: set n_chains=4."
+            )
+        elif self._setting.shares_start:
+            self.notes.append(
+                "All chains began at the same states, so that they agree says less; "
+                'init="particle_filter" or "random" gives every chain its own.'
+            )
+        if "distance" not in self.table:
+            self.notes.append(
+                "Whether chains are in different partitions was not looked at: the draws "
+                "have no paths. Set store_states=True."
+            )
+        if self.n_draws >= FEW_DRAWS and all(
+            math.isnan(row["ess_bulk"]) for row in self.table.values()
+        ):
+            self.notes.append("All draws are equal.")
+
+    # ---- words
+
+    def __repr__(self) -> str:
+        n = len(self.warnings)
+        return f"<Diagnosis: {n or 'no'} warning{'s' * (n != 1)}>"
+
+    def _verdict(self) -> str:
+        if self.warnings:
+            return "Do not trust these draws yet."
+        ratios = [row["rhat"] for row in self.table.values() if row["rhat"] > 0]
+        worths = [row["ess_bulk"] for row in self.table.values() if row["ess_bulk"] > 0]
+        if not ratios:
+            return "No sign of trouble."
+        return (
+            f"No sign of trouble: R-hat at most {max(ratios):.2f}, effective sample size "
+            f"at least {min(worths):.0f}."
+        )
+
+    def _table_lines(self) -> list[str]:
+        width = max(map(len, NAMES.values()))
+        heads = ("mean", "R-hat", "bulk ESS", "tail ESS", "ESS per s")
+        lines = [" " * width + "".join(f"{head:>11}" for head in heads)]
+        for name, row in self.table.items():
+            cells = [f"{row['mean']:.5g}", f"{row['rhat']:.2f}"]
+            cells += [f"{row[key]:.0f}" for key in _COLUMNS[2:4]]
+            cells.append(f"{row['ess_per_second']:.3g}")
+            cells = ["-" if cell == "nan" else cell for cell in cells]
+            lines.append(f"{NAMES[name]:<{width}}" + "".join(f"{c:>11}" for c in cells))
+        return lines
+
+    def __str__(self) -> str:
+        lines = [self._verdict()]
+        for title, points in (
+            ("", self.warnings),
+            ("What to change:", self.advice),
+            ("Not judged:", self.notes),
+        ):
+            if title and points:
+                lines.append(title)
+            for point in points:
+                lines += textwrap.wrap(
+                    point, 88, initial_indent="* ", subsequent_indent="  "
+                )
+        lines += ["", *self._table_lines(), ""]
+        n = len(self.chains)
+        rates = []
+        if not math.isnan(self.acceptance_rate):
+            rates.append(f"{100 * self.acceptance_rate:.1f} % of the local moves")
+        if not math.isnan(self.split_merge_acceptance_rate):
+            rates.append(
+                f"{100 * self.split_merge_acceptance_rate:.2g} % of the split-merge "
+                "trials"
+            )
+        accepted = f" Accepted: {', '.join(rates)}." if rates else ""
+        lines.append(
+            f"{n} chain{'s' * (n > 1)}, {self.n_draws} draw{'s' * (self.n_draws > 1)} "
+            f"each, {self.seconds:.3g} CPU seconds after the burn-in.{accepted}"
+        )
+        return "\n".join(lines)

@@ -1,0 +1,78 @@
+"""What a package of extensions for skihmm looks like."""
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from skihmm.core._rcd import RCDKernel
+from skihmm.emissions import BaseEmission
+from skihmm.samplers import FranchiseSampler
+from skihmm_extra._native import ForwardProposal, geometric_stats
+
+__all__ = ["ForwardSampler", "Geometric"]
+
+
+class ForwardSampler(FranchiseSampler):
+    """Steps one by one, proposed from their predecessors.
+
+    Parameters
+    ----------
+    split_merge_rate : float, default=0
+        Split-merge trials per sweep.
+    """
+
+    def __init__(self, split_merge_rate=0):
+        self.split_merge_rate = split_merge_rate
+
+    def make_kernel(self, state):
+        """Build the compiled kernel for one chain."""
+        return self.add_split_merge(RCDKernel(ForwardProposal()))
+
+
+class Geometric(BaseEmission):
+    """One column of counts, geometric in every state.
+
+    Parameters
+    ----------
+    a, b : float, default=1.0
+        Of the Beta prior on the probability of a success.
+    """
+
+    is_categorical = False
+    is_positive_only = True
+
+    def __init__(self, a=1.0, b=1.0):
+        self.a = a
+        self.b = b
+
+    def fit(self, X, y=None):
+        """Check the data; there is nothing to learn from them."""
+        if not (self.a > 0 and self.b > 0):
+            raise ValueError(f"a={self.a}, b={self.b}; expected numbers > 0.")
+        self.n_columns_ = self._values(X).shape[1]
+        return self
+
+    def encode(self, X):
+        """The counts as floats; NaN is missing."""
+        check_is_fitted(self)
+        return self._values(X)
+
+    def decode(self, codes):
+        """Counts as integers."""
+        return codes if np.isnan(codes).any() else np.rint(codes).astype(np.int64)
+
+    def is_missing(self, codes):
+        """Steps without a count."""
+        return np.isnan(codes[:, 0])
+
+    def make_stats(self, codes):
+        """Build empty statistics over encoded data."""
+        return geometric_stats(codes, self.a, self.b)
+
+    def _values(self, X):
+        X = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
+        if X.shape[1] != 1:
+            raise ValueError(f"X has {X.shape[1]} columns; expected one.")
+        if (X < 0).any() or (np.floor(X) != X)[~np.isnan(X)].any():
+            raise ValueError("Negative values in data, or fractions; expected counts.")
+        return X

@@ -1,0 +1,142 @@
+"""A package that builds on the compiled core: it compiles, and it is exact."""
+
+from __future__ import annotations
+
+import importlib
+import pickle
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from reference.conjugate import ConjugateEmission as Definition
+from reference.conjugate import as_matrix
+from scipy.special import betaln
+from small_models import COLUMNS, MODELS, SAMPLERS, Model, assert_caught, assert_exact
+
+import skihmm
+from skihmm import HCRPHMM
+
+SOURCE = Path(__file__).parent / "native"
+
+
+@pytest.fixture(scope="session")
+def extra(tmp_path_factory):
+    """The package, built against the installed skihmm."""
+    if not any(shutil.which(name) for name in ("c++", "g++", "clang++", "cl")):
+        pytest.skip("no C++ compiler")
+    pytest.importorskip("Cython")
+    folder = tmp_path_factory.mktemp("native")
+    shutil.copytree(SOURCE, folder / "source")
+    built = subprocess.run(
+        [
+            *(sys.executable, "-m", "pip", "install", "--quiet"),
+            *("--no-build-isolation", "--no-deps", "--no-index"),
+            *("--target", folder / "site", "."),
+        ],
+        cwd=folder / "source",
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert built.returncode == 0, built.stdout + built.stderr
+    sys.path.insert(0, str(folder / "site"))
+    yield importlib.import_module("skihmm_extra")
+    sys.path.remove(str(folder / "site"))
+
+
+def test_headers_are_where_they_are_said_to_be():
+    core, emissions, samplers = map(Path, skihmm.get_include())
+    assert (core / "_rcd.hpp").exists()
+    assert (core / "_family.hpp").exists()
+    assert (emissions / "_conjugate_table.hpp").exists()
+    assert (samplers / "_weights.hpp").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "two sequences",
+        "missing at the end",
+        "large concentrations",
+        "self-transitions",
+        "sequences of one step",
+    ],
+)
+@pytest.mark.parametrize("split_merge_rate", [0, 1])
+def test_proposal(extra, name, split_merge_rate):
+    sampler = extra.ForwardSampler(split_merge_rate)
+    assert_exact(
+        MODELS[name], lambda: sampler.make_kernel(MODELS[name].state(0)), n_sweeps=3000
+    )
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_proposal_on_columns(extra, name):
+    sampler = extra.ForwardSampler()
+    assert_exact(
+        COLUMNS[name], lambda: sampler.make_kernel(COLUMNS[name].state(0)), n_sweeps=3000
+    )
+
+
+@dataclass(frozen=True)
+class Counts(Definition):
+    """Geometric counts with a Beta prior, from the definition."""
+
+    stats_of: object
+    a: float
+    b: float
+    true: tuple = ()
+
+    def log_predictive(self, seen, row) -> float:
+        if np.isnan(row[0]):
+            return 0.0
+        a, b = self.true or (self.a, self.b)
+        values = [v[0] for v in seen if not np.isnan(v[0])]
+        a, b = a + len(values), b + sum(values)
+        return float(betaln(a + 1, b + row[0]) - betaln(a, b))
+
+    def stats(self, y):
+        return self.stats_of(as_matrix(y), self.a, self.b)
+
+
+Y = ((0,), (7,), (1,), (None,), (9,))
+
+
+@pytest.mark.parametrize("sampler", [*SAMPLERS, "forward"])
+def test_emission(extra, sampler):
+    model = Model(Y, Counts(extra._native.geometric_stats, 1.2, 0.8), (0, 3), 1.0, 2.0)
+    samplers = {**SAMPLERS, "forward": extra.ForwardSampler(1)}
+    assert_exact(
+        model, lambda: samplers[sampler].make_kernel(model.state(0)), n_sweeps=2000
+    )
+
+
+def test_a_wrong_prior_is_noticed(extra):
+    stats = extra._native.geometric_stats
+    model = Model(Y, Counts(stats, 0.5, 0.8, (1.2, 0.8)), (0, 3), 1.0, 2.0)
+    assert_caught(
+        model, lambda: SAMPLERS["stepwise"].make_kernel(model.state(0)), n_sweeps=4000
+    )
+
+
+def test_both_in_the_estimator(extra, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    states = np.repeat([0, 1, 0, 1], 40)
+    X = rng.geometric(np.array([0.9, 0.02])[states])[:, None] - 1.0
+    X[5] = np.nan
+    params = {"n_burnin": 100, "n_draws": 10, "n_chains": 2, "random_state": 0}
+    hmm = HCRPHMM(extra.ForwardSampler(2), extra.Geometric(), n_jobs=2, **params).fit(X)
+    assert ((hmm.labels_ == hmm.labels_[0]) == (states == 0)).mean() > 0.9
+    assert np.isfinite(hmm.score(X))
+    new, _ = hmm.sample(20, random_state=0)
+    assert new.dtype == np.int64
+    assert np.isfinite(hmm.impute(X)).all()
+    again = pickle.loads(pickle.dumps(hmm))
+    np.testing.assert_array_equal(again.score_samples(X), hmm.score_samples(X))
+    with pytest.raises(ValueError, match="Negative values"):
+        hmm.fit(-X)

@@ -1,0 +1,302 @@
+"""Emissions in pure Python: exact in every sampler, and what goes wrong is said."""
+
+from __future__ import annotations
+
+import importlib.util
+import pickle
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import joblib
+import numpy as np
+import pytest
+from reference.conjugate import ConjugateEmission as Definition
+from reference.conjugate import as_matrix
+from scipy import stats
+from scipy.special import gammaln
+from small_models import SAMPLERS, Model, assert_caught, assert_exact
+
+from skihmm import HCRPHMM
+from skihmm._validation import preferred_jobs
+from skihmm.emissions import ConjugateEmission, NormalInverseGamma, ProductEmission
+
+# As a third party's module: workers import it by its name.
+HERE = Path(__file__).parent
+_spec = importlib.util.spec_from_file_location("exponential", HERE / "exponential.py")
+_module = importlib.util.module_from_spec(_spec)
+sys.modules["exponential"] = _module
+_spec.loader.exec_module(_module)
+Exponential = _module.Exponential
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    """Workers find the module too."""
+    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setenv("PYTHONPATH", str(HERE))
+
+
+@dataclass(frozen=True)
+class Waiting(Definition):
+    """Gamma prior, from the definition."""
+
+    shape: float
+    rate: float
+    emission: type = Exponential
+
+    def log_predictive(self, seen, row) -> float:
+        if np.isnan(row).any():
+            return 0.0
+        total = 0.0
+        for c, value in enumerate(row):
+            values = [v[c] for v in seen if not np.isnan(v).any()]
+            shape, rate = self.shape + len(values), self.rate + sum(values)
+            total += stats.lomax.logpdf(value, shape, scale=rate)
+        return total
+
+    def stats(self, y):
+        X = as_matrix(y)
+        return self.emission(self.shape, self.rate).fit(X).make_stats(X)
+
+
+MODEL = Model(
+    ((0.1, 1.0), (2.0, 0.3), (0.2, None), (0.3, 1.5), (5.0, 0.1)),
+    Waiting(1.5, 0.7),
+    (0, 3),
+    1.0,
+    2.0,
+)
+SHORT = {"n_burnin": 5, "n_draws": 3, "thin": 1, "n_particles": 5, "random_state": 0}
+
+
+@pytest.fixture
+def data(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    states = np.repeat([0, 1, 0, 1], 15)
+    X = rng.exponential(np.array([0.1, 30.0])[states])[:, None]
+    X[7] = np.nan
+    return X, states
+
+
+@pytest.mark.parametrize("sampler", SAMPLERS)
+def test_enumeration(sampler):
+    assert_exact(
+        MODEL, lambda: SAMPLERS[sampler].make_kernel(MODEL.state(0)), n_sweeps=400
+    )
+
+
+def test_a_wrong_predictive_is_noticed():
+    class Wrong(Exponential):
+        def log_predictive(self, numbers, y):
+            return super().log_predictive(numbers * [0.5, 1.0, 1.0], y)
+
+    wrong = Model(MODEL.y, Waiting(1.5, 0.7, Wrong), MODEL.starts, 1.0, 2.0)
+    wrong.__dict__["posterior"] = MODEL.posterior
+    assert_caught(
+        wrong, lambda: SAMPLERS["stepwise"].make_kernel(wrong.state(0)), n_sweeps=1000
+    )
+
+
+@pytest.mark.parametrize("sampler", ["auto", "beam", "stick_breaking_beam"])
+def test_everything_that_models_can_do(sampler, data, tmp_path):
+    X, states = data
+    params = {**SHORT, "n_burnin": 20, "emission": Exponential()}
+    hmm = HCRPHMM(sampler, **params).fit(X)
+    assert ((hmm.labels_ == hmm.labels_[0]) == (states == 0)).mean() > 0.9
+    assert np.isfinite(hmm.score(X))
+    np.testing.assert_allclose(hmm.predict_proba(X).sum(axis=1), 1.0)
+    new, _ = hmm.sample(50, random_state=0)
+    assert (new > 0).all()
+    assert np.isfinite(hmm.impute(X)).all()
+    assert np.isfinite(hmm.impute(X, method="sample")).all()
+    assert hmm.predict_next(X, 2).mean().shape == (2, 1)
+    np.testing.assert_array_equal(
+        pickle.loads(pickle.dumps(hmm)).score_samples(X), hmm.score_samples(X)
+    )
+    # Resumed bit for bit.
+    path = tmp_path / "run.npz"
+    HCRPHMM(sampler, **{**params, "n_draws": 1, "checkpoint": path}).fit(X)
+    again = HCRPHMM(sampler, **{**params, "checkpoint": path}).fit(X)
+    np.testing.assert_array_equal(again.draws_.lp, hmm.draws_.lp)
+
+
+def test_as_a_part_of_mixed_data(data):
+    X, _ = data
+    emission = ProductEmission(
+        [("wait", Exponential(), [0]), ("size", NormalInverseGamma(), [1])]
+    )
+    X = np.column_stack([X, X[::-1]])
+    hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
+    assert np.isfinite(hmm.score(X))
+    assert hmm.get_params()["emission__wait__shape"] == 1.0
+    assert not hmm.emission_.releases_gil
+
+
+def test_chains_are_processes_and_the_draws_the_same(data):
+    X, _ = data
+    assert preferred_jobs(Exponential()) == "processes"
+    assert preferred_jobs(NormalInverseGamma()) == "threads"
+    one, two, threads = (
+        HCRPHMM(emission=Exponential(), n_chains=2, n_jobs=n_jobs, **SHORT)
+        for n_jobs in (1, 2, 2)
+    )
+    one.fit(X)
+    two.fit(X)
+    with joblib.parallel_config("threading"):
+        threads.fit(X)
+    np.testing.assert_array_equal(one.draws_.lp, two.draws_.lp)
+    np.testing.assert_array_equal(one.draws_.lp, threads.draws_.lp)
+
+
+FUNCTIONS = ["empty", "add", "remove", "log_predictive", "log_marginal"]
+
+
+@pytest.mark.parametrize("name", [*FUNCTIONS, "draw_parameters", "log_density", "emit"])
+@pytest.mark.parametrize("calls", [0, 7])
+def test_an_exception_is_that_of_fit(name, calls, data):
+    X, _ = data
+    sampler = "stick_breaking" if name in ("draw_parameters", "log_density") else "auto"
+    emission = Exponential()
+    hmm = HCRPHMM(sampler, emission, **SHORT).fit(X)
+    left = [calls]
+
+    def fail(self, *args):
+        left[0] -= 1
+        if left[0] < 0:
+            raise RuntimeError(f"in {name}")
+        return getattr(Exponential, name)(self, *args)
+
+    hmm.emission = type("Failing", (Exponential,), {name: fail})()
+    fitted = []
+
+    def use():
+        for _ in range(9):
+            fitted.append(hmm.draws_)
+            hmm.fit(X)
+            if name == "emit":
+                hmm.sample(9)
+
+    with pytest.raises(RuntimeError, match=f"in {name}"):
+        use()
+    if name != "emit":
+        assert hmm.draws_ is fitted[-1]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    ("value", "error", "message"),
+    [
+        ("a", TypeError, "expected an array of"),
+        (np.full(2, np.nan), ValueError, "expected finite numbers"),
+        (np.full(99, 1.0), ValueError, r"shape \(99,\); expected"),
+        (np.ones((2, 2)), ValueError, r"shape \(2, 2\)"),
+        (None, TypeError, "returned None"),
+    ],
+)
+def test_what_is_no_result(name, value, error, message, data):
+    if name == "remove" and value is None:
+        pytest.skip("None is an answer there")
+    if name == "empty" and np.shape(value) == (99,):
+        pytest.skip("any number of numbers will do, but not for add")
+    wrong = type("Wrong", (Exponential,), {name: lambda self, *args: value})
+    X = data[0][:1] if name == "log_marginal" else data[0]
+    with pytest.raises((error, TypeError, ValueError), match=f"Wrong.{name} returned"):
+        HCRPHMM(emission=wrong(), **SHORT).fit(X)
+    assert message
+
+
+class Least(ConjugateEmission):
+    """Only what has to be written."""
+
+    def empty(self):
+        return [1.0, 1.0]
+
+    def add(self, numbers, y):
+        numbers += [1.0, y[0]]
+        return numbers
+
+    def log_predictive(self, numbers, y):
+        return Exponential(1.0, 1.0).fit([[1.0]]).log_predictive(numbers - [1, 1], y)
+
+    def log_marginal(self, numbers):
+        return Exponential(1.0, 1.0).fit([[1.0]]).log_marginal(numbers - [1, 1])
+
+
+def test_the_least_that_has_to_be_written(data):
+    X, _ = data
+    hmm = HCRPHMM(emission=Least(), **SHORT).fit(X)
+    same = HCRPHMM(emission=Exponential(1.0, 1.0), **SHORT).fit(X)
+    np.testing.assert_allclose(hmm.draws_.lp, same.draws_.lp)
+    np.testing.assert_allclose(hmm.score(X), same.score(X))
+    for call, name in (
+        (lambda: hmm.sample(2), "draw_parameters"),
+        (lambda: hmm.impute(X), "mean"),
+        (lambda: hmm.impute(X, method="sample"), "draw_parameters"),
+    ):
+        with pytest.raises(NotImplementedError, match=f"Least has no {name}"):
+            call()
+    with pytest.raises(TypeError, match="Least does not support"):
+        HCRPHMM("stick_breaking", Least(), **SHORT).fit(X)
+
+
+def test_functions_have_to_be_written():
+    with pytest.raises(TypeError, match="abstract"):
+        ConjugateEmission()
+
+
+class PartialRows(ConjugateEmission):
+    """Rows of which something is missing are observations."""
+
+    takes_partial_rows = True
+
+    def learn(self, X):
+        self.n_ = X.shape[1]
+
+    def empty(self):
+        return np.ones(2 * self.n_)
+
+    def add(self, numbers, y):
+        seen = ~np.isnan(y)
+        return numbers + np.append(seen, np.where(seen, y, 0.0))
+
+    def log_predictive(self, numbers, y):
+        shape, rate = numbers[:, : self.n_], numbers[:, self.n_ :]
+        return np.nansum(np.log(shape / rate) - (shape + 1) * np.log1p(y / rate), axis=1)
+
+    def log_marginal(self, numbers):
+        shape, rate = numbers[:, : self.n_], numbers[:, self.n_ :]
+        return (gammaln(shape) - shape * np.log(rate)).sum(axis=1)
+
+
+def test_rows_of_which_something_is_missing(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = rng.exponential(size=(30, 2))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    hmm = HCRPHMM(emission=PartialRows(), **SHORT).fit(X)
+    scores = hmm.score_samples(X)
+    gone = np.isnan(X).all(axis=1)
+    np.testing.assert_array_equal(scores == 0.0, gone)
+    whole = HCRPHMM(emission=Exponential(1.0, 1.0), **SHORT).fit(X)
+    np.testing.assert_array_equal(whole.score_samples(X) == 0.0, np.isnan(X).any(axis=1))
+
+
+def test_integers():
+    class Counts(Exponential):
+        emits_integers = True
+
+        def emit(self, parameters, generator):
+            return generator.poisson(parameters)
+
+    hmm = HCRPHMM(emission=Counts(), **SHORT).fit([[1.0], [3.0], [9.0]])
+    assert hmm.sample(4)[0].dtype == np.int64
+
+
+def test_data_are_checked_as_always():
+    for X, message in (
+        ([[1.0], [-1.0]], r"Negative values in data: X\[1, 0\] = -1"),
+        ([[1.0], [np.inf]], "infinity"),
+        ([["a"], ["b"]], "no number"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            HCRPHMM(emission=Exponential(), **SHORT).fit(X)

@@ -1,0 +1,112 @@
+"""PosteriorSimilarityDisplay: matrices, orders, pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pictures import assert_same_picture, canvas
+
+from skihmm.inspection import PosteriorSimilarityDisplay
+from skihmm.posterior import coassignment, point_estimate
+
+
+def test_values(ragged_model):
+    display = PosteriorSimilarityDisplay.from_estimator(ragged_model, order="time")
+    draws = ragged_model.draws_
+    expected = coassignment(draws)
+    np.testing.assert_array_equal(display.similarity, expected)
+    np.testing.assert_array_equal(display.im_.get_array(), expected)
+    np.testing.assert_array_equal(display.steps, np.arange(60))
+    np.testing.assert_array_equal(display.states, point_estimate(draws))
+    assert display.im_.get_clim() == (0, 1)
+    assert display.colorbar_.ax.get_ylabel() == "probability of the same state"
+
+
+def test_order():
+    paths = np.array([[2, 0, 1, 0, 1, 0], [0, 1, 1, 1, 2, 1]])
+    display = PosteriorSimilarityDisplay.from_draws(paths)
+    labels = point_estimate(paths)
+    ordered = labels[display.order_]
+    # States in blocks, the largest first; inside, in the order of time.
+    assert list(ordered) == sorted(labels)
+    counts = np.bincount(labels)
+    assert (np.diff(counts) <= 0).all()
+    for k in range(len(counts)):
+        assert (np.diff(display.order_[ordered == k]) > 0).all()
+    matrix = coassignment(paths)
+    np.testing.assert_array_equal(
+        display.im_.get_array(), matrix[np.ix_(display.order_, display.order_)]
+    )
+    # A line at each border, in both directions.
+    assert len(display.ax_.lines) == 2 * (len(counts) - 1)
+
+
+def test_chosen_steps(fitted):
+    steps = [5, -1, 7]
+    display = PosteriorSimilarityDisplay.from_draws(
+        fitted.draws_, steps=steps, order="time"
+    )
+    np.testing.assert_array_equal(display.steps, [5, 59, 7])
+    np.testing.assert_array_equal(display.similarity, coassignment(fitted.draws_, steps))
+    display.figure_.canvas.draw()
+    texts = [t.get_text() for t in display.ax_.get_xticklabels()]
+    assert [text for text in texts if text] == ["5", "59", "7"]
+
+
+def test_long_data():
+    paths = np.tile(np.arange(1200) // 400, (3, 1))
+    display = PosteriorSimilarityDisplay.from_draws(paths)
+    assert display.similarity.shape == (500, 500)
+    assert display.steps[0] == 0
+    assert display.steps[-1] == 1199
+    assert set(np.diff(display.steps)) == {2, 3}
+    assert len(np.unique(display.states)) == 3
+
+
+def test_axes_are_kept(fitted, pyplot):
+    figure, ax = pyplot.subplots()
+    display = PosteriorSimilarityDisplay.from_estimator(fitted, ax=ax, colorbar=False)
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+    assert display.colorbar_ is None
+    assert display.plot(order="time") is display
+    assert display.ax_ is not ax
+
+
+def test_errors(fitted, without_states):
+    with pytest.raises(ValueError, match="Fit with store_states=True"):
+        PosteriorSimilarityDisplay.from_estimator(without_states)
+    with pytest.raises(ValueError, match="order='size'; expected one of 'estimate'"):
+        PosteriorSimilarityDisplay.from_estimator(fitted, order="size")
+    with pytest.raises(ValueError, match="steps has values from 0 to 60"):
+        PosteriorSimilarityDisplay.from_draws(fitted.draws_, steps=[0, 60])
+    with pytest.raises(ValueError, match="expected a list of indices of steps"):
+        PosteriorSimilarityDisplay.from_draws(fitted.draws_, steps=[0.5])
+    display = PosteriorSimilarityDisplay(np.eye(3), steps=np.arange(3))
+    with pytest.raises(ValueError, match="this display has no states"):
+        display.plot()
+
+
+def gallery(n_states, n_samples=200):
+    rng = np.random.default_rng(0)
+    path = rng.integers(n_states, size=n_samples)
+    draws = np.tile(path, (20, 1))
+    wrong = rng.random(draws.shape) < 0.15 * (path % 3 == 0)
+    draws[wrong] = (draws[wrong] + 1) % n_states
+    return draws
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "order"),
+    [
+        ("similarity_5", 5, "estimate"),
+        ("similarity_30", 30, "estimate"),
+        ("similarity_time", 5, "time"),
+    ],
+)
+def test_pictures(name, n, order, tmp_path):
+    n_samples = 60 if order == "time" else 200
+    with canvas(400, 300) as figure:
+        ax = figure.subplots()
+        PosteriorSimilarityDisplay.from_draws(gallery(n, n_samples), order=order, ax=ax)
+        assert_same_picture(figure, name, tmp_path)

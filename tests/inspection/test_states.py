@@ -1,0 +1,236 @@
+"""StateSequenceDisplay: paths, probabilities, data, pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pictures import assert_same_picture, canvas
+
+from skihmm import HCRPHMM
+from skihmm.emissions import ProductEmission
+from skihmm.inspection import StateSequenceDisplay
+from skihmm.posterior import align, point_estimate
+
+SHORT = {"n_burnin": 30, "n_draws": 6, "thin": 1, "n_particles": 20, "random_state": 0}
+
+
+def data_of(global_random_seed, n=80):
+    rng = np.random.default_rng(global_random_seed)
+    s = np.repeat(rng.integers(3, size=n // 10), 10)
+    X = np.empty((n, 2), dtype=object)
+    X[:, 0] = rng.normal(4.0 * s)
+    X[:, 1] = np.array(["red", "green", "blue"])[s]
+    X[5, 0], X[7, 1] = np.nan, None
+    return X
+
+
+@pytest.fixture(scope="module")
+def mixed(global_random_seed):
+    X = data_of(global_random_seed)
+    emission = ProductEmission([("w", "hcrp", [1]), ("x", "diagonal_gaussian", [0])])
+    return HCRPHMM(emission=emission, **SHORT).fit(X), X
+
+
+def colours_of(ax):
+    """Colours of a panel's background, step by step."""
+    return ax.images[0].get_array()[0, :, :3]
+
+
+@pytest.mark.parametrize("method", ["viterbi", "smooth", "filter"])
+def test_values_of_an_estimator(mixed, method):
+    hmm, X = mixed
+    display = StateSequenceDisplay.from_estimator(hmm, X, method=method)
+    states = hmm.predict(X, method=method)
+    np.testing.assert_array_equal(display.states, states)
+    probs = hmm.predict_proba(X, method="filter" if method == "filter" else "smooth")
+    np.testing.assert_array_equal(display.probability, probs[np.arange(80), states])
+    assert display.symbols == [False, True]
+    assert display.n_states == hmm.n_states_
+    top, numbers, words = display.axes_
+    assert [ax.get_ylabel() for ax in display.axes_[1:]] == ["column 0", "column 1"]
+    y = numbers.lines[0].get_ydata()
+    assert np.isnan(y[5])
+    np.testing.assert_array_equal(np.delete(y, 5), np.delete(X[:, 0], 5).astype(float))
+    # Ticks at the places of the symbols, none where the symbol is missing.
+    assert [t.get_text() for t in words.get_yticklabels()] == ["blue", "green", "red"]
+    ticks = np.array(
+        [segment.mean(axis=0) for segment in words.collections[0].get_segments()]
+    )
+    shown = np.delete(np.arange(80), 7)
+    np.testing.assert_allclose(ticks[:, 0], shown)
+    rows = np.array(["blue", "green", "red"])[np.rint(ticks[:, 1]).astype(int)]
+    np.testing.assert_array_equal(rows, X[shown, 1])
+    assert top.get_ylim() == (0, 1)
+    for ax in display.axes_:
+        assert ax.get_xlim() == (-0.5, 79.5)
+
+
+def test_segments(pyplot):
+    states = np.array([0, 0, 2, 2, 2, 0])
+    probability = np.array([1.0, 0.5, 0.25, 1.0, 1.0, 0.75])
+    display = StateSequenceDisplay(states, probability=probability).plot()
+    (ax,) = display.axes_
+    for k, polygons in zip((0, 2), ax.collections, strict=True):
+        area = 0.0
+        for path in polygons.get_paths():
+            x, y = path.vertices.T
+            area += abs(np.sum(x[:-1] * y[1:] - x[1:] * y[:-1])) / 2
+        assert area == pytest.approx(probability[states == k].sum())
+    # Numbers stand in the middle of each stay.
+    texts = [(one.get_position()[0], one.get_text()) for one in ax.texts]
+    assert texts == [(0.5, "0"), (3, "2"), (5, "0")]
+    (legend,) = display.figure_.legends
+    assert [one.get_text() for one in legend.get_texts()] == ["0", "2"]
+
+
+def test_background_has_the_colours_of_the_states(mixed):
+    hmm, X = mixed
+    display = StateSequenceDisplay.from_estimator(hmm, X)
+    for ax in display.axes_[1:]:
+        colours = colours_of(ax)
+        assert len(np.unique(colours, axis=0)) == len(np.unique(display.states))
+        for k in np.unique(display.states):
+            assert len(np.unique(colours[display.states == k], axis=0)) == 1
+
+
+def test_values_of_draws(ragged_model, sequence):
+    draws = ragged_model.draws_
+    display = StateSequenceDisplay.from_draws(draws, sequence)
+    path = point_estimate(draws)
+    np.testing.assert_array_equal(display.states, path)
+    # Nine draws of two chains, those that are not there left out.
+    share = (align(draws, reference=path) == path).sum(axis=0) / 9
+    np.testing.assert_allclose(display.probability, share)
+    assert display.symbols is None
+    # Integers are numbers unless an emission says otherwise.
+    assert len(display.axes_[1].lines) == 1
+    labels = ragged_model.labels_
+    display = StateSequenceDisplay.from_draws(draws, states=labels)
+    np.testing.assert_array_equal(display.states, labels)
+    assert display.X is None
+    assert len(display.axes_) == 1
+    paths = np.array([[0, 0, 1, 1], [5, 5, 5, 2]])
+    display = StateSequenceDisplay.from_draws(paths, states=[0, 0, 1, 1])
+    np.testing.assert_array_equal(display.probability, [1, 1, 0.5, 1])
+
+
+def test_states_that_are_not_stored(without_states, sequence):
+    with pytest.raises(ValueError, match="Fit with store_states=True"):
+        StateSequenceDisplay.from_draws(without_states.draws_, sequence)
+    # What predict says needs no paths.
+    display = StateSequenceDisplay.from_estimator(without_states, sequence)
+    assert display.states.shape == (60,)
+
+
+def test_strings_without_an_emission():
+    X = [["a", 1.0], [None, 2.0], ["b", None]]
+    display = StateSequenceDisplay.from_draws([[0, 0, 1]], X)
+    words, numbers = display.axes_[1:]
+    assert [t.get_text() for t in words.get_yticklabels()] == ["a", "b"]
+    np.testing.assert_array_equal(numbers.lines[0].get_ydata(), [1, 2, np.nan])
+
+
+def test_columns_of_data_frames(fitted, sequence):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"symbol": sequence[:, 0], "twice": 2 * sequence[:, 0]})
+    hmm = HCRPHMM(**SHORT).fit(frame)
+    display = StateSequenceDisplay.from_estimator(hmm, frame, columns="twice")
+    assert [ax.get_ylabel() for ax in display.axes_[1:]] == ["twice"]
+    display = StateSequenceDisplay.from_draws(hmm.draws_, frame)
+    assert [ax.get_ylabel() for ax in display.axes_[1:]] == ["symbol", "twice"]
+
+
+def test_sequences_and_windows(fitted, sequence, pyplot):
+    display = StateSequenceDisplay.from_estimator(fitted, sequence, lengths=[20, 40])
+    np.testing.assert_array_equal(
+        display.states, fitted.predict(sequence, lengths=[20, 40])
+    )
+    dashed = [one for one in display.axes_[0].lines if one.get_linestyle() == "--"]
+    assert [one.get_xdata()[0] for one in dashed] == [19.5]
+    assert display.plot(first=25, last=45, columns=[]) is display
+    (ax,) = display.axes_
+    assert ax.get_xlim() == (24.5, 44.5)
+    assert not [one for one in ax.lines if one.get_linestyle() == "--"]
+    figure, axes = pyplot.subplots(2)
+    display.plot(axes)
+    assert list(display.axes_) == list(axes)
+    assert display.figure_ is figure
+    # Rows of symbols are the same in every window.
+    labels = [t.get_text() for t in display.axes_[1].get_yticklabels()]
+    display.plot(last=2)
+    assert [t.get_text() for t in display.axes_[1].get_yticklabels()] == labels
+    groups = np.repeat([3, 1], 30)
+    display = StateSequenceDisplay.from_draws(fitted.draws_, groups=groups)
+    np.testing.assert_array_equal(display.starts, [0, 30])
+
+
+def test_a_state_not_seen_yet():
+    display = StateSequenceDisplay(np.array([0, 1, 1]), n_states=1).plot()
+    (legend,) = display.figure_.legends
+    assert [one.get_text() for one in legend.get_texts()] == ["0", "new"]
+
+
+def test_ones_and_zeros_are_steps():
+    X = np.array([[0.0, 1.0], [1.0, 2.0], [np.nan, 0.0]])
+    display = StateSequenceDisplay(np.array([0, 0, 1]), X=X).plot()
+    styles = [ax.lines[0].get_drawstyle() for ax in display.axes_[1:]]
+    assert styles == ["steps-mid", "default"]
+
+
+def test_errors(fitted, sequence):
+    display = StateSequenceDisplay.from_estimator(fitted, sequence)
+    for window, message in (
+        ({"first": 60}, "first=60 and last=60 leave nothing of 60 steps"),
+        ({"first": 8, "last": 8}, "first=8 and last=8 leave nothing"),
+        ({"first": -1}, "first=-1; expected an integer >= 0"),
+        ({"columns": 1}, "columns holds 1, but there are 1 columns"),
+        ({"columns": "size"}, "columns holds 'size'; expected places, or names from"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            display.plot(**window)
+    with pytest.raises(ValueError, match="method='map'; expected one of 'viterbi'"):
+        StateSequenceDisplay.from_estimator(fitted, sequence, method="map")
+    with pytest.raises(ValueError, match="X has 59 rows, but the draws have 60 steps"):
+        StateSequenceDisplay.from_draws(fitted.draws_, sequence[1:])
+    with pytest.raises(ValueError, match=r"states has shape \(60, 1\)"):
+        StateSequenceDisplay.from_draws(fitted.draws_, states=sequence)
+
+
+def gallery(n_states, n_samples=150):
+    rng = np.random.default_rng(0)
+    states = np.repeat(rng.integers(n_states, size=n_samples), 7)[:n_samples]
+    probability = 1 - 0.6 * rng.random(n_samples) ** 3
+    X = np.empty((n_samples, 2), dtype=object)
+    X[:, 0] = rng.normal(states)
+    X[:, 1] = np.array(["sun", "rain", "fog"])[rng.integers(3, size=n_samples)]
+    X[40:50] = np.nan
+    return StateSequenceDisplay(
+        states,
+        probability=probability,
+        X=X,
+        names=["height", "weather"],
+        starts=[0, 70],
+        n_states=n_states - 1,
+    )
+
+
+@pytest.mark.parametrize(("name", "n"), [("states_4", 4), ("states_30", 30)])
+def test_pictures(name, n, tmp_path):
+    with canvas(400, 300) as figure:
+        gallery(n).plot(figure.subplots())
+        assert_same_picture(figure, name, tmp_path)
+
+
+@pytest.mark.parametrize("n", [4, 30])
+@pytest.mark.parametrize("columns", [None, []])
+def test_the_legend_stands_beside_the_panels(n, columns):
+    display = gallery(n, 600)
+    display.states = np.arange(600) % n
+    figure = display.plot(columns=columns).figure_
+    figure.canvas.draw()
+    (legend,) = figure.legends
+    assert len(legend.get_texts()) == n
+    box = legend.get_window_extent()
+    assert figure.bbox.contains(*box.min)
+    assert figure.bbox.contains(*box.max)
+    assert not any(ax.get_window_extent().overlaps(box) for ax in display.axes_)

@@ -1,0 +1,198 @@
+"""What all displays share: colours, errors, the comparison of pictures itself."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from pictures import BASELINE, canvas, differences, hide_text, is_same, pixels, read
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+
+import skihmm.inspection
+from skihmm import HCRPHMM
+from skihmm.inspection import _style
+
+DISPLAYS = [getattr(skihmm.inspection, name) for name in skihmm.inspection.__all__]
+
+# Linear RGB as seen without the cones for medium and for long waves.
+# (G. M. Machado, M. M. Oliveira and L. A. F. Fernandes, 2009.)
+VISIONS = {
+    "normal": np.eye(3),
+    "deuteranopia": [
+        [0.367322, 0.860646, -0.227968],
+        [0.280085, 0.672501, 0.047413],
+        [-0.011820, 0.042940, 0.968881],
+    ],
+    "protanopia": [
+        [0.152286, 1.052583, -0.204868],
+        [0.114503, 0.786281, 0.099216],
+        [-0.003882, -0.048116, 1.051998],
+    ],
+}
+
+
+def as_lab(colour, vision):
+    """A colour in CIELAB, where distances are as seen."""
+    rgb = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+    linear = np.clip(np.array(VISIONS[vision]) @ linear, 0, 1)
+    xyz = np.array(
+        [
+            [0.4124564, 0.3575761, 0.1804375],
+            [0.2126729, 0.7151522, 0.0721750],
+            [0.0193339, 0.1191920, 0.9503041],
+        ]
+    ) @ linear / [0.95047, 1, 1.08883]  # fmt: skip
+    f = np.where(xyz > 0.008856, np.cbrt(xyz), 7.787 * xyz + 16 / 116)
+    return np.array([116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])])
+
+
+@pytest.mark.parametrize("vision", VISIONS)
+@pytest.mark.parametrize(("n", "least"), [(8, 17.0), (16, 14.0), (30, 9.0)])
+def test_colours_are_distinct(vision, n, least):
+    colours = [*_style.state_colours(n), "#FFFFFF"]
+    points = np.array([as_lab(colour, vision) for colour in colours])
+    distances = np.linalg.norm(points[:, None] - points, axis=-1)
+    np.fill_diagonal(distances, np.inf)
+    # (A difference of 2.3 is just noticed side by side.)
+    assert distances.min() > least
+
+
+def test_colours_repeat_after_the_last():
+    colours = _style.state_colours(64)
+    assert len(set(colours)) == 32
+    assert colours[:32] == colours[32:]
+
+
+@pytest.mark.parametrize(
+    ("colour", "ink"), [("#000000", "white"), ("#F0E442", "black"), ((1, 1, 1), "black")]
+)
+def test_ink(colour, ink):
+    assert _style.ink_on(colour) == ink
+
+
+@pytest.mark.parametrize("n", [1, 5, 31, 200])
+@pytest.mark.parametrize("which", ["xaxis", "yaxis"])
+def test_tick_labels_do_not_overlap(n, which, pyplot):
+    figure, ax = pyplot.subplots(figsize=(4, 3))
+    ax.set(xlim=(-0.5, n - 0.5), ylim=(-0.5, n - 0.5))
+    axis = getattr(ax, which)
+    _style.set_state_ticks(axis, [str(k) for k in range(n)])
+    figure.canvas.draw()
+    boxes = [label.get_window_extent() for label in axis.get_ticklabels()]
+    assert len(boxes) >= min(n, 8)
+    one, other = boxes[:-1], boxes[1:]
+    assert not any(a.overlaps(b) for a, b in zip(one, other, strict=True))
+
+
+@pytest.mark.parametrize("display", DISPLAYS, ids=lambda d: d.__name__)
+def test_estimators_are_checked(display):
+    def make(hmm):
+        if hasattr(display, "from_estimators"):
+            return display.from_estimators({"a": hmm})
+        needs_data = "X" in inspect.signature(display.from_estimator).parameters
+        return display.from_estimator(hmm, *([[[0]]] if needs_data else []))
+
+    with pytest.raises(TypeError, match=r"is a int; expected a fitted HCRPHMM"):
+        make(3)
+    with pytest.raises(TypeError, match=r"a Pipeline; .* Pass its last step"):
+        make(make_pipeline(HCRPHMM()))
+    with pytest.raises(NotFittedError):
+        make(HCRPHMM())
+
+
+@pytest.mark.parametrize("which", ["xaxis", "yaxis"])
+@pytest.mark.parametrize(("high", "least"), [(5.0, 3), (40.0, 2), (1e5, 4)])
+def test_logarithmic_axes_have_plain_numbers(which, high, least, pyplot):
+    figure, ax = pyplot.subplots(figsize=(4, 3))
+    ax.plot([1.0, high], [1.0, high])
+    axis = getattr(ax, which)
+    _style.set_log_scale(axis)
+    figure.canvas.draw()
+    low, top = axis.get_view_interval()
+    labels = zip(axis.get_majorticklocs(), axis.get_ticklabels(), strict=True)
+    shown = [label for place, label in labels if low <= place <= top]
+    assert len(shown) >= least
+    assert all(float(label.get_text()) > 0 for label in shown)
+    boxes = [label.get_window_extent() for label in shown]
+    assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
+
+
+PROGRAM = """
+import sys
+sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
+import numpy as np
+from skihmm.inspection import TraceDisplay
+try:
+    TraceDisplay({"lp": np.zeros((1, 3))}).plot(x="draw")
+except ImportError as error:
+    print(error)
+"""
+
+
+def test_without_matplotlib(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    assert done.stdout.strip() == (
+        "TraceDisplay.plot requires matplotlib. You can install it with "
+        "`pip install skihmm[plot]`."
+    )
+
+
+# -- the comparison of pictures -------------------------------------------------------
+
+
+def test_baselines_differ_from_one_another():
+    pictures = [read(path) for path in sorted(BASELINE.glob("*.png"))]
+    assert pictures
+    for i, one in enumerate(pictures):
+        assert is_same(one, one)
+        assert not any(is_same(one, other) for other in pictures[:i])
+
+
+def test_small_changes_are_noticed():
+    def picture(lines, colour="C0"):
+        with canvas() as figure:
+            ax = figure.subplots()
+            for slope in lines:
+                ax.plot([0, 1], [0, slope], linewidth=1, color=colour)
+            hide_text(figure)
+            return pixels(figure)
+
+    whole = picture([1, 2, 3])
+    assert differences(whole, picture([1, 2, 3])) == (0, 0)
+    assert not is_same(whole, picture([1, 2.3, 3]))
+    assert not is_same(whole, picture([1, 3]))
+    assert not is_same(whole, picture([1, 2, 3], "C1"))
+    # What is half a pixel elsewhere is the same.
+    moved = (whole + np.roll(whole, 1, axis=1)) / 2
+    assert is_same(whole, moved)
+
+
+def test_text_makes_no_difference():
+    def picture(text):
+        with canvas() as figure:
+            ax = figure.subplots()
+            ax.plot([0, 1], label=text)
+            ax.set(xlabel=text, title=text, xticks=[0, 1], xticklabels=[text, text])
+            ax.text(0.5, 0.5, text)
+            ax.legend()
+            figure.legend()
+            before = pixels(figure)
+            hide_text(figure)
+            return before, pixels(figure)
+
+    (one, without), (other, nor) = picture("A"), picture("Wg")
+    assert not is_same(one, other)
+    assert differences(without, nor) == (0, 0)

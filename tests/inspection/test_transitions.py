@@ -1,0 +1,196 @@
+"""TransitionMatrixDisplay: matrices, orders, arrows, pictures."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from pictures import assert_same_picture, canvas
+
+from skihmm.inspection import TransitionMatrixDisplay
+from skihmm.inspection._transitions import block_order, cycle_order
+
+
+def random_matrix(rng, n, concentration=0.3):
+    return rng.dirichlet(np.full(n, concentration), size=n)
+
+
+def arrows(display):
+    from matplotlib.patches import FancyArrowPatch
+
+    return [one for one in display.ax_.patches if isinstance(one, FancyArrowPatch)]
+
+
+def circles(display):
+    from matplotlib.patches import Circle
+
+    return [one for one in display.ax_.patches if isinstance(one, Circle)]
+
+
+def test_values(fitted):
+    display = TransitionMatrixDisplay.from_estimator(fitted)
+    n = fitted.n_states_
+    np.testing.assert_array_equal(display.transmat, fitted.transmat_)
+    np.testing.assert_allclose(display.occupancy * 60, np.bincount(fitted.labels_))
+    np.testing.assert_array_equal(display.order_, np.arange(n))
+    np.testing.assert_array_equal(display.im_.get_array(), fitted.transmat_[:n, :n])
+    display.plot(new_state=True)
+    np.testing.assert_array_equal(display.im_.get_array(), fitted.transmat_)
+    assert display.im_.get_clim() == (0, 1)
+    assert display.ax_.get_yticklabels()[-1].get_text() in ("new", str(n - 1))
+
+
+def test_a_model_without_paths(without_states):
+    display = TransitionMatrixDisplay.from_estimator(without_states)
+    assert display.occupancy.sum() == pytest.approx(1)
+
+
+def test_known_states_are_ordered_by_occupancy(sequence):
+    from skihmm import HCRPHMM
+
+    known = np.full(len(sequence), -1)
+    known[4] = 0
+    hmm = HCRPHMM(n_burnin=5, n_draws=2, random_state=0).fit(sequence, states=known)
+    display = TransitionMatrixDisplay.from_estimator(hmm)
+    assert (np.diff(display.occupancy[display.order_]) <= 0).all()
+
+
+def test_axes_are_kept(fitted, pyplot):
+    figure, ax = pyplot.subplots()
+    display = TransitionMatrixDisplay.from_estimator(fitted, ax=ax, colorbar=False)
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+    assert display.colorbar_ is None
+    assert len(figure.axes) == 1
+    assert display.plot(kind="graph") is display
+    assert display.ax_ is not ax
+    assert display.im_ is display.colorbar_ is None
+    assert display.plot().colorbar_.ax.get_ylabel() == "transition probability"
+    figure = pyplot.figure()
+    part = figure.subfigures(1, 2)[0]
+    assert display.plot(part.subplots(), kind="graph").figure_ is part
+
+
+def test_numbers_in_cells():
+    matrix = np.array([[0.25, 0.75, 0.0], [0.001, 0.999, 0.0], [0.5, 0.5, 0.0]])
+    display = TransitionMatrixDisplay(matrix, occupancy=np.array([0.6, 0.4])).plot()
+    texts = {one.get_position(): one.get_text() for one in display.ax_.texts}
+    assert texts == {(0, 0): "0.25", (1, 0): "0.75", (1, 1): "1.00"}
+
+
+def test_orders(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    n = 12
+    hidden = rng.permutation(n)
+    # A circle in another order.
+    matrix = np.full((n, n), 0.1 / n)
+    matrix[hidden, np.roll(hidden, -1)] += 0.9
+    first = int(hidden[0])
+    np.testing.assert_array_equal(cycle_order(matrix, first), hidden)
+    # Three blocks, mixed up.
+    block = hidden % 3
+    matrix = np.where(block[:, None] == block, rng.uniform(0.2, 0.25, (n, n)), 0.01)
+    order = block_order(matrix)
+    assert sorted(order) == list(range(n))
+    assert len(list(itertools.groupby(block[order]))) == 3
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 30])
+def test_orders_are_permutations(n, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    matrix = random_matrix(rng, n + 1)
+    occupancy = rng.dirichlet(np.ones(n))
+    display = TransitionMatrixDisplay(matrix, occupancy=occupancy)
+    for order, kind in itertools.product(("occupancy", "cycle", "block"), ("heatmap",)):
+        display.plot(kind=kind, order=order)
+        assert sorted(display.order_) == list(range(n))
+        shown = matrix[np.ix_(display.order_, display.order_)]
+        np.testing.assert_array_equal(display.im_.get_array(), shown)
+    assert display.plot(order="cycle").order_[0] == occupancy.argmax()
+    given = rng.permutation(n)
+    np.testing.assert_array_equal(display.plot(order=given).order_, given)
+
+
+def test_graph():
+    matrix = np.array(
+        [
+            [0.0, 0.9, 0.06, 0.04],
+            [0.5, 0.5, 0.0, 0.0],
+            [0.03, 0.03, 0.94, 0.0],
+            [0.25, 0.25, 0.25, 0.25],
+        ]
+    )
+    display = TransitionMatrixDisplay(matrix, occupancy=np.array([0.64, 0.32, 0.04]))
+    display.plot(kind="graph", threshold=0.05)
+    # Weak ones first, so that strong ones are on top; wide ones are probable.
+    widths = [one.get_linewidth() for one in arrows(display)]
+    np.testing.assert_allclose(widths, 0.4 + 2.2 * np.array([0.06, 0.5, 0.5, 0.9, 0.94]))
+    area = np.array([one.get_radius() for one in circles(display)]) ** 2
+    # In proportion to the occupancy, unless that is too small to be seen.
+    assert area[1] / area[0] == pytest.approx(0.5)
+    assert area[2] / area[0] == pytest.approx(0.55**2)
+    assert [one.get_text() for one in display.ax_.texts] == ["0", "1", "2"]
+    display.plot(kind="graph", threshold=0.5)
+    assert len(arrows(display)) == 4
+    display.plot(kind="graph", threshold=0.05, new_state=True)
+    assert len(arrows(display)) == 5 + 4
+    assert display.ax_.texts[-1].get_text() == "new"
+
+
+@pytest.mark.parametrize("n", [1, 2, 12, 13, 30])
+def test_names_in_graphs_do_not_overlap(n, pyplot):
+    matrix = np.full((n + 1, n + 1), 1 / (n + 1))
+    display = TransitionMatrixDisplay(matrix, occupancy=np.full(n, 1 / n))
+    figure, ax = pyplot.subplots(figsize=(4, 3), layout="constrained")
+    display.plot(ax, kind="graph", new_state=True)
+    boxes = [one.get_window_extent() for one in ax.texts]
+    assert len(boxes) == n + 1
+    for one, other in itertools.combinations(boxes, 2):
+        assert not one.overlaps(other)
+    frame = figure.bbox
+    assert all(frame.contains(*corner) for box in boxes for corner in box.corners())
+
+
+def test_errors(fitted):
+    display = TransitionMatrixDisplay(np.full((4, 4), 0.25), occupancy=np.full(3, 1 / 3))
+    for order in ([0, 1], [0, 1, 1], [0.0, 1.0, 2.0], [1, 2, 3]):
+        with pytest.raises(ValueError, match=r"expected one of .* or the states 0 to 2"):
+            display.plot(order=order)
+    with pytest.raises(ValueError, match="order='size'; expected one of 'occupancy'"):
+        display.plot(order="size")
+    with pytest.raises(ValueError, match="kind='plot'; expected one of 'heatmap'"):
+        TransitionMatrixDisplay.from_estimator(fitted, kind="plot")
+    with pytest.raises(ValueError, match="threshold=0; expected a finite number > 0"):
+        display.plot(kind="graph", threshold=0)
+    with pytest.raises(TypeError, match="new_state=1; expected True or False"):
+        display.plot(new_state=1)
+    with pytest.raises(ValueError, match="ax holds 2 entries; expected one Axes"):
+        display.plot([1, 2])
+
+
+def nearly_cyclic(n):
+    """A circle with short cuts, its states mixed up."""
+    rng = np.random.default_rng(0)
+    hidden = rng.permutation(n)
+    matrix = 0.25 * random_matrix(rng, n + 1, 0.1)
+    matrix[hidden, np.roll(hidden, -1)] += 0.75
+    matrix[n] = 1 / (n + 1)
+    occupancy = np.sort(rng.dirichlet(np.full(n, 2.0)))[::-1]
+    return TransitionMatrixDisplay(matrix, occupancy=occupancy)
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "options"),
+    [
+        ("transitions_5", 5, {"new_state": True}),
+        ("transitions_30", 30, {"order": "cycle"}),
+        ("transitions_graph_5", 5, {"kind": "graph", "new_state": True}),
+        ("transitions_graph_30", 30, {"kind": "graph", "order": "cycle"}),
+        ("transitions_blocks", 30, {"order": "block", "new_state": True}),
+    ],
+)
+def test_pictures(name, n, options, tmp_path):
+    with canvas(400, 300 if n < 30 else 400) as figure:
+        nearly_cyclic(n).plot(figure.subplots(), **options)
+        assert_same_picture(figure, name, tmp_path)

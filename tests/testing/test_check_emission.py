@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from extension.exponential import Exponential
 
 from skihmm.core._testing import FaultyNormalStats
 from skihmm.emissions import (
@@ -69,6 +70,13 @@ def test_all_emissions_pass(name, global_random_seed):
 def test_all_emissions_pass_for_many_seeds(name, seed):
     emission, kind = EMISSIONS[name]
     check_emission(emission, DATA[kind], random_state=seed)
+
+
+@pytest.mark.slow
+def test_an_emission_in_python_passes(global_random_seed):
+    X = np.random.default_rng(1).exponential(size=(40, 2))
+    X[4] = np.nan
+    check_emission(Exponential(), X, random_state=global_random_seed)
 
 
 # -- planted errors -------------------------------------------------------------------

@@ -1253,3 +1253,16 @@ def test_unknown_method_of_prediction(sequence, fitted):
         fitted.predict(sequence, method="map")
     with pytest.raises(ValueError, match="method='viterbi'; expected one of 'smooth'"):
         fitted.predict_proba(sequence, method="viterbi")
+
+
+@pytest.mark.parametrize(
+    ("X", "hole"), [([["a"], ["b"], [None]], None), ([[3], [7], [np.nan]], np.nan)]
+)
+def test_missing_symbols_stay_missing(X, hole):
+    emission = HCRPCategorical().fit(X)
+    codes = emission.encode(X)
+    np.testing.assert_array_equal(emission.encode(emission.decode(codes)), codes)
+    # The cell of unknown symbols has no symbol of its own.
+    decoded = emission.decode(np.array([[0], [2], [-1]]))[:, 0]
+    assert decoded[0] == X[0][0]
+    assert all(value is hole or np.isnan(value) for value in decoded[1:])

@@ -266,17 +266,24 @@ class _Categorical(BaseEmission):
         Parameters
         ----------
         codes : ndarray of shape (n_samples, n_features)
-            Places in ``categories_``.
+            Places in ``categories_``; others are no known symbol, or missing.
 
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
+            What is no known symbol is None among strings and NaN among numbers.
         """
         check_is_fitted(self)
-        columns = [
-            values[column]
-            for values, column in zip(self.categories_, codes.T, strict=True)
-        ]
+        columns = []
+        for values, column in zip(self.categories_, codes.T, strict=True):
+            known = (column >= 0) & (column < len(values))
+            if known.all():
+                columns.append(values[column])
+                continue
+            hole = None if values.dtype == object else np.nan
+            symbols = np.full(len(column), hole, dtype=object if hole is None else float)
+            symbols[known] = values[column[known]]
+            columns.append(symbols)
         return np.stack(columns, axis=1)
 
     def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:

@@ -319,8 +319,7 @@ class EmissionDisplay:
         return found
 
     def _chosen_states(self, states: ArrayLike | None, new: bool) -> NDArray[np.intp]:
-        first = self.columns[0]
-        n = len(first.probabilities if first.kind == "symbols" else first.mean) - 1
+        n = _n_states(self.columns[0])
         if states is None:
             chosen = np.arange(n, dtype=np.intp)
         else:
@@ -402,7 +401,7 @@ class EmissionDisplay:
             (width * n_columns, height * -(-len(chosen) // n_columns)),
             n_columns=n_columns,
         )
-        n = len(state_labels_of(self.columns[0])) - 1
+        n = _n_states(self.columns[0])
         colours = [*state_colours(n), NEW_COLOUR]
         labels = [NEW_LABEL if k == n else str(k) for k in shown]
         for one, column, how in zip(self.axes_, chosen, kinds, strict=True):
@@ -532,20 +531,9 @@ class EmissionDisplay:
             )
 
 
-def state_labels_of(column: Bunch) -> NDArray[Any]:
-    """Labels of the states that a column tells about.
-
-    Parameters
-    ----------
-    column : Bunch
-
-    Returns
-    -------
-    labels : ndarray of shape (n_states + 1,)
-    """
-    return np.arange(
-        len(column.probabilities if column.kind == "symbols" else column.mean)
-    )
+def _n_states(column: Bunch) -> int:
+    """Number of states that a column tells about, without the new one."""
+    return len(column.probabilities if column.kind == "symbols" else column.mean) - 1
 
 
 def _top(column: Bunch, shown: NDArray[np.intp], n_top: int) -> NDArray[np.intp]:

@@ -228,23 +228,6 @@ def lay_out(ax: Any) -> None:
     ax.figure.canvas.figure.draw_without_rendering()
 
 
-def text_height(ax: Any, size: float) -> float:
-    """Height of a line of text as a share of the height of the axes.
-
-    Parameters
-    ----------
-    ax : matplotlib Axes
-    size : float
-        Points.
-
-    Returns
-    -------
-    share : float
-    """
-    inches = ax.get_window_extent().height / ax.figure.dpi
-    return float(size * 1.25 / 72 / inches)
-
-
 def set_state_ticks(axis: Any, labels: Sequence[str], size: float = 8.0) -> None:
     """Ticks 0, 1, ... with labels, as many of them as have room.
 
@@ -288,17 +271,3 @@ def set_log_scale(axis: Any) -> None:
     axis.set_major_locator(LogLocator(subs=subs, numticks=7))
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axis.set_minor_formatter(NullFormatter())
-
-
-def state_labels(n_states: int) -> list[str]:
-    """Names of the states and, last, of a new one.
-
-    Parameters
-    ----------
-    n_states : int
-
-    Returns
-    -------
-    labels : list of str
-    """
-    return [*(str(k) for k in range(n_states)), NEW_LABEL]

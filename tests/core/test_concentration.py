@@ -17,10 +17,6 @@ from reference.statistics import (
     frequency_table,
     total_variation_test,
 )
-from skihmm.core._testing import (
-    resample_alpha_without_start,
-    resample_gamma_distinct_symbols,
-)
 from small_models import Model, counts_of, make_stats
 
 from skihmm.core._concentration import resample_concentrations
@@ -28,6 +24,10 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
+from skihmm.core._testing import (
+    resample_alpha_without_start,
+    resample_gamma_distinct_symbols,
+)
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 LEVEL = 0.002

@@ -14,7 +14,6 @@ from reference.enumeration import (
     frozen_log_probs,
 )
 from scipy import stats
-from skihmm.core._testing import fill_row, n_slots, pull, push, push_max
 from small_models import counts_of, make_stats
 
 from skihmm.core._franchise import Franchise
@@ -22,6 +21,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
+from skihmm.core._testing import fill_row, n_slots, pull, push, push_max
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 EMISSIONS = {

@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from core.test_state import assert_same, make_state
 from reference.enumeration import DirichletEmission, GaussianEmission
+from small_models import SAMPLERS, Model
+
+from skihmm.core._rcd import RCDKernel
 from skihmm.core._testing import (
     dish_tables,
     emission_row,
@@ -18,9 +21,6 @@ from skihmm.core._testing import (
     slots,
     transition_prob,
 )
-from small_models import SAMPLERS, Model
-
-from skihmm.core._rcd import RCDKernel
 from skihmm.samplers._split_merge_kernel import SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 

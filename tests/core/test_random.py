@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 from scipy import stats
+
+from skihmm.core._random import RandomStream
 from skihmm.core._testing import (
     draw_below,
     draw_beta,
@@ -14,8 +16,6 @@ from skihmm.core._testing import (
     draw_uniform,
     log_product,
 )
-
-from skihmm.core._random import RandomStream
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 7, 10, 1000])

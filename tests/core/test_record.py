@@ -8,7 +8,6 @@ import itertools
 import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
-from skihmm.core._testing import NormalStats
 from small_models import make_stats
 
 from skihmm import HCRPHMM
@@ -17,6 +16,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles, simulate
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
+from skihmm.core._testing import NormalStats
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.metrics import ParticleFilterScorer

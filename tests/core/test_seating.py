@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from reference.seating import NaiveFranchise, random_choices
 from scipy import stats
-from skihmm.core._testing import SeatingProbe
 from small_models import packed, unpacked
 
 from skihmm.core._random import RandomStream
+from skihmm.core._testing import SeatingProbe
 
 KINDS = ["infinite", "uniform", "fixed"]
 

@@ -8,6 +8,12 @@ import pickle
 import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission
+from small_models import arrays_of, counts_of, make_stats, unpacked
+
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
 from skihmm.core._testing import (
     FaultyKernel,
     PriorProposal,
@@ -18,12 +24,6 @@ from skihmm.core._testing import (
     set_slot,
     slots,
 )
-from small_models import arrays_of, counts_of, make_stats, unpacked
-
-from skihmm.core._franchise import Franchise
-from skihmm.core._random import RandomStream
-from skihmm.core._rcd import RCDKernel
-from skihmm.core._state import ChainState
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 EMISSIONS = {

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
 from scipy import special
-from skihmm.core._testing import emission_pair, emission_row, move_value, slots
 from small_models import SAMPLERS, Model, assert_caught, assert_exact
 
 from skihmm import HCRPHMM
+from skihmm.core._testing import emission_pair, emission_row, move_value, slots
 
 # Small enough to enumerate, with values that make states come and go.
 MODELS = {

@@ -11,13 +11,13 @@ import pytest
 from reference.conjugate import DiagonalGaussian, FullGaussian, Poisson
 from reference.enumeration import DirichletEmission, HCRPEmission
 from reference.product import Product
-from skihmm.core._testing import emission_pair, emission_row, move_value
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import SAMPLERS, Model, assert_caught, assert_exact
 
 from skihmm import HCRPHMM
+from skihmm.core._testing import emission_pair, emission_row, move_value
 from skihmm.emissions import (
     BetaBernoulli,
     GammaPoisson,

@@ -13,7 +13,6 @@ from reference.enumeration import DirichletEmission, HCRPEmission
 from reference.seating import NaiveHMM, all_seatings, random_choices
 from reference.statistics import frequency_table, total_variation_test
 from scipy import stats
-from skihmm.core._testing import record_cells
 from skihmm.samplers._faulty_baseline_kernel import FaultyBaselineKernel
 from sklearn.base import clone
 from small_models import (
@@ -34,6 +33,7 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
+from skihmm.core._testing import record_cells
 from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
 from skihmm.emissions import HCRPCategorical
 from skihmm.samplers import (

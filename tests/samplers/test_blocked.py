@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission, Posterior, as_rows
 from reference.statistics import total_variation_test, two_sample_test
-from skihmm.core._testing import ProposalProbe
 from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, record_labels, run_passes
 from sklearn.base import clone
 
@@ -20,6 +19,7 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
+from skihmm.core._testing import ProposalProbe
 from skihmm.datasets import make_hcrp_hmm, make_repeating_sequence
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice

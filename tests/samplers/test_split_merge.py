@@ -10,7 +10,6 @@ import pytest
 from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
 from reference.statistics import two_sample_test
 from scipy import stats
-from skihmm.core._testing import n_touched, record_cells, slots
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import (
@@ -29,6 +28,7 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
+from skihmm.core._testing import n_touched, record_cells, slots
 from skihmm.datasets import make_hcrp_hmm, make_repeating_sequence
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._faulty_split_merge_kernel import FaultySplitMergeKernel

@@ -20,17 +20,6 @@ from reference.seating import (
 )
 from reference.statistics import rank_test
 from scipy import stats
-from skihmm.core._testing import (
-    FaultyKernel,
-    NaiveStepwise,
-    PriorProposal,
-    ProposalProbe,
-    SteppedStepwise,
-    checked_sweep,
-    has_dense,
-    repeat_move,
-    single_move,
-)
 from small_models import (
     COLUMNS,
     MODELS,
@@ -49,6 +38,17 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
+from skihmm.core._testing import (
+    FaultyKernel,
+    NaiveStepwise,
+    PriorProposal,
+    ProposalProbe,
+    SteppedStepwise,
+    checked_sweep,
+    has_dense,
+    repeat_move,
+    single_move,
+)
 from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 

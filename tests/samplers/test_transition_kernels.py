@@ -24,9 +24,9 @@ from reference.kernel import (
     total_of,
 )
 from reference.seating import START, all_seatings
-from skihmm.core._testing import InlinedProposal, ReplayProbe
 from small_models import Model, arrays_of, unpacked
 
+from skihmm.core._testing import InlinedProposal, ReplayProbe
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 

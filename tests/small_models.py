@@ -22,6 +22,7 @@ from skihmm.samplers import (
     StickBreakingGibbs,
 )
 from skihmm.testing import _small_models
+from skihmm.testing._prior_draws import packed, packed_counts
 from skihmm.testing._small_models import SUSPECT, Comparison, Model, make_stats
 
 __all__ = [
@@ -43,30 +44,6 @@ __all__ = [
     "unpacked",
     "with_empty_column",
 ]
-
-
-def packed(tables: dict, place=lambda row: row) -> dict:
-    """``{(row, dish): table sizes}`` as the arrays of a record.
-
-    `place` gives the number of a row that is not one yet.
-    """
-    cells = sorted((place(j), k, sorted(n)[::-1]) for (j, k), n in tables.items() if n)
-    columns = {
-        "rows": [j for j, _, _ in cells],
-        "dishes": [k for _, k, _ in cells],
-        "n_customers": [sum(sizes) for _, _, sizes in cells],
-        "n_tables": [len(sizes) for _, _, sizes in cells],
-        "sizes": [n for _, _, sizes in cells for n in sizes],
-    }
-    return {key: np.array(values, dtype=np.int32) for key, values in columns.items()}
-
-
-def packed_counts(counts: dict) -> dict:
-    """``{(row, dish): n}`` of customers without tables as the arrays of a record."""
-    arrays = packed({pair: [n] for pair, n in counts.items() if n})
-    arrays["n_tables"] = np.zeros_like(arrays["n_tables"])
-    arrays["sizes"] = arrays["sizes"][:0]
-    return arrays
 
 
 def unpacked(arrays: dict) -> dict:

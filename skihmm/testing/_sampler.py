@@ -14,6 +14,7 @@ from skihmm.emissions import DirichletCategorical, HCRPCategorical, NormalInvers
 from skihmm.emissions._conjugate_stats import normal_inverse_gamma
 from skihmm.samplers import BaseSampler
 from skihmm.testing._enumeration import DirichletEmission, GaussianEmission, HCRPEmission
+from skihmm.testing._prior_draws import PriorDraw, keeps_prior_draws
 from skihmm.testing._recipe import check_recipe
 from skihmm.testing._small_models import Model, is_exact
 
@@ -39,8 +40,8 @@ RECIPES = {
     Gaussian: NormalInverseGamma(),
 }
 
-# Together with what the second run is judged by, and the number of models, the rate of
-# false alarms: 9 * 0.03 * 0.002 = 5e-4.
+# Together with what the second run is judged by, and the number of models and of prior
+# draws, the rate of false alarms: (9 + 2) * 0.03 * 0.002 = 7e-4.
 DOUBT = 0.03
 
 # In these a step-wise sampler rejects some 5 to 30 % of its moves; states come and go in
@@ -84,6 +85,11 @@ def check_sampler(
     seed; only if that is doubtful too, the check fails.  A correct sampler fails for
     fewer than one in 1000 values of `random_state`.
 
+    Chains of 50 steps cannot be enumerated, but can be compared with themselves:
+    concentrations, paths, tables and symbols are drawn from the prior, and after 15
+    sweeps, concentrations resampled in between, everything must have the same law still.
+    It is compared with that of other prior draws, 250 each.
+
     Models whose emission the sampler refuses (`BaseSampler.check_emission`) are left out.
 
     Besides, the sampler has to be a recipe that can be cloned, printed and searched over;
@@ -100,7 +106,8 @@ def check_sampler(
         Seed.
     n_sweeps : int, default=2000
         Sweeps of every chain.  With 2000, errors of 0.04 in total variation are found;
-        smaller ones need more, as the square of their inverse.
+        smaller ones need more, as the square of their inverse.  The number of prior
+        draws goes with it, an eighth.
 
     Raises
     ------
@@ -149,6 +156,7 @@ def check_sampler(
             f"{found[0].pvalue:.2g} before"
         )
     assert n_models, f"{sampler!r} works with none of {[*RECIPES.values()]}"
+    _check_prior_draws(sampler, random_state, n_sweeps)
     assert repr(sampler) == before, f"{before} has become {sampler!r} by sampling"
 
 
@@ -187,6 +195,29 @@ def _check_kernel(sampler: BaseSampler, model: Model, seed: int, where: str) -> 
         assert _same(state, resumed), (
             f"{where}: a chain that goes on from a record differs from the one that made "
             "it; a kernel may not remember anything from one sweep to the next"
+        )
+
+
+def _check_prior_draws(sampler: BaseSampler, seed: int, n_sweeps: int) -> None:
+    """Longer chains, concentrations included."""
+    for emission in (HCRPEmission, DirichletEmission):
+        hierarchical = emission is HCRPEmission
+        draw = PriorDraw(np.random.default_rng(seed), hierarchical=hierarchical)
+        try:
+            sampler.check_emission(RECIPES[emission], draw.state(0).emission)
+        except TypeError:
+            continue
+        passes, pvalues = keeps_prior_draws(
+            lambda state: clone(sampler).make_kernel(state),
+            n_draws=max(50, n_sweeps // 8),
+            seed=seed,
+            doubt=DOUBT,
+            hierarchical=hierarchical,
+        )
+        assert passes, (
+            f"{sampler!r}: sweeps of chains of 50 steps that begin at draws of the prior "
+            f"change their law; emission {RECIPES[emission]!r}, "
+            f"p = {pvalues[-1]:.2g}, and {pvalues[0]:.2g} before"
         )
 
 

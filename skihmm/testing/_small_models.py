@@ -208,10 +208,6 @@ def compare(
     )
 
 
-SUSPECT = 0.002
-"""Planted errors must be caught at this level, and exactness is doubted at it."""
-
-
 def is_exact(
     model: Model,
     make_kernel: Callable[[ChainState], Any],

@@ -82,3 +82,32 @@ def total_variation_test(
         n_cells=deviations.shape[1],
         effective_size=float(effective_size),
     )
+
+
+def two_sample_test(first, second, *, n_permutations: int = 2000, seed: int = 0) -> float:
+    """P-value that two groups of independent chains have the same law.
+
+    Chains are permuted between the groups.  The statistic is the sum over columns of
+    the absolute difference of the means, each in units of its standard deviation.
+
+    Parameters
+    ----------
+    first, second : array-like of shape (n_chains, n_statistics) or (n_chains,)
+        One row per chain, e.g. frequencies of cells or means of statistics.
+    """
+    first, second = (np.asarray(a, dtype=float) for a in (first, second))
+    first, second = (a[:, None] if a.ndim == 1 else a for a in (first, second))
+    pooled = np.concatenate([first, second])
+    scale = pooled.std(axis=0)
+    pooled = pooled[:, scale > 0] / scale[scale > 0]
+    n = len(first)
+
+    def statistic(rows):
+        return np.abs(rows[:n].mean(axis=0) - rows[n:].mean(axis=0)).sum()
+
+    rng = np.random.default_rng(seed)
+    observed = statistic(pooled) * (1 - 1e-12)
+    larger = sum(
+        statistic(rng.permutation(pooled)) >= observed for _ in range(n_permutations)
+    )
+    return float((1 + larger) / (1 + n_permutations))

@@ -19,6 +19,7 @@ from small_models import COLUMNS, MODELS, SAMPLERS, Model, assert_caught, assert
 
 import skihmm
 from skihmm import HCRPHMM
+from skihmm.testing import check_emission, check_proposal, check_sampler
 
 SOURCE = Path(__file__).parent / "native"
 
@@ -55,6 +56,14 @@ def test_headers_are_where_they_are_said_to_be():
     assert (core / "_family.hpp").exists()
     assert (emissions / "_conjugate_table.hpp").exists()
     assert (samplers / "_weights.hpp").exists()
+
+
+def test_its_authors_checks(extra, global_random_seed):
+    check_proposal(extra.ForwardProposal, random_state=global_random_seed)
+    check_sampler(extra.ForwardSampler(1), random_state=global_random_seed, n_sweeps=400)
+    X = np.random.default_rng(0).geometric(0.2, size=(40, 1)) - 1.0
+    X[3] = np.nan
+    check_emission(extra.Geometric(1.2, 0.8), X, random_state=global_random_seed)
 
 
 @pytest.mark.parametrize(

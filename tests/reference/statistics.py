@@ -14,7 +14,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy import stats
 
-from skihmm.testing._statistics import TotalVariation, total_variation_test
+from skihmm.testing._statistics import (
+    TotalVariation,
+    total_variation_test,
+    two_sample_test,
+)
 
 __all__ = [
     "MeanTest",
@@ -94,35 +98,6 @@ def unbiased_mean_test(samples, exact: float) -> MeanTest:
     else:
         z = difference / error
     return MeanTest(float(samples.mean()), float(z), float(2 * stats.norm.sf(abs(z))))
-
-
-def two_sample_test(first, second, *, n_permutations: int = 2000, seed: int = 0) -> float:
-    """P-value that two groups of independent chains have the same law.
-
-    Chains are permuted between the groups.  The statistic is the sum over columns of
-    the absolute difference of the means, each in units of its standard deviation.
-
-    Parameters
-    ----------
-    first, second : array-like of shape (n_chains, n_statistics) or (n_chains,)
-        One row per chain, e.g. frequencies of cells or means of statistics.
-    """
-    first, second = (np.asarray(a, dtype=float) for a in (first, second))
-    first, second = (a[:, None] if a.ndim == 1 else a for a in (first, second))
-    pooled = np.concatenate([first, second])
-    scale = pooled.std(axis=0)
-    pooled = pooled[:, scale > 0] / scale[scale > 0]
-    n = len(first)
-
-    def statistic(rows):
-        return np.abs(rows[:n].mean(axis=0) - rows[n:].mean(axis=0)).sum()
-
-    rng = np.random.default_rng(seed)
-    observed = statistic(pooled) * (1 - 1e-12)
-    larger = sum(
-        statistic(rng.permutation(pooled)) >= observed for _ in range(n_permutations)
-    )
-    return float((1 + larger) / (1 + n_permutations))
 
 
 def uniform_test(values) -> float:

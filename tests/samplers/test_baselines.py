@@ -7,7 +7,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from prior_draws import invariance_pvalue
 from reference.baselines import direct_assignment_sweep, stick_breaking_sweep
 from reference.enumeration import DirichletEmission, HCRPEmission
 from reference.seating import NaiveHMM, all_seatings, random_choices
@@ -45,6 +44,7 @@ from skihmm.samplers import (
 )
 from skihmm.samplers._direct_assignment_kernel import DirectAssignmentKernel
 from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
+from skihmm.testing._prior_draws import keeps_prior_draws
 
 KERNELS = {
     "direct_assignment": DirectAssignmentKernel,
@@ -91,11 +91,14 @@ def test_enumeration_with_many_sweeps(kernel, name):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_prior_draws_stay_prior_draws(kernel, hierarchical):
     """Concentrations included, at 50 steps, where nothing can be enumerated."""
-    options = {"hierarchical": hierarchical}
-    pvalue = invariance_pvalue(KERNELS[kernel], 250, 1, **options)
-    if pvalue <= 1e-2:
-        pvalue = invariance_pvalue(KERNELS[kernel], 1000, 2, **options)
-        assert pvalue > 1e-2
+    passes, pvalues = keeps_prior_draws(
+        lambda state: KERNELS[kernel](),
+        n_draws=250,
+        seed=1,
+        doubt=1e-2,
+        hierarchical=hierarchical,
+    )
+    assert passes, pvalues
 
 
 def sizes_of(key) -> tuple:

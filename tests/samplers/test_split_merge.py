@@ -8,8 +8,6 @@ from collections import Counter
 import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
-from reference.statistics import two_sample_test
-from scipy import stats
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import (
@@ -19,21 +17,20 @@ from small_models import (
     assert_exact,
     compare,
     make_stats,
-    packed,
 )
 
 from skihmm import HCRPHMM
-from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.core._testing import n_touched, record_cells, slots
-from skihmm.datasets import make_hcrp_hmm, make_repeating_sequence
+from skihmm.datasets import make_repeating_sequence
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._faulty_split_merge_kernel import FaultySplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.testing._prior_draws import invariance_pvalue, keeps_prior_draws
 
 # Both outcomes of a trial are frequent in all of them.
 MODELS = {
@@ -369,93 +366,26 @@ def test_rate_zero_is_the_local_kernel():
 # -- invariance of longer chains ------------------------------------------------------
 
 
-PRIOR = (4.0, 3.0)
-
-
-def prior_draw(rng, seed):
-    """A chain that starts from a draw of everything from the prior, at 40 steps."""
-    alpha, gamma, alpha_e, gamma_e = rng.gamma(PRIOR[0], 1 / PRIOR[1], size=4) + 1e-3
-    X, labels, seating = make_hcrp_hmm(
-        40,
-        alpha=alpha,
-        gamma=gamma,
-        emission="hcrp",
-        n_symbols=4,
-        emission_alpha=alpha_e,
-        emission_gamma=gamma_e,
-        n_sequences=2,
-        random_state=int(rng.integers(2**31)),
-        return_seating=True,
-    )
-    n_states = int(labels.max()) + 1
-    emission = make_stats(X, HCRPEmission(4, alpha_e, gamma_e), concentration_prior=PRIOR)
-    state = ChainState(
-        np.flatnonzero(np.diff(seating.groups, prepend=-1)),
-        Franchise(alpha, gamma),
-        emission,
-        RandomStream(seed),
-    )
-    transitions = packed(seating.transitions, lambda j: n_states if j == -1 else j)
-    column = packed(seating.emissions)
-    state.from_arrays(
-        {
-            "n_states": n_states,
-            "states": labels,
-            "transitions": transitions | {"alpha": alpha, "gamma": gamma},
-            "emission": {"columns": [column], "alpha": alpha_e, "gamma": gamma_e},
-        }
-    )
-    return state
-
-
-def statistics(state):
-    arrays = state.canonicalise()
-    labels = arrays["states"]
-    return [
-        arrays["n_states"],
-        state.log_joint(),
-        float(labels[10] == labels[11]),
-        float(np.mean(labels[:, None] == labels)),
-        arrays["transitions"]["n_tables"].sum(),
-        arrays["emission"]["columns"][0]["n_tables"].sum(),
-        np.log(arrays["transitions"]["alpha"]),
-        np.log(arrays["transitions"]["gamma"]),
-        np.log(arrays["emission"]["alpha"]),
-    ]
-
-
-def invariance_pvalue(make_kernel, n_draws, seed, n_sweeps=5):
-    rng = np.random.default_rng(seed)
-    fresh, moved = [], []
-    for i in range(n_draws):
-        fresh.append(statistics(prior_draw(rng, 0)))
-        state, kernel = prior_draw(rng, [seed, i]), make_kernel()
-        for _ in range(n_sweeps):
-            kernel.sweep(state)
-            resample_concentrations(
-                state.transitions, state.emission, state.stream, PRIOR
-            )
-        moved.append(statistics(state))
-    fresh, moved = np.array(fresh), np.array(moved)
-    each = [stats.ks_2samp(a, b).pvalue for a, b in zip(fresh.T, moved.T, strict=True)]
-    together = two_sample_test(fresh, moved)
-    return min(1.0, 2 * min(together, len(each) * min(each)))
+PRIOR_DRAWS = {"n_steps": 40, "n_symbols": 4, "n_sweeps": 5}
 
 
 @pytest.mark.parametrize("kernel", ["alone", "interleaved"])
 def test_prior_draws_stay_prior_draws(kernel):
     make_kernel = {
-        "alone": lambda: SplitMergeKernel(30),
-        "interleaved": lambda: InterleavedKernel(stepwise(), 4),
+        "alone": lambda state: SplitMergeKernel(30),
+        "interleaved": lambda state: InterleavedKernel(stepwise(), 4),
     }[kernel]
-    assert invariance_pvalue(make_kernel, 300, 1) > 1e-2
+    passes, pvalues = keeps_prior_draws(
+        make_kernel, n_draws=300, seed=1, doubt=1e-2, **PRIOR_DRAWS
+    )
+    assert passes, pvalues
 
 
 def test_prior_draws_do_not_survive_an_error():
-    def make_kernel():
+    def make_kernel(state):
         return FaultySplitMergeKernel(30, "no_reverse")
 
-    assert invariance_pvalue(make_kernel, 300, 2) < 1e-3
+    assert invariance_pvalue(make_kernel, 300, 2, **PRIOR_DRAWS) < 1e-3
 
 
 # -- the estimator --------------------------------------------------------------------

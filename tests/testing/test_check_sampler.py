@@ -98,6 +98,27 @@ def test_planted_errors(kind, bug, reject_rate):
         check_sampler(Planted(kind, bug, reject_rate))
 
 
+class WrongWithManyStates(RandomScanGibbs):
+    """Proposes more evenly than it says, but only where nothing can be enumerated."""
+
+    def sweep(self, state):
+        n_moves, n_accepted = max(1, state.n_steps // 2), 0
+        for t in state.stream.generator.permutation(state.n_steps)[:n_moves]:
+            with state.move(t, t + 1) as move:
+                move.remove()
+                log_w = move.log_weights(t)
+                share = 0.5 if state.n_states > 5 else 1.0
+                k = state.stream.categorical(share * log_w)
+                move.add([k])
+                n_accepted += move.accept(log_w[move.old[0]] - log_w[k])
+        return n_moves, n_accepted
+
+
+def test_an_error_beyond_five_states():
+    with pytest.raises(AssertionError, match=r"of 50 steps .* change their law"):
+        check_sampler(WrongWithManyStates(), n_sweeps=400)
+
+
 # -- laws of recipes and sweeps -------------------------------------------------------
 
 

@@ -1,0 +1,216 @@
+"""Chains that are exact draws of the prior, concentrations and data included."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from skihmm.core._concentration import resample_concentrations
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from skihmm.datasets import make_hcrp_hmm
+from skihmm.testing._enumeration import DirichletEmission, HCRPEmission
+from skihmm.testing._small_models import SUSPECT, make_stats
+from skihmm.testing._statistics import two_sample_test
+
+PRIOR = (4.0, 3.0)
+"""Gamma prior of all concentrations below."""
+
+
+def packed(
+    tables: Mapping[Any, Any], place: Callable[[int], int] = lambda row: row
+) -> dict[str, NDArray[np.int32]]:
+    """``{(row, dish): table sizes}`` as the arrays of a record.
+
+    `place` gives the number of a row that is not one yet.
+    """
+    cells = sorted((place(j), k, sorted(n)[::-1]) for (j, k), n in tables.items() if n)
+    columns = {
+        "rows": [j for j, _, _ in cells],
+        "dishes": [k for _, k, _ in cells],
+        "n_customers": [sum(sizes) for _, _, sizes in cells],
+        "n_tables": [len(sizes) for _, _, sizes in cells],
+        "sizes": [n for _, _, sizes in cells for n in sizes],
+    }
+    return {key: np.array(values, dtype=np.int32) for key, values in columns.items()}
+
+
+def packed_counts(counts: Mapping[Any, int]) -> dict[str, NDArray[np.int32]]:
+    """``{(row, dish): n}`` of customers without tables as the arrays of a record."""
+    arrays = packed({pair: [n] for pair, n in counts.items() if n})
+    arrays["n_tables"] = np.zeros_like(arrays["n_tables"])
+    arrays["sizes"] = arrays["sizes"][:0]
+    return arrays
+
+
+class PriorDraw:
+    """Concentrations, labels, tables and symbols from the prior.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+    n_steps : int, default=50
+        Steps of both sequences together.
+    n_symbols : int, default=5
+    hierarchical : bool, default=True
+        Whether emissions have tables.
+    """
+
+    def __init__(
+        self,
+        rng: np.random.Generator,
+        n_steps: int = 50,
+        n_symbols: int = 5,
+        hierarchical: bool = True,
+    ) -> None:
+        self.alpha, self.gamma, self.alpha_e, self.gamma_e = (
+            rng.gamma(PRIOR[0], 1 / PRIOR[1], size=4) + 1e-3
+        )
+        self.hierarchical, self.n_symbols = hierarchical, n_symbols
+        drawn: Any = make_hcrp_hmm(
+            n_steps,
+            alpha=self.alpha,
+            gamma=self.gamma,
+            emission="hcrp" if hierarchical else "dirichlet",
+            n_symbols=n_symbols,
+            emission_alpha=self.alpha_e,
+            emission_gamma=self.gamma_e,
+            n_sequences=2,
+            random_state=int(rng.integers(2**31)),
+            return_seating=True,
+        )
+        self.X, self.labels, self.seating = drawn
+
+    def state(self, seed: Any) -> ChainState:
+        """Build the chain at exactly this draw."""
+        n_states = int(self.labels.max()) + 1
+        transitions: dict[str, Any] = dict(
+            packed(self.seating.transitions, lambda j: n_states if j == -1 else j)
+        )
+        emission: Any
+        if self.hierarchical:
+            emission = HCRPEmission(self.n_symbols, self.alpha_e, self.gamma_e)
+            column = packed(self.seating.emissions)
+        else:
+            emission = DirichletEmission(self.n_symbols, self.alpha_e)
+            column = packed_counts(
+                Counter(zip(self.labels.tolist(), self.X[:, 0].tolist(), strict=True))
+            )
+        state = ChainState(
+            np.flatnonzero(np.diff(self.seating.groups, prepend=-1)),
+            Franchise(self.alpha, self.gamma),
+            make_stats(self.X, emission, concentration_prior=PRIOR),
+            RandomStream(seed),
+        )
+        arrays = {
+            "n_states": n_states,
+            "states": self.labels,
+            "transitions": transitions | {"alpha": self.alpha, "gamma": self.gamma},
+            "emission": {
+                "columns": [column],
+                "alpha": self.alpha_e,
+                "gamma": self.gamma_e,
+            },
+        }
+        state.from_arrays(arrays)
+        return state
+
+
+def statistics(state: ChainState) -> list[float]:
+    """What two groups of chains are compared by."""
+    arrays = state.canonicalise()
+    labels = arrays["states"]
+    return [
+        arrays["n_states"],
+        state.log_joint(),
+        float(labels[10] == labels[11]),
+        float(np.mean(labels[:, None] == labels)),
+        arrays["transitions"]["n_tables"].sum(),
+        sum(column["n_tables"].sum() for column in arrays["emission"]["columns"]),
+        math.log(arrays["transitions"]["alpha"]),
+        math.log(arrays["transitions"]["gamma"]),
+        math.log(arrays["emission"]["alpha"]),
+        math.log(arrays["emission"]["gamma"]),
+    ]
+
+
+def swept(
+    make_kernel: Callable[[ChainState], Any],
+    n_draws: int,
+    seed: int,
+    n_sweeps: int = 15,
+    **options: Any,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Statistics of prior draws, and of others after some sweeps."""
+    rng = np.random.default_rng(seed)
+    fresh, moved = [], []
+    for i in range(n_draws):
+        fresh.append(statistics(PriorDraw(rng, **options).state(0)))
+        state = PriorDraw(rng, **options).state([seed, i])
+        kernel = make_kernel(state)
+        for _ in range(n_sweeps):
+            kernel.sweep(state)
+            resample_concentrations(
+                state.transitions, state.emission, state.stream, PRIOR
+            )
+        moved.append(statistics(state))
+        problem = None if i % 50 else state.check()
+        assert problem is None, f"the chain's counts are wrong: {problem}"
+    return np.array(fresh), np.array(moved)
+
+
+def invariance_pvalue(
+    make_kernel: Callable[[ChainState], Any], n_draws: int, seed: int, **options: Any
+) -> float:
+    """The joint law of parameters and data, sampled in two ways.
+
+    Parameters
+    ----------
+    make_kernel : callable
+        Called with the chain's state.
+    n_draws : int
+        Chains of each way.
+    seed : int
+    **options
+        `n_sweeps` (15 unless given), and those of `PriorDraw`.
+
+    Returns
+    -------
+    pvalue : float
+        Of permutations of all statistics together and of Kolmogorov-Smirnov tests of
+        each; corrected for their number.
+    """
+    fresh, moved = swept(make_kernel, n_draws, seed, **options)
+    together = two_sample_test(fresh, moved)
+    each = [stats.ks_2samp(a, b).pvalue for a, b in zip(fresh.T, moved.T, strict=True)]
+    return min(1.0, 2 * min(together, len(each) * min(each)))
+
+
+def keeps_prior_draws(
+    make_kernel: Callable[[ChainState], Any],
+    *,
+    n_draws: int,
+    seed: int,
+    doubt: float,
+    **options: Any,
+) -> tuple[bool, list[float]]:
+    """Compare with prior draws; a doubtful result is repeated with four times as many.
+
+    Returns
+    -------
+    passes : bool
+    pvalues : list of float
+        One or two.
+    """
+    pvalues = [invariance_pvalue(make_kernel, n_draws, seed, **options)]
+    if pvalues[0] <= doubt:
+        again = invariance_pvalue(make_kernel, 4 * n_draws, seed + 10**6, **options)
+        pvalues.append(again)
+    return pvalues[-1] > SUSPECT, pvalues

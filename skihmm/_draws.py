@@ -465,7 +465,8 @@ class PosteriorDraws:
             "inference_library": "skihmm",
             "inference_library_version": __version__,
         }
-        if hasattr(arviz, "InferenceData"):
+        # (ArviZ 1.0 still answers to the name of its former class, with a warning.)
+        if arviz.__name__ == "arviz" and arviz.__version__.startswith("0."):
             return arviz.from_dict(**groups, coords=coords, dims=dims, attrs=creator)
         return arviz.from_dict(
             groups,

@@ -1276,6 +1276,25 @@ cdef class NormalStats(EmissionStats):
         self.shape = shape
         self.scale = scale
 
+    def predictives(self, slots):
+        return [np.array([
+            (self.kappa * self.mean + self.moments[k].sum) / (self.kappa + self.moments[k].n)
+            for k in slots])]
+
+    def draw_values(self, slots, n_known, RandomStream stream):
+        values = np.empty(len(slots))
+        cdef float64_t kappa, shape, mean, scale
+        cdef Moments m
+        for i, k in enumerate(slots):
+            m = self.moments[<int32_t> k]
+            kappa, shape = self.kappa + m.n, self.shape + 0.5 * m.n
+            mean = (self.kappa * self.mean + m.sum) / kappa
+            scale = self.scale + 0.5 * (
+                m.squares + self.kappa * self.mean * self.mean - kappa * mean * mean)
+            values[i] = mean + sqrt(scale * (kappa + 1.0) / (kappa * shape)) * (
+                stream.generator.standard_t(2.0 * shape))
+        return [values]
+
     cdef float64_t log_density(self, intp_t t, int32_t k) noexcept nogil:
         cdef Moments *m = &self.moments[k]
         cdef float64_t kappa = self.kappa + m.n, shape = self.shape + 0.5 * m.n
@@ -1410,6 +1429,9 @@ _EMISSION_BUGS = (
     "garbage",
     "removal",
     "parameters",
+    "normaliser",
+    "values",
+    "mean",
 )
 
 
@@ -1433,6 +1455,10 @@ cdef class FaultyNormalStats(NormalStats):
         "garbage": records are not checked.
         "removal": a removal's probability is that before it.
         "parameters": means are drawn with too small a variance.
+        "normaliser": in states with observations all densities are three quarters, and the
+        log joint agrees.
+        "values": drawn values are too near to their mean.
+        "mean": predictives are the sums of states, not their means.
     """
 
     cdef int bug
@@ -1449,7 +1475,20 @@ cdef class FaultyNormalStats(NormalStats):
             self.kappa -= 0.1 * self.moments[k].n
         result = NormalStats.log_density(self, t, k)
         self.kappa = kappa
+        if self.bug == 12 and self.moments[k].n > 0:
+            result += log(0.75)
         return result
+
+    def predictives(self, slots):
+        if self.bug != 14:
+            return NormalStats.predictives(self, slots)
+        return [np.array([self.moments[k].sum for k in slots])]
+
+    def draw_values(self, slots, n_known, RandomStream stream):
+        values = NormalStats.draw_values(self, slots, n_known, stream)[0]
+        if self.bug == 13:
+            values -= 0.3 * (values - NormalStats.predictives(self, slots)[0])
+        return [values]
 
     cdef int change(self, intp_t t, int32_t k, int sign) except -1 nogil:
         NormalStats.change(self, t, k, sign)
@@ -1491,6 +1530,9 @@ cdef class FaultyNormalStats(NormalStats):
         if self.bug == 5:
             for k in range(self.n_slots):
                 total -= 0.5 * log(self.kappa / (self.kappa + self.moments[k].n))
+        if self.bug == 12:
+            for k in range(self.n_slots):
+                total += log(0.75) * max(self.moments[k].n - 1, 0)
         return total
 
     cdef int rollback(self) except -1 nogil:

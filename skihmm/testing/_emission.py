@@ -69,6 +69,9 @@ def check_emission(emission: BaseEmission, X: Any, *, random_state: int = 0) -> 
       everything is as before;
     * parameters, if the emission draws them, reproduce the predictive probabilities on
       average;
+    * values drawn from states, a fresh one among them, have the predictive probabilities
+      and expectations (of densities only up to a factor that all states share, which the
+      posterior does not depend on);
     * on a few rows of X the default sampler has the posterior over partitions that
       follows from the predictive probabilities.
 
@@ -117,6 +120,7 @@ def check_emission(emission: BaseEmission, X: Any, *, random_state: int = 0) -> 
     laws.check_drift()
     laws.check_records()
     laws.check_parameters()
+    laws.check_values()
     laws.check_posterior()
 
 
@@ -550,6 +554,116 @@ class _Laws:
             f"on average {ratio.mean(axis=0)[worst]:.6g} times the predictive one, "
             f"standard error {error[worst]:.2g}; expected 1"
         )
+
+    def check_values(self) -> None:
+        """Values drawn from states have the predictive probabilities and expectations."""
+        suspects: dict[str, Any] = {}
+        for n in (1000, 4000):
+            laws = self._value_laws(n)
+            for law, (found, expected, error) in laws.items():
+                is_off = np.abs(found - expected) > MOST_ERRORS * error + ROUNDING
+                suspects[law] = is_off & suspects.get(law, True)
+            if not any(wrong.any() for wrong in suspects.values()):
+                return
+        law = next(law for law, wrong in suspects.items() if wrong.any())
+        found, expected, error = (
+            float(np.broadcast_to(numbers, suspects[law].shape)[suspects[law]][0])
+            for numbers in laws[law]
+        )
+        raise AssertionError(
+            f"{self.where}: {law}: {found:.6g}, standard error {error:.2g}; expected "
+            f"{expected:.6g}"
+        )
+
+    def _value_laws(self, n: int) -> dict[str, tuple[Any, Any, Any]]:
+        """Estimates from n values of every state, what they should be, their errors."""
+        places = np.array([NEW, *range(FIRST, FIRST + N_STATES)], dtype=np.int32)
+
+        def seated(codes: NDArray[Any]) -> tuple[Any, Any, RandomStream]:
+            # From one stream, so at the same tables whatever further codes there are.
+            stats = self.emission.make_stats(codes)
+            stream = RandomStream(np.random.SeedSequence([self.seed, 5]))
+            probe = EmissionProbe(stats, stream, FIRST + N_STATES)
+            for t, k in enumerate(self.labels):
+                probe.add(t, FIRST + k)
+            probe.commit()
+            return stats, probe, stream
+
+        codes = self.codes[self.rows]
+        stats, _, stream = seated(codes)
+        try:
+            columns = [np.asarray(column) for column in stats.predictives(places)]
+            values = stats.draw_values(
+                np.repeat(places, n),
+                [column.shape[1] if column.ndim == 2 else 0 for column in columns],
+                stream,
+            )
+        except NotImplementedError as missing:
+            raise AssertionError(
+                f"{self.where}: {missing}, which HCRPHMM.sample needs"
+            ) from missing
+        drawn = np.column_stack(values).astype(self.codes.dtype)
+        probe = seated(np.concatenate([codes, drawn]))[1]
+        log_p = np.array(
+            [probe.log_row(t)[places] for t in range(len(codes), len(codes) + len(drawn))]
+        )
+        laws: dict[str, tuple[Any, Any, Any]] = {}
+
+        # Of values from the mixture of all states the mean of p(y | k) over that of the
+        # mixture is one, and no ratio exceeds the number of states.
+        log_mixture = np.logaddexp.reduce(log_p, axis=1) - np.log(len(places))
+        ratio = np.exp(log_p - log_mixture[:, None]).reshape(len(places), n, -1)
+        laws[
+            "a predictive probability (or density) does not integrate to what those of "
+            "other states do, or values are not drawn from it; its mean ratio to the "
+            "mixture of all"
+        ] = (
+            ratio.mean(axis=(0, 1)),
+            1.0,
+            np.sqrt((ratio.var(axis=1, ddof=1) / n).sum(axis=0)) / len(places),
+        )
+
+        # What the first half has shown comes again with its probability, unless values
+        # never come again.
+        mass, share = np.zeros(len(places)), np.zeros(len(places))
+        for i, rows in enumerate(np.split(drawn, len(places))):
+            known, first = np.unique(rows[: n // 2], axis=0, return_index=True)
+            mass[i] = np.exp(log_p[i * n + first, i]).sum()
+            seen = {tuple(row) for row in known.tolist()}
+            share[i] = np.mean([tuple(row) in seen for row in rows[n // 2 :].tolist()])
+        comes_again = share > 0.05
+        laws["the share of values that are drawn again, against their probability"] = (
+            share,
+            mass,
+            np.where(
+                comes_again, np.sqrt(share * (1 - share) / (n // 2) + 4 / n**2), np.inf
+            ),
+        )
+
+        for c, (column, value) in enumerate(zip(columns, values, strict=True)):
+            each = np.split(np.asarray(value), len(places))
+            if column.ndim == 2:
+                laws[f"predictives of column {c} do not sum to one"] = (
+                    column.sum(axis=1),
+                    1.0,
+                    0.0,
+                )
+                found = [np.bincount(v, minlength=column.shape[1]) / n for v in each]
+                laws[f"how often a symbol of column {c} is drawn"] = (
+                    np.array(found),
+                    column,
+                    np.sqrt((column + 1 / n) / n),
+                )
+            else:
+                # (A fresh state may have no mean, or hardly one.)
+                mean, numbers = column[1:], np.array(each[1:], dtype=float)
+                error = numbers.std(axis=1, ddof=1) / np.sqrt(n)
+                laws[f"the mean of values drawn of column {c}, against predictives"] = (
+                    numbers.mean(axis=1),
+                    mean,
+                    np.where(np.isfinite(mean), error, np.inf),
+                )
+        return laws
 
     def check_posterior(self) -> None:
         """The default sampler against an enumeration from the predictives."""

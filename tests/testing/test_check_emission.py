@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from extension.exponential import Exponential
+from scipy.special import betaln
 
 from skihmm.core._testing import FaultyNormalStats
 from skihmm.emissions import (
     BaseEmission,
     BetaBernoulli,
+    ConjugateEmission,
     DirichletCategorical,
     GammaPoisson,
     HCRPCategorical,
@@ -18,6 +20,7 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
+from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.testing import check_emission
 
 
@@ -135,11 +138,114 @@ def test_without_an_error():
         ("drift", "drift"),
         ("garbage", r"for record\['emission'\].* expected a ValueError"),
         ("parameters", "given drawn parameters is on average"),
+        ("normaliser", "does not integrate to what those of other states do"),
+        ("values", "or values are not drawn from it"),
+        ("mean", "the mean of values drawn of column 0, against predictives"),
     ],
 )
 def test_planted_errors(bug, message):
     with pytest.raises(AssertionError, match=message):
         check_emission(Normal(bug), DATA["numbers"][:, :1])
+
+
+class Coins(ConjugateEmission):
+    """Independent Bernoulli columns, uniform priors; `bug` is one of the predictions."""
+
+    def __init__(self, bug=None):
+        self.bug = bug
+
+    def learn(self, X):
+        self.n_columns_ = X.shape[1]
+        self.bonus = 0.2 if self.bug == "unnormalised" else 0.0
+
+    def empty(self):
+        return np.zeros(1 + self.n_columns_)
+
+    def add(self, numbers, y):
+        return numbers + np.append(1.0, y)
+
+    def remove(self, numbers, y):
+        return numbers - np.append(1.0, y)
+
+    def log_predictive(self, numbers, y):
+        n, ones = numbers[:, :1], numbers[:, 1:]
+        log_p = np.log(np.where(y > 0.5, 1 + ones, 1 + n - ones) / (2 + n)).sum(axis=1)
+        return log_p + self.bonus
+
+    def log_marginal(self, numbers):
+        n, ones = numbers[:, :1], numbers[:, 1:]
+        log_p = betaln(1 + ones, 1 + n - ones).sum(axis=1)
+        return log_p + n[:, 0] * self.bonus
+
+    def is_sound(self, numbers):
+        return min(numbers) >= 0 and max(numbers) == numbers[0]
+
+    def mean(self, numbers):
+        return (1 + numbers[1:]) / (2 + numbers[0])
+
+    def draw_parameters(self, numbers, generator):
+        return generator.beta(1 + numbers[1:], 1 + numbers[0] - numbers[1:])
+
+    def log_density(self, parameters, y):
+        log_p = np.log(np.where(y > 0.5, parameters, 1 - parameters)).sum(axis=1)
+        return log_p + self.bonus
+
+    def emit(self, parameters, generator):
+        return (generator.random(len(parameters)) < parameters).astype(float)
+
+
+class Words(DirichletCategorical):
+    """One column of symbols; `bug` is one of the predictions."""
+
+    def __init__(self, bug=None):
+        super().__init__()
+        self.bug = bug
+
+    def make_stats(self, codes):
+        n_symbols = [len(self.categories_[0]) + 1]
+        return WordStats(codes, n_symbols, self.bug)
+
+
+class WordStats(CategoricalStats):
+    def __new__(cls, codes, n_symbols, bug):
+        return super().__new__(cls)
+
+    def __init__(self, codes, n_symbols, bug):
+        super().__init__(codes, n_symbols, 1.0, 1.0, False)
+        self.bug = bug
+
+    def predictives(self, slots):
+        columns = super().predictives(slots)
+        return [column * (1.1 if self.bug == "sum" else 1.0) for column in columns]
+
+    def draw_values(self, slots, n_known, stream):
+        if self.bug == "missing":
+            raise NotImplementedError("WordStats lacks draw_values")
+        columns = super().draw_values(slots, n_known, stream)
+        if self.bug == "first":
+            return [
+                np.where(np.arange(len(v)) % 5, v, 0).astype(v.dtype) for v in columns
+            ]
+        return columns
+
+
+@pytest.mark.parametrize(
+    ("emission", "message"),
+    [
+        (Coins("unnormalised"), "the share of values that are drawn again"),
+        (Words("sum"), "predictives of column 0 do not sum to one"),
+        (Words("first"), "does not integrate .* or values are not drawn from it"),
+        (Words("missing"), "WordStats lacks draw_values, which HCRPHMM.sample needs"),
+    ],
+)
+def test_planted_errors_of_predictions(emission, message):
+    kind = "binary" if isinstance(emission, Coins) else "symbols"
+    with pytest.raises(AssertionError, match=message):
+        check_emission(emission, DATA[kind][:, :1])
+
+
+def test_coins_without_an_error():
+    check_emission(Coins(), DATA["binary"][:, :1])
 
 
 def test_misuse():

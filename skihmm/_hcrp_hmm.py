@@ -1113,6 +1113,7 @@ default="particle_filter"
             self.emission_,
             n_steps,
             self.random_state,
+            getattr(self, "feature_names_in_", None),
         )
 
     def impute(

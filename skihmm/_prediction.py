@@ -48,6 +48,8 @@ class PosteriorPredictive:
         Steps to predict.
     random_state : int, RandomState instance or None, default=None
         What :meth:`sample` uses unless it is given another.
+    feature_names : array-like of shape (n_features,), optional
+        Names of the columns of the data.
 
     Attributes
     ----------
@@ -80,6 +82,7 @@ class PosteriorPredictive:
         emission: BaseEmission,
         n_steps: int,
         random_state: Any = None,
+        feature_names: Sequence[str] | NDArray[Any] | None = None,
     ) -> None:
         self.n_steps = check_integer("n_steps", n_steps, 1)
         self.n_features = sequences.codes.shape[1]
@@ -87,6 +90,7 @@ class PosteriorPredictive:
         self._draws = draws
         self._emission = emission
         self._random_state = random_state
+        self._names = [] if feature_names is None else list(feature_names)
         # Which column of the data every encoded one is.
         self._order = emission.column_order(self.n_features)
         # No data: models that are asked for what their states emit.
@@ -105,13 +109,32 @@ class PosteriorPredictive:
         for draw, probs in zip(self._draws, self._state_probs, strict=True):
             yield frozen_model(draw, sequences, self._emission), probs
 
-    def proba(self, column: int = 0) -> NDArray[np.float64]:
+    def _place(self, column: int | str) -> int:
+        """Which encoded column a column of the data is."""
+        if isinstance(column, str):
+            if column not in self._names:
+                raise ValueError(
+                    f"column={column!r}, but the columns of the data have "
+                    + (f"the names {self._names}." if self._names else "no names.")
+                )
+            number = self._names.index(column)
+        else:
+            number = check_integer("column", column, 0)
+        if number >= self.n_features:
+            raise ValueError(
+                f"column={column}, but the data have {self.n_features} columns, "
+                "counted from 0."
+            )
+        return int(np.flatnonzero(self._order == number)[0])
+
+    def proba(self, column: int | str = 0) -> NDArray[np.float64]:
         """Probabilities of the symbols of one column.
 
         Parameters
         ----------
-        column : int, default=0
-            Which column of the data, counted from 0.
+        column : int or str, default=0
+            Which column of the data: counted from 0, or its name if the model was fitted
+            to a frame.
 
         Returns
         -------
@@ -126,19 +149,13 @@ class PosteriorPredictive:
         ValueError
             If there is no such column, or it holds numbers.
         """
-        column = check_integer("column", column, 0)
-        if column >= self.n_features:
-            raise ValueError(
-                f"column={column}, but the data have {self.n_features} columns, "
-                "counted from 0."
-            )
+        place = self._place(column)
         each = []
-        place = int(np.flatnonzero(self._order == column)[0])
         for model, probs in self._models(self._nothing):
             emitted = model.predictives()[place]
             if emitted.ndim == 1:
                 raise ValueError(
-                    f"Column {column} holds numbers, which have no list of "
+                    f"Column {column!r} holds numbers, which have no list of "
                     "probabilities. Use mean, log_prob or sample."
                 )
             each.append(probs @ emitted)
@@ -152,10 +169,20 @@ class PosteriorPredictive:
         means : ndarray of shape (n_steps, n_features)
             Means of the predictive distribution (of a state's Student's t its centre if
             it has too few degrees of freedom for a mean); NaN in columns of symbols.
+
+        Raises
+        ------
+        ValueError
+            If all columns hold symbols.
         """
         total = np.zeros((self.n_steps, self.n_features))
         for model, probs in self._models(self._nothing):
-            for c, emitted in zip(self._order, model.predictives(), strict=True):
+            columns = model.predictives()
+            if all(emitted.ndim == 2 for emitted in columns):
+                raise ValueError(
+                    "All columns hold symbols, which have no mean. Use proba."
+                )
+            for c, emitted in zip(self._order, columns, strict=True):
                 total[:, c] += probs @ emitted if emitted.ndim == 1 else np.nan
         return total / self.n_draws
 

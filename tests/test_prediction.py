@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from reference import conjugate
 from reference.enumeration import (
@@ -22,6 +23,7 @@ from skihmm.emissions import (
     HCRPCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
+    ProductEmission,
 )
 from skihmm.posterior import PosteriorPredictive
 
@@ -258,8 +260,8 @@ def test_probabilities_of_symbols_against_all_paths(name, models, seating_counts
         n_cells = len(model.emission_.categories_[c])
         n_cells += model.emission_.handle_unknown == "base"
         assert found.shape == (COMING, n_cells)
-    assert np.isnan(following.mean()).all()
-    assert following.mean().shape == (COMING, codes.shape[1])
+    with pytest.raises(ValueError, match=r"All columns hold symbols.* Use proba"):
+        following.mean()
 
 
 @pytest.mark.parametrize("name", NUMBERS)
@@ -506,6 +508,27 @@ def test_far_away_the_state_is_forgotten():
     proba = model.predict_next(X, 2000).proba()
     assert abs(proba[0] - proba[-1]).max() > 0.05
     np.testing.assert_allclose(proba[-2], proba[-1], rtol=1e-6)
+
+
+def test_columns_by_name():
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame({"x": rng.normal(size=30), "word": rng.choice(["a", "b"], size=30)})
+    emission = ProductEmission(
+        [("words", "dirichlet", ["word"]), ("numbers", "diagonal_gaussian", ["x"])]
+    )
+    hmm = HCRPHMM(emission=emission, n_burnin=10, n_draws=3, random_state=0).fit(X)
+    following = hmm.predict_next(X, 2)
+    np.testing.assert_array_equal(following.proba("word"), following.proba(1))
+    assert np.isnan(following.mean()[:, 1]).all()
+    assert np.isfinite(following.mean()[:, 0]).all()
+    with pytest.raises(ValueError, match="Column 'x' holds numbers"):
+        following.proba("x")
+    with pytest.raises(
+        ValueError, match=r"column='y', but .* have the names \['x', 'word'\]"
+    ):
+        following.proba("y")
+    with pytest.raises(ValueError, match=r"column='word', but .* have no names"):
+        HCRPHMM(n_burnin=2, n_draws=2).fit([[0], [1]]).predict_next([[0]]).proba("word")
 
 
 def test_errors_of_predict_next(models):

@@ -14,8 +14,8 @@ from skihmm.inspection._style import (
     lay_out,
     make_axes,
 )
-from skihmm.posterior import coassignment, point_estimate
-from skihmm.posterior._partitions import state_paths
+from skihmm.posterior import coassignment, match_states, point_estimate
+from skihmm.posterior._partitions import check_path, state_paths
 
 ORDERS = ("estimate", "time")
 
@@ -91,7 +91,7 @@ class PosteriorSimilarityDisplay:
         Parameters
         ----------
         hmm : HCRPHMM
-            Fitted, with ``store_states=True``.
+            Fitted, with ``store_states=True``.  States are numbered like ``labels_``.
         steps, order, colorbar, ax
             As in :meth:`from_draws`.
 
@@ -99,8 +99,15 @@ class PosteriorSimilarityDisplay:
         -------
         display : PosteriorSimilarityDisplay
         """
-        draws = check_fitted_hmm("hmm", hmm).draws_
-        return cls.from_draws(draws, steps=steps, order=order, colorbar=colorbar, ax=ax)
+        hmm = check_fitted_hmm("hmm", hmm)
+        return cls.from_draws(
+            hmm.draws_,
+            steps=steps,
+            reference=hmm.labels_,
+            order=order,
+            colorbar=colorbar,
+            ax=ax,
+        )
 
     @classmethod
     def from_draws(
@@ -108,6 +115,7 @@ class PosteriorSimilarityDisplay:
         draws: Any,
         *,
         steps: ArrayLike | None = None,
+        reference: ArrayLike | None = None,
         order: str = "estimate",
         colorbar: bool = True,
         ax: Any = None,
@@ -121,6 +129,9 @@ class PosteriorSimilarityDisplay:
         steps : array-like of int, default=None
             Indices of the steps.  None: all up to 500 steps, beyond that 500 evenly
             spaced ones.
+        reference : array-like of shape (n_samples,), default=None
+            A path of all steps, such as ``labels_``, like which the states are numbered,
+            as :func:`skihmm.posterior.match_states` does.  None: by decreasing occupancy.
         order, colorbar, ax
             As in :meth:`plot`; the partition is :func:`skihmm.posterior.point_estimate`
             of these steps.
@@ -128,16 +139,29 @@ class PosteriorSimilarityDisplay:
         Returns
         -------
         display : PosteriorSimilarityDisplay
+
+        Raises
+        ------
+        ValueError
+            If `reference` has another length than the paths of the draws.
         """
         check_choice("order", order, ORDERS)
         paths = state_paths(draws)
         n_samples = paths.shape[1]
+        if reference is not None:
+            reference = check_path("reference", reference, n_samples)
         if steps is None:
             n_steps = min(n_samples, _N_STEPS)
             steps = np.linspace(0, n_samples - 1, n_steps).round().astype(np.intp)
         similarity = coassignment(paths, steps)
         chosen = np.asarray(steps, dtype=np.intp) % n_samples
-        display = cls(similarity, steps=chosen, states=point_estimate(paths[:, chosen]))
+        states = point_estimate(paths[:, chosen])
+        if reference is not None:
+            largest = reference[chosen].max()
+            states = match_states(reference[chosen], states)
+            # What has no partner does not get the number of a state of other steps.
+            states[states > largest] += reference.max() - largest
+        display = cls(similarity, steps=chosen, states=states)
         return display.plot(ax, order=order, colorbar=colorbar)
 
     def plot(

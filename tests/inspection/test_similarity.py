@@ -7,7 +7,7 @@ import pytest
 from pictures import assert_same_picture, canvas
 
 from skihmm.inspection import PosteriorSimilarityDisplay
-from skihmm.posterior import coassignment, point_estimate
+from skihmm.posterior import coassignment, match_states, point_estimate
 
 
 def test_values(ragged_model):
@@ -17,6 +17,11 @@ def test_values(ragged_model):
     np.testing.assert_array_equal(display.similarity, expected)
     np.testing.assert_array_equal(display.im_.get_array(), expected)
     np.testing.assert_array_equal(display.steps, np.arange(60))
+    # As `predict` names them.
+    np.testing.assert_array_equal(
+        display.states, match_states(ragged_model.labels_, point_estimate(draws))
+    )
+    display = PosteriorSimilarityDisplay.from_draws(draws)
     np.testing.assert_array_equal(display.states, point_estimate(draws))
     assert display.im_.get_clim() == (0, 1)
     assert display.colorbar_.ax.get_ylabel() == "probability of the same state"
@@ -53,6 +58,23 @@ def test_chosen_steps(fitted):
     assert [text for text in texts if text] == ["5", "59", "7"]
 
 
+def test_states_are_named_like_a_reference():
+    path = np.array([0, 0, 0, 1, 1, 2, 2, 3])
+    reference = np.array([4, 4, 4, 7, 7, 2, 2, 9])
+    paths = np.tile(path, (3, 1))
+    display = PosteriorSimilarityDisplay.from_draws(paths, reference=reference)
+    np.testing.assert_array_equal(display.states, reference)
+    display.figure_.canvas.draw()
+    texts = [t.get_text() for t in display.ax_.get_xticklabels() if t.get_text()]
+    # The largest first, then in the order of the numbers.
+    assert texts == ["4", "2", "7", "9"]
+    # The numbers of states of other steps are not given away.
+    display = PosteriorSimilarityDisplay.from_draws(
+        paths, steps=[0, 1, 3], reference=[4, 4, 4, 4, 7, 2, 2, 9]
+    )
+    np.testing.assert_array_equal(display.states, [4, 4, 10])
+
+
 def test_long_data():
     paths = np.tile(np.arange(1200) // 400, (3, 1))
     display = PosteriorSimilarityDisplay.from_draws(paths)
@@ -78,6 +100,11 @@ def test_errors(fitted, without_states):
         PosteriorSimilarityDisplay.from_estimator(without_states)
     with pytest.raises(ValueError, match="order='size'; expected one of 'estimate'"):
         PosteriorSimilarityDisplay.from_estimator(fitted, order="size")
+    message = "reference has 59 steps, but the draws have 60; expected a path of the same"
+    with pytest.raises(ValueError, match=message):
+        PosteriorSimilarityDisplay.from_draws(
+            fitted.draws_, steps=[0, 1], reference=fitted.labels_[1:]
+        )
     with pytest.raises(ValueError, match="steps has values from 0 to 60"):
         PosteriorSimilarityDisplay.from_draws(fitted.draws_, steps=[0, 60])
     with pytest.raises(ValueError, match="expected a list of indices of steps"):

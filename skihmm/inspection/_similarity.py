@@ -11,7 +11,6 @@ from skihmm._validation import check_choice, check_flag
 from skihmm.inspection._style import (
     SEQUENTIAL,
     check_fitted_hmm,
-    lay_out,
     make_axes,
 )
 from skihmm.posterior import coassignment, match_states, point_estimate
@@ -212,7 +211,6 @@ class PosteriorSimilarityDisplay:
             self.colorbar_ = self.figure_.colorbar(
                 self.im_, ax=self.ax_, label="probability of the same state"
             )
-        lay_out(self.ax_)
         if order == "estimate":
             self._mark_states(np.asarray(self.states)[self.order_])
         else:
@@ -220,24 +218,23 @@ class PosteriorSimilarityDisplay:
         return self
 
     def _mark_states(self, states: NDArray[Any]) -> None:
-        """Lines between the states, and their names where there is room."""
+        """Lines between the states, and a tick with a name for each."""
+        from matplotlib.ticker import FixedLocator
+
+        from skihmm.inspection._ticks import SparseFormatter
+
         borders = np.flatnonzero(np.diff(states)) + 1
         for border in borders:
             self.ax_.axhline(border - 0.5, color="white", linewidth=0.5)
             self.ax_.axvline(border - 0.5, color="white", linewidth=0.5)
         begins, ends = np.r_[0, borders], np.r_[borders, len(states)]
         middles = (begins + ends - 1) / 2
-        box = self.ax_.get_window_extent()
-        for axis, room in ((self.ax_.xaxis, box.width), (self.ax_.yaxis, box.height)):
-            points = room / self.figure_.dpi * 72 / len(states)
-            chosen: list[int] = []
-            for i, middle in enumerate(middles):
-                # (14 points: two digits of size 8, or a line.)
-                if not chosen or (middle - middles[chosen[-1]]) * points >= 14:
-                    chosen.append(i)
-            axis.set_ticks(
-                middles[chosen], [str(states[begins[i]]) for i in chosen], fontsize=8
-            )
+        names = [str(k) for k in states[begins]]
+        for axis in (self.ax_.xaxis, self.ax_.yaxis):
+            # (The largest states come first, and get their names before the others.)
+            axis.set_major_locator(FixedLocator(middles))
+            axis.set_major_formatter(SparseFormatter(middles, names))
+            axis.set_tick_params(labelsize=8)
         self.ax_.set(xlabel="state of the step", ylabel="state of the step")
 
     def _mark_steps(self) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import pickle
+
 import numpy as np
 import pytest
 from pictures import assert_same_picture, canvas
@@ -73,6 +76,99 @@ def test_states_are_named_like_a_reference():
         paths, steps=[0, 1, 3], reference=[4, 4, 4, 4, 7, 2, 2, 9]
     )
     np.testing.assert_array_equal(display.states, [4, 4, 10])
+
+
+# Of 30 states the last eight have a single step.
+SIZES = [*range(23, 1, -1), *[1] * 8]
+
+
+def shown_labels(display):
+    """Names and boxes of the labels that are written, of both axes."""
+    # (The layout settles when it is made for the second time.)
+    display.figure_.canvas.draw()
+    display.figure_.canvas.draw()
+    for axis in (display.ax_.xaxis, display.ax_.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        labels = [
+            label
+            for place, label in zip(
+                axis.get_majorticklocs(), axis.get_ticklabels(), strict=True
+            )
+            if label.get_text() and low <= place <= high
+        ]
+        yield (
+            [label.get_text() for label in labels],
+            [label.get_window_extent() for label in labels],
+        )
+
+
+def assert_apart(boxes):
+    # No two of them, with two pixels in between.
+    for one, other in itertools.combinations(boxes, 2):
+        assert not one.padded(1).overlaps(other.padded(1))
+
+
+@pytest.mark.parametrize(
+    ("size", "least"), [(None, 14), ((3, 2.6), 8), ((1.5, 1.3), 2), ((12, 11), 20)]
+)
+def test_labels_of_small_states_do_not_overlap(size, least):
+    path = np.repeat(np.arange(30), SIZES)
+    display = PosteriorSimilarityDisplay.from_draws(path[None])
+    if size is not None:
+        # Figures may get another size when all is drawn.
+        display.figure_.set_size_inches(*size)
+    middles = np.cumsum(SIZES) - np.array(SIZES) / 2 - 0.5
+    for texts, boxes in shown_labels(display):
+        assert_apart(boxes)
+        assert least <= len(texts) < 30
+        # The largest state has its own.
+        assert texts[0] == "0"
+    for axis in (display.ax_.xaxis, display.ax_.yaxis):
+        np.testing.assert_array_equal(axis.get_majorticklocs(), middles)
+        # Each at its tick.
+        for k, label in enumerate(axis.get_ticklabels()):
+            assert label.get_text() in ("", str(k))
+
+
+def test_all_labels_that_have_room_are_written():
+    path = np.repeat(np.arange(5), [60, 50, 50, 40, 1])
+    display = PosteriorSimilarityDisplay.from_draws(path[None])
+    for texts, boxes in shown_labels(display):
+        assert texts == ["0", "1", "2", "3", "4"]
+        assert_apart(boxes)
+    path = np.repeat(np.arange(5), [60, 50, 50, 1, 1])
+    display = PosteriorSimilarityDisplay.from_draws(path[None])
+    for texts, _ in shown_labels(display):
+        assert texts == ["0", "1", "2", "3"]
+    # In a part of the picture there is more room.
+    display.ax_.set(xlim=(149.5, 161.5), ylim=(161.5, 149.5))
+    for texts, boxes in shown_labels(display):
+        assert texts == ["3", "4"]
+        assert_apart(boxes)
+    # What is just outside of it takes no room.
+    display.ax_.set(xlim=(160.5, 361.5), ylim=(361.5, 160.5))
+    for texts, _ in shown_labels(display):
+        assert texts == ["4"]
+
+
+def test_labels_with_other_fonts(pyplot):
+    path = np.repeat(np.arange(95, 125), SIZES)
+    display = PosteriorSimilarityDisplay.from_draws(path[None], reference=path)
+    numbers = [len(texts) for texts, _ in shown_labels(display)]
+    display.ax_.tick_params(labelsize=14, labelfontfamily="serif")
+    for n, (texts, boxes) in zip(numbers, shown_labels(display), strict=True):
+        assert_apart(boxes)
+        assert 5 < len(texts) < n
+
+
+@pytest.mark.parametrize("suffix", ["pdf", "svg"])
+def test_labels_in_files_and_copies(suffix, tmp_path, pyplot):
+    path = np.repeat(np.arange(30), SIZES)
+    display = PosteriorSimilarityDisplay.from_draws(path[None])
+    written = [texts for texts, _ in shown_labels(display)]
+    display.figure_.savefig(tmp_path / f"picture.{suffix}")
+    copy = pickle.loads(pickle.dumps(display))
+    assert [texts for texts, _ in shown_labels(copy)] == written
 
 
 def test_long_data():

@@ -25,9 +25,10 @@ for n, share in zip(*n_states_distribution(hmm.draws_), strict=True):
 
 # %%
 # The last hundred steps: colours are states of the point estimate that minimises the
-# expected variation of information, their height the share of draws that agree.
+# expected variation of information, their height the share of draws that agree.  States
+# are called as ``predict`` calls them.
 
-StateSequenceDisplay.from_draws(hmm.draws_, first=2400)
+StateSequenceDisplay.from_draws(hmm.draws_, reference=hmm.labels_, first=2400)
 plt.gcf().set_size_inches(8, 2.6)
 plt.show()
 

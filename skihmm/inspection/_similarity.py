@@ -11,11 +11,10 @@ from skihmm._validation import check_choice, check_flag
 from skihmm.inspection._style import (
     SEQUENTIAL,
     check_fitted_hmm,
-    lay_out,
     make_axes,
 )
-from skihmm.posterior import coassignment, point_estimate
-from skihmm.posterior._partitions import state_paths
+from skihmm.posterior import coassignment, match_states, point_estimate
+from skihmm.posterior._partitions import check_path, state_paths
 
 ORDERS = ("estimate", "time")
 
@@ -91,7 +90,7 @@ class PosteriorSimilarityDisplay:
         Parameters
         ----------
         hmm : HCRPHMM
-            Fitted, with ``store_states=True``.
+            Fitted, with ``store_states=True``.  States are numbered like ``labels_``.
         steps, order, colorbar, ax
             As in :meth:`from_draws`.
 
@@ -99,8 +98,15 @@ class PosteriorSimilarityDisplay:
         -------
         display : PosteriorSimilarityDisplay
         """
-        draws = check_fitted_hmm("hmm", hmm).draws_
-        return cls.from_draws(draws, steps=steps, order=order, colorbar=colorbar, ax=ax)
+        hmm = check_fitted_hmm("hmm", hmm)
+        return cls.from_draws(
+            hmm.draws_,
+            steps=steps,
+            reference=hmm.labels_,
+            order=order,
+            colorbar=colorbar,
+            ax=ax,
+        )
 
     @classmethod
     def from_draws(
@@ -108,6 +114,7 @@ class PosteriorSimilarityDisplay:
         draws: Any,
         *,
         steps: ArrayLike | None = None,
+        reference: ArrayLike | None = None,
         order: str = "estimate",
         colorbar: bool = True,
         ax: Any = None,
@@ -121,6 +128,9 @@ class PosteriorSimilarityDisplay:
         steps : array-like of int, default=None
             Indices of the steps.  None: all up to 500 steps, beyond that 500 evenly
             spaced ones.
+        reference : array-like of shape (n_samples,), default=None
+            A path of all steps, such as ``labels_``, like which the states are numbered,
+            as :func:`skihmm.posterior.match_states` does.  None: by decreasing occupancy.
         order, colorbar, ax
             As in :meth:`plot`; the partition is :func:`skihmm.posterior.point_estimate`
             of these steps.
@@ -128,16 +138,29 @@ class PosteriorSimilarityDisplay:
         Returns
         -------
         display : PosteriorSimilarityDisplay
+
+        Raises
+        ------
+        ValueError
+            If `reference` has another length than the paths of the draws.
         """
         check_choice("order", order, ORDERS)
         paths = state_paths(draws)
         n_samples = paths.shape[1]
+        if reference is not None:
+            reference = check_path("reference", reference, n_samples)
         if steps is None:
             n_steps = min(n_samples, _N_STEPS)
             steps = np.linspace(0, n_samples - 1, n_steps).round().astype(np.intp)
         similarity = coassignment(paths, steps)
         chosen = np.asarray(steps, dtype=np.intp) % n_samples
-        display = cls(similarity, steps=chosen, states=point_estimate(paths[:, chosen]))
+        states = point_estimate(paths[:, chosen])
+        if reference is not None:
+            largest = reference[chosen].max()
+            states = match_states(reference[chosen], states)
+            # What has no partner does not get the number of a state of other steps.
+            states[states > largest] += reference.max() - largest
+        display = cls(similarity, steps=chosen, states=states)
         return display.plot(ax, order=order, colorbar=colorbar)
 
     def plot(
@@ -188,7 +211,6 @@ class PosteriorSimilarityDisplay:
             self.colorbar_ = self.figure_.colorbar(
                 self.im_, ax=self.ax_, label="probability of the same state"
             )
-        lay_out(self.ax_)
         if order == "estimate":
             self._mark_states(np.asarray(self.states)[self.order_])
         else:
@@ -196,24 +218,23 @@ class PosteriorSimilarityDisplay:
         return self
 
     def _mark_states(self, states: NDArray[Any]) -> None:
-        """Lines between the states, and their names where there is room."""
+        """Lines between the states, and a tick with a name for each."""
+        from matplotlib.ticker import FixedLocator
+
+        from skihmm.inspection._ticks import SparseFormatter
+
         borders = np.flatnonzero(np.diff(states)) + 1
         for border in borders:
             self.ax_.axhline(border - 0.5, color="white", linewidth=0.5)
             self.ax_.axvline(border - 0.5, color="white", linewidth=0.5)
         begins, ends = np.r_[0, borders], np.r_[borders, len(states)]
         middles = (begins + ends - 1) / 2
-        box = self.ax_.get_window_extent()
-        for axis, room in ((self.ax_.xaxis, box.width), (self.ax_.yaxis, box.height)):
-            points = room / self.figure_.dpi * 72 / len(states)
-            chosen: list[int] = []
-            for i, middle in enumerate(middles):
-                # (14 points: two digits of size 8, or a line.)
-                if not chosen or (middle - middles[chosen[-1]]) * points >= 14:
-                    chosen.append(i)
-            axis.set_ticks(
-                middles[chosen], [str(states[begins[i]]) for i in chosen], fontsize=8
-            )
+        names = [str(k) for k in states[begins]]
+        for axis in (self.ax_.xaxis, self.ax_.yaxis):
+            # (The largest states come first, and get their names before the others.)
+            axis.set_major_locator(FixedLocator(middles))
+            axis.set_major_formatter(SparseFormatter(middles, names))
+            axis.set_tick_params(labelsize=8)
         self.ax_.set(xlabel="state of the step", ylabel="state of the step")
 
     def _mark_steps(self) -> None:

@@ -29,8 +29,8 @@ from skihmm.inspection._style import (
     set_state_ticks,
     state_colours,
 )
-from skihmm.posterior import align, point_estimate
-from skihmm.posterior._partitions import check_path
+from skihmm.posterior import align, match_states, point_estimate
+from skihmm.posterior._partitions import check_path, state_paths
 
 METHODS = ("viterbi", "smooth", "filter")
 
@@ -174,6 +174,7 @@ class StateSequenceDisplay:
         X: Any = None,
         *,
         states: ArrayLike | None = None,
+        reference: ArrayLike | None = None,
         groups: Any = None,
         lengths: Any = None,
         columns: Any = None,
@@ -193,6 +194,11 @@ class StateSequenceDisplay:
         states : array-like of shape (n_samples,), default=None
             The path to show, such as ``labels_``.  None:
             :func:`skihmm.posterior.point_estimate`.
+        reference : array-like of shape (n_samples,), default=None
+            A path of the same steps, like which the states are numbered and coloured, as
+            :func:`skihmm.posterior.match_states` does.  With ``labels_`` they are called
+            as in :meth:`from_estimator` and as `predict` calls them.  None: as in the
+            path that is shown.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
         columns, first, last, ax
@@ -203,9 +209,23 @@ class StateSequenceDisplay:
         display : StateSequenceDisplay
             Its probabilities are the shares of the draws which, after
             :func:`skihmm.posterior.align`, have a step in the state shown.
+
+        Raises
+        ------
+        ValueError
+            If X, `states` or `reference` has another length than the paths of the draws.
         """
-        path = point_estimate(draws) if states is None else check_path("states", states)
-        probability = (align(draws, reference=path) == path).mean(axis=0)
+        paths = state_paths(draws)
+        n_samples = paths.shape[1]
+        if reference is not None:
+            check_path("reference", reference, n_samples)
+        if states is None:
+            path = point_estimate(paths)
+        else:
+            path = check_path("states", states, n_samples)
+        probability = (align(paths, reference=path) == path).mean(axis=0)
+        if reference is not None:
+            path = match_states(reference, path)
         names = getattr(X, "columns", None)
         if X is not None:
             X = as_matrix(unify_frame(unmask(X)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,16 @@ _X_LABELS = {
 }
 # With more chains a legend has no room.
 _MOST_IN_LEGEND = 8
+# The selected draw: by its shape, not by a colour, and above all lines.
+_SELECTED = {
+    "linestyle": "none",
+    "marker": "o",
+    "markersize": 6.5,
+    "markerfacecolor": "white",
+    "markeredgecolor": "black",
+    "markeredgewidth": 1.3,
+    "zorder": 4,
+}
 
 
 def elapsed(draws: PosteriorDraws) -> NDArray[np.float64]:
@@ -87,6 +98,10 @@ class TraceDisplay:
         CPU seconds from the end of the burn-in to each draw.
     n_burnin : int, optional
         Sweeps of the burn-in, which are shaded.  None: not known.
+    selected : (int, int), optional
+        Chain and draw, counted from 0, that a hollow circle marks in every panel: the
+        draw of which ``labels_``, ``n_states_`` and ``predict`` speak.  None: not known,
+        no mark.
 
     Attributes
     ----------
@@ -108,6 +123,8 @@ class TraceDisplay:
     >>> display = TraceDisplay.from_estimator(hmm)
     >>> len(display.axes_)
     4
+    >>> display.selected == hmm.draws_.argmax()  # with point_estimate="map"
+    True
     """
 
     def __init__(
@@ -117,11 +134,13 @@ class TraceDisplay:
         sweeps: NDArray[Any] | None = None,
         seconds: NDArray[np.float64] | None = None,
         n_burnin: int | None = None,
+        selected: tuple[int, int] | None = None,
     ) -> None:
         self.values = values
         self.sweeps = sweeps
         self.seconds = seconds
         self.n_burnin = n_burnin
+        self.selected = selected
 
     @classmethod
     def from_estimator(
@@ -133,7 +152,7 @@ class TraceDisplay:
         ax: Any = None,
         line_kw: Mapping[str, Any] | None = None,
     ) -> TraceDisplay:
-        """Draw the traces of a fitted model.
+        """Draw the traces of a fitted model, and mark its selected draw.
 
         Parameters
         ----------
@@ -149,6 +168,7 @@ class TraceDisplay:
         """
         hmm = check_fitted_hmm("hmm", hmm)
         display = cls._of_draws(hmm.draws_)
+        display.selected = hmm._best
         first = hmm.draws_.sweep[hmm.draws_.n_draws > 0, 0]
         if (first == hmm.n_burnin + hmm.thin).all():
             display.n_burnin = hmm.n_burnin
@@ -169,7 +189,7 @@ class TraceDisplay:
         Parameters
         ----------
         draws : PosteriorDraws
-            ``draws_`` of a fitted model.
+            ``draws_`` of a fitted model.  They do not know which of them it selected.
         x, quantities, ax, line_kw
             As in :meth:`plot`.
 
@@ -209,6 +229,23 @@ class TraceDisplay:
             )
         shape = np.shape(next(iter(self.values.values())))
         return np.broadcast_to(np.arange(shape[1]), shape)
+
+    def _check_selected(self) -> tuple[int, int] | None:
+        if self.selected is None:
+            return None
+        try:
+            c, d = map(index, self.selected)
+        except (TypeError, ValueError):
+            c = d = -1
+        # (NaN in one quantity only does not say that there is no draw.)
+        there = ~np.all([np.isnan(np.asarray(v)) for v in self.values.values()], axis=0)
+        n_draws = there.sum(axis=1)
+        if not (0 <= c < len(n_draws) and 0 <= d < n_draws[c]):
+            raise ValueError(
+                f"selected={self.selected!r}; expected (chain, draw), counted from 0, "
+                f"of chains that have {', '.join(map(str, n_draws))} draws."
+            )
+        return c, d
 
     def plot(
         self,
@@ -251,6 +288,7 @@ class TraceDisplay:
         for panel in quantities:
             check_choice("quantities", panel, tuple(available))
         places = self._places(x)
+        selected = self._check_selected()
         # (A marker where a line would have one point only.)
         look = {"linewidth": 1.0, "marker": "." if places.shape[1] < 2 else None}
         look.update(line_kw or {})
@@ -262,7 +300,7 @@ class TraceDisplay:
             sharex=True,
         )
         for panel, one in zip(quantities, self.axes_, strict=True):
-            self._plot_panel(one, panel, places, look)
+            self._plot_panel(one, panel, places, look, selected)
             if x == "sweep" and self.n_burnin:
                 # (Without a label: one entry of a legend, in the first panel, will do.)
                 one.axvspan(0, self.n_burnin, color="0.9", linewidth=0, zorder=0)
@@ -278,25 +316,43 @@ class TraceDisplay:
                 color="0.35",
                 fontsize="small",
             )
+        handles, labels = [], []
         if 1 < len(places) <= _MOST_IN_LEGEND:
-            handles = [
-                first.plot([], [], **{**line_look(c), **look})[0]
-                for c in range(len(places))
-            ]
-            # (Beside the panels only where the layout makes room for it.)
-            beside = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+            for c in range(len(places)):
+                handles += first.plot([], [], **{**line_look(c), **look})
+                labels.append(str(c))
+        title = "chain" if handles else None
+        if selected is not None:
+            handles += first.plot([], [], **_SELECTED)
+            labels.append("selected draw")
+            if len(places) > 1:
+                # (Where lines cross, the mark does not say which one it is on.)
+                gap = "\n" if ax is None else " "
+                labels[-1] += f"{gap}(chain {selected[0]})"
+        if handles:
+            # (Beside the panels only where the layout makes room for it; else low.)
+            where = (
+                {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
+                if ax is None
+                else {"loc": "best", "ncols": -(-len(handles) // 2), "columnspacing": 1.2}
+            )
             first.legend(
                 handles,
-                [str(c) for c in range(len(places))],
-                title="chain",
+                labels,
+                title=title,
                 fontsize="small",
                 title_fontsize="small",
-                **(beside if ax is None else {"loc": "best"}),
+                **where,
             )
         return self
 
     def _plot_panel(
-        self, ax: Any, panel: str, places: NDArray[Any], look: dict[str, Any]
+        self,
+        ax: Any,
+        panel: str,
+        places: NDArray[Any],
+        look: dict[str, Any],
+        selected: tuple[int, int] | None,
     ) -> None:
         names, label = _PANELS[panel]
         names = tuple(name for name in names if name in self.values)
@@ -306,6 +362,11 @@ class TraceDisplay:
                 if len(names) > 1:
                     style["linestyle"] = _SYMBOLS[name.removeprefix("emission_")][1]
                 ax.plot(places[c], trace, **{**style, **look})
+        if selected is not None:
+            marked = [np.asarray(self.values[name])[selected] for name in names]
+            ax.plot(np.repeat(places[selected], len(marked)), marked, **_SELECTED)
+            # The draw with the highest lp is at the edge, and its mark has a size.
+            ax.margins(y=0.1)
         if panel == "n_states":
             ax.yaxis.get_major_locator().set_params(integer=True)
         if "concentrations" in panel:

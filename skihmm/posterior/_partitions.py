@@ -54,13 +54,15 @@ def state_paths(draws: Any) -> NDArray[Any]:
     return paths
 
 
-def check_path(name: str, path: Any) -> NDArray[Any]:
+def check_path(name: str, path: Any, n_samples: int | None = None) -> NDArray[Any]:
     """One path of non-negative integers, or an error that says what it should be.
 
     Parameters
     ----------
     name : str
     path : array-like of shape (n_samples,)
+    n_samples : int, optional
+        Steps of the draws that it has to go with.
 
     Returns
     -------
@@ -71,6 +73,11 @@ def check_path(name: str, path: Any) -> NDArray[Any]:
         raise ValueError(
             f"{name} has shape {path.shape} and type {path.dtype}; expected "
             "non-negative integers of shape (n_samples,), one state per step."
+        )
+    if n_samples is not None and len(path) != n_samples:
+        raise ValueError(
+            f"{name} has {len(path)} steps, but the draws have {n_samples}; expected a "
+            "path of the same data, such as `labels_` of the fitted model."
         )
     return path
 

@@ -7,9 +7,10 @@ import pytest
 from pictures import assert_same_picture, canvas
 
 from skihmm import HCRPHMM
+from skihmm.datasets import make_automaton_sequence
 from skihmm.emissions import ProductEmission
 from skihmm.inspection import StateSequenceDisplay
-from skihmm.posterior import align, point_estimate
+from skihmm.posterior import align, match_states, point_estimate
 
 SHORT = {"n_burnin": 30, "n_draws": 6, "thin": 1, "n_particles": 20, "random_state": 0}
 
@@ -29,6 +30,21 @@ def mixed(global_random_seed):
     X = data_of(global_random_seed)
     emission = ProductEmission([("w", "hcrp", [1]), ("x", "diagonal_gaussian", [0])])
     return HCRPHMM(emission=emission, **SHORT).fit(X), X
+
+
+def look_of(display):
+    """Numbers and colours of all segments, and the legend."""
+    top, *others = display.axes_
+    texts = [(one.get_position(), one.get_text(), one.get_color()) for one in top.texts]
+    faces = [one.get_facecolor().tolist() for one in top.collections]
+    shapes = [
+        [path.vertices.tolist() for path in one.get_paths()] for one in top.collections
+    ]
+    backgrounds = [colours_of(ax).tolist() for ax in others]
+    (legend,) = display.figure_.legends
+    keys = [one.get_text() for one in legend.get_texts()]
+    patches = [one.get_facecolor() for one in legend.get_patches()]
+    return texts, faces, shapes, backgrounds, keys, patches
 
 
 def colours_of(ax):
@@ -114,6 +130,53 @@ def test_values_of_draws(ragged_model, sequence):
     np.testing.assert_array_equal(display.probability, [1, 1, 0.5, 1])
 
 
+@pytest.fixture(scope="module")
+def clear():
+    """A model of three levels that nobody could mix up, and its data."""
+    s = np.repeat([2, 0, 1, 0, 2, 1, 0], [11, 12, 9, 8, 10, 7, 13])
+    X = np.random.default_rng(0).normal(20.0 * s)[:, None]
+    return HCRPHMM(emission="diagonal_gaussian", **SHORT).fit(X), X
+
+
+def test_states_are_named_as_in_the_picture_of_the_estimator(clear):
+    hmm, X = clear
+    display = StateSequenceDisplay.from_estimator(hmm, X)
+    # (So that pictures can be the same, segment by segment.)
+    np.testing.assert_array_equal(display.states, hmm.labels_)
+    assert sorted(set(display.states)) == [0, 1, 2]
+    display.probability = np.ones(70)
+    expected = look_of(display.plot())
+    other_names = np.array([5, 0, 1])
+    for states in (None, hmm.labels_, other_names[hmm.labels_]):
+        display = StateSequenceDisplay.from_draws(
+            hmm.draws_, X, states=states, reference=hmm.labels_
+        )
+        np.testing.assert_array_equal(display.probability, 1)
+        assert look_of(display) == expected
+    display = StateSequenceDisplay.from_draws(
+        hmm.draws_, X, reference=other_names[hmm.labels_].tolist()
+    )
+    np.testing.assert_array_equal(display.states, other_names[hmm.labels_])
+    assert look_of(display) != expected
+
+
+def test_states_of_draws_that_differ():
+    # Some states are about as frequent as others, and are numbered the other way round.
+    X = make_automaton_sequence(300, random_state=0)[0]
+    hmm = HCRPHMM(**{**SHORT, "n_draws": 20}).fit(X)
+    alone = StateSequenceDisplay.from_draws(hmm.draws_)
+    display = StateSequenceDisplay.from_draws(hmm.draws_, reference=hmm.labels_)
+    np.testing.assert_array_equal(
+        display.states, match_states(hmm.labels_, point_estimate(hmm.draws_))
+    )
+    # The same partition, and as sure.
+    back = match_states(alone.states, display.states)
+    np.testing.assert_array_equal(back, alone.states)
+    np.testing.assert_array_equal(display.probability, alone.probability)
+    agree, before = ((one.states == hmm.labels_).mean() for one in (display, alone))
+    assert agree > 0.9 > before, "choose another seed"
+
+
 def test_states_that_are_not_stored(without_states, sequence):
     with pytest.raises(ValueError, match="Fit with store_states=True"):
         StateSequenceDisplay.from_draws(without_states.draws_, sequence)
@@ -192,8 +255,12 @@ def test_errors(fitted, sequence):
         StateSequenceDisplay.from_estimator(fitted, sequence, method="map")
     with pytest.raises(ValueError, match="X has 59 rows, but the draws have 60 steps"):
         StateSequenceDisplay.from_draws(fitted.draws_, sequence[1:])
-    with pytest.raises(ValueError, match=r"states has shape \(60, 1\)"):
-        StateSequenceDisplay.from_draws(fitted.draws_, states=sequence)
+    for name in ("states", "reference"):
+        with pytest.raises(ValueError, match=rf"{name} has shape \(60, 1\)"):
+            StateSequenceDisplay.from_draws(fitted.draws_, **{name: sequence})
+        message = f"{name} has 59 steps, but the draws have 60; expected a path"
+        with pytest.raises(ValueError, match=message):
+            StateSequenceDisplay.from_draws(fitted.draws_, **{name: fitted.labels_[1:]})
 
 
 def gallery(n_states, n_samples=150):

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from pictures import assert_same_picture, canvas
 from sklearn.base import clone
 
+from skihmm.datasets import make_automaton_sequence
 from skihmm.inspection import TraceDisplay
+
+
+def marked(ax):
+    """Points of a panel that are marked as those of the selected draw."""
+    (marks,) = (
+        one for one in ax.lines if one.get_marker() == "o" and len(one.get_xdata())
+    )
+    assert marks.get_linestyle() == "None"
+    return list(zip(marks.get_xdata(), marks.get_ydata(), strict=True))
+
+
+def legend_of(display):
+    """Title and entries of the legend of the first panel."""
+    legend = display.axes_[0].get_legend()
+    return legend.get_title().get_text(), [one.get_text() for one in legend.get_texts()]
 
 
 def drawn(ax, c):
@@ -41,6 +59,89 @@ def test_values(fitted):
         assert ax.patches[0].get_extents().transformed(
             ax.transData.inverted()
         ).intervalx == pytest.approx([0, 10])
+
+
+def test_the_selected_draw_is_marked(fitted, sequence, pyplot):
+    draws, best = fitted.draws_, fitted.draws_.argmax()
+    display = TraceDisplay.from_estimator(fitted)
+    assert display.selected == best
+    places = {"sweep": draws.sweep, "draw": np.tile(np.arange(4), (2, 1))}
+    places["seconds"] = np.cumsum(draws.seconds, axis=1)
+    for x, place in places.items():
+        lp, n_states, transition, emission = display.plot(x=x).axes_
+        here = place[best]
+        assert marked(lp) == [(here, draws.lp[best])]
+        assert marked(n_states) == [(here, draws.n_states[best])]
+        assert marked(transition) == [
+            (here, draws.alpha[best]), (here, draws.gamma[best])
+        ]  # fmt: skip
+        assert marked(emission) == [
+            (here, draws.emission_alpha[best]), (here, draws.emission_gamma[best])
+        ]  # fmt: skip
+    entries = ["0", "1", f"selected draw\n(chain {best[0]})"]
+    assert legend_of(display) == ("chain", entries)
+    # In low panels too the mark is inside as a whole, though the draw is the highest one,
+    # and so is the legend.
+    figure, ax = pyplot.subplots()
+    display = TraceDisplay.from_estimator(fitted, ax=ax)
+    figure.canvas.draw()
+    for ax in display.axes_:
+        for point in ax.transData.transform(marked(ax)):
+            for side in (-1, 1):
+                # (6.5 points, and half the width of the line.)
+                assert ax.bbox.contains(*(point + side * 3.9 * figure.dpi / 72))
+    assert legend_of(display)[1][-1] == f"selected draw (chain {best[0]})"
+    box = display.axes_[0].get_legend().get_window_extent()
+    assert display.axes_[0].bbox.contains(*box.min)
+    assert display.axes_[0].bbox.contains(*box.max)
+
+
+def test_draws_alone_are_not_marked(fitted):
+    display = TraceDisplay.from_draws(fitted.draws_)
+    assert display.selected is None
+    assert legend_of(display) == ("chain", ["0", "1"])
+    assert not any(one.get_marker() == "o" for ax in display.axes_ for one in ax.lines)
+    display.selected = (0, 3)
+    assert marked(display.plot().axes_[0]) == [(18, fitted.draws_.lp[0, 3])]
+
+
+def test_a_mark_without_a_legend_of_chains():
+    one = TraceDisplay({"lp": np.arange(3.0)[None]}, selected=(0, 1)).plot(x="draw")
+    assert legend_of(one) == ("", ["selected draw"])
+    many = TraceDisplay({"lp": np.arange(60.0).reshape(20, 3)}, selected=(12, 1))
+    assert legend_of(many.plot(x="draw")) == ("", ["selected draw\n(chain 12)"])
+    assert marked(many.axes_[0]) == [(1, 37)]
+
+
+@pytest.mark.parametrize("point_estimate", ["map", "vi", "binder"])
+def test_the_mark_is_at_the_draw_of_the_labels(point_estimate, tmp_path):
+    from skihmm import HCRPHMM
+
+    # Data that say little about some steps, so that no two draws are alike.
+    X = make_automaton_sequence(150, random_state=0)[0]
+    params = {"n_burnin": 20, "thin": 2, "n_chains": 2, "n_particles": 10}
+    model = HCRPHMM(n_draws=12, point_estimate=point_estimate, random_state=0, **params)
+
+    def check(model, n_draws):
+        display = TraceDisplay.from_estimator(model)
+        draws = model.draws_
+        assert list(draws.n_draws) == [n_draws, n_draws]
+        is_it = (draws.states == model.labels_).all(axis=-1)
+        assert np.argwhere(is_it).tolist() == [list(display.selected)]
+        assert (display.selected == draws.argmax()) == (point_estimate == "map")
+        (point,) = marked(display.axes_[1])
+        assert point == (draws.sweep[display.selected], model.n_states_)
+        return display.selected
+
+    whole = check(model.fit(X), 12)
+    assert check(pickle.loads(pickle.dumps(model)), 12) == whole
+    # As the same draws are made in pieces.
+    for continued in ({"warm_start": True}, {"checkpoint": tmp_path / "run"}):
+        pieces = clone(model).set_params(n_draws=5, **continued)
+        check(pieces.fit(X), 5)
+        n_draws = 7 if "warm_start" in continued else 12
+        assert check(pieces.set_params(n_draws=n_draws).fit(X), 12) == whole
+    check(model.partial_fit(X[:20]), 12)
 
 
 def test_axes_are_kept_and_made(fitted, pyplot):
@@ -102,6 +203,9 @@ def test_chains_of_unequal_length(ragged_model):
     np.testing.assert_array_equal(
         drawn(display.axes_[1], 1)[1][:3], ragged_model.draws_.n_states[1, :3]
     )
+    display.selected = (1, 3)
+    with pytest.raises(ValueError, match=r"selected=\(1, 3\).*that have 6, 3 draws"):
+        display.plot()
 
 
 def test_a_single_draw_is_visible(sequence):
@@ -132,6 +236,11 @@ def test_errors(fitted, pyplot):
         display.plot(x="time")
     with pytest.raises(ValueError, match="quantities='n_states'; expected one of 'lp'"):
         display.plot(x="draw", quantities=["n_states"])
+    for selected in ((0, 3), (1, 0), (0, -1), (0, 1.0), (0,), 0):
+        display.selected = selected
+        with pytest.raises(ValueError, match=r"expected \(chain, draw\), counted from 0"):
+            display.plot(x="draw")
+    display.selected = None
     with pytest.raises(ValueError, match="ax holds 3 entries; expected one Axes"):
         display.plot(pyplot.subplots(1, 3)[1], x="draw")
     with pytest.raises(ValueError, match="has 4 panels, and ax is not part of a grid"):
@@ -150,7 +259,8 @@ def traces(n_chains, n_draws):
         "gamma": 5 * np.exp(-level / 9),
     }
     sweeps = np.broadcast_to(50 + 2 * np.arange(1, n_draws + 1), level.shape)
-    return TraceDisplay(values, sweeps=sweeps, n_burnin=50)
+    selected = (n_chains - 2, 2 * n_draws // 3)
+    return TraceDisplay(values, sweeps=sweeps, n_burnin=50, selected=selected)
 
 
 @pytest.mark.parametrize(("name", "n_chains"), [("trace", 3), ("trace_chains", 12)])

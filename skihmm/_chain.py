@@ -228,8 +228,7 @@ class Chain(Iterator[SweepInfo]):
             # Draws say nothing of what was known before.
             packed = {**packed, "emission": packed["emission"]["parts"][0]}
         arrays = order_by_occupancy(packed, self._known)
-        emission = arrays["emission"]
-        draw = {
+        return {
             **arrays,
             "lp": self.state.log_joint(),
             "n_tables": int(arrays["transitions"]["n_tables"].sum()),
@@ -237,10 +236,6 @@ class Chain(Iterator[SweepInfo]):
             "gamma": arrays["transitions"]["gamma"],
             "last_state": int(arrays["states"][-1]),
         }
-        if self._stats.has_concentrations:
-            draw["emission_alpha"] = emission["alpha"]
-            draw["emission_gamma"] = emission["gamma"]
-        return draw
 
     def take_emission_concentrations(self, emission: dict[str, Any]) -> None:
         """Take over the emission's concentrations of another record.

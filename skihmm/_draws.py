@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from importlib import import_module
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -251,6 +253,8 @@ class PosteriorDraws:
     ----------
     chains : sequence of sequence of dict
         The draws of every chain, as a fit makes them.
+    concentration_places : dict of {str: tuple}, optional
+        Where a draw's emission has its concentrations, as its recipe says.
 
     Attributes
     ----------
@@ -266,6 +270,10 @@ class PosteriorDraws:
         Transition concentrations.
     emission_alpha, emission_gamma : ndarray of shape (n_chains, max(n_draws))
         Emission concentrations; only if the emission has them.
+    concentrations : dict of {str: ndarray of shape (n_chains, max(n_draws))}
+        All concentrations by their names: those above, and of mixed data
+        (:class:`~skihmm.emissions.ProductEmission`) ``"emission_<part>__alpha"`` and
+        ``"emission_<part>__gamma"``.
     acceptance_rate : ndarray of shape (n_chains, max(n_draws))
         Share of local proposals accepted in the sweeps since the draw before.
     split_merge_acceptance_rate : ndarray of shape (n_chains, max(n_draws))
@@ -288,7 +296,11 @@ class PosteriorDraws:
     ((2, 5), (2, 5, 40))
     """
 
-    def __init__(self, chains: Sequence[Sequence[dict[str, Any]]]) -> None:
+    def __init__(
+        self,
+        chains: Sequence[Sequence[dict[str, Any]]],
+        concentration_places: Mapping[str, tuple[Any, ...]] | None = None,
+    ) -> None:
         self._chains = [list(chain) for chain in chains]
         self.n_draws = np.array([len(chain) for chain in self._chains])
         self.lp = self._collect("lp", float)
@@ -302,15 +314,22 @@ class PosteriorDraws:
         )
         self.seconds = self._collect("seconds", float)
         self.sweep = self._collect("sweep", int)
-        for name in ("emission_alpha", "emission_gamma"):
-            if any(name in draw for chain in self._chains for draw in chain):
-                setattr(self, name, self._collect(name, float))
+        self.concentrations = {"alpha": self.alpha, "gamma": self.gamma}
+        for prefix, place in (concentration_places or {}).items():
+            for name in ("alpha", "gamma"):
+                values = self._collect(name, float, ("emission", *place))
+                self.concentrations[f"emission_{prefix}{name}"] = values
+        if "emission_alpha" in self.concentrations:
+            self.emission_alpha = self.concentrations["emission_alpha"]
+            self.emission_gamma = self.concentrations["emission_gamma"]
 
-    def _collect(self, name: str, dtype: type) -> NDArray[Any]:
+    def _collect(
+        self, name: str, dtype: type, place: tuple[Any, ...] = ()
+    ) -> NDArray[Any]:
         absent = np.nan if dtype is float else -1
         values: NDArray[Any] = np.full(self.shape, absent, dtype=dtype)
         for c, chain in enumerate(self._chains):
-            values[c, : len(chain)] = [draw[name] for draw in chain]
+            values[c, : len(chain)] = [reduce(getitem, place, d)[name] for d in chain]
         return values
 
     @property
@@ -403,8 +422,10 @@ class PosteriorDraws:
         """
         chains = np.flatnonzero(self.n_draws)
         n_draws = self.n_draws[chains].min()
-        names = ("alpha", "gamma", "emission_alpha", "emission_gamma", "n_states")
-        posterior = {name: getattr(self, name) for name in names if hasattr(self, name)}
+        posterior: dict[str, NDArray[Any]] = {
+            **self.concentrations,
+            "n_states": self.n_states,
+        }
         if self.states is not None:
             posterior["states"] = self.states
         stats = {

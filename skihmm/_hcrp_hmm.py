@@ -107,7 +107,9 @@ def _summary(
     **attributes: Any,
 ) -> dict[str, Any]:
     """All fitted attributes: those given, and what follows from the chains' histories."""
-    draws = PosteriorDraws([chain["draws"] for chain in chains])
+    draws = PosteriorDraws(
+        [chain["draws"] for chain in chains], emission_.concentration_places()
+    )
     if point_estimate == "map":
         best = draws.argmax()
         # Kept apart from the draws, which have no paths with store_states=False.

@@ -77,6 +77,17 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
         return []
 
+    def concentration_places(self) -> dict[str, tuple[Any, ...]]:
+        """Where a record of the statistics holds concentrations of a hierarchy.
+
+        Returns
+        -------
+        places : dict of {str: tuple}
+            Prefixes of the names, and the keys on the way to ``"alpha"`` and ``"gamma"``.
+            Empty, the default, without such concentrations.
+        """
+        return {}
+
     @abstractmethod
     def fit(self, X: Any, y: None = None) -> BaseEmission:
         """Learn what values there are.

@@ -361,6 +361,16 @@ class HCRPCategorical(_Categorical):
         self.categories = categories
         self.handle_unknown = handle_unknown
 
+    def concentration_places(self) -> dict[str, tuple[Any, ...]]:
+        """Where a record of the statistics holds concentrations of a hierarchy.
+
+        Returns
+        -------
+        places : dict of {str: tuple}
+            One pair, at the top.
+        """
+        return {"": ()}
+
     def make_stats(self, codes: NDArray[Any]) -> CategoricalStats:
         """Build empty statistics over encoded data.
 

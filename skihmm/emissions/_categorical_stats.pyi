@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 from skihmm.core._emission import EmissionStats
 
 class CategoricalStats(EmissionStats):
-    has_concentrations: bool
     def __init__(
         self,
         codes: NDArray[Any],

@@ -343,11 +343,6 @@ cdef class CategoricalStats(EmissionStats):
 
     # -- Python side
 
-    @property
-    def has_concentrations(self):
-        """Whether alpha and gamma are concentrations of a hierarchical process."""
-        return self.hierarchical
-
     def take_concentrations(self, arrays):
         if self.hierarchical:
             self._set_concentrations(arrays["alpha"], arrays["gamma"])

@@ -5,7 +5,6 @@ from numpy.typing import NDArray
 from skihmm.core._emission import EmissionStats
 
 class ConjugateStats(EmissionStats):
-    has_concentrations: bool
     def __init__(self, values: NDArray[Any]) -> None: ...
 
 def normal_inverse_gamma(

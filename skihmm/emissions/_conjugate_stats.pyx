@@ -123,11 +123,6 @@ cdef class ConjugateStats(EmissionStats):
 
     # -- Python side
 
-    @property
-    def has_concentrations(self):
-        """Whether there are concentrations of a hierarchical process: never."""
-        return False
-
     def columns(self, arrays=None):
         return [self]
 

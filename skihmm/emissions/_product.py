@@ -235,6 +235,20 @@ class ProductEmission(_BaseComposition, BaseEmission):
         """
         return [n for _, part, _ in self.emissions_ for n in part.n_known()]
 
+    def concentration_places(self) -> dict[str, tuple[Any, ...]]:
+        """Where a record of the statistics holds concentrations of a hierarchy.
+
+        Returns
+        -------
+        places : dict of {str: tuple}
+            Those of all parts, with the name of the part before the prefix.
+        """
+        return {
+            f"{name}__{prefix}": ("parts", i, *place)
+            for i, (name, part, _) in enumerate(self.emissions_)
+            for prefix, place in part.concentration_places().items()
+        }
+
     # ---- data
 
     def name_columns(self, names: Sequence[str] | None) -> None:

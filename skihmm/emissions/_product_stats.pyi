@@ -6,7 +6,6 @@ from numpy.typing import NDArray
 from skihmm.core._emission import EmissionStats
 
 class ProductStats(EmissionStats):
-    has_concentrations: bool
     parts: tuple[EmissionStats, ...]
     def __init__(
         self, parts: Sequence[EmissionStats], known_states: NDArray[Any] | None = ...

@@ -214,11 +214,6 @@ cdef class ProductStats(EmissionStats):
 
     # -- Python side
 
-    @property
-    def has_concentrations(self):
-        """Whether there is one pair of concentrations: never, parts have their own."""
-        return False
-
     def _parts_of(self, arrays):
         parts = entry_of(arrays, "parts", "emission")
         if not isinstance(parts, (list, tuple)) or len(parts) != len(self.parts):

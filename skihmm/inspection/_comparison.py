@@ -16,16 +16,12 @@ from skihmm.inspection._style import (
     make_axes,
     set_log_scale,
 )
-from skihmm.inspection._trace import as_floats, elapsed
+from skihmm.inspection._trace import as_floats, concentration_name, elapsed
 
 _NAMES = {
     "lp": "log joint probability (nats)",
     "n_states": "number of states",
     "n_tables": "number of tables",
-    "alpha": r"transition $\alpha$",
-    "gamma": r"transition $\gamma$",
-    "emission_alpha": r"emission $\alpha$",
-    "emission_gamma": r"emission $\gamma$",
 }
 SUMMARIES = ("chains", "median")
 
@@ -120,11 +116,11 @@ class SamplerComparisonDisplay:
         ----------
         hmms : dict of {str: HCRPHMM}
             Fitted models by the labels that they are to have.
-        score : {"lp", "n_states", "n_tables", "alpha", "gamma", "emission_alpha", \
-"emission_gamma"} or callable, default="lp"
+        score : {"lp", "n_states", "n_tables"}, str or callable, default="lp"
             What to show of every draw: the log joint probability of states, seating and
             data (which compares models of the same data only, and the same emission),
-            another attribute of `draws_`, or a function of a state path, such as
+            another attribute of `draws_`, one of ``draws_.concentrations`` such as
+            "alpha" or "emission_gamma", or a function of a state path, such as
             ``lambda states: mutual_information(states_true, states)``.
         score_name : str, default=None
             What the axis says.  None: the name of `score`.
@@ -142,23 +138,37 @@ class SamplerComparisonDisplay:
             )
         if not hmms:
             raise ValueError("hmms is empty; expected one or more fitted models.")
+        fitted = {
+            str(label): check_fitted_hmm(f"hmms[{label!r}]", hmm).draws_
+            for label, hmm in hmms.items()
+        }
         if not callable(score):
-            check_choice("score", score, tuple(_NAMES))
+            every = dict.fromkeys(
+                name for d in fitted.values() for name in d.concentrations
+            )
+            check_choice("score", score, (*_NAMES, *every))
         seconds, scores = {}, {}
-        for label, hmm in hmms.items():
-            draws = check_fitted_hmm(f"hmms[{label!r}]", hmm).draws_
+        for label, draws in fitted.items():
             if callable(score):
-                values = _scores_of_paths(draws, score, label)
-            elif not hasattr(draws, score):
-                raise ValueError(
-                    f"score={score!r}, but the emission of {label!r} has no "
-                    "concentrations. Choose another score."
-                )
+                scores[label] = _scores_of_paths(draws, score, label)
+            elif score in _NAMES:
+                scores[label] = as_floats(getattr(draws, score), draws.n_draws)
+            elif score in draws.concentrations:
+                scores[label] = as_floats(draws.concentrations[score], draws.n_draws)
             else:
-                values = as_floats(getattr(draws, score), draws.n_draws)
-            seconds[str(label)], scores[str(label)] = elapsed(draws), values
+                raise ValueError(
+                    f"score={score!r}, but the emission of {label!r} has no such "
+                    "concentration. Choose another score."
+                )
+            seconds[label] = elapsed(draws)
         if score_name is None:
-            score_name = "score" if callable(score) else _NAMES[score]
+            if callable(score):
+                score_name = "score"
+            elif score in _NAMES:
+                score_name = _NAMES[score]
+            else:
+                kind = "emission" if score.startswith("emission_") else "transition"
+                score_name = f"{kind} {concentration_name(score)}"
         display = cls(seconds, scores, score_name=score_name)
         return display.plot(ax, summary=summary, log_time=log_time)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 from operator import index
 from typing import Any
 
@@ -18,17 +19,16 @@ from skihmm.inspection._style import (
     set_log_scale,
 )
 
-# Panels: the quantities in each, and what its axis says.
+# Panels, and what their axes say.
 _PANELS = {
-    "lp": (("lp",), "log joint\nprobability (nats)"),
-    "n_states": (("n_states",), "number of\nstates"),
-    "concentrations": (("alpha", "gamma"), "transition\nconcentrations"),
-    "emission_concentrations": (
-        ("emission_alpha", "emission_gamma"),
-        "emission\nconcentrations",
-    ),
+    "lp": "log joint\nprobability (nats)",
+    "n_states": "number of\nstates",
+    "concentrations": "transition\nconcentrations",
+    "emission_concentrations": "emission\nconcentrations",
 }
-_SYMBOLS = {"alpha": (r"$\alpha$", "-"), "gamma": (r"$\gamma$", ":")}
+_SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
+# (Of mixed data with three or more hierarchies some share theirs.)
+_LINE_STYLES = ("-", ":", "--", "-.")
 _X_LABELS = {
     "sweep": "sweep",
     "seconds": "CPU seconds after the burn-in",
@@ -46,6 +46,19 @@ _SELECTED = {
     "markeredgewidth": 1.3,
     "zorder": 4,
 }
+
+
+def _panel_of(name: str) -> str:
+    """Where a quantity is drawn."""
+    if name.startswith("emission_"):
+        return "emission_concentrations"
+    return "concentrations" if name in _SYMBOLS else name
+
+
+def concentration_name(name: str) -> str:
+    """The name of a concentration, with a Greek letter."""
+    part, _, letter = name.removeprefix("emission_").rpartition("__")
+    return f"{part} {_SYMBOLS[letter]}".lstrip()
 
 
 def elapsed(draws: PosteriorDraws) -> NDArray[np.float64]:
@@ -90,8 +103,9 @@ class TraceDisplay:
     Parameters
     ----------
     values : dict of {str: ndarray of shape (n_chains, n_draws)}
-        Any of "lp" (nats), "n_states", "alpha", "gamma", "emission_alpha" and
-        "emission_gamma".  NaN: a chain has fewer draws.
+        Any of "lp" (nats), "n_states", "alpha", "gamma", "emission_alpha",
+        "emission_gamma" and, of mixed data, "emission_<part>__alpha" and the like.  NaN:
+        a chain has fewer draws.
     sweeps : ndarray of shape (n_chains, n_draws), optional
         Sweeps made when each draw was taken, those of the burn-in included.
     seconds : ndarray of shape (n_chains, n_draws), optional
@@ -208,10 +222,10 @@ class TraceDisplay:
     def _of_draws(cls, draws: PosteriorDraws) -> TraceDisplay:
         values = {
             name: as_floats(getattr(draws, name), draws.n_draws)
-            for names, _ in _PANELS.values()
-            for name in names
-            if hasattr(draws, name)
+            for name in ("lp", "n_states")
         }
+        for name, concentration in draws.concentrations.items():
+            values[name] = as_floats(concentration, draws.n_draws)
         return cls(
             values,
             sweeps=as_floats(draws.sweep, draws.n_draws),
@@ -278,8 +292,8 @@ class TraceDisplay:
         x = check_choice("x", x, tuple(_X_LABELS))
         available = [
             panel
-            for panel, (names, _) in _PANELS.items()
-            if any(name in self.values for name in names)
+            for panel in _PANELS
+            if any(_panel_of(name) == panel for name in self.values)
         ]
         if quantities is None:
             quantities = available
@@ -354,13 +368,13 @@ class TraceDisplay:
         look: dict[str, Any],
         selected: tuple[int, int] | None,
     ) -> None:
-        names, label = _PANELS[panel]
-        names = tuple(name for name in names if name in self.values)
+        names = [name for name in self.values if _panel_of(name) == panel]
+        line_styles = dict(zip(names, cycle(_LINE_STYLES), strict=False))
         for name in names:
             for c, trace in enumerate(np.asarray(self.values[name])):
                 style = line_look(c)
                 if len(names) > 1:
-                    style["linestyle"] = _SYMBOLS[name.removeprefix("emission_")][1]
+                    style["linestyle"] = line_styles[name]
                 ax.plot(places[c], trace, **{**style, **look})
         if selected is not None:
             marked = [np.asarray(self.values[name])[selected] for name in names]
@@ -372,13 +386,13 @@ class TraceDisplay:
         if "concentrations" in panel:
             set_log_scale(ax.yaxis)
             lines = [
-                ax.plot([], [], color="0.2", linestyle=style, label=symbol)[0]
-                for symbol, style in (
-                    _SYMBOLS[name.removeprefix("emission_")] for name in names
-                )
+                ax.plot(
+                    [], [], color="0.2", linestyle=style, label=concentration_name(name)
+                )[0]
+                for name, style in line_styles.items()
             ]
             ax.legend(
                 handles=lines, ncols=2, loc="best", fontsize="small", handlelength=1.6
             )
-        ax.set_ylabel(label, fontsize="small")
+        ax.set_ylabel(_PANELS[panel], fontsize="small")
         ax.tick_params(labelsize="small")

@@ -33,7 +33,6 @@ NAMES = {
     "occupancy_entropy": "entropy of the occupancies",
     "distance": "distance to the selected draw",
 }
-_CONCENTRATIONS = ("alpha", "gamma", "emission_alpha", "emission_gamma")
 _COLUMNS = ("mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second")
 
 # With fewer draws per chain nothing is said about mixing.
@@ -131,6 +130,11 @@ def _log_cycles(n: NDArray[np.int64], m: NDArray[np.int64]) -> NDArray[np.float6
     return found[place.ravel()]
 
 
+def name_of(quantity: str) -> str:
+    """What a quantity of the table is called."""
+    return NAMES.get(quantity, quantity.replace("__", " ").replace("_", " "))
+
+
 def _any_seats(draws: list[Draw]) -> NDArray[np.float64]:
     """What makes ``lp`` of draws the log probability whoever shares a table.
 
@@ -160,13 +164,15 @@ def _quantities(
     reference: tuple[int, int],
 ) -> dict[str, NDArray[np.float64]]:
     """Numbers of every draw, (n_chains, n_draws), that no labels matter for."""
-    found = {}
-    for name in ("lp", "n_states", *_CONCENTRATIONS):
-        if hasattr(draws, name):
-            values = getattr(draws, name)[chains, :n_draws].astype(float)
-            # (One that is kept fixed is not sampled.)
-            if name not in _CONCENTRATIONS or values.size == 1 or np.ptp(values):
-                found[name] = values
+    found = {
+        name: getattr(draws, name)[chains, :n_draws].astype(float)
+        for name in ("lp", "n_states")
+    }
+    for name, concentration in draws.concentrations.items():
+        values = concentration[chains, :n_draws]
+        # (One that is kept fixed is not sampled.)
+        if values.size == 1 or np.ptp(values):
+            found[name] = values
     every = [draws[int(c), d] for c in chains for d in range(n_draws)]
     found["lp"] = found["lp"] + _any_seats(every).reshape(found["lp"].shape)
     path = draws[reference].states
@@ -266,8 +272,8 @@ class Diagnosis:
         joint probability of states, numbers of tables and data given the concentrations
         (nats; not of one seating as in ``draws_.lp``, but of all with as many tables:
         who shares a table says nothing about states); ``"n_states"``; ``"alpha"``,
-        ``"gamma"``, ``"emission_alpha"`` and
-        ``"emission_gamma"`` unless they are fixed; ``"occupancy_entropy"`` (nats) of the
+        ``"gamma"``, ``"emission_alpha"`` and the other ``draws_.concentrations`` unless
+        they are fixed; ``"occupancy_entropy"`` (nats) of the
         shares of the states; and, with ``store_states=True``, ``"distance"``: variation
         of information (nats) between the states of a draw and those of the selected one,
         which tells partitions apart that are equal in all other respects.
@@ -388,7 +394,7 @@ class Diagnosis:
         if known[worst] < LOW_ESS:
             points.append(
                 f"The {len(self.chains) * self.n_draws} draws are worth only "
-                f"{known[worst]:.0f} independent ones ({NAMES[worst]})."
+                f"{known[worst]:.0f} independent ones ({name_of(worst)})."
             )
         if suspects:
             points.append(f"Parts of the chains differ in {self._worst(suspects)}.")
@@ -400,7 +406,10 @@ class Diagnosis:
         """Names of quantities, the largest R-hat first."""
         ordered = sorted(names, key=lambda name: -self.table[name]["rhat"])
         return _listed(
-            [f"{NAMES[name]} (R-hat {self.table[name]['rhat']:.2f})" for name in ordered]
+            [
+                f"{name_of(name)} (R-hat {self.table[name]['rhat']:.2f})"
+                for name in ordered
+            ]
         )
 
     def _warn_of_disagreement(
@@ -567,7 +576,7 @@ class Diagnosis:
         )
 
     def _table_lines(self) -> list[str]:
-        width = max(map(len, NAMES.values()))
+        width = max(map(len, [*NAMES.values(), *map(name_of, self.table)]))
         heads = ("mean", "R-hat", "bulk ESS", "tail ESS", "ESS per s")
         lines = [" " * width + "".join(f"{head:>11}" for head in heads)]
         for name, row in self.table.items():
@@ -575,7 +584,7 @@ class Diagnosis:
             cells += [f"{row[key]:.0f}" for key in _COLUMNS[2:4]]
             cells.append(f"{row['ess_per_second']:.3g}")
             cells = ["-" if cell == "nan" else cell for cell in cells]
-            lines.append(f"{NAMES[name]:<{width}}" + "".join(f"{c:>11}" for c in cells))
+            lines.append(f"{name_of(name):<{width}}" + "".join(f"{c:>11}" for c in cells))
         return lines
 
     def __str__(self) -> str:

@@ -308,6 +308,35 @@ def test_one_part_is_that_emission(global_random_seed):
         np.testing.assert_allclose(alone.predict_proba(X), whole.predict_proba(X))
 
 
+def test_concentrations_of_parts(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = pd.DataFrame(rng.choice(["a", "b"], size=(60, 3)), columns=["u", "v", "w"])
+    emission = ProductEmission(
+        [
+            ("first", "hcrp", ["u"]),
+            ("plain", "dirichlet", ["v"]),
+            ("inner", ProductEmission([("last", HCRPCategorical(7.0), [0])]), ["w"]),
+        ]
+    )
+    settings = {**SHORT, "n_chains": 2, "random_state": global_random_seed}
+    hmm = HCRPHMM(emission=emission, **settings).fit(X)
+    draws = hmm.draws_
+    parts = ["first__alpha", "first__gamma", "inner__last__alpha", "inner__last__gamma"]
+    names = ["alpha", "gamma", *(f"emission_{part}" for part in parts)]
+    assert list(draws.concentrations) == names
+    for c, d in np.ndindex(*draws.shape):
+        first, _, inner = draws[c, d].emission["parts"]
+        for part, record in (("first", first), ("inner__last", inner["parts"][0])):
+            for name in ("alpha", "gamma"):
+                value = draws.concentrations[f"emission_{part}__{name}"][c, d]
+                assert value == record[name]
+    assert not hasattr(draws, "emission_alpha")
+    assert set(names) < draws.to_dict()["posterior"].keys()
+    diagnosis = hmm.diagnose()
+    assert set(names) < diagnosis.table.keys()
+    assert "emission inner last gamma" in str(diagnosis)
+
+
 def test_missing_entries_and_whole_steps(frame):
     X, states = frame
     X = X.astype(object)

@@ -111,7 +111,9 @@ def test_errors(fitted, without_states, sequence):
         make({"a": fitted, "b": without_states}, score=len)
     assert make({"b": without_states}).scores["b"].shape == (1, 3)
     hmm = HCRPHMM(emission="dirichlet", n_burnin=1, n_draws=1).fit(sequence)
-    with pytest.raises(ValueError, match="the emission of 'c' has no concentrations"):
+    with pytest.raises(ValueError, match="the emission of 'c' has no such concentration"):
+        make({"a": fitted, "c": hmm}, score="emission_alpha")
+    with pytest.raises(ValueError, match="score='emission_alpha'; expected one of 'lp'"):
         make({"c": hmm}, score="emission_alpha")
     with pytest.raises(ValueError, match="summary='mean'; expected one of 'chains'"):
         make({"a": fitted}, summary="mean")

@@ -9,7 +9,9 @@ import pytest
 from pictures import assert_same_picture, canvas
 from sklearn.base import clone
 
+from skihmm import HCRPHMM
 from skihmm.datasets import make_automaton_sequence
+from skihmm.emissions import ProductEmission
 from skihmm.inspection import TraceDisplay
 
 
@@ -268,3 +270,27 @@ def test_pictures(name, n_chains, tmp_path):
     with canvas(400, 400) as figure:
         traces(n_chains, 60).plot(figure.subplots())
         assert_same_picture(figure, name, tmp_path)
+
+
+def test_concentrations_of_mixed_data():
+    rng = np.random.default_rng(0)
+    X = rng.integers(3, size=(40, 2))
+    parts = [("words", "hcrp", [0]), ("tags", "hcrp", [1])]
+    params = {"n_burnin": 5, "n_draws": 4, "n_chains": 2, "random_state": 0}
+    hmm = HCRPHMM(emission=ProductEmission(parts), **params).fit(X)
+    display = TraceDisplay.from_estimator(hmm)
+    panel = display.axes_[3]
+    labels = [text.get_text() for text in panel.get_legend().get_texts()]
+    greek = (r"$\alpha$", r"$\gamma$")
+    assert labels == [
+        f"{part} {letter}" for part in ("words", "tags") for letter in greek
+    ]
+    lines = {}
+    for line in panel.lines:
+        values = line.get_ydata()
+        if len(values) == 4 and line.get_linestyle() != "None":
+            lines.setdefault(line.get_linestyle(), []).append(values)
+    expected = [v for k, v in hmm.draws_.concentrations.items() if "__" in k]
+    assert len(lines) == 4
+    for found, chains in zip(lines.values(), expected, strict=True):
+        np.testing.assert_array_equal(found, chains)

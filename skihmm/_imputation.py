@@ -26,6 +26,7 @@ def _missing_rows(codes: NDArray[Any], limits: list[int]) -> list[NDArray[np.int
 
 def _are_whole(values: NDArray[Any]) -> bool:
     """Whether floats are integers, and small enough to be told from their neighbours."""
+    values = values.astype(np.float64)  # (Half precision cannot hold the limit.)
     return bool(((np.floor(values) == values) & (np.abs(values) <= 2.0**53)).all())
 
 

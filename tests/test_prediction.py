@@ -805,6 +805,7 @@ def test_kinds_of_data(method, models):
         numbers,
         np.asfortranarray(numbers),
         numbers.astype(np.float32),
+        numbers.astype(np.float16),
         numbers.astype(object),
         whole,
         frame,

@@ -33,13 +33,13 @@ fi
 build() {
     local kind=$1 settings=() option
     shift
-    for option in "$@"; do settings+=("-Csetup-args=$option"); done
+    for option in "$@"; do settings+=("--config-settings=setup-args=$option"); done
     rm -rf "${work:?}/$kind"
     python3 -m venv "$work/$kind/venv"
     # shellcheck disable=SC1091
     . "$work/$kind/venv/bin/activate"
     pip install -q "meson-python>=0.17" "meson>=1.4" ninja "cython>=3.3,<3.4" "numpy>=2.0"
-    pip install -q --no-build-isolation -Cbuild-dir="$work/$kind/build" "${settings[@]}" \
+    pip install -q --no-build-isolation --config-settings=build-dir="$work/$kind/build" "${settings[@]}" \
         ".[test]"
 }
 

@@ -223,7 +223,7 @@ class NormalInverseGamma(_Gaussian):
     strength : float, default=0.1
         How many observations the prior mean is worth.
     shape : float, default=2.0
-        Of the inverse gamma prior.  From 1 on the variance has an expectation.
+        Of the inverse gamma prior.  Above 1 the variance has an expectation.
     scale : float, array-like of shape (n_features,) or None, default=None
         Of the inverse gamma prior, in squared units of the column.  None: so that a tenth
         of the column's variance is expected inside a state if `shape` is 2; with the

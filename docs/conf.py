@@ -57,7 +57,6 @@ if not os.environ.get("SKIHMM_DATA"):
 
 html_theme = "pydata_sphinx_theme"
 html_title = "skihmm"
-html_static_path = ["_static"]
 html_theme_options = {
     "show_toc_level": 2,
     "navigation_with_keys": False,

@@ -57,7 +57,7 @@ def import_pyplot(caller: str) -> Any:
     except ImportError as error:
         raise ImportError(
             f"{caller} requires matplotlib. You can install it with "
-            "`pip install skihmm[plot]`."
+            "`pip install matplotlib`."
         ) from error
     return plt
 

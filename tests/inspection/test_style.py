@@ -146,7 +146,7 @@ def test_without_matplotlib(tmp_path):
     )
     assert done.stdout.strip() == (
         "TraceDisplay.plot requires matplotlib. You can install it with "
-        "`pip install skihmm[plot]`."
+        "`pip install matplotlib`."
     )
 
 

@@ -244,6 +244,7 @@ def test_planted_errors_of_predictions(emission, message):
         check_emission(emission, DATA[kind][:, :1])
 
 
+@pytest.mark.slow
 def test_coins_without_an_error():
     check_emission(Coins(), DATA["binary"][:, :1])
 

@@ -22,7 +22,7 @@ from skihmm.samplers import (
     StickBreakingGibbs,
 )
 from skihmm.testing import _small_models
-from skihmm.testing._prior_draws import packed, packed_counts
+from skihmm.testing._prior_draws import keeps_prior_draws, packed, packed_counts
 from skihmm.testing._small_models import SUSPECT, Comparison, Model, make_stats
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "arrays_of",
     "assert_caught",
     "assert_exact",
+    "assert_keeps_prior_draws",
     "compare",
     "counts_of",
     "key_of",
@@ -204,6 +205,14 @@ def with_empty_column(model: Model) -> Model:
 def compare(model: Model, make_kernel, **options) -> Comparison:
     """``skihmm.testing``'s comparison, of kernels that need no state to be made."""
     return _small_models.compare(model, lambda state: make_kernel(), **options)
+
+
+def assert_keeps_prior_draws(make_kernel, *, n_draws=250, **options):
+    """Chains from draws of the prior, concentrations included, keep its law."""
+    passes, pvalues = keeps_prior_draws(
+        lambda state: make_kernel(), n_draws=n_draws, seed=1, doubt=1e-2, **options
+    )
+    assert passes, pvalues
 
 
 def assert_exact(model: Model, make_kernel, *, n_sweeps=6000, seed=0) -> Comparison:

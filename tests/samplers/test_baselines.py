@@ -22,6 +22,7 @@ from small_models import (
     arrays_of,
     assert_caught,
     assert_exact,
+    assert_keeps_prior_draws,
     key_of,
     make_stats,
     with_empty_column,
@@ -44,7 +45,6 @@ from skihmm.samplers import (
 )
 from skihmm.samplers._direct_assignment_kernel import DirectAssignmentKernel
 from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
-from skihmm.testing._prior_draws import keeps_prior_draws
 
 KERNELS = {
     "direct_assignment": DirectAssignmentKernel,
@@ -91,14 +91,7 @@ def test_enumeration_with_many_sweeps(kernel, name):
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_prior_draws_stay_prior_draws(kernel, hierarchical):
     """Concentrations included, at 50 steps, where nothing can be enumerated."""
-    passes, pvalues = keeps_prior_draws(
-        lambda state: KERNELS[kernel](),
-        n_draws=250,
-        seed=1,
-        doubt=1e-2,
-        hierarchical=hierarchical,
-    )
-    assert passes, pvalues
+    assert_keeps_prior_draws(KERNELS[kernel], hierarchical=hierarchical)
 
 
 def sizes_of(key) -> tuple:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
 
 import numpy as np
 import pytest
-from reference.enumeration import DirichletEmission, HCRPEmission, Posterior, as_rows
+from reference.enumeration import DirichletEmission, HCRPEmission
 from reference.statistics import total_variation_test, two_sample_test
 from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, record_labels, run_passes
 from sklearn.base import clone
+from small_models import SUSPECT, Model, packed
 
 from skihmm import HCRPHMM
 from skihmm.core._concentration import resample_concentrations
@@ -25,30 +25,6 @@ from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
-
-SUSPECT = 0.002
-"""Planted errors must be caught at this level, and exactness is doubted at it."""
-
-
-@dataclass(frozen=True)
-class Case:
-    """A model of a few steps, and the compiled chain for it."""
-
-    y: tuple
-    emission: object
-    starts: tuple = (0,)
-    alpha: float = 1.0
-    gamma: float = 1.0
-
-    @cached_property
-    def posterior(self):
-        return Posterior(self.y, self.emission, self.starts, self.alpha, self.gamma)
-
-    def state(self, seed):
-        rows = [[-1 if w is None else w for w in row] for row in as_rows(self.y)]
-        state = chain(rows, self.emission, self.starts, self.alpha, self.gamma, seed)
-        state.start_from(np.zeros(len(self.y), dtype=np.int32))
-        return state
 
 
 def chain(rows, emission, starts, alpha, gamma, seed):
@@ -68,24 +44,24 @@ def chain(rows, emission, starts, alpha, gamma, seed):
 
 # Most reject between 5 and 30 % of the moves.
 CASES = {
-    "one sequence": Case((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
-    "two sequences": Case(
+    "one sequence": Model((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
+    "two sequences": Model(
         (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
     ),
-    "missing": Case(
+    "missing": Model(
         (0, None, 0, 2, 1, None), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0
     ),
-    "large concentrations": Case(
+    "large concentrations": Model(
         (0, 1, 0, 1, 2), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
     ),
-    "small concentrations": Case(
+    "small concentrations": Model(
         (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
     ),
-    "configuration I": Case((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
-    "two columns": Case(
+    "configuration I": Model((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
+    "two columns": Model(
         ((0, 1), (1, None), (0, 1), (1, 0), (None, None)), HCRPEmission(2), (0,), 2.0, 3.0
     ),
-    "two Dirichlet columns": Case(
+    "two Dirichlet columns": Model(
         ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
         DirichletEmission(2, 0.7),
         (0, 2),
@@ -214,21 +190,6 @@ def test_vector_versions_give_the_same_bits(n):
 # -- invariance of longer chains ------------------------------------------------------
 
 
-def packed(tables, n_states):
-    """``{(row, dish): table sizes}`` as the arrays of a record."""
-    cells = sorted(
-        (n_states if j == -1 else j, k, sorted(n)[::-1]) for (j, k), n in tables.items()
-    )
-    columns = {
-        "rows": [j for j, _, _ in cells],
-        "dishes": [k for _, k, _ in cells],
-        "n_customers": [sum(sizes) for _, _, sizes in cells],
-        "n_tables": [len(sizes) for _, _, sizes in cells],
-        "sizes": [n for _, _, sizes in cells for n in sizes],
-    }
-    return {key: np.array(values, dtype=np.int32) for key, values in columns.items()}
-
-
 def prior_draw(seed):
     """A chain of 40 steps in two sequences whose every part comes from the prior."""
     alpha, gamma, alpha_e, gamma_e = 2.0, 1.5, 1.5, 3.0
@@ -246,8 +207,8 @@ def prior_draw(seed):
     emission = HCRPEmission(6, alpha_e, gamma_e)
     state = chain(X, emission, (0, 20), alpha, gamma, seed)
     n_states = int(labels.max()) + 1
-    transitions = packed(seating.transitions, n_states)
-    column = packed(seating.emissions, n_states)
+    transitions = packed(seating.transitions, lambda j: n_states if j == -1 else j)
+    column = packed(seating.emissions)
     state.from_arrays(
         {
             "n_states": n_states,
@@ -334,7 +295,7 @@ def test_concentrations_near_the_range_of_floats(proposal, concentration):
 @pytest.mark.parametrize("proposal", ["blocked", "beam"])
 def test_one_block_for_everything(proposal, gamma):
     """At s_0 nothing is left: no state but the one that nobody uses."""
-    state = Case((None,), DirichletEmission(2), gamma=gamma).state(0)
+    state = Model((None,), DirichletEmission(2), gamma=gamma).state(0)
     kernel = RCDKernel(PROPOSALS[proposal](), 50)
     for _ in range(20):
         assert kernel.sweep(state) == (1, 1)

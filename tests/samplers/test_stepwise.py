@@ -26,6 +26,7 @@ from small_models import (
     arrays_of,
     assert_caught,
     assert_exact,
+    assert_keeps_prior_draws,
     compare,
     key_of,
     make_stats,
@@ -53,7 +54,6 @@ from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing._prior_draws import (
     PriorDraw,
     invariance_pvalue,
-    keeps_prior_draws,
     statistics,
 )
 
@@ -486,14 +486,7 @@ def test_planted_errors_of_block_labels_are_caught(bug, name):
 @pytest.mark.parametrize("kernel", [*PROPOSALS, "naive"])
 def test_prior_draws_stay_prior_draws(kernel, hierarchical):
     """Concentrations included, at 50 steps, where nothing can be enumerated."""
-    passes, pvalues = keeps_prior_draws(
-        lambda state: KERNELS[kernel](),
-        n_draws=250,
-        seed=1,
-        doubt=1e-2,
-        hierarchical=hierarchical,
-    )
-    assert passes, pvalues
+    assert_keeps_prior_draws(KERNELS[kernel], hierarchical=hierarchical)
 
 
 def test_prior_draws_do_not_survive_an_error():

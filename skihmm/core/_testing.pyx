@@ -1250,6 +1250,10 @@ cdef struct Moments:
     float64_t sum, squares      # of y and of y^2
 
 
+cdef struct Posterior:
+    float64_t kappa, shape, mean, scale
+
+
 cdef class NormalStats(EmissionStats):
     """One real value per step, normal given the state: densities, which may exceed one.
 
@@ -1276,35 +1280,34 @@ cdef class NormalStats(EmissionStats):
         self.shape = shape
         self.scale = scale
 
+    cdef Posterior posterior(self, int32_t k) noexcept nogil:
+        cdef Moments *m = &self.moments[k]
+        cdef Posterior p
+        p.kappa = self.kappa + m.n
+        p.shape = self.shape + 0.5 * m.n
+        p.mean = (self.kappa * self.mean + m.sum) / p.kappa
+        p.scale = self.scale + 0.5 * (
+            m.squares + self.kappa * self.mean * self.mean - p.kappa * p.mean * p.mean)
+        return p
+
     def predictives(self, slots):
-        return [np.array([
-            (self.kappa * self.mean + self.moments[k].sum) / (self.kappa + self.moments[k].n)
-            for k in slots])]
+        return [np.array([self.posterior(k).mean for k in slots])]
 
     def draw_values(self, slots, n_known, RandomStream stream):
         values = np.empty(len(slots))
-        cdef float64_t kappa, shape, mean, scale
-        cdef Moments m
+        cdef Posterior p
         for i, k in enumerate(slots):
-            m = self.moments[<int32_t> k]
-            kappa, shape = self.kappa + m.n, self.shape + 0.5 * m.n
-            mean = (self.kappa * self.mean + m.sum) / kappa
-            scale = self.scale + 0.5 * (
-                m.squares + self.kappa * self.mean * self.mean - kappa * mean * mean)
-            values[i] = mean + sqrt(scale * (kappa + 1.0) / (kappa * shape)) * (
-                stream.generator.standard_t(2.0 * shape))
+            p = self.posterior(k)
+            values[i] = p.mean + sqrt(p.scale * (p.kappa + 1.0) / (p.kappa * p.shape)) * (
+                stream.generator.standard_t(2.0 * p.shape))
         return [values]
 
     cdef float64_t log_density(self, intp_t t, int32_t k) noexcept nogil:
-        cdef Moments *m = &self.moments[k]
-        cdef float64_t kappa = self.kappa + m.n, shape = self.shape + 0.5 * m.n
-        cdef float64_t mean = (self.kappa * self.mean + m.sum) / kappa
-        cdef float64_t scale = self.scale + 0.5 * (
-            m.squares + self.kappa * self.mean * self.mean - kappa * mean * mean)
-        cdef float64_t width = 2.0 * scale * (kappa + 1.0) / kappa
-        cdef float64_t off = self.values[t] - mean
-        return (lgamma(shape + 0.5) - lgamma(shape) - 0.5 * log(pi * width)
-                - (shape + 0.5) * log1p(off * off / width))
+        cdef Posterior p = self.posterior(k)
+        cdef float64_t width = 2.0 * p.scale * (p.kappa + 1.0) / p.kappa
+        cdef float64_t off = self.values[t] - p.mean
+        return (lgamma(p.shape + 0.5) - lgamma(p.shape) - 0.5 * log(pi * width)
+                - (p.shape + 0.5) * log1p(off * off / width))
 
     cdef int change(self, intp_t t, int32_t k, int sign) except -1 nogil:
         cdef Moments *m = &self.moments[k]
@@ -1359,18 +1362,13 @@ cdef class NormalStats(EmissionStats):
 
     cdef float64_t log_joint(self) except? -1 nogil:
         cdef int32_t k
-        cdef float64_t total = 0.0, kappa, shape, mean, scale
-        cdef Moments *m
+        cdef float64_t total = 0.0
+        cdef Posterior p
         for k in range(self.n_slots):
-            m = &self.moments[k]
-            kappa = self.kappa + m.n
-            shape = self.shape + 0.5 * m.n
-            mean = (self.kappa * self.mean + m.sum) / kappa
-            scale = self.scale + 0.5 * (
-                m.squares + self.kappa * self.mean * self.mean - kappa * mean * mean)
-            total += (lgamma(shape) - lgamma(self.shape) + self.shape * log(self.scale)
-                      - shape * log(scale) + 0.5 * log(self.kappa / kappa)
-                      - 0.5 * m.n * log(2.0 * pi))
+            p = self.posterior(k)
+            total += (lgamma(p.shape) - lgamma(self.shape) + self.shape * log(self.scale)
+                      - p.shape * log(p.scale) + 0.5 * log(self.kappa / p.kappa)
+                      - 0.5 * self.moments[k].n * log(2.0 * pi))
         return total
 
     def check_arrays(self, arrays, labels):
@@ -1556,19 +1554,14 @@ cdef class FaultyNormalStats(NormalStats):
     cdef int draw_parameters(self, const int32_t *occupancy, bint lazy,
                              bitgen_t *g) except -1 nogil:
         cdef int32_t k
-        cdef Moments *m
-        cdef float64_t kappa, mean, scale
+        cdef Posterior p
         self.means.resize(self.n_slots)
         self.precisions.resize(self.n_slots)
         for k in range(self.n_slots):
-            m = &self.moments[k]
-            kappa = self.kappa + m.n
-            mean = (self.kappa * self.mean + m.sum) / kappa
-            scale = self.scale + 0.5 * (
-                m.squares + self.kappa * self.mean * self.mean - kappa * mean * mean)
-            self.precisions[k] = random_standard_gamma(g, self.shape + 0.5 * m.n) / scale
-            self.means[k] = mean + random_standard_normal(g) / sqrt(
-                8.0 * kappa * self.precisions[k])
+            p = self.posterior(k)
+            self.precisions[k] = random_standard_gamma(g, p.shape) / p.scale
+            self.means[k] = p.mean + random_standard_normal(g) / sqrt(
+                8.0 * p.kappa * self.precisions[k])
         return 0
 
     cdef float64_t log_likelihood(self, intp_t t, int32_t k,

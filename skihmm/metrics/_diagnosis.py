@@ -22,14 +22,10 @@ from skihmm.metrics._convergence import (
 from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler
 
-# What is said to the user about each quantity of the table.
+# What is said to the user about quantities of the table; of concentrations, their names.
 NAMES = {
     "lp": "log joint probability",
     "n_states": "number of states",
-    "alpha": "alpha",
-    "gamma": "gamma",
-    "emission_alpha": "emission alpha",
-    "emission_gamma": "emission gamma",
     "occupancy_entropy": "entropy of the occupancies",
     "distance": "distance to the selected draw",
 }

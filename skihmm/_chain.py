@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
+from sklearn.cluster import KMeans
+from sklearn.impute import SimpleImputer
+from sklearn.preprocessing import StandardScaler
 
 from skihmm._draws import order_by_occupancy
 from skihmm._sequences import Sequences
@@ -26,8 +29,8 @@ from skihmm.samplers import BaseSampler
 # a fixed schedule, because the order of the lists is part of what a chain does next.
 CANONICAL_EVERY = 8
 
-# init="random" starts from this many states (fewer for shorter data).
-N_RANDOM_STATES = 20
+# init="random" and init="kmeans" start from this many states (fewer for shorter data).
+N_START_STATES = 20
 
 
 class SweepInfo(NamedTuple):
@@ -108,6 +111,31 @@ def with_known_states(
     return np.unique(path, return_inverse=True)[1].astype(np.int32)
 
 
+def clusters(
+    values: NDArray[np.float64], generator: np.random.Generator
+) -> NDArray[np.int32]:
+    """Labels by k-means of the standardised rows.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples, n_features)
+        NaN is missing: the mean of its column.
+    generator : numpy.random.Generator
+        Seeds k-means.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int32
+        0, 1, ..., every one of them used.
+    """
+    rows = SimpleImputer(keep_empty_features=True).fit_transform(values)
+    rows = StandardScaler().fit_transform(rows)
+    n_clusters = min(N_START_STATES, len(np.unique(rows, axis=0)))
+    seed = int(generator.integers(2**31))
+    kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(rows)
+    return np.unique(kmeans.labels_, return_inverse=True)[1].astype(np.int32)
+
+
 class Chain(Iterator[SweepInfo]):
     """A Markov chain over states, seating and concentrations; every item is a sweep.
 
@@ -162,12 +190,16 @@ class Chain(Iterator[SweepInfo]):
     def _initial_path(self, sequences: Sequences) -> NDArray[np.int32]:
         init = self.settings.init
         n_steps = sequences.n_steps
+        if isinstance(init, str) and init == "auto":
+            init = self.settings.emission.default_init
         if not isinstance(init, str):
             return np.unique(init, return_inverse=True)[1].astype(np.int32)
         if init == "single":
             return np.zeros(n_steps, dtype=np.int32)
+        if init == "kmeans":
+            return clusters(sequences.codes, self.stream.generator)
         if init == "random":
-            n_states = min(N_RANDOM_STATES, n_steps)
+            n_states = min(N_START_STATES, n_steps)
             labels = self.stream.generator.integers(n_states, size=n_steps)
             return np.unique(labels, return_inverse=True)[1].astype(np.int32)
         return filter_particles(
@@ -237,15 +269,15 @@ class Chain(Iterator[SweepInfo]):
             "last_state": int(arrays["states"][-1]),
         }
 
-    def take_emission_concentrations(self, emission: dict[str, Any]) -> None:
-        """Take over the emission's concentrations of another record.
+    def take_emission_hyperparameters(self, emission: dict[str, Any]) -> None:
+        """Take over the emission's hyperparameters of another record.
 
         Parameters
         ----------
         emission : dict
             Of :meth:`EmissionStats.to_arrays`.
         """
-        self._stats.take_concentrations(emission)
+        self._stats.take_hyperparameters(emission)
 
     def record(self) -> dict[str, Any]:
         """Everything needed to go on later; plain arrays and numbers."""
@@ -305,5 +337,5 @@ def extended_record(
         init=np.concatenate([arrays["states"], path]),
     )
     chain = Chain(earlier.joined(added), start, stream.bit_generator)
-    chain.take_emission_concentrations(emission)
+    chain.take_emission_hyperparameters(emission)
     return chain.record()

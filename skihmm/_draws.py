@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from importlib import import_module
-from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -167,7 +165,7 @@ class Draw:
     n_states : int
         Number of states that some step is in.
     lp : float
-        Log joint probability of states, seating and data given the concentrations, nats.
+        Log joint probability of states, seating and data given the hyperparameters, nats.
     alpha, gamma : float
         Transition concentrations.
     states : ndarray of shape (n_samples,) or None
@@ -220,7 +218,7 @@ class Draw:
         Returns
         -------
         columns : list
-            The emission of every column, with this draw's concentrations.
+            The emission of every column, with this draw's hyperparameters.
         seating : dict
         """
         columns = stats.columns(self.emission)
@@ -253,15 +251,15 @@ class PosteriorDraws:
     ----------
     chains : sequence of sequence of dict
         The draws of every chain, as a fit makes them.
-    concentration_places : dict of {str: tuple}, optional
-        Where a draw's emission has its concentrations, as its recipe says.
+    hyperparameters : callable, optional
+        Finds those of the emission in its record, as the emission's method of this name.
 
     Attributes
     ----------
     n_draws : ndarray of shape (n_chains,), int
         Number of draws of every chain.
     lp : ndarray of shape (n_chains, max(n_draws))
-        Log joint probability of states, seating and data given the concentrations, nats.
+        Log joint probability of states, seating and data given the hyperparameters, nats.
     n_states : ndarray of shape (n_chains, max(n_draws)), int
         Number of states.
     n_tables : ndarray of shape (n_chains, max(n_draws)), int
@@ -270,10 +268,11 @@ class PosteriorDraws:
         Transition concentrations.
     emission_alpha, emission_gamma : ndarray of shape (n_chains, max(n_draws))
         Emission concentrations; only if the emission has them.
-    concentrations : dict of {str: ndarray of shape (n_chains, max(n_draws))}
-        All concentrations by their names: those above, and of mixed data
-        (:class:`~skihmm.emissions.ProductEmission`) ``"emission_<part>__alpha"`` and
-        ``"emission_<part>__gamma"``.
+    hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws), ...)}
+        All hyperparameters that are part of a draw, by name: the concentrations above, and
+        those of the emission that have no fixed value, such as ``"emission_strength"``.
+        Where every column has its own, columns are the last dimension.  Of mixed data
+        (:class:`~skihmm.emissions.ProductEmission`) ``"emission_<part>__<name>"``.
     acceptance_rate : ndarray of shape (n_chains, max(n_draws))
         Share of local proposals accepted in the sweeps since the draw before.
     split_merge_acceptance_rate : ndarray of shape (n_chains, max(n_draws))
@@ -299,7 +298,7 @@ class PosteriorDraws:
     def __init__(
         self,
         chains: Sequence[Sequence[dict[str, Any]]],
-        concentration_places: Mapping[str, tuple[Any, ...]] | None = None,
+        hyperparameters: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
         self._chains = [list(chain) for chain in chains]
         self.n_draws = np.array([len(chain) for chain in self._chains])
@@ -314,23 +313,49 @@ class PosteriorDraws:
         )
         self.seconds = self._collect("seconds", float)
         self.sweep = self._collect("sweep", int)
-        self.concentrations = {"alpha": self.alpha, "gamma": self.gamma}
-        for prefix, place in (concentration_places or {}).items():
-            for name in ("alpha", "gamma"):
-                values = self._collect(name, float, ("emission", *place))
-                self.concentrations[f"emission_{prefix}{name}"] = values
-        if "emission_alpha" in self.concentrations:
-            self.emission_alpha = self.concentrations["emission_alpha"]
-            self.emission_gamma = self.concentrations["emission_gamma"]
+        self.hyperparameters = {"alpha": self.alpha, "gamma": self.gamma}
+        if hyperparameters is not None:
+            self._collect_emission(hyperparameters)
+        if "emission_alpha" in self.hyperparameters:
+            self.emission_alpha = self.hyperparameters["emission_alpha"]
+            self.emission_gamma = self.hyperparameters["emission_gamma"]
 
-    def _collect(
-        self, name: str, dtype: type, place: tuple[Any, ...] = ()
-    ) -> NDArray[Any]:
+    def _collect(self, name: str, dtype: type) -> NDArray[Any]:
         absent = np.nan if dtype is float else -1
         values: NDArray[Any] = np.full(self.shape, absent, dtype=dtype)
         for c, chain in enumerate(self._chains):
-            values[c, : len(chain)] = [reduce(getitem, place, d)[name] for d in chain]
+            values[c, : len(chain)] = [draw[name] for draw in chain]
         return values
+
+    def _collect_emission(
+        self, hyperparameters: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> None:
+        for c, chain in enumerate(self._chains):
+            for d, draw in enumerate(chain):
+                for name, value in hyperparameters(draw["emission"]).items():
+                    values = self.hyperparameters.setdefault(
+                        f"emission_{name}",
+                        np.full((*self.shape, *np.shape(value)), np.nan),
+                    )
+                    values[c, d] = value
+
+    def positive_hyperparameters(self) -> dict[str, NDArray[np.float64]]:
+        """One number per draw of every hyperparameter that is positive.
+
+        Returns
+        -------
+        hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws))}
+            Where every column of the data has its own, their geometric mean.
+        """
+        positive = {
+            name: values
+            for name, values in self.hyperparameters.items()
+            if not name.endswith("mean")
+        }
+        return {
+            name: np.exp(np.log(values).mean(axis=2)) if values.ndim == 3 else values
+            for name, values in positive.items()
+        }
 
     @property
     def states(self) -> NDArray[np.int32] | None:
@@ -423,7 +448,7 @@ class PosteriorDraws:
         chains = np.flatnonzero(self.n_draws)
         n_draws = self.n_draws[chains].min()
         posterior: dict[str, NDArray[Any]] = {
-            **self.concentrations,
+            **self.hyperparameters,
             "n_states": self.n_states,
         }
         if self.states is not None:

@@ -94,7 +94,7 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     "stick_breaking": StickBreakingGibbs,
     "stick_breaking_beam": StickBreakingBeam,
 }
-INITS = ("particle_filter", "random", "single")
+INITS = ("auto", "particle_filter", "kmeans", "random", "single")
 POINT_ESTIMATES = ("map", *LOSSES)
 
 
@@ -108,7 +108,7 @@ def _summary(
 ) -> dict[str, Any]:
     """All fitted attributes: those given, and what follows from the chains' histories."""
     draws = PosteriorDraws(
-        [chain["draws"] for chain in chains], emission_.concentration_places()
+        [chain["draws"] for chain in chains], emission_.hyperparameters
     )
     if point_estimate == "map":
         best = draws.argmax()
@@ -204,10 +204,14 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     concentration_prior : (float, float) or None, default=(1.0, 1.0)
         Shape and rate of the Gamma prior on `alpha` and `gamma`, which are resampled
         after every sweep.  None keeps them fixed.
-    init : {"particle_filter", "random", "single"} or array-like of shape (n_samples,), \
-default="particle_filter"
-        Where a chain starts: the path of a particle filter, labels drawn from 20 states
-        at random, one state for all steps, or the labels given (non-negative integers).
+    init : {"auto", "particle_filter", "kmeans", "random", "single"} or array-like of \
+shape (n_samples,), default="auto"
+        Where a chain starts: the path of a particle filter, clusters of the rows by
+        k-means (numbers only), labels drawn from 20 states at random, one state for all
+        steps, or the labels given (non-negative integers).  "auto": one state for
+        Gaussian emissions, where a particle filter starts from far too many, otherwise
+        the particle filter.  A start does not change the posterior; starts that end in
+        different places are what :meth:`diagnose` looks for.
     n_burnin : int, default=500
         Sweeps discarded at the beginning of every chain.
     n_draws : int, default=100
@@ -221,7 +225,7 @@ default="particle_filter"
         emissions written in Python, unless another backend is chosen with
         ``joblib.parallel_config``).  Results do not depend on it.
     n_particles : int, default=100
-        Particles of ``init="particle_filter"`` and of :meth:`score`.
+        Particles of the start by particle filter and of :meth:`score`.
     store_states : bool, default=True
         Keep the state path of every draw (one or two bytes per step), not only of the
         best one.

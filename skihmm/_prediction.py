@@ -184,7 +184,9 @@ class PosteriorPredictive:
                 )
             for c, emitted in zip(self._order, columns, strict=True):
                 total[:, c] += probs @ emitted if emitted.ndim == 1 else np.nan
-        return total / self.n_draws
+        total /= self.n_draws
+        total[:, self._order] += self._emission.offsets(self.n_features)
+        return total
 
     def log_prob(self, X_next: Any) -> NDArray[np.float64]:
         """Log predictive probability of each coming step.

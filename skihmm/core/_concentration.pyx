@@ -83,7 +83,7 @@ cdef float64_t resample_gamma_uniform(const vector[const Seating *] &seatings,
 
 def resample_concentrations(Franchise transitions, EmissionStats emission,
                             RandomStream stream, prior):
-    """Draw alpha and gamma of the transitions, and the emission's own, given the seating.
+    """Draw the hyperparameters of transitions and emission given labels and seating.
 
     Parameters
     ----------
@@ -94,7 +94,8 @@ def resample_concentrations(Franchise transitions, EmissionStats emission,
         Shape and rate of the Gamma prior on alpha and on gamma; None keeps both.  The
         emission knows its own prior.
     """
-    emission.resample_concentrations(stream.bits)
+    with nogil:
+        emission.draw_hyperparameters(stream.bits)
     if prior is None:
         return
     cdef float64_t shape = prior[0], rate = prior[1], alpha, gamma

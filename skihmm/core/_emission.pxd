@@ -61,8 +61,9 @@ cdef class EmissionStats:
     cdef int rollback(self) except -1 nogil
     # log p(y, seating | states), nats.
     cdef float64_t log_joint(self) except? -1 nogil
-    # One update of the emission's own concentrations, prior Gamma(shape, rate).
-    cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil
+    # Draw the emission's own concentrations and other hyperparameters, those without a fixed
+    # value, given the labels and the seating.
+    cdef int draw_hyperparameters(self, bitgen_t *g) except -1 nogil
     # Whatever rounding has worn is worked out again from states[t] = the slot of every step.
     # Called when a record is made or taken; the default does nothing.
     cdef int settle(self, const int32_t *states) except -1 nogil

@@ -59,8 +59,8 @@ cdef class EmissionStats:
         with gil:
             raise NotImplementedError(f"{type(self).__name__} lacks log_joint")
 
-    cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil:
-        return 0  # an emission with fixed hyper-parameters has nothing to update
+    cdef int draw_hyperparameters(self, bitgen_t *g) except -1 nogil:
+        return 0  # all hyperparameters are fixed
 
     cdef int settle(self, const int32_t *states) except -1 nogil:
         return 0
@@ -126,8 +126,8 @@ cdef class EmissionStats:
         """
         raise NotImplementedError(f"{type(self).__name__} lacks load")
 
-    def take_concentrations(self, arrays):
-        """Take over the concentrations of a record; nothing by default.
+    def take_hyperparameters(self, arrays):
+        """Take over the hyperparameters of a record; nothing by default.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ cdef class EmissionStats:
         Parameters
         ----------
         arrays : dict, optional
-            A record; its concentrations replace those of these statistics.
+            A record; its hyperparameters replace those of these statistics.
 
         Returns
         -------

@@ -179,6 +179,22 @@ class Family {
     // An observation given parameters.
     virtual void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const = 0;
 
+    // ---- hyperparameters: the prior that all states share
+
+    int32_t n_hyperparameters = 0;
+    virtual void read_hyperparameters(double *) const {}
+    // False, and nothing changes, if no prior has them.
+    virtual bool set_hyperparameters(const double *) { return true; }
+    // Draw those without a fixed value from their posterior given the statistics of n states,
+    // at table[i * stride + states[k]]; false if all of them are fixed.
+    virtual bool draw_hyperparameters(const double *, int64_t, const int32_t *, int32_t,
+                                      bitgen_t *) {
+        return false;
+    }
+    // Adapt a state's numbers to changed hyperparameters; false if they have to be worked out
+    // from the observations.
+    virtual bool refresh(double *, int64_t) const { return false; }
+
     // Mean of the predictive distribution, of every column; its centre where Student's t has
     // too few degrees of freedom for a mean.
     virtual void mean(const double *s, int64_t stride, double *out) const = 0;

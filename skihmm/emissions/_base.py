@@ -38,6 +38,11 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         return True
 
     @property
+    def default_init(self) -> str:
+        """Where ``init="auto"`` starts chains: a particle filter, or as a subclass says."""
+        return "particle_filter"
+
+    @property
     def is_positive_only(self) -> bool:
         """Whether negative numbers are refused: no, unless a subclass says so."""
         return False
@@ -77,14 +82,32 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
         return []
 
-    def concentration_places(self) -> dict[str, tuple[Any, ...]]:
-        """Where a record of the statistics holds concentrations of a hierarchy.
+    def offsets(self, n_columns: int) -> NDArray[np.float64]:
+        """What :meth:`encode` subtracts from every column of numbers.
+
+        Parameters
+        ----------
+        n_columns : int
 
         Returns
         -------
-        places : dict of {str: tuple}
-            Prefixes of the names, and the keys on the way to ``"alpha"`` and ``"gamma"``.
-            Empty, the default, without such concentrations.
+        offsets : ndarray of shape (n_columns,)
+            0 unless a subclass says otherwise.
+        """
+        return np.zeros(n_columns)
+
+    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Hyperparameters that a posterior draw holds, by name.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+
+        Returns
+        -------
+        hyperparameters : dict of {str: float or ndarray of shape (n_features,)}
+            Empty, the default, if all are fixed.
         """
         return {}
 

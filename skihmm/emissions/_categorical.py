@@ -361,15 +361,20 @@ class HCRPCategorical(_Categorical):
         self.categories = categories
         self.handle_unknown = handle_unknown
 
-    def concentration_places(self) -> dict[str, tuple[Any, ...]]:
-        """Where a record of the statistics holds concentrations of a hierarchy.
+    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Concentrations that a posterior draw holds.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
 
         Returns
         -------
-        places : dict of {str: tuple}
-            One pair, at the top.
+        hyperparameters : dict of {str: float}
+            ``"alpha"`` and ``"gamma"``.
         """
-        return {"": ()}
+        return {name: record[name] for name in ("alpha", "gamma")}
 
     def make_stats(self, codes: NDArray[Any]) -> CategoricalStats:
         """Build empty statistics over encoded data.
@@ -397,8 +402,9 @@ class DirichletCategorical(_Categorical):
 
     Parameters
     ----------
-    concentration : float, default=1.0
-        Pseudo-count of every symbol.
+    concentration : float or None, default=None
+        Pseudo-count of every symbol.  None: drawn from its posterior after every sweep,
+        with the prior ``Gamma(1/2, 1/2)``; chains start from one pseudo-count in all.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
         "auto" takes what is in the training data.
@@ -422,7 +428,7 @@ class DirichletCategorical(_Categorical):
 
     def __init__(
         self,
-        concentration: float = 1.0,
+        concentration: float | None = None,
         categories: Any = "auto",
         handle_unknown: str = "base",
     ) -> None:
@@ -444,8 +450,28 @@ class DirichletCategorical(_Categorical):
         return CategoricalStats(
             codes,
             self.n_symbols_,
-            check_positive("concentration", self.concentration),
+            # (A chain that starts from larger pseudo-counts of many symbols, where states
+            # look alike, stays there: on the words of a novel 4 states for 400.)
+            1.0 / max(self.n_symbols_)
+            if self.concentration is None
+            else check_positive("concentration", self.concentration),
             1.0,
             False,
             None,
+            draws_pseudo_count=self.concentration is None,
         )
+
+    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Hyperparameters that a posterior draw holds.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+
+        Returns
+        -------
+        hyperparameters : dict of {str: float}
+            ``"concentration"`` unless it is fixed.
+        """
+        return {"concentration": record["alpha"]} if self.concentration is None else {}

@@ -28,12 +28,14 @@ cdef class CategoricalStats(EmissionStats):
     cdef vector[int32_t] hints          # cell of step t in column c (Seating.add)
     cdef bint hierarchical              # HCRP (tables, concentrations) or Dirichlet
     cdef float64_t pseudo_count         # of a Dirichlet, to the last bit as it was given
+    cdef bint draws_pseudo_count
     cdef readonly object concentration_prior    # (shape, rate) or None
     cdef float64_t prior_shape, prior_rate      # rate 0: keep the concentrations
     cdef vector[float64_t] logs         # scratch of fill_probs
     cdef vector[SymbolParameters] parameters    # by column; only while has_parameters
     cdef bint has_parameters
     cdef vector[float64_t] row                  # scratch of likelihoods
+    cdef int _draw_pseudo_count(self, bitgen_t *g) except -1 nogil
     # The records of all columns, checked, over states 0 .. n_states - 1.
     cdef int _records(self, arrays, int32_t n_states, vector[SeatingRecord] *out,
                       float64_t *alpha_out, float64_t *gamma_out) except -1

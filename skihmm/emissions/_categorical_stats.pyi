@@ -13,5 +13,6 @@ class CategoricalStats(EmissionStats):
         gamma: float = ...,
         hierarchical: bool = ...,
         concentration_prior: tuple[float, float] | None = ...,
+        draws_pseudo_count: bool = ...,
     ) -> None: ...
     def columns(self, arrays: Any = ...) -> list[tuple[int, bool, float, float]]: ...

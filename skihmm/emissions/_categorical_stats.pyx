@@ -24,6 +24,13 @@ from skihmm.core._record cimport (
 )
 
 
+cdef extern from "_dirichlet_counts.hpp" namespace "skihmm" nogil:
+    cdef cppclass DirichletCounts:
+        void add_cell(int32_t count) except +
+        void add_state(int32_t n_symbols, int32_t count) except +
+        float64_t draw_pseudo_count(float64_t pseudo_count, bitgen_t *g)
+
+
 cdef enum:
     # Columns whose probabilities are multiplied before a logarithm is taken: sixteen
     # factors of 1e-18 are still far from underflow.
@@ -50,11 +57,15 @@ cdef class CategoricalStats(EmissionStats):
         HCRP over a shared, learned distribution of symbols (arXiv 1106.0474), or
         independent symmetric Dirichlet distributions.
     concentration_prior : (float, float) or None
-        Shape and rate of the Gamma prior on both concentrations; None keeps them.
+        Shape and rate of the Gamma prior on both concentrations of the hierarchical process;
+        None keeps them.
+    draws_pseudo_count : bool
+        With ``hierarchical=False``: draw the pseudo-count from its posterior, prior
+        Gamma(1/2, 1/2).
     """
 
     def __init__(self, codes, n_symbols, alpha, gamma=1.0, hierarchical=True,
-                 concentration_prior=None):
+                 concentration_prior=None, draws_pseudo_count=False):
         cdef intp_t c
         codes = np.asarray(codes)
         if codes.ndim != 2 or codes.dtype.kind not in "iu":
@@ -76,6 +87,7 @@ cdef class CategoricalStats(EmissionStats):
         self.has_columns = self.n_columns == 1
         self.draws_parameters = True
         self.hierarchical = hierarchical
+        self.draws_pseudo_count = draws_pseudo_count
         self.concentration_prior = concentration_prior
         if concentration_prior is None:
             self.prior_rate = 0.0
@@ -245,7 +257,9 @@ cdef class CategoricalStats(EmissionStats):
             lp += self.seatings[c].log_joint()
         return lp
 
-    cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil:
+    cdef int draw_hyperparameters(self, bitgen_t *g) except -1 nogil:
+        if self.draws_pseudo_count:
+            return self._draw_pseudo_count(g)
         if not self.hierarchical or self.prior_rate == 0.0:
             return 0
         cdef intp_t c
@@ -257,6 +271,25 @@ cdef class CategoricalStats(EmissionStats):
         gamma = resample_gamma_uniform(all_columns, self.prior_shape, self.prior_rate, g)
         for c in range(self.n_columns):
             self.seatings[c].set_concentrations(alpha, gamma)
+        return 0
+
+    cdef int _draw_pseudo_count(self, bitgen_t *g) except -1 nogil:
+        cdef intp_t c, i
+        cdef int32_t k
+        cdef Line *row
+        cdef Seating *s
+        cdef DirichletCounts counts
+        for c in range(self.n_columns):
+            s = &self.seatings[c]
+            for k in range(self.n_slots):
+                row = &s.rows[k]
+                for i in range(row.size):
+                    counts.add_cell(row.counts[i])
+                counts.add_state(s.n_symbols, s.row_customers[k])
+        self.pseudo_count = counts.draw_pseudo_count(self.pseudo_count, g)
+        for c in range(self.n_columns):
+            s = &self.seatings[c]
+            s.set_concentrations(self.pseudo_count * s.n_symbols, 1.0)
         return 0
 
     cdef size_t n_bytes(self) noexcept nogil:
@@ -343,9 +376,8 @@ cdef class CategoricalStats(EmissionStats):
 
     # -- Python side
 
-    def take_concentrations(self, arrays):
-        if self.hierarchical:
-            self._set_concentrations(arrays["alpha"], arrays["gamma"])
+    def take_hyperparameters(self, arrays):
+        self._set_concentrations(arrays["alpha"], arrays["gamma"])
 
     def columns(self, arrays=None):
         """Symbols and concentrations of every column, for particle filters.
@@ -430,8 +462,7 @@ cdef class CategoricalStats(EmissionStats):
         cdef vector[SeatingRecord] records
         cdef float64_t alpha, gamma
         self._records(arrays, <int32_t> slot.shape[0], &records, &alpha, &gamma)
-        if self.hierarchical:
-            self._set_concentrations(alpha, gamma)
+        self._set_concentrations(alpha, gamma)
         for c in range(self.n_columns):
             for i in range(<intp_t> records[c].rows.size()):
                 records[c].rows[i] = slot[records[c].rows[i]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,15 @@ from skihmm.emissions._conjugate_stats import (
     normal_inverse_wishart,
 )
 
-# Of the variance of a column, the share that is expected inside a state.
+# Where chains start if a hyperparameter is drawn: a tenth of a column's variance inside a
+# state, and means of states that then vary as the column does.
 SHARE_WITHIN = 0.1
+START_STRENGTH = 0.1
+
+# Columns whose mean is so many standard deviations from zero are shifted before statistics
+# are kept: squares and sums would lose these digits.  (The shift itself loses none: numbers
+# so close to one another subtract without rounding.)
+_FAR_FROM_ZERO = 1e3
 
 # The log joint probability sums terms of the size of y log(y): at counts of 1e12 each is
 # rounded by some thousandths.
@@ -100,6 +108,23 @@ def _column_values(name: str, value: Any, n_columns: int) -> NDArray[np.float64]
     return np.broadcast_to(values.reshape(-1), n_columns).copy()
 
 
+def _relative_scale(scale: Any) -> float | None:
+    """The factor in "<factor>*var"; None if the scale is not a string."""
+    if not isinstance(scale, str):
+        return None
+    try:
+        found = re.fullmatch(r"\s*(.+?)\s*\*\s*var\s*", scale)
+        factor = float(found[1]) if found else np.nan
+    except ValueError:
+        factor = np.nan
+    if not 0 < factor < np.inf:
+        raise ValueError(
+            f"scale={scale!r}; expected numbers, None, or a multiple of the columns' "
+            'variances such as "0.1*var".'
+        )
+    return factor
+
+
 def _positive_values(name: str, value: Any, n_columns: int) -> NDArray[np.float64]:
     values = _column_values(name, value, n_columns)
     if not (values > 0).all():
@@ -131,6 +156,36 @@ class _Conjugate(BaseEmission):
     is_categorical = False
     takes_integers = False
     _emits_integers = False
+    # Hyperparameters that are drawn if their parameter is None.
+    _hyperparameters: tuple[str, ...] = ()
+
+    @property
+    def _drawn(self) -> set[str]:
+        return {name for name in self._hyperparameters if getattr(self, name) is None}
+
+    def _split(self, numbers: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Hyperparameters by name, from the family's layout of them."""
+        n = len(self._hyperparameters)
+        return dict(zip(self._hyperparameters, numbers.reshape(n, -1), strict=True))
+
+    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Hyperparameters that a posterior draw holds: those without a fixed value.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+
+        Returns
+        -------
+        hyperparameters : dict of {str: ndarray of shape (n_features,)}
+        """
+        if not self._drawn:
+            return {}
+        every = self._split(record["hyperparameters"])
+        return {
+            name: every[name] for name in self._hyperparameters if name in self._drawn
+        }
 
     def _check(self, X: NDArray[np.float64]) -> None:
         """Raise ValueError if values are outside of the emission's range."""
@@ -183,8 +238,11 @@ class _Conjugate(BaseEmission):
 class _Gaussian(_Conjugate):
     """What the Gaussian emissions share: the prior of a state's mean."""
 
+    default_init = "single"
+    _hyperparameters = ("mean", "strength", "scale")
     mean: ArrayLike | None
-    strength: float
+    strength: ArrayLike | None
+    scale: ArrayLike | str | None
 
     def _check(self, X: NDArray[np.float64]) -> None:
         bad = np.abs(X) > _LARGEST_SIZE
@@ -195,16 +253,76 @@ class _Gaussian(_Conjugate):
                 f"up to {_LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
             )
 
-    def _fit_mean(self, X: Any) -> NDArray[np.float64]:
+    def _fit_columns(self, X: Any) -> NDArray[np.float64]:
+        """Learn the mean and the variance of every column; returns the variances."""
         X = _as_floats(X)
         self._check(X)
-        check_positive("strength", self.strength)
+        means, variances = _column_means(X), _column_variances(X)
+        far = np.abs(means) > _FAR_FROM_ZERO * np.sqrt(variances)
+        self.offset_ = np.where(far, means, 0.0)
         self.mean_ = (
-            _column_means(X)
-            if self.mean is None
-            else _column_values("mean", self.mean, X.shape[1])
+            means if self.mean is None else _column_values("mean", self.mean, len(means))
         )
-        return X
+        self._units = means - self.offset_, variances
+        return variances
+
+    def encode(self, X: Any) -> NDArray[np.float64]:
+        """The data as floats, without the offset of their columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_features), float64
+            NaN is missing.
+        """
+        return super().encode(X) - self.offset_
+
+    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+        """The data, with the offset of their columns.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features), float64
+
+        Returns
+        -------
+        X : ndarray of shape (n_samples, n_features)
+        """
+        return np.asarray(codes + self.offset_)
+
+    def offsets(self, n_columns: int) -> NDArray[np.float64]:
+        """What :meth:`encode` subtracts from every column.
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        offsets : ndarray of shape (n_columns,)
+        """
+        return self.offset_
+
+    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Hyperparameters that a posterior draw holds: those without a fixed value.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+
+        Returns
+        -------
+        hyperparameters : dict
+            Of ``"mean"``, ``"strength"`` and ``"scale"``.
+        """
+        found = super().hyperparameters(record)
+        if "mean" in found:
+            found["mean"] = found["mean"] + self.offset_
+        return found
 
 
 class NormalInverseGamma(_Gaussian):
@@ -219,20 +337,31 @@ class NormalInverseGamma(_Gaussian):
     Parameters
     ----------
     mean : float, array-like of shape (n_features,) or None, default=None
-        Prior mean of a state's mean; None: the mean of the column.
-    strength : float, default=0.1
-        How many observations the prior mean is worth.
-    shape : float, default=2.0
+        Prior mean of a state's mean.  None: drawn from its posterior after every sweep,
+        with the prior ``Normal(m, v)``, m and v the mean and the variance of the column.
+    strength : float, array-like of shape (n_features,) or None, default=None
+        How many observations the prior mean is worth.  None: drawn, with the prior
+        ``Gamma(1/2, 1/2)``.
+    shape : float, default=1.5
         Of the inverse gamma prior.  Above 1 the variance has an expectation.
-    scale : float, array-like of shape (n_features,) or None, default=None
-        Of the inverse gamma prior, in squared units of the column.  None: so that a tenth
-        of the column's variance is expected inside a state if `shape` is 2; with the
-        default `strength` the means of states then vary as the column does.
+    scale : float, array-like of shape (n_features,), str or None, default=None
+        Of the inverse gamma prior, in squared units of the column; ``"0.1*var"`` is a tenth
+        of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``.
 
     Attributes
     ----------
-    mean_, scale_ : ndarray of shape (n_features,)
-        The prior used.
+    mean_, strength_, scale_ : ndarray of shape (n_features,)
+        The prior, where it is drawn that at the start of a chain.  The draws of a fit are
+        in ``draws_.hyperparameters``.
+    offset_ : ndarray of shape (n_features,)
+        What is subtracted from the data before statistics are kept: the mean of a column
+        that is far from zero in units of its standard deviation, otherwise 0.
+
+    Notes
+    -----
+    How far apart states are, and how wide, is learned with everything else, as the
+    distribution of symbols is for symbols.  A fixed prior decides the number of states:
+    one that expects narrow states splits wide ones.
 
     References
     ----------
@@ -255,9 +384,9 @@ class NormalInverseGamma(_Gaussian):
     def __init__(
         self,
         mean: ArrayLike | None = None,
-        strength: float = 0.1,
-        shape: float = 2.0,
-        scale: ArrayLike | None = None,
+        strength: ArrayLike | None = None,
+        shape: float = 1.5,
+        scale: ArrayLike | str | None = None,
     ) -> None:
         self.mean = mean
         self.strength = strength
@@ -278,13 +407,16 @@ class NormalInverseGamma(_Gaussian):
         -------
         self : NormalInverseGamma
         """
-        X = self._fit_mean(X)
+        variances = self._fit_columns(X)
         check_positive("shape", self.shape)
-        n = X.shape[1]
+        n = len(variances)
+        strength = START_STRENGTH if self.strength is None else self.strength
+        self.strength_ = _positive_values("strength", strength, n)
+        share = SHARE_WITHIN if self.scale is None else _relative_scale(self.scale)
         self.scale_ = (
-            SHARE_WITHIN * _column_variances(X)
-            if self.scale is None
-            else _positive_values("scale", self.scale, n)
+            _positive_values("scale", self.scale, n)
+            if share is None
+            else share * variances
         )
         return self
 
@@ -301,10 +433,12 @@ class NormalInverseGamma(_Gaussian):
         """
         return normal_inverse_gamma(
             codes,
-            self.mean_,
-            check_positive("strength", self.strength),
+            self.mean_ - self.offset_,
+            self.strength_,
             check_positive("shape", self.shape),
             self.scale_,
+            self._units,
+            self._drawn,
         )
 
 
@@ -320,21 +454,37 @@ class NormalInverseWishart(_Gaussian):
     Parameters
     ----------
     mean : float, array-like of shape (n_features,) or None, default=None
-        Prior mean of a state's mean; None: the mean of the columns.
-    strength : float, default=0.1
-        How many observations the prior mean is worth.
+        Prior mean of a state's mean.  None: drawn from its posterior after every sweep,
+        with the prior ``Normal(m, diag(v))``, m and v the means and the variances of the
+        columns.
+    strength : float or None, default=None
+        How many observations the prior mean is worth.  None: drawn, with the prior
+        ``Gamma(1/2, 1/2)``.
     dof : float or None, default=None
-        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 2``.
-    scale : array-like of shape (n_features, n_features) or None, default=None
-        Positive definite.  None: diagonal, so that a tenth of each column's variance is
-        expected inside a state with the default `dof`.
+        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 2``, so that
+        the covariance of a state has an expectation, which is `scale`.
+    scale : array-like of shape (n_features, n_features), str or None, default=None
+        Positive definite; ``"0.1*var"`` is diagonal, a tenth of the columns' variances.
+        None: diagonal, and drawn, with the prior ``Gamma(1/2, 1/(2 v))`` on every entry.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
+    strength_ : float
     scale_ : ndarray of shape (n_features, n_features)
+        The prior, where it is drawn that at the start of a chain.  The draws of a fit are
+        in ``draws_.hyperparameters``.
     dof_ : float
-        The prior used.
+        The degrees of freedom used.
+    offset_ : ndarray of shape (n_features,)
+        What is subtracted from the data before statistics are kept: the mean of a column
+        that is far from zero in units of its standard deviation, otherwise 0.
+
+    Notes
+    -----
+    How far apart states are, and how wide, is learned with everything else, as the
+    distribution of symbols is for symbols.  A fixed prior decides the number of states:
+    one that expects narrow states splits wide ones.
 
     References
     ----------
@@ -357,9 +507,9 @@ class NormalInverseWishart(_Gaussian):
     def __init__(
         self,
         mean: ArrayLike | None = None,
-        strength: float = 0.1,
+        strength: float | None = None,
         dof: float | None = None,
-        scale: ArrayLike | None = None,
+        scale: ArrayLike | str | None = None,
     ) -> None:
         self.mean = mean
         self.strength = strength
@@ -380,17 +530,21 @@ class NormalInverseWishart(_Gaussian):
         -------
         self : NormalInverseWishart
         """
-        X = self._fit_mean(X)
-        n = X.shape[1]
+        variances = self._fit_columns(X)
+        n = len(variances)
+        self.strength_ = (
+            START_STRENGTH
+            if self.strength is None
+            else check_positive("strength", self.strength)
+        )
         self.dof_ = n + 2.0 if self.dof is None else check_positive("dof", self.dof)
         if self.dof_ <= n - 1:
             raise ValueError(
                 f"dof={self.dof}; expected more than n_features - 1 = {n - 1}."
             )
+        share = SHARE_WITHIN if self.scale is None else _relative_scale(self.scale)
         self.scale_ = (
-            np.diag(SHARE_WITHIN * _column_variances(X))
-            if self.scale is None
-            else self._given_scale(n)
+            self._given_scale(n) if share is None else np.diag(share * variances)
         )
         return self
 
@@ -399,7 +553,8 @@ class NormalInverseWishart(_Gaussian):
             scale = np.asarray(self.scale, dtype=float)
         except (TypeError, ValueError):
             raise TypeError(
-                f"scale={self.scale!r}; expected a matrix of numbers, or None."
+                f"scale={self.scale!r}; expected a matrix of numbers, a multiple of the "
+                'columns\' variances such as "0.1*var", or None.'
             ) from None
         if scale.shape != (n, n):
             raise ValueError(
@@ -443,11 +598,24 @@ class NormalInverseWishart(_Gaussian):
         """
         return normal_inverse_wishart(
             codes,
-            self.mean_,
-            check_positive("strength", self.strength),
+            self.mean_ - self.offset_,
+            self.strength_,
             self.dof_,
             self.scale_,
+            self._units,
+            self._drawn,
         )
+
+    def _split(self, numbers: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        n = len(self.mean_)
+        triangle = np.zeros((n, n))
+        triangle[np.tril_indices(n)] = numbers[n + 1 :]
+        # (Drawn scales are diagonal.)
+        return {
+            "mean": numbers[:n],
+            "strength": numbers[n],
+            "scale": np.diag(triangle) ** 2,
+        }
 
 
 class GammaPoisson(_Conjugate):
@@ -460,16 +628,19 @@ class GammaPoisson(_Conjugate):
 
     Parameters
     ----------
-    shape : float or array-like of shape (n_features,), default=1.0
-        Of the gamma prior.
+    shape : float, array-like of shape (n_features,) or None, default=None
+        Of the gamma prior.  None: drawn from its posterior after every sweep, with the
+        prior ``Gamma(1/2, 1/2)``.
     rate : float, array-like of shape (n_features,) or None, default=None
-        Of the gamma prior; None: so that the prior mean, ``shape / rate``, is that of the
-        column.
+        Of the gamma prior.  None: drawn, with the prior ``Gamma(1/2, m/2)``, m the mean of
+        the column.
 
     Attributes
     ----------
     shape_, rate_ : ndarray of shape (n_features,)
-        The prior used.
+        The prior, where it is drawn that at the start of a chain: a prior mean
+        ``shape / rate`` as that of the column.  The draws of a fit are in
+        ``draws_.hyperparameters``.
 
     References
     ----------
@@ -490,8 +661,11 @@ class GammaPoisson(_Conjugate):
     takes_integers = True
     is_positive_only = True
     _emits_integers = True
+    _hyperparameters = ("shape", "rate")
 
-    def __init__(self, shape: ArrayLike = 1.0, rate: ArrayLike | None = None) -> None:
+    def __init__(
+        self, shape: ArrayLike | None = None, rate: ArrayLike | None = None
+    ) -> None:
         self.shape = shape
         self.rate = rate
 
@@ -514,12 +688,15 @@ class GammaPoisson(_Conjugate):
         """
         X = _as_floats(X)
         n = X.shape[1]
-        self.shape_ = _positive_values("shape", self.shape, n)
-        if self.rate is None:
-            means = _column_means(X)
-            self.rate_ = self.shape_ / np.where(means > 0, means, 1.0)
-        else:
-            self.rate_ = _positive_values("rate", self.rate, n)
+        shape = 1.0 if self.shape is None else self.shape
+        self.shape_ = _positive_values("shape", shape, n)
+        means = _column_means(X)
+        self._means = np.where(means > 0, means, 1.0)
+        self.rate_ = (
+            self.shape_ / self._means
+            if self.rate is None
+            else _positive_values("rate", self.rate, n)
+        )
         self._check(X)
         return self
 
@@ -534,7 +711,7 @@ class GammaPoisson(_Conjugate):
         -------
         stats : ConjugateStats
         """
-        return gamma_poisson(codes, self.shape_, self.rate_)
+        return gamma_poisson(codes, self.shape_, self.rate_, self._means, self._drawn)
 
 
 class BetaBernoulli(_Conjugate):
@@ -546,15 +723,17 @@ class BetaBernoulli(_Conjugate):
 
     Parameters
     ----------
-    a, b : float, default=1.0
-        Of the beta prior: pseudo-counts of 1 and of 0.
+    a, b : float, array-like of shape (n_features,) or None, default=None
+        Of the beta prior: pseudo-counts of 1 and of 0.  None: drawn from its posterior
+        after every sweep, with the prior ``Gamma(1/2, 1/2)``.
     binarize : float or None, default=None
         Numbers above this are ones, others zeros; None: X has to be binary.
 
     Attributes
     ----------
-    a_, b_ : float
-        The prior used.
+    a_, b_ : ndarray of shape (n_features,)
+        The prior, where it is drawn that at the start of a chain: 1.  The draws of a fit
+        are in ``draws_.hyperparameters``.
 
     References
     ----------
@@ -572,9 +751,13 @@ class BetaBernoulli(_Conjugate):
     """
 
     _emits_integers = True
+    _hyperparameters = ("a", "b")
 
     def __init__(
-        self, a: float = 1.0, b: float = 1.0, binarize: float | None = None
+        self,
+        a: ArrayLike | None = None,
+        b: ArrayLike | None = None,
+        binarize: float | None = None,
     ) -> None:
         self.a = a
         self.b = b
@@ -607,7 +790,7 @@ class BetaBernoulli(_Conjugate):
         return np.where(np.isnan(X), np.nan, self.binarize < X)
 
     def fit(self, X: Any, y: None = None) -> BetaBernoulli:
-        """Check the data; there is nothing to learn from them.
+        """Check the data and the prior.
 
         Parameters
         ----------
@@ -620,11 +803,13 @@ class BetaBernoulli(_Conjugate):
         -------
         self : BetaBernoulli
         """
-        self.a_ = check_positive("a", self.a)
-        self.b_ = check_positive("b", self.b)
+        X = _as_floats(X)
+        n = X.shape[1]
+        self.a_ = _positive_values("a", 1.0 if self.a is None else self.a, n)
+        self.b_ = _positive_values("b", 1.0 if self.b is None else self.b, n)
         if self.binarize is not None:
             check_finite("binarize", self.binarize)
-        self._check(_as_floats(X))
+        self._check(X)
         return self
 
     def make_stats(self, codes: NDArray[Any]) -> ConjugateStats:
@@ -638,4 +823,4 @@ class BetaBernoulli(_Conjugate):
         -------
         stats : ConjugateStats
         """
-        return beta_bernoulli(codes, self.a_, self.b_)
+        return beta_bernoulli(codes, self.a_, self.b_, self._drawn)

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "_family.hpp"
+#include "_hyperparameters.hpp"
 #include "_random.hpp"
 
 namespace skihmm {
@@ -48,6 +49,29 @@ inline double draw_log_gamma(bitgen_t *g, double shape) {
     return std::log(draw.value) - draw.fall;
 }
 
+// Numbers that a prior can hold where it needs positive ones.
+inline bool all_positive(const double *x, size_t n) {
+    return std::all_of(x, x + n, [](double v) { return v > 0.0 && std::isfinite(v); });
+}
+inline bool all_finite(const double *x, size_t n) {
+    return std::all_of(x, x + n, [](double v) { return std::isfinite(v); });
+}
+
+// Which hyperparameters of a Gaussian family are drawn, and their priors, in the units of the
+// data: with the mean m and the variance v of a column, the prior mean is N(m, v), the
+// strength Gamma(1/2, 1/2), and the diagonal of an inverse Wishart scale Gamma(1/2, 1/(2 v)).
+struct GaussianHyperprior {
+    GaussianHyperprior() = default;
+    GaussianHyperprior(int32_t d, const double *means, const double *variances,
+                       bool draws_mean, bool draws_strength, bool draws_scale)
+        : centre(means, means + d), variance(variances, variances + d), mean(draws_mean),
+          strength(draws_strength), scale(draws_scale) {}
+    bool any() const { return mean || strength || scale; }
+
+    std::vector<double> centre, variance;
+    bool mean = false, strength = false, scale = false;
+};
+
 // ---- independent Gaussian columns --------------------------------------------------------
 
 // out[k] += norm[k] - power[k] log(1 + (y - location[k])^2 inverse[k])
@@ -71,15 +95,18 @@ SKIHMM_CLONES static void fill_normal(int32_t n, double y, const double *locatio
 }
 
 // sigma^2 ~ InvGamma(shape, scale), mu | sigma^2 ~ N(mean, sigma^2 / strength), per column.
+// Hyperparameters: the means, the strengths and the scales of all columns.
 class NormalInverseGammaFamily final : public Family {
   public:
-    NormalInverseGammaFamily(int32_t d, const double *mean, double strength, double shape,
-                             const double *scale, int64_t n_steps)
-        : mean_(mean, mean + d), scale_(scale, scale + d), strength_(strength),
-          shape_(shape) {
+    NormalInverseGammaFamily(int32_t d, const double *mean, const double *strength,
+                             double shape, const double *scale,
+                             const GaussianHyperprior &hyperprior, int64_t n_steps)
+        : mean_(mean, mean + d), strength_(strength, strength + d), scale_(scale, scale + d),
+          shape_(shape), hyperprior_(hyperprior) {
         n_columns = d;
         width = kWidth * d;
         parameter_width = 3 * d;
+        n_hyperparameters = 3 * d;
         ratio_.configure(shape, 0.5, 0.5, n_steps);
     }
     void reset(double *s, int64_t stride) const override {
@@ -107,7 +134,7 @@ class NormalInverseGammaFamily final : public Family {
             s[kN * stride] += 1.0;
             s[kMean * stride] += d / s[kN * stride];
             s[kSquares * stride] += d * (y[c] - s[kMean * stride]);
-            refresh(s, stride, c);
+            update(s, stride, c);
         }
     }
     bool remove(double *s, int64_t stride, const double *y) const override {
@@ -125,7 +152,7 @@ class NormalInverseGammaFamily final : public Family {
             s[kSquares * stride] -= (y[c] - mean) * (y[c] - s[kMean * stride]);
             // A single value has no scatter, whatever rounding says.
             if (n == 1.0 || s[kSquares * stride] < 0.0) s[kSquares * stride] = 0.0;
-            if (!(refresh(s, stride, c) >= kLeastShare * before)) return false;
+            if (!(update(s, stride, c) >= kLeastShare * before)) return false;
         }
         return true;
     }
@@ -135,7 +162,7 @@ class NormalInverseGammaFamily final : public Family {
             const double n = s[kN * stride];
             if (n == 0.0) continue;
             lp += log_rising(shape_, n / 2.0) - n / 2.0 * kLog2Pi
-                  - 0.5 * std::log1p(n / strength_) + shape_ * std::log(scale_[c])
+                  - 0.5 * std::log1p(n / strength_[c]) + shape_ * std::log(scale_[c])
                   - (shape_ + n / 2.0) * std::log(posterior_scale(s, stride, c));
         }
         return lp;
@@ -165,7 +192,7 @@ class NormalInverseGammaFamily final : public Family {
                                         - draw_log_gamma(g, shape_ + n / 2.0);
             const double deviation = std::exp(0.5 * log_variance);
             p[0] = s[kLocation * stride]
-                   + deviation / std::sqrt(strength_ + n) * random_standard_normal(g);
+                   + deviation / std::sqrt(strength_[c] + n) * random_standard_normal(g);
             p[p_stride] = 0.5 * std::exp(-log_variance);
             p[2 * p_stride] = -0.5 * (kLog2Pi + log_variance);
         }
@@ -192,6 +219,60 @@ class NormalInverseGammaFamily final : public Family {
     void mean(const double *s, int64_t stride, double *out) const override {
         for (int32_t c = 0; c < n_columns; ++c) out[c] = s[(c * kWidth + kLocation) * stride];
     }
+    void read_hyperparameters(double *out) const override {
+        out = std::copy(mean_.begin(), mean_.end(), out);
+        out = std::copy(strength_.begin(), strength_.end(), out);
+        std::copy(scale_.begin(), scale_.end(), out);
+    }
+    bool set_hyperparameters(const double *in) override {
+        const int32_t d = n_columns;
+        if (!all_finite(in, d) || !all_positive(in + d, 2 * d)) return false;
+        std::copy_n(in, d, mean_.begin());
+        std::copy_n(in + d, d, strength_.begin());
+        std::copy_n(in + 2 * d, d, scale_.begin());
+        return true;
+    }
+    // Gibbs sampling on the law with the states' means and variances in it, which are
+    // forgotten afterwards.
+    bool draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+                              int32_t n, bitgen_t *g) override {
+        if (!hyperprior_.any()) return false;
+        std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
+        for (int32_t k = 0; k < n; ++k)
+            draw(table + states[k], stride, &parameters[k], n, g);
+        const double *p = parameters.data();    // of column c: mean, 1/(2 variance)
+        for (int32_t c = 0; c < n_columns; ++c, p += 3 * n) {
+            const double *location = p, *half_precision = p + n;
+            const double variance = hyperprior_.variance[c];
+            double precision = 0.0, weighted = 0.0;
+            for (int32_t k = 0; k < n; ++k) {
+                precision += 2.0 * half_precision[k];
+                weighted += 2.0 * half_precision[k] * (location[k] - hyperprior_.centre[c]);
+            }
+            if (hyperprior_.scale)
+                scale_[c] = draw_hyper(g, kHyperShape + n * shape_,
+                                       2.0 * kHyperRate / variance + precision, variance);
+            if (hyperprior_.strength) {
+                double squares = 0.0;
+                for (int32_t k = 0; k < n; ++k) {
+                    const double off = location[k] - mean_[c];
+                    squares += 2.0 * half_precision[k] * off * off;
+                }
+                strength_[c] = draw_hyper(g, kHyperShape + 0.5 * n, kHyperRate + 0.5 * squares,
+                                          1.0);
+            }
+            if (hyperprior_.mean) {
+                const double total = 1.0 / variance + strength_[c] * precision;
+                mean_[c] = hyperprior_.centre[c] + strength_[c] * weighted / total
+                           + random_standard_normal(g) / std::sqrt(total);
+            }
+        }
+        return true;
+    }
+    bool refresh(double *s, int64_t stride) const override {
+        for (int32_t c = 0; c < n_columns; ++c) update(s + c * kWidth * stride, stride, c);
+        return true;
+    }
 
   private:
     // Count, mean and sum of squared deviations; then the predictive distribution:
@@ -200,17 +281,17 @@ class NormalInverseGammaFamily final : public Family {
 
     void clear(double *s, int64_t stride, int32_t c) const {
         s[kN * stride] = s[kMean * stride] = s[kSquares * stride] = 0.0;
-        refresh(s, stride, c);
+        update(s, stride, c);
     }
     double posterior_scale(const double *s, int64_t stride, int32_t c) const {
         const double n = s[kN * stride], off = s[kMean * stride] - mean_[c];
         if (n == 0.0) return scale_[c];
         return scale_[c] + 0.5 * s[kSquares * stride]
-               + 0.5 * strength_ * n * off * off / (strength_ + n);
+               + 0.5 * strength_[c] * n * off * off / (strength_[c] + n);
     }
     // What follows from count, mean and squares; returns the posterior scale.
-    double refresh(double *s, int64_t stride, int32_t c) const {
-        const double n = s[kN * stride], strength = strength_ + n;
+    double update(double *s, int64_t stride, int32_t c) const {
+        const double n = s[kN * stride], strength = strength_[c] + n;
         const double scale = posterior_scale(s, stride, c);
         const double spread = 2.0 * scale * (strength + 1.0) / strength;
         s[kLocation * stride] =
@@ -222,8 +303,9 @@ class NormalInverseGammaFamily final : public Family {
         return scale;
     }
 
-    std::vector<double> mean_, scale_;
-    double strength_, shape_;
+    std::vector<double> mean_, strength_, scale_;
+    double shape_;
+    GaussianHyperprior hyperprior_;
     RisingTable ratio_;
 };
 
@@ -295,13 +377,16 @@ class NormalInverseWishartFamily final : public Family {
   public:
     // triangle: the Cholesky factor of Psi, row by row.
     NormalInverseWishartFamily(int32_t d, const double *mean, double strength, double dof,
-                               const double *triangle, int64_t n_steps)
+                               const double *triangle,
+                               const GaussianHyperprior &hyperprior, int64_t n_steps)
         : mean_(mean, mean + d), triangle_(triangle, triangle + d * (d + 1) / 2),
-          strength_(strength), dof_(dof), z_(static_cast<size_t>(d) * kLanes) {
+          strength_(strength), dof_(dof), hyperprior_(hyperprior),
+          z_(static_cast<size_t>(d) * kLanes) {
         n_columns = d;
         size_ = d * (d + 1) / 2;
         width = 1 + d + size_ + 3;
         parameter_width = d + size_ + 1;
+        n_hyperparameters = d + 1 + size_;
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
         ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
         log_det_ = log_det(triangle_.data(), 1);
@@ -311,7 +396,7 @@ class NormalInverseWishartFamily final : public Family {
         for (int32_t i = 0; i < n_columns; ++i) s[(1 + i) * stride] = mean_[i];
         double *L = s + (1 + n_columns) * stride;
         for (int32_t i = 0; i < size_; ++i) L[i * stride] = triangle_[i];
-        refresh(s, stride);
+        update(s, stride);
     }
     bool is_missing(const double *y) const override {
         for (int32_t i = 0; i < n_columns; ++i)
@@ -354,7 +439,7 @@ class NormalInverseWishartFamily final : public Family {
                 z_[i] = c * z_[i] - t * *entry;
             }
         }
-        refresh(s, stride);
+        update(s, stride);
     }
     bool remove(double *s, int64_t stride, const double *y) const override {
         if (is_missing(y)) return true;
@@ -384,7 +469,7 @@ class NormalInverseWishartFamily final : public Family {
                 z_[i] = c * z_[i] - t * *entry;
             }
         }
-        refresh(s, stride);
+        update(s, stride);
         return true;
     }
     double log_marginal(const double *s, int64_t stride) const override {
@@ -471,6 +556,90 @@ class NormalInverseWishartFamily final : public Family {
     void mean(const double *s, int64_t stride, double *out) const override {
         for (int32_t i = 0; i < n_columns; ++i) out[i] = s[(1 + i) * stride];
     }
+    // The prior mean, the strength and the Cholesky factor of Psi, row by row.
+    void read_hyperparameters(double *out) const override {
+        out = std::copy(mean_.begin(), mean_.end(), out);
+        *out++ = strength_;
+        std::copy(triangle_.begin(), triangle_.end(), out);
+    }
+    bool set_hyperparameters(const double *in) override {
+        const double *strength = in + n_columns, *triangle = strength + 1;
+        if (!all_finite(in, n_hyperparameters) || !all_positive(strength, 1)) return false;
+        for (int32_t i = 0; i < n_columns; ++i)
+            if (!(triangle[at(i, i)] > 0.0)) return false;
+        std::copy_n(in, n_columns, mean_.begin());
+        strength_ = *strength;
+        std::copy_n(triangle, size_, triangle_.begin());
+        log_det_ = log_det(triangle_.data(), 1);
+        return true;
+    }
+    // Gibbs sampling on the law with the states' means and covariances in it, which are
+    // forgotten afterwards.
+    bool draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+                              int32_t n, bitgen_t *g) override {
+        if (!hyperprior_.any()) return false;
+        const int32_t d = n_columns;
+        // Of every state its mean and W, Sigma^-1 = W^T W; sums of Sigma^-1 and of
+        // Sigma^-1 (mu - centre).
+        std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
+        std::vector<double> precision(size_), weighted(d), whitened(d);
+        for (int32_t k = 0; k < n; ++k) {
+            double *p = &parameters[static_cast<size_t>(k) * parameter_width];
+            draw(table + states[k], stride, p, 1, g);
+            const double *W = p + d;
+            for (int32_t r = 0; r < d; ++r) {
+                double product = 0.0;
+                for (int32_t i = 0; i <= r; ++i)
+                    product += W[at(r, i)] * (p[i] - hyperprior_.centre[i]);
+                for (int32_t i = 0; i <= r; ++i) {
+                    weighted[i] += W[at(r, i)] * product;
+                    for (int32_t j = 0; j <= i; ++j)
+                        precision[at(i, j)] += W[at(r, i)] * W[at(r, j)];
+                }
+            }
+        }
+        if (hyperprior_.scale) {
+            for (int32_t i = 0; i < d; ++i) {
+                const double variance = hyperprior_.variance[i];
+                triangle_[at(i, i)] = std::sqrt(draw_hyper(
+                    g, kHyperShape + 0.5 * n * dof_,
+                    kHyperRate / variance + 0.5 * precision[at(i, i)], variance));
+            }
+            log_det_ = log_det(triangle_.data(), 1);
+        }
+        if (hyperprior_.strength) {
+            double squares = 0.0;
+            for (int32_t k = 0; k < n; ++k) {
+                const double *p = &parameters[static_cast<size_t>(k) * parameter_width];
+                const double *W = p + d;
+                for (int32_t r = 0; r < d; ++r) {
+                    double value = 0.0;
+                    for (int32_t i = 0; i <= r; ++i) value += W[at(r, i)] * (p[i] - mean_[i]);
+                    squares += value * value;
+                }
+            }
+            strength_ = draw_hyper(g, kHyperShape + 0.5 * n * d, kHyperRate + 0.5 * squares,
+                                   1.0);
+        }
+        if (hyperprior_.mean) {
+            // N(centre + P^-1 strength weighted, P^-1), P = V^-1 + strength precision = L L^T.
+            for (int32_t i = 0; i < d; ++i) {
+                for (int32_t j = 0; j <= i; ++j) precision[at(i, j)] *= strength_;
+                precision[at(i, i)] += 1.0 / hyperprior_.variance[i];
+                weighted[i] *= strength_;
+            }
+            factorise(precision.data());
+            solve(precision.data(), 1, weighted.data());
+            for (int32_t i = 0; i < d; ++i) weighted[i] += random_standard_normal(g);
+            for (int32_t i = d - 1; i >= 0; --i) {
+                for (int32_t j = i + 1; j < d; ++j)
+                    weighted[i] -= precision[at(j, i)] * weighted[j];
+                weighted[i] /= precision[at(i, i)];
+                mean_[i] = hyperprior_.centre[i] + weighted[i];
+            }
+        }
+        return true;
+    }
 
   private:
     // Count, mean and Cholesky factor of the posterior; then the predictive distribution:
@@ -482,6 +651,15 @@ class NormalInverseWishartFamily final : public Family {
         for (int32_t j = 0; j < n_columns; ++j) sum += std::log(L[at(j, j) * stride]);
         return 2.0 * sum;
     }
+    // A positive definite matrix becomes its Cholesky factor.
+    void factorise(double *A) const {
+        for (int32_t i = 0; i < n_columns; ++i)
+            for (int32_t j = 0; j <= i; ++j) {
+                double value = A[at(i, j)];
+                for (int32_t l = 0; l < j; ++l) value -= A[at(i, l)] * A[at(j, l)];
+                A[at(i, j)] = i == j ? std::sqrt(value) : value / A[at(j, j)];
+            }
+    }
     // x becomes T^-1 x.
     void solve(const double *T, int64_t stride, double *x) const {
         for (int32_t i = 0; i < n_columns; ++i) {
@@ -489,7 +667,7 @@ class NormalInverseWishartFamily final : public Family {
             x[i] /= T[at(i, i) * stride];
         }
     }
-    void refresh(double *s, int64_t stride) const {
+    void update(double *s, int64_t stride) const {
         double *L = s + (1 + n_columns) * stride, *last = L + size_ * stride;
         const double n = s[0], strength = strength_ + n;
         last[0] = 0.5 * (dof_ + n + 1.0);
@@ -502,6 +680,7 @@ class NormalInverseWishartFamily final : public Family {
     std::vector<double> mean_, triangle_;
     double strength_, dof_, log_det_ = 0.0;
     int32_t size_ = 0;
+    GaussianHyperprior hyperprior_;
     RisingTable ratio_;
     mutable std::vector<double> z_;     // scratch; a family belongs to one thread
 };
@@ -541,19 +720,24 @@ SKIHMM_CLONES static void fill_poisson(int32_t n, double y, double rest,
     for (int32_t k = 0; k < n; ++k) out[k] += y * log_rate[k] - rate[k] - rest;
 }
 
-// rate ~ Gamma(shape, rate), per column.
+// rate ~ Gamma(shape, rate), per column.  Hyperparameters: the shapes and the rates of all
+// columns; those that are drawn have the prior Gamma(1/2, 1/2), the rate in units of
+// 1 / (mean of the column).
 class GammaPoissonFamily final : public Family {
   public:
-    GammaPoissonFamily(int32_t d, const double *shape, const double *rate)
-        : shape_(shape, shape + d), rate_(rate, rate + d) {
+    GammaPoissonFamily(int32_t d, const double *shape, const double *rate,
+                       const double *means, bool draws_shape, bool draws_rate)
+        : shape_(shape, shape + d), rate_(rate, rate + d), means_(means, means + d),
+          draws_shape_(draws_shape), draws_rate_(draws_rate) {
         n_columns = d;
         width = kWidth * d;
         parameter_width = 2 * d;
+        n_hyperparameters = 2 * d;
     }
     void reset(double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
             s[kN * stride] = s[kSum * stride] = 0.0;
-            refresh(s, stride, c);
+            update(s, stride, c);
         }
     }
     bool is_missing(const double *y) const override {
@@ -586,9 +770,7 @@ class GammaPoissonFamily final : public Family {
     double log_marginal(const double *s, int64_t stride) const override {
         double lp = 0.0;
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            const double n = s[kN * stride], sum = s[kSum * stride];
-            lp += log_rising(shape_[c], sum) - shape_[c] * std::log1p(n / rate_[c])
-                  - sum * std::log(rate_[c] + n);
+            lp += log_marginal(s[kN * stride], s[kSum * stride], shape_[c], rate_[c]);
         }
         return lp;
     }
@@ -640,8 +822,39 @@ class GammaPoissonFamily final : public Family {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
             out[c] = std::min(s[kShape * stride] / (rate_[c] + s[kN * stride]), kLargestRate);
     }
+    void read_hyperparameters(double *out) const override {
+        out = std::copy(shape_.begin(), shape_.end(), out);
+        std::copy(rate_.begin(), rate_.end(), out);
+    }
+    bool set_hyperparameters(const double *in) override {
+        if (!all_positive(in, n_hyperparameters)) return false;
+        std::copy_n(in, n_columns, shape_.begin());
+        std::copy_n(in + n_columns, n_columns, rate_.begin());
+        return true;
+    }
+    bool draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+                              int32_t n, bitgen_t *g) override {
+        if (!draws_shape_ && !draws_rate_) return false;
+        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
+            draw_pair(g, &shape_[c], &rate_[c], draws_shape_, draws_rate_, 1.0, 1.0 / means_[c],
+                      [&](double a, double b) {
+                          double lp = 0.0;
+                          for (int32_t k = 0; k < n; ++k)
+                              lp += log_marginal(table[kN * stride + states[k]],
+                                                 table[kSum * stride + states[k]], a, b);
+                          return lp;
+                      });
+        return true;
+    }
+    bool refresh(double *s, int64_t stride) const override {
+        for (int32_t c = 0; c < n_columns; ++c) update(s + c * kWidth * stride, stride, c);
+        return true;
+    }
 
   private:
+    static double log_marginal(double n, double sum, double shape, double rate) {
+        return log_rising(shape, sum) - shape * std::log1p(n / rate) - sum * std::log(rate + n);
+    }
     enum { kN, kSum, kShape, kStop, kMore, kWidth };
     // Counts have to fit in 64 bits.
     static constexpr double kLargestRate = 9e18;
@@ -651,17 +864,18 @@ class GammaPoissonFamily final : public Family {
             if (std::isnan(y[c])) continue;
             s[kN * stride] += sign;
             s[kSum * stride] += sign * y[c];
-            refresh(s, stride, c);
+            update(s, stride, c);
         }
     }
-    void refresh(double *s, int64_t stride, int32_t c) const {
+    void update(double *s, int64_t stride, int32_t c) const {
         const double rate = rate_[c] + s[kN * stride];
         s[kShape * stride] = shape_[c] + s[kSum * stride];
         s[kStop * stride] = -s[kShape * stride] * std::log1p(1.0 / rate);
         s[kMore * stride] = -std::log1p(rate);
     }
 
-    std::vector<double> shape_, rate_;
+    std::vector<double> shape_, rate_, means_;
+    bool draws_shape_, draws_rate_;
 };
 
 // ---- binary columns ------------------------------------------------------------------------
@@ -671,18 +885,22 @@ SKIHMM_CLONES static void fill_sum(int32_t n, const double *value, double *out) 
     for (int32_t k = 0; k < n; ++k) out[k] += value[k];
 }
 
-// P(1) ~ Beta(a, b), per column.
+// P(1) ~ Beta(a, b), per column.  Hyperparameters: a and b of all columns; those that are
+// drawn have the prior Gamma(1/2, 1/2).
 class BetaBernoulliFamily final : public Family {
   public:
-    BetaBernoulliFamily(int32_t d, double a, double b) : a_(a), b_(b) {
+    BetaBernoulliFamily(int32_t d, const double *a, const double *b, bool draws_a,
+                        bool draws_b)
+        : a_(a, a + d), b_(b, b + d), draws_a_(draws_a), draws_b_(draws_b) {
         n_columns = d;
         width = kWidth * d;
         parameter_width = 2 * d;
+        n_hyperparameters = 2 * d;
     }
     void reset(double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
             s[kN * stride] = s[kOnes * stride] = 0.0;
-            refresh(s, stride);
+            update(s, stride, c);
         }
     }
     bool is_missing(const double *y) const override {
@@ -706,8 +924,7 @@ class BetaBernoulliFamily final : public Family {
     double log_marginal(const double *s, int64_t stride) const override {
         double lp = 0.0;
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            const double n = s[kN * stride], ones = s[kOnes * stride];
-            lp += log_rising(a_, ones) + log_rising(b_, n - ones) - log_rising(a_ + b_, n);
+            lp += log_marginal(s[kN * stride], s[kOnes * stride], a_[c], b_[c]);
         }
         return lp;
     }
@@ -729,7 +946,8 @@ class BetaBernoulliFamily final : public Family {
               bitgen_t *g) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride, p += 2 * p_stride) {
             const double ones = s[kOnes * stride], n = s[kN * stride];
-            const double x = draw_log_gamma(g, a_ + ones), y = draw_log_gamma(g, b_ + n - ones);
+            const double x = draw_log_gamma(g, a_[c] + ones),
+                         y = draw_log_gamma(g, b_[c] + n - ones);
             // log of x / (x + y) and of y / (x + y), from logs
             p[0] = -std::log1p(std::exp(y - x));
             p[p_stride] = -std::log1p(std::exp(x - y));
@@ -756,8 +974,38 @@ class BetaBernoulliFamily final : public Family {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
             out[c] = std::exp(s[kLogOne * stride]);
     }
+    void read_hyperparameters(double *out) const override {
+        out = std::copy(a_.begin(), a_.end(), out);
+        std::copy(b_.begin(), b_.end(), out);
+    }
+    bool set_hyperparameters(const double *in) override {
+        if (!all_positive(in, n_hyperparameters)) return false;
+        std::copy_n(in, n_columns, a_.begin());
+        std::copy_n(in + n_columns, n_columns, b_.begin());
+        return true;
+    }
+    bool draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+                              int32_t n, bitgen_t *g) override {
+        if (!draws_a_ && !draws_b_) return false;
+        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
+            draw_pair(g, &a_[c], &b_[c], draws_a_, draws_b_, 1.0, 1.0, [&](double a, double b) {
+                double lp = 0.0;
+                for (int32_t k = 0; k < n; ++k)
+                    lp += log_marginal(table[kN * stride + states[k]],
+                                       table[kOnes * stride + states[k]], a, b);
+                return lp;
+            });
+        return true;
+    }
+    bool refresh(double *s, int64_t stride) const override {
+        for (int32_t c = 0; c < n_columns; ++c) update(s + c * kWidth * stride, stride, c);
+        return true;
+    }
 
   private:
+    static double log_marginal(double n, double ones, double a, double b) {
+        return log_rising(a, ones) + log_rising(b, n - ones) - log_rising(a + b, n);
+    }
     enum { kN, kOnes, kLogOne, kLogZero, kWidth };
 
     void move(double *s, int64_t stride, const double *y, double sign) const {
@@ -765,16 +1013,17 @@ class BetaBernoulliFamily final : public Family {
             if (std::isnan(y[c])) continue;
             s[kN * stride] += sign;
             s[kOnes * stride] += y[c] > 0.5 ? sign : 0.0;
-            refresh(s, stride);
+            update(s, stride, c);
         }
     }
-    void refresh(double *s, int64_t stride) const {
+    void update(double *s, int64_t stride, int32_t c) const {
         const double n = s[kN * stride], ones = s[kOnes * stride];
-        s[kLogOne * stride] = std::log((a_ + ones) / (a_ + b_ + n));
-        s[kLogZero * stride] = std::log((b_ + n - ones) / (a_ + b_ + n));
+        s[kLogOne * stride] = std::log((a_[c] + ones) / (a_[c] + b_[c] + n));
+        s[kLogZero * stride] = std::log((b_[c] + n - ones) / (a_[c] + b_[c] + n));
     }
 
-    double a_, b_;
+    std::vector<double> a_, b_;
+    bool draws_a_, draws_b_;
 };
 
 }  // namespace skihmm

@@ -22,6 +22,10 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         void fill_pair(int64_t t, const int32_t *states, float64_t *out) except +
         float64_t log_joint() except +
         void settle(const int32_t *slots) except +
+        void draw_hyperparameters(bitgen_t *g) except +
+        void read_hyperparameters(float64_t *out)
+        cbool set_hyperparameters(const float64_t *numbers) except +
+        void clear()
         void read(int32_t k, float64_t *out)
         void write(int32_t k, const float64_t *numbers)
         void mean(int32_t k, float64_t *out) except +

@@ -1,27 +1,39 @@
+from collections.abc import Collection
 from typing import Any
 
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from skihmm.core._emission import EmissionStats
 
 class ConjugateStats(EmissionStats):
     def __init__(self, values: NDArray[Any]) -> None: ...
+    def hyperparameters(self) -> NDArray[Any]: ...
 
 def normal_inverse_gamma(
     values: NDArray[Any],
-    mean: NDArray[Any],
-    strength: float,
+    mean: ArrayLike,
+    strength: ArrayLike,
     shape: float,
-    scale: NDArray[Any],
+    scale: ArrayLike,
+    units: tuple[ArrayLike, ArrayLike] = ...,
+    drawn: Collection[str] = ...,
 ) -> ConjugateStats: ...
 def normal_inverse_wishart(
     values: NDArray[Any],
-    mean: NDArray[Any],
+    mean: ArrayLike,
     strength: float,
     dof: float,
     scale: NDArray[Any],
+    units: tuple[ArrayLike, ArrayLike] = ...,
+    drawn: Collection[str] = ...,
 ) -> ConjugateStats: ...
 def gamma_poisson(
-    values: NDArray[Any], shape: NDArray[Any], rate: NDArray[Any]
+    values: NDArray[Any],
+    shape: ArrayLike,
+    rate: ArrayLike,
+    means: ArrayLike = ...,
+    drawn: Collection[str] = ...,
 ) -> ConjugateStats: ...
-def beta_bernoulli(values: NDArray[Any], a: float, b: float) -> ConjugateStats: ...
+def beta_bernoulli(
+    values: NDArray[Any], a: ArrayLike, b: ArrayLike, drawn: Collection[str] = ...
+) -> ConjugateStats: ...

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from libcpp cimport bool as cbool
 from numpy.random cimport bitgen_t
 
 from skihmm.core._family cimport Family
@@ -11,27 +12,53 @@ from skihmm.core._record cimport entry_of
 
 
 cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
+    cdef cppclass GaussianHyperprior:
+        GaussianHyperprior(int32_t d, const float64_t *means, const float64_t *variances,
+                           cbool draws_mean, cbool draws_strength,
+                           cbool draws_scale) except +
+
     cdef cppclass NormalInverseGammaFamily(Family):
-        NormalInverseGammaFamily(int32_t d, const float64_t *mean, float64_t strength,
-                                 float64_t shape, const float64_t *scale,
+        NormalInverseGammaFamily(int32_t d, const float64_t *mean,
+                                 const float64_t *strength, float64_t shape,
+                                 const float64_t *scale,
+                                 const GaussianHyperprior &hyperprior,
                                  int64_t n_steps) except +
 
     cdef cppclass NormalInverseWishartFamily(Family):
         NormalInverseWishartFamily(int32_t d, const float64_t *mean, float64_t strength,
                                    float64_t dof, const float64_t *triangle,
+                                   const GaussianHyperprior &hyperprior,
                                    int64_t n_steps) except +
 
     cdef cppclass GammaPoissonFamily(Family):
-        GammaPoissonFamily(int32_t d, const float64_t *shape,
-                           const float64_t *rate) except +
+        GammaPoissonFamily(int32_t d, const float64_t *shape, const float64_t *rate,
+                           const float64_t *means, cbool draws_shape,
+                           cbool draws_rate) except +
 
     cdef cppclass BetaBernoulliFamily(Family):
-        BetaBernoulliFamily(int32_t d, float64_t a, float64_t b) except +
+        BetaBernoulliFamily(int32_t d, const float64_t *a, const float64_t *b,
+                            cbool draws_a, cbool draws_b) except +
 
 
 # Probabilities by a record may differ from those by a recount by this much: what
 # rounding leaves after a few sweeps, with room to spare.
 cdef float64_t TOLERANCE = 1e-6
+
+
+cdef object _floats_of(arrays, str name, tuple shape):
+    # An array out of a record that nothing is believed of.
+    numbers = entry_of(arrays, name, "emission")
+    if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float64 or (
+            numbers.shape != shape):
+        raise ValueError(
+            f"emission: {name} is {getattr(numbers, 'dtype', type(numbers))} of shape "
+            f"{getattr(numbers, 'shape', None)}; expected float64 of shape {shape}")
+    return np.ascontiguousarray(numbers)
+
+
+cdef const float64_t[::1] _floats(values, n):
+    # One number per column.
+    return np.ascontiguousarray(np.broadcast_to(values, n), dtype=np.float64)
 
 
 cdef class ConjugateStats(EmissionStats):
@@ -89,6 +116,10 @@ cdef class ConjugateStats(EmissionStats):
     cdef float64_t log_joint(self) except? -1 nogil:
         return self.table.log_joint()
 
+    cdef int draw_hyperparameters(self, bitgen_t *g) except -1 nogil:
+        self.table.draw_hyperparameters(g)
+        return 0
+
     cdef int settle(self, const int32_t *states) except -1 nogil:
         self.table.settle(states)
         return 0
@@ -124,10 +155,37 @@ cdef class ConjugateStats(EmissionStats):
     # -- Python side
 
     def columns(self, arrays=None):
+        if arrays is not None:
+            self.take_hyperparameters(arrays)
         return [self]
 
     def records(self, arrays):
         return [arrays]
+
+    def hyperparameters(self):
+        """The prior that all states share, as the family lays it out.
+
+        Returns
+        -------
+        hyperparameters : ndarray of float64
+        """
+        cdef float64_t[::1] view
+        numbers = np.empty(self.table.family().n_hyperparameters)
+        if len(numbers):
+            view = numbers
+            self.table.read_hyperparameters(&view[0])
+        return numbers
+
+    def take_hyperparameters(self, arrays):
+        cdef const float64_t[::1] view
+        cdef int32_t n = self.table.family().n_hyperparameters
+        if n == 0:
+            return
+        numbers = _floats_of(arrays, "hyperparameters", (n,))
+        view = numbers
+        if not self.table.set_hyperparameters(&view[0]):
+            raise ValueError(
+                f"emission: hyperparameters is {numbers!r:.200}; expected those of a prior")
 
     def to_arrays(self, labels):
         cdef intp_t k
@@ -138,19 +196,14 @@ cdef class ConjugateStats(EmissionStats):
         for k in range(label.shape[0]):
             if 0 <= label[k] < view.shape[0]:
                 self.table.read(<int32_t> k, &view[label[k], 0])
-        return {"numbers": numbers}
+        if self.table.family().n_hyperparameters == 0:
+            return {"numbers": numbers}
+        return {"numbers": numbers, "hyperparameters": self.hyperparameters()}
 
     cdef object numbers_of(self, arrays, int32_t n_states):
         cdef int32_t k
         cdef const float64_t[:, ::1] view
-        numbers = entry_of(arrays, "numbers", "emission")
-        if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float64 or (
-                numbers.shape != (n_states, self.table.family().width)):
-            raise ValueError(
-                f"emission: numbers is {getattr(numbers, 'dtype', type(numbers))} of shape "
-                f"{getattr(numbers, 'shape', None)}; expected float64 of shape "
-                f"({n_states}, {self.table.family().width})")
-        numbers = np.ascontiguousarray(numbers)
+        numbers = _floats_of(arrays, "numbers", (n_states, self.table.family().width))
         view = numbers
         for k in range(n_states):
             if not self.table.is_sound(&view[k, 0]):
@@ -170,7 +223,12 @@ cdef class ConjugateStats(EmissionStats):
         return f"the numbers differ from a recount of the observations by {error:.2g}"
 
     def check_arrays(self, arrays, labels):
-        problem = self.problem_of(self.numbers_of(arrays, np.max(labels) + 1), labels)
+        before = {"hyperparameters": self.hyperparameters()}
+        self.take_hyperparameters(arrays)
+        try:
+            problem = self.problem_of(self.numbers_of(arrays, np.max(labels) + 1), labels)
+        finally:
+            self.take_hyperparameters(before)
         if problem is not None:
             raise ValueError(f"emission: {problem}")
 
@@ -178,6 +236,8 @@ cdef class ConjugateStats(EmissionStats):
         cdef intp_t i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
         cdef const float64_t[:, ::1] view = self.numbers_of(arrays, <int32_t> slot.shape[0])
+        self.take_hyperparameters(arrays)
+        self.table.clear()
         for i in range(slot.shape[0]):
             self.table.write(slot[i], &view[i, 0])
 
@@ -208,56 +268,74 @@ cdef class ConjugateStats(EmissionStats):
         return self.problem_of(numbers, slots)
 
 
-def normal_inverse_gamma(values, mean, strength, shape, scale):
+def normal_inverse_gamma(values, mean, strength, shape, scale, units=(0.0, 1.0),
+                         drawn=()):
     """Independent Gaussian columns.
 
     Parameters
     ----------
     values : ndarray of shape (n_steps, n_columns)
-    mean, scale : ndarray of shape (n_columns,)
-        Of the prior: ``sigma^2 ~ InvGamma(shape, scale)``,
+    mean, strength, scale : ndarray of shape (n_columns,)
+        Of the prior at the start of a chain: ``sigma^2 ~ InvGamma(shape, scale)``,
         ``mu ~ Normal(mean, sigma^2 / strength)``.
-    strength, shape : float
+    shape : float
+    units : (ndarray of shape (n_columns,), ndarray of shape (n_columns,))
+        Means and variances of the data: the units of the hyperpriors.
+    drawn : collection of {"mean", "strength", "scale"}
+        Hyperparameters that chains draw from their posterior.
 
     Returns
     -------
     stats : ConjugateStats
     """
-    cdef const float64_t[::1] means = np.ascontiguousarray(mean, dtype=np.float64)
-    cdef const float64_t[::1] scales = np.ascontiguousarray(scale, dtype=np.float64)
     cdef ConjugateStats stats = ConjugateStats(values)
+    cdef int32_t d = <int32_t> stats.values.shape[1]
+    cdef const float64_t[::1] at = _floats(mean, d), strengths = _floats(strength, d)
+    cdef const float64_t[::1] scales = _floats(scale, d)
+    cdef const float64_t[::1] centre = _floats(units[0], d), variance = _floats(units[1], d)
     stats.set_family(new NormalInverseGammaFamily(
-        <int32_t> means.shape[0], &means[0], strength, shape, &scales[0], stats.n_steps))
+        d, &at[0], &strengths[0], shape, &scales[0],
+        GaussianHyperprior(d, &centre[0], &variance[0], "mean" in drawn,
+                           "strength" in drawn, "scale" in drawn), stats.n_steps))
     return stats
 
 
-def normal_inverse_wishart(values, mean, strength, dof, scale):
+def normal_inverse_wishart(values, mean, strength, dof, scale, units=(0.0, 1.0),
+                           drawn=()):
     """Gaussian observations with full covariance.
 
     Parameters
     ----------
     values : ndarray of shape (n_steps, n_columns)
     mean : ndarray of shape (n_columns,)
-        Of the prior: ``Sigma ~ InvWishart(scale, dof)``,
+        Of the prior at the start of a chain: ``Sigma ~ InvWishart(scale, dof)``,
         ``mu ~ Normal(mean, Sigma / strength)``.
     strength, dof : float
     scale : ndarray of shape (n_columns, n_columns)
-        Positive definite.
+        Positive definite; diagonal if it is drawn.
+    units : (ndarray of shape (n_columns,), ndarray of shape (n_columns,))
+        Means and variances of the data: the units of the hyperpriors.
+    drawn : collection of {"mean", "strength", "scale"}
+        Hyperparameters that chains draw from their posterior.
 
     Returns
     -------
     stats : ConjugateStats
     """
-    cdef const float64_t[::1] means = np.ascontiguousarray(mean, dtype=np.float64)
     lower = np.linalg.cholesky(scale)
-    cdef const float64_t[::1] triangle = lower[np.tril_indices(len(lower))]
     cdef ConjugateStats stats = ConjugateStats(values)
+    cdef int32_t d = <int32_t> stats.values.shape[1]
+    cdef const float64_t[::1] triangle = lower[np.tril_indices(d)]
+    cdef const float64_t[::1] at = _floats(mean, d)
+    cdef const float64_t[::1] centre = _floats(units[0], d), variance = _floats(units[1], d)
     stats.set_family(new NormalInverseWishartFamily(
-        <int32_t> means.shape[0], &means[0], strength, dof, &triangle[0], stats.n_steps))
+        d, &at[0], strength, dof, &triangle[0],
+        GaussianHyperprior(d, &centre[0], &variance[0], "mean" in drawn,
+                           "strength" in drawn, "scale" in drawn), stats.n_steps))
     return stats
 
 
-def gamma_poisson(values, shape, rate):
+def gamma_poisson(values, shape, rate, means=1.0, drawn=()):
     """Independent Poisson columns.
 
     Parameters
@@ -265,34 +343,45 @@ def gamma_poisson(values, shape, rate):
     values : ndarray of shape (n_steps, n_columns)
         Counts.
     shape, rate : ndarray of shape (n_columns,)
-        Of the Gamma prior on the columns' rates.
+        Of the Gamma prior on the columns' rates at the start of a chain.
+    means : ndarray of shape (n_columns,)
+        Of the data, > 0: the units of the hyperpriors.
+    drawn : collection of {"shape", "rate"}
+        Hyperparameters that chains draw from their posterior.
 
     Returns
     -------
     stats : ConjugateStats
     """
-    cdef const float64_t[::1] shapes = np.ascontiguousarray(shape, dtype=np.float64)
-    cdef const float64_t[::1] rates = np.ascontiguousarray(rate, dtype=np.float64)
     cdef ConjugateStats stats = ConjugateStats(values)
+    cdef int32_t d = <int32_t> stats.values.shape[1]
+    cdef const float64_t[::1] shapes = _floats(shape, d), rates = _floats(rate, d)
+    cdef const float64_t[::1] centre = _floats(means, d)
     stats.set_family(new GammaPoissonFamily(
-        <int32_t> shapes.shape[0], &shapes[0], &rates[0]))
+        d, &shapes[0], &rates[0], &centre[0], "shape" in drawn,
+        "rate" in drawn))
     return stats
 
 
-def beta_bernoulli(values, a, b):
+def beta_bernoulli(values, a, b, drawn=()):
     """Independent binary columns.
 
     Parameters
     ----------
     values : ndarray of shape (n_steps, n_columns)
         0 and 1.
-    a, b : float
-        Of the Beta prior on the columns' probabilities of 1.
+    a, b : ndarray of shape (n_columns,)
+        Of the Beta prior on the columns' probabilities of 1 at the start of a chain.
+    drawn : collection of {"a", "b"}
+        Hyperparameters that chains draw from their posterior.
 
     Returns
     -------
     stats : ConjugateStats
     """
     cdef ConjugateStats stats = ConjugateStats(values)
-    stats.set_family(new BetaBernoulliFamily(<int32_t> stats.values.shape[1], a, b))
+    cdef int32_t d = <int32_t> stats.values.shape[1]
+    cdef const float64_t[::1] ones = _floats(a, d), zeros = _floats(b, d)
+    stats.set_family(new BetaBernoulliFamily(
+        d, &ones[0], &zeros[0], "a" in drawn, "b" in drawn))
     return stats

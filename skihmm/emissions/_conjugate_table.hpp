@@ -114,15 +114,40 @@ class ConjugateTable {
 
     // Work out all statistics from slots[t], the slot of every step.
     void settle(const int32_t *slots) {
-        for (int32_t k = 0; k < n_slots_; ++k) clear(k);
-        for (size_t t = 0; t < slot_of_.size(); ++t) {
-            const double *y = row(t);
-            const bool is_missing = family_->is_missing(y);
-            slot_of_[t] = is_missing ? -1 : slots[t];
-            if (!is_missing) family_->add(&table_[slots[t]], stride_, y);
-        }
+        for (size_t t = 0; t < slot_of_.size(); ++t)
+            slot_of_[t] = family_->is_missing(row(t)) ? -1 : slots[t];
+        count();
         has_parameters_ = false;
         commit();
+    }
+    // Draw the hyperparameters that have no fixed value given the labels; only between moves.
+    void draw_hyperparameters(bitgen_t *g) {
+        std::vector<char> is_used(n_slots_, 0);
+        for (const int32_t k : slot_of_)
+            if (k >= 0) is_used[k] = 1;
+        std::vector<int32_t> used;
+        for (int32_t k = 0; k < n_slots_; ++k)
+            if (is_used[k]) used.push_back(k);
+        const bool is_changed = family_->draw_hyperparameters(
+            table_.data(), stride_, used.data(), static_cast<int32_t>(used.size()), g);
+        if (!is_changed) return;
+        family_->reset(reset_.data(), 1);
+        if (family_->refresh(reset_.data(), 1)) {
+            for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[k], stride_);
+        } else {
+            count();
+        }
+    }
+    void read_hyperparameters(double *out) const { family_->read_hyperparameters(out); }
+    // Those of a record; what slots hold has to be loaded or worked out afterwards.
+    bool set_hyperparameters(const double *in) {
+        if (!family_->set_hyperparameters(in)) return false;
+        family_->reset(reset_.data(), 1);
+        return true;
+    }
+    // Slots without observations, before a record is loaded.
+    void clear() {
+        for (int32_t k = 0; k < stride_; ++k) clear(k);
     }
     // Numbers of a slot, one after the other.
     void read(int32_t k, double *out) const {
@@ -227,6 +252,12 @@ class ConjugateTable {
     void move(int64_t t, int32_t k) {
         moved_.push_back({t, slot_of_[t]});
         slot_of_[t] = k;
+    }
+    // All statistics from slot_of_.
+    void count() {
+        clear();
+        for (size_t t = 0; t < slot_of_.size(); ++t)
+            if (slot_of_[t] >= 0) family_->add(&table_[slot_of_[t]], stride_, row(t));
     }
     // Rounding has eaten up a state's numbers, as when an outlier leaves it.
     void recount(int32_t k) {

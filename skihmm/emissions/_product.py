@@ -101,13 +101,13 @@ class ProductEmission(_BaseComposition, BaseEmission):
     >>> state = np.repeat([0, 1, 0, 1], 25)
     >>> X = np.column_stack([rng.normal(4.0 * state), rng.poisson(1 + 9 * state)])
     >>> emission = ProductEmission(
-    ...     [("height", NormalInverseGamma(), [0]), ("count", "poisson", [1])]
+    ...     [("height", NormalInverseGamma(shape=2.0), [0]), ("count", "poisson", [1])]
     ... )
     >>> hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
     >>> hmm.fit(X).n_states_
     2
-    >>> hmm.get_params()["emission__height__strength"]
-    0.1
+    >>> hmm.get_params()["emission__height__shape"]
+    2.0
     """
 
     def __init__(self, emissions: list[tuple[str, Any, Any]]) -> None:
@@ -235,18 +235,45 @@ class ProductEmission(_BaseComposition, BaseEmission):
         """
         return [n for _, part, _ in self.emissions_ for n in part.n_known()]
 
-    def concentration_places(self) -> dict[str, tuple[Any, ...]]:
-        """Where a record of the statistics holds concentrations of a hierarchy.
+    @property
+    def default_init(self) -> str:
+        """Where ``init="auto"`` starts chains: as the first part that asks for it says."""
+        parts = [part.default_init for _, part, _ in self.emissions_]
+        return next((init for init in parts if init != "particle_filter"), parts[0])
+
+    def offsets(self, n_columns: int) -> NDArray[np.float64]:
+        """What :meth:`encode` subtracts from every column of numbers.
+
+        Parameters
+        ----------
+        n_columns : int
 
         Returns
         -------
-        places : dict of {str: tuple}
-            Those of all parts, with the name of the part before the prefix.
+        offsets : ndarray of shape (n_columns,)
+            In the order of the parts.
+        """
+        return np.concatenate(
+            [part.offsets(len(places)) for _, part, places in self.emissions_]
+        )
+
+    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+        """Hyperparameters that a posterior draw holds.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+
+        Returns
+        -------
+        hyperparameters : dict
+            Those of all parts, after the name of the part: ``"<part>__<name>"``.
         """
         return {
-            f"{name}__{prefix}": ("parts", i, *place)
-            for i, (name, part, _) in enumerate(self.emissions_)
-            for prefix, place in part.concentration_places().items()
+            f"{name}__{key}": value
+            for (name, part, _), own in zip(self.emissions_, record["parts"], strict=True)
+            for key, value in part.hyperparameters(own).items()
         }
 
     # ---- data

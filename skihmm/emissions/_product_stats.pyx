@@ -123,10 +123,10 @@ cdef class ProductStats(EmissionStats):
             lp += (<EmissionStats> child).log_joint()
         return lp
 
-    cdef int resample_concentrations(self, bitgen_t *g) except -1 nogil:
+    cdef int draw_hyperparameters(self, bitgen_t *g) except -1 nogil:
         cdef PyObject *child
         for child in self.children:
-            (<EmissionStats> child).resample_concentrations(g)
+            (<EmissionStats> child).draw_hyperparameters(g)
         return 0
 
     cdef int settle(self, const int32_t *states) except -1 nogil:
@@ -222,9 +222,9 @@ cdef class ProductStats(EmissionStats):
                 "records")
         return parts
 
-    def take_concentrations(self, arrays):
+    def take_hyperparameters(self, arrays):
         for part, record in zip(self.parts, arrays["parts"], strict=True):
-            part.take_concentrations(record)
+            part.take_hyperparameters(record)
 
     def columns(self, arrays=None):
         records = [None] * len(self.parts) if arrays is None else self._parts_of(arrays)

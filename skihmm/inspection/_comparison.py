@@ -119,7 +119,7 @@ class SamplerComparisonDisplay:
         score : {"lp", "n_states", "n_tables"}, str or callable, default="lp"
             What to show of every draw: the log joint probability of states, seating and
             data (which compares models of the same data only, and the same emission),
-            another attribute of `draws_`, one of ``draws_.concentrations`` such as
+            another attribute of `draws_`, one of ``draws_.hyperparameters`` such as
             "alpha" or "emission_gamma", or a function of a state path, such as
             ``lambda states: mutual_information(states_true, states)``.
         score_name : str, default=None
@@ -144,7 +144,7 @@ class SamplerComparisonDisplay:
         }
         if not callable(score):
             every = dict.fromkeys(
-                name for d in fitted.values() for name in d.concentrations
+                name for d in fitted.values() for name in d.hyperparameters
             )
             check_choice("score", score, (*_NAMES, *every))
         seconds, scores = {}, {}
@@ -153,8 +153,10 @@ class SamplerComparisonDisplay:
                 scores[label] = _scores_of_paths(draws, score, label)
             elif score in _NAMES:
                 scores[label] = as_floats(getattr(draws, score), draws.n_draws)
-            elif score in draws.concentrations:
-                scores[label] = as_floats(draws.concentrations[score], draws.n_draws)
+            elif score in draws.positive_hyperparameters():
+                scores[label] = as_floats(
+                    draws.positive_hyperparameters()[score], draws.n_draws
+                )
             else:
                 raise ValueError(
                     f"score={score!r}, but the emission of {label!r} has no such "

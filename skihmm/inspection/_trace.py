@@ -56,9 +56,9 @@ def _panel_of(name: str) -> str:
 
 
 def concentration_name(name: str) -> str:
-    """The name of a concentration, with a Greek letter."""
+    """The name of a hyperparameter, a Greek letter for a concentration."""
     part, _, letter = name.removeprefix("emission_").rpartition("__")
-    return f"{part} {_SYMBOLS[letter]}".lstrip()
+    return f"{part} {_SYMBOLS.get(letter, letter)}".lstrip()
 
 
 def elapsed(draws: PosteriorDraws) -> NDArray[np.float64]:
@@ -224,7 +224,7 @@ class TraceDisplay:
             name: as_floats(getattr(draws, name), draws.n_draws)
             for name in ("lp", "n_states")
         }
-        for name, concentration in draws.concentrations.items():
+        for name, concentration in draws.positive_hyperparameters().items():
             values[name] = as_floats(concentration, draws.n_draws)
         return cls(
             values,

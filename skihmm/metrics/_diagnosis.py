@@ -164,7 +164,7 @@ def _quantities(
         name: getattr(draws, name)[chains, :n_draws].astype(float)
         for name in ("lp", "n_states")
     }
-    for name, concentration in draws.concentrations.items():
+    for name, concentration in draws.positive_hyperparameters().items():
         values = concentration[chains, :n_draws]
         # (One that is kept fixed is not sampled.)
         if values.size == 1 or np.ptp(values):
@@ -268,7 +268,7 @@ class Diagnosis:
         joint probability of states, numbers of tables and data given the concentrations
         (nats; not of one seating as in ``draws_.lp``, but of all with as many tables:
         who shares a table says nothing about states); ``"n_states"``; ``"alpha"``,
-        ``"gamma"``, ``"emission_alpha"`` and the other ``draws_.concentrations`` unless
+        ``"gamma"``, ``"emission_alpha"`` and the other ``draws_.hyperparameters`` unless
         they are fixed; ``"occupancy_entropy"`` (nats) of the
         shares of the states; and, with ``store_states=True``, ``"distance"``: variation
         of information (nats) between the states of a draw and those of the selected one,

@@ -20,6 +20,7 @@ from skihmm import HCRPHMM
 from skihmm.core._testing import emission_pair, emission_row, move_value
 from skihmm.emissions import (
     BetaBernoulli,
+    DirichletCategorical,
     GammaPoisson,
     HCRPCategorical,
     NormalInverseGamma,
@@ -308,13 +309,13 @@ def test_one_part_is_that_emission(global_random_seed):
         np.testing.assert_allclose(alone.predict_proba(X), whole.predict_proba(X))
 
 
-def test_concentrations_of_parts(global_random_seed):
+def test_hyperparameters_of_parts(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = pd.DataFrame(rng.choice(["a", "b"], size=(60, 3)), columns=["u", "v", "w"])
     emission = ProductEmission(
         [
             ("first", "hcrp", ["u"]),
-            ("plain", "dirichlet", ["v"]),
+            ("plain", DirichletCategorical(1.0), ["v"]),
             ("inner", ProductEmission([("last", HCRPCategorical(7.0), [0])]), ["w"]),
         ]
     )
@@ -323,12 +324,12 @@ def test_concentrations_of_parts(global_random_seed):
     draws = hmm.draws_
     parts = ["first__alpha", "first__gamma", "inner__last__alpha", "inner__last__gamma"]
     names = ["alpha", "gamma", *(f"emission_{part}" for part in parts)]
-    assert list(draws.concentrations) == names
+    assert list(draws.hyperparameters) == names
     for c, d in np.ndindex(*draws.shape):
         first, _, inner = draws[c, d].emission["parts"]
         for part, record in (("first", first), ("inner__last", inner["parts"][0])):
             for name in ("alpha", "gamma"):
-                value = draws.concentrations[f"emission_{part}__{name}"][c, d]
+                value = draws.hyperparameters[f"emission_{part}__{name}"][c, d]
                 assert value == record[name]
     assert not hasattr(draws, "emission_alpha")
     assert set(names) < draws.to_dict()["posterior"].keys()
@@ -370,7 +371,7 @@ def test_sample_has_the_columns_of_the_data(frame):
 def test_parameters_of_parts(frame):
     X, _ = frame
     hmm = HCRPHMM(emission=make_emission(), **SHORT)
-    assert hmm.get_params()["emission__numbers__strength"] == 0.1
+    assert hmm.get_params()["emission__numbers__strength"] is None
     hmm.set_params(emission__numbers__strength=0.5, emission__counts__shape=2.0)
     assert hmm.emission.get_params()["counts"].shape == 2.0
     hmm.set_params(emission__words="dirichlet")

@@ -290,7 +290,7 @@ def test_concentrations_of_mixed_data():
         values = line.get_ydata()
         if len(values) == 4 and line.get_linestyle() != "None":
             lines.setdefault(line.get_linestyle(), []).append(values)
-    expected = [v for k, v in hmm.draws_.concentrations.items() if "__" in k]
+    expected = [v for k, v in hmm.draws_.hyperparameters.items() if "__" in k]
     assert len(lines) == 4
     for found, chains in zip(lines.values(), expected, strict=True):
         np.testing.assert_array_equal(found, chains)

@@ -1,0 +1,308 @@
+"""Hyperparameters of emissions are drawn from their posterior."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from reference.conjugate import as_matrix
+from reference.hyperparameters import (
+    SampledBernoulli,
+    SampledDiagonalGaussian,
+    SampledDirichlet,
+    SampledFullGaussian,
+    SampledPoisson,
+)
+from reference.statistics import cdf_frequencies, total_variation_test
+from small_models import SAMPLERS, Model, assert_caught, assert_exact
+
+from skihmm.core._concentration import resample_concentrations
+
+# Of the few p-values of one comparison the least; permutations give 0.0005 at least.
+DOUBT = 0.001
+
+MODELS = {
+    "diagonal": Model(
+        (0.3, 2.5, 0.1, None, 2.9), SampledDiagonalGaussian(), (0, 3), 2.0, 1.0
+    ),
+    "full": Model(
+        ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
+        SampledFullGaussian(2**15),
+    ),
+    "counts": Model((1, 9, 0, 2, 8), SampledPoisson(), (0, 2), 1.0, 2.0),
+    "binary": Model((1, 0, 1, 1, 0), SampledBernoulli(), (0,), 2.0, 1.0),
+    "symbols": Model((1, 0, 1, 3, 1), SampledDirichlet(), (0,), 2.0, 1.0),
+}
+
+
+def hyperparameters_of(model: Model, state) -> dict:
+    record = state.to_arrays()["emission"]
+    found = record.get("hyperparameters", record.get("alpha"))
+    if isinstance(model.emission, SampledDiagonalGaussian):
+        found = found[[0, 1, 2]]
+    return model.emission.read(found)
+
+
+class WithHyperparameters:
+    """A sampler's sweep, and then a draw of the emission's hyperparameters."""
+
+    def __init__(self, kernel):
+        self.kernel = kernel
+
+    def sweep(self, state):
+        counts = self.kernel.sweep(state)
+        resample_concentrations(state.transitions, state.emission, state.stream, None)
+        return counts
+
+
+# -- given the labels -----------------------------------------------------------------
+
+
+class Weighted:
+    """Law of one hyperparameter given labels, from the points of its prior."""
+
+    def __init__(self, values, log_weights):
+        order = np.argsort(values)
+        weights = np.exp(log_weights - log_weights.max())[order]
+        self.values = values[order]
+        self.cumulative = np.cumsum(weights) / weights.sum()
+
+    def cdf(self, x):
+        return np.interp(x, self.values, self.cumulative, left=0.0, right=1.0)
+
+
+LABELS = {
+    "diagonal": [0, 1, 0, 0, 1, 2, 0, 1, 2],
+    "full": [0, 1, 0, 0, 1, 2, 0, 1, 2],
+    "counts": [0, 1, 0, 0, 1, 2, 0, 1, 2],
+    "binary": [0, 1, 0, 0, 1, 2, 0, 1, 2],
+    "symbols": [0, 1, 0, 0, 1, 2, 0, 1, 2],
+}
+OBSERVED = {
+    "diagonal": (0.3, 2.5, 0.1, None, 2.9, -1.0, 0.2, 2.4, -1.4),
+    "full": (
+        (0.1, -1.0),
+        (2.0, 0.5),
+        (0.3, None),
+        (0.2, -0.8),
+        (1.9, 0.7),
+        (-1.0, -1.0),
+        (0.0, -1.2),
+        (2.3, 0.2),
+        (-1.2, -0.8),
+    ),
+    "counts": (1, 9, 0, None, 8, 30, 1, 12, 25),
+    "binary": (1, 0, 1, None, 0, 1, 1, 0, 1),
+    "symbols": (1, 0, 1, None, 0, 2, 1, 3, 2),
+}
+
+
+def quantities(drawn: dict) -> dict:
+    """The hyperparameters one by one."""
+    found = {}
+    for name, values in drawn.items():
+        values = np.asarray(values, float)
+        for i, one in enumerate(
+            values if values.ndim > 0 and len(values) < 3 else [values]
+        ):
+            found[f"{name} {i}"] = one
+    return found
+
+
+def pvalues_given_labels(kind, chains) -> dict:
+    """P-values of chains, {name: (n_chains, n_draws)}, against integration."""
+    emission = MODELS[kind].emission.with_points(2**17)
+    log_weights = emission.log_weights(LABELS[kind], OBSERVED[kind])
+    return {
+        name: total_variation_test(
+            *cdf_frequencies(chains[name], Weighted(values, log_weights).cdf)
+        ).pvalue
+        for name, values in quantities(emission.points).items()
+    }
+
+
+def chains_given_labels(kind, n_chains=20, n_draws=1500) -> dict:
+    model = Model(OBSERVED[kind], MODELS[kind].emission)
+    every = []
+    for seed in range(n_chains):
+        state = model.state(seed, np.array(LABELS[kind]))
+        drawn = []
+        for _ in range(100 + n_draws):
+            resample_concentrations(state.transitions, state.emission, state.stream, None)
+            drawn.append(quantities(hyperparameters_of(model, state)))
+        every.append(drawn[100:])
+        assert state.check() is None
+    return {
+        name: np.array([[draw[name] for draw in chain] for chain in every])
+        for name in every[0][0]
+    }
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_given_the_labels(kind):
+    pvalues = pvalues_given_labels(kind, chains_given_labels(kind))
+    assert min(pvalues.values()) > DOUBT, pvalues
+
+
+def normal(rng, mean, precision):
+    """A normal variate."""
+    root = np.linalg.cholesky(precision)
+    return mean + np.linalg.solve(root.T, rng.normal(size=len(mean)))
+
+
+class NaiveGaussian:
+    """The draws of a Gaussian's hyperparameters from their definition, by NumPy.
+
+    `error`: what is done wrongly.
+    """
+
+    def __init__(self, emission: SampledFullGaussian, error=None):
+        self.emission = emission
+        self.error = error
+        self.mean = np.zeros(2)
+        self.strength = 1.0
+        self.scale = np.ones(2)
+
+    def draw(self, values, labels, rng):
+        emission, d = self.emission, 2
+        centre, variance = np.array(emission.centre), np.array(emission.variance)
+        values, labels = np.asarray(values, float), np.asarray(labels)
+        is_seen = ~np.isnan(values).any(axis=1)
+        precisions, means = [], []
+        for k in np.unique(labels[is_seen]):
+            y = values[(labels == k) & is_seen]
+            n = len(y)
+            off = y.mean(axis=0) - self.mean
+            psi = np.diag(self.scale) + (y - y.mean(axis=0)).T @ (y - y.mean(axis=0))
+            psi += self.strength * n / (self.strength + n) * np.outer(off, off)
+            # A Wishart variate is a sum of squares of as many normal ones.
+            root = np.linalg.cholesky(np.linalg.inv(psi))
+            rows = rng.normal(size=(int(emission.dof) + n, d)) @ root.T
+            precisions.append(rows.T @ rows)
+            mean = (self.strength * self.mean + y.sum(axis=0)) / (self.strength + n)
+            means.append(normal(rng, mean, (self.strength + n) * precisions[-1]))
+        n_states = len(means)
+        total = np.sum(precisions, axis=0)
+        counted = 1 if self.error == "dof once" else n_states
+        scale = rng.gamma(
+            0.5 + counted * emission.dof / 2, 1 / (0.5 / variance + np.diag(total) / 2)
+        )
+        # (Counted once it falls and falls.)
+        self.scale = np.maximum(scale, 1e-6)
+        squares = sum(
+            (m - self.mean) @ p @ (m - self.mean)
+            for m, p in zip(means, precisions, strict=True)
+        )
+        columns = 1 if self.error == "strength without columns" else d
+        self.strength = rng.gamma(0.5 + n_states * columns / 2, 1 / (0.5 + squares / 2))
+        prior = (
+            np.zeros((d, d))
+            if self.error == "mean without prior"
+            else np.diag(1 / variance)
+        )
+        precision = prior + self.strength * total
+        weighted = prior @ centre + self.strength * sum(
+            p @ m for m, p in zip(means, precisions, strict=True)
+        )
+        self.mean = normal(rng, np.linalg.solve(precision, weighted), precision)
+
+
+ERRORS = ["dof once", "strength without columns", "mean without prior"]
+
+
+def naive_chains(error, n_chains=20, n_draws=500) -> dict:
+    model = Model(OBSERVED["full"], MODELS["full"].emission)
+    values = as_matrix(model.y)
+    every = []
+    for seed in range(n_chains):
+        naive, rng = NaiveGaussian(model.emission, error), np.random.default_rng(seed)
+        drawn = []
+        for _ in range(50 + n_draws):
+            naive.draw(values, LABELS["full"], rng)
+            drawn.append(
+                quantities(
+                    {"mean": naive.mean, "strength": naive.strength, "scale": naive.scale}
+                )
+            )
+        every.append(drawn[50:])
+    return {
+        name: np.array([[draw[name] for draw in chain] for chain in every])
+        for name in every[0][0]
+    }
+
+
+@pytest.mark.parametrize("error", [None, *ERRORS])
+def test_planted_errors_given_the_labels(error):
+    pvalues = pvalues_given_labels("full", naive_chains(error))
+    assert (min(pvalues.values()) > DOUBT) == (error is None), pvalues
+
+
+def test_a_slice_without_its_jacobian_is_noticed():
+    """The density of log a has a factor a; without it the prior is another one."""
+    emission = MODELS["counts"].emission.with_points(2**15)
+    log_weights = emission.log_weights(LABELS["counts"], OBSERVED["counts"])
+    points = quantities(emission.points)
+    rng = np.random.default_rng(0)
+    wrong = log_weights - np.log(points["shape 0"])
+    weights = np.exp(wrong - wrong.max())
+    chosen = rng.choice(len(weights), (20, 1500), p=weights / weights.sum())
+    pvalues = pvalues_given_labels("counts", {k: v[chosen] for k, v in points.items()})
+    assert min(pvalues.values()) < DOUBT
+
+
+# -- together with the labels ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("sampler", ["stepwise", "blocked sm", "stick-breaking"])
+def test_enumeration(sampler, kind):
+    model = MODELS[kind]
+    assert_exact(
+        model,
+        lambda: WithHyperparameters(SAMPLERS[sampler].make_kernel(model.state(0))),
+        n_sweeps=3000,
+    )
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_fixed_hyperparameters_are_noticed(kind):
+    """Enumeration sees whether hyperparameters are drawn at all."""
+    model = MODELS[kind]
+    assert_caught(
+        model, lambda: SAMPLERS["stepwise"].make_kernel(model.state(0)), n_sweeps=6000
+    )
+
+
+class NaiveUpdates(WithHyperparameters):
+    """The same with the naive draws; they enter the chain as a record would."""
+
+    def __init__(self, kernel, model, error):
+        super().__init__(kernel)
+        self.naive = NaiveGaussian(model.emission, error)
+        self.values = as_matrix(model.y)
+        self.rng = np.random.default_rng(0)
+
+    def sweep(self, state):
+        counts = self.kernel.sweep(state)
+        arrays = state.to_arrays()
+        self.naive.draw(self.values, arrays["states"], self.rng)
+        root = np.sqrt(self.naive.scale)
+        numbers = [*self.naive.mean, self.naive.strength, root[0], 0.0, root[1]]
+        state.emission.take_hyperparameters({"hyperparameters": np.array(numbers)})
+        state.canonicalise()
+        return counts
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", [None, *ERRORS])
+def test_planted_errors_by_enumeration(error):
+    model = MODELS["full"]
+
+    def make_kernel():
+        return NaiveUpdates(
+            SAMPLERS["stepwise"].make_kernel(model.state(0)), model, error
+        )
+
+    if error is None:
+        assert_exact(model, make_kernel, n_sweeps=2000)
+    else:
+        assert_caught(model, make_kernel, n_sweeps=4000)

@@ -1,0 +1,254 @@
+"""Emissions whose hyperparameters have priors, integrated over points of these priors.
+
+The points are quasi-random and equally weighted, so the integral over the hyperparameters
+is a mean.  Given the hyperparameters, marginal likelihoods are the textbook's closed forms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from scipy import stats
+from scipy.special import betaln, gammaln, logsumexp, multigammaln
+
+from reference.conjugate import as_matrix
+from skihmm.emissions import _conjugate_stats as compiled
+from skihmm.emissions._categorical_stats import CategoricalStats
+
+
+def gamma_quantile(u, unit):
+    """Of Gamma(1/2, rate 1/2) in a unit."""
+    return unit * stats.gamma.ppf(u, 0.5, scale=2.0)
+
+
+@dataclass(frozen=True)
+class SampledPrior:
+    """Base: log p(y | x) with the hyperparameters integrated out.
+
+    Subclasses have ``dimension``, the number of hyperparameters; ``from_unit(u)``, their
+    values at points of the unit cube by the quantiles of their priors;
+    ``log_marginal(values, points)`` of one state's observations; and ``stats(y)``.
+    """
+
+    n_points: int = 2**13
+
+    @cached_property
+    def points(self) -> dict:
+        sobol = stats.qmc.Sobol(self.dimension, seed=0)
+        return self.from_unit(sobol.random(self.n_points).T)
+
+    @cached_property
+    def _cache(self) -> dict:
+        return {}
+
+    def log_weights(self, x: Sequence, y) -> np.ndarray:
+        """log p(y | x, point) at every point."""
+        values, total = as_matrix(y), 0.0
+        for state in set(x):
+            block = tuple(t for t in range(len(x)) if x[t] == state)
+            if block not in self._cache:
+                self._cache[block] = self.log_marginal(values[list(block)], self.points)
+            total = total + self._cache[block]
+        return total
+
+    def log_likelihood_by_tables(self, x: Sequence, y) -> dict[int, float]:
+        """``{0: log p(y | x)}``."""
+        return {0: float(logsumexp(self.log_weights(x, y)) - np.log(self.n_points))}
+
+    def with_points(self, n_points: int):
+        return replace(self, n_points=n_points)
+
+
+@dataclass(frozen=True)
+class SampledDiagonalGaussian(SampledPrior):
+    """One column; mean, strength and scale have priors."""
+
+    shape: float = 1.5
+    centre: float = 1.0
+    variance: float = 2.0
+    dimension = 3
+
+    def from_unit(self, u) -> dict:
+        return {
+            "mean": self.centre + np.sqrt(self.variance) * stats.norm.ppf(u[0]),
+            "strength": gamma_quantile(u[1], 1.0),
+            "scale": gamma_quantile(u[2], self.variance) / 2,
+        }
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        n = len(y)
+        if n == 0:
+            return np.zeros(self.n_points)
+        mean, strength, scale = (points[k] for k in ("mean", "strength", "scale"))
+        off = strength * n * (y.mean() - mean) ** 2 / (2 * (strength + n))
+        after = scale + ((y - y.mean()) ** 2).sum() / 2 + off
+        return (
+            gammaln(self.shape + n / 2)
+            - gammaln(self.shape)
+            + self.shape * np.log(scale)
+            - (self.shape + n / 2) * np.log(after)
+            + 0.5 * np.log(strength / (strength + n))
+            - n / 2 * np.log(2 * np.pi)
+        )
+
+    def stats(self, y):
+        return compiled.normal_inverse_gamma(
+            as_matrix(y),
+            0.0,
+            1.0,
+            self.shape,
+            1.0,
+            (self.centre, self.variance),
+            ("mean", "strength", "scale"),
+        )
+
+    def read(self, numbers) -> dict:
+        return dict(zip(("mean", "strength", "scale"), numbers[[0, 1, 2]], strict=True))
+
+
+@dataclass(frozen=True)
+class SampledFullGaussian(SampledPrior):
+    """Two columns; means, strength and the diagonal of the scale have priors."""
+
+    dof: float = 4.0
+    centre: tuple = (1.0, -0.5)
+    variance: tuple = (2.0, 0.5)
+    dimension = 5
+
+    def from_unit(self, u) -> dict:
+        return {
+            "mean": np.array(self.centre)[:, None]
+            + np.sqrt(self.variance)[:, None] * stats.norm.ppf(u[:2]),
+            "strength": gamma_quantile(u[2], 1.0),
+            "scale": gamma_quantile(u[3:], np.array(self.variance)[:, None]),
+        }
+
+    def log_marginal(self, values, points):
+        y = values[~np.isnan(values).any(axis=1)]
+        n, d = len(y), 2
+        if n == 0:
+            return np.zeros(self.n_points)
+        mean, strength, scale = (points[k] for k in ("mean", "strength", "scale"))
+        off = y.mean(axis=0)[:, None] - mean
+        scatter = (y - y.mean(axis=0)).T @ (y - y.mean(axis=0))
+        pull = strength * n / (strength + n)
+        a = scale[0] + scatter[0, 0] + pull * off[0] ** 2
+        b = scale[1] + scatter[1, 1] + pull * off[1] ** 2
+        c = scatter[0, 1] + pull * off[0] * off[1]
+        return (
+            multigammaln((self.dof + n) / 2, d)
+            - multigammaln(self.dof / 2, d)
+            - n * d / 2 * np.log(np.pi)
+            + self.dof / 2 * np.log(scale[0] * scale[1])
+            - (self.dof + n) / 2 * np.log(a * b - c**2)
+            + d / 2 * np.log(strength / (strength + n))
+        )
+
+    def stats(self, y):
+        return compiled.normal_inverse_wishart(
+            as_matrix(y),
+            0.0,
+            1.0,
+            self.dof,
+            np.eye(2),
+            (self.centre, self.variance),
+            ("mean", "strength", "scale"),
+        )
+
+    def read(self, numbers) -> dict:
+        return {
+            "mean": numbers[:2],
+            "strength": numbers[2],
+            "scale": numbers[[3, 5]] ** 2,
+        }
+
+
+@dataclass(frozen=True)
+class SampledPoisson(SampledPrior):
+    """One column; shape and rate have priors."""
+
+    unit: float = 4.0
+    dimension = 2
+
+    def from_unit(self, u) -> dict:
+        return {
+            "shape": gamma_quantile(u[0], 1.0),
+            "rate": gamma_quantile(u[1], 1 / self.unit),
+        }
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        n, total = len(y), y.sum()
+        shape, rate = points["shape"], points["rate"]
+        return (
+            gammaln(shape + total)
+            - gammaln(shape)
+            + shape * np.log(rate)
+            - (shape + total) * np.log(rate + n)
+            - gammaln(y + 1).sum()
+        )
+
+    def stats(self, y):
+        return compiled.gamma_poisson(
+            as_matrix(y), 1.0, 1.0, self.unit, ("shape", "rate")
+        )
+
+    def read(self, numbers) -> dict:
+        return dict(zip(("shape", "rate"), numbers, strict=True))
+
+
+@dataclass(frozen=True)
+class SampledBernoulli(SampledPrior):
+    """One column; a and b have priors."""
+
+    dimension = 2
+
+    def from_unit(self, u) -> dict:
+        return {"a": gamma_quantile(u[0], 1.0), "b": gamma_quantile(u[1], 1.0)}
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        ones, zeros = y.sum(), len(y) - y.sum()
+        a, b = points["a"], points["b"]
+        return betaln(a + ones, b + zeros) - betaln(a, b)
+
+    def stats(self, y):
+        return compiled.beta_bernoulli(as_matrix(y), 1.0, 1.0, ("a", "b"))
+
+    def read(self, numbers) -> dict:
+        return dict(zip(("a", "b"), numbers, strict=True))
+
+
+@dataclass(frozen=True)
+class SampledDirichlet(SampledPrior):
+    """One column of symbols; the pseudo-count has a prior."""
+
+    n_symbols: int = 4
+    dimension = 1
+
+    def from_unit(self, u) -> dict:
+        return {"concentration": gamma_quantile(u[0], 1.0)}
+
+    def log_marginal(self, values, points):
+        symbols = values[:, 0][~np.isnan(values[:, 0])].astype(int)
+        counts = np.bincount(symbols, minlength=self.n_symbols)[:, None]
+        a = points["concentration"]
+        total = self.n_symbols * a
+        return (
+            gammaln(total)
+            - gammaln(total + counts.sum())
+            + (gammaln(a + counts) - gammaln(a)).sum(axis=0)
+        )
+
+    def stats(self, y):
+        codes = np.nan_to_num(as_matrix(y), nan=-1).astype(np.int32)
+        return CategoricalStats(
+            codes, [self.n_symbols], 1.0, 1.0, False, draws_pseudo_count=True
+        )
+
+    def read(self, record) -> dict:
+        return {"concentration": record}

@@ -56,8 +56,7 @@ SKIHMM_CLONES static void fill_student(int32_t n, double y, const double *locati
                                        const double *norm, double *out) {
     for (int32_t k = 0; k < n; ++k) {
         const double d = y - location[k];
-        const double x = std::min(1.0 + d * d * inverse[k], 1e300);
-        out[k] += norm[k] - power[k] * log_of(x);
+        out[k] += norm[k] - power[k] * log1p_of(d * d * inverse[k]);
     }
 }
 // out[k] += norm[k] - (y - location[k])^2 inverse[k]
@@ -96,7 +95,7 @@ class NormalInverseGammaFamily final : public Family {
             if (std::isnan(y[c])) continue;
             const double d = y[c] - s[kLocation * stride];
             lp += s[kNorm * stride]
-                  - s[kPower * stride] * std::log(1.0 + d * d * s[kInverse * stride]);
+                  - s[kPower * stride] * log1p_of(d * d * s[kInverse * stride]);
         }
         return lp;
     }
@@ -134,9 +133,13 @@ class NormalInverseGammaFamily final : public Family {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
             const double n = s[kN * stride];
             if (n == 0.0) continue;
+            const double more = added_scale(s, stride, c), scale = scale_[c] + more;
+            // (log1p: beside a large shape and scale the observations add little.)
+            const double growth = more < scale_[c] ? std::log1p(more / scale_[c])
+                                                   : std::log(scale) - std::log(scale_[c]);
             lp += log_rising(shape_, n / 2.0) - n / 2.0 * kLog2Pi
-                  - 0.5 * std::log1p(n / strength_) + shape_ * std::log(scale_[c])
-                  - (shape_ + n / 2.0) * std::log(posterior_scale(s, stride, c));
+                  - 0.5 * std::log1p(n / strength_) - shape_ * growth
+                  - n / 2.0 * std::log(scale);
         }
         return lp;
     }
@@ -202,11 +205,15 @@ class NormalInverseGammaFamily final : public Family {
         s[kN * stride] = s[kMean * stride] = s[kSquares * stride] = 0.0;
         refresh(s, stride, c);
     }
-    double posterior_scale(const double *s, int64_t stride, int32_t c) const {
+    // What the observations add to the scale of the prior.
+    double added_scale(const double *s, int64_t stride, int32_t c) const {
         const double n = s[kN * stride], off = s[kMean * stride] - mean_[c];
-        if (n == 0.0) return scale_[c];
-        return scale_[c] + 0.5 * s[kSquares * stride]
+        if (n == 0.0) return 0.0;
+        return 0.5 * s[kSquares * stride]
                + 0.5 * strength_ * n * off * off / (strength_ + n);
+    }
+    double posterior_scale(const double *s, int64_t stride, int32_t c) const {
+        return scale_[c] + added_scale(s, stride, c);
     }
     // What follows from count, mean and squares; returns the posterior scale.
     double refresh(double *s, int64_t stride, int32_t c) const {
@@ -229,7 +236,7 @@ class NormalInverseGammaFamily final : public Family {
 
 // ---- Gaussian with full covariance ---------------------------------------------------------
 
-// States whose triangular systems are solved side by side.
+// States that are worked on side by side: what is kept of states is padded to a multiple.
 constexpr int32_t kLanes = 16;
 
 // out[k] += norm[k] - power[k] log(1 + factor[k] |L_k^-1 (y - mean_k)|^2), L row by row.
@@ -258,8 +265,7 @@ SKIHMM_CLONES static void fill_multivariate(int32_t n, int64_t stride, int32_t d
         }
         for (int32_t l = 0; l < kLanes; ++l) {
             const int32_t k = from + l;
-            const double x = std::min(1.0 + factor[k] * total[l], 1e300);
-            out[k] += norm[k] - power[k] * log_of(x);
+            out[k] += norm[k] - power[k] * log1p_of(factor[k] * total[l]);
         }
     }
 }
@@ -300,7 +306,7 @@ class NormalInverseWishartFamily final : public Family {
           strength_(strength), dof_(dof), z_(static_cast<size_t>(d) * kLanes) {
         n_columns = d;
         size_ = d * (d + 1) / 2;
-        width = 1 + d + size_ + 3;
+        width = 1 + d + size_ + 4;
         parameter_width = d + size_ + 1;
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
         ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
@@ -311,6 +317,7 @@ class NormalInverseWishartFamily final : public Family {
         for (int32_t i = 0; i < n_columns; ++i) s[(1 + i) * stride] = mean_[i];
         double *L = s + (1 + n_columns) * stride;
         for (int32_t i = 0; i < size_; ++i) L[i * stride] = triangle_[i];
+        L[(size_ + 3) * stride] = 0.0;
         refresh(s, stride);
     }
     bool is_missing(const double *y) const override {
@@ -329,7 +336,7 @@ class NormalInverseWishartFamily final : public Family {
             L += stride;
             q += z_[i] * z_[i];
         }
-        return last[2 * stride] - last[0] * std::log(1.0 + q * last[stride]);
+        return last[2 * stride] - last[0] * log1p_of(q * last[stride]);
     }
     void add(double *s, int64_t stride, const double *y) const override {
         if (is_missing(y)) return;
@@ -342,11 +349,13 @@ class NormalInverseWishartFamily final : public Family {
         }
         s[0] += 1.0;
         // Rank-one update of the Cholesky factor by rotations.
-        double *L = s + (1 + n_columns) * stride;
+        double *L = s + (1 + n_columns) * stride, *growth = L + (size_ + 3) * stride;
         for (int32_t j = 0; j < n_columns; ++j) {
             double *diagonal = L + at(j, j) * stride;
             const double r = std::hypot(*diagonal, z_[j]);
             const double c = r / *diagonal, t = z_[j] / *diagonal;
+            // (A t beyond 1e150 would overflow.)
+            *growth += t < 1.0 && t > -1.0 ? std::log1p(t * t) : 2.0 * std::log(c);
             *diagonal = r;
             for (int32_t i = j + 1; i < n_columns; ++i) {
                 double *entry = L + at(i, j) * stride;
@@ -370,13 +379,14 @@ class NormalInverseWishartFamily final : public Family {
             *m -= (y[i] - *m) / strength;
             z_[i] = root * (y[i] - *m);
         }
-        double *L = s + (1 + n_columns) * stride;
+        double *L = s + (1 + n_columns) * stride, *growth = L + (size_ + 3) * stride;
         for (int32_t j = 0; j < n_columns; ++j) {
             double *diagonal = L + at(j, j) * stride;
             const double square = (*diagonal - z_[j]) * (*diagonal + z_[j]);
             if (!(square >= kLeastShare * *diagonal * *diagonal)) return false;
             const double r = std::sqrt(square);
             const double c = r / *diagonal, t = z_[j] / *diagonal;
+            *growth += std::log1p(-t * t);
             *diagonal = r;
             for (int32_t i = j + 1; i < n_columns; ++i) {
                 double *entry = L + at(i, j) * stride;
@@ -390,10 +400,10 @@ class NormalInverseWishartFamily final : public Family {
     double log_marginal(const double *s, int64_t stride) const override {
         const double n = s[0];
         if (n == 0.0) return 0.0;
+        const double growth = s[(1 + n_columns + size_ + 3) * stride];
         double lp = -0.5 * n * n_columns * kLogPi
                     - 0.5 * n_columns * std::log1p(n / strength_)
-                    + 0.5 * dof_ * log_det_
-                    - 0.5 * (dof_ + n) * log_det(s + (1 + n_columns) * stride, stride);
+                    - 0.5 * dof_ * growth - 0.5 * n * (log_det_ + growth);
         for (int32_t i = 0; i < n_columns; ++i) lp += log_rising(0.5 * (dof_ - i), 0.5 * n);
         return lp;
     }
@@ -411,7 +421,8 @@ class NormalInverseWishartFamily final : public Family {
         const double *L = s + (1 + n_columns) * stride, *last = L + size_ * stride;
         for (int32_t j = 0; j < n_columns; ++j)
             if (!(L[at(j, j) * stride] > 0.0)) return false;
-        return s[0] >= 0.0 && last[0] > 0.0 && last[stride] > 0.0;
+        return s[0] >= 0.0 && last[0] > 0.0 && last[stride] > 0.0
+               && std::fabs(log_det(L, stride) - log_det_ - last[3 * stride]) < 1e-6;
     }
     void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
               bitgen_t *g) const override {
@@ -474,7 +485,9 @@ class NormalInverseWishartFamily final : public Family {
 
   private:
     // Count, mean and Cholesky factor of the posterior; then the predictive distribution:
-    // norm - power log(1 + factor |L^-1 (y - mean)|^2) as power, factor, norm.
+    // norm - power log(1 + factor |L^-1 (y - mean)|^2) as power, factor, norm.  Last the
+    // log of what the observations have multiplied det(L L^T) by: beside a large dof and
+    // scale it is lost in L.
     static int32_t at(int32_t i, int32_t j) { return i * (i + 1) / 2 + j; }
 
     double log_det(const double *L, int64_t stride) const {
@@ -511,10 +524,19 @@ class NormalInverseWishartFamily final : public Family {
 // out[k] += log Gamma(a_k + y)/Gamma(a_k) + stop[k] + y more[k] for y <= 16
 SKIHMM_CLONES static void fill_few(int32_t n, int32_t y, const double *a, const double *stop,
                                    const double *more, double *out) {
-    for (int32_t k = 0; k < n; ++k) {
-        double product = 1.0;
-        for (int32_t i = 0; i < y; ++i) product *= a[k] + i;
-        out[k] += log_of(std::max(product, 1e-307)) + stop[k] + y * more[k];
+    for (int32_t from = 0; from < n; from += kLanes) {
+        double product[kLanes], inverse[kLanes], log_power[kLanes];
+        for (int32_t l = 0; l < kLanes; ++l) {
+            product[l] = 1.0;
+            split_large(a[from + l], &inverse[l], &log_power[l]);
+        }
+        for (int32_t i = 0; i < y; ++i)
+            for (int32_t l = 0; l < kLanes; ++l) product[l] *= (a[from + l] + i) * inverse[l];
+        for (int32_t l = 0; l < kLanes; ++l) {
+            const int32_t k = from + l;
+            out[k] += log_of(std::max(product[l], 1e-307)) + stop[k]
+                      + y * (more[k] + log_power[l]);
+        }
     }
 }
 // The same for y > 16, by Stirling's formula.
@@ -522,16 +544,14 @@ SKIHMM_CLONES static void fill_many(int32_t n, double y, const double *a, const 
                                     const double *more, double *out) {
     for (int32_t k = 0; k < n; ++k) {
         // Gamma(a) = Gamma(a + 8) / (a (a + 1) ... (a + 7))
-        const double low = a[k], b = a[k] + y;
-        double product = 1.0;
-        for (int32_t i = 0; i < 8; ++i) product *= low + i;
-        const double high = low + 8.0;
-        // log(1 + x), with what rounding takes from 1 + x put back.
-        const double x = (y - 8.0) / high, u = 1.0 + x;
-        const double log_1p = log_of(u) + (x - (u - 1.0)) / u;
-        out[k] += log_of(std::max(product, 1e-307)) + (y - 8.0) * log_of(b)
-                  + (high - 0.5) * log_1p - (y - 8.0)
-                  + (stirling_rest(b) - stirling_rest(high)) + stop[k] + y * more[k];
+        const double low = a[k], b = a[k] + y, high = low + 8.0;
+        double inverse, log_power, product = 1.0;
+        split_large(low, &inverse, &log_power);
+        for (int32_t i = 0; i < 8; ++i) product *= (low + i) * inverse;
+        out[k] += log_of(std::max(product, 1e-307)) + 8.0 * log_power
+                  + (y - 8.0) * log_of(b) + (high - 0.5) * log1p_of((y - 8.0) / high)
+                  - (y - 8.0) + (stirling_rest(b) - stirling_rest(high)) + stop[k]
+                  + y * more[k];
     }
 }
 // out[k] += y log_rate[k] - rate[k] - rest

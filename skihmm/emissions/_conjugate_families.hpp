@@ -749,7 +749,7 @@ class BetaBernoulliFamily final : public Family {
               bitgen_t *g) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride, p += 2 * p_stride) {
             const double ones = s[kOnes * stride], n = s[kN * stride];
-            const double x = draw_log_gamma(g, a_ + ones), y = draw_log_gamma(g, b_ + n - ones);
+            const double x = draw_log_gamma(g, a_ + ones), y = draw_log_gamma(g, b_ + (n - ones));
             // log of x / (x + y) and of y / (x + y), from logs
             p[0] = -std::log1p(std::exp(y - x));
             p[p_stride] = -std::log1p(std::exp(x - y));
@@ -791,7 +791,7 @@ class BetaBernoulliFamily final : public Family {
     void refresh(double *s, int64_t stride) const {
         const double n = s[kN * stride], ones = s[kOnes * stride];
         s[kLogOne * stride] = std::log((a_ + ones) / (a_ + b_ + n));
-        s[kLogZero * stride] = std::log((b_ + n - ones) / (a_ + b_ + n));
+        s[kLogZero * stride] = std::log((b_ + (n - ones)) / (a_ + b_ + n));
     }
 
     double a_, b_;

@@ -175,6 +175,15 @@ def student(y, mean, spread, a, power):
     return ratio - logs - power * total.ln()
 
 
+@pytest.mark.parametrize("b", [1e-10, 1e-20, 1e-100])
+@pytest.mark.parametrize("value", [0, 1])
+def test_tiny_pseudo_counts(value, b):
+    """One observation of a column that was the other value before."""
+    prior = {"a": 1.0, "b": b} if value == 0 else {"a": b, "b": 1.0}
+    model = Model((value, 1 - value), Bernoulli(**prior))
+    assert_four_ways(model, np.log(b / (1 + b)), np.log(b / (2 + b)), 1e-12)
+
+
 @pytest.mark.parametrize("shape", LARGE)
 @pytest.mark.parametrize("y", [1e-9, 0.3, 4.0, 30.0])
 @pytest.mark.parametrize("kind", ["diagonal", "full"])

@@ -6,6 +6,7 @@
 // in a particle.  They hold the sufficient statistics and whatever of the predictive
 // distribution does not depend on the next observation.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -29,24 +30,24 @@ namespace skihmm {
 
 // ---- functions without branches, so that loops over states become vectors
 
-// Natural logarithm of a positive, normal number; within 2 ulp.
-static SKIHMM_INLINE double log_of(double x) {
+// x = m 2^e with m in [sqrt(1/2), sqrt(2)), x positive and normal.
+static SKIHMM_INLINE void split(double x, double *m, double *e) {
     uint64_t bits;
     std::memcpy(&bits, &x, 8);
-    // x = m 2^e with m in [sqrt(1/2), sqrt(2)).
     bits += 0x3ff0000000000000u - 0x3fe6a09e667f3bcdu;
     // (2^52 + n as a double has n in its low bits: a conversion that every machine has.)
     const uint64_t e_bits = (bits >> 52) | 0x4330000000000000u;
-    double e;
-    std::memcpy(&e, &e_bits, 8);
-    e -= 4503599627370496.0 + 1023.0;
+    std::memcpy(e, &e_bits, 8);
+    *e -= 4503599627370496.0 + 1023.0;
     const uint64_t m_bits = (bits & 0x000fffffffffffffu) + 0x3fe6a09e667f3bcdu;
-    double m;
-    std::memcpy(&m, &m_bits, 8);
-    // log m = 2 atanh(s), |s| <= 0.1716
-    const double f = m - 1.0, s = f / (2.0 + f), z = s * s;
-    double r = 2.0 / 21.0;
-    r = r * z + 2.0 / 19.0;
+    std::memcpy(m, &m_bits, 8);
+}
+
+// log((1 + f) 2^e) for 1 + f in [sqrt(1/2), sqrt(2)).
+static SKIHMM_INLINE double log_of_parts(double f, double e) {
+    // log(1 + f) = 2 atanh(s), |s| <= 0.1716
+    const double s = f / (2.0 + f), z = s * s;
+    double r = 2.0 / 19.0;
     r = r * z + 2.0 / 17.0;
     r = r * z + 2.0 / 15.0;
     r = r * z + 2.0 / 13.0;
@@ -57,6 +58,35 @@ static SKIHMM_INLINE double log_of(double x) {
     r = r * z + 2.0 / 3.0;
     return e * 6.93147180369123816490e-01
            + (2.0 * s + (s * (r * z) + e * 1.90821492927058770002e-10));
+}
+
+// Natural logarithm of a positive, normal number; within 2 ulp.
+static SKIHMM_INLINE double log_of(double x) {
+    double m, e;
+    split(x, &m, &e);
+    return log_of_parts(m - 1.0, e);
+}
+
+// log(1 + x) for x >= 0, within 3 ulp; from 1e300 on that of 1e300.
+static SKIHMM_INLINE double log1p_of(double x) {
+    double m, e;
+    split(1.0 + std::min(x, 1e300), &m, &e);
+    // Of a small x the sum 1 + x has lost digits: x itself is the fraction then, e is zero.
+    return log_of_parts(x < 0.4 ? x : m - 1.0, e);
+}
+
+// A power of two near a, but one for a < 2^41, as its inverse and its natural logarithm:
+// products of some factors (a + i) / power do not overflow.
+static SKIHMM_INLINE void split_large(double a, double *inverse, double *log_power) {
+    const double large = std::max(a * 0x1p-40, 1.0);
+    uint64_t bits;
+    std::memcpy(&bits, &large, 8);
+    bits >>= 52;
+    const uint64_t inverse_bits = (2046u - bits) << 52, e_bits = bits | 0x4330000000000000u;
+    std::memcpy(inverse, &inverse_bits, 8);
+    double e;
+    std::memcpy(&e, &e_bits, 8);
+    *log_power = (e - (4503599627370496.0 + 1023.0)) * 6.93147180559945309417e-01;
 }
 
 // Exponential of a number between -700 and 700; within 2 ulp.

@@ -11,19 +11,13 @@ namespace skihmm {
 // what is typical of the data: mean 1, a heavy tail above, and mass near zero.
 constexpr double kHyperShape = 0.5, kHyperRate = 0.5;
 
-// Draws are kept in this range, as concentrations are: beyond it nothing changes any more but
-// the rounding.
-constexpr double kLeastHyper = 1e-50, kMostHyper = 1e50;
+// The prior is cut off beyond these multiples of what is typical.  Scales of Gaussians end
+// higher, or a state of equal values, as rounded data have them, would draw them to zero.
+constexpr double kLeastHyper = 1e-50, kMostHyper = 1e50, kLeastScale = 1e-8;
 
 // log of the prior's density at exp(log_x), as a density of log x.
 inline double log_hyperprior(double log_x) {
     return kHyperShape * log_x - kHyperRate * std::exp(log_x);
-}
-
-// Gamma(shape, rate) for shape >= 1/2, kept between kLeastHyper and kMostHyper times `unit`.
-inline double draw_hyper(bitgen_t *g, double shape, double rate, double unit) {
-    const double x = random_standard_gamma(g, shape) / rate;
-    return std::min(std::max(x, kLeastHyper * unit), kMostHyper * unit);
 }
 
 // One update of a number with the given unnormalised log density, between `low` and `high`:
@@ -46,6 +40,17 @@ double draw_by_slice(bitgen_t *g, double x, double low, double high,
         if (proposal == left || proposal == right) return x;
         (proposal < x ? left : right) = proposal;
     }
+}
+
+// One update of x with the law Gamma(shape, rate), shape >= 1/2, between `low` and `high`: a
+// draw, and where this is out of bounds, as it hardly ever is, a slice.
+inline double draw_bounded_gamma(bitgen_t *g, double x, double shape, double rate, double low,
+                                 double high) {
+    const double drawn = random_standard_gamma(g, shape) / rate;
+    if (drawn >= low && drawn <= high) return drawn;
+    return std::exp(draw_by_slice(g, std::log(x), std::log(low), std::log(high), [&](double u) {
+        return shape * u - rate * std::exp(u);
+    }));
 }
 
 // One update of a positive hyperparameter with this log likelihood; `unit` is what is typical.

@@ -79,10 +79,15 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
 
     cdef cppclass LiftingMove "skihmm::Move"[Emission]:
         StepView view
+        Product r_old, r_new
         void open(const Chain &chain, const Emission &emission, int64_t start,
                   int64_t stop) except +
         void look(const Chain &chain, const Emission &emission)
         bint lift(const Chain &chain, const Emission &emission, int64_t t) except +
+        void seat(const Chain &chain, const Emission &emission,
+                  const int32_t *path) except +
+        bint decide(const Chain &chain, const Emission &emission, const int32_t *path,
+                    const Product &q_old, const Product &q_new) except +
         void restore(const Chain &chain, const Emission &emission) except +
 
 
@@ -988,6 +993,35 @@ cdef class ReplayProbe:
         lifted = _numbers(&move.view) if move.lift(chain, emission, t) else None
         self.state.stream.bits = self.own
         return opened, lifted
+
+    def lifted(self, intp_t t, uint64_t seed):
+        """A move of one step that is lifted, back to its own label, and accepted.
+
+        Returns
+        -------
+        log_ratio : float or None
+            log(r_new / r_old); None, and nothing done, for a step that must be opened.
+        """
+        cdef LiftingMove[SeatingEmission] move
+        cdef SeatingEmission emission
+        cdef Chain chain
+        cdef Product large, one
+        cdef int32_t label = self.state.states[t]
+        if not self.state.emission.as_seating(&emission):
+            raise ValueError("the emission is not one franchise of symbols")
+        large.multiply(1e100)
+        self.script.uniforms = NULL
+        self.script.n_uniforms = 0
+        self.script.state = seed
+        self.state.stream.bits = &self.bits
+        chain = chain_of(self.state)
+        log_ratio = None
+        if move.lift(chain, emission, t):
+            move.seat(chain, emission, &label)
+            log_ratio = move.r_new.log() - move.r_old.log()
+            move.decide(chain, emission, &label, large, one)
+        self.state.stream.bits = self.own
+        return log_ratio
 
 
 cdef tuple _numbers(const StepView *view):

@@ -346,7 +346,8 @@ class NormalInverseGamma(_Gaussian):
         Of the inverse gamma prior.  Above 1 the variance has an expectation.
     scale : float, array-like of shape (n_features,), str or None, default=None
         Of the inverse gamma prior, in squared units of the column; ``"0.1*var"`` is a tenth
-        of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``.
+        of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``
+        from ``v / 2e8`` on.
 
     Attributes
     ----------
@@ -465,7 +466,8 @@ class NormalInverseWishart(_Gaussian):
         the covariance of a state has an expectation, which is `scale`.
     scale : array-like of shape (n_features, n_features), str or None, default=None
         Positive definite; ``"0.1*var"`` is diagonal, a tenth of the columns' variances.
-        None: diagonal, and drawn, with the prior ``Gamma(1/2, 1/(2 v))`` on every entry.
+        None: diagonal, and drawn, with the prior ``Gamma(1/2, 1/(2 v))`` on every entry,
+        from ``v / 1e8`` on.
 
     Attributes
     ----------

@@ -59,7 +59,8 @@ inline bool all_finite(const double *x, size_t n) {
 
 // Which hyperparameters of a Gaussian family are drawn, and their priors, in the units of the
 // data: with the mean m and the variance v of a column, the prior mean is N(m, v), the
-// strength Gamma(1/2, 1/2), and the diagonal of an inverse Wishart scale Gamma(1/2, 1/(2 v)).
+// strength Gamma(1/2, 1/2), and the diagonal of an inverse Wishart scale Gamma(1/2, 1/(2 v)),
+// from kLeastScale v on.
 struct GaussianHyperprior {
     GaussianHyperprior() = default;
     GaussianHyperprior(int32_t d, const double *means, const double *variances,
@@ -80,8 +81,7 @@ SKIHMM_CLONES static void fill_student(int32_t n, double y, const double *locati
                                        const double *norm, double *out) {
     for (int32_t k = 0; k < n; ++k) {
         const double d = y - location[k];
-        const double x = std::min(1.0 + d * d * inverse[k], 1e300);
-        out[k] += norm[k] - power[k] * log_of(x);
+        out[k] += norm[k] - power[k] * log1p_of(d * d * inverse[k]);
     }
 }
 // out[k] += norm[k] - (y - location[k])^2 inverse[k]
@@ -123,7 +123,7 @@ class NormalInverseGammaFamily final : public Family {
             if (std::isnan(y[c])) continue;
             const double d = y[c] - s[kLocation * stride];
             lp += s[kNorm * stride]
-                  - s[kPower * stride] * std::log(1.0 + d * d * s[kInverse * stride]);
+                  - s[kPower * stride] * log1p_of(d * d * s[kInverse * stride]);
         }
         return lp;
     }
@@ -161,9 +161,13 @@ class NormalInverseGammaFamily final : public Family {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
             const double n = s[kN * stride];
             if (n == 0.0) continue;
+            const double more = added_scale(s, stride, c), scale = scale_[c] + more;
+            // (log1p: beside a large shape and scale the observations add little.)
+            const double growth = more < scale_[c] ? std::log1p(more / scale_[c])
+                                                   : std::log(scale) - std::log(scale_[c]);
             lp += log_rising(shape_, n / 2.0) - n / 2.0 * kLog2Pi
-                  - 0.5 * std::log1p(n / strength_[c]) + shape_ * std::log(scale_[c])
-                  - (shape_ + n / 2.0) * std::log(posterior_scale(s, stride, c));
+                  - 0.5 * std::log1p(n / strength_[c]) - shape_ * growth
+                  - n / 2.0 * std::log(scale);
         }
         return lp;
     }
@@ -250,16 +254,19 @@ class NormalInverseGammaFamily final : public Family {
                 weighted += 2.0 * half_precision[k] * (location[k] - hyperprior_.centre[c]);
             }
             if (hyperprior_.scale)
-                scale_[c] = draw_hyper(g, kHyperShape + n * shape_,
-                                       2.0 * kHyperRate / variance + precision, variance);
+                scale_[c] = draw_bounded_gamma(
+                    g, scale_[c], kHyperShape + n * shape_,
+                    2.0 * kHyperRate / variance + precision, 0.5 * kLeastScale * variance,
+                    kMostHyper * variance);
             if (hyperprior_.strength) {
                 double squares = 0.0;
                 for (int32_t k = 0; k < n; ++k) {
                     const double off = location[k] - mean_[c];
                     squares += 2.0 * half_precision[k] * off * off;
                 }
-                strength_[c] = draw_hyper(g, kHyperShape + 0.5 * n, kHyperRate + 0.5 * squares,
-                                          1.0);
+                strength_[c] =
+                    draw_bounded_gamma(g, strength_[c], kHyperShape + 0.5 * n,
+                                       kHyperRate + 0.5 * squares, kLeastHyper, kMostHyper);
             }
             if (hyperprior_.mean) {
                 const double total = 1.0 / variance + strength_[c] * precision;
@@ -283,11 +290,15 @@ class NormalInverseGammaFamily final : public Family {
         s[kN * stride] = s[kMean * stride] = s[kSquares * stride] = 0.0;
         update(s, stride, c);
     }
-    double posterior_scale(const double *s, int64_t stride, int32_t c) const {
+    // What the observations add to the scale of the prior.
+    double added_scale(const double *s, int64_t stride, int32_t c) const {
         const double n = s[kN * stride], off = s[kMean * stride] - mean_[c];
-        if (n == 0.0) return scale_[c];
-        return scale_[c] + 0.5 * s[kSquares * stride]
+        if (n == 0.0) return 0.0;
+        return 0.5 * s[kSquares * stride]
                + 0.5 * strength_[c] * n * off * off / (strength_[c] + n);
+    }
+    double posterior_scale(const double *s, int64_t stride, int32_t c) const {
+        return scale_[c] + added_scale(s, stride, c);
     }
     // What follows from count, mean and squares; returns the posterior scale.
     double update(double *s, int64_t stride, int32_t c) const {
@@ -311,7 +322,7 @@ class NormalInverseGammaFamily final : public Family {
 
 // ---- Gaussian with full covariance ---------------------------------------------------------
 
-// States whose triangular systems are solved side by side.
+// States that are worked on side by side: what is kept of states is padded to a multiple.
 constexpr int32_t kLanes = 16;
 
 // out[k] += norm[k] - power[k] log(1 + factor[k] |L_k^-1 (y - mean_k)|^2), L row by row.
@@ -340,8 +351,7 @@ SKIHMM_CLONES static void fill_multivariate(int32_t n, int64_t stride, int32_t d
         }
         for (int32_t l = 0; l < kLanes; ++l) {
             const int32_t k = from + l;
-            const double x = std::min(1.0 + factor[k] * total[l], 1e300);
-            out[k] += norm[k] - power[k] * log_of(x);
+            out[k] += norm[k] - power[k] * log1p_of(factor[k] * total[l]);
         }
     }
 }
@@ -384,7 +394,7 @@ class NormalInverseWishartFamily final : public Family {
           z_(static_cast<size_t>(d) * kLanes) {
         n_columns = d;
         size_ = d * (d + 1) / 2;
-        width = 1 + d + size_ + 3;
+        width = 1 + d + size_ + 4;
         parameter_width = d + size_ + 1;
         n_hyperparameters = d + 1 + size_;
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
@@ -396,6 +406,7 @@ class NormalInverseWishartFamily final : public Family {
         for (int32_t i = 0; i < n_columns; ++i) s[(1 + i) * stride] = mean_[i];
         double *L = s + (1 + n_columns) * stride;
         for (int32_t i = 0; i < size_; ++i) L[i * stride] = triangle_[i];
+        L[(size_ + 3) * stride] = 0.0;
         update(s, stride);
     }
     bool is_missing(const double *y) const override {
@@ -414,7 +425,7 @@ class NormalInverseWishartFamily final : public Family {
             L += stride;
             q += z_[i] * z_[i];
         }
-        return last[2 * stride] - last[0] * std::log(1.0 + q * last[stride]);
+        return last[2 * stride] - last[0] * log1p_of(q * last[stride]);
     }
     void add(double *s, int64_t stride, const double *y) const override {
         if (is_missing(y)) return;
@@ -427,11 +438,13 @@ class NormalInverseWishartFamily final : public Family {
         }
         s[0] += 1.0;
         // Rank-one update of the Cholesky factor by rotations.
-        double *L = s + (1 + n_columns) * stride;
+        double *L = s + (1 + n_columns) * stride, *growth = L + (size_ + 3) * stride;
         for (int32_t j = 0; j < n_columns; ++j) {
             double *diagonal = L + at(j, j) * stride;
             const double r = std::hypot(*diagonal, z_[j]);
             const double c = r / *diagonal, t = z_[j] / *diagonal;
+            // (A t beyond 1e150 would overflow.)
+            *growth += t < 1.0 && t > -1.0 ? std::log1p(t * t) : 2.0 * std::log(c);
             *diagonal = r;
             for (int32_t i = j + 1; i < n_columns; ++i) {
                 double *entry = L + at(i, j) * stride;
@@ -455,13 +468,14 @@ class NormalInverseWishartFamily final : public Family {
             *m -= (y[i] - *m) / strength;
             z_[i] = root * (y[i] - *m);
         }
-        double *L = s + (1 + n_columns) * stride;
+        double *L = s + (1 + n_columns) * stride, *growth = L + (size_ + 3) * stride;
         for (int32_t j = 0; j < n_columns; ++j) {
             double *diagonal = L + at(j, j) * stride;
             const double square = (*diagonal - z_[j]) * (*diagonal + z_[j]);
             if (!(square >= kLeastShare * *diagonal * *diagonal)) return false;
             const double r = std::sqrt(square);
             const double c = r / *diagonal, t = z_[j] / *diagonal;
+            *growth += std::log1p(-t * t);
             *diagonal = r;
             for (int32_t i = j + 1; i < n_columns; ++i) {
                 double *entry = L + at(i, j) * stride;
@@ -475,10 +489,10 @@ class NormalInverseWishartFamily final : public Family {
     double log_marginal(const double *s, int64_t stride) const override {
         const double n = s[0];
         if (n == 0.0) return 0.0;
+        const double growth = s[(1 + n_columns + size_ + 3) * stride];
         double lp = -0.5 * n * n_columns * kLogPi
                     - 0.5 * n_columns * std::log1p(n / strength_)
-                    + 0.5 * dof_ * log_det_
-                    - 0.5 * (dof_ + n) * log_det(s + (1 + n_columns) * stride, stride);
+                    - 0.5 * dof_ * growth - 0.5 * n * (log_det_ + growth);
         for (int32_t i = 0; i < n_columns; ++i) lp += log_rising(0.5 * (dof_ - i), 0.5 * n);
         return lp;
     }
@@ -496,7 +510,8 @@ class NormalInverseWishartFamily final : public Family {
         const double *L = s + (1 + n_columns) * stride, *last = L + size_ * stride;
         for (int32_t j = 0; j < n_columns; ++j)
             if (!(L[at(j, j) * stride] > 0.0)) return false;
-        return s[0] >= 0.0 && last[0] > 0.0 && last[stride] > 0.0;
+        return s[0] >= 0.0 && last[0] > 0.0 && last[stride] > 0.0
+               && std::fabs(log_det(L, stride) - log_det_ - last[3 * stride]) < 1e-6;
     }
     void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
               bitgen_t *g) const override {
@@ -601,9 +616,11 @@ class NormalInverseWishartFamily final : public Family {
         if (hyperprior_.scale) {
             for (int32_t i = 0; i < d; ++i) {
                 const double variance = hyperprior_.variance[i];
-                triangle_[at(i, i)] = std::sqrt(draw_hyper(
-                    g, kHyperShape + 0.5 * n * dof_,
-                    kHyperRate / variance + 0.5 * precision[at(i, i)], variance));
+                double *root = &triangle_[at(i, i)];
+                *root = std::sqrt(draw_bounded_gamma(
+                    g, *root * *root, kHyperShape + 0.5 * n * dof_,
+                    kHyperRate / variance + 0.5 * precision[at(i, i)],
+                    kLeastScale * variance, kMostHyper * variance));
             }
             log_det_ = log_det(triangle_.data(), 1);
         }
@@ -618,8 +635,9 @@ class NormalInverseWishartFamily final : public Family {
                     squares += value * value;
                 }
             }
-            strength_ = draw_hyper(g, kHyperShape + 0.5 * n * d, kHyperRate + 0.5 * squares,
-                                   1.0);
+            strength_ = draw_bounded_gamma(g, strength_, kHyperShape + 0.5 * n * d,
+                                           kHyperRate + 0.5 * squares, kLeastHyper,
+                                           kMostHyper);
         }
         if (hyperprior_.mean) {
             // N(centre + P^-1 strength weighted, P^-1), P = V^-1 + strength precision = L L^T.
@@ -643,7 +661,9 @@ class NormalInverseWishartFamily final : public Family {
 
   private:
     // Count, mean and Cholesky factor of the posterior; then the predictive distribution:
-    // norm - power log(1 + factor |L^-1 (y - mean)|^2) as power, factor, norm.
+    // norm - power log(1 + factor |L^-1 (y - mean)|^2) as power, factor, norm.  Last the
+    // log of what the observations have multiplied det(L L^T) by: beside a large dof and
+    // scale it is lost in L.
     static int32_t at(int32_t i, int32_t j) { return i * (i + 1) / 2 + j; }
 
     double log_det(const double *L, int64_t stride) const {
@@ -690,10 +710,19 @@ class NormalInverseWishartFamily final : public Family {
 // out[k] += log Gamma(a_k + y)/Gamma(a_k) + stop[k] + y more[k] for y <= 16
 SKIHMM_CLONES static void fill_few(int32_t n, int32_t y, const double *a, const double *stop,
                                    const double *more, double *out) {
-    for (int32_t k = 0; k < n; ++k) {
-        double product = 1.0;
-        for (int32_t i = 0; i < y; ++i) product *= a[k] + i;
-        out[k] += log_of(std::max(product, 1e-307)) + stop[k] + y * more[k];
+    for (int32_t from = 0; from < n; from += kLanes) {
+        double product[kLanes], inverse[kLanes], log_power[kLanes];
+        for (int32_t l = 0; l < kLanes; ++l) {
+            product[l] = 1.0;
+            split_large(a[from + l], &inverse[l], &log_power[l]);
+        }
+        for (int32_t i = 0; i < y; ++i)
+            for (int32_t l = 0; l < kLanes; ++l) product[l] *= (a[from + l] + i) * inverse[l];
+        for (int32_t l = 0; l < kLanes; ++l) {
+            const int32_t k = from + l;
+            out[k] += log_of(std::max(product[l], 1e-307)) + stop[k]
+                      + y * (more[k] + log_power[l]);
+        }
     }
 }
 // The same for y > 16, by Stirling's formula.
@@ -701,16 +730,14 @@ SKIHMM_CLONES static void fill_many(int32_t n, double y, const double *a, const 
                                     const double *more, double *out) {
     for (int32_t k = 0; k < n; ++k) {
         // Gamma(a) = Gamma(a + 8) / (a (a + 1) ... (a + 7))
-        const double low = a[k], b = a[k] + y;
-        double product = 1.0;
-        for (int32_t i = 0; i < 8; ++i) product *= low + i;
-        const double high = low + 8.0;
-        // log(1 + x), with what rounding takes from 1 + x put back.
-        const double x = (y - 8.0) / high, u = 1.0 + x;
-        const double log_1p = log_of(u) + (x - (u - 1.0)) / u;
-        out[k] += log_of(std::max(product, 1e-307)) + (y - 8.0) * log_of(b)
-                  + (high - 0.5) * log_1p - (y - 8.0)
-                  + (stirling_rest(b) - stirling_rest(high)) + stop[k] + y * more[k];
+        const double low = a[k], b = a[k] + y, high = low + 8.0;
+        double inverse, log_power, product = 1.0;
+        split_large(low, &inverse, &log_power);
+        for (int32_t i = 0; i < 8; ++i) product *= (low + i) * inverse;
+        out[k] += log_of(std::max(product, 1e-307)) + 8.0 * log_power
+                  + (y - 8.0) * log_of(b) + (high - 0.5) * log1p_of((y - 8.0) / high)
+                  - (y - 8.0) + (stirling_rest(b) - stirling_rest(high)) + stop[k]
+                  + y * more[k];
     }
 }
 // out[k] += y log_rate[k] - rate[k] - rest
@@ -947,7 +974,7 @@ class BetaBernoulliFamily final : public Family {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride, p += 2 * p_stride) {
             const double ones = s[kOnes * stride], n = s[kN * stride];
             const double x = draw_log_gamma(g, a_[c] + ones),
-                         y = draw_log_gamma(g, b_[c] + n - ones);
+                         y = draw_log_gamma(g, b_[c] + (n - ones));
             // log of x / (x + y) and of y / (x + y), from logs
             p[0] = -std::log1p(std::exp(y - x));
             p[p_stride] = -std::log1p(std::exp(x - y));
@@ -1019,7 +1046,7 @@ class BetaBernoulliFamily final : public Family {
     void update(double *s, int64_t stride, int32_t c) const {
         const double n = s[kN * stride], ones = s[kOnes * stride];
         s[kLogOne * stride] = std::log((a_[c] + ones) / (a_[c] + b_[c] + n));
-        s[kLogZero * stride] = std::log((b_[c] + n - ones) / (a_[c] + b_[c] + n));
+        s[kLogZero * stride] = std::log((b_[c] + (n - ones)) / (a_[c] + b_[c] + n));
     }
 
     std::vector<double> a_, b_;

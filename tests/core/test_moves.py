@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gc
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from core.test_state import assert_same, make_state
-from reference.enumeration import DirichletEmission, GaussianEmission
+from extension.exponential import Exponential
+from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
+from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
+from reference.product import Product
 from small_models import SAMPLERS, Model
 
 from skihmm.core._rcd import RCDKernel
@@ -111,6 +115,86 @@ def test_rejection():
             move.add([state.stream.categorical(move.log_weights(t))])
             assert move.accept(-np.inf) is False
         assert_same(state.to_arrays(), before)
+        assert state.check() is None
+
+
+def symbols(rng, n):
+    return [None if rng.random() < 0.1 else int(rng.integers(3)) for _ in range(n)]
+
+
+def reals(rng, n, far=1e9):
+    """Numbers with an outlier at step 7."""
+    y = rng.normal(size=n)
+    y[7] = far
+    y[rng.integers(8, n, size=3)] = np.nan
+    return y.tolist()
+
+
+def counts(rng, n):
+    y = rng.poisson(3, size=n).astype(float)
+    y[7] = 1e9
+    return y.tolist()
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """An emission in Python."""
+
+    def stats(self, y):
+        X = np.array(y, dtype=float)[:, None]
+        return Exponential().fit(X).make_stats(X)
+
+
+DIAGONAL = DiagonalGaussian((0.0,), 0.3, 1.2, (0.5,))
+DIRICHLET = DirichletEmission(3, 0.5)
+EVERY_EMISSION = {
+    "HCRP": (HCRPEmission(3, 1.0, 2.0), symbols),
+    "Dirichlet": (DIRICHLET, symbols),
+    "diagonal": (DIAGONAL, reals),
+    "full": (
+        FullGaussian((0.0, 0.0), 0.4, 3.5, ((1.0, -0.3), (-0.3, 0.6))),
+        # (Beside a far outlier in two columns their covariance is lost to rounding.)
+        lambda rng, n: zip(reals(rng, n, 3e4), reals(rng, n, 3e4), strict=True),
+    ),
+    "Poisson": (Poisson((1.0,), (0.5,)), counts),
+    "Bernoulli": (Bernoulli(0.4, 0.7), lambda rng, n: rng.integers(2, size=n).tolist()),
+    "product": (
+        Product((DIRICHLET, DIAGONAL, Poisson((1.0,), (0.5,))), (1, 1, 1)),
+        lambda rng, n: zip(symbols(rng, n), reals(rng, n), counts(rng, n), strict=True),
+    ),
+    "known states": (
+        Product((DIAGONAL,), (1,), (0,) + 29 * (-1,)),
+        lambda rng, n: zip(reals(rng, n), strict=True),
+    ),
+    "Python": (Waiting(), lambda rng, n: np.abs(reals(rng, n)).tolist()),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_EMISSION)
+def test_rejected_moves_leave_nothing_behind(name, global_random_seed):
+    """After rejections an outlier leaves, and its state is recounted from its steps."""
+    emission, make = EVERY_EMISSION[name]
+    rng = np.random.default_rng(global_random_seed)
+    model = Model(tuple(make(rng, 30)), emission, (0, 12), 2.0, 2.0)
+    state = model.state(1, np.arange(30) % 3)
+    outlier = 7
+
+    def move(t, log_ratio):
+        old = slots(state)[t]
+        with state.move(t, t + 1) as step:
+            step.remove()
+            log_w = step.log_weights(t)
+            others = np.isfinite(log_w) & (np.arange(len(log_w)) != old)
+            step.add([int(rng.choice(np.flatnonzero(others)))])
+            return step.accept(log_ratio)
+
+    for _ in range(10):
+        for t in rng.permutation(np.arange(1, 30)):
+            before = state.to_arrays()
+            assert move(t, -np.inf) is False
+            assert_same(state.to_arrays(), before)
+            assert state.check() is None
+        assert move(outlier, 1e10) is True
         assert state.check() is None
 
 

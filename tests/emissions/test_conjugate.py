@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -132,6 +133,100 @@ def test_large_counts(y, others):
     lost = 4e-16 * (special.gammaln(shape + y) if y > 40 else shape + y * 50)
     # What remains is the rounding of terms as large as the counts.
     assert found == pytest.approx(want, rel=1e-9, abs=1e-9 + abs(lost))
+
+
+PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
+LARGE = [10.0, 1e3, 1e8, 1e12, 1e14, 1e16, 1e20, 1e100, 1e290]
+
+
+def assert_four_ways(model, want, given, rel):
+    """log p(y[0]) and log p(y[0] | y[1]) by row, pair and move, and their log joint."""
+    labels = np.array([0, 1])
+    state = model.state(0, labels)
+    row = np.log(emission_row(state, 0))
+    # (No state's share is less than exp(-460) of the largest.)
+    least = row.max() - 460
+    assert row[0] == pytest.approx(max(want, least), rel=rel, abs=rel)
+    assert row[FIRST + 1] == pytest.approx(max(given, least), rel=rel, abs=rel)
+    pair = np.log(emission_pair(state, 0, [FIRST + 1, 0]))
+    ratio = np.clip(given - want, -460, 460)
+    assert pair[0] - pair[1] == pytest.approx(ratio, rel=rel, abs=10 * rel)
+    apart = state.log_joint()
+    left, joined = move_value(state, 0, FIRST, FIRST + 1)
+    assert left == pytest.approx(want, rel=rel, abs=rel)
+    assert joined == pytest.approx(given, rel=rel, abs=rel)
+    # (Only the observation has moved.)
+    assert state.log_joint() - apart == pytest.approx(given - want, rel=rel, abs=10 * rel)
+
+
+def student(y, mean, spread, a, power):
+    """Log density; `spread` per column, a and power without cancellation."""
+    total = Decimal(1)
+    for value, centre, width in zip(y, mean, spread, strict=True):
+        total += (value - centre) ** 2 / width
+    logs = sum((PI * width).ln() for width in spread) / 2
+    if power - a == 1:
+        ratio = a.ln()
+    else:  # log Gamma(a + 1/2) / Gamma(a) by Stirling's series, from a + 10 down
+        b = a + 10
+        ratio = b.ln() / 2 - 1 / (8 * b) + 1 / (192 * b**3) - 1 / (640 * b**5)
+        ratio += 17 / (14336 * b**7) - 31 / (18432 * b**9)
+        ratio += sum(((a + i) / (a + i + Decimal("0.5"))).ln() for i in range(10))
+    return ratio - logs - power * total.ln()
+
+
+@pytest.mark.parametrize("b", [1e-10, 1e-20, 1e-100])
+@pytest.mark.parametrize("value", [0, 1])
+def test_tiny_pseudo_counts(value, b):
+    """One observation of a column that was the other value before."""
+    prior = {"a": 1.0, "b": b} if value == 0 else {"a": b, "b": 1.0}
+    model = Model((value, 1 - value), Bernoulli(**prior))
+    assert_four_ways(model, np.log(b / (1 + b)), np.log(b / (2 + b)), 1e-12)
+
+
+@pytest.mark.parametrize("shape", LARGE)
+@pytest.mark.parametrize("y", [1e-9, 0.3, 4.0, 30.0])
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_almost_known_variances(kind, y, shape):
+    """Student's t of very many degrees of freedom, with more digits than a double has."""
+    other = 2.5
+    if kind == "diagonal":
+        model = Model((y, other), DiagonalGaussian((0.0,), 2.0, shape, (shape,)))
+    else:
+        emission = FullGaussian((0.0, 0.0), 2.0, shape, ((shape, 0), (0, shape)))
+        model = Model(((y, 0.0), (other, 0.0)), emission)
+    with localcontext() as context:
+        context.prec = 350
+        a, y, v, half = Decimal(shape), Decimal(y), Decimal(other), Decimal("0.5")
+        if kind == "diagonal":
+            want = student([y], [0], [3 * a], a, a + half)
+            spread = 2 * (a + v**2 / 3) * 4 / 3
+            given = student([y], [v / 3], [spread], a + half, a + 1)
+        else:
+            scale, a = a, (a - 1) / 2
+            want = student([y, 0], [0, 0], [scale * 3 / 2] * 2, a, a + 1)
+            spread = [(scale + 2 * v**2 / 3) * 4 / 3, scale * 4 / 3]
+            given = student([y, 0], [v / 3, 0], spread, a + half, a + 3 * half)
+    assert_four_ways(model, float(want), float(given), 1e-12)
+
+
+@pytest.mark.parametrize("y", [0, 1, 5, 16, 17, 40])
+@pytest.mark.parametrize("mean", [1e-3, 3.0, 200.0])
+@pytest.mark.parametrize("shape", [1e-300, 1e-20, 0.5, *LARGE])
+def test_almost_known_rates(shape, mean, y):
+    """Counts with very few or very many pseudo-counts, with more digits likewise."""
+    rate, other = shape / mean, 7
+    with localcontext() as context:
+        context.prec = 350
+        logs = []
+        for a, b in (
+            (Decimal(shape), Decimal(rate)),
+            (Decimal(shape) + other, Decimal(rate) + 1),
+        ):
+            lp = sum(((a + i) / (i + 1)).ln() for i in range(y))
+            logs.append(float(lp - a * (1 + 1 / b).ln() - y * (1 + b).ln()))
+    model = Model((y, other), Poisson((shape,), (rate,)))
+    assert_four_ways(model, *logs, 1e-12 * (1 + y))
 
 
 # -- numerics -------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from reference.kernel import (
     total_of,
 )
 from reference.seating import START, all_seatings
-from small_models import Model, arrays_of, unpacked
+from small_models import Model, arrays_of, key_of, unpacked
 
 from skihmm.core._testing import InlinedProposal, ReplayProbe
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
@@ -572,3 +572,39 @@ def test_lifted_moves_see_the_same_base(name):
                     n_lifted += 1
                     assert lifted == opened
     assert n_lifted >= 20
+
+
+@pytest.mark.parametrize("name", [*LONGER, "HCRP, five steps"])
+def test_lifted_moves_are_balanced(name):
+    """The ratio of every lifted move, from the enumerated laws of tables alone.
+
+    With the label kept, a move from state i through s_0 to state j and the one back are
+    in balance if the ratio is that of their flows.
+    """
+    model, n_uneven = (LONGER | LONG)[name], 0
+    hierarchical = isinstance(model.emission, HCRPEmission)
+    for t in range(1, model.n_steps - 1):
+        block = block_of(name, t, t + 1)
+        moves, path, left, seated = block.moves, {}, {}, {}
+        for r in moves.removals:
+            path[r.state, r.base] = r.path
+            left[r.state, r.base] = left.get((r.state, r.base), 0.0) + r.probability
+        for b, base in enumerate(moves.bases):
+            for key in zip(base.path, base.state, base.probability, strict=True):
+                seated[b, *key[:2]] = seated.get((b, *key[:2]), 0.0) + key[2]
+
+        def flow(i, b, j, moves=moves, path=path, left=left, seated=seated):
+            return moves.target[i] * left[i, b] * seated[b, path[i, b], j]
+
+        for i, _ in enumerate(moves.models):
+            for seed in range(10):
+                block.load(i)
+                b = block.base_at(seed)
+                found = block.probe.lifted(t, seed)
+                if found is None:
+                    break
+                j = moves.number[key_of(block.state.to_arrays(), hierarchical)]
+                want = math.log(flow(j, b, i) / flow(i, b, j))
+                assert found == pytest.approx(want, abs=EXACT)
+                n_uneven += abs(want) > CAUGHT
+    assert n_uneven >= 10

@@ -235,8 +235,9 @@ cdef class ConjugateStats(EmissionStats):
     def load(self, arrays, slots):
         cdef intp_t i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef const float64_t[:, ::1] view = self.numbers_of(arrays, <int32_t> slot.shape[0])
+        cdef const float64_t[:, ::1] view
         self.take_hyperparameters(arrays)
+        view = self.numbers_of(arrays, <int32_t> slot.shape[0])
         self.table.clear()
         for i in range(slot.shape[0]):
             self.table.write(slot[i], &view[i, 0])

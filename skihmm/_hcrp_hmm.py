@@ -95,7 +95,7 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     "stick_breaking_beam": StickBreakingBeam,
 }
 INITS = ("particle_filter", "random", "single")
-POINT_ESTIMATES = ("map", *LOSSES)
+POINT_ESTIMATES = (*LOSSES, "map")
 
 
 def _summary(
@@ -110,7 +110,7 @@ def _summary(
     draws = PosteriorDraws(
         [chain["draws"] for chain in chains], emission_.concentration_places()
     )
-    if point_estimate == "map":
+    if point_estimate == "map" or not draws.has_states:
         best = draws.argmax()
         # Kept apart from the draws, which have no paths with store_states=False.
         labels = chains[best[0]]["best_states"]
@@ -224,14 +224,16 @@ default="particle_filter"
         Particles of ``init="particle_filter"`` and of :meth:`score`.
     store_states : bool, default=True
         Keep the state path of every draw (one or two bytes per step), not only of the
-        best one.
-    point_estimate : {"map", "vi", "binder"}, default="map"
+        most probable one.
+    point_estimate : {"vi", "binder", "map"}, default="vi"
         Which draw is the selected one, of which `labels_`, `n_states_`, `transmat_`,
-        :meth:`predict` and the like speak.  "map": the one with the highest log joint
-        probability.  "vi" and "binder": the one whose states have the smallest posterior
-        expected variation of information, or Binder loss, over all draws; needs
-        ``store_states=True``.  Does not influence sampling.
-        (:func:`skihmm.posterior.point_estimate` also searches beyond the draws.)
+        :meth:`predict` and the like speak.  "vi" and "binder": the one whose states have
+        the smallest posterior expected variation of information, or Binder loss, over all
+        draws.  "map": the one with the highest log joint probability, whoever shares a
+        table (``draws_.summed_lp()``).  Where draws have no paths
+        (``store_states=False``), "vi" is "map", and "binder" an error.  Does not
+        influence sampling.  (:func:`skihmm.posterior.point_estimate` also searches beyond
+        the draws.)
     warm_start : bool, default=False
         A further ``fit`` on the same data adds `n_draws` draws per chain, without a
         burn-in, continuing the exact random streams: fitting twice with 10 draws gives
@@ -371,7 +373,7 @@ default="particle_filter"
         n_jobs: int | None = None,
         n_particles: int = 100,
         store_states: bool = True,
-        point_estimate: str = "map",
+        point_estimate: str = "vi",
         warm_start: bool = False,
         max_time: float | None = None,
         callback: Callable[[Any], Any] | None = None,
@@ -537,11 +539,10 @@ default="particle_filter"
         point_estimate = check_choice(
             "point_estimate", self.point_estimate, POINT_ESTIMATES
         )
-        if point_estimate != "map" and not plan.store_states:
+        if point_estimate == "binder" and not plan.store_states:
             raise ValueError(
-                f"point_estimate={point_estimate!r} compares the state paths of all "
-                "draws, but store_states=False. Set store_states=True, or "
-                "point_estimate='map'."
+                "point_estimate='binder' compares the state paths of all draws, but "
+                "store_states=False. Set store_states=True, or point_estimate='map'."
             )
         check_n_jobs("n_jobs", self.n_jobs)
         check_flag("warm_start", self.warm_start)
@@ -604,12 +605,11 @@ default="particle_filter"
                     "fit. Pass the same data, or set warm_start=False to start afresh."
                 )
             self._check_continued(given, "warm_start=True")
-            if given.point_estimate != "map" and self.draws_.states is None:
+            if given.point_estimate == "binder" and not self.draws_.has_states:
                 raise ValueError(
-                    f"point_estimate={given.point_estimate!r} compares the state paths "
-                    "of all draws, but the earlier fit, which warm_start=True continues, "
-                    "had store_states=False. Set point_estimate='map', or "
-                    "warm_start=False."
+                    "point_estimate='binder' compares the state paths of all draws, but "
+                    "the earlier fit, which warm_start=True continues, had "
+                    "store_states=False. Set point_estimate='map', or warm_start=False."
                 )
             histories = [given.plan.continue_history(history) for history in self._chains]
             entropy = self._entropy

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import pickle
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from reference.enumeration import stirling
-from scipy import signal, special
+from scipy import signal
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
-from skihmm.core._franchise import Franchise
-from skihmm.core._random import RandomStream
-from skihmm.core._state import ChainState
 from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
 from skihmm.metrics import Diagnosis, effective_sample_size, rhat
-from skihmm.metrics._diagnosis import Setting, _any_seats, _log_cycles, _rounded_up
+from skihmm.metrics._diagnosis import Setting, _rounded_up
 from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler, BlockedGibbs, StepwiseGibbs
 
@@ -391,8 +386,7 @@ def test_table(easy):
         shares = shares[shares > 0]
         entropies[index] = -(shares * np.log(shares)).sum()
     series = {name: getattr(draws, name) for name in list(found.table)[1:6]}
-    every = [draws[c, d] for c in range(2) for d in range(40)]
-    series["lp"] = draws.lp + _any_seats(every).reshape(2, 40)
+    series["lp"] = draws.summed_lp()
     seconds = draws.seconds.sum()
     for name, values in (*series.items(), ("occupancy_entropy", entropies)):
         row = found.table[name]
@@ -555,49 +549,6 @@ def test_known_states_and_more_data(easy):
     model.partial_fit(easy[:10])
     found = model.diagnose(verbose=False)
     assert "distance" in found.table
-
-
-# -- the log joint probability, whoever shares a table --------------------------------
-
-
-def test_numbers_of_seatings():
-    pairs = [(n, m) for n in range(1, 9) for m in range(1, n + 1)] * 2
-    found = _log_cycles(*np.array(pairs).T)
-    np.testing.assert_allclose(found, [np.log(stirling(n, m)) for n, m in pairs])
-    # Of one table there are (n - 1)! seatings, of n tables one.
-    np.testing.assert_allclose(
-        _log_cycles(np.array([500, 500]), np.array([1, 500])),
-        [special.gammaln(500), 0.0],
-        atol=1e-9,
-    )
-
-
-def test_who_shares_a_table_does_not_count(global_random_seed):
-    X = np.random.default_rng(global_random_seed).integers(3, size=(40, 1))
-    hmm = HCRPHMM(n_burnin=20, n_draws=4, random_state=global_random_seed).fit(X)
-    draw = hmm.draws_[0, -1]
-    state = ChainState(
-        np.zeros(1, int),
-        Franchise(draw.alpha, draw.gamma),
-        hmm.emission_.make_stats(hmm.emission_.encode(X)),
-        RandomStream(0),
-    )
-    # Seated anew again and again: as many tables by chance, other companies.
-    by_tables = {}
-    for _ in range(300):
-        state.start_from(draw.states)
-        arrays = state.to_arrays()
-        records = [arrays["transitions"], *arrays["emission"]["columns"]]
-        tables = tuple(np.concatenate([r["n_tables"] for r in records]).tolist())
-        seated = SimpleNamespace(
-            transitions=arrays["transitions"], emission=arrays["emission"]
-        )
-        value = state.log_joint() + _any_seats([seated])[0]
-        by_tables.setdefault(tables, []).append((value, state.log_joint()))
-    largest = max(by_tables.values(), key=lambda pairs: np.ptp([lp for _, lp in pairs]))
-    values, lps = np.array(largest).T
-    assert np.ptp(lps) > 0.1
-    np.testing.assert_allclose(values, values[0])
 
 
 def test_seats_do_not_make_easy_data_look_hard(global_random_seed):

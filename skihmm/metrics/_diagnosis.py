@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
-from skihmm._draws import Draw, PosteriorDraws
+from skihmm._draws import PosteriorDraws
 from skihmm.metrics._convergence import (
     effective_sample_size,
     rank_normalised,
@@ -98,59 +96,9 @@ def _entropy(counts: NDArray[Any]) -> float:
     return float(-np.sum(shares * np.log(shares)))
 
 
-def _seatings(record: Any) -> Iterator[dict[str, Any]]:
-    """The seatings with tables in a record, those of an emission's parts included."""
-    if not isinstance(record, dict):
-        return
-    if "sizes" in record and len(record["sizes"]):
-        yield record
-    for part in [*record.get("columns", ()), *record.get("parts", ())]:
-        yield from _seatings(part)
-
-
-def _log_cycles(n: NDArray[np.int64], m: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Logs of unsigned Stirling numbers of the first kind, ``|s(n, m)|``."""
-    wanted, place = np.unique(np.stack([n, m]), axis=1, return_inverse=True)
-    found = np.empty(wanted.shape[1])
-    row = np.full(int(m.max()) + 1, -np.inf)
-    row[0] = 0.0  # of no customers
-    at = 0
-    for size in range(1, int(n.max()) + 1):
-        # |s(n + 1, m)| = n |s(n, m)| + |s(n, m - 1)|
-        stay = row + (np.log(size - 1.0) if size > 1 else -np.inf)
-        row[1:] = np.logaddexp(stay[1:], row[:-1])
-        row[0] = -np.inf
-        while at < wanted.shape[1] and wanted[0, at] == size:
-            found[at] = row[wanted[1, at]]
-            at += 1
-    return found[place.ravel()]
-
-
 def name_of(quantity: str) -> str:
     """What a quantity of the table is called."""
     return NAMES.get(quantity, quantity.replace("__", " ").replace("_", " "))
-
-
-def _any_seats(draws: list[Draw]) -> NDArray[np.float64]:
-    """What makes ``lp`` of draws the log probability whoever shares a table.
-
-    The seating of a draw is one of many with as many tables; they differ in nothing but
-    who sits with whom, which says nothing about states and changes slowly.  Their
-    probabilities are proportional to the product of ``(size - 1)!`` over tables, and all
-    together make a Stirling number for every cell.
-    """
-    records = [[*_seatings(d.transitions), *_seatings(d.emission)] for d in draws]
-    if not any(records):
-        return np.zeros(len(draws))
-    n, m = (
-        np.concatenate([r[key] for found in records for r in found]).astype(np.int64)
-        for key in ("n_customers", "n_tables")
-    )
-    cells = [sum(len(r["n_tables"]) for r in found) for found in records]
-    owner = np.repeat(np.arange(len(draws)), cells)
-    total = np.bincount(owner, weights=_log_cycles(n, m), minlength=len(draws))
-    seated = [sum(gammaln(r["sizes"]).sum() for r in found) for found in records]
-    return total - np.array(seated)
 
 
 def _quantities(
@@ -161,8 +109,8 @@ def _quantities(
 ) -> dict[str, NDArray[np.float64]]:
     """Numbers of every draw, (n_chains, n_draws), that no labels matter for."""
     found = {
-        name: getattr(draws, name)[chains, :n_draws].astype(float)
-        for name in ("lp", "n_states")
+        "lp": draws.summed_lp()[chains, :n_draws],
+        "n_states": draws.n_states[chains, :n_draws].astype(float),
     }
     for name, concentration in draws.concentrations.items():
         values = concentration[chains, :n_draws]
@@ -170,7 +118,6 @@ def _quantities(
         if values.size == 1 or np.ptp(values):
             found[name] = values
     every = [draws[int(c), d] for c in chains for d in range(n_draws)]
-    found["lp"] = found["lp"] + _any_seats(every).reshape(found["lp"].shape)
     path = draws[reference].states
     loss = None if path is None else Loss("vi", len(path))
     entropies = np.empty((len(chains), n_draws))

@@ -1296,9 +1296,11 @@ default="particle_filter"
         Notes
         -----
         There is a warning if R-hat of a quantity is above 1.05 or its bulk effective
-        sample size below 100, if fewer than 20 % of the proposals were accepted (50 % if
-        there are other warnings), or if there are fewer than 20 draws per chain.  No
-        warning is no proof: chains that all miss the same states look alike.
+        sample size below 100, if the log joint probability of a chain stays below that
+        of another one (nine tenths of its draws below nine tenths of the other's), if
+        fewer than 20 % of the proposals were accepted (50 % if there are other warnings),
+        if most states are single steps, or if there are fewer than 20 draws per chain.
+        No warning is no proof: chains that all miss the same states look alike.
 
         Examples
         --------

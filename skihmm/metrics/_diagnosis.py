@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._draws import PosteriorDraws
+from skihmm._draws import Draw, PosteriorDraws
 from skihmm.metrics._convergence import (
     effective_sample_size,
     rank_normalised,
@@ -43,6 +43,12 @@ GOOD_ESS = 400
 _SHORT_CHAIN = 0.5
 # Means of two chains that are so many standard errors apart are two means.
 _SEPARATED = 5.0
+# A chain is in another mode than the best one if the upper of these quantiles of its log
+# joint is below the lower one of the best.
+_STAYS_BELOW = (0.1, 0.9)
+# States of one step: most states are such, and they hold this share of all steps, and so
+# many steps.  (A few of them are outliers.)
+_MOST, _SINGLE_STEPS, _FEW_SINGLE = 0.5, 0.05, 5
 # A chain rises or falls if so many more pairs of its blocks do than do not (of 28: at
 # most two exceptions), or if all chains together do by so many standard deviations.
 _N_BLOCKS = 8
@@ -91,6 +97,13 @@ class Setting:
     shares_start: bool
 
 
+def _occupancies(draw: Draw) -> NDArray[Any]:
+    """Steps in every state."""
+    # Every step is a customer of the dish that is its state.
+    seating = draw.transitions
+    return np.bincount(seating["dishes"], weights=seating["n_customers"])
+
+
 def _entropy(counts: NDArray[Any]) -> float:
     shares = counts[counts > 0] / counts.sum()
     return float(-np.sum(shares * np.log(shares)))
@@ -124,11 +137,7 @@ def _quantities(
     distances = np.empty((len(chains), n_draws))
     for c, d in np.ndindex(entropies.shape):
         draw = every[c * n_draws + d]
-        # Every step is a customer of the dish that is its state.
-        counts = np.bincount(
-            draw.transitions["dishes"], weights=draw.transitions["n_customers"]
-        )
-        entropies[c, d] = _entropy(counts)
+        entropies[c, d] = _entropy(_occupancies(draw))
         if loss is None or path is None or draw.states is None:
             loss = None  # (warm_start may have gone on with another store_states.)
         else:
@@ -293,12 +302,14 @@ class Diagnosis:
         else:
             self._judge_mixing(values)
         self._judge_acceptance()
+        self._judge_occupancies(draws)
         self._take_notes(draws)
 
     # ---- what is wrong
 
     def _judge_mixing(self, values: dict[str, NDArray[np.float64]]) -> None:
         suspects = [name for name, row in self.table.items() if row["rhat"] > HIGH_RHAT]
+        starts_disagree = self._judge_starts(values["lp"])
         trend = False
         if "lp" in suspects:
             rising, falling = _trends(values["lp"])
@@ -318,9 +329,35 @@ class Diagnosis:
             if len(self.chains) > 1 and _are_separated(values[name])
         ]
         if apart:
-            self._warn_of_disagreement(suspects, apart, values)
-        elif not trend:
+            shown = "lp" in apart and not starts_disagree
+            self._warn_of_disagreement(suspects, values, with_lp=shown)
+        elif not (trend or starts_disagree):
             self._judge_sizes(suspects)
+
+    def _judge_starts(self, lp: NDArray[np.float64]) -> bool:
+        """Whether chains stay below the best one."""
+        if not np.isfinite(lp).all():
+            return False
+        means = lp.mean(axis=1)
+        best = int(means.argmax())
+        low, high = np.quantile(lp, _STAYS_BELOW, axis=1)
+        behind = np.flatnonzero(high < low[best])
+        if not len(behind):
+            return False
+        gaps = np.sort(means[best] - means[behind])[[0, -1]]
+        by = " to ".join(dict.fromkeys(f"{gap:.1f}" for gap in gaps))
+        self.warnings.append(
+            f"Starts disagree: the log joint probability of "
+            f"{_chain_list([self.chains[c] for c in behind])} stays {by} nats below that "
+            f"of chain {self.chains[best]}, the best one. They are stuck in different "
+            "modes."
+        )
+        self._advise(
+            "More chains (n_chains) and fits with another init show whether there are "
+            "better modes that these chains have not seen."
+        )
+        self._advise_burnin()
+        return True
 
     def _judge_sizes(self, suspects: list[str]) -> None:
         """Chains that are on their way everywhere, but slowly."""
@@ -358,13 +395,13 @@ class Diagnosis:
     def _warn_of_disagreement(
         self,
         suspects: list[str],
-        apart: list[str],
         values: dict[str, NDArray[np.float64]],
+        with_lp: bool,
     ) -> None:
         text = f"Chains disagree about {self._worst(suspects)}"
         means = values["lp"].mean(axis=1)
         best, worst = int(means.argmax()), int(means.argmin())
-        if "lp" in apart:
+        if with_lp:
             text += (
                 f". The log joint probability of chain {self.chains[worst]} is "
                 f"{means[best] - means[worst]:.1f} nats below that of chain "
@@ -408,6 +445,28 @@ class Diagnosis:
                 'sampler="auto": its moves of single steps reject nothing.',
                 sampler="auto",
             )
+
+    def _judge_occupancies(self, draws: PosteriorDraws) -> None:
+        """Data that were cut into single steps."""
+        occupancies = [
+            _occupancies(draws[c, d]) for c in self.chains for d in range(self.n_draws)
+        ]
+        n_single = np.mean([(counts == 1).sum() for counts in occupancies])
+        n_states = np.mean([(counts > 0).sum() for counts in occupancies])
+        n_steps = occupancies[0].sum()
+        if n_single < max(_MOST * n_states, _SINGLE_STEPS * n_steps, _FEW_SINGLE):
+            return
+        self._are_only_few = False
+        self.warnings.append(
+            f"Most states are single steps: {n_single:.0f} of {n_states:.0f} in the "
+            "mean. A prior or a start that does not suit the data cuts them into pieces."
+        )
+        self._advise(
+            'Another start, init="single" or "kmeans", which begins with few states; '
+            "columns in comparable units (StandardScaler); another emission, such as "
+            '"diagonal_gaussian" for many columns, or other values of the '
+            "hyperparameters that were set."
+        )
 
     # ---- what to change
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skihmm._log_joint import summed_lp
 from skihmm._validation import check_flag
 from skihmm._version import __version__
 
@@ -360,11 +361,10 @@ class PosteriorDraws:
     @property
     def states(self) -> NDArray[np.int32] | None:
         """State of every step, shape (n_chains, max(n_draws), n_samples), or None."""
-        # warm_start may have gone on with another store_states.
-        paths = [draw["states"] for chain in self._chains for draw in chain]
-        if any(path is None for path in paths):
+        if not self.has_states:
             return None
-        states = np.full((*self.shape, len(paths[0])), -1, dtype=np.int32)
+        n_samples = len(next(d["states"] for chain in self._chains for d in chain))
+        states = np.full((*self.shape, n_samples), -1, dtype=np.int32)
         for c, chain in enumerate(self._chains):
             for d, draw in enumerate(chain):
                 states[c, d] = draw["states"]
@@ -423,14 +423,39 @@ class PosteriorDraws:
             index = [index[i] for i in chosen]
         return [self[pair] for pair in index]
 
+    @property
+    def has_states(self) -> bool:
+        """Whether every draw has its path: False after ``store_states=False``."""
+        # (warm_start may have gone on with another store_states.)
+        return all(d["states"] is not None for chain in self._chains for d in chain)
+
+    def summed_lp(self) -> NDArray[np.float64]:
+        """Log joint probability of every draw, whoever shares a table.
+
+        ``lp`` is that of one seating.  Here the probabilities of all seatings with as
+        many tables are added up: who sits with whom says nothing about the states, but
+        makes ``lp`` wander, by hundreds of nats where a concentration is large.
+
+        Returns
+        -------
+        lp : ndarray of shape (n_chains, max(n_draws))
+            Of states, numbers of tables and data given the concentrations (nats).
+        """
+        values = np.full(self.shape, np.nan)
+        for c, chain in enumerate(self._chains):
+            values[c, : len(chain)] = [summed_lp(draw) for draw in chain]
+        return values
+
     def argmax(self) -> tuple[int, int]:
-        """Chain and draw of the highest log joint probability.
+        """Chain and draw of the highest log joint probability, whoever shares a table.
 
         Returns
         -------
         chain, draw : int
+            Of the largest :meth:`summed_lp`; the first one, if there are several.
         """
-        chain, draw = np.unravel_index(np.nanargmax(self.lp), self.lp.shape)
+        values = self.summed_lp()
+        chain, draw = np.unravel_index(np.nanargmax(values), values.shape)
         return int(chain), int(draw)
 
     def to_dict(self) -> dict[str, dict[str, NDArray[Any]]]:

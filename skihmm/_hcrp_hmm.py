@@ -95,7 +95,7 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     "stick_breaking_beam": StickBreakingBeam,
 }
 INITS = ("auto", "particle_filter", "kmeans", "random", "single")
-POINT_ESTIMATES = ("map", *LOSSES)
+POINT_ESTIMATES = (*LOSSES, "map")
 
 
 def _summary(
@@ -110,7 +110,7 @@ def _summary(
     draws = PosteriorDraws(
         [chain["draws"] for chain in chains], emission_.hyperparameters
     )
-    if point_estimate == "map":
+    if point_estimate == "map" or not draws.has_states:
         best = draws.argmax()
         # Kept apart from the draws, which have no paths with store_states=False.
         labels = chains[best[0]]["best_states"]
@@ -228,14 +228,16 @@ shape (n_samples,), default="auto"
         Particles of the start by particle filter and of :meth:`score`.
     store_states : bool, default=True
         Keep the state path of every draw (one or two bytes per step), not only of the
-        best one.
-    point_estimate : {"map", "vi", "binder"}, default="map"
+        most probable one.
+    point_estimate : {"vi", "binder", "map"}, default="vi"
         Which draw is the selected one, of which `labels_`, `n_states_`, `transmat_`,
-        :meth:`predict` and the like speak.  "map": the one with the highest log joint
-        probability.  "vi" and "binder": the one whose states have the smallest posterior
-        expected variation of information, or Binder loss, over all draws; needs
-        ``store_states=True``.  Does not influence sampling.
-        (:func:`skihmm.posterior.point_estimate` also searches beyond the draws.)
+        :meth:`predict` and the like speak.  "vi" and "binder": the one whose states have
+        the smallest posterior expected variation of information, or Binder loss, over all
+        draws.  "map": the one with the highest log joint probability, summed over who
+        shares a table with whom (``draws_.summed_lp()``).  Where draws have no paths
+        (``store_states=False``), "vi" is "map", and "binder" an error.  Does not
+        influence sampling.  (:func:`skihmm.posterior.point_estimate` also searches beyond
+        the draws.)
     warm_start : bool, default=False
         A further ``fit`` on the same data adds `n_draws` draws per chain, without a
         burn-in, continuing the exact random streams: fitting twice with 10 draws gives
@@ -375,7 +377,7 @@ shape (n_samples,), default="auto"
         n_jobs: int | None = None,
         n_particles: int = 100,
         store_states: bool = True,
-        point_estimate: str = "map",
+        point_estimate: str = "vi",
         warm_start: bool = False,
         max_time: float | None = None,
         callback: Callable[[Any], Any] | None = None,
@@ -541,11 +543,10 @@ shape (n_samples,), default="auto"
         point_estimate = check_choice(
             "point_estimate", self.point_estimate, POINT_ESTIMATES
         )
-        if point_estimate != "map" and not plan.store_states:
+        if point_estimate == "binder" and not plan.store_states:
             raise ValueError(
-                f"point_estimate={point_estimate!r} compares the state paths of all "
-                "draws, but store_states=False. Set store_states=True, or "
-                "point_estimate='map'."
+                "point_estimate='binder' compares the state paths of all draws, but "
+                "store_states=False. Set store_states=True, or point_estimate='map'."
             )
         check_n_jobs("n_jobs", self.n_jobs)
         check_flag("warm_start", self.warm_start)
@@ -608,12 +609,11 @@ shape (n_samples,), default="auto"
                     "fit. Pass the same data, or set warm_start=False to start afresh."
                 )
             self._check_continued(given, "warm_start=True")
-            if given.point_estimate != "map" and self.draws_.states is None:
+            if given.point_estimate == "binder" and not self.draws_.has_states:
                 raise ValueError(
-                    f"point_estimate={given.point_estimate!r} compares the state paths "
-                    "of all draws, but the earlier fit, which warm_start=True continues, "
-                    "had store_states=False. Set point_estimate='map', or "
-                    "warm_start=False."
+                    "point_estimate='binder' compares the state paths of all draws, but "
+                    "the earlier fit, which warm_start=True continues, had "
+                    "store_states=False. Set point_estimate='map', or warm_start=False."
                 )
             histories = [given.plan.continue_history(history) for history in self._chains]
             entropy = self._entropy
@@ -1300,9 +1300,11 @@ shape (n_samples,), default="auto"
         Notes
         -----
         There is a warning if R-hat of a quantity is above 1.05 or its bulk effective
-        sample size below 100, if fewer than 20 % of the proposals were accepted (50 % if
-        there are other warnings), or if there are fewer than 20 draws per chain.  No
-        warning is no proof: chains that all miss the same states look alike.
+        sample size below 100, if the log joint probability of a chain stays below that
+        of another one (nine tenths of its draws below nine tenths of the other's), if
+        fewer than 20 % of the proposals were accepted (50 % if there are other warnings),
+        if most states are single steps, or if there are fewer than 20 draws per chain.
+        No warning is no proof: chains that all miss the same states look alike.
 
         Examples
         --------

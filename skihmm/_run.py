@@ -20,6 +20,7 @@ from skihmm._callbacks import FitTasks
 from skihmm._chain import Chain, ModelSettings, SweepInfo
 from skihmm._chain_file import ChainFile
 from skihmm._draws import compact
+from skihmm._log_joint import summed_lp
 from skihmm._progress import Progress, SweepReport
 from skihmm._sequences import Sequences
 
@@ -145,7 +146,7 @@ class Plan:
             ``tally``: counts since then; ``seconds``: CPU seconds in all;
             ``origin_sweeps`` and ``origin_seconds``: sweeps and seconds of earlier fits;
             ``best_lp``, ``best_states``: of the draw with the highest log joint
-            probability.
+            probability, whoever shares a table.
         """
         return {
             "draws": [],
@@ -415,7 +416,7 @@ def with_last_state(
     return {
         **history,
         "draws": [compact(draw, store_states=True)],
-        "best_lp": draw["lp"],
+        "best_lp": summed_lp(draw),
         "best_states": draw["states"],
     }
 
@@ -441,6 +442,7 @@ def _finished(draw: dict[str, Any], chain: Chain, tally: list[Any]) -> dict[str,
 
 
 def _better(best: dict[str, Any], draw: dict[str, Any]) -> dict[str, Any]:
-    if best["best_states"] is not None and draw["lp"] <= best["best_lp"]:
+    lp = summed_lp(draw)
+    if best["best_states"] is not None and lp <= best["best_lp"]:
         return best
-    return {"best_lp": draw["lp"], "best_states": draw["states"]}
+    return {"best_lp": lp, "best_states": draw["states"]}

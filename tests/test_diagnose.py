@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import pickle
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from reference.enumeration import stirling
-from scipy import signal, special
+from scipy import signal
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
-from skihmm.core._franchise import Franchise
-from skihmm.core._random import RandomStream
-from skihmm.core._state import ChainState
 from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
+from skihmm.emissions import NormalInverseWishart
 from skihmm.metrics import Diagnosis, effective_sample_size, rhat
-from skihmm.metrics._diagnosis import Setting, _any_seats, _log_cycles, _rounded_up
+from skihmm.metrics._diagnosis import Setting, _rounded_up
 from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler, BlockedGibbs, StepwiseGibbs
 
@@ -151,11 +147,66 @@ def test_a_chain_in_a_worse_mode(rng):
     lp = rng.normal(size=(4, 100))
     lp[2] -= 30
     found = judged(made_draws(lp), sampler=StepwiseGibbs())
-    assert re.search(
-        r"The log joint probability of chain 2 is (29|30)\.\d nats below that of chain",
+    assert re.match(
+        r"Starts disagree: the log joint probability of chain 2 stays (29|30)\.\d nats "
+        r"below that of chain [013], the best one\.",
         found.warnings[0],
     )
-    assert found.suggested_params["sampler__split_merge_rate"] == 2
+    # (Said once.)
+    assert "below" not in found.warnings[1]
+    assert found.advice[0].startswith("More chains (n_chains) and fits with another init")
+    assert found.suggested_params == {"n_burnin": 600, "sampler__split_merge_rate": 2}
+
+
+def test_one_chain_better_than_the_many(rng):
+    """R-hat alone sees little of one chain in a hundred."""
+    lp = rng.normal(size=(100, 40))
+    lp[7] += 30
+    found = judged(made_draws(lp))
+    assert found.table["lp"]["rhat"] < 1.05
+    assert re.match(
+        r"Starts disagree: the log joint probability of chains 0, 1, .* and 99 stays "
+        r"(28|29)\.\d to 3\d\.\d nats below that of chain 7, the best one\.",
+        found.warnings[0],
+    )
+    assert str(found).startswith("Do not trust these draws yet.")
+    # Levels that differ by less than draws do are no modes.
+    lp[7] -= 29
+    assert judged(made_draws(lp)).warnings == []
+
+
+def path_with(n_large, n_single, n_steps):
+    """States of one step, and equal ones of all the others."""
+    rest = np.arange(n_steps - n_single) % n_large
+    return np.concatenate([rest, n_large + np.arange(n_single)])
+
+
+@pytest.mark.parametrize(
+    ("n_large", "n_single", "n_steps", "noticed"),
+    [
+        (5, 20, 40, True),
+        (5, 5, 40, True),
+        (6, 5, 40, False),
+        # Outliers.
+        (2, 4, 40, False),
+        (2, 6, 400, False),
+        (2, 20, 400, True),
+    ],
+)
+def test_single_steps(n_large, n_single, n_steps, noticed, rng):
+    path = path_with(n_large, n_single, n_steps)
+    for shape in ((4, 100), (1, 3)):
+        draws = made_draws(rng.normal(size=shape), np.tile(path, (*shape, 1)))
+        found = judged(draws, n_samples=n_steps)
+        texts = [text for text in found.warnings if "single steps" in text]
+        if noticed:
+            (text,) = texts
+            n_states = n_large + n_single
+            assert f"steps: {n_single} of {n_states} in the mean." in text
+            assert str(found).startswith("Do not trust these draws yet.")
+            assert 'init="single"' in found.advice[-1]
+        else:
+            assert texts == []
 
 
 class NoParameters(BaseSampler):
@@ -279,7 +330,7 @@ def test_chains_of_different_lengths(rng):
     assert found.warnings == []
     # Chains keep their numbers.
     rows[2] = rows[2] - 20
-    assert "of chain 2 is" in judged(made_draws(rows)).warnings[0]
+    assert "of chain 2 stays" in judged(made_draws(rows)).warnings[0]
 
 
 def test_numbers_that_are_not_finite(rng):
@@ -391,8 +442,7 @@ def test_table(easy):
         shares = shares[shares > 0]
         entropies[index] = -(shares * np.log(shares)).sum()
     series = {name: getattr(draws, name) for name in list(found.table)[1:6]}
-    every = [draws[c, d] for c in range(2) for d in range(40)]
-    series["lp"] = draws.lp + _any_seats(every).reshape(2, 40)
+    series["lp"] = draws.summed_lp()
     seconds = draws.seconds.sum()
     for name, values in (*series.items(), ("occupancy_entropy", entropies)):
         row = found.table[name]
@@ -427,7 +477,8 @@ def test_stuck_chains_are_noticed_and_the_advice_helps():
     X, _ = make_repeating_sequence(100)
     model = HCRPHMM("stepwise", n_chains=4, n_draws=50, random_state=3).fit(X)
     found = model.diagnose(verbose=False)
-    assert found.warnings[0].startswith("Chains disagree about ")
+    assert found.warnings[0].startswith("Starts disagree: ")
+    assert found.warnings[1].startswith("Chains disagree about ")
     assert found.table["distance"]["rhat"] > 1.5
     assert found.suggested_params["sampler__split_merge_rate"] == 2
     assert np.ptp(np.median(model.draws_.n_states, axis=1)) > 0
@@ -557,49 +608,6 @@ def test_known_states_and_more_data(easy):
     assert "distance" in found.table
 
 
-# -- the log joint probability, whoever shares a table --------------------------------
-
-
-def test_numbers_of_seatings():
-    pairs = [(n, m) for n in range(1, 9) for m in range(1, n + 1)] * 2
-    found = _log_cycles(*np.array(pairs).T)
-    np.testing.assert_allclose(found, [np.log(stirling(n, m)) for n, m in pairs])
-    # Of one table there are (n - 1)! seatings, of n tables one.
-    np.testing.assert_allclose(
-        _log_cycles(np.array([500, 500]), np.array([1, 500])),
-        [special.gammaln(500), 0.0],
-        atol=1e-9,
-    )
-
-
-def test_who_shares_a_table_does_not_count(global_random_seed):
-    X = np.random.default_rng(global_random_seed).integers(3, size=(40, 1))
-    hmm = HCRPHMM(n_burnin=20, n_draws=4, random_state=global_random_seed).fit(X)
-    draw = hmm.draws_[0, -1]
-    state = ChainState(
-        np.zeros(1, int),
-        Franchise(draw.alpha, draw.gamma),
-        hmm.emission_.make_stats(hmm.emission_.encode(X)),
-        RandomStream(0),
-    )
-    # Seated anew again and again: as many tables by chance, other companies.
-    by_tables = {}
-    for _ in range(300):
-        state.start_from(draw.states)
-        arrays = state.to_arrays()
-        records = [arrays["transitions"], *arrays["emission"]["columns"]]
-        tables = tuple(np.concatenate([r["n_tables"] for r in records]).tolist())
-        seated = SimpleNamespace(
-            transitions=arrays["transitions"], emission=arrays["emission"]
-        )
-        value = state.log_joint() + _any_seats([seated])[0]
-        by_tables.setdefault(tables, []).append((value, state.log_joint()))
-    largest = max(by_tables.values(), key=lambda pairs: np.ptp([lp for _, lp in pairs]))
-    values, lps = np.array(largest).T
-    assert np.ptp(lps) > 0.1
-    np.testing.assert_allclose(values, values[0])
-
-
 def test_seats_do_not_make_easy_data_look_hard(global_random_seed):
     states = np.repeat([0, 1, 2] * 4, 30)
     rng = np.random.default_rng(global_random_seed)
@@ -609,3 +617,43 @@ def test_seats_do_not_make_easy_data_look_hard(global_random_seed):
         row = hmm.diagnose(verbose=False).table["lp"]
         assert row["rhat"] < 1.15
         assert row["ess_bulk"] > effective_sample_size(hmm.draws_.lp)
+
+
+# -- data that were cut into single steps ---------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def noise_fits():
+    """White noise in many columns, from two starts, under a prior that fits badly."""
+    X = np.random.default_rng(0).normal(size=(300, 8))
+    prior = NormalInverseWishart(mean=0.0, strength=0.1, dof=10, scale=0.1 * np.eye(8))
+    params = {"n_burnin": 20, "n_draws": 30, "thin": 1, "n_chains": 2, "random_state": 0}
+    return {
+        init: HCRPHMM(emission=prior, init=init, **params).fit(X)
+        for init in ("particle_filter", "single")
+    }
+
+
+def test_over_segmentation_is_noticed(noise_fits):
+    model = noise_fits["particle_filter"]
+    assert model.n_states_ > 100
+    found = model.diagnose(verbose=False)
+    assert any(text.startswith("Most states are single") for text in found.warnings)
+    # These chains agree.
+    assert not any("disagree" in text for text in found.warnings)
+    assert noise_fits["single"].n_states_ == 1
+    found = noise_fits["single"].diagnose(verbose=False)
+    assert not any("single steps" in text for text in found.warnings)
+
+
+def test_starts_that_disagree(noise_fits):
+    chains = [chain for fit in noise_fits.values() for chain in fit.draws_._chains]
+    found = judged(PosteriorDraws(chains), n_samples=300)
+    (gaps,) = re.findall(
+        r"^Starts disagree: the log joint probability of chains 0 and 1 stays ([\d.]+) "
+        r"to ([\d.]+) nats below that of chain [23], the best one",
+        found.warnings[0],
+    )
+    assert 200 < float(gaps[0]) < float(gaps[1]) < 400
+    assert any("another init" in text for text in found.advice)
+    assert "n_burnin" in found.suggested_params

@@ -21,7 +21,15 @@ LAYERS = [
     ["core"],  # lists the names of the native interface
     ["emissions.*_stats", "samplers.*_kernel"],
     ["emissions", "emissions.*", "samplers", "samplers.*"],
-    ["_sequences", "_draws", "_chain", "_checkpoint", "_decoding", "_progress"],
+    [
+        "_sequences",
+        "_draws",
+        "_log_joint",
+        "_chain",
+        "_checkpoint",
+        "_decoding",
+        "_progress",
+    ],
     ["_callbacks", "_chain_file", "_imputation", "_prediction", "_run"],
     ["metrics", "metrics.*", "posterior", "posterior.*"],
     ["_hcrp_hmm"],

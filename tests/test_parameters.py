@@ -196,7 +196,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "n_jobs": n_jobs(),
         "n_particles": integer(1),
         "store_states": flag(),
-        "point_estimate": choice("map", "vi", "binder"),
+        "point_estimate": choice("vi", "binder", "map"),
         "warm_start": flag(),
         "max_time": [bad for bad in number() if bad.value is not None],
         "callback": [
@@ -287,7 +287,7 @@ GOOD: dict[type, dict[str, list[Any]]] = {
         "n_jobs": [None, -1, 1, np.int32(2)],
         "n_particles": [1],
         "store_states": [np.True_, False],
-        "point_estimate": ["vi", "binder"],
+        "point_estimate": ["map", "binder"],
         "random_state": [None, 0, 2**32 - 1, np.random.RandomState(0)],
         "verbose": [False, 0],
     },

@@ -42,8 +42,8 @@ hmm = HCRPHMM(
 # %%
 # The way of three chains from where a particle filter starts them: each step of the log
 # joint probability is a state that was split at the right place.  The circle is the
-# selected draw, the one with the highest log joint probability; it is the one that the
-# graph below shows.
+# selected draw, the one whose states differ least from all draws on average; it is the
+# one that the graph below shows.
 
 display = TraceDisplay.from_estimator(hmm, x="seconds", quantities=["lp", "n_states"])
 display.figure_.set_size_inches(8, 4.5)

@@ -137,7 +137,7 @@ class TraceDisplay:
     >>> display = TraceDisplay.from_estimator(hmm)
     >>> len(display.axes_)
     4
-    >>> display.selected == hmm.draws_.argmax()  # with point_estimate="map"
+    >>> bool((hmm.draws_[display.selected].states == hmm.labels_).all())
     True
     """
 
@@ -379,7 +379,7 @@ class TraceDisplay:
         if selected is not None:
             marked = [np.asarray(self.values[name])[selected] for name in names]
             ax.plot(np.repeat(places[selected], len(marked)), marked, **_SELECTED)
-            # The draw with the highest lp is at the edge, and its mark has a size.
+            # The selected draw may be at the edge, and its mark has a size.
             ax.margins(y=0.1)
         if panel == "n_states":
             ax.yaxis.get_major_locator().set_params(integer=True)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
 
 from skihmm._draws import Draw, PosteriorDraws
 from skihmm.metrics._convergence import (
@@ -45,6 +43,12 @@ GOOD_ESS = 400
 _SHORT_CHAIN = 0.5
 # Means of two chains that are so many standard errors apart are two means.
 _SEPARATED = 5.0
+# A chain is in another mode than the best one if the upper of these quantiles of its log
+# joint is below the lower one of the best.
+_STAYS_BELOW = (0.1, 0.9)
+# States of one step: most states are such, and they hold this share of all steps, and so
+# many steps.  (A few of them are outliers.)
+_MOST, _SINGLE_STEPS, _FEW_SINGLE = 0.5, 0.05, 5
 # A chain rises or falls if so many more pairs of its blocks do than do not (of 28: at
 # most two exceptions), or if all chains together do by so many standard deviations.
 _N_BLOCKS = 8
@@ -93,64 +97,21 @@ class Setting:
     shares_start: bool
 
 
+def _occupancies(draw: Draw) -> NDArray[Any]:
+    """Steps in every state."""
+    # Every step is a customer of the dish that is its state.
+    seating = draw.transitions
+    return np.bincount(seating["dishes"], weights=seating["n_customers"])
+
+
 def _entropy(counts: NDArray[Any]) -> float:
     shares = counts[counts > 0] / counts.sum()
     return float(-np.sum(shares * np.log(shares)))
 
 
-def _seatings(record: Any) -> Iterator[dict[str, Any]]:
-    """The seatings with tables in a record, those of an emission's parts included."""
-    if not isinstance(record, dict):
-        return
-    if "sizes" in record and len(record["sizes"]):
-        yield record
-    for part in [*record.get("columns", ()), *record.get("parts", ())]:
-        yield from _seatings(part)
-
-
-def _log_cycles(n: NDArray[np.int64], m: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Logs of unsigned Stirling numbers of the first kind, ``|s(n, m)|``."""
-    wanted, place = np.unique(np.stack([n, m]), axis=1, return_inverse=True)
-    found = np.empty(wanted.shape[1])
-    row = np.full(int(m.max()) + 1, -np.inf)
-    row[0] = 0.0  # of no customers
-    at = 0
-    for size in range(1, int(n.max()) + 1):
-        # |s(n + 1, m)| = n |s(n, m)| + |s(n, m - 1)|
-        stay = row + (np.log(size - 1.0) if size > 1 else -np.inf)
-        row[1:] = np.logaddexp(stay[1:], row[:-1])
-        row[0] = -np.inf
-        while at < wanted.shape[1] and wanted[0, at] == size:
-            found[at] = row[wanted[1, at]]
-            at += 1
-    return found[place.ravel()]
-
-
 def name_of(quantity: str) -> str:
     """What a quantity of the table is called."""
     return NAMES.get(quantity, quantity.replace("__", " ").replace("_", " "))
-
-
-def _any_seats(draws: list[Draw]) -> NDArray[np.float64]:
-    """What makes ``lp`` of draws the log probability whoever shares a table.
-
-    The seating of a draw is one of many with as many tables; they differ in nothing but
-    who sits with whom, which says nothing about states and changes slowly.  Their
-    probabilities are proportional to the product of ``(size - 1)!`` over tables, and all
-    together make a Stirling number for every cell.
-    """
-    records = [[*_seatings(d.transitions), *_seatings(d.emission)] for d in draws]
-    if not any(records):
-        return np.zeros(len(draws))
-    n, m = (
-        np.concatenate([r[key] for found in records for r in found]).astype(np.int64)
-        for key in ("n_customers", "n_tables")
-    )
-    cells = [sum(len(r["n_tables"]) for r in found) for found in records]
-    owner = np.repeat(np.arange(len(draws)), cells)
-    total = np.bincount(owner, weights=_log_cycles(n, m), minlength=len(draws))
-    seated = [sum(gammaln(r["sizes"]).sum() for r in found) for found in records]
-    return total - np.array(seated)
 
 
 def _quantities(
@@ -161,8 +122,8 @@ def _quantities(
 ) -> dict[str, NDArray[np.float64]]:
     """Numbers of every draw, (n_chains, n_draws), that no labels matter for."""
     found = {
-        name: getattr(draws, name)[chains, :n_draws].astype(float)
-        for name in ("lp", "n_states")
+        "lp": draws.summed_lp()[chains, :n_draws],
+        "n_states": draws.n_states[chains, :n_draws].astype(float),
     }
     for name, concentration in draws.positive_hyperparameters().items():
         values = concentration[chains, :n_draws]
@@ -170,18 +131,13 @@ def _quantities(
         if values.size == 1 or np.ptp(values):
             found[name] = values
     every = [draws[int(c), d] for c in chains for d in range(n_draws)]
-    found["lp"] = found["lp"] + _any_seats(every).reshape(found["lp"].shape)
     path = draws[reference].states
     loss = None if path is None else Loss("vi", len(path))
     entropies = np.empty((len(chains), n_draws))
     distances = np.empty((len(chains), n_draws))
     for c, d in np.ndindex(entropies.shape):
         draw = every[c * n_draws + d]
-        # Every step is a customer of the dish that is its state.
-        counts = np.bincount(
-            draw.transitions["dishes"], weights=draw.transitions["n_customers"]
-        )
-        entropies[c, d] = _entropy(counts)
+        entropies[c, d] = _entropy(_occupancies(draw))
         if loss is None or path is None or draw.states is None:
             loss = None  # (warm_start may have gone on with another store_states.)
         else:
@@ -346,12 +302,14 @@ class Diagnosis:
         else:
             self._judge_mixing(values)
         self._judge_acceptance()
+        self._judge_occupancies(draws)
         self._take_notes(draws)
 
     # ---- what is wrong
 
     def _judge_mixing(self, values: dict[str, NDArray[np.float64]]) -> None:
         suspects = [name for name, row in self.table.items() if row["rhat"] > HIGH_RHAT]
+        starts_disagree = self._judge_starts(values["lp"])
         trend = False
         if "lp" in suspects:
             rising, falling = _trends(values["lp"])
@@ -371,9 +329,35 @@ class Diagnosis:
             if len(self.chains) > 1 and _are_separated(values[name])
         ]
         if apart:
-            self._warn_of_disagreement(suspects, apart, values)
-        elif not trend:
+            shown = "lp" in apart and not starts_disagree
+            self._warn_of_disagreement(suspects, values, with_lp=shown)
+        elif not (trend or starts_disagree):
             self._judge_sizes(suspects)
+
+    def _judge_starts(self, lp: NDArray[np.float64]) -> bool:
+        """Whether chains stay below the best one."""
+        if not np.isfinite(lp).all():
+            return False
+        means = lp.mean(axis=1)
+        best = int(means.argmax())
+        low, high = np.quantile(lp, _STAYS_BELOW, axis=1)
+        behind = np.flatnonzero(high < low[best])
+        if not len(behind):
+            return False
+        gaps = np.sort(means[best] - means[behind])[[0, -1]]
+        by = " to ".join(dict.fromkeys(f"{gap:.1f}" for gap in gaps))
+        self.warnings.append(
+            f"Starts disagree: the log joint probability of "
+            f"{_chain_list([self.chains[c] for c in behind])} stays {by} nats below that "
+            f"of chain {self.chains[best]}, the best one. They are stuck in different "
+            "modes."
+        )
+        self._advise(
+            "More chains (n_chains) and fits with another init show whether there are "
+            "better modes that these chains have not seen."
+        )
+        self._advise_burnin()
+        return True
 
     def _judge_sizes(self, suspects: list[str]) -> None:
         """Chains that are on their way everywhere, but slowly."""
@@ -411,13 +395,13 @@ class Diagnosis:
     def _warn_of_disagreement(
         self,
         suspects: list[str],
-        apart: list[str],
         values: dict[str, NDArray[np.float64]],
+        with_lp: bool,
     ) -> None:
         text = f"Chains disagree about {self._worst(suspects)}"
         means = values["lp"].mean(axis=1)
         best, worst = int(means.argmax()), int(means.argmin())
-        if "lp" in apart:
+        if with_lp:
             text += (
                 f". The log joint probability of chain {self.chains[worst]} is "
                 f"{means[best] - means[worst]:.1f} nats below that of chain "
@@ -461,6 +445,28 @@ class Diagnosis:
                 'sampler="auto": its moves of single steps reject nothing.',
                 sampler="auto",
             )
+
+    def _judge_occupancies(self, draws: PosteriorDraws) -> None:
+        """Data that were cut into single steps."""
+        occupancies = [
+            _occupancies(draws[c, d]) for c in self.chains for d in range(self.n_draws)
+        ]
+        n_single = np.mean([(counts == 1).sum() for counts in occupancies])
+        n_states = np.mean([(counts > 0).sum() for counts in occupancies])
+        n_steps = occupancies[0].sum()
+        if n_single < max(_MOST * n_states, _SINGLE_STEPS * n_steps, _FEW_SINGLE):
+            return
+        self._are_only_few = False
+        self.warnings.append(
+            f"Most states are single steps: {n_single:.0f} of {n_states:.0f} in the "
+            "mean. A prior or a start that does not suit the data cuts them into pieces."
+        )
+        self._advise(
+            'Another start, init="single" or "kmeans", which begins with few states; '
+            "columns in comparable units (StandardScaler); another emission, such as "
+            '"diagonal_gaussian" for many columns, or other values of the '
+            "hyperparameters that were set."
+        )
 
     # ---- what to change
 

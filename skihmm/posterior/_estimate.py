@@ -272,14 +272,16 @@ def best_draw(draws: PosteriorDraws, loss: str) -> tuple[int, int]:
     Returns
     -------
     index : (int, int)
-        Among draws of equal loss, that of the highest log joint probability.
+        Among draws of equal loss, that of the highest log joint probability, whoever
+        shares a table.
     """
     partitions = Partitions(state_paths(draws))
     losses = Loss(loss, partitions.n_samples).of_draws(partitions)
     # Equal losses differ by rounding; of two draws, both have the same.
     is_best = (losses <= losses.min() + 1e-12)[partitions.which]
     index = [(c, d) for c, n in enumerate(draws.n_draws) for d in range(n)]
+    lp = draws.summed_lp()
     return max(
         (pair for pair, best in zip(index, is_best, strict=True) if best),
-        key=lambda pair: draws.lp[pair],
+        key=lambda pair: lp[pair],
     )

@@ -1279,17 +1279,18 @@ default="particle_filter"
 
     # ---- convergence
 
-    def diagnose(self, *, verbose: bool = True) -> Diagnosis:
+    def diagnose(self, *, verbose: bool = False) -> Diagnosis:
         """Say how well the chains have mixed, and what to change if they have not.
 
         Parameters
         ----------
-        verbose : bool, default=True
+        verbose : bool, default=False
             Print it.
 
         Returns
         -------
         diagnosis : Diagnosis
+            To be printed: ``print(hmm.diagnose())``; a notebook shows it by itself.
             Verdict, warnings and advice in words; means, R-hat and effective sample sizes
             of quantities that do not depend on how states are numbered.
 
@@ -1312,7 +1313,6 @@ default="particle_filter"
         What to change:
         * n_draws=200 (now 10).
         ...
-        <Diagnosis: 1 warning>
         """
         check_is_fitted(self)
         diagnosis = Diagnosis(

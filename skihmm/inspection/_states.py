@@ -152,8 +152,8 @@ class StateSequenceDisplay:
         check_choice("method", method, METHODS)
         given = {"groups": groups, "lengths": lengths}
         states = hmm.predict(X, method=method, **given)
-        probs = hmm.predict_proba(
-            X, method="filter" if method == "filter" else "smooth", **given
+        probs = hmm._state_probs(
+            X, "filter" if method == "filter" else "smooth", groups, lengths
         )
         names = getattr(hmm, "feature_names_in_", None)
         display = cls(

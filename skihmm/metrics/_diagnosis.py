@@ -314,6 +314,17 @@ class Diagnosis:
     def __init__(
         self, draws: PosteriorDraws, reference: tuple[int, int], setting: Setting
     ) -> None:
+        for name, value, kind in (
+            ("draws", draws, PosteriorDraws),
+            ("setting", setting, Setting),
+        ):
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"{name} is of type {type(value).__name__}; expected a "
+                    f"{kind.__name__}. HCRPHMM.diagnose() makes a Diagnosis of a fitted "
+                    "model."
+                )
+        draws[reference]  # an error in words if there is no such draw
         lengths = draws.n_draws
         chains = np.flatnonzero(lengths >= max(1, _SHORT_CHAIN * lengths.max()))
         n_draws = int(lengths[chains].min())

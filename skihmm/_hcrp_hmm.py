@@ -526,7 +526,8 @@ default="particle_filter"
         -----
         UserWarning
             If X is a data frame with an integer index that does not go on by a constant
-            step inside a sequence.
+            step inside a sequence, or with dates or times that go backwards; if X, or a
+            column of it, holds no observation.
         """
         check_ignored(y, X)
         names = ("n_features_in_", "feature_names_in_", "_frame_library")
@@ -872,10 +873,11 @@ default="particle_filter"
             )
         elif missing_rows.all():
             warn_caller(
-                f"Some entry is missing in every row of X, and for "
-                f"{type(emission).__name__} a row with a missing entry is missing: the "
-                'draws are those of the prior. emission="diagonal_gaussian" takes single '
-                "entries; or leave out the columns with most missing entries."
+                f"All rows of X are missing for {type(emission).__name__}: the draws are "
+                "those of the prior. With a full covariance a row of which any entry is "
+                'missing is missing as a whole (emission="diagonal_gaussian" takes '
+                'single entries), and with handle_unknown="missing" all symbols that are not in '
+                "categories are."
             )
         elif empty:
             warn_caller(

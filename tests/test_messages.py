@@ -9,7 +9,7 @@ from scipy import sparse
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
 from skihmm.datasets import fetch_alice, make_automaton_sequence, make_hcrp_hmm
-from skihmm.emissions import NormalInverseGamma, ProductEmission
+from skihmm.emissions import HCRPCategorical, NormalInverseGamma, ProductEmission
 from skihmm.metrics import Diagnosis
 
 REALS = np.random.default_rng(0).normal(size=(20, 2))
@@ -157,9 +157,19 @@ def test_columns_without_observations_are_warned_of():
 
 def test_rows_that_all_lack_an_entry_are_warned_of():
     X = np.where(np.arange(6)[:, None] % 2 == [0, 1], 1.0, np.nan)
-    with pytest.warns(UserWarning, match="Some entry is missing in every row of X"):
+    with pytest.warns(
+        UserWarning, match=r"All rows of X are missing for NormalInv.*diag"
+    ):
         make_model("gaussian").fit(X)
     make_model("diagonal_gaussian").fit(X)  # warnings are errors
+
+
+def test_symbols_that_are_all_unknown_are_warned_of():
+    emission = HCRPCategorical(categories=[["yes", "no"]], handle_unknown="missing")
+    with pytest.warns(
+        UserWarning, match=r"All rows of X are missing for HCRPCat.*unknow"
+    ):
+        make_model(emission).fit([["Yes"], ["No"]])
 
 
 # ---- order of time

@@ -876,8 +876,8 @@ default="particle_filter"
                 f"All rows of X are missing for {type(emission).__name__}: the draws are "
                 "those of the prior. With a full covariance a row of which any entry is "
                 'missing is missing as a whole (emission="diagonal_gaussian" takes '
-                'single entries), and with handle_unknown="missing" all symbols that are not in '
-                "categories are."
+                'single entries), and with handle_unknown="missing" all symbols that are '
+                "not in categories are."
             )
         elif empty:
             warn_caller(

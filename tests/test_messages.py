@@ -79,7 +79,7 @@ def test_columns_of_mixed_data_have_the_names_of_the_whole():
 
 
 def test_mixed_frames_name_the_product_emission():
-    X = frame(size=[0.5, 1.5, 2.5], city=["x", "y", "z"])
+    X = frame(size=[0.5, None, 2.5], city=["x", "y", "z"])
     for emission in ("hcrp", "gaussian", "poisson"):
         assert "ProductEmission" in message_of(X, emission)
     assert "ProductEmission" not in message_of(X[["city"]], "gaussian")

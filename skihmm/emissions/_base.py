@@ -54,12 +54,12 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
             :class:`~skihmm.emissions.ProductEmission` without names are integers, their
             places in X.
         """
-        self._labels = None if names is None else list(names)
+        self._names_of_columns = None if names is None else list(names)
 
     def _column_labels(self, n_columns: int) -> Sequence[str | int]:
         """Names of the columns of X, or their places if they have no names."""
-        labels = getattr(self, "_labels", None)
-        return range(n_columns) if labels is None else labels
+        names = getattr(self, "_names_of_columns", None)
+        return names if names and len(names) == n_columns else range(n_columns)
 
     def column_order(self, n_columns: int) -> NDArray[np.intp]:
         """Which column of X every column of the encoded data is.

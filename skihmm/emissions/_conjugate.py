@@ -89,8 +89,9 @@ def _number(value: Any, place: str, X: NDArray[Any]) -> float:
 
 
 def _remedy_for_strings(X: NDArray[Any]) -> str:
-    """What to do about strings: columns of numbers besides them are mixed data."""
-    if X.dtype == object and any(all(map(is_number, column)) for column in X.T):
+    """What to do about strings: columns without any besides them are mixed data."""
+    are_strings = [[isinstance(value, str) for value in column] for column in X.T]
+    if not np.any(are_strings, axis=1).all():
         return (
             "Other columns hold numbers: mixed data need "
             "skihmm.emissions.ProductEmission, with an emission for every group of "

@@ -143,13 +143,15 @@ def check_states(states: Any, n_samples: int) -> NDArray[np.int64] | None:
     return labels.astype(np.int64)
 
 
-def row_times(X: Any) -> NDArray[np.datetime64] | None:
-    """Times of the rows of a data frame, local ones; None if its index has none.
+def row_times(X: Any, *, local: bool = True) -> NDArray[np.datetime64] | None:
+    """Times of the rows of a data frame; None if its index has none.
 
     Parameters
     ----------
     X : object
         What the user passed.
+    local : bool, default=True
+        In the zone of the index, if it has one; else in UTC, where no hour comes twice.
 
     Returns
     -------
@@ -161,7 +163,9 @@ def row_times(X: Any) -> NDArray[np.datetime64] | None:
         index = index.to_timestamp()
     if getattr(getattr(index, "dtype", None), "kind", None) != "M":
         return None
-    return np.asarray(index.tz_localize(None).to_numpy())
+    if index.tz is not None:
+        index = index.tz_localize(None) if local else index.tz_convert(None)
+    return np.asarray(index.to_numpy())
 
 
 def row_index(X: Any) -> NDArray[Any] | None:
@@ -178,7 +182,7 @@ def row_index(X: Any) -> NDArray[Any] | None:
     """
     if not (hasattr(X, "iloc") and hasattr(X.index, "dtype")):
         return None
-    times = row_times(X)
+    times = row_times(X, local=False)
     if times is not None:
         return times
     # pandas' own integers can be missing.

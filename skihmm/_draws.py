@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain as chained
+from operator import index as as_index
 from typing import Any
 
 import numpy as np
@@ -301,7 +303,21 @@ class PosteriorDraws:
         chains: Sequence[Sequence[dict[str, Any]]],
         hyperparameters: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
     ) -> None:
-        self._chains = [list(chain) for chain in chains]
+        expected = (
+            "expected the draws of every chain, a list of lists of dict. A fitted "
+            "HCRPHMM has them as draws_."
+        )
+        try:
+            self._chains = [list(chain) for chain in chains]
+        except TypeError:
+            raise TypeError(
+                f"chains is of type {type(chains).__name__}; {expected}"
+            ) from None
+        for draw in chained.from_iterable(self._chains):
+            if not (isinstance(draw, dict) and "lp" in draw):
+                raise TypeError(f"chains holds the draw {draw!r}; {expected}")
+        if not any(self._chains):
+            raise ValueError(f"chains holds no draw; {expected}")
         self.n_draws = np.array([len(chain) for chain in self._chains])
         self.lp = self._collect("lp", float)
         self.n_states = self._collect("n_states", int)
@@ -385,12 +401,18 @@ class PosteriorDraws:
 
     def __getitem__(self, index: tuple[int, int]) -> Draw:
         try:
-            chain, draw = index
-        except TypeError:
+            c, d = map(as_index, index)
+        except (TypeError, ValueError):
             raise TypeError(
-                f"draws[{index!r}]; expected two indices, draws[chain, draw]."
+                f"draws[{index!r}]; expected two integers, draws[chain, draw]."
             ) from None
-        found = _map_integers(self._chains[chain][draw], _widen)
+        try:
+            found = _map_integers(self._chains[c][d], _widen)
+        except IndexError:
+            raise IndexError(
+                f"draws[{c}, {d}]; there are {len(self)} chains of "
+                f"{', '.join(map(str, self.n_draws))} draws, counted from 0."
+            ) from None
         return Draw(
             n_states=found["n_states"],
             lp=found["lp"],

@@ -12,6 +12,7 @@ import joblib
 import numpy as np
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -21,6 +22,7 @@ from skihmm._chain import ModelSettings, extended_record
 from skihmm._chain_file import ChainFile, chain_paths
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw, PosteriorDraws
+from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
 from skihmm._imputation import drawn_codes, expected_codes, fill
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import Progress
@@ -55,6 +57,7 @@ from skihmm._validation import (
     is_missing,
     nested_short_names,
     preferred_jobs,
+    refuse_sequences,
     resolve,
     unify_frame,
     unmask,
@@ -360,6 +363,7 @@ shape (n_samples,), default="auto"
     _entropy: list[int]
     _score_entropy: list[int]
     _best: tuple[int, int]
+    _frame_library: str | None
 
     def __init__(
         self,
@@ -442,6 +446,27 @@ shape (n_samples,), default="auto"
             params.update(nested_short_names(params, given, known))
         return super().set_params(**params)
 
+    def set_output(self, *, transform: str | None = None) -> HCRPHMM:
+        """Set what :meth:`predict_proba`, :meth:`impute` and :meth:`sample` return.
+
+        Parameters
+        ----------
+        transform : {"default", "pandas", "polars"} or None, default=None
+            "default": arrays.  "pandas" and "polars": data frames.  None: leave it as it
+            is.  If it was never set, scikit-learn's ``set_config(transform_output=...)``
+            decides; if that was not set either, a data frame gives a data frame of its
+            library (for :meth:`sample`: the data of :meth:`fit`), anything else an array.
+
+        Returns
+        -------
+        self : HCRPHMM
+        """
+        if transform is not None:
+            choices = ("default", *LIBRARIES)
+            config = {"transform": check_choice("transform", transform, choices)}
+            self._sklearn_output_config = config
+        return self
+
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, with the version that made it."""
         return {**super().__getstate__(), "_skihmm_version": __version__}
@@ -507,10 +532,11 @@ shape (n_samples,), default="auto"
         -----
         UserWarning
             If X is a data frame with an integer index that does not go on by a constant
-            step inside a sequence.
+            step inside a sequence, or with dates or times that go backwards; if X, or a
+            column of it, holds no observation.
         """
         check_ignored(y, X)
-        names = ("n_features_in_", "feature_names_in_")
+        names = ("n_features_in_", "feature_names_in_", "_frame_library")
         earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
             fitted, stopped = self._fit(X, groups, lengths, states)
@@ -586,6 +612,7 @@ shape (n_samples,), default="auto"
             sequence_starts(len(X), groups, lengths, index),
             check_states(states, len(X)),
         )
+        self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
         # Errors of the emission's parameters, and of the two together, before any work.
         given.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         settings = given.settings(emission, self._check_init(sequences))
@@ -833,6 +860,36 @@ shape (n_samples,), default="auto"
                 "more time, or set a shorter n_burnin."
             )
 
+    def _warn_of_missing(
+        self, X: NDArray[Any], missing_rows: NDArray[np.bool_], emission: BaseEmission
+    ) -> None:
+        """Warn of data, or columns of the data, without any observation."""
+        labels = getattr(self, "feature_names_in_", range(X.shape[1]))
+        empty = [
+            label
+            for label, column in zip(labels, X.T, strict=True)
+            if is_missing(column[:1]).all() and is_missing(column).all()
+        ]
+        if len(empty) == X.shape[1]:
+            warn_caller(
+                "All entries of X are missing: the draws are those of the prior. Check "
+                "how X was read."
+            )
+        elif missing_rows.all():
+            warn_caller(
+                f"All rows of X are missing for {type(emission).__name__}: the draws are "
+                "those of the prior. With a full covariance a row of which any entry is "
+                'missing is missing as a whole (emission="diagonal_gaussian" takes '
+                'single entries), and with handle_unknown="missing" all symbols that are '
+                "not in categories are."
+            )
+        elif empty:
+            warn_caller(
+                f"All entries of column{'s' * (len(empty) > 1)} "
+                f"{', '.join(map(repr, empty))} of X are missing, which says nothing "
+                "about states. Leave them out, or check how X was read."
+            )
+
     def _check_init(self, sequences: Sequences) -> str | NDArray[np.int32]:
         n_samples, known = sequences.n_steps, sequences.known_states
         if isinstance(self.init, str):
@@ -952,17 +1009,35 @@ shape (n_samples,), default="auto"
 
     # ---- data
 
+    def _column_names(self) -> list[str]:
+        """Names of the columns of X; x0, x1, ... as in scikit-learn if there are none."""
+        n = self.n_features_in_
+        return list(getattr(self, "feature_names_in_", [f"x{c}" for c in range(n)]))
+
     def _validate(self, X: Any, reset: bool) -> NDArray[Any]:
+        refuse_sequences(X)
+        if issparse(X):
+            raise TypeError(
+                f"X is sparse, a {type(X).__name__}; expected a dense array. Symbols are "
+                'not one-hot but one column of codes: KBinsDiscretizer(encode="ordinal") '
+                "or OrdinalEncoder in the place of OneHotEncoder makes them. Other data: "
+                "X.toarray()."
+            )
+        if reset:
+            self._frame_library = library_of(X)
         X = unify_frame(unmask(X))
         if isinstance(X, list | tuple | np.ndarray):
             X = as_array("X", X)
-        return validate_data(
-            self,
-            X,
-            reset=reset,
-            dtype=None,
-            ensure_all_finite="allow-nan",
-        )
+        # (The next lines say where the infinity is; scikit-learn does not.)
+        X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
+        if X.dtype.kind == "f" and np.isinf(X).any():
+            row, c = np.argwhere(np.isinf(X))[0]
+            label = getattr(self, "feature_names_in_", range(X.shape[1]))[c]
+            raise ValueError(
+                f"X contains infinity: X[{row}, {label!r}] = {X[row, c]}; expected "
+                "finite values, or NaN where they are missing."
+            )
+        return X
 
     def _validate_sequences(
         self, X: Any, groups: Any, lengths: Any, states: Any = None
@@ -1018,7 +1093,7 @@ shape (n_samples,), default="auto"
         """
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
             return self.decode(X, groups=groups, lengths=lengths)[1]
-        probs = self.predict_proba(X, method=method, groups=groups, lengths=lengths)
+        probs = self._state_probs(X, method, groups, lengths)
         return probs.argmax(axis=1).astype(np.int32)
 
     def decode(
@@ -1049,7 +1124,7 @@ shape (n_samples,), default="auto"
         method: str = "smooth",
         groups: Any = None,
         lengths: Any = None,
-    ) -> NDArray[np.float64]:
+    ) -> Any:
         """Probabilities of the states of every step.
 
         Parameters
@@ -1062,10 +1137,21 @@ shape (n_samples,), default="auto"
 
         Returns
         -------
-        probs : ndarray of shape (n_samples, n_states + 1)
+        probs : ndarray or data frame of shape (n_samples, n_states + 1)
             Under the selected draw; rows sum to one, the last column is "a state not
-            seen yet".
+            seen yet".  A data frame, with the columns ``state0``, ``state1``, ... and
+            ``new_state``, if X is one or :meth:`set_output` asks for it.
         """
+        probs = self._state_probs(X, method, groups, lengths)
+        library = output_library(self, library_of(X))
+        if library is None:
+            return probs
+        names = [*(f"state{k}" for k in range(self.n_states_)), "new_state"]
+        return make_frame(library, probs, names, X)
+
+    def _state_probs(
+        self, X: Any, method: str, groups: Any, lengths: Any
+    ) -> NDArray[np.float64]:
         check_choice("method", method, ("smooth", "filter"))
         model = self._model(X, groups, lengths)
         if method == "smooth":
@@ -1130,7 +1216,7 @@ shape (n_samples,), default="auto"
         random_state: Any = None,
         groups: Any = None,
         lengths: Any = None,
-    ) -> NDArray[Any]:
+    ) -> Any:
         """Fill in what is missing in X from the posterior predictive given all of X.
 
         Parameters
@@ -1151,10 +1237,12 @@ shape (n_samples,), default="auto"
 
         Returns
         -------
-        X_filled : ndarray of shape (n_samples, n_features)
-            What was observed is as it was, symbols outside of the categories too.
-            Integers if all entries are whole and the emission's are, objects if strings
-            are among them; a copy of X if nothing is missing.
+        X_filled : ndarray or data frame of shape (n_samples, n_features)
+            What was observed is as it was, symbols outside of the categories too.  A data
+            frame if X is one, with its types of columns where the values fit, or if
+            :meth:`set_output` asks for it.  An array holds integers if all entries are
+            whole and the emission's are, objects if strings are among them.  A copy of X
+            if nothing is missing.
 
         Notes
         -----
@@ -1173,8 +1261,25 @@ shape (n_samples,), default="auto"
         array([2, 5, 7, 2, 5])
         """
         check_choice("method", method, ("expectation", "sample"))
+        given = X
         X, sequences = self._validate_sequences(X, groups, lengths)
         missing = np.array([is_missing(column) for column in X.T]).T
+        filled = self._filled(X, missing, sequences, method, random_state)
+        library = output_library(self, library_of(given))
+        if library is None:
+            return filled
+        if library == library_of(given):
+            return fill_frame(given, missing, filled)
+        return make_frame(library, filled, self._column_names(), given)
+
+    def _filled(
+        self,
+        X: NDArray[Any],
+        missing: NDArray[np.bool_],
+        sequences: Sequences,
+        method: str,
+        random_state: Any,
+    ) -> NDArray[Any]:
         if not missing.any():
             return X.copy()
         draws = self.draws_.thinned()
@@ -1283,17 +1388,18 @@ shape (n_samples,), default="auto"
 
     # ---- convergence
 
-    def diagnose(self, *, verbose: bool = True) -> Diagnosis:
+    def diagnose(self, *, verbose: bool = False) -> Diagnosis:
         """Say how well the chains have mixed, and what to change if they have not.
 
         Parameters
         ----------
-        verbose : bool, default=True
+        verbose : bool, default=False
             Print it.
 
         Returns
         -------
         diagnosis : Diagnosis
+            To be printed: ``print(hmm.diagnose())``; a notebook shows it by itself.
             Verdict, warnings and advice in words; means, R-hat and effective sample sizes
             of quantities that do not depend on how states are numbered.
 
@@ -1318,7 +1424,6 @@ shape (n_samples,), default="auto"
         What to change:
         * n_draws=200 (now 10).
         ...
-        <Diagnosis: 1 warning>
         """
         check_is_fitted(self)
         diagnosis = Diagnosis(
@@ -1340,7 +1445,7 @@ shape (n_samples,), default="auto"
 
     def sample(
         self, n_samples: int = 1, random_state: Any = None
-    ) -> tuple[NDArray[Any], NDArray[np.int32]]:
+    ) -> tuple[Any, NDArray[np.int32]]:
         """Draw a new sequence from the predictive distribution of the selected draw.
 
         Parameters
@@ -1352,8 +1457,9 @@ shape (n_samples,), default="auto"
 
         Returns
         -------
-        X : ndarray of shape (n_samples, n_features)
-            Symbols from the emission's categories.
+        X : ndarray or data frame of shape (n_samples, n_features)
+            Symbols from the emission's categories.  A data frame if the model was fitted
+            to one, or :meth:`set_output` asks for it.
         states : ndarray of shape (n_samples,), int32
             Labels from ``n_states_`` on are new states.
         """
@@ -1362,10 +1468,14 @@ shape (n_samples,), default="auto"
         entropy = draw_entropy(
             self.random_state if random_state is None else random_state
         )
-        return simulate_sequence(
+        X, states = simulate_sequence(
             self._selected,
             n_samples,
             self.n_features_in_,
             self.emission_,
             np.random.SeedSequence(entropy),
         )
+        library = output_library(self, self._frame_library)
+        if library is not None:
+            X = make_frame(library, X, self._column_names(), None)
+        return X, states

@@ -143,8 +143,33 @@ def check_states(states: Any, n_samples: int) -> NDArray[np.int64] | None:
     return labels.astype(np.int64)
 
 
+def row_times(X: Any, *, local: bool = True) -> NDArray[np.datetime64] | None:
+    """Times of the rows of a data frame; None if its index has none.
+
+    Parameters
+    ----------
+    X : object
+        What the user passed.
+    local : bool, default=True
+        In the zone of the index, if it has one; else in UTC, where no hour comes twice.
+
+    Returns
+    -------
+    times : ndarray of shape (n_samples,), datetime64, or None
+    """
+    index: Any = getattr(X, "index", None)
+    # (Periods begin at a time.)
+    if hasattr(index, "to_timestamp"):
+        index = index.to_timestamp()
+    if getattr(getattr(index, "dtype", None), "kind", None) != "M":
+        return None
+    if index.tz is not None:
+        index = index.tz_localize(None) if local else index.tz_convert(None)
+    return np.asarray(index.to_numpy())
+
+
 def row_index(X: Any) -> NDArray[Any] | None:
-    """Integer row labels of a data frame; None if there are none.
+    """Integer row labels of a data frame, or their times; None if there are neither.
 
     Parameters
     ----------
@@ -153,10 +178,13 @@ def row_index(X: Any) -> NDArray[Any] | None:
 
     Returns
     -------
-    index : ndarray of shape (n_samples,) or None
+    index : ndarray of shape (n_samples,), int64 or datetime64, or None
     """
     if not (hasattr(X, "iloc") and hasattr(X.index, "dtype")):
         return None
+    times = row_times(X, local=False)
+    if times is not None:
+        return times
     # pandas' own integers can be missing.
     if X.index.dtype.kind not in "iu" or X.index.isna().any():
         return None
@@ -202,6 +230,48 @@ def warn_of_gaps(index: NDArray[Any], starts: NDArray[np.intp]) -> None:
     )
 
 
+def time_texts(times: NDArray[np.datetime64]) -> list[str]:
+    """Times as text, in the coarsest unit that all of them are whole in.
+
+    Parameters
+    ----------
+    times : ndarray of shape (n_times,), datetime64
+
+    Returns
+    -------
+    texts : list of str
+    """
+    for unit in ("Y", "M", "D", "m", "s", "ms", "us", "ns"):
+        rounded = times.astype(f"M8[{unit}]")
+        if ((rounded == times) | np.isnat(times)).all():
+            break
+    return [text.replace("T", " ") for text in np.datetime_as_string(rounded)]
+
+
+def warn_of_order(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> None:
+    """Warn if times go backwards inside a sequence.
+
+    Parameters
+    ----------
+    times : ndarray of shape (n_samples,), datetime64
+    starts : ndarray of shape (n_sequences,)
+        First row of every sequence.
+    """
+    goes_back = times[1:] < times[:-1]
+    goes_back[starts[1:] - 1] = False
+    if not goes_back.any():
+        return
+    row, n_places = int(goes_back.argmax()), int(goes_back.sum())
+    more = f" (and at {n_places - 1} more places)" if n_places > 1 else ""
+    before, after = time_texts(times[row : row + 2])
+    warn_caller(
+        f"The index of X goes back in time from {before} (row {row}) to {after} (row "
+        f"{row + 1}){more}, but the model takes rows for consecutive time steps. Sort "
+        "them: X.sort_index(). If several sequences follow one another, pass groups, one "
+        "sequence id per row."
+    )
+
+
 def sequence_starts(
     n_samples: int,
     groups: Any = None,
@@ -219,7 +289,7 @@ def sequence_starts(
     lengths : array-like of shape (n_sequences,), optional
         Steps per sequence.
     index : ndarray of shape (n_samples,), optional
-        Integer row labels; a warning says where they contradict the sequences.
+        Integer row labels, or times; a warning says where they contradict the sequences.
 
     Returns
     -------
@@ -242,7 +312,7 @@ def sequence_starts(
     else:
         starts = np.zeros(1, dtype=np.intp)
     if index is not None:
-        warn_of_gaps(index, starts)
+        (warn_of_order if index.dtype.kind == "M" else warn_of_gaps)(index, starts)
     return starts
 
 
@@ -252,6 +322,11 @@ def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
     if isinstance(groups, list | tuple | np.ndarray):
         groups = as_array("groups", groups)
     shape = np.shape(groups)
+    if shape == ():
+        raise TypeError(
+            f"groups={groups!r} is of type {type(groups).__name__}; expected an array or "
+            "list with one sequence id per row of X."
+        )
     if len(shape) != 1 and shape[1:] != (1,):
         raise ValueError(
             f"groups has the shape {shape}; expected a 1d array, one sequence id per row."

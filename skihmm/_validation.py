@@ -205,6 +205,63 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
     return values.astype(object) if values.dtype.kind == "T" else values
 
 
+def _has_rows(value: Any) -> bool:
+    """Whether an entry of a list has two dimensions, so that it is no row."""
+    if isinstance(value, list | tuple):
+        return any(isinstance(entry, list | tuple) or np.ndim(entry) for entry in value)
+    return np.ndim(value) > 1
+
+
+def refuse_sequences(X: Any) -> None:
+    """Refuse several sequences in a list or in three dimensions.
+
+    Parameters
+    ----------
+    X : object
+        The data, as the user has passed it.
+
+    Raises
+    ------
+    ValueError
+        If the entries of a list have two dimensions or different lengths, or those of an
+        array are in three dimensions.
+    """
+    is_nested = isinstance(X, list | tuple) or (
+        isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
+    )
+    if is_nested:
+        sizes = {len(row) for row in X if isinstance(row, list | tuple) or np.ndim(row)}
+        if len(sizes) < 2 and not any(map(_has_rows, X[:1])):
+            return
+        seen = f"X holds {len(X)} arrays or lists" + (
+            " of different lengths" if len(sizes) > 1 else ""
+        )
+    elif getattr(X, "ndim", None) == 3:
+        seen = f"X has the shape {tuple(X.shape)}"
+    else:
+        return
+    raise ValueError(
+        f"{seen}; expected one array of shape (n_samples, n_features), one row per time "
+        "step. If these are sequences, concatenate them and pass groups, one sequence id "
+        "per row: X = np.concatenate(sequences), groups = "
+        "np.repeat(np.arange(len(sequences)), [len(s) for s in sequences])."
+    )
+
+
+def shown(value: Any) -> str:
+    """A number in full, for errors.
+
+    Parameters
+    ----------
+    value : int or float
+
+    Returns
+    -------
+    text : str
+    """
+    return str(value).removesuffix(".0")
+
+
 def as_matrix(X: Any) -> NDArray[Any]:
     """X as :func:`as_array` with two dimensions.
 
@@ -216,6 +273,7 @@ def as_matrix(X: Any) -> NDArray[Any]:
     -------
     X : ndarray of shape (n_samples, n_features)
     """
+    refuse_sequences(X)
     X = as_array("X", X)
     if X.ndim != 2:
         raise ValueError(

@@ -82,3 +82,19 @@ def test_choose_sampler_without_the_text(tmp_path):
     assert "Traceback" not in done.stderr
     assert "alice.txt" in done.stderr
     assert "Set SKIHMM_DATA to a folder" in done.stderr
+
+
+def test_every_panel_of_the_forecast_is_drawn_on():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    plt.switch_backend("Agg")
+    source = (EXAMPLES / "gallery" / "plot_forecast.py").read_text(encoding="utf-8")
+    names = {}
+    panels = []
+    # sphinx-gallery takes the figures of a block of code, and closes them, before the
+    # next block runs.
+    for block in source.split("\n# %%\n"):
+        exec(compile(block, "plot_forecast.py", "exec"), names)
+        for number in plt.get_fignums():
+            panels += [ax.has_data() for ax in plt.figure(number).axes]
+        plt.close("all")
+    assert panels == [True, True]

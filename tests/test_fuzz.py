@@ -435,6 +435,30 @@ def gap_warning(data, starts):
     return [r"The index of X goes from"] if uneven else []
 
 
+def missing_warning(missing, empty):
+    """The warning about entries that are missing, or rows that say nothing."""
+    if missing.all():
+        return [r"All entries of X are missing"]
+    if empty.all():
+        return [r"All rows of X are missing"]
+    return [r"All entries of columns? .* of X are m"] if missing.all(axis=0).any() else []
+
+
+def missing_symbols(problem):
+    """The same of the training data of a problem."""
+    codes = problem.train.codes
+    seen = codes >= 0
+    if getattr(problem.model.emission, "handle_unknown", "base") == "missing":
+        columns = zip(codes.T, problem.known, strict=True)
+        seen = np.array([np.isin(column, list(known)) for column, known in columns]).T
+    return missing_warning(codes < 0, ~seen.any(axis=1))
+
+
+def as_array(found):
+    """Results as arrays; data frames come where data frames came in."""
+    return found.to_numpy(object) if isinstance(found, pd.DataFrame) else found
+
+
 def n_draws_due(model):
     """Draws per chain; 0 if chains end before the first one is due."""
     n_sweeps = model.n_burnin + model.n_draws * model.thin
@@ -515,7 +539,7 @@ def check_predictions(model, X, given, empty, due):
     with warns(*due):
         np.testing.assert_array_equal(model.predict(X, **given), path)
     with warns(*due):
-        probs = model.predict_proba(X, **given)
+        probs = np.asarray(model.predict_proba(X, **given))
     assert probs.shape == (n, K + 1)
     assert probs.dtype == np.float64
     assert ((probs >= 0) & (probs <= 1 + 1e-9)).all()
@@ -524,7 +548,7 @@ def check_predictions(model, X, given, empty, due):
         smooth = model.predict(X, method="smooth", **given)
     np.testing.assert_array_equal(smooth, probs.argmax(axis=1))
     with warns(*due):
-        filtered = model.predict_proba(X, method="filter", **given)
+        filtered = np.asarray(model.predict_proba(X, method="filter", **given))
     assert ((filtered >= 0) & (filtered <= 1 + 1e-9)).all()
     np.testing.assert_allclose(filtered.sum(axis=1), 1, rtol=1e-9)
     np.testing.assert_allclose(filtered[-1], probs[-1], rtol=1e-9, atol=1e-12)
@@ -563,7 +587,7 @@ def check_unobserved(model, X, plain, missing, given, due, seed):
         return
     for method in ("expectation", "sample"):
         with warns(*due):
-            filled = model.impute(X, method=method, random_state=seed, **given)
+            filled = as_array(model.impute(X, method=method, random_state=seed, **given))
         assert filled.shape == missing.shape
         assert filled[~missing].tolist() == plain[~missing].tolist()
         for c, column in enumerate(filled.T):
@@ -597,6 +621,7 @@ def check_samples(model, seed):
             model.sample(3, random_state=seed)
         return
     X, states = model.sample(9, random_state=seed)
+    X = as_array(X)
     assert X.shape == (9, len(categories))
     assert states.shape == (9,)
     assert states.dtype == np.int32
@@ -636,6 +661,7 @@ def test_whatever_is_allowed_works(problem, more):
     X, n = train.given(), len(train.codes)
     gap = gap_warning(train, problem.starts)
     early = [] if n_draws_due(model) else [r"Chains \[0.* were stopped by max_time or"]
+    early += missing_symbols(problem)
     fit(model, X, problem.sequences, gap + early)
     assert described(model) == before
     check_draws(model, n)
@@ -696,10 +722,11 @@ def test_fitting_twice_is_fitting_once(problem, n_more, n_jobs):
     X, split = problem.train.plain(), problem.sequences
     model = problem.model.set_params(warm_start=True, verbose=0)
     once = clone(model).set_params(n_draws=model.n_draws + n_more)
-    fit(once, X, split, [])
-    fit(model, X, split, [])
+    due = missing_symbols(problem)
+    fit(once, X, split, due)
+    fit(model, X, split, due)
     model.set_params(n_draws=n_more, n_jobs=n_jobs)
-    fit(model, X, split, [])
+    fit(model, X, split, due)
     assert_same_fit(model, once)
     assert model.score(X, **split) == once.score(X, **split)
 
@@ -721,7 +748,7 @@ def test_fitting_twice_is_fitting_once(problem, n_more, n_jobs):
 def test_scorers(problem, scorer):
     X, model = problem.train.plain(), problem.model.set_params(verbose=0)
     early = [] if n_draws_due(model) else [r"Chains \[0.* were stopped by max_time or"]
-    fit(model, X, problem.sequences, early)
+    fit(model, X, problem.sequences, early + missing_symbols(problem))
     groups = problem.sequences.get("groups")
     log_probs = scorer.score_samples(model, X, groups=groups)
     assert log_probs.shape == (len(X),)
@@ -786,13 +813,14 @@ def number_problems(draw):
 def test_numbers(problem, seed):
     model, X, plain, empty, split = problem
     early = [] if n_draws_due(model) else [r"Chains \[0.* were stopped by max_time or"]
+    early += missing_warning(np.isnan(plain), empty)
     fit(model, X, split, early)
     check_draws(model, len(plain))
     check_predictions(model, X, split, empty, [])
     check_unobserved(model, X, plain, np.isnan(plain), split, [], seed)
     new, states = model.sample(9, random_state=seed)
     assert new.shape == (9, plain.shape[1])
-    assert np.isfinite(new).all()
+    assert np.isfinite(np.asarray(new)).all()
     assert states.min() >= 0
     np.testing.assert_array_equal(model.sample(9, random_state=seed)[0], new)
     other = clone(model).set_params(verbose=0)

@@ -13,7 +13,7 @@ import skihmm
 
 # From the bottom to the top; a module may use its own layer and those below.
 LAYERS = [
-    ["_version", "_validation"],
+    ["_version", "_validation", "_frames"],
     ["core._types", "core._random", "core._family", "core._record"],
     ["core._franchise", "core._emission", "core._concentration", "core._transitions"],
     ["core._state", "core._messages"],

@@ -521,7 +521,7 @@ def test_scorer_on_a_pipeline(sequence, letters, adaptive):
 
 def test_symbols_are_no_real_numbers(sequence):
     pipeline = make_pipeline(StandardScaler(), HCRPHMM(**SHORT))
-    with pytest.raises(ValueError, match=r"Negative .* Discretise .*KBinsDiscretizer"):
+    with pytest.raises(ValueError, match=r"Negative .* discretise .*KBinsDiscretizer"):
         pipeline.fit(sequence)
     # In a search the reason is in the error, or in the warning if errors are scores.
     grid = {"hcrphmm__alpha": [0.5, 1.0]}

@@ -100,8 +100,10 @@ def test_which_indices_are_looked_at(sequence):
         assert labels.dtype == np.int64
     np.testing.assert_array_equal(row_index(frame(sequence)), index)
     gap = pd.Index([1, 2, None], dtype="Int64")
+    days = pd.date_range("2020-01-01", periods=60)
+    for dates in (days, days.tz_localize("UTC"), days.to_period("D")):
+        np.testing.assert_array_equal(row_index(frame(sequence, dates)), days)
     for other in (
-        pd.date_range("2020-01-01", periods=60),
         pd.Index(index.astype(float)),
         pd.Index([str(i) for i in index]),
         pd.Index(index % 2 == 0),

@@ -46,13 +46,14 @@ gap = np.arange(195, 245)
 drawn = [hmm.impute(X, method="sample", random_state=i)[gap] for i in range(40)]
 expected = hmm.impute(X)[gap]
 
-fig, axes = plt.subplots(2, 1, figsize=(8, 5.5), layout="constrained")
+fig, ax = plt.subplots(figsize=(8, 3), layout="constrained")
 for values in drawn:
-    axes[0].plot(gap, values, color="#56B4E9", alpha=0.2)
-axes[0].plot(gap, expected, color="#0072B2", lw=2, label="expectation")
-axes[0].plot(gap, truth[gap], "k.", ms=4, label="lost")
-axes[0].set(xlabel="step", ylabel="value", title="Imputations of the gap")
-axes[0].legend(loc="upper left")
+    ax.plot(gap, values, color="#56B4E9", alpha=0.2)
+ax.plot(gap, expected, color="#0072B2", lw=2, label="expectation")
+ax.plot(gap, truth[gap], "k.", ms=4, label="lost")
+ax.set(xlabel="step", ylabel="value", title="Imputations of the gap")
+ax.legend(loc="upper left")
+plt.show()
 
 # %%
 # Sixty steps ahead: the next level is nearly certain, when it comes is not, and far
@@ -61,12 +62,13 @@ axes[0].legend(loc="upper left")
 following = hmm.predict_next(X, n_steps=60)
 futures = following.sample(2000, random_state=0)[:, :, 0]
 steps = np.arange(400, 460)
+fig, ax = plt.subplots(figsize=(8, 3), layout="constrained")
 for low, high in ((5, 95), (25, 75)):
     band = np.percentile(futures, [low, high], axis=0)
-    axes[1].fill_between(steps, *band, color="#E69F00", alpha=0.35, lw=0)
-axes[1].plot(steps, following.mean(), color="#D55E00", lw=2, label="mean")
-axes[1].plot(steps, futures[0], color="0.4", lw=0.8, label="one future")
-axes[1].plot(np.arange(360, 400), X[360:], "k.", ms=4, label="observed")
-axes[1].set(xlabel="step", ylabel="value", title="Forecast: mean, 50 % and 90 % bands")
-axes[1].legend(loc="upper left")
+    ax.fill_between(steps, *band, color="#E69F00", alpha=0.35, lw=0)
+ax.plot(steps, following.mean(), color="#D55E00", lw=2, label="mean")
+ax.plot(steps, futures[0], color="0.4", lw=0.8, label="one future")
+ax.plot(np.arange(360, 400), X[360:], "k.", ms=4, label="observed")
+ax.set(xlabel="step", ylabel="value", title="Forecast: mean, 50 % and 90 % bands")
+ax.legend(loc="upper left")
 plt.show()

@@ -57,7 +57,7 @@ for k in range(hmm.n_states_):
 # What was not written down, filled in: each entry from all that is known of the days
 # around it.
 
-filled = pd.DataFrame(hmm.impute(diary), columns=diary.columns)
+filled = hmm.impute(diary)
 lost = diary.isna()
 right = (filled["mood"] == complete["mood"])[lost["mood"]].mean()
 common = (complete["mood"].mode()[0] == complete["mood"])[lost["mood"]].mean()

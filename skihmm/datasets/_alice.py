@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from skihmm.datasets._synthetic import _check_flag
+
 __all__ = ["fetch_alice"]
 
 _URL = "https://www.gutenberg.org/cache/epub/11/pg11.txt"
@@ -270,6 +272,8 @@ def fetch_alice(
     >>> alice.data[:4, 0]
     array([3, 1, 2, 0])
     """
+    _check_flag("download_if_missing", download_if_missing)
+    _check_flag("return_X_y", return_X_y)
     path = _find_text(data_home, download_if_missing)
     words = _replace_rare_words(_tokenize(_strip_frame(_decode(path.read_bytes()))))
     if not words:

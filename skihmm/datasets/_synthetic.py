@@ -50,6 +50,11 @@ def _check_count(
     return value
 
 
+def _check_flag(name: str, value: object) -> None:
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r}; expected True or False.")
+
+
 def _check_concentration(name: str, value: object) -> float:
     """Return `value` as a float, or raise an error that names the remedy."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
@@ -237,6 +242,7 @@ def make_automaton_sequence(
            0.08, 0.  , 0.  , 0.  ])
     """
     n_samples = _check_count("n_samples", n_samples)
+    _check_flag("return_model", return_model)
     rng = check_random_state(random_state)
     model = _automaton_model()
     n_states = model.startprob.size
@@ -484,6 +490,7 @@ def make_hcrp_hmm(
     gamma = _check_concentration("gamma", gamma)
     emission_alpha = _check_concentration("emission_alpha", emission_alpha)
     emission_gamma = _check_concentration("emission_gamma", emission_gamma)
+    _check_flag("return_seating", return_seating)
     emissions: _EmissionFranchise | _DirichletEmissions
     if emission == "hcrp":
         emissions = _EmissionFranchise(n_symbols, emission_alpha, emission_gamma)

@@ -47,16 +47,24 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """Whether negative numbers are refused: no, unless a subclass says so."""
         return False
 
-    def name_columns(self, names: Sequence[str] | None) -> None:
+    def name_columns(self, names: Sequence[str | int] | None) -> None:
         """Learn the names of the columns of X; called before :meth:`fit`.
 
-        Does nothing unless a subclass has use for them.
+        Errors about entries of X contain them.
 
         Parameters
         ----------
         names : sequence of str or None
-            None: the columns have no names.
+            None: the columns have no names.  Those of a part of a
+            :class:`~skihmm.emissions.ProductEmission` without names are integers, their
+            places in X.
         """
+        self._names_of_columns = None if names is None else list(names)
+
+    def _column_labels(self, n_columns: int) -> Sequence[str | int]:
+        """Names of the columns of X, or their places if they have no names."""
+        names = getattr(self, "_names_of_columns", None)
+        return names if names and len(names) == n_columns else range(n_columns)
 
     def column_order(self, n_columns: int) -> NDArray[np.intp]:
         """Which column of X every column of the encoded data is.

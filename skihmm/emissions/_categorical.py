@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from skihmm._validation import (
     check_positive,
     is_missing,
     is_number,
+    shown,
 )
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
@@ -25,25 +27,36 @@ from skihmm.emissions._categorical_stats import CategoricalStats
 _LARGEST_FLOAT = 2.0**53
 
 
-def _too_large(c: int) -> ValueError:
+# What to do about real values.
+_FOR_NUMBERS = (
+    'Real-valued data need emission="gaussian" (or "diagonal_gaussian"); or discretise '
+    'them (KBinsDiscretizer(encode="ordinal")).'
+)
+_FOR_MIXED_DATA = (
+    "Other columns hold strings: mixed data need skihmm.emissions.ProductEmission, with "
+    "an emission for every group of columns."
+)
+
+
+def _too_large(c: str | int) -> ValueError:
     return ValueError(
-        f"Column {c} of X holds a number outside the range of 64-bit integers; expected "
-        "symbols below 2**63. Encode categories (OrdinalEncoder)."
+        f"Column {c!r} of X holds a number outside the range of 64-bit integers; "
+        "expected symbols below 2**63. Encode categories (OrdinalEncoder)."
     )
 
 
-def _unpack(column: NDArray[Any], c: int) -> NDArray[Any]:
+def _unpack(column: NDArray[Any], c: str | int) -> NDArray[Any]:
     """A column of Python objects as numbers if it has no strings."""
     missing = is_missing(column)
     present = column[~missing]
     n_strings = 0
-    for value in present:
+    for row, value in zip(np.flatnonzero(~missing), present, strict=True):
         if isinstance(value, str):
             n_strings += 1
         elif not is_number(value):
             raise TypeError(
                 "Every entry of X must be a symbol: the argument must be a string or "
-                f"a number, got {type(value).__name__} {value!r}."
+                f"a number, got {type(value).__name__} {value!r} in X[{row}, {c!r}]."
             )
     if n_strings == 0:
         numbers = np.full(len(column), np.nan)
@@ -55,13 +68,13 @@ def _unpack(column: NDArray[Any], c: int) -> NDArray[Any]:
         return whole if whole.dtype.kind in "iub" and not missing.any() else numbers
     if n_strings < len(present):
         raise TypeError(
-            f"Column {c} of X holds strings and numbers; expected one of the two. "
+            f"Column {c!r} of X holds strings and numbers; expected one of the two. "
             "Turn the numbers into strings, or encode the column (OrdinalEncoder)."
         )
     return column
 
 
-def _as_symbols(column: NDArray[Any], c: int) -> NDArray[Any]:
+def _as_symbols(column: NDArray[Any], c: str | int) -> NDArray[Any]:
     """A column as integers, floats (NaN: missing) or strings (object; None: missing)."""
     if column.dtype.kind in "UT":
         return column.astype(object)
@@ -71,53 +84,61 @@ def _as_symbols(column: NDArray[Any], c: int) -> NDArray[Any]:
             return column
     if column.dtype.kind not in "biuf":
         raise TypeError(
-            f"Column {c} of X has the type {column.dtype}; expected strings or integers."
+            f"Column {c!r} of X has the type {column.dtype}; expected strings or "
+            "integers."
         )
     if column.dtype.kind == "u" and (column > np.iinfo(np.int64).max).any():
         raise _too_large(c)
     return column.astype(float if column.dtype.kind == "f" else np.int64)
 
 
-def _check_numbers(columns: list[NDArray[Any]]) -> None:
+def _check_numbers(columns: list[NDArray[Any]], labels: Sequence[str | int]) -> None:
     """Refuse numbers that are no symbols; that one is negative is said first."""
-    numeric = [(c, column) for c, column in enumerate(columns) if column.dtype != object]
+    numeric = [
+        (c, column)
+        for c, column in zip(labels, columns, strict=True)
+        if column.dtype != object
+    ]
+    for_reals = _FOR_NUMBERS if len(numeric) == len(columns) else _FOR_MIXED_DATA
     for c, column in numeric:
         if (column < 0).any():
             row = np.flatnonzero(column < 0)[0]
             remedy = "Mark missing symbols by NaN or a masked array."
             if (np.floor(column) != column)[np.isfinite(column)].any():
                 # Measurements, scaled ones perhaps, rather than codes.
-                remedy = "Discretise real values first (KBinsDiscretizer)."
+                remedy = for_reals
             raise ValueError(
-                f"Negative values in data: X[{row}, {c}] = {column[row]:g}; expected "
-                f"symbols >= 0. {remedy}"
+                f"Negative values in data: X[{row}, {c!r}] = {shown(column[row])}; "
+                f"expected symbols >= 0. {remedy}"
             )
     for c, column in numeric:
         if column.dtype.kind == "i":
             continue
         if np.isinf(column).any():
             raise ValueError(
-                "X contains infinity; expected integer symbols or NaN (missing)."
+                f"X contains infinity (column {c!r}); expected integer symbols or NaN "
+                "(missing)."
             )
         fractional = np.isfinite(column) & (np.floor(column) != column)
         if fractional.any():
             row = np.flatnonzero(fractional)[0]
             raise ValueError(
-                f"X[{row}, {c}] = {column[row]:g} is not an integer; categorical "
-                "emissions expect integer symbols. Discretise first (KBinsDiscretizer), "
-                "or encode categories (OrdinalEncoder)."
+                f"X[{row}, {c!r}] = {shown(column[row])} is not an integer; categorical "
+                f"emissions expect integer symbols. {for_reals}"
             )
         if (column > _LARGEST_FLOAT).any():
             raise ValueError(
-                f"Column {c} of X holds floats above 2**53, where different integers are "
-                "the same float (integers beside missing entries are floats too). Pass "
-                "integers, strings, or encode categories (OrdinalEncoder)."
+                f"Column {c!r} of X holds floats above 2**53, where different integers "
+                "are the same float (integers beside missing entries are floats too). "
+                "Pass integers, strings, or encode categories (OrdinalEncoder)."
             )
 
 
-def _symbol_columns(X: Any) -> list[NDArray[Any]]:
-    columns = [_as_symbols(column, c) for c, column in enumerate(as_matrix(X).T)]
-    _check_numbers(columns)
+def _symbol_columns(X: Any, emission: BaseEmission) -> list[NDArray[Any]]:
+    X = as_matrix(X)
+    labels = emission._column_labels(X.shape[1])
+    columns = [_as_symbols(column, c) for c, column in zip(labels, X.T, strict=True)]
+    _check_numbers(columns, labels)
     return columns
 
 
@@ -130,7 +151,7 @@ def _given_categories(values: Any, c: int) -> NDArray[Any]:
         )
     try:
         values = _as_symbols(values, c)
-        _check_numbers([values])
+        _check_numbers([values], [0])
     except (TypeError, ValueError) as error:
         raise type(error)(f"categories[{c}]: {error}") from None
     if is_missing(values).any():
@@ -177,7 +198,7 @@ class _Categorical(BaseEmission):
             The fitted emission.
         """
         check_choice("handle_unknown", self.handle_unknown, ("base", "missing", "error"))
-        columns = _symbol_columns(X)
+        columns = _symbol_columns(X, self)
         expected = "expected 'auto' or a list with one array of symbols per column"
         if not isinstance(self.categories, str | list | tuple | np.ndarray) or (
             isinstance(self.categories, np.ndarray) and self.categories.ndim == 0
@@ -219,7 +240,8 @@ class _Categorical(BaseEmission):
             after the last category with ``handle_unknown="base"``.
         """
         check_is_fitted(self)
-        columns = _symbol_columns(X)
+        columns = _symbol_columns(X, self)
+        labels = self._column_labels(len(columns))
         codes = np.full((len(columns[0]), len(columns)), -1, dtype=np.int32)
         for c, (column, values) in enumerate(zip(columns, self.categories_, strict=True)):
             present = ~is_missing(column)
@@ -231,8 +253,8 @@ class _Categorical(BaseEmission):
                     if column.dtype == object:
                         seen, known = known, seen
                     raise TypeError(
-                        f"Column {c} of X holds {seen}, but its categories are {known}. "
-                        "Pass symbols of the type that was fitted."
+                        f"Column {labels[c]!r} of X holds {seen}, but its categories "
+                        f"are {known}. Pass symbols of the type that was fitted."
                     )
                 # (As integers: floats are whole here, and could not tell apart the
                 # largest categories.)
@@ -251,9 +273,9 @@ class _Categorical(BaseEmission):
                 symbol = column[present][unknown][0]
                 symbol = symbol if isinstance(symbol, str) else int(symbol)
                 raise ValueError(
-                    f"Column {c} holds the symbol {symbol!r}, which is not among the "
-                    "categories learned in fit; set handle_unknown='base' or 'missing', "
-                    "or pass categories."
+                    f"Column {labels[c]!r} holds the symbol {symbol!r}, which is not "
+                    "among the categories learned in fit; set handle_unknown='base' or "
+                    "'missing', or pass categories."
                 )
             if self.handle_unknown == "base":
                 found[unknown] = len(values)

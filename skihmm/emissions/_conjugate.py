@@ -15,6 +15,7 @@ from skihmm._validation import (
     check_positive,
     is_missing_entry,
     is_number,
+    shown,
 )
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._conjugate_stats import (
@@ -44,49 +45,81 @@ _LARGEST_COUNT = 1e12
 _LARGEST_SIZE, _LEAST_SIZE = 1e100, 1e-100
 
 
-def _as_floats(X: Any) -> NDArray[np.float64]:
+def _as_floats(X: Any, emission: BaseEmission) -> NDArray[np.float64]:
     X = as_matrix(X)
+    labels = emission._column_labels(X.shape[1])
     if X.dtype.kind == "c":
         raise ValueError("Complex data not supported: X holds complex numbers.")
     if X.dtype.kind in "OUS":
-        rows = [[_number(value) for value in row] for row in X.tolist()]
-        X = np.array(rows, dtype=float).reshape(X.shape)
+        columns = [
+            _numbers(column, c, X) for c, column in zip(labels, X.T.tolist(), strict=True)
+        ]
+        X = np.array(columns, dtype=float).T.reshape(X.shape)
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X has the type {X.dtype}; expected numbers.")
     # (Sums over rows depend on the order in memory, to the last bits.)
     X = X.astype(np.float64, order="C")
-    if np.isinf(X).any():
-        raise ValueError("X contains infinity; expected finite numbers or NaN (missing).")
+    for row, c in np.argwhere(np.isinf(X)):
+        raise ValueError(
+            f"X contains infinity: {_entry(X, row, c, emission)}; expected finite "
+            "numbers or NaN (missing)."
+        )
     return X
 
 
-def _number(value: Any) -> float:
+def _entry(X: NDArray[Any], row: int, c: int, emission: BaseEmission) -> str:
+    """An entry of X with its row and the name of its column, for errors."""
+    label = emission._column_labels(X.shape[1])[c]
+    return f"X[{row}, {label!r}] = {shown(X[row, c])}"
+
+
+def _numbers(column: list[Any], label: str | int, X: NDArray[Any]) -> list[float]:
+    """A column of Python objects as floats."""
+    return [_number(value, f"X[{row}, {label!r}]", X) for row, value in enumerate(column)]
+
+
+def _number(value: Any, place: str, X: NDArray[Any]) -> float:
     if is_missing_entry(value):
         return np.nan
     if not (isinstance(value, str) or is_number(value)):
         raise TypeError(
             "Every entry of X must be a number: the argument must be a string or a "
-            f"number, got {type(value).__name__} {value!r}."
+            f"number, got {type(value).__name__} {value!r} in {place}."
         )
     try:
         return float(value)
     except OverflowError:
-        raise ValueError("X holds a number beyond the range of floats.") from None
+        raise ValueError(f"{place} is a number beyond the range of floats.") from None
     except ValueError:
-        raise ValueError(f"X holds {value!r}, which is no number.") from None
+        raise ValueError(
+            f"{place} = {value!r}, which is no number. {_remedy_for_strings(X)}"
+        ) from None
 
 
-def _check_counts(X: NDArray[np.float64], largest: float, what: str) -> None:
+def _remedy_for_strings(X: NDArray[Any]) -> str:
+    """What to do about strings: columns without any besides them are mixed data."""
+    are_strings = [[isinstance(value, str) for value in column] for column in X.T]
+    if not np.any(are_strings, axis=1).all():
+        return (
+            "Other columns hold numbers: mixed data need "
+            "skihmm.emissions.ProductEmission, with an emission for every group of "
+            "columns."
+        )
+    return 'Symbols need emission="hcrp"; NaN or None marks what is missing.'
+
+
+def _check_counts(
+    X: NDArray[np.float64], largest: float, what: str, emission: BaseEmission
+) -> None:
     for bad, words in (
-        (X < 0, "Negative values in data: X[{}, {}] = {:g}; expected " + what),
-        (np.floor(X) != X, "X[{}, {}] = {:g} is not an integer; expected " + what),
-        (largest < X, "X[{}, {}] = {:g} is too large; expected " + what),
+        (X < 0, "Negative values in data: {}; expected " + what),
+        (np.floor(X) != X, "{} is not an integer; expected " + what),
+        (largest < X, "{} is too large; expected " + what),
     ):
         bad &= ~np.isnan(X)
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
+        for row, c in np.argwhere(bad):
             raise ValueError(
-                words.format(row, column, X[row, column]) + ". NaN marks what is missing."
+                words.format(_entry(X, row, c, emission)) + ". NaN marks what is missing."
             )
 
 
@@ -203,7 +236,7 @@ class _Conjugate(BaseEmission):
             NaN is missing.
         """
         check_is_fitted(self)
-        X = _as_floats(X)
+        X = _as_floats(X, self)
         self._check(X)
         return X
 
@@ -245,17 +278,15 @@ class _Gaussian(_Conjugate):
     scale: ArrayLike | str | None
 
     def _check(self, X: NDArray[np.float64]) -> None:
-        bad = np.abs(X) > _LARGEST_SIZE
-        if bad.any():
-            row, column = np.argwhere(bad)[0]
+        for row, c in np.argwhere(np.abs(X) > _LARGEST_SIZE):
             raise ValueError(
-                f"X[{row}, {column}] = {X[row, column]:g} is too large; expected numbers "
-                f"up to {_LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
+                f"{_entry(X, row, c, self)} is too large; expected numbers up to "
+                f"{_LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
             )
 
     def _fit_columns(self, X: Any) -> NDArray[np.float64]:
         """Learn the mean and the variance of every column; returns the variances."""
-        X = _as_floats(X)
+        X = _as_floats(X, self)
         self._check(X)
         means, variances = _column_means(X), _column_variances(X)
         far = np.abs(means) > _FAR_FROM_ZERO * np.sqrt(variances)
@@ -672,7 +703,7 @@ class GammaPoisson(_Conjugate):
         self.rate = rate
 
     def _check(self, X: NDArray[np.float64]) -> None:
-        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12")
+        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12", self)
 
     def fit(self, X: Any, y: None = None) -> GammaPoisson:
         """Find the prior from the scale of the data.
@@ -688,7 +719,7 @@ class GammaPoisson(_Conjugate):
         -------
         self : GammaPoisson
         """
-        X = _as_floats(X)
+        X = _as_floats(X, self)
         n = X.shape[1]
         shape = 1.0 if self.shape is None else self.shape
         self.shape_ = _positive_values("shape", shape, n)
@@ -772,7 +803,7 @@ class BetaBernoulli(_Conjugate):
 
     def _check(self, X: NDArray[np.float64]) -> None:
         if self.binarize is None:
-            _check_counts(X, 1.0, "0 or 1")
+            _check_counts(X, 1.0, "0 or 1", self)
 
     def encode(self, X: Any) -> NDArray[np.float64]:
         """The data as floats 0 and 1.
@@ -805,7 +836,7 @@ class BetaBernoulli(_Conjugate):
         -------
         self : BetaBernoulli
         """
-        X = _as_floats(X)
+        X = _as_floats(X, self)
         n = X.shape[1]
         self.a_ = _positive_values("a", 1.0 if self.a is None else self.a, n)
         self.b_ = _positive_values("b", 1.0 if self.b is None else self.b, n)

@@ -116,7 +116,7 @@ check_emission` tests everything that is promised here.
         -------
         self : ConjugateEmission
         """
-        X = _as_floats(X)
+        X = _as_floats(X, self)
         self._check(X)
         self.learn(X)
         return self

@@ -278,15 +278,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     # ---- data
 
-    def name_columns(self, names: Sequence[str] | None) -> None:
-        """Learn the names of the columns of X.
-
-        Parameters
-        ----------
-        names : sequence of str or None
-        """
-        self._names = None if names is None else list(names)
-
     def fit(self, X: Any, y: None = None) -> ProductEmission:
         """Fit the emission of every group to its columns.
 
@@ -302,9 +293,10 @@ class ProductEmission(_BaseComposition, BaseEmission):
         """
         if hasattr(X, "columns"):
             self.name_columns(X.columns)
-        names = getattr(self, "_names", None)
         X = as_matrix(X)
         n_features = X.shape[1]
+        labels = self._column_labels(n_features)
+        names = [label for label in labels if isinstance(label, str)] or None
         fitted: list[tuple[str, BaseEmission, NDArray[np.intp]]] = []
         owner: dict[int, str] = {}
         for name, part, columns in self._parts():
@@ -316,8 +308,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
                         "expected every column in one."
                     )
                 owner[c] = name
-            if names is not None:
-                part.name_columns([names[c] for c in places])
+            part.name_columns([labels[c] for c in places])
             fitted.append((name, part.fit(X[:, places]), places))
         left = [c for c in range(n_features) if c not in owner]
         if left:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skihmm._sequences import sequence_starts
+from skihmm._sequences import row_times, sequence_starts, time_texts
 from skihmm._validation import (
     as_array,
     as_matrix,
@@ -75,6 +75,8 @@ class StateSequenceDisplay:
         First steps of sequences; lines are drawn where a new one begins.
     n_states : int, optional
         A state with this number is "a state not seen yet".  None: there is none.
+    times : ndarray of shape (n_samples,), datetime64, optional
+        Written on the axis in the place of the numbers of the steps.
 
     Attributes
     ----------
@@ -106,6 +108,7 @@ class StateSequenceDisplay:
         symbols: Sequence[bool] | None = None,
         starts: ArrayLike | None = None,
         n_states: int | None = None,
+        times: NDArray[np.datetime64] | None = None,
     ) -> None:
         self.states = states
         self.probability = probability
@@ -114,6 +117,7 @@ class StateSequenceDisplay:
         self.symbols = symbols
         self.starts = starts
         self.n_states = n_states
+        self.times = times
 
     @classmethod
     def from_estimator(
@@ -136,6 +140,7 @@ class StateSequenceDisplay:
         hmm : HCRPHMM
             Fitted.
         X : array-like of shape (n_samples, n_features)
+            The index of a data frame, if it holds dates, is on the axis.
         method : {"viterbi", "smooth", "filter"}, default="viterbi"
             As in :meth:`skihmm.HCRPHMM.predict`.  Probabilities of the states shown are
             those given all of X, or with "filter" those given X up to each step.
@@ -152,8 +157,8 @@ class StateSequenceDisplay:
         check_choice("method", method, METHODS)
         given = {"groups": groups, "lengths": lengths}
         states = hmm.predict(X, method=method, **given)
-        probs = hmm.predict_proba(
-            X, method="filter" if method == "filter" else "smooth", **given
+        probs = hmm._state_probs(
+            X, "filter" if method == "filter" else "smooth", groups, lengths
         )
         names = getattr(hmm, "feature_names_in_", None)
         display = cls(
@@ -164,6 +169,7 @@ class StateSequenceDisplay:
             symbols=[kind == "symbols" for kind in column_kinds(hmm)],
             starts=sequence_starts(len(states), groups, lengths),
             n_states=hmm.n_states_,
+            times=row_times(X),
         )
         return display.plot(ax, columns=columns, first=first, last=last)
 
@@ -189,8 +195,9 @@ class StateSequenceDisplay:
         draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
             State paths; the draws of all chains count alike.
         X : array-like of shape (n_samples, n_features), default=None
-            The training data.  Columns of strings hold symbols, others numbers.  None:
-            only the states are drawn.
+            The training data.  Columns of strings hold symbols, others numbers.  The
+            index of a data frame, if it holds dates, is on the axis.  None: only the
+            states are drawn.
         states : array-like of shape (n_samples,), default=None
             The path to show, such as ``labels_``.  None:
             :func:`skihmm.posterior.point_estimate`.
@@ -227,6 +234,7 @@ class StateSequenceDisplay:
         if reference is not None:
             path = match_states(reference, path)
         names = getattr(X, "columns", None)
+        times = row_times(X)
         if X is not None:
             X = as_matrix(unify_frame(unmask(X)))
             if len(X) != len(path):
@@ -240,6 +248,7 @@ class StateSequenceDisplay:
             X=X,
             names=None if names is None else [str(name) for name in names],
             starts=sequence_starts(len(path), groups, lengths),
+            times=times,
         )
         return display.plot(ax, columns=columns, first=first, last=last)
 
@@ -328,11 +337,13 @@ class StateSequenceDisplay:
             for start in np.asarray([] if self.starts is None else self.starts):
                 if first < start < last:
                     one.axvline(start - 0.5, color="black", linewidth=1, linestyle="--")
-        self.axes_[-1].set_xlabel("step")
+        self.axes_[-1].set_xlabel("step" if self.times is None else "time")
         if ax is None:
             # (Only here is there sure to be a layout that makes room for it.)
             self._add_legend(states)
         lay_out(top)
+        if self.times is not None:
+            self._write_times(np.asarray(self.times)[first:last], first)
         self._write_states(top, states, first)
         for one, c in zip(self.axes_[1:], chosen, strict=True):
             symbols = self._panel(c, first, last)[1]
@@ -393,6 +404,26 @@ class StateSequenceDisplay:
         else:
             ax.set_yticks([0, 0.5, 1])
             ax.set_ylabel("probability\nof the state", fontsize="small")
+
+    def _write_times(self, times: NDArray[np.datetime64], first: int) -> None:
+        """Times of the steps on their axis, as many as have room."""
+        from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+        texts = time_texts(times)
+        ax = self.axes_[-1]
+        size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
+        # (Digits are some 0.6 of the size wide.)
+        needed = size * (0.6 * len(texts[0]) + 1)
+        room = ax.get_window_extent().width / self.figure_.dpi * 72
+        n_ticks = int(np.clip(room / needed, 1, 9))
+
+        def text_of(step: float, _: int | None = None) -> str:
+            i = round(step) - first
+            return texts[i] if 0 <= i < len(texts) else ""
+
+        for one in self.axes_:
+            one.xaxis.set_major_locator(MaxNLocator(n_ticks, integer=True))
+            one.xaxis.set_major_formatter(FuncFormatter(text_of))
 
     def _write_states(self, ax: Any, states: NDArray[Any], first: int) -> None:
         """Numbers of the states into segments with room for them."""

@@ -111,7 +111,7 @@ class TraceDisplay:
     seconds : ndarray of shape (n_chains, n_draws), optional
         CPU seconds from the end of the burn-in to each draw.
     n_burnin : int, optional
-        Sweeps of the burn-in, which are shaded.  None: not known.
+        Sweeps of the burn-in, at whose end the axis of sweeps begins.  None: not known.
     selected : (int, int), optional
         Chain and draw, counted from 0, that a hollow circle marks in every panel: the
         draw of which ``labels_``, ``n_states_`` and ``predict`` speak.  None: not known,
@@ -171,8 +171,9 @@ class TraceDisplay:
         Parameters
         ----------
         hmm : HCRPHMM
-            Fitted.  The burn-in is shaded if the first draw of every chain is where
-            `n_burnin` and `thin` put it (they may have been changed after the fit).
+            Fitted.  The axis of sweeps begins at the end of the burn-in if the first
+            draw of every chain is where `n_burnin` and `thin` put it (they may have been
+            changed after the fit).
         x, quantities, ax, line_kw
             As in :meth:`plot`.
 
@@ -315,21 +316,12 @@ class TraceDisplay:
         )
         for panel, one in zip(quantities, self.axes_, strict=True):
             self._plot_panel(one, panel, places, look, selected)
-            if x == "sweep" and self.n_burnin:
-                # (Without a label: one entry of a legend, in the first panel, will do.)
-                one.axvspan(0, self.n_burnin, color="0.9", linewidth=0, zorder=0)
-                one.set_xlim(left=0)
         first, last = self.axes_[0], self.axes_[-1]
         last.set_xlabel(_X_LABELS[x])
         if x == "sweep" and self.n_burnin:
-            first.annotate(
-                "burn-in",
-                (self.n_burnin / 2, 0.04),
-                xycoords=("data", "axes fraction"),
-                ha="center",
-                color="0.35",
-                fontsize="small",
-            )
+            # There is nothing to draw of the burn-in: the axis begins at its end.
+            first.set_xlim(left=self.n_burnin)
+            last.set_xlabel(f"sweep (the first {self.n_burnin}: burn-in)")
         handles, labels = [], []
         if 1 < len(places) <= _MOST_IN_LEGEND:
             for c in range(len(places)):

@@ -335,9 +335,9 @@ default="occupancy"
             look = {
                 "arrowstyle": "-|>",
                 "mutation_scale": head,
-                "linewidth": 0.4 + 2.2 * value,
-                "color": str(0.75 * (1 - value)),
-                "alpha": 0.25 + 0.75 * value,
+                "linewidth": 0.8 + 1.8 * value,
+                # (A contrast of 3 to 1 with white, or more.)
+                "color": str(0.55 * (1 - value)),
                 "shrinkA": 0,
                 "shrinkB": 0,
                 "zorder": 2,

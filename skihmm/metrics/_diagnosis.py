@@ -218,7 +218,8 @@ class Diagnosis:
     Attributes
     ----------
     table : dict of dict of float
-        For every quantity ``"mean"``, ``"rhat"``, ``"ess_bulk"``, ``"ess_tail"`` and
+        What is printed, by the names that are printed there: for every quantity
+        ``"mean"``, ``"rhat"``, ``"ess_bulk"``, ``"ess_tail"`` and
         ``"ess_per_second"`` (bulk, of CPU time after the burn-in); NaN where there is
         nothing to tell, as of a quantity that is constant.  Quantities: ``"lp"``, the log
         joint probability of states, numbers of tables and data given the concentrations
@@ -259,9 +260,7 @@ class Diagnosis:
     >>> from skihmm.datasets import make_repeating_sequence
     >>> X, _ = make_repeating_sequence(100)
     >>> hmm = HCRPHMM(n_burnin=20, n_draws=10, random_state=0).fit(X)
-    >>> found = hmm.diagnose(verbose=False)
-    >>> found
-    <Diagnosis: 1 warning>
+    >>> found = hmm.diagnose()
     >>> found.warnings
     ['There are only 10 draws per chain, too few to judge how they mix.']
     >>> list(found.table["lp"])
@@ -271,6 +270,17 @@ class Diagnosis:
     def __init__(
         self, draws: PosteriorDraws, reference: tuple[int, int], setting: Setting
     ) -> None:
+        for name, value, kind in (
+            ("draws", draws, PosteriorDraws),
+            ("setting", setting, Setting),
+        ):
+            if not isinstance(value, kind):
+                raise TypeError(
+                    f"{name} is of type {type(value).__name__}; expected a "
+                    f"{kind.__name__}. HCRPHMM.diagnose() makes a Diagnosis of a fitted "
+                    "model."
+                )
+        draws[reference]  # an error in words if there is no such draw
         lengths = draws.n_draws
         chains = np.flatnonzero(lengths >= max(1, _SHORT_CHAIN * lengths.max()))
         n_draws = int(lengths[chains].min())
@@ -557,10 +567,6 @@ class Diagnosis:
 
     # ---- words
 
-    def __repr__(self) -> str:
-        n = len(self.warnings)
-        return f"<Diagnosis: {n or 'no'} warning{'s' * (n != 1)}>"
-
     def _verdict(self) -> str:
         if self.warnings:
             return (
@@ -578,18 +584,21 @@ class Diagnosis:
         )
 
     def _table_lines(self) -> list[str]:
-        width = max(map(len, [*NAMES.values(), *map(name_of, self.table)]))
-        heads = ("mean", "R-hat", "bulk ESS", "tail ESS", "ESS per s")
-        lines = [" " * width + "".join(f"{head:>11}" for head in heads)]
+        # (The names by which the table is addressed.)
+        width = max(map(len, self.table))
+        lines = [
+            " " * width + "".join(f"{key:>{max(len(key) + 3, 11)}}" for key in _COLUMNS)
+        ]
         for name, row in self.table.items():
             cells = [f"{row['mean']:.5g}", f"{row['rhat']:.2f}"]
             cells += [f"{row[key]:.0f}" for key in _COLUMNS[2:4]]
             cells.append(f"{row['ess_per_second']:.3g}")
-            cells = ["-" if cell == "nan" else cell for cell in cells]
-            lines.append(f"{name_of(name):<{width}}" + "".join(f"{c:>11}" for c in cells))
+            lines.append(f"{name:<{width}}")
+            for key, cell in zip(_COLUMNS, cells, strict=True):
+                lines[-1] += f"{'-' if cell == 'nan' else cell:>{max(len(key) + 3, 11)}}"
         return lines
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         lines = [self._verdict()]
         for title, points in (
             ("", self.warnings),

@@ -293,6 +293,7 @@ def test_an_outlier_leaves_no_trace(kind, far, global_random_seed):
 @pytest.mark.parametrize(
     "data", ["constant", "one row", "all missing", "one column each"]
 )
+@pytest.mark.filterwarnings("ignore:All (entries|rows) of X are missing")
 def test_poor_data(emission, data):
     X = {
         "constant": np.ones((30, 2)),
@@ -389,7 +390,7 @@ NAMES = ["gaussian", "diagonal_gaussian", "poisson", "bernoulli"]
             ValueError,
             "beyond the range of float",
         ),
-        (np.array([["1"], ["a"]]), ValueError, "X holds 'a', which is no number"),
+        (np.array([["1"], ["a"]]), ValueError, r"X\[1, 0\] = 'a', which is no"),
         (np.array([["2020"], ["2021"]], "M8[D]"), TypeError, "X has the type datetime64"),
         (np.zeros((3, 1), [("a", int)]), TypeError, "X has the type .*'a'"),
         (np.zeros((3, 1), "V3"), TypeError, "X has the type .*V3"),
@@ -428,6 +429,6 @@ def test_counts_that_would_lose_their_digits_are_refused():
     model = HCRPHMM(emission="poisson", n_burnin=5, n_draws=2, random_state=0)
     assert (model.fit(X).draws_.lp < 0).all()
     with pytest.raises(
-        ValueError, match="X\\[1, 0\\] = 2e\\+12 is too large; expected counts"
+        ValueError, match="X\\[1, 0\\] = 2000000000000 is too large; expected counts"
     ):
         model.fit(2 * X)

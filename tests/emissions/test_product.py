@@ -335,7 +335,7 @@ def test_hyperparameters_of_parts(global_random_seed):
     assert set(names) < draws.to_dict()["posterior"].keys()
     diagnosis = hmm.diagnose()
     assert set(names) < diagnosis.table.keys()
-    assert "emission inner last gamma" in str(diagnosis)
+    assert "emission_inner__last__gamma" in str(diagnosis)
 
 
 def test_missing_entries_and_whole_steps(frame):
@@ -357,6 +357,8 @@ def test_sample_has_the_columns_of_the_data(frame):
     X, _ = frame
     hmm = HCRPHMM(emission=make_emission(), **SHORT).fit(X)
     new, _ = hmm.sample(300, random_state=1)
+    assert list(new) == list(X)
+    new, _ = hmm.set_output(transform="default").sample(300, random_state=1)
     assert new.shape == (300, 4)
     assert set(new[:, 0]) <= {"a", "b", "c"}
     assert all(isinstance(value, float) for value in new[:, 1])
@@ -510,7 +512,7 @@ def test_imputation_of_mixed_data(method, frame):
     rng = np.random.default_rng(1)
     holes = X.astype(object).mask(rng.random(X.shape) < 0.2, None)
     hmm = HCRPHMM(emission=make_emission(), **{**SHORT, "n_burnin": 100}).fit(holes)
-    filled = hmm.impute(holes, method=method)
+    filled = hmm.impute(holes, method=method).to_numpy()
     is_missing = holes.isna().to_numpy()
     np.testing.assert_array_equal(filled[~is_missing], holes.to_numpy()[~is_missing])
     assert set(filled[:, 0]) <= {"a", "b", "c"}

@@ -200,7 +200,8 @@ def test_other_emissions(global_random_seed):
     # A column of symbols of which none was ever observed, beside numbers.
     emission = ProductEmission([("a", "hcrp", [0]), ("b", "poisson", [1])])
     X = np.column_stack([np.full(120, np.nan), s])
-    hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
+    with pytest.warns(UserWarning, match="All entries of column 0 of X are missing"):
+        hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
     assert EmissionDisplay.from_estimator(hmm).columns[0].symbols == ["(unseen)"]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from pictures import assert_same_picture, canvas
@@ -201,6 +203,56 @@ def test_columns_of_data_frames(fitted, sequence):
     assert [ax.get_ylabel() for ax in display.axes_[1:]] == ["twice"]
     display = StateSequenceDisplay.from_draws(hmm.draws_, frame)
     assert [ax.get_ylabel() for ax in display.axes_[1:]] == ["symbol", "twice"]
+
+
+def tick_labels(ax):
+    ax.figure.canvas.draw()
+    low, high = ax.get_xlim()
+    return {
+        tick.get_loc(): tick.label1.get_text()
+        for tick in ax.xaxis.get_major_ticks()
+        if low <= tick.get_loc() <= high
+    }
+
+
+@pytest.mark.parametrize(
+    ("freq", "length"), [("YS", 4), ("MS", 7), ("D", 10), ("7min", 16), ("3s", 19)]
+)
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_dates_are_on_the_axis(fitted, sequence, freq, length, zone):
+    pd = pytest.importorskip("pandas")
+    index = pd.date_range("2001-01-01", periods=60, freq=freq, tz=zone)
+    X = pd.DataFrame(sequence, index=index)
+    for display in (
+        StateSequenceDisplay.from_estimator(fitted, X, first=10),
+        StateSequenceDisplay.from_draws(fitted.draws_, X, first=10),
+    ):
+        assert display.axes_[-1].get_xlabel() == "time"
+        labels = tick_labels(display.axes_[-1])
+        assert len(labels) > 2
+        for step, label in labels.items():
+            assert label == str(index[int(step)].tz_localize(None))[:length]
+        # They do not run into one another.
+        boxes = [
+            tick.label1.get_window_extent()
+            for tick in display.axes_[-1].xaxis.get_major_ticks()
+        ]
+        boxes = [box for box in boxes if box.width > 1]
+        assert all(a.x1 < b.x0 for a, b in itertools.pairwise(boxes))
+
+
+def test_periods_and_other_indices_on_the_axis(fitted, sequence):
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(sequence, index=pd.period_range("2001", periods=60, freq="M"))
+    display = StateSequenceDisplay.from_estimator(fitted, X)
+    assert tick_labels(display.axes_[-1])[0] == "2001-01"
+    for index in (np.arange(60), [f"row {i}" for i in range(60)]):
+        display = StateSequenceDisplay.from_estimator(
+            fitted, X.set_index(pd.Index(index))
+        )
+        assert display.times is None
+        assert display.axes_[-1].get_xlabel() == "step"
+    assert StateSequenceDisplay.from_draws(fitted.draws_).times is None
 
 
 def test_sequences_and_windows(fitted, sequence, pyplot):

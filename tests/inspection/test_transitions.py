@@ -125,7 +125,13 @@ def test_graph():
     display.plot(kind="graph", threshold=0.05)
     # Weak ones first, so that strong ones are on top; wide ones are probable.
     widths = [one.get_linewidth() for one in arrows(display)]
-    np.testing.assert_allclose(widths, 0.4 + 2.2 * np.array([0.06, 0.5, 0.5, 0.9, 0.94]))
+    np.testing.assert_allclose(widths, 0.8 + 1.8 * np.array([0.06, 0.5, 0.5, 0.9, 0.94]))
+    # All are seen: on white they have a contrast of 3 to 1 (WCAG) or more.
+    for arrow in arrows(display):
+        *rgb, alpha = arrow.get_edgecolor()
+        blended = 1 - alpha * (1 - np.array(rgb))
+        linear = ((blended + 0.055) / 1.055) ** 2.4
+        assert 1.05 / (linear @ (0.2126, 0.7152, 0.0722) + 0.05) > 3
     area = np.array([one.get_radius() for one in circles(display)]) ** 2
     # In proportion to the occupancy, unless that is too small to be seen.
     assert area[1] / area[0] == pytest.approx(0.5)

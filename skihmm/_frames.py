@@ -1,0 +1,115 @@
+"""Data frames as results, where frames came in or ``set_output`` asks for them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
+
+LIBRARIES = ("pandas", "polars")
+
+
+def library_of(X: Any) -> str | None:
+    """Name of the library of a data frame; None for other data.
+
+    Parameters
+    ----------
+    X : object
+
+    Returns
+    -------
+    library : {"pandas", "polars"} or None
+    """
+    library = type(X).__module__.partition(".")[0]
+    return library if library in LIBRARIES and hasattr(X, "columns") else None
+
+
+def output_library(estimator: Any, came_in: str | None) -> str | None:
+    """Library of the frames that an estimator returns; None for arrays.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``set_output``, or else scikit-learn's global ``transform_output``, decides.
+    came_in : {"pandas", "polars"} or None
+        What decides if neither of them was set.
+
+    Returns
+    -------
+    library : {"pandas", "polars"} or None
+    """
+    asked = getattr(estimator, "_sklearn_output_config", {}).get("transform")
+    if asked is None:
+        asked = get_config()["transform_output"]
+        return came_in if asked == "default" else str(asked)
+    return None if asked == "default" else str(asked)
+
+
+def make_frame(library: str, values: NDArray[Any], names: Sequence[str], X: Any) -> Any:
+    """A data frame of an array.
+
+    Parameters
+    ----------
+    library : {"pandas", "polars"}
+    values : ndarray of shape (n_samples, n_columns)
+        The types of columns of objects are found by the library.
+    names : sequence of str
+    X : object
+        What the rows belong to; if it is a frame of pandas, its index is kept.
+
+    Returns
+    -------
+    frame : pandas.DataFrame or polars.DataFrame
+    """
+    module = import_module(library)
+    rows = values.tolist() if values.dtype == object else values
+    if library == "polars":
+        return module.DataFrame(rows, schema=list(names), orient="row")
+    index = X.index if library_of(X) == "pandas" else None
+    return module.DataFrame(rows, index=index, columns=list(names))
+
+
+def fill_frame(X: Any, missing: NDArray[np.bool_], values: NDArray[Any]) -> Any:
+    """A copy of a data frame with its missing entries filled in.
+
+    Parameters
+    ----------
+    X : pandas.DataFrame or polars.DataFrame
+    missing : ndarray of shape (n_samples, n_features), bool
+    values : ndarray of shape (n_samples, n_features)
+        All entries.
+
+    Returns
+    -------
+    frame : pandas.DataFrame or polars.DataFrame
+        Columns have the types that they have in X, unless a value does not fit.
+    """
+    is_pandas = library_of(X) == "pandas"
+    module = import_module(type(X).__module__.partition(".")[0])
+    frame = X.copy() if is_pandas else X.clone()
+    for c in np.flatnonzero(missing.any(axis=0)):
+        entries = values[:, c].tolist()
+        if is_pandas:
+            column = module.Series(entries, index=X.index)
+            frame.isetitem(c, _as_type(column, X.dtypes.iloc[c], "astype"))
+        else:
+            column = module.Series(X.columns[c], entries)
+            frame = frame.with_columns(_as_type(column, X.dtypes[c], "cast"))
+    return frame
+
+
+def _as_type(column: Any, dtype: Any, method: str) -> Any:
+    """A column with another type, or as it is where values would change."""
+    with warnings.catch_warnings():
+        # (pandas warns of categories that the type does not have.)
+        warnings.simplefilter("error")
+        try:
+            cast = getattr(column, method)(dtype)
+            return cast if (cast == column).all() else column
+        except Exception:
+            return column

@@ -1,0 +1,261 @@
+"""What new users get wrong: errors and warnings that name the place and the remedy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from skihmm import HCRPHMM
+from skihmm._draws import PosteriorDraws
+from skihmm.datasets import fetch_alice, make_automaton_sequence, make_hcrp_hmm
+from skihmm.emissions import HCRPCategorical, NormalInverseGamma, ProductEmission
+from skihmm.metrics import Diagnosis
+
+REALS = np.random.default_rng(0).normal(size=(20, 2))
+
+
+def make_model(emission="hcrp", **params):
+    settings = {"n_burnin": 1, "n_draws": 2, "thin": 1, "n_particles": 5}
+    return HCRPHMM(emission=emission, random_state=0, **settings, **params)
+
+
+def frame(**columns):
+    return pytest.importorskip("pandas").DataFrame(columns)
+
+
+def message_of(X, emission="hcrp", kind=ValueError, **given):
+    with pytest.raises(kind) as caught:
+        make_model(emission).fit(X, **given)
+    return str(caught.value)
+
+
+# ---- the emission
+
+
+@pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])
+@pytest.mark.parametrize("X", [REALS, abs(REALS), REALS.astype(object)])
+def test_real_values_name_the_gaussian_emission(emission, X):
+    text = message_of(X, emission)
+    assert 'emission="gaussian"' in text
+    assert 'KBinsDiscretizer(encode="ordinal")' in text
+
+
+def test_entries_are_named_by_their_columns():
+    ok = [1, 2, 3]
+    for emission, column, seen in (
+        ("gaussian", [1, 2, "x"], "X[2, 'b'] = 'x'"),
+        ("gaussian", [1, np.inf, 2], "X[1, 'b'] = inf"),
+        ("hcrp", [1, np.inf, 2], "X[1, 'b'] = inf"),
+        ("hcrp", [1, 0.5, 2], "X[1, 'b'] = 0.5"),
+        ("hcrp", [1, -1, 2], "X[1, 'b'] = -1"),
+        ("poisson", [1, -1, 2], "X[1, 'b'] = -1"),
+        ("poisson", [1, 0.5, 2], "X[1, 'b'] = 0.5"),
+        ("bernoulli", [1, 0, 2], "X[2, 'b'] = 2"),
+    ):
+        a = [0, 0, 0] if emission == "bernoulli" else ok
+        assert seen in message_of(frame(a=a, b=column), emission)
+        without = seen.replace("'b'", "1")
+        assert without in message_of(frame(a=a, b=column).to_numpy(), emission)
+    text = message_of(frame(a=ok, b=[1, "x", 2]), kind=TypeError)
+    assert text.startswith("Column 'b' of X holds strings and numbers")
+    for emission in ("hcrp", "gaussian"):
+        text = message_of(frame(a=ok, b=[1, 2, {}]), emission, TypeError)
+        assert text.endswith("got dict {} in X[2, 'b'].")
+    model = make_model("gaussian").fit(frame(a=[1.0, 2, 3], b=[1.0, 2, 3]))
+    with pytest.raises(ValueError, match=r"X\[0, 'b'\] = 'x', which is no number"):
+        model.predict(frame(a=[1.0], b=["x"]))
+
+
+def test_columns_of_mixed_data_have_the_names_of_the_whole():
+    emission = ProductEmission([("n", "poisson", [0]), ("x", NormalInverseGamma(), [1])])
+    X = frame(count=[1, 2, 3], size=["1", "2", "big"])
+    assert "X[2, 'size'] = 'big'" in message_of(X, emission)
+    assert "X[2, 1] = 'big'" in message_of(X.to_numpy(), emission)
+    nested = ProductEmission([("rest", emission, [1, 2]), ("word", "hcrp", [0])])
+    X.insert(0, "word", list("abc"))
+    assert "X[2, 'size'] = 'big'" in message_of(X, nested)
+    assert "X[2, 2] = 'big'" in message_of(X.to_numpy(), nested)
+
+
+def test_mixed_frames_name_the_product_emission():
+    X = frame(size=[0.5, None, 2.5], city=["x", "y", "z"])
+    for emission in ("hcrp", "gaussian", "poisson"):
+        assert "ProductEmission" in message_of(X, emission)
+    assert "ProductEmission" not in message_of(X[["city"]], "gaussian")
+    assert 'emission="hcrp"' in message_of(X[["city"]], "gaussian")
+    assert "ProductEmission" not in message_of(X[["size"]])
+
+
+def test_large_counts_are_shown_in_full():
+    text = message_of([[1], [10**12 + 1]], "poisson")
+    assert "X[1, 0] = 1000000000001 is too large" in text
+
+
+# ---- the shape of X
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        [REALS, REALS[:5]],
+        (REALS, REALS),
+        [REALS.tolist(), REALS[:5].tolist()],
+        [[[1], [2]], [[3], [4]]],
+        [np.arange(3), np.arange(4)],
+        [[1, 2, 3], [1, 2]],
+        np.array([REALS, REALS[:5]], dtype=object),
+        np.stack([REALS, REALS]),
+        np.ma.masked_invalid(np.stack([REALS, REALS])),
+    ],
+)
+def test_lists_of_sequences_name_groups(X):
+    model = make_model("gaussian").fit(REALS)
+    for method in (make_model("gaussian").fit, model.predict, NormalInverseGamma().fit):
+        with pytest.raises(
+            ValueError, match="concatenate them and pass groups"
+        ) as caught:
+            method(X)
+        assert "(n_samples, n_features)" in str(caught.value)
+
+
+def test_lists_of_frames_name_groups():
+    X = frame(a=[1.0, 2.0])
+    assert "pass groups" in message_of([X, X], "gaussian")
+    assert "pass groups" in message_of([X, X[:1]], "gaussian")
+
+
+@pytest.mark.parametrize("X", [list(REALS), REALS.tolist(), [tuple(x) for x in REALS]])
+def test_lists_of_rows_are_fitted(X):
+    labels = make_model("gaussian").fit(X).labels_
+    np.testing.assert_array_equal(labels, make_model("gaussian").fit(REALS).labels_)
+
+
+@pytest.mark.parametrize("kind", [sparse.csr_matrix, sparse.coo_array])
+def test_sparse_data_name_ordinal_codes(kind):
+    text = message_of(kind(np.eye(4)), kind=TypeError)
+    for words in ('KBinsDiscretizer(encode="ordinal")', "OrdinalEncoder", "X.toarray()"):
+        assert words in text
+
+
+# ---- nothing observed
+
+
+@pytest.mark.parametrize("emission", ["hcrp", "gaussian", "poisson"])
+def test_data_without_observations_are_warned_of(emission):
+    with pytest.warns(UserWarning, match="All entries of X are missing"):
+        make_model(emission).fit(np.full((5, 2), np.nan))
+
+
+def test_columns_without_observations_are_warned_of():
+    X = frame(a=[1.0, 2.0], b=[np.nan, np.nan], c=[None, None])
+    with pytest.warns(UserWarning, match="All entries of columns 'b', 'c' of X are miss"):
+        make_model("diagonal_gaussian").fit(X)
+    with pytest.warns(UserWarning, match="All entries of column 1 of X are missing"):
+        make_model().fit([["a", None], ["b", None]])
+
+
+def test_rows_that_all_lack_an_entry_are_warned_of():
+    X = np.where(np.arange(6)[:, None] % 2 == [0, 1], 1.0, np.nan)
+    with pytest.warns(
+        UserWarning, match=r"All rows of X are missing for NormalInv.*diag"
+    ):
+        make_model("gaussian").fit(X)
+    make_model("diagonal_gaussian").fit(X)  # warnings are errors
+
+
+def test_symbols_that_are_all_unknown_are_warned_of():
+    emission = HCRPCategorical(categories=[["yes", "no"]], handle_unknown="missing")
+    with pytest.warns(
+        UserWarning, match=r"All rows of X are missing for HCRPCat.*unknow"
+    ):
+        make_model(emission).fit([["Yes"], ["No"]])
+
+
+# ---- order of time
+
+
+@pytest.mark.parametrize("as_periods", [False, True])
+@pytest.mark.parametrize("zone", [None, "UTC"])
+def test_times_out_of_order_are_warned_of(as_periods, zone):
+    pd = pytest.importorskip("pandas")
+    if as_periods and zone:
+        pytest.skip("periods have no time zone")
+    index = pd.date_range("2020-01-01", periods=20, tz=zone)
+    X = pd.DataFrame(REALS, columns=["a", "b"], index=index)
+    if as_periods:
+        X = X.to_period("D")
+    # (Gaps are no disorder.)
+    model = make_model("gaussian").fit(X.iloc[[0, 1, 5, 6, 19]])
+    seen = r"from 2020-01-20 \(row 0\) to 2020-01-19 \(row 1\) \(and at 18 more places\)"
+    for method in (make_model("gaussian").fit, model.predict):
+        with pytest.warns(UserWarning, match=seen) as caught:
+            method(X[::-1])
+        assert "X.sort_index()" in str(caught[0].message)
+    with pytest.warns(UserWarning, match=r"from 2020-01-02 \(row 1\) to 2020-01-01"):
+        model.fit(X.iloc[[0, 1, 0, 1]])
+    model.fit(X.iloc[[0, 1, 0, 1]], groups=[0, 0, 1, 1])
+
+
+def test_the_hour_that_comes_twice_is_in_order():
+    pd = pytest.importorskip("pandas")
+    index = pd.date_range("2024-10-27", periods=48, freq="30min", tz="Europe/Berlin")
+    X = pd.DataFrame({"a": np.arange(48.0)}, index=index)
+    make_model("gaussian").fit(X)  # warnings are errors
+    with pytest.warns(UserWarning, match="goes back in time"):
+        make_model("gaussian").fit(X[::-1])
+
+
+# ---- junk
+
+
+@pytest.mark.parametrize(
+    "groups", [3, "abc", True, {"a": 1}, {1, 2}, object(), iter([1, 2])]
+)
+def test_groups_that_are_no_array(groups):
+    text = message_of(REALS, "gaussian", TypeError, groups=groups)
+    assert type(groups).__name__ in text
+    assert "one sequence id per row" in text
+
+
+def test_junk_in_the_place_of_draws(fitted):
+    for junk in (1, None, fitted, [1], [[1]], [[{}]], fitted.draws_):
+        with pytest.raises(TypeError, match="expected the draws of every chain"):
+            PosteriorDraws(junk)
+    for empty in ([], [[]]):
+        with pytest.raises(ValueError, match="chains holds no draw"):
+            PosteriorDraws(empty)
+    for index in (0, (0,), ("a", 0), (0, 1, 2), (0.5, 1)):
+        with pytest.raises(TypeError, match=r"expected two integers, draws\[chain, draw"):
+            fitted.draws_[index]
+    with pytest.raises(IndexError, match=r"draws\[2, 0\]; there are 2 chains of 4, 4"):
+        fitted.draws_[2, 0]
+    assert fitted.draws_[-1, -1].lp == fitted.draws_.lp[1, 3]
+
+
+def test_junk_in_the_place_of_a_diagnosis(fitted):
+    for junk in (fitted, 1, None):
+        with pytest.raises(TypeError, match=r"draws is of type .*; expected a Posterior"):
+            Diagnosis(junk, (0, 0), None)
+    with pytest.raises(TypeError, match="setting is of type NoneType; expected a Sett"):
+        Diagnosis(fitted.draws_, (0, 0), None)
+    setting = fitted.diagnose()._setting
+    with pytest.raises(TypeError, match="expected two integers"):
+        Diagnosis(fitted.draws_, 7, setting)
+    with pytest.raises(IndexError, match="there are 2 chains"):
+        Diagnosis(fitted.draws_, (7, 7), setting)
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (fetch_alice, "return_X_y"),
+        (fetch_alice, "download_if_missing"),
+        (lambda **given: make_automaton_sequence(10, **given), "return_model"),
+        (lambda **given: make_hcrp_hmm(10, **given), "return_seating"),
+    ],
+)
+@pytest.mark.parametrize("junk", ["no", 1, None])
+def test_flags_of_data_sets(function, name, junk):
+    with pytest.raises(TypeError, match=f"{name}={junk!r}; expected True or False"):
+        function(**{name: junk})

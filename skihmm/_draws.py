@@ -272,9 +272,10 @@ class PosteriorDraws:
     emission_alpha, emission_gamma : ndarray of shape (n_chains, max(n_draws))
         Emission concentrations; only if the emission has them.
     hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws), ...)}
-        All hyperparameters that are part of a draw, by name: the concentrations above, and
-        those of the emission that have no fixed value, such as ``"emission_strength"``.
-        Where every column has its own, columns are the last dimension.  Of mixed data
+        All hyperparameters that are part of a draw, by name: the concentrations above,
+        and those of the emission that have no fixed value, such as
+        ``"emission_strength"``.  Where every column has its own, columns are the last
+        dimension.  Of mixed data
         (:class:`~skihmm.emissions.ProductEmission`) ``"emission_<part>__<name>"``.
     acceptance_rate : ndarray of shape (n_chains, max(n_draws))
         Share of local proposals accepted in the sweeps since the draw before.

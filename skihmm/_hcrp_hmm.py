@@ -127,7 +127,7 @@ def _summary(
         **attributes,
         "_chains": chains,
         "_best": best,
-        "emission_": emission_,
+        "emission_": emission_.with_states(selected.emission, selected.n_states),
         "draws_": draws,
         "n_states_": selected.n_states,
         "labels_": labels,
@@ -279,7 +279,8 @@ shape (n_samples,), default="auto"
     sampler_ : BaseSampler
         The sampler used.
     emission_ : BaseEmission
-        The emission used, with what it learned about the data.
+        The emission used, with what it learned about the data, and for numbers the
+        parameters of the states of the selected draw (such as ``means_``).
     draws_ : PosteriorDraws
         All posterior draws, chain and draw first.
     n_states_ : int

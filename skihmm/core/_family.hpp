@@ -225,6 +225,10 @@ class Family {
     // from the observations.
     virtual bool refresh(double *, int64_t) const { return false; }
 
+    // Posterior means of a state's parameters, as users want to see them: n_expected numbers.
+    int32_t n_expected = 0;
+    virtual void expect(const double *, int64_t, double *) const {}
+
     // Mean of the predictive distribution, of every column; its centre where Student's t has
     // too few degrees of freedom for a mean.
     virtual void mean(const double *s, int64_t stride, double *out) const = 0;

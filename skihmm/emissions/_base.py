@@ -39,7 +39,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @property
     def default_init(self) -> str:
-        """Where ``init="auto"`` starts chains: a particle filter, or as a subclass says."""
+        """Where ``init="auto"`` starts chains; "particle_filter" unless overridden."""
         return "particle_filter"
 
     @property
@@ -118,6 +118,23 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
             Empty, the default, if all are fixed.
         """
         return {}
+
+    def with_states(self, record: dict[str, Any], n_states: int) -> BaseEmission:
+        """The emission with what a posterior draw says of its states as attributes.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+        n_states : int
+            States of the draw.
+
+        Returns
+        -------
+        emission : BaseEmission
+            A copy; the emission itself, the default, if there is nothing to say.
+        """
+        return self
 
     @abstractmethod
     def fit(self, X: Any, y: None = None) -> BaseEmission:

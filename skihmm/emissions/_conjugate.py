@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,8 @@ SHARE_WITHIN = 0.1
 START_STRENGTH = 0.1
 
 # Columns whose mean is so many standard deviations from zero are shifted before statistics
-# are kept: squares and sums would lose these digits.  (The shift itself loses none: numbers
-# so close to one another subtract without rounding.)
+# are kept: squares and sums would lose these digits.  The shift itself loses none, because
+# numbers so close to one another subtract without rounding.
 _FAR_FROM_ZERO = 1e3
 
 # The log joint probability sums terms of the size of y log(y): at counts of 1e12 each is
@@ -195,6 +196,32 @@ class _Conjugate(BaseEmission):
     @property
     def _drawn(self) -> set[str]:
         return {name for name in self._hyperparameters if getattr(self, name) is None}
+
+    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Attributes of the states, from the family's layout of expectations."""
+        return {}
+
+    def with_states(self, record: dict[str, Any], n_states: int) -> BaseEmission:
+        """The emission with the posterior means of its states' parameters as attributes.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+        n_states : int
+            States of the draw.
+
+        Returns
+        -------
+        emission : BaseEmission
+            A copy.
+        """
+        # (Of no data: only the layout counts.)
+        n_columns = len(getattr(self, self._hyperparameters[0] + "_"))
+        stats = self.make_stats(np.empty((0, n_columns)))
+        described = copy(self)
+        vars(described).update(self._describe(stats.expectations(record, n_states)))
+        return described
 
     def _split(self, numbers: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         """Hyperparameters by name, from the family's layout of them."""
@@ -376,8 +403,8 @@ class NormalInverseGamma(_Gaussian):
     shape : float, default=1.5
         Of the inverse gamma prior.  Above 1 the variance has an expectation.
     scale : float, array-like of shape (n_features,), str or None, default=None
-        Of the inverse gamma prior, in squared units of the column; ``"0.1*var"`` is a tenth
-        of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``
+        Of the inverse gamma prior, in squared units of the column; ``"0.1*var"`` is a
+        tenth of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``
         from ``v / 2e8`` on.
 
     Attributes
@@ -388,6 +415,10 @@ class NormalInverseGamma(_Gaussian):
     offset_ : ndarray of shape (n_features,)
         What is subtracted from the data before statistics are kept: the mean of a column
         that is far from zero in units of its standard deviation, otherwise 0.
+    means_ : ndarray of shape (n_states, n_features)
+    covariances_ : ndarray of shape (n_states, n_features)
+        Posterior means of the states' means and variances under the selected draw; of ``emission_``
+        of a fitted :class:`~skihmm.HCRPHMM`.
 
     Notes
     -----
@@ -473,6 +504,10 @@ class NormalInverseGamma(_Gaussian):
             self._drawn,
         )
 
+    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        means, variances = np.split(expected, 2, axis=1)
+        return {"means_": means + self.offset_, "covariances_": variances}
+
 
 class NormalInverseWishart(_Gaussian):
     """Gaussian observations with a full covariance matrix in every state.
@@ -493,8 +528,8 @@ class NormalInverseWishart(_Gaussian):
         How many observations the prior mean is worth.  None: drawn, with the prior
         ``Gamma(1/2, 1/2)``.
     dof : float or None, default=None
-        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 2``, so that
-        the covariance of a state has an expectation, which is `scale`.
+        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 2``, so
+        that the covariance of a state has an expectation, which is `scale`.
     scale : array-like of shape (n_features, n_features), str or None, default=None
         Positive definite; ``"0.1*var"`` is diagonal, a tenth of the columns' variances.
         None: diagonal, and drawn, with the prior ``Gamma(1/2, 1/(2 v))`` on every entry,
@@ -512,6 +547,10 @@ class NormalInverseWishart(_Gaussian):
     offset_ : ndarray of shape (n_features,)
         What is subtracted from the data before statistics are kept: the mean of a column
         that is far from zero in units of its standard deviation, otherwise 0.
+    means_ : ndarray of shape (n_states, n_features)
+    covariances_ : ndarray of shape (n_states, n_features, n_features)
+        Posterior means of the states' parameters under the selected draw; of ``emission_``
+        of a fitted :class:`~skihmm.HCRPHMM`.
 
     Notes
     -----
@@ -639,6 +678,39 @@ class NormalInverseWishart(_Gaussian):
             self._drawn,
         )
 
+    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Attributes of the states, from the family's layout of expectations."""
+        return {}
+
+    def with_states(self, record: dict[str, Any], n_states: int) -> BaseEmission:
+        """The emission with the posterior means of its states' parameters as attributes.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+        n_states : int
+            States of the draw.
+
+        Returns
+        -------
+        emission : BaseEmission
+            A copy.
+        """
+        # (Of no data: only the layout counts.)
+        n_columns = len(getattr(self, self._hyperparameters[0] + "_"))
+        stats = self.make_stats(np.empty((0, n_columns)))
+        described = copy(self)
+        vars(described).update(self._describe(stats.expectations(record, n_states)))
+        return described
+
+    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        n = len(self.mean_)
+        return {
+            "means_": expected[:, :n] + self.offset_,
+            "covariances_": expected[:, n:].reshape(-1, n, n),
+        }
+
     def _split(self, numbers: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         n = len(self.mean_)
         triangle = np.zeros((n, n))
@@ -665,8 +737,8 @@ class GammaPoisson(_Conjugate):
         Of the gamma prior.  None: drawn from its posterior after every sweep, with the
         prior ``Gamma(1/2, 1/2)``.
     rate : float, array-like of shape (n_features,) or None, default=None
-        Of the gamma prior.  None: drawn, with the prior ``Gamma(1/2, m/2)``, m the mean of
-        the column.
+        Of the gamma prior.  None: drawn, with the prior ``Gamma(1/2, m/2)``, m the mean
+        of the column.
 
     Attributes
     ----------
@@ -674,6 +746,9 @@ class GammaPoisson(_Conjugate):
         The prior, where it is drawn that at the start of a chain: a prior mean
         ``shape / rate`` as that of the column.  The draws of a fit are in
         ``draws_.hyperparameters``.
+    rates_ : ndarray of shape (n_states, n_features)
+        Posterior means of the states' rates under the selected draw; of ``emission_`` of a
+        fitted :class:`~skihmm.HCRPHMM`.
 
     References
     ----------
@@ -746,6 +821,9 @@ class GammaPoisson(_Conjugate):
         """
         return gamma_poisson(codes, self.shape_, self.rate_, self._means, self._drawn)
 
+    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        return {"rates_": expected}
+
 
 class BetaBernoulli(_Conjugate):
     """Binary observations, columns independent given the state.
@@ -767,6 +845,9 @@ class BetaBernoulli(_Conjugate):
     a_, b_ : ndarray of shape (n_features,)
         The prior, where it is drawn that at the start of a chain: 1.  The draws of a fit
         are in ``draws_.hyperparameters``.
+    probabilities_ : ndarray of shape (n_states, n_features)
+        Posterior means of the states' probabilities of 1 under the selected draw; of
+        ``emission_`` of a fitted :class:`~skihmm.HCRPHMM`.
 
     References
     ----------
@@ -857,3 +938,6 @@ class BetaBernoulli(_Conjugate):
         stats : ConjugateStats
         """
         return beta_bernoulli(codes, self.a_, self.b_, self._drawn)
+
+    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        return {"probabilities_": expected}

@@ -107,6 +107,7 @@ class NormalInverseGammaFamily final : public Family {
         width = kWidth * d;
         parameter_width = 3 * d;
         n_hyperparameters = 3 * d;
+        n_expected = 2 * d;
         ratio_.configure(shape, 0.5, 0.5, n_steps);
     }
     void reset(double *s, int64_t stride) const override {
@@ -222,6 +223,15 @@ class NormalInverseGammaFamily final : public Family {
     }
     void mean(const double *s, int64_t stride, double *out) const override {
         for (int32_t c = 0; c < n_columns; ++c) out[c] = s[(c * kWidth + kLocation) * stride];
+    }
+    // Means and variances.
+    void expect(const double *s, int64_t stride, double *out) const override {
+        mean(s, stride, out);
+        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+            const double rest = shape_ + 0.5 * s[kN * stride] - 1.0;
+            out[n_columns + c] =
+                rest > 0.0 ? posterior_scale(s, stride, c) / rest : INFINITY;
+        }
     }
     void read_hyperparameters(double *out) const override {
         out = std::copy(mean_.begin(), mean_.end(), out);
@@ -397,6 +407,7 @@ class NormalInverseWishartFamily final : public Family {
         width = 1 + d + size_ + 4;
         parameter_width = d + size_ + 1;
         n_hyperparameters = d + 1 + size_;
+        n_expected = d + d * d;
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
         ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
         log_det_ = log_det(triangle_.data(), 1);
@@ -570,6 +581,21 @@ class NormalInverseWishartFamily final : public Family {
     }
     void mean(const double *s, int64_t stride, double *out) const override {
         for (int32_t i = 0; i < n_columns; ++i) out[i] = s[(1 + i) * stride];
+    }
+    // Mean and covariance.
+    void expect(const double *s, int64_t stride, double *out) const override {
+        mean(s, stride, out);
+        const int32_t d = n_columns;
+        const double *L = s + (1 + d) * stride;
+        const double rest = dof_ + s[0] - d - 1.0;
+        for (int32_t i = 0; i < d; ++i)
+            for (int32_t j = 0; j <= i; ++j) {
+                double value = 0.0;
+                for (int32_t l = 0; l <= j; ++l)
+                    value += L[at(i, l) * stride] * L[at(j, l) * stride];
+                value = rest > 0.0 ? value / rest : INFINITY;
+                out[d + i * d + j] = out[d + j * d + i] = value;
+            }
     }
     // The prior mean, the strength and the Cholesky factor of Psi, row by row.
     void read_hyperparameters(double *out) const override {
@@ -760,6 +786,7 @@ class GammaPoissonFamily final : public Family {
         width = kWidth * d;
         parameter_width = 2 * d;
         n_hyperparameters = 2 * d;
+        n_expected = d;
     }
     void reset(double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
@@ -849,6 +876,9 @@ class GammaPoissonFamily final : public Family {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
             out[c] = std::min(s[kShape * stride] / (rate_[c] + s[kN * stride]), kLargestRate);
     }
+    void expect(const double *s, int64_t stride, double *out) const override {
+        mean(s, stride, out);
+    }
     void read_hyperparameters(double *out) const override {
         out = std::copy(shape_.begin(), shape_.end(), out);
         std::copy(rate_.begin(), rate_.end(), out);
@@ -923,6 +953,7 @@ class BetaBernoulliFamily final : public Family {
         width = kWidth * d;
         parameter_width = 2 * d;
         n_hyperparameters = 2 * d;
+        n_expected = d;
     }
     void reset(double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
@@ -1000,6 +1031,9 @@ class BetaBernoulliFamily final : public Family {
     void mean(const double *s, int64_t stride, double *out) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
             out[c] = std::exp(s[kLogOne * stride]);
+    }
+    void expect(const double *s, int64_t stride, double *out) const override {
+        mean(s, stride, out);
     }
     void read_hyperparameters(double *out) const override {
         out = std::copy(a_.begin(), a_.end(), out);

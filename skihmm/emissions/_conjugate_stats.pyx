@@ -176,6 +176,30 @@ cdef class ConjugateStats(EmissionStats):
             self.table.read_hyperparameters(&view[0])
         return numbers
 
+    def expectations(self, arrays, n_states):
+        """Posterior means of the parameters of the states of a record.
+
+        Parameters
+        ----------
+        arrays : dict
+            Of :meth:`to_arrays`; its hyperparameters replace those of these statistics.
+        n_states : int
+
+        Returns
+        -------
+        expectations : ndarray of shape (n_states, n_expected)
+            As the family lays them out.
+        """
+        cdef int32_t k
+        cdef const float64_t[:, ::1] numbers
+        out = np.empty((n_states, self.table.family().n_expected))
+        cdef float64_t[:, ::1] view = out
+        self.take_hyperparameters(arrays)
+        numbers = self.numbers_of(arrays, n_states)
+        for k in range(numbers.shape[0]):
+            self.table.family().expect(&numbers[k, 0], 1, &view[k, 0])
+        return out
+
     def take_hyperparameters(self, arrays):
         cdef const float64_t[::1] view
         cdef int32_t n = self.table.family().n_hyperparameters

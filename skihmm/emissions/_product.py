@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -237,7 +238,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     @property
     def default_init(self) -> str:
-        """Where ``init="auto"`` starts chains: as the first part that asks for it says."""
+        """Where ``init="auto"`` starts chains: as the first part with a wish says."""
         parts = [part.default_init for _, part, _ in self.emissions_]
         return next((init for init in parts if init != "particle_filter"), parts[0])
 
@@ -275,6 +276,30 @@ class ProductEmission(_BaseComposition, BaseEmission):
             for (name, part, _), own in zip(self.emissions_, record["parts"], strict=True)
             for key, value in part.hyperparameters(own).items()
         }
+
+    def with_states(self, record: dict[str, Any], n_states: int) -> BaseEmission:
+        """The emission with what a posterior draw says of the states of its parts.
+
+        Parameters
+        ----------
+        record : dict
+            The emission of a posterior draw.
+        n_states : int
+            States of the draw.
+
+        Returns
+        -------
+        emission : ProductEmission
+            A copy.
+        """
+        described = copy(self)
+        described.emissions_ = [
+            (name, part.with_states(own, n_states), places)
+            for (name, part, places), own in zip(
+                self.emissions_, record["parts"], strict=True
+            )
+        ]
+        return described
 
     # ---- data
 

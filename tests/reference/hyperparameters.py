@@ -1,7 +1,7 @@
 """Emissions whose hyperparameters have priors, integrated over points of these priors.
 
 The points are quasi-random and equally weighted, so the integral over the hyperparameters
-is a mean.  Given the hyperparameters, marginal likelihoods are the textbook's closed forms.
+is a mean.  Given these, marginal likelihoods are the textbook's closed forms.
 """
 
 from __future__ import annotations

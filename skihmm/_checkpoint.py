@@ -199,7 +199,7 @@ def load(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
             raise ValueError("it holds no dict")
     except FileNotFoundError:
         raise
-    # (zipfile, zlib, json and NumPy have a dozen errors for what may be wrong.)
+    # zipfile, zlib, json and NumPy have a dozen errors for what may be wrong.
     except Exception as error:
         raise ValueError(
             f"{path} cannot be read: {error}.  Delete or move it to start afresh."

@@ -151,8 +151,10 @@ def _watched(stop: StopFlag) -> Iterator[None]:
     look()
     is_done = threading.Event()
     thread = threading.Thread(target=keep_looking, daemon=True)
-    is_deaf = stop.is_copy and threading.current_thread() is threading.main_thread()
-    if is_deaf:
+    ignores_interrupts = (
+        stop.is_copy and threading.current_thread() is threading.main_thread()
+    )
+    if ignores_interrupts:
         before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     thread.start()
     try:
@@ -160,7 +162,7 @@ def _watched(stop: StopFlag) -> Iterator[None]:
     finally:
         is_done.set()
         thread.join()
-        if is_deaf:
+        if ignores_interrupts:
             signal.signal(signal.SIGINT, before)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -147,6 +147,8 @@ class Chain(Iterator[SweepInfo]):
         Where the chain's random stream starts.
     record : dict, optional
         What :meth:`record` of an earlier chain returned: go on from there, bit for bit.
+    is_stopped : callable, optional
+        Asked while the particle filter runs; a true answer raises KeyboardInterrupt.
 
     Attributes
     ----------
@@ -161,6 +163,7 @@ class Chain(Iterator[SweepInfo]):
         settings: ModelSettings,
         seed: np.random.SeedSequence | np.random.BitGenerator | None = None,
         record: dict[str, Any] | None = None,
+        is_stopped: Callable[[], bool] | None = None,
     ) -> None:
         self.settings = settings
         self.stream = RandomStream(seed)
@@ -177,7 +180,7 @@ class Chain(Iterator[SweepInfo]):
             self.stream,
         )
         if record is None:
-            path = self._initial_path(sequences)
+            path = self._initial_path(sequences, is_stopped)
             if self._known is not None:
                 path = with_known_states(path, self._known)
             self.state.start_from(path)
@@ -187,7 +190,9 @@ class Chain(Iterator[SweepInfo]):
             self.state.from_arrays(record["arrays"])
         self.kernel = settings.sampler.make_kernel(self.state)
 
-    def _initial_path(self, sequences: Sequences) -> NDArray[np.int32]:
+    def _initial_path(
+        self, sequences: Sequences, is_stopped: Callable[[], bool] | None
+    ) -> NDArray[np.int32]:
         init = self.settings.init
         n_steps = sequences.n_steps
         if isinstance(init, str) and init == "auto":
@@ -210,6 +215,7 @@ class Chain(Iterator[SweepInfo]):
             n_particles=self.settings.n_particles,
             alpha=self.settings.alpha,
             gamma=self.settings.gamma,
+            is_stopped=is_stopped,
         )[1]
 
     def __next__(self) -> SweepInfo:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from skihmm._chain import Chain, ModelSettings
-from skihmm._checkpoint import load, save
+from skihmm._checkpoint import load, prepare, save
 from skihmm._decoding import frozen_model
 from skihmm._draws import PosteriorDraws
 from skihmm._sequences import Sequences
@@ -46,22 +46,29 @@ class ChainFile:
         None if any seed will do, and is then taken from the file.
     interval : float
         Seconds between two writes.
+
+    Attributes
+    ----------
+    failure : str or None
+        The warning, if a write has failed.
     """
 
     def __init__(
         self, path: str | os.PathLike[str], header: dict[str, Any], interval: float
     ) -> None:
-        self.path = Path(path)
+        # Of a symbolic link the target is replaced; and workers may be in other folders.
+        self.path = Path(os.path.realpath(path))
         self.header = header
         self._interval = interval
         self._due = time.monotonic() + interval
         self._saved: dict[str, Any] | None = None
         self._identity: tuple[int, ...] | None = None
+        self.failure: str | None = None
 
     def load(
         self, sequences: Sequences, settings: ModelSettings
     ) -> dict[str, Any] | None:
-        """History of the chain, or None if there is no file yet.
+        """History of the chain, or None if there is no file or it holds no sweep yet.
 
         Parameters
         ----------
@@ -83,11 +90,14 @@ class ChainFile:
         except FileNotFoundError:
             return None
         self._check_header(content.get("header"))
+        self._identity = self._identify()
+        if "history" in content and content["history"] is None:
+            return None
         try:
             history = _sound_history(
                 content["history"], self.header["schedule"], sequences, settings
             )
-        except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
+        except Exception as error:
             raise ValueError(
                 f"{self.path} does not hold a chain on this data: {error}.  Delete or "
                 "move it to start afresh."
@@ -98,7 +108,6 @@ class ChainFile:
                 f"{__version__} the run goes on, but other draws may follow."
             )
         self._saved = history
-        self._identity = self._identify()
         return history
 
     def _check_header(self, header: Any) -> None:
@@ -130,8 +139,29 @@ class ChainFile:
         """Whether the last write is long ago."""
         return time.monotonic() >= self._due
 
+    def begin(self) -> None:
+        """Make the file if there is none, and see that it can be written.
+
+        Raises
+        ------
+        ValueError
+            If it cannot.
+        """
+        try:
+            prepare(self.path)
+            if self._identity is None:
+                self._write(None)
+        except OSError as error:
+            raise ValueError(
+                f"{self._cannot_write(error)}.  Pass a path that can be written to, or "
+                "checkpoint=None."
+            ) from error
+
     def save(self, history: dict[str, Any]) -> None:
         """Write the history, unless it is what the file holds.
+
+        The first time that this fails there is a warning.  The chain goes on: the next
+        write may be possible again.
 
         Parameters
         ----------
@@ -139,21 +169,36 @@ class ChainFile:
         """
         if history["record"] is None or history is self._saved:
             return
-        if self._identify() != self._identity:
+        started = time.monotonic()
+        try:
+            self._write(history)
+        except OSError as error:
+            if self.failure is None:
+                self.failure = (
+                    f"{self._cannot_write(error)}.  The fit goes on and keeps its draws; "
+                    "it tries again when the next write is due, and at the end."
+                )
+                warn_caller(self.failure)
+        else:
+            self._saved = history
+        ended = time.monotonic()
+        self._due = ended + max(self._interval, PAUSE * (ended - started))
+
+    def _cannot_write(self, error: OSError) -> str:
+        return f"The checkpoint {self.path} cannot be written: {error.strerror or error}"
+
+    def _write(self, history: dict[str, Any] | None) -> None:
+        if self._identify() not in (None, self._identity):
             raise ValueError(
-                f"{self.path} was written by somebody else while this fit was running; "
+                f"{self.path} was changed by another process while this fit was running; "
                 "it is left as it is.  Fits that run at the same time need checkpoints "
                 "of their own."
             )
-        started = time.monotonic()
         save(
             self.path,
             KIND,
             {"version": __version__, "header": self.header, "history": history},
         )
-        ended = time.monotonic()
-        self._due = ended + max(self._interval, PAUSE * (ended - started))
-        self._saved = history
         self._identity = self._identify()
 
 
@@ -183,7 +228,13 @@ def chain_paths(checkpoint: Any, n_chains: int) -> list[Path]:
                 f"checkpoint={str(checkpoint)!r} is a file whose name does not end in "
                 ".npz; expected the path of an .npz file or of a folder."
             )
-        path.mkdir(parents=True, exist_ok=True)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise ValueError(
+                f"checkpoint={str(checkpoint)!r}: this folder cannot be made: "
+                f"{error.strerror or error}.  Pass a path that can be written to."
+            ) from error
         return [path / f"chain-{c}.npz" for c in range(n_chains)]
     if n_chains > 1:
         raise ValueError(

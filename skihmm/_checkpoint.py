@@ -7,11 +7,16 @@ nothing in a file can be executed.
 
 from __future__ import annotations
 
+import glob
+import io
 import json
+import math
 import os
+import stat
+import time
+import uuid
 import zipfile
-import zlib
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,9 @@ FORMAT = "skihmm"
 VERSION = 1
 _TREE = "tree"
 _ARRAY = "__array__"
+
+# Seconds after which an unfinished file that does not grow is that of a killed process.
+_ABANDONED = 600
 
 
 def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
@@ -44,14 +52,44 @@ def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} cannot be saved")
 
 
-def _restore(value: Any, arrays: Any) -> Any:
+def _restore(value: Any, arrays: dict[str, Any]) -> Any:
+    """The nesting with its arrays, each of which is taken out of `arrays`."""
     if isinstance(value, dict):
         if value.keys() == {_ARRAY}:
-            return arrays[value[_ARRAY]]
+            if value[_ARRAY] not in arrays:
+                raise ValueError(f"{value[_ARRAY]!r} is missing, or is there twice")
+            return arrays.pop(value[_ARRAY])
         return {key: _restore(item, arrays) for key, item in value.items()}
     if isinstance(value, list):
         return [_restore(item, arrays) for item in value]
     return value
+
+
+def _unfinished(path: Path) -> Path:
+    """A new name in the same folder, so that renaming replaces a file in one step."""
+    return path.with_name(f".{path.name}.{uuid.uuid4().hex}.unfinished")
+
+
+def prepare(path: str | os.PathLike[str]) -> None:
+    """Remove what killed processes left beside `path`, and try whether it can be written.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Raises
+    ------
+    OSError
+        If no file can be made in its folder.
+    """
+    path = Path(path)
+    for name in path.parent.glob(f".{glob.escape(path.name)}.*.unfinished"):
+        with suppress(OSError):
+            if time.time() - name.stat().st_mtime > _ABANDONED:
+                name.unlink()
+    trial = _unfinished(path)
+    trial.touch(exist_ok=False)
+    trial.unlink()
 
 
 def save(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> None:
@@ -60,7 +98,7 @@ def save(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> No
     Parameters
     ----------
     path : path-like
-        Its folder must exist; one process at a time may write there.
+        Its folder must exist.  A symbolic link would be replaced, not its target.
     kind : str
         What the file is; `load` asks for the same.
     content : dict
@@ -72,18 +110,54 @@ def save(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> No
     tree = _flatten(content, arrays)
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "content": tree}
     arrays[_TREE] = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
-    # In the same folder, so that the last step is a rename, which cannot be seen half
-    # done.  What a killed process left under this name is overwritten.
-    unfinished = path.with_name(f".{path.name}.unfinished")
+    unfinished = _unfinished(path)
     try:
-        with open(unfinished, "wb") as file:
+        # Mode "x" neither opens a file that exists nor follows a link.
+        with open(unfinished, "xb") as file:
             np.savez(file, **arrays)
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, path)
     except BaseException:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink()
         raise
+
+
+def _read_array(data: bytes) -> np.ndarray[Any, Any]:
+    """The array of a member, if it is as large as its header says."""
+    stream = io.BytesIO(data)
+    if np.lib.format.read_magic(stream) != (1, 0):
+        raise ValueError("an array has another version of NumPy's format")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    n_items, n_bytes = math.prod(shape), len(data) - stream.tell()
+    if dtype.hasobject or min(shape, default=0) < 0 or dtype.itemsize == 0:
+        raise ValueError(f"an array has the dtype {dtype} and the shape {shape}")
+    if n_items * dtype.itemsize != n_bytes:
+        raise ValueError(
+            f"an array of dtype {dtype} and shape {shape} has {n_bytes} bytes"
+        )
+    flat = np.frombuffer(data, dtype, n_items, stream.tell())
+    return flat.reshape(shape, order="F" if is_fortran else "C").copy(order="K")
+
+
+def _read_arrays(path: Path) -> dict[str, Any]:
+    """All arrays of a file, which take no more memory than the file has bytes."""
+    # Asked before the file is opened: to open a pipe is to wait for what fills it.
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is not a regular file")
+    with zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        for member in members:
+            if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
+                raise ValueError(f"its part {member.filename!r} is packed or encrypted")
+        if sum(member.file_size for member in members) > status.st_size:
+            raise ValueError("its parts are larger than the file")
+        return {
+            member.filename.removesuffix(".npy"): _read_array(archive.read(member))
+            for member in members
+        }
 
 
 def load(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
@@ -102,40 +176,32 @@ def load(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     ------
     FileNotFoundError
     ValueError
-        If the file is torn, or not of this format, version or kind.
+        If the file is torn, or not of this format, version or kind, whatever is wrong
+        with it.
     """
     path = Path(path)
     try:
-        # (np.load would leave a file open that turns out to be no archive.)
-        with open(path, "rb") as file:
-            archive = np.load(file, allow_pickle=False)
-            if not isinstance(archive, Mapping) or _TREE not in archive:
-                raise ValueError("it has no table of contents")
-            head = json.loads(archive[_TREE].tobytes().decode())
-            if not isinstance(head, dict) or head.get("format") != FORMAT:
-                raise ValueError("it was not written by skihmm")
-            if head.get("version") != VERSION:
-                raise ValueError(
-                    f"it has version {head.get('version')!r} of the format; this version "
-                    f"of skihmm reads {VERSION}"
-                )
-            if head.get("kind") != kind:
-                raise ValueError(f"it holds {head.get('kind')!r}, not {kind!r}")
-            content = _restore(head.get("content"), archive)
+        arrays = _read_arrays(path)
+        if _TREE not in arrays:
+            raise ValueError("it has no table of contents")
+        head = json.loads(arrays.pop(_TREE).tobytes().decode())
+        if not isinstance(head, dict) or head.get("format") != FORMAT:
+            raise ValueError("it was not written by skihmm")
+        if head.get("version") != VERSION:
+            raise ValueError(
+                f"it has version {head.get('version')!r} of the format; this version "
+                f"of skihmm reads {VERSION}"
+            )
+        if head.get("kind") != kind:
+            raise ValueError(f"it holds {head.get('kind')!r}, not {kind!r}")
+        content = _restore(head.get("content"), arrays)
+        if not isinstance(content, dict):
+            raise ValueError("it holds no dict")
     except FileNotFoundError:
         raise
-    except (
-        ValueError,
-        KeyError,
-        EOFError,
-        OSError,
-        zipfile.BadZipFile,
-        zlib.error,
-        NotImplementedError,
-    ) as error:
+    # zipfile, zlib, json and NumPy have a dozen errors for what may be wrong.
+    except Exception as error:
         raise ValueError(
             f"{path} cannot be read: {error}.  Delete or move it to start afresh."
         ) from error
-    if not isinstance(content, dict):
-        raise ValueError(f"{path} cannot be read: it holds no dict.")
     return content

@@ -257,14 +257,16 @@ shape (n_samples,), default="auto"
         ``n_states``, ``lp``, ``alpha``, ``gamma``, ``acceptance_rate``,
         ``split_merge_acceptance_rate`` and ``seconds`` (CPU).  A true answer ends that
         chain, as `max_time` does.  Chains call from their own threads; with a process
-        backend the callable is pickled.
+        backend the callable is pickled.  Not saved with a fitted model.
     checkpoint : path-like or None, default=None
         Where chains are saved while they run: the path of an ``.npz`` file (one chain),
         or of a folder, which is made if there is none.  A fit that finds its own files
         there goes on from them, and ends with the same draws, bit for bit, as one that
         was never stopped; with more `n_draws` it makes the further draws only.  Files
         hold arrays and numbers, are never executed, and are replaced as a whole.  A file
-        of another run, or a damaged one, is an error and stays as it is.
+        of another run, or a damaged one, is an error and stays as it is; so is a path
+        that cannot be written to when the fit begins.  Later on, `fit` warns if a write
+        fails, and keeps its draws.  Not saved with a fitted model.
     checkpoint_interval : float, default=60.0
         Seconds between two writes of `checkpoint` (longer if a write takes long).
     random_state : int, RandomState instance or None, default=None
@@ -305,11 +307,12 @@ shape (n_samples,), default="auto"
 
     Notes
     -----
-    Ctrl-C ends a fit after the sweep that it is in: the estimator is fitted with the
-    draws made so far, with a warning, and `warm_start` or `checkpoint` can go on from
-    there.  If no chain has a draw yet, or after a second Ctrl-C, KeyboardInterrupt is
-    raised and an earlier fit stays as it was.  scikit-learn's callbacks
-    (``set_callbacks``, scikit-learn 1.9) see chains and sweeps as tasks.
+    Ctrl-C ends a fit after the sweep that it is in, or during the particle filter that it
+    starts with: the estimator is fitted with the draws made so far, with a warning, and
+    `warm_start` or `checkpoint` can go on from there.  If no chain has a draw yet, or
+    after a second Ctrl-C, KeyboardInterrupt is raised and an earlier fit stays as it was.
+    scikit-learn's callbacks (``set_callbacks``, scikit-learn 1.9) see chains and sweeps
+    as tasks.
 
     Labels mean nothing beyond one draw, so :meth:`predict`, :meth:`predict_proba`,
     :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score`,
@@ -470,7 +473,12 @@ shape (n_samples,), default="auto"
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, with the version that made it."""
-        return {**super().__getstate__(), "_skihmm_version": __version__}
+        state = {**super().__getstate__(), "_skihmm_version": __version__}
+        if "_chains" in state:
+            # They belong to the run that made the model.  An estimator that is not fitted
+            # keeps them: it may be on its way to a worker process.
+            state["callback"] = state["checkpoint"] = None
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore from a pickle; warn if another version made it."""
@@ -527,14 +535,15 @@ shape (n_samples,), default="auto"
         ------
         ValueError, TypeError
             If data or parameters are not as described, or a checkpoint is not that of
-            this fit.  An earlier fit stays as it was.
+            this fit or cannot be written.  An earlier fit stays as it was.
 
         Warns
         -----
         UserWarning
             If X is a data frame with an integer index that does not go on by a constant
             step inside a sequence, or with dates or times that go backwards; if X, or a
-            column of it, holds no observation.
+            column of it, holds no observation; if the fit was interrupted; or if a
+            checkpoint cannot be written any more.
         """
         check_ignored(y, X)
         names = ("n_features_in_", "feature_names_in_", "_frame_library")
@@ -798,8 +807,12 @@ shape (n_samples,), default="auto"
                 progress.close()
         if tasks is not None:
             tasks.end()
-        chains = [history for history, _ in results]
-        stopped = [reason for _, reason in results]
+        chains = [history for history, _, _ in results]
+        stopped = [reason for _, reason, _ in results]
+        for file, (_, _, failure) in zip(files, results, strict=True):
+            # The warning of another process does not reach this one.
+            if file is not None and failure is not None and file.failure is None:
+                warn_caller(failure)
         if not any(history["draws"] for history in chains):
             raise KeyboardInterrupt
         return chains, stopped
@@ -829,6 +842,8 @@ shape (n_samples,), default="auto"
                 path, {**header, "seed": seed, "chain": c}, given.checkpoint_interval
             )
             found = file.load(sequences, settings)
+            # (Without a random_state, that of the first file.)
+            seed = file.header["seed"]
             if found is not None:
                 if len(found["draws"]) > given.n_draws:
                     raise ValueError(
@@ -837,21 +852,28 @@ shape (n_samples,), default="auto"
                         "pass another checkpoint."
                     )
                 histories[c] = found
-                # (Without a random_state, that of the first file.)
-                seed = file.header["seed"]
             files.append(file)
         if seed is None:
             seed = entropy
-        for file in files:
+        for file, history in zip(files, histories, strict=True):
             file.header = {**file.header, "seed": seed}
+            if len(history["draws"]) < given.n_draws:
+                file.begin()
         return files, histories, seed
 
     def _warn_of_stops(self, stopped: list[str | None]) -> None:
         if INTERRUPTED in stopped:
+            n_draws = self.draws_.n_draws
+            kept = f"draws made so far are kept: {n_draws.sum()}"
+            if len(n_draws) > 1:
+                kept += (
+                    f" in {len(n_draws)} chains ({n_draws.min()} to {n_draws.max()} each)"
+                )
+            how = "set warm_start=True and fit the same data again"
+            if self.checkpoint is not None:
+                how = "fit again with the same checkpoint"
             warn_caller(
-                f"The fit was interrupted; it keeps the draws made so far "
-                f"({', '.join(map(str, self.draws_.n_draws))} of its chains). Fit again "
-                "with warm_start=True, or with the same checkpoint, to go on."
+                f"The fit was interrupted; the {kept}. To go on from there, {how}."
             )
         early = [c for c, reason in enumerate(stopped) if reason == NO_DRAW]
         if early:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
-import shutil
 import signal
 import tempfile
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -29,12 +30,15 @@ INTERRUPTED, MAX_TIME, CALLBACK = "interrupted", "max_time", "callback"
 # The latter two, before the first draw was due.
 NO_DRAW = "no draw"
 
+# Seconds between two looks of a worker process at the flag and at its parent.
+LOOK_EVERY = 0.05
+
 
 class StopFlag:
     """Tells the chains of a fit to end after the sweep that they are in.
 
-    Threads share the object; a copy in another process of this machine watches for a
-    file.
+    Threads share the object; a copy in another process of this machine looks for a file,
+    which exists only from the moment when the flag is raised until it is closed.
 
     Parameters
     ----------
@@ -45,7 +49,11 @@ class StopFlag:
     def __init__(self, has_processes: bool) -> None:
         self._is_raised = False
         self._pid = os.getpid()
-        self._folder = tempfile.mkdtemp(prefix="skihmm-") if has_processes else None
+        self._file = (
+            Path(tempfile.gettempdir(), f"skihmm-{uuid.uuid4().hex}")
+            if has_processes
+            else None
+        )
 
     @property
     def is_copy(self) -> bool:
@@ -54,21 +62,25 @@ class StopFlag:
 
     def raise_(self) -> None:
         """Raise the flag."""
-        self._is_raised = True
-        if self._folder is not None:
+        if self._file is not None and not self._is_raised:
             with suppress(OSError):
-                Path(self._folder, "stop").touch()
+                self._file.touch()
+        self._is_raised = True
+
+    def look(self) -> None:
+        """Notice, in a copy, that the flag was raised."""
+        if self._file is not None and self._file.exists():
+            self._is_raised = True
 
     def is_raised(self) -> bool:
         """Whether the flag is raised."""
-        if not self._is_raised and self._folder is not None and self.is_copy:
-            self._is_raised = Path(self._folder, "stop").exists()
         return self._is_raised
 
     def close(self) -> None:
         """Remove the file."""
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.unlink()
 
 
 @contextmanager
@@ -102,18 +114,57 @@ def raised_by_interrupts(flag: StopFlag) -> Iterator[None]:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def _is_orphan() -> bool:
+    """Whether this is a worker process and the one that started it has ended."""
+    parent = multiprocessing.parent_process()
+    if parent is None or os.getppid() == parent.pid:
+        return False
+    try:
+        # A fork server stands between the two.
+        return not parent.is_alive()
+    except ValueError:
+        # loky's workers cannot ask that, and nothing stands between.
+        return True
+
+
 @contextmanager
-def _deaf_in_workers(flag: StopFlag) -> Iterator[None]:
-    """Ignore Ctrl-C in a worker process, which gets it too: the flag tells it."""
-    is_worker = flag.is_copy and threading.current_thread() is threading.main_thread()
-    if not is_worker:
+def _watched(stop: StopFlag) -> Iterator[None]:
+    """In a worker process: look for the flag, and end if the main process has ended.
+
+    A copy of the flag says what Ctrl-C does; the signal, which goes to all processes of a
+    terminal, is ignored meanwhile.
+    """
+    if not stop.is_copy and multiprocessing.parent_process() is None:
         yield
         return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def look() -> None:
+        if _is_orphan():
+            # At once, without another write: a new fit may use the checkpoint by now.
+            stop.close()
+            os._exit(1)
+        stop.look()
+
+    def keep_looking() -> None:
+        while not is_done.wait(LOOK_EVERY):
+            look()
+
+    look()
+    is_done = threading.Event()
+    thread = threading.Thread(target=keep_looking, daemon=True)
+    ignores_interrupts = (
+        stop.is_copy and threading.current_thread() is threading.main_thread()
+    )
+    if ignores_interrupts:
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    thread.start()
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        is_done.set()
+        thread.join()
+        if ignores_interrupts:
+            signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True)
@@ -283,7 +334,7 @@ def run_chain(
     plan: Plan,
     monitor: Monitor,
     file: ChainFile | None = None,
-) -> tuple[dict[str, Any], str | None]:
+) -> tuple[dict[str, Any], str | None, str | None]:
     """Run one chain until it has its draws: the unit of work that joblib distributes.
 
     Parameters
@@ -310,18 +361,24 @@ def run_chain(
         back, so that to go on from it is to go on as if nothing had happened.
     stopped : {INTERRUPTED, MAX_TIME, CALLBACK, NO_DRAW} or None
         What ended the chain early.
+    failure : str or None
+        The warning, if the file could not be written.
     """
     if len(history["draws"]) >= n_draws:
-        return history, None
+        return history, None, None
     stop = monitor.stop
     n_sweeps = plan.n_sweeps(history, n_draws)
     limit = history["origin_seconds"] + plan.max_time
     stopped = None
-    with _deaf_in_workers(stop):
+    with _watched(stop):
         try:
             if stop.is_raised():
-                return history, INTERRUPTED
-            chain = Chain(sequences, settings, seed, history["record"])
+                return history, INTERRUPTED, None
+            chain = Chain(
+                sequences, settings, seed, history["record"], is_stopped=stop.is_raised
+            )
+            if stop.is_raised():
+                return history, INTERRUPTED, None
             if monitor.tasks is not None:
                 monitor.tasks.begin_chain(index)
             draws, tally = list(history["draws"]), list(history["tally"])
@@ -392,7 +449,7 @@ def run_chain(
             # Something to predict with.  It is not part of the chain's schedule, and a
             # file that the chain goes on from does not have it.
             history, stopped = with_last_state(history, chain, tally), NO_DRAW
-    return history, stopped
+    return history, stopped, None if file is None else file.failure
 
 
 def with_last_state(

@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import contextmanager
 
 import joblib
 import numpy as np
@@ -19,6 +20,8 @@ from test_reproducibility import all_draws, assert_same
 
 from skihmm import HCRPHMM
 from skihmm._progress import Progress, SweepReport
+from skihmm.core._particle_filter import filter_particles
+from skihmm.core._random import RandomStream
 
 
 def make_model(**params):
@@ -228,7 +231,7 @@ def sends_interrupt(at, times=1):
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_interrupt_keeps_the_draws(sequence, reference, n_jobs):
     model = make_model(callback=sends_interrupt(21), n_jobs=n_jobs, warm_start=True)
-    with pytest.warns(UserWarning, match="The fit was interrupted; it keeps the draws"):
+    with pytest.warns(UserWarning, match="The fit was interrupted; the draws"):
         model.fit(sequence)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     n_draws = model.draws_.n_draws
@@ -264,6 +267,107 @@ def test_interrupt_before_the_first_draw(sequence, n_jobs):
     assert model.draws_.lp is lp
     assert model.n_features_in_ == 1
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@contextmanager
+def interrupted_soon():
+    """Send the signal of Ctrl-C after a while; it has to be obeyed within two seconds."""
+    sent = []
+
+    def send():
+        sent.append(time.monotonic())
+        os.kill(os.getpid(), signal.SIGINT)
+
+    timer = threading.Timer(1.0, send)
+    timer.start()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+        assert time.monotonic() - sent[0] < 2
+    finally:
+        timer.cancel()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def long_data():
+    return np.random.default_rng(0).integers(30, size=(60_000, 1))
+
+
+@pytest.mark.parametrize("backend", ["sequential", "threading", "loky"])
+def test_interrupt_in_the_start(sequence, backend):
+    # The particle filter takes about 20 seconds.
+    model = make_model().fit(sequence)
+    lp = model.draws_.lp
+    model.set_params(n_particles=1000)
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        make_model().fit(sequence)  # so that loky's workers have been started
+        with interrupted_soon():
+            model.fit(long_data())
+    assert model.draws_.lp is lp
+
+
+def test_interrupt_in_partial_fit(sequence):
+    model = make_model().fit(sequence)
+    lp = model.draws_.lp
+    model.set_params(n_particles=1000)
+    with interrupted_soon():
+        model.partial_fit(long_data() % 5)
+    assert model.draws_.lp is lp
+
+
+def test_interrupt_in_sample(sequence):
+    # About a minute of work.
+    model = make_model().fit(sequence)
+    with interrupted_soon():
+        model.sample(2 * 10**8)
+
+
+def test_a_flag_seen_in_the_start_changes_nothing():
+    asked = []
+
+    def is_stopped():
+        asked.append(True)
+        return False
+
+    codes = np.random.default_rng(0).integers(30, size=(10_000, 1))
+    found = [
+        filter_particles(
+            codes,
+            [0],
+            [(30, True, 1.0, 1.0)],
+            RandomStream(np.random.SeedSequence(1)),
+            n_particles=100,
+            alpha=1.0,
+            gamma=1.0,
+            is_stopped=ask,
+        )
+        for ask in (None, is_stopped)
+    ]
+    assert len(asked) > 1
+    for one, two in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        (
+            {"n_chains": 1},
+            "The fit was interrupted; the draws made so far are kept: 3. To go on from "
+            "there, set warm_start=True and fit the same data again.",
+        ),
+        (
+            {"checkpoint": "run"},
+            "The fit was interrupted; the draws made so far are kept: 3 in 2 chains (0 "
+            "to 3 each). To go on from there, fit again with the same checkpoint.",
+        ),
+    ],
+)
+def test_words_of_an_interrupt(sequence, tmp_path, monkeypatch, params, message):
+    monkeypatch.chdir(tmp_path)
+    model = make_model(callback=sends_interrupt(21), **params)
+    with pytest.warns(UserWarning, match=f"^{re.escape(message)}$"):
+        model.fit(sequence)
 
 
 def test_second_interrupt_ends_at_once(sequence):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import operator
 import os
 import pickle
 import subprocess
@@ -13,6 +14,7 @@ import zipfile
 import joblib
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
@@ -263,3 +265,35 @@ def test_a_new_process_goes_on(sequence, tmp_path):
     model.fit(sequence)
     expected = f"{model.draws_.lp.tobytes().hex()} {model.score(sequence).hex()}"
     assert done.stdout.splitlines() == [expected] * len(formats)
+
+
+# -- what belongs to a run and not to its model ---------------------------------------
+
+
+def test_callback_and_checkpoint_are_not_saved(sio, sequence, tmp_path):
+    def callback(report):
+        return None
+
+    path = tmp_path / "run.npz"
+    params = {**SHORT, "n_chains": 1, "callback": callback, "checkpoint": path}
+    model = HCRPHMM(random_state=0, **params)
+    # On its way to a worker, before it is fitted, it keeps both.
+    unfitted = clone(model).set_params(callback=operator.not_)
+    assert through_pickle(unfitted).checkpoint == path
+    assert through_pickle(unfitted).callback is operator.not_
+    model.fit(sequence)
+    # A function of this kind cannot be pickled, nor saved by skops.
+    data = sio.dumps(model)
+    for copy in (
+        through_pickle(model),
+        sio.loads(data, trusted=sio.get_untrusted_types(data=data)),
+    ):
+        assert copy.get_params()["callback"] is None
+        assert copy.get_params()["checkpoint"] is None
+        assert copy.score(sequence) == model.score(sequence)
+        copy.set_params(warm_start=True).fit(sequence)
+        assert copy.draws_.shape == (1, 6)
+    # The model itself and its clones keep them.
+    for kept in (model, clone(model)):
+        assert kept.callback is callback
+        assert kept.checkpoint == path

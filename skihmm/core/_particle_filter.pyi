@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ def filter_particles(
     seating: dict[str, Any] | None = ...,
     restaurant: int = ...,
     resampling: str = ...,
+    is_stopped: Callable[[], bool] | None = ...,
 ) -> tuple[NDArray[np.float64], NDArray[np.int32]]: ...
 def simulate(
     n_steps: int,

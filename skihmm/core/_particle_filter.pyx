@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from cpython.exc cimport PyErr_CheckSignals
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
@@ -39,12 +40,14 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
                             int32_t n_tables) except +
         void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
                         int32_t n_tables) except +
-        void run(const int32_t *codes, const float64_t *values, int64_t n_steps,
-                 const uint8_t *first, int32_t restaurant, float64_t *log_predictive,
-                 bitgen_t *g) except +
+        void begin(int32_t restaurant) except +
+        int64_t run(const int32_t *codes, const float64_t *values, int64_t t,
+                    int64_t n_steps, const uint8_t *first, float64_t *log_predictive,
+                    bitgen_t *g) except +
         vector[int32_t] draw_path(bitgen_t *g) except +
-        void simulate(int64_t n_steps, const int32_t *n_known, int32_t *states_out,
-                      int32_t *codes_out, float64_t *values_out, bitgen_t *g) except +
+        int64_t simulate(int64_t t, int64_t n_steps, const int32_t *n_known,
+                         int32_t *states_out, int32_t *codes_out, float64_t *values_out,
+                         bitgen_t *g) except +
 
 
 RESAMPLING = ("systematic", "stratified", "multinomial")
@@ -142,7 +145,7 @@ cdef int _check_codes(codes, columns) except -1:
 
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
                      alpha, gamma, seating=None, restaurant=0,
-                     resampling="systematic"):
+                     resampling="systematic", is_stopped=None):
     """Run a particle filter along a sequence of observations.
 
     Every particle seats its own transitions and observations.  ``seating`` is only
@@ -170,6 +173,9 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         Where step 0 is drawn unless it is in `starts`: 0 is the start restaurant,
         1 + k that of state k of `seating`.
     resampling : {"systematic", "stratified", "multinomial"}, default="systematic"
+    is_stopped : callable, optional
+        Called several times a second; a true answer raises KeyboardInterrupt, as Ctrl-C
+        in the main thread does.
 
     Returns
     -------
@@ -201,6 +207,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     cdef const float64_t[:, ::1] values = np.ascontiguousarray(
         data[:, value_places], dtype=np.float64)
     cdef intp_t n_steps = data.shape[0], i
+    cdef int64_t n_done = 0
     cdef const int32_t *view_begin = NULL
     cdef const float64_t *values_begin = NULL
     cdef int32_t t, n_states
@@ -227,10 +234,15 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
             view_begin = &view[0, 0]
         if value_places:
             values_begin = &values[0, 0]
-        with nogil:
-            particles.run(view_begin, values_begin, n_steps, first.data(), start, &out[0],
-                          stream.bits)
-            path = particles.draw_path(stream.bits)
+        particles.begin(start)
+        while n_done < n_steps:
+            with nogil:
+                n_done = particles.run(view_begin, values_begin, n_done, n_steps,
+                                       first.data(), &out[0], stream.bits)
+            PyErr_CheckSignals()
+            if is_stopped is not None and is_stopped():
+                raise KeyboardInterrupt
+        path = particles.draw_path(stream.bits)
     finally:
         del particles
     for i in range(n_steps):
@@ -262,7 +274,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, *, alpha, gamma, se
     states : ndarray of shape (n_steps,), int32
         Labels from ``seating["n_states"]`` on are new states.
     """
-    cdef int64_t n = integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS)
+    cdef int64_t n = integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS), n_done = 0
     cdef int32_t c, n_states
     symbol_places, value_places = _split(None, columns)
     symbols = [column for column in columns if not isinstance(column, EmissionStats)]
@@ -281,9 +293,13 @@ def simulate(n_steps, columns, n_known, RandomStream stream, *, alpha, gamma, se
     cdef CppParticleFilter *particles = _build(
         1, "systematic", alpha, gamma, columns, seating, &n_states)
     try:
-        with nogil:
-            particles.simulate(n, &known[0], &states_view[0], &codes_view[0, 0],
-                               &values_view[0, 0], stream.bits)
+        particles.begin(0)
+        while n_done < n:
+            with nogil:
+                n_done = particles.simulate(n_done, n, &known[0], &states_view[0],
+                                            &codes_view[0, 0], &values_view[0, 0],
+                                            stream.bits)
+            PyErr_CheckSignals()
     finally:
         del particles
     if not value_places:

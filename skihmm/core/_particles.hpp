@@ -14,6 +14,7 @@
 // and m_.k alone, and nothing here asks which table an old customer sits at.
 #pragma once
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -92,20 +93,26 @@ class ParticleFilter {
 
     // ---- run
 
-    // Filter n_steps rows of `codes` (-1: missing) and of `values` (NaN: missing), the
-    // columns of symbols and those of families.  A step with first[t] starts from the
-    // start restaurant; otherwise, at t = 0, from `restaurant`.  log_predictive[t] = log of
-    // sum_p W_p l_p, the predictive probability of row t before it is used.
-    void run(const int32_t *codes, const double *values, int64_t n_steps,
-             const uint8_t *first, int32_t restaurant, double *log_predictive, bitgen_t *g) {
-        const int32_t n_columns = static_cast<int32_t>(columns_.size());
+    // Go on from the seating: step 0 is drawn from `restaurant`, unless a sequence begins
+    // there.  `run` and `simulate` return every tenth of a second, with the first step that
+    // is left, so that a caller can look whether the user has pressed Ctrl-C.
+    void begin(int32_t restaurant) {
         root_.restaurant = restaurant;
         particles_.assign(n_particles_, root_);
         weights_.assign(n_particles_, 1.0 / n_particles_);
         path_.clear();
-        std::vector<double> log_likelihood(n_particles_);
         draws_.resize(n_particles_);
-        for (int64_t t = 0; t < n_steps; ++t) {
+    }
+
+    // Filter rows of `codes` (-1: missing) and of `values` (NaN: missing), the columns of
+    // symbols and those of families, from step t on.  A step with first[t] starts from the
+    // start restaurant.  log_predictive[t] = log of sum_p W_p l_p, the predictive probability
+    // of row t before it is used.
+    int64_t run(const int32_t *codes, const double *values, int64_t t, int64_t n_steps,
+                const uint8_t *first, double *log_predictive, bitgen_t *g) {
+        const int32_t n_columns = static_cast<int32_t>(columns_.size());
+        std::vector<double> log_likelihood(n_particles_);
+        for (Slice slice; t < n_steps && slice.goes_on(particles_); ++t) {
             const int32_t *row = codes + t * n_columns;
             const double *y = values + t * n_values_;
             // Each particle's next state is drawn from its own conditional together with
@@ -142,6 +149,7 @@ class ParticleFilter {
                 emit(particles_[p], k, row, y, g);
             }
         }
+        return t;
     }
     // The path of one particle drawn by weight, in time order.
     std::vector<int32_t> draw_path(bitgen_t *g) {
@@ -156,16 +164,16 @@ class ParticleFilter {
         return path;
     }
 
-    // Draw n_steps new states and observations from the predictive distribution, a new
-    // sequence; of column c only the first n_known[c] symbols.
-    void simulate(int64_t n_steps, const int32_t *n_known, int32_t *states_out,
-                  int32_t *codes_out, double *values_out, bitgen_t *g) {
+    // Draw new states and observations from the predictive distribution, from step t on; of
+    // column c only the first n_known[c] symbols.
+    int64_t simulate(int64_t t, int64_t n_steps, const int32_t *n_known, int32_t *states_out,
+                     int32_t *codes_out, double *values_out, bitgen_t *g) {
         const size_t n_columns = columns_.size();
         const std::vector<int32_t> missing(n_columns, -1);
         const std::vector<double> nothing(n_values_, NAN);
         std::vector<double> parameters;
-        Particle p = root_;
-        for (int64_t t = 0; t < n_steps; ++t) {
+        Particle &p = particles_[0];
+        for (Slice slice; t < n_steps && slice.goes_on(particles_); ++t) {
             weigh(p, missing.data(), nothing.data());
             const int32_t k = choose(w_, total_, g);
             enter(p, k, g);
@@ -185,6 +193,7 @@ class ParticleFilter {
             emit(p, k, row, y, g);
             states_out[t] = k;
         }
+        return t;
     }
 
   private:
@@ -242,6 +251,23 @@ class ParticleFilter {
         std::vector<std::vector<double>> numbers;   // by family: of all states
         std::shared_ptr<const Generation> old;
         Generation fresh;
+    };
+
+    // The time after which to return.  To read a clock takes a fifth of a small step, so it
+    // is read after some 4,096 particles and states.
+    class Slice {
+      public:
+        bool goes_on(const std::vector<Particle> &particles) {
+            work_ += static_cast<int64_t>(particles.size()) * (particles[0].n_states + 1);
+            if (work_ < 4096) return true;
+            work_ = 0;
+            return Clock::now() < end_;
+        }
+
+      private:
+        using Clock = std::chrono::steady_clock;
+        Clock::time_point end_ = Clock::now() + std::chrono::milliseconds(100);
+        int64_t work_ = 0;
     };
 
     template <class Visit>

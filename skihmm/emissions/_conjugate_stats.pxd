@@ -25,6 +25,7 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         void draw_hyperparameters(bitgen_t *g) except +
         void read_hyperparameters(float64_t *out)
         cbool set_hyperparameters(const float64_t *numbers) except +
+        void adapt() except +
         void clear()
         void read(int32_t k, float64_t *out)
         void write(int32_t k, const float64_t *numbers)
@@ -45,4 +46,5 @@ cdef class ConjugateStats(EmissionStats):
     cdef ConjugateTable table
     cdef const float64_t[:, ::1] values     # values[t, c]; NaN = missing
     cdef int set_family(self, Family *family) except -1
+    cdef int set_hyperparameters(self, arrays) except -1
     cdef object problem_of(self, numbers, labels)

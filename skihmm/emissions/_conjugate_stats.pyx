@@ -156,7 +156,7 @@ cdef class ConjugateStats(EmissionStats):
 
     def columns(self, arrays=None):
         if arrays is not None:
-            self.take_hyperparameters(arrays)
+            self.set_hyperparameters(arrays)
         return [self]
 
     def records(self, arrays):
@@ -194,22 +194,28 @@ cdef class ConjugateStats(EmissionStats):
         cdef const float64_t[:, ::1] numbers
         out = np.empty((n_states, self.table.family().n_expected))
         cdef float64_t[:, ::1] view = out
-        self.take_hyperparameters(arrays)
+        self.set_hyperparameters(arrays)
         numbers = self.numbers_of(arrays, n_states)
         for k in range(numbers.shape[0]):
             self.table.family().expect(&numbers[k, 0], 1, &view[k, 0])
         return out
 
-    def take_hyperparameters(self, arrays):
+    cdef int set_hyperparameters(self, arrays) except -1:
+        # Those of a record; the numbers of the slots stay those of the former.
         cdef const float64_t[::1] view
         cdef int32_t n = self.table.family().n_hyperparameters
         if n == 0:
-            return
+            return 0
         numbers = _floats_of(arrays, "hyperparameters", (n,))
         view = numbers
         if not self.table.set_hyperparameters(&view[0]):
             raise ValueError(
                 f"emission: hyperparameters is {numbers!r:.200}; expected those of a prior")
+        return 0
+
+    def take_hyperparameters(self, arrays):
+        self.set_hyperparameters(arrays)
+        self.table.adapt()
 
     def to_arrays(self, labels):
         cdef intp_t k
@@ -248,11 +254,11 @@ cdef class ConjugateStats(EmissionStats):
 
     def check_arrays(self, arrays, labels):
         before = {"hyperparameters": self.hyperparameters()}
-        self.take_hyperparameters(arrays)
+        self.set_hyperparameters(arrays)
         try:
             problem = self.problem_of(self.numbers_of(arrays, np.max(labels) + 1), labels)
         finally:
-            self.take_hyperparameters(before)
+            self.set_hyperparameters(before)
         if problem is not None:
             raise ValueError(f"emission: {problem}")
 
@@ -260,7 +266,7 @@ cdef class ConjugateStats(EmissionStats):
         cdef intp_t i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
         cdef const float64_t[:, ::1] view
-        self.take_hyperparameters(arrays)
+        self.set_hyperparameters(arrays)
         view = self.numbers_of(arrays, <int32_t> slot.shape[0])
         self.table.clear()
         for i in range(slot.shape[0]):

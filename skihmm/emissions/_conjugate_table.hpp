@@ -131,19 +131,22 @@ class ConjugateTable {
         const bool is_changed = family_->draw_hyperparameters(
             table_.data(), stride_, used.data(), static_cast<int32_t>(used.size()), g);
         if (!is_changed) return;
-        family_->reset(reset_.data(), 1);
-        if (family_->refresh(reset_.data(), 1)) {
-            for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[k], stride_);
-        } else {
-            count();
-        }
+        adapt();
     }
     void read_hyperparameters(double *out) const { family_->read_hyperparameters(out); }
-    // Those of a record; what slots hold has to be loaded or worked out afterwards.
+    // Those of a record; a call of adapt, settle or clear has to follow.
     bool set_hyperparameters(const double *in) {
         if (!family_->set_hyperparameters(in)) return false;
         family_->reset(reset_.data(), 1);
         return true;
+    }
+    // All slots under changed hyperparameters.
+    void adapt() {
+        family_->reset(reset_.data(), 1);
+        if (family_->refresh(reset_.data(), 1))
+            for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[k], stride_);
+        else
+            count();
     }
     // Slots without observations, before a record is loaded.
     void clear() {

@@ -19,7 +19,8 @@ def filter_particles(
     seating: dict[str, Any] | None = ...,
     restaurant: int = ...,
     resampling: str = ...,
-) -> tuple[NDArray[np.float64], NDArray[np.int32]]: ...
+    independent: bool = ...,
+) -> tuple[NDArray[np.float64], Any]: ...
 def simulate(
     n_steps: int,
     columns: list[Any],

@@ -40,8 +40,8 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
         void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
                         int32_t n_tables) except +
         void run(const int32_t *codes, const float64_t *values, int64_t n_steps,
-                 const uint8_t *first, int32_t restaurant, float64_t *log_predictive,
-                 bitgen_t *g) except +
+                 const uint8_t *first, int32_t restaurant, cbool finish,
+                 float64_t *log_predictive, bitgen_t *g) except +
         vector[int32_t] draw_path(bitgen_t *g) except +
         void simulate(int64_t n_steps, const int32_t *n_known, int32_t *states_out,
                       int32_t *codes_out, float64_t *values_out, bitgen_t *g) except +
@@ -142,8 +142,8 @@ cdef int _check_codes(codes, columns) except -1:
 
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
                      alpha, gamma, seating=None, restaurant=0,
-                     resampling="systematic"):
-    """Run a particle filter along a sequence of observations.
+                     resampling="systematic", independent=False):
+    """Run a particle filter along sequences of observations.
 
     Every particle seats its own transitions and observations.  ``seating`` is only
     read.  Weights are updated by the predictive probability of each step, particles are
@@ -170,13 +170,16 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         Where step 0 is drawn unless it is in `starts`: 0 is the start restaurant,
         1 + k that of state k of `seating`.
     resampling : {"systematic", "stratified", "multinomial"}, default="systematic"
+    independent : bool, default=False
+        Every sequence begins again with `seating`, so that none learns from another, and
+        no path is drawn.  By default they are seated together, one after the other.
 
     Returns
     -------
     log_predictive : ndarray of shape (n_steps,)
         Log of the predictive probability of each step before it is used, nats.  The
         product of the probabilities is an unbiased estimate of p(codes | seating).
-    path : ndarray of shape (n_steps,), int32
+    path : ndarray of shape (n_steps,), int32, or None
         States of one particle drawn by weight; labels continue those of `seating`.
 
     Raises
@@ -201,6 +204,8 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     cdef const float64_t[:, ::1] values = np.ascontiguousarray(
         data[:, value_places], dtype=np.float64)
     cdef intp_t n_steps = data.shape[0], i
+    cdef int64_t begin = 0, end
+    cdef int64_t n_symbols = len(symbol_places), n_values = len(value_places)
     cdef const int32_t *view_begin = NULL
     cdef const float64_t *values_begin = NULL
     cdef int32_t t, n_states
@@ -216,9 +221,14 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     cdef float64_t[::1] out = log_predictive
     cdef int32_t[::1] states_view = states
     cdef int32_t start
+    cdef cbool finish = not independent
     cdef vector[int32_t] path
+    cdef vector[int64_t] ends
     if n_steps == 0:
-        return log_predictive, states
+        return log_predictive, None if independent else states
+    if independent:
+        ends.assign(begins.begin() + (first[0] != 0), begins.end())
+    ends.push_back(n_steps)
     cdef CppParticleFilter *particles = _build(
         n_particles, resampling, alpha, gamma, columns, seating, &n_states)
     try:
@@ -228,11 +238,17 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         if value_places:
             values_begin = &values[0, 0]
         with nogil:
-            particles.run(view_begin, values_begin, n_steps, first.data(), start, &out[0],
-                          stream.bits)
-            path = particles.draw_path(stream.bits)
+            for end in ends:
+                particles.run(view_begin + begin * n_symbols, values_begin + begin * n_values,
+                              end - begin, &first[begin], start, finish, &out[begin],
+                              stream.bits)
+                begin = end
+            if finish:
+                path = particles.draw_path(stream.bits)
     finally:
         del particles
+    if independent:
+        return log_predictive, None
     for i in range(n_steps):
         states_view[i] = path[i]
     return log_predictive, states

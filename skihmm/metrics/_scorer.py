@@ -38,28 +38,21 @@ def _adaptive_log_probs(
 ) -> NDArray[np.float64]:
     # Only the columns are asked for: no need to take the data.
     columns, seating = draw.for_particles(emission.make_stats(sequences.codes[:0]))
-    stream = RandomStream(seed)
-    stops = np.append(sequences.starts[1:], sequences.n_steps)
-    parts = []
     # Every sequence begins again with the draw's own seating: independent test sequences
     # do not learn from one another.
-    for start, stop in zip(sequences.starts, stops, strict=True):
-        follows = continued and start == 0
-        parts.append(
-            filter_particles(
-                sequences.codes[start:stop],
-                [] if follows else [0],
-                columns,
-                stream,
-                n_particles=n_particles,
-                alpha=draw.alpha,
-                gamma=draw.gamma,
-                seating=seating,
-                restaurant=draw.last_state + 1 if follows else 0,
-                resampling=resampling,
-            )[0]
-        )
-    return np.concatenate(parts)
+    return filter_particles(
+        sequences.codes,
+        sequences.starts[1:] if continued else sequences.starts,
+        columns,
+        RandomStream(seed),
+        n_particles=n_particles,
+        alpha=draw.alpha,
+        gamma=draw.gamma,
+        seating=seating,
+        restaurant=draw.last_state + 1 if continued else 0,
+        resampling=resampling,
+        independent=True,
+    )[0]
 
 
 def _frozen_log_probs(

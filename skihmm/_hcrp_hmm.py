@@ -1218,6 +1218,10 @@ default="particle_filter"
     ) -> float:
         """Mean log predictive probability per observed time step.
 
+        The model goes on learning along each sequence.
+        :func:`skihmm.metrics.frozen_log_likelihood` is the cheaper score of the model as
+        trained.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)

@@ -1350,6 +1350,10 @@ shape (n_samples,), default="auto"
     ) -> float:
         """Mean log predictive probability per observed time step.
 
+        The model goes on learning along each sequence.
+        :func:`skihmm.metrics.frozen_log_likelihood` is the cheaper score of the model as
+        trained.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)

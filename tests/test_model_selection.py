@@ -26,7 +26,7 @@ from sklearn.utils.fixes import parse_version
 from skihmm import HCRPHMM
 from skihmm.datasets import make_repeating_sequence
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
-from skihmm.metrics import ParticleFilterScorer
+from skihmm.metrics import ParticleFilterScorer, frozen_log_likelihood
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 
 SHORT = {"n_burnin": 5, "n_draws": 2, "thin": 1, "n_particles": 10, "random_state": 0}
@@ -429,6 +429,31 @@ def test_scorer_with_routing(sequences, calls, monkeypatch):
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
     assert len(check_calls(got, "scorer", 3, groups)) == 6
     assert len([name for name, _, _ in calls if name == "score"]) == 0
+
+
+def test_frozen_log_likelihood_as_scorer(sequences):
+    X, groups = sequences
+    grid = {"alpha": [0.5, 2.0]}
+    found = []
+    with sklearn.config_context(enable_metadata_routing=True):
+        for scoring in (frozen_log_likelihood, ParticleFilterScorer(adaptive=False)):
+            search = GridSearchCV(
+                HCRPHMM(**SHORT),
+                grid,
+                scoring=scoring,
+                cv=GroupKFold(3),
+                error_score="raise",
+            ).fit(X, groups=groups)
+            found.append(search.cv_results_["mean_test_score"])
+    # Equal, so the ids have reached the function too.
+    np.testing.assert_array_equal(*found)
+    first = HCRPHMM(**SHORT).fit(X, groups=groups)
+    with_ids = frozen_log_likelihood(first, X, groups=groups)
+    assert with_ids != frozen_log_likelihood(first, X)
+    scores = cross_val_score(
+        HCRPHMM(**SHORT), X, scoring=frozen_log_likelihood, cv=TimeSeriesSplit(2)
+    )
+    assert np.isfinite(scores).all()
 
 
 @pytest.mark.parametrize("scoring", [None, ParticleFilterScorer(n_particles=5)])

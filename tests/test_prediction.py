@@ -182,7 +182,7 @@ class Twin:
                 tuple(e.mean_), e.strength, e.shape, tuple(e.scale_)
             ),
             GammaPoisson: lambda e: conjugate.Poisson(tuple(e.shape_), tuple(e.rate_)),
-            BetaBernoulli: lambda e: conjugate.Bernoulli(e.a_, e.b_),
+            BetaBernoulli: lambda e: conjugate.Bernoulli(e.a, e.b),
         }[type(self.emission)](self.emission)
 
     def likelihood(self, code):

@@ -21,7 +21,8 @@ def filter_particles(
     restaurant: int = ...,
     resampling: str = ...,
     is_stopped: Callable[[], bool] | None = ...,
-) -> tuple[NDArray[np.float64], NDArray[np.int32]]: ...
+    independent: bool = ...,
+) -> tuple[NDArray[np.float64], Any]: ...
 def simulate(
     n_steps: int,
     columns: list[Any],

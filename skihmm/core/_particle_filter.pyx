@@ -40,10 +40,11 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
                             int32_t n_tables) except +
         void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
                         int32_t n_tables) except +
+        void start_slice()
         void begin(int32_t restaurant) except +
         int64_t run(const int32_t *codes, const float64_t *values, int64_t t,
-                    int64_t n_steps, const uint8_t *first, float64_t *log_predictive,
-                    bitgen_t *g) except +
+                    int64_t n_steps, const uint8_t *first, cbool finish,
+                    float64_t *log_predictive, bitgen_t *g) except +
         vector[int32_t] draw_path(bitgen_t *g) except +
         int64_t simulate(int64_t t, int64_t n_steps, const int32_t *n_known,
                          int32_t *states_out, int32_t *codes_out, float64_t *values_out,
@@ -145,8 +146,8 @@ cdef int _check_codes(codes, columns) except -1:
 
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
                      alpha, gamma, seating=None, restaurant=0,
-                     resampling="systematic", is_stopped=None):
-    """Run a particle filter along a sequence of observations.
+                     resampling="systematic", is_stopped=None, independent=False):
+    """Run a particle filter along sequences of observations.
 
     Every particle seats its own transitions and observations.  ``seating`` is only
     read.  Weights are updated by the predictive probability of each step, particles are
@@ -176,13 +177,16 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     is_stopped : callable, optional
         Called several times a second; a true answer raises KeyboardInterrupt, as Ctrl-C
         in the main thread does.
+    independent : bool, default=False
+        Every sequence begins again with `seating`, so that none learns from another, and
+        no path is drawn.  By default they are seated together, one after the other.
 
     Returns
     -------
     log_predictive : ndarray of shape (n_steps,)
         Log of the predictive probability of each step before it is used, nats.  The
         product of the probabilities is an unbiased estimate of p(codes | seating).
-    path : ndarray of shape (n_steps,), int32
+    path : ndarray of shape (n_steps,), int32, or None
         States of one particle drawn by weight; labels continue those of `seating`.
 
     Raises
@@ -208,6 +212,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         data[:, value_places], dtype=np.float64)
     cdef intp_t n_steps = data.shape[0], i
     cdef int64_t n_done = 0
+    cdef size_t n_ended = 0
     cdef const int32_t *view_begin = NULL
     cdef const float64_t *values_begin = NULL
     cdef int32_t t, n_states
@@ -223,9 +228,14 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     cdef float64_t[::1] out = log_predictive
     cdef int32_t[::1] states_view = states
     cdef int32_t start
+    cdef cbool finish = not independent
     cdef vector[int32_t] path
+    cdef vector[int64_t] ends
     if n_steps == 0:
-        return log_predictive, states
+        return log_predictive, None if independent else states
+    if independent:
+        ends.assign(begins.begin() + (first[0] != 0), begins.end())
+    ends.push_back(n_steps)
     cdef CppParticleFilter *particles = _build(
         n_particles, resampling, alpha, gamma, columns, seating, &n_states)
     try:
@@ -235,16 +245,27 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         if value_places:
             values_begin = &values[0, 0]
         particles.begin(start)
-        while n_done < n_steps:
+        while n_ended < ends.size():
             with nogil:
-                n_done = particles.run(view_begin, values_begin, n_done, n_steps,
-                                       first.data(), &out[0], stream.bits)
+                particles.start_slice()
+                while n_ended < ends.size():
+                    n_done = particles.run(
+                        view_begin, values_begin, n_done, ends[n_ended], first.data(),
+                        finish, &out[0], stream.bits)
+                    if n_done < ends[n_ended]:
+                        break
+                    n_ended += 1
+                    if n_ended < ends.size():
+                        particles.begin(start)
             PyErr_CheckSignals()
             if is_stopped is not None and is_stopped():
                 raise KeyboardInterrupt
-        path = particles.draw_path(stream.bits)
+        if finish:
+            path = particles.draw_path(stream.bits)
     finally:
         del particles
+    if independent:
+        return log_predictive, None
     for i in range(n_steps):
         states_view[i] = path[i]
     return log_predictive, states
@@ -296,6 +317,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, *, alpha, gamma, se
         particles.begin(0)
         while n_done < n:
             with nogil:
+                particles.start_slice()
                 n_done = particles.simulate(n_done, n, &known[0], &states_view[0],
                                             &codes_view[0, 0], &values_view[0, 0],
                                             stream.bits)

@@ -2,13 +2,19 @@
 // of states with the seating updated along the way, for initial paths and for adaptive
 // held-out prediction.
 //
-// Every particle has a seating of its own.  What they have in common is kept once, in
-// `base_`; a particle stores what happened since, in two generations: `old`, shared by all
-// descendants of the particle that wrote it and never changed again, and `fresh`, its own.
-// Resampling copies `fresh` and a pointer.  When all particles have come to share one `old`
+// A particle is a number of a history: the states that it drew and the tables that were
+// opened.  Particles with the same history share it, and with it the weights of the next
+// step, which are most of the work.  Every particle draws its own next state and tables;
+// those that draw the same go on sharing, and for each other outcome the history is copied.
+// So the random numbers and what is done with them are those of particles that share nothing.
+//
+// What all histories have in common is kept once, in the base; a history stores what happened
+// since, in two generations: `old`, shared by all that descend from the history that wrote it
+// and never changed again, and `fresh`, its own.  When all have come to share one `old`
 // generation (their lines coalesce after a few hundred steps), it is folded into the base
 // and the fresh generations become the old ones.  So memory and copying do not grow with
-// the length of the sequence.
+// the length of the sequence.  Before another run the folded generations are taken out of
+// the base again: a new sequence costs what it changes.
 //
 // Only counts are kept, not table sizes: whether a customer opens a table depends on n_jk
 // and m_.k alone, and nothing here asks which table an old customer sits at.
@@ -17,6 +23,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -25,8 +32,15 @@
 
 #include "_family.hpp"
 #include "_seating.hpp"
+#include "_vector.hpp"
 
 namespace skihmm {
+
+// w[k] *= (counts[k] + all) * inverse[k]
+SKIHMM_CLONES static void multiply_symbol(int32_t n, const double *counts, double all,
+                                          const double *inverse, double *w) {
+    for (int32_t k = 0; k < n; ++k) w[k] *= (counts[k] + all) * inverse[k];
+}
 
 enum class Resampling : int { kSystematic, kStratified, kMultinomial };
 
@@ -38,7 +52,7 @@ class ParticleFilter {
     ParticleFilter(int32_t n_particles, Resampling resampling, double alpha, double gamma)
         : n_particles_(n_particles), resampling_(resampling), alpha_(alpha), gamma_(gamma) {
         base_rows_.resize(1);
-        root_.row_customers.assign(1, 0);
+        root_.dish_tables.assign(padded(0), 0);
     }
 
     // ---- the seating to start from (default: empty)
@@ -50,19 +64,18 @@ class ParticleFilter {
         column.symbol_mass = hierarchical ? gamma / n_symbols : alpha;
         column.gamma = gamma;
         column.by_symbol.resize(n_symbols);
+        column.symbol_tables.assign(n_symbols, 0);
         columns_.push_back(std::move(column));
-        ColumnState state;
-        state.symbol_tables.assign(hierarchical ? n_symbols : 0, 0);
-        root_.columns.push_back(std::move(state));
+        root_.columns.emplace_back();
+        root_.columns.back().inverse.assign(padded(0), 1.0 / columns_.back().alpha);
     }
     void add_states(int32_t n_states) {
         root_.n_states = n_states;
-        root_.dish_tables.assign(n_states, 0);
-        root_.row_customers.assign(n_states + 1, 0);
+        root_.dish_tables.assign(padded(n_states), 0);
         base_rows_.resize(n_states + 1);
         for (size_t c = 0; c < columns_.size(); ++c) {
             root_.columns[c].totals.assign(n_states, 0);
-            root_.columns[c].inverse.assign(n_states, 1.0 / columns_[c].alpha);
+            root_.columns[c].inverse.assign(padded(n_states), 1.0 / columns_[c].alpha);
         }
     }
     // The next columns of `values` are of a family, which must outlive the filter.  Of the
@@ -77,7 +90,6 @@ class ParticleFilter {
     }
     void add_transition(int32_t row, int32_t dish, int32_t n_customers, int32_t n_tables) {
         base_rows_[row].push_back({dish, n_customers});
-        root_.row_customers[row] += n_customers;
         root_.dish_tables[dish] += n_tables;
         root_.n_tables += n_tables;
     }
@@ -86,55 +98,70 @@ class ParticleFilter {
         columns_[c].by_symbol[symbol].push_back({state, n_customers});
         root_.columns[c].observe(state, n_customers, columns_[c].alpha);
         if (columns_[c].hierarchical) {
-            root_.columns[c].symbol_tables[symbol] += n_tables;
+            columns_[c].symbol_tables[symbol] += n_tables;
             root_.columns[c].n_tables += n_tables;
         }
     }
 
     // ---- run
 
-    // Go on from the seating: step 0 is drawn from `restaurant`, unless a sequence begins
-    // there.  `run` and `simulate` return every tenth of a second, with the first step that
-    // is left, so that a caller can look whether the user has pressed Ctrl-C.
+    // `run` and `simulate` return a tenth of a second after this, with the first step that is
+    // left, so that a caller can look whether the user has pressed Ctrl-C.
+    void start_slice() { slice_ = Slice(); }
+    // Begin with the seating given above, whatever was run before: one history for all
+    // particles.  The first step is drawn from `restaurant`, unless a sequence begins there.
     void begin(int32_t restaurant) {
-        root_.restaurant = restaurant;
-        particles_.assign(n_particles_, root_);
-        weights_.assign(n_particles_, 1.0 / n_particles_);
-        path_.clear();
-        draws_.resize(n_particles_);
+        for (; !folded_.empty(); folded_.pop_back()) fold(*folded_.back(), -1);
+        const size_t n = n_particles_;
+        histories_.resize(n);
+        next_.resize(n);
+        n_children_.resize(n);
+        free_.resize(n);
+        for (size_t h = 0; h < n; ++h) free_[h] = static_cast<int32_t>(n - 1 - h);
+        weights_.assign(n, 1.0 / n_particles_);
+        history_of_.assign(n, free_.back());
+        live_.assign(1, free_.back());
+        free_.pop_back();
+        History &start = histories_[live_[0]];
+        start = root_;
+        start.restaurant = restaurant;
     }
 
     // Filter rows of `codes` (-1: missing) and of `values` (NaN: missing), the columns of
     // symbols and those of families, from step t on.  A step with first[t] starts from the
     // start restaurant.  log_predictive[t] = log of sum_p W_p l_p, the predictive probability
-    // of row t before it is used.
+    // of row t before it is used.  Without `finish` the last row is only predicted, not
+    // seated, and there is no path to draw.
     int64_t run(const int32_t *codes, const double *values, int64_t t, int64_t n_steps,
-                const uint8_t *first, double *log_predictive, bitgen_t *g) {
-        const int32_t n_columns = static_cast<int32_t>(columns_.size());
-        std::vector<double> log_likelihood(n_particles_);
-        for (Slice slice; t < n_steps && slice.goes_on(particles_); ++t) {
+                const uint8_t *first, bool finish, double *log_predictive, bitgen_t *g) {
+        const size_t n_columns = columns_.size();
+        for (; t < n_steps && goes_on(); ++t) {
             const int32_t *row = codes + t * n_columns;
             const double *y = values + t * n_values_;
-            // Each particle's next state is drawn from its own conditional together with
-            // the likelihood; a particle that resampling drops has drawn in vain, which
-            // costs nothing as its customers are seated only afterwards.
-            for (int32_t p = 0; p < n_particles_; ++p) {
-                Particle &particle = particles_[p];
-                if (first[t]) particle.restaurant = 0;
-                log_likelihood[p] = weigh(particle, row, y);
-                keep_weights(p);
+            if (first[t])
+                for (int32_t h : live_) histories_[h].restaurant = 0;
+            lay_out(row);
+            double largest = -std::numeric_limits<double>::infinity();
+            // (Two loops: what is looked up is scattered, and the searches of several
+            // histories overlap.)
+            for (int32_t h : live_) look_up(histories_[h], row, &next_[h]);
+            for (int32_t h : live_) {
+                weigh(histories_[h], row, y, &next_[h]);
+                largest = std::max(largest, next_[h].log_factor);
             }
-            const double largest =
-                *std::max_element(log_likelihood.begin(), log_likelihood.end());
+            for (int32_t h : live_)
+                if (next_[h].log_factor != largest)
+                    next_[h].likelihood *= std::exp(next_[h].log_factor - largest);
             double total = 0.0, squares = 0.0;
             for (int32_t p = 0; p < n_particles_; ++p)
-                total += weights_[p] *= std::exp(log_likelihood[p] - largest);
+                total += weights_[p] *= next_[history_of_[p]].likelihood;
             // (False for NaN too.)
-            if (!(total > 0.0 && total < std::numeric_limits<double>::infinity()))
+            if (!(total > 0.0 && std::isfinite(total) && std::isfinite(largest)))
                 throw std::invalid_argument(
                     "step " + std::to_string(t) + " is impossible by the seating, or its "
                     "concentrations or counts are out of all proportion");
             log_predictive[t] = std::log(total) + largest;
+            if (!finish && t == n_steps - 1) return n_steps;
             for (int32_t p = 0; p < n_particles_; ++p) {
                 weights_[p] /= total;
                 squares += weights_[p] * weights_[p];
@@ -143,11 +170,7 @@ class ParticleFilter {
                 resample(g);
                 rotate();
             }
-            for (int32_t p = 0; p < n_particles_; ++p) {
-                const int32_t k = choose(draws_[p].weights, draws_[p].total, g);
-                enter(particles_[p], k, g);
-                emit(particles_[p], k, row, y, g);
-            }
+            branch(row, y, g);
         }
         return t;
     }
@@ -156,11 +179,14 @@ class ParticleFilter {
         double u = uniform(g);
         int32_t p = 0;
         while (p < n_particles_ - 1 && (u -= weights_[p]) >= 0.0) ++p;
-        std::vector<int32_t> path(path_);
-        const Particle &chosen = particles_[p];
-        if (chosen.old)
-            path.insert(path.end(), chosen.old->labels.begin(), chosen.old->labels.end());
-        path.insert(path.end(), chosen.fresh.labels.begin(), chosen.fresh.labels.end());
+        const History &chosen = histories_[history_of_[p]];
+        std::vector<int32_t> path;
+        const auto extend = [&](const Generation &generation) {
+            path.insert(path.end(), generation.labels.begin(), generation.labels.end());
+        };
+        for (const auto &generation : folded_) extend(*generation);
+        if (chosen.old) extend(*chosen.old);
+        extend(chosen.fresh);
         return path;
     }
 
@@ -172,54 +198,81 @@ class ParticleFilter {
         const std::vector<int32_t> missing(n_columns, -1);
         const std::vector<double> nothing(n_values_, NAN);
         std::vector<double> parameters;
-        Particle &p = particles_[0];
-        for (Slice slice; t < n_steps && slice.goes_on(particles_); ++t) {
-            weigh(p, missing.data(), nothing.data());
-            const int32_t k = choose(w_, total_, g);
-            enter(p, k, g);
+        std::vector<uint8_t> opens(1 + n_columns);
+        Weights next;
+        History &p = histories_[live_[0]];
+        for (; t < n_steps && goes_on(); ++t) {
+            lay_out(missing.data());
+            look_up(p, missing.data(), &next);
+            weigh(p, missing.data(), nothing.data(), &next);
+            const int32_t k = choose(next, g);
+            opens[0] = opens_table(p, next, k, g);
             int32_t *row = codes_out + t * n_columns;
             for (size_t c = 0; c < n_columns; ++c) {
                 std::vector<double> w(n_known[c]);
                 double total = 0.0;
-                for (int32_t symbol = 0; symbol < n_known[c]; ++symbol)
-                    total += w[symbol] = symbol_count(p, c, k, symbol) + smooth(p, c, symbol);
-                row[c] = choose(w, total, g);
+                for (int32_t symbol = 0; symbol < n_known[c]; ++symbol) {
+                    look_up(p, c, symbol, &next.symbols[c]);
+                    int32_t count = next.symbols[c].count(k);
+                    for (const Counts &entry : columns_[c].by_symbol[symbol])
+                        count += entry.id == k ? entry.n : 0;
+                    total += w[symbol] = count + next.symbols[c].all;
+                }
+                row[c] = choose(w.data(), n_known[c], uniform(g) * total);
+                look_up(p, c, row[c], &next.symbols[c]);
             }
             double *y = values_out + t * n_values_;
             for (size_t f = 0, at = 0; f < families_.size(); at += families_[f++]->n_columns) {
                 const Family &family = *families_[f];
                 family.draw_predictive(numbers_of(p, f, k), 1, &parameters, y + at, g);
             }
-            emit(p, k, row, y, g);
+            lay_out(row);
+            for (size_t c = 0; c < n_columns; ++c)
+                opens[1 + c] = opens_symbol_table(next, c, k, g);
+            seat(p, k, opens.data(), row, y);
             states_out[t] = k;
         }
         return t;
     }
 
   private:
-    struct Entry { int32_t id, n, next; };
-    // Customers that joined since: a chain of entries per row (or per symbol).
+    struct Entry { int32_t line, id, n, next; };
+    // Customers that joined since, by row or by symbol: a hash table of small lists, so that
+    // a copy costs what joined, not what there is.
     struct Chains {
-        std::vector<int32_t> heads;
+        std::vector<int32_t> heads;        // a power of two of them, or none
         std::vector<Entry> entries;
         int32_t head(int32_t line) const {
-            return static_cast<size_t>(line) < heads.size() ? heads[line] : -1;
+            return heads.empty() ? -1 : heads[line & (heads.size() - 1)];
         }
         void add(int32_t line, int32_t id) {
-            if (static_cast<size_t>(line) >= heads.size()) heads.resize(line + 1, -1);
-            for (int32_t at = heads[line]; at >= 0; at = entries[at].next)
-                if (entries[at].id == id) {
+            for (int32_t at = head(line); at >= 0; at = entries[at].next)
+                if (entries[at].id == id && entries[at].line == line) {
                     ++entries[at].n;
                     return;
                 }
-            entries.push_back({id, 1, heads[line]});
-            heads[line] = static_cast<int32_t>(entries.size()) - 1;
+            entries.push_back({line, id, 1, -1});
+            if (entries.size() <= heads.size()) {
+                link(entries.size() - 1);
+            } else {
+                heads.assign(std::max<size_t>(8, 2 * heads.size()), -1);
+                for (size_t i = 0; i < entries.size(); ++i) link(i);
+            }
         }
         template <class Visit> void visit(int32_t line, Visit visitor) const {
             for (int32_t at = head(line); at >= 0; at = entries[at].next)
-                visitor(entries[at].id, entries[at].n);
+                if (entries[at].line == line) visitor(entries[at].id, entries[at].n);
+        }
+
+      private:
+        void link(size_t i) {
+            int32_t &first = heads[entries[i].line & (heads.size() - 1)];
+            entries[i].next = first;
+            first = static_cast<int32_t>(i);
         }
     };
+    // Stands in a chain of a symbol for the tables that were opened.
+    static constexpr int32_t kTables = -1;
     struct Generation {
         Chains transitions;              // by row: dishes
         std::vector<Chains> columns;     // by symbol: states
@@ -230,23 +283,32 @@ class ParticleFilter {
         double alpha = 1.0, gamma = 1.0;
         double symbol_mass = 0.0;        // gamma/V, or the Dirichlet pseudo-count
         std::vector<std::vector<Counts>> by_symbol;
+        std::vector<int32_t> symbol_tables;   // e_w
+        WideVector<double> counts;            // of the symbol of this step, by state
     };
     struct ColumnState {
-        std::vector<int32_t> symbol_tables;   // e_w
         std::vector<int32_t> totals;          // c_k
-        std::vector<double> inverse;          // 1/(c_k + alpha_e)
+        WideVector<double> inverse;           // 1/(c_k + alpha_e), padded
         int64_t n_tables = 0;                 // e
         void observe(int32_t k, int32_t n, double alpha) {
             totals[k] += n;
             inverse[k] = 1.0 / (totals[k] + alpha);
         }
     };
-    struct Particle {
+    // Of the base, by state.
+    struct Row {
+        WideVector<double> counts;
+        int64_t n_customers = 0;
+    };
+    // Arrays over the states go on to the end of a block, a new state at the first of the
+    // places that are left.
+    static constexpr int32_t kBlock = 32;
+    static int32_t padded(int32_t n_states) { return (n_states / kBlock + 1) * kBlock; }
+    struct History {
         int32_t n_states = 0;
         int32_t restaurant = 0;
         int64_t n_tables = 0;                 // m_..
-        std::vector<int32_t> dish_tables;     // m_.k
-        std::vector<int32_t> row_customers;   // n_j., row 0 is the start restaurant
+        WideVector<int32_t> dish_tables;      // m_.k, padded
         std::vector<ColumnState> columns;
         std::vector<std::vector<double>> numbers;   // by family: of all states
         std::shared_ptr<const Generation> old;
@@ -254,173 +316,260 @@ class ParticleFilter {
     };
 
     // The time after which to return.  To read a clock takes a fifth of a small step, so it
-    // is read after some 4,096 particles and states.
-    class Slice {
-      public:
-        bool goes_on(const std::vector<Particle> &particles) {
-            work_ += static_cast<int64_t>(particles.size()) * (particles[0].n_states + 1);
-            if (work_ < 4096) return true;
-            work_ = 0;
-            return Clock::now() < end_;
-        }
-
-      private:
+    // is read after some 4,096 histories and states.
+    struct Slice {
         using Clock = std::chrono::steady_clock;
-        Clock::time_point end_ = Clock::now() + std::chrono::milliseconds(100);
-        int64_t work_ = 0;
+        Clock::time_point end = Clock::now() + std::chrono::milliseconds(100);
+        int64_t work = 0;
     };
+    bool goes_on() {
+        slice_.work += static_cast<int64_t>(live_.size())
+                       * (histories_[live_[0]].n_states + 1);
+        if (slice_.work < 4096) return true;
+        slice_.work = 0;
+        return Slice::Clock::now() < slice_.end;
+    }
 
-    template <class Visit>
-    void visit_row(const Particle &p, int32_t row, Visit visitor) const {
-        if (static_cast<size_t>(row) < base_rows_.size())
-            for (const Counts &entry : base_rows_[row]) visitor(entry.id, entry.n);
-        if (p.old) p.old->transitions.visit(row, visitor);
-        p.fresh.transitions.visit(row, visitor);
-    }
-    template <class Visit>
-    void visit_symbol(const Particle &p, size_t c, int32_t symbol, Visit visitor) const {
-        for (const Counts &entry : columns_[c].by_symbol[symbol]) visitor(entry.id, entry.n);
-        if (p.old && c < p.old->columns.size()) p.old->columns[c].visit(symbol, visitor);
-        if (c < p.fresh.columns.size()) p.fresh.columns[c].visit(symbol, visitor);
-    }
+    // Customers of one symbol that are not in the base, by state, and
     // alpha_e * (base probability of the symbol).
-    double smooth(const Particle &p, size_t c, int32_t symbol) const {
-        const Column &column = columns_[c];
-        if (!column.hierarchical) return column.symbol_mass;
-        return column.alpha * (p.columns[c].symbol_tables[symbol] + column.symbol_mass)
-               / (p.columns[c].n_tables + column.gamma);
+    struct Symbol {
+        std::vector<Counts> joined;
+        double all = 0.0;
+        int32_t count(int32_t k) const { return count_of(joined, k); }
+    };
+    // Of the next state, up to a factor, and what they were made of.
+    struct Weights {
+        WideVector<double> w;            // padded with zeros
+        std::vector<double> ends;        // by block: the sum of all w up to its end
+        double likelihood = 0.0, log_factor = 0.0;   // p(y) = likelihood * exp(log_factor)
+        std::vector<Counts> joined;      // in the restaurant, not in the base
+        std::vector<Symbol> symbols;     // by column
+    };
+    static int32_t count_of(const std::vector<Counts> &joined, int32_t k) {
+        int32_t count = 0;
+        for (const Counts &entry : joined) count += entry.id == k ? entry.n : 0;
+        return count;
     }
 
-    // w_k = p(k | restaurant) p(y | k) for every state and, last, a fresh one, up to a
-    // factor; total_ is their sum.  Returns the log of what they sum to without that factor.
-    double weigh(const Particle &p, const int32_t *row, const double *y) {
-        const int32_t n = p.n_states;
+    void look_up(const History &p, size_t c, int32_t symbol, Symbol *out) const {
+        const Column &column = columns_[c];
+        int32_t tables = column.symbol_tables[symbol];
+        out->joined.clear();
+        const auto take = [&](int32_t id, int32_t n) {
+            if (id == kTables) tables += n;
+            else out->joined.push_back({id, n});
+        };
+        if (p.old && c < p.old->columns.size()) p.old->columns[c].visit(symbol, take);
+        if (c < p.fresh.columns.size()) p.fresh.columns[c].visit(symbol, take);
+        out->all = column.symbol_mass;
+        if (column.hierarchical)
+            out->all = column.alpha * (tables + column.symbol_mass)
+                       / (p.columns[c].n_tables + column.gamma);
+    }
+
+    // What `weigh` needs of the generations.
+    void look_up(const History &p, const int32_t *row, Weights *out) const {
+        out->joined.clear();
+        const auto take = [&](int32_t k, int32_t n) { out->joined.push_back({k, n}); };
+        if (p.old) p.old->transitions.visit(p.restaurant, take);
+        p.fresh.transitions.visit(p.restaurant, take);
+        out->symbols.resize(columns_.size());
+        for (size_t c = 0; c < columns_.size(); ++c)
+            if (row[c] >= 0) look_up(p, c, row[c], &out->symbols[c]);
+    }
+
+    // Spread out, by state, the counts of the base that the step needs: those of its symbols,
+    // and the rows of the restaurants where histories are.
+    void lay_out(const int32_t *row) {
+        int32_t n = 0;
+        for (int32_t h : live_) n = std::max(n, padded(histories_[h].n_states));
+        for (size_t c = 0; c < columns_.size(); ++c) {
+            columns_[c].counts.assign(n, 0.0);
+            if (row[c] < 0) continue;
+            for (const Counts &entry : columns_[c].by_symbol[row[c]])
+                columns_[c].counts[entry.id] = entry.n;
+        }
+        row_of_.assign(n + 1, -1);
+        n_rows_ = 0;
+        for (int32_t h : live_) {
+            const size_t j = histories_[h].restaurant;
+            if (row_of_[j] >= 0) continue;
+            if (rows_.size() == n_rows_) rows_.emplace_back();
+            row_of_[j] = static_cast<int32_t>(n_rows_);
+            Row &spread = rows_[n_rows_++];
+            spread.n_customers = 0;
+            spread.counts.assign(n, 0.0);
+            if (j >= base_rows_.size()) continue;
+            for (const Counts &entry : base_rows_[j]) {
+                spread.counts[entry.id] = entry.n;
+                spread.n_customers += entry.n;
+            }
+        }
+    }
+    // w_k = p(k | restaurant) p(y | k) for every state and, last, a new one, up to a factor.
+    void weigh(const History &p, const int32_t *row, const double *y, Weights *out) {
+        const int32_t n_padded = padded(p.n_states);
         const double scale = alpha_ / (p.n_tables + gamma_);
-        double log_factor = 0.0;
-        w_.assign(n + 1, 1.0);
+        out->w.resize(n_padded);
+        out->ends.resize(n_padded / kBlock);
+        out->log_factor = 0.0;
+        double *w = out->w.data();
+        // One column of symbols, as most data have, takes one pass.
+        const bool is_single = columns_.size() == 1 && families_.empty() && row[0] >= 0;
+        if (!is_single) multiply_emissions(p, row, y, out);
+        Row &common = rows_[row_of_[p.restaurant]];
+        int64_t n_customers = common.n_customers;
+        for (const Counts &entry : out->joined) n_customers += entry.n;
+        // What this history has beyond the base is added to the common counts for the moment.
+        // (Whole numbers: taking it away again leaves no rounding.)
+        double *counts = common.counts.data();
+        counts[p.n_states] = scale * gamma_;
+        change(counts, out->joined, 1);
+        if (is_single) {
+            double *symbols = columns_[0].counts.data();
+            change(symbols, out->symbols[0].joined, 1);
+            particle_weights(n_padded / kBlock, scale, p.dish_tables.data(), counts, symbols,
+                             out->symbols[0].all, p.columns[0].inverse.data(), w,
+                             out->ends.data());
+            change(symbols, out->symbols[0].joined, -1);
+        } else {
+            particle_weights(n_padded / kBlock, scale, p.dish_tables.data(), counts, nullptr,
+                             0.0, nullptr, w, out->ends.data());
+        }
+        change(counts, out->joined, -1);
+        counts[p.n_states] = 0.0;
+        double total = 0.0;
+        for (double &end : out->ends) end = total += end;
+        out->likelihood = total / (n_customers + alpha_);
+    }
+    static void change(double *counts, const std::vector<Counts> &joined, int32_t sign) {
+        for (const Counts &entry : joined) counts[entry.id] += sign * entry.n;
+    }
+    // w_k = p(y | k) for every state and a new one, up to the factor.
+    void multiply_emissions(const History &p, const int32_t *row, const double *y,
+                            Weights *out) {
+        const int32_t n = p.n_states;
+        double *w = out->w.data();
+        std::fill(out->w.begin(), out->w.end(), 1.0);
         if (columns_.size() <= kGroup) {
-            multiply_columns(p, row, 0, columns_.size());
+            multiply_columns(p, row, 0, columns_.size(), out);
         } else {
             // The product of many columns leaves the range of a double.
             logs_.assign(n + 1, 0.0);
             for (size_t c = 0; c < columns_.size(); c += kGroup) {
-                std::fill(w_.begin(), w_.end(), 1.0);
-                multiply_columns(p, row, c, std::min(c + kGroup, columns_.size()));
-                for (int32_t k = 0; k <= n; ++k) logs_[k] += std::log(w_[k]);
+                std::fill(w, w + n + 1, 1.0);
+                multiply_columns(p, row, c, std::min(c + kGroup, columns_.size()), out);
+                for (int32_t k = 0; k <= n; ++k) logs_[k] += std::log(w[k]);
             }
-            log_factor = *std::max_element(logs_.begin(), logs_.end());
-            for (int32_t k = 0; k <= n; ++k)
-                w_[k] = std::exp(std::max(logs_[k] - log_factor, -460.0));
+            out->log_factor = *std::max_element(logs_.begin(), logs_.end());
+            fill_exp(n + 1, logs_.data(), out->log_factor, -460.0, w);
         }
-        if (!families_.empty()) log_factor += multiply_families(p, y);
-        prior_.assign(n + 1, scale * gamma_);
-        for (int32_t k = 0; k < n; ++k) prior_[k] = scale * p.dish_tables[k];
-        visit_row(p, p.restaurant, [&](int32_t k, int32_t count) { prior_[k] += count; });
-        double total = 0.0;
-        for (int32_t k = 0; k <= n; ++k) total += w_[k] *= prior_[k];
-        total_ = total;
-        return std::log(total / (p.row_customers[p.restaurant] + alpha_)) + log_factor;
+        if (!families_.empty()) out->log_factor += multiply_families(p, y, w);
     }
-    const double *numbers_of(const Particle &p, size_t f, int32_t k) const {
+    const double *numbers_of(const History &p, size_t f, int32_t k) const {
         return k < p.n_states
                    ? &p.numbers[f][static_cast<size_t>(k) * families_[f]->width]
                    : fresh_[f].data();
     }
-    // w_[k] *= p(y | k) / exp(returned value).
-    double multiply_families(const Particle &p, const double *y) {
+    // w[k] *= p(y | k) / exp(returned value).
+    double multiply_families(const History &p, const double *y, double *w) {
         const int32_t n = p.n_states;
         logs_.resize(n + 1);
-        for (int32_t k = 0; k <= n; ++k) logs_[k] = std::log(w_[k]);
+        for (int32_t k = 0; k <= n; ++k) logs_[k] = std::log(w[k]);
         for (size_t f = 0; f < families_.size(); y += families_[f++]->n_columns) {
             if (families_[f]->is_missing(y)) continue;
             families_[f]->fill_rows(p.numbers[f].data(), n, fresh_[f].data(), y,
                                     logs_.data());
         }
         const double largest = *std::max_element(logs_.begin(), logs_.end());
-        for (int32_t k = 0; k <= n; ++k)
-            w_[k] = std::exp(std::max(logs_[k] - largest, -460.0));
+        fill_exp(n + 1, logs_.data(), largest, -460.0, w);
         return largest;
     }
-    // w_[k] *= product over columns start .. stop - 1 of p(row[c] | k).
-    void multiply_columns(const Particle &p, const int32_t *row, size_t start, size_t stop) {
-        const int32_t n = p.n_states;
+    // w[k] *= product over columns start .. stop - 1 of p(row[c] | k).
+    void multiply_columns(const History &p, const int32_t *row, size_t start, size_t stop,
+                          Weights *out) {
         for (size_t c = start; c < stop; ++c) {
             if (row[c] < 0) continue;
-            const double all = smooth(p, c, row[c]);
-            counts_.assign(n, all);
-            visit_symbol(p, c, row[c], [&](int32_t k, int32_t count) { counts_[k] += count; });
-            const double *inverse = p.columns[c].inverse.data();
-            for (int32_t k = 0; k < n; ++k) w_[k] *= counts_[k] * inverse[k];
-            w_[n] *= all / columns_[c].alpha;
+            const Symbol &symbol = out->symbols[c];
+            double *counts = columns_[c].counts.data();
+            change(counts, symbol.joined, 1);
+            multiply_symbol(p.n_states + 1, counts, symbol.all, p.columns[c].inverse.data(),
+                            out->w.data());
+            change(counts, symbol.joined, -1);
         }
     }
-    void keep_weights(int32_t p) {
-        draws_[p].weights.swap(w_);
-        draws_[p].total = total_;
-    }
 
-    static int32_t choose(const std::vector<double> &w, double total, bitgen_t *g) {
-        double u = uniform(g) * total;
+    // The state whose share of the weights has the point u in it.
+    static int32_t choose(const double *w, int32_t n, double u) {
         int32_t chosen = 0;
-        for (size_t k = 0; k < w.size(); ++k) {
+        for (int32_t k = 0; k < n; ++k) {
             if (w[k] > 0.0) {
-                chosen = static_cast<int32_t>(k);
+                chosen = k;
                 if ((u -= w[k]) < 0.0) break;
             }
         }
         return chosen;
     }
-    // State k, n_states for a fresh one, is next.
-    void enter(Particle &p, int32_t k, bitgen_t *g) {
+    static int32_t choose(const Weights &next, bitgen_t *g) {
+        const std::vector<double> &ends = next.ends;
+        const double u = uniform(g) * ends.back();
+        size_t block = 0;
+        for (double end : ends) block += u >= end;
+        // (Where rounding has put u at the very end, the last block that has a share.)
+        block = std::min(block, ends.size() - 1);
+        while (block > 0 && ends[block] == ends[block - 1]) --block;
+        return static_cast<int32_t>(block) * kBlock
+               + choose(&next.w[block * kBlock], kBlock, block ? u - ends[block - 1] : u);
+    }
+
+    // Whether the customer that goes to state k, n_states for a new one, opens a table.
+    bool opens_table(const History &p, const Weights &next, int32_t k, bitgen_t *g) const {
+        const double count = rows_[row_of_[p.restaurant]].counts[k] + count_of(next.joined, k);
+        if (count == 0.0) return true;
+        const double fresh = alpha_ * p.dish_tables[k] / (p.n_tables + gamma_);
+        return uniform(g) * (count + fresh) < fresh;
+    }
+    // Whether the symbol of column c does so in state k.
+    bool opens_symbol_table(const Weights &next, size_t c, int32_t k, bitgen_t *g) const {
+        if (!columns_[c].hierarchical) return false;
+        const double count = columns_[c].counts[k] + next.symbols[c].count(k);
+        if (count == 0.0) return true;
+        const double open = next.symbols[c].all;
+        return uniform(g) * (count + open) < open;
+    }
+    // State k, n_states for a new one, is next and emits `row` and `y`; opens[0] and
+    // opens[1 + c] say where tables are opened.
+    void seat(History &p, int32_t k, const uint8_t *opens, const int32_t *row,
+              const double *y) {
         if (k == p.n_states) {
             ++p.n_states;
-            p.dish_tables.push_back(0);
-            p.row_customers.push_back(0);
+            p.dish_tables.resize(padded(p.n_states));
             for (size_t c = 0; c < columns_.size(); ++c) {
                 p.columns[c].totals.push_back(0);
-                p.columns[c].inverse.push_back(1.0 / columns_[c].alpha);
+                p.columns[c].inverse.resize(padded(p.n_states), 1.0 / columns_[c].alpha);
             }
             for (size_t f = 0; f < families_.size(); ++f)
                 p.numbers[f].insert(p.numbers[f].end(), fresh_[f].begin(), fresh_[f].end());
         }
-        int32_t count = 0;
-        visit_row(p, p.restaurant, [&](int32_t id, int32_t n) { count += id == k ? n : 0; });
-        const double fresh = alpha_ * p.dish_tables[k] / (p.n_tables + gamma_);
-        if (count == 0 || uniform(g) * (count + fresh) < fresh) {
-            ++p.dish_tables[k];
-            ++p.n_tables;
-        }
-        ++p.row_customers[p.restaurant];
+        p.dish_tables[k] += opens[0];
+        p.n_tables += opens[0];
         p.fresh.transitions.add(p.restaurant, k);
         p.fresh.labels.push_back(k);
         p.restaurant = k + 1;
-    }
-    // It emits `row` and `y`.
-    void emit(Particle &p, int32_t k, const int32_t *row, const double *y, bitgen_t *g) {
+        p.fresh.columns.resize(columns_.size());
+        for (size_t c = 0; c < columns_.size(); ++c) {
+            if (row[c] < 0) continue;
+            p.columns[c].observe(k, 1, columns_[c].alpha);
+            p.fresh.columns[c].add(row[c], k);
+            if (opens[1 + c]) {
+                ++p.columns[c].n_tables;
+                p.fresh.columns[c].add(row[c], kTables);
+            }
+        }
         for (size_t f = 0; f < families_.size(); y += families_[f++]->n_columns)
             if (!families_[f]->is_missing(y))
                 families_[f]->add(&p.numbers[f][static_cast<size_t>(k) * families_[f]->width],
                                   1, y);
-        p.fresh.columns.resize(columns_.size());
-        for (size_t c = 0; c < columns_.size(); ++c) {
-            if (row[c] < 0) continue;
-            ColumnState &state = p.columns[c];
-            if (columns_[c].hierarchical) {
-                const int32_t count = symbol_count(p, c, k, row[c]);
-                const double open = smooth(p, c, row[c]);
-                if (count == 0 || uniform(g) * (count + open) < open) {
-                    ++state.symbol_tables[row[c]];
-                    ++state.n_tables;
-                }
-            }
-            state.observe(k, 1, columns_[c].alpha);
-            p.fresh.columns[c].add(row[c], k);
-        }
-    }
-    int32_t symbol_count(const Particle &p, size_t c, int32_t k, int32_t symbol) const {
-        int32_t count = 0;
-        visit_symbol(p, c, symbol, [&](int32_t id, int32_t n) { count += id == k ? n : 0; });
-        return count;
     }
 
     void resample(bitgen_t *g) {
@@ -448,66 +597,143 @@ class ParticleFilter {
         for (p = 0; p < n_particles_; ++p) {
             for (; offspring[p] > 1; --offspring[p]) {
                 while (offspring[hole] > 0) ++hole;
-                particles_[hole] = particles_[p];
-                draws_[hole] = draws_[p];
+                history_of_[hole] = history_of_[p];
                 offspring[hole] = 1;
             }
         }
         std::fill(weights_.begin(), weights_.end(), 1.0 / n_particles_);
+        find_live();
     }
 
-    // Fold the old generation into the base once everybody shares it.
-    void rotate() {
-        if (particles_[0].fresh.labels.size() < 32) return;
-        const std::shared_ptr<const Generation> shared = particles_[0].old;
-        for (const Particle &p : particles_)
-            if (p.old != shared) return;
-        if (shared) {
-            const Chains &rows = shared->transitions;
-            if (rows.heads.size() > base_rows_.size()) base_rows_.resize(rows.heads.size());
-            for (size_t j = 0; j < rows.heads.size(); ++j)
-                rows.visit(static_cast<int32_t>(j), [&](int32_t id, int32_t n) {
-                    fold(base_rows_[j], id, n); });
-            for (size_t c = 0; c < shared->columns.size(); ++c)
-                for (size_t w = 0; w < shared->columns[c].heads.size(); ++w)
-                    shared->columns[c].visit(static_cast<int32_t>(w),
-                        [&](int32_t id, int32_t n) {
-                            fold(columns_[c].by_symbol[w], id, n); });
-            path_.insert(path_.end(), shared->labels.begin(), shared->labels.end());
+    // The histories that some particle has; the others' places are free.
+    void find_live() {
+        for (int32_t h : live_) n_children_[h] = 0;
+        for (int32_t h : history_of_) n_children_[h] = 1;
+        size_t n = 0;
+        for (int32_t h : live_) {
+            if (n_children_[h]) live_[n++] = h;
+            else free_.push_back(h);
         }
-        for (Particle &p : particles_) {
+        live_.resize(n);
+    }
+    // Every particle draws its next state and which tables are opened, and goes on in a
+    // history with those that share its history and drew the same.
+    void branch(const int32_t *row, const double *y, bitgen_t *g) {
+        const size_t n_opens = 1 + columns_.size();
+        opens_.resize(n_particles_ * n_opens);
+        chosen_.resize(n_particles_);
+        lead_.resize(n_particles_);
+        next_lead_.resize(n_particles_);
+        size_t n_heads = 16;
+        while (n_heads < static_cast<size_t>(n_particles_)) n_heads *= 2;
+        lead_heads_.assign(n_heads, -1);
+        for (int32_t h : live_) n_children_[h] = 0;
+        for (int32_t p = 0; p < n_particles_; ++p) {
+            const int32_t h = history_of_[p];
+            const int32_t k = choose(next_[h], g);
+            uint8_t *opens = &opens_[p * n_opens];
+            opens[0] = opens_table(histories_[h], next_[h], k, g);
+            for (size_t c = 0; c < columns_.size(); ++c)
+                opens[1 + c] = row[c] >= 0 && opens_symbol_table(next_[h], c, k, g);
+            // The first particle that drew this from this history.
+            int32_t &head = lead_heads_[(h * 0x9E3779B1u + k * 0x85EBCA6Bu) >> 7
+                                        & (n_heads - 1)];
+            int32_t lead = head;
+            while (lead >= 0
+                   && (history_of_[lead] != h || chosen_[lead] != k
+                       || std::memcmp(&opens_[lead * n_opens], opens, n_opens) != 0))
+                lead = next_lead_[lead];
+            chosen_[p] = k;
+            lead_[p] = lead >= 0 ? lead : p;
+            if (lead >= 0) continue;
+            next_lead_[p] = head;
+            head = p;
+            ++n_children_[h];
+        }
+        for (int32_t p = 0; p < n_particles_; ++p) {
+            if (lead_[p] != p) {
+                history_of_[p] = history_of_[lead_[p]];
+                continue;
+            }
+            // The last child takes over the history itself.
+            int32_t &h = history_of_[p];
+            if (--n_children_[h] > 0) {
+                const int32_t child = free_.back();
+                free_.pop_back();
+                live_.push_back(child);
+                histories_[child] = histories_[h];
+                h = child;
+            }
+            seat(histories_[h], chosen_[p], &opens_[p * n_opens], row, y);
+        }
+    }
+
+    // Fold the old generation into the base once all histories share it.
+    void rotate() {
+        if (histories_[live_[0]].fresh.labels.size() < 32) return;
+        const std::shared_ptr<const Generation> shared = histories_[live_[0]].old;
+        for (int32_t h : live_)
+            if (histories_[h].old != shared) return;
+        if (shared) {
+            fold(*shared, 1);
+            folded_.push_back(shared);
+        }
+        for (int32_t h : live_) {
+            History &p = histories_[h];
             p.old = std::make_shared<const Generation>(std::move(p.fresh));
             p.fresh = Generation();
         }
     }
-    static void fold(std::vector<Counts> &line, int32_t id, int32_t n) {
-        for (Counts &entry : line)
-            if (entry.id == id) {
-                entry.n += n;
-                return;
+    // The customers of a generation join the base (sign 1), or leave it (-1) if they were the
+    // last ones to join.
+    void fold(const Generation &generation, int32_t sign) {
+        for (const Entry &entry : generation.transitions.entries) {
+            const size_t j = entry.line;
+            if (j >= base_rows_.size()) base_rows_.resize(j + 1);
+            change(base_rows_[j], entry.id, sign * entry.n);
+        }
+        for (size_t c = 0; c < generation.columns.size(); ++c)
+            for (const Entry &entry : generation.columns[c].entries) {
+                const int32_t n = sign * entry.n;
+                if (entry.id == kTables) columns_[c].symbol_tables[entry.line] += n;
+                else change(columns_[c].by_symbol[entry.line], entry.id, n);
             }
-        line.push_back({id, n});
+    }
+    static void change(std::vector<Counts> &line, int32_t id, int32_t by) {
+        size_t i = 0;
+        while (i < line.size() && line[i].id != id) ++i;
+        if (i == line.size()) line.push_back({id, 0});
+        // What leaves joined last: a pair without customers is at the end, or will be.
+        line[i].n += by;
+        while (!line.empty() && line.back().n == 0) line.pop_back();
     }
 
     // Columns whose probabilities are multiplied before a logarithm is taken.
     static constexpr size_t kGroup = 16;
-    struct Draw { std::vector<double> weights; double total = 0.0; };
 
     int32_t n_particles_;
     Resampling resampling_;
     double alpha_, gamma_;
-    Particle root_;                                  // what every particle starts as
+    History root_;                                   // what every particle starts as
     std::vector<std::vector<Counts>> base_rows_;
     std::vector<Column> columns_;
     std::vector<const Family *> families_;
     std::vector<std::vector<double>> fresh_;         // by family: a state without observations
     size_t n_values_ = 0;
-    std::vector<Particle> particles_;
+    std::vector<std::shared_ptr<const Generation>> folded_;   // into the base, in time order
+    Slice slice_;
+    std::vector<History> histories_;                 // places; the next ones are by place too
+    std::vector<Weights> next_;
+    std::vector<int32_t> n_children_;
+    std::vector<int32_t> live_, free_;
+    std::vector<int32_t> history_of_;                // by particle, and so are the next ones
     std::vector<double> weights_;
-    std::vector<Draw> draws_;
-    std::vector<int32_t> path_;                      // of the folded generations
-    std::vector<double> w_, prior_, counts_, logs_;
-    double total_ = 0.0;
+    std::vector<int32_t> chosen_, lead_, next_lead_, lead_heads_;
+    std::vector<uint8_t> opens_;
+    std::vector<Row> rows_;                          // of this step; by restaurant in row_of_
+    size_t n_rows_ = 0;
+    std::vector<int32_t> row_of_;
+    std::vector<double> logs_;
 };
 
 }  // namespace skihmm

@@ -172,4 +172,94 @@ static StepwiseWeightsKernel choose_stepwise_weights() {
 }
 static const StepwiseWeightsKernel stepwise_weights = choose_stepwise_weights();
 
+// w[k] *= scale * tables[k] + rows[k], and sums[i] = w[32 i] + ... + w[32 i + 31], all sums
+// in the same order.  With `symbols` w[k] = (symbols[k] + all) * inverse[k] before.
+using ParticleWeightsKernel = void (*)(int32_t n_blocks, double scale, const int32_t *tables,
+                                       const double *rows, const double *symbols, double all,
+                                       const double *inverse, double *w, double *sums);
+
+static void particle_weights_plain(int32_t n_blocks, double scale, const int32_t *tables,
+                                   const double *rows, const double *symbols, double all,
+                                   const double *inverse, double *w, double *sums) {
+    for (int32_t block = 0; block < n_blocks; ++block) {
+        double lanes[8] = {};
+        for (int32_t k = 32 * block; k < 32 * block + 32; ++k) {
+            if (symbols) w[k] = (symbols[k] + all) * inverse[k];
+            w[k] *= scale * tables[k] + rows[k];
+            lanes[k % 8] += w[k];
+        }
+        sums[block] = ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6]))
+                      + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
+    }
+}
+
+#ifdef SKIHMM_DISPATCH
+SKIHMM_AVX2 static inline double sum_lanes(__m256d low, __m256d high) {
+    const __m256d four = _mm256_add_pd(low, high);
+    const __m128d two =
+        _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(two) + _mm_cvtsd_f64(_mm_unpackhi_pd(two, two));
+}
+SKIHMM_AVX2 static void particle_weights_avx2(int32_t n_blocks, double scale,
+                                              const int32_t *tables, const double *rows,
+                                              const double *symbols, double all,
+                                              const double *inverse, double *w,
+                                              double *sums) {
+    const __m256d factor = _mm256_set1_pd(scale), smooth = _mm256_set1_pd(all);
+    for (int32_t block = 0; block < n_blocks; ++block) {
+        __m256d lanes[2] = {_mm256_setzero_pd(), _mm256_setzero_pd()};
+        for (int32_t part = 0; part < 8; ++part) {
+            const int32_t k = 32 * block + 4 * part;
+            const __m256d value =
+                symbols ? _mm256_mul_pd(_mm256_add_pd(_mm256_loadu_pd(symbols + k), smooth),
+                                        _mm256_loadu_pd(inverse + k))
+                        : _mm256_loadu_pd(w + k);
+            const __m256d count = _mm256_cvtepi32_pd(
+                _mm_loadu_si128(reinterpret_cast<const __m128i *>(tables + k)));
+            const __m256d product = _mm256_mul_pd(
+                value,
+                _mm256_add_pd(_mm256_mul_pd(factor, count), _mm256_loadu_pd(rows + k)));
+            _mm256_storeu_pd(w + k, product);
+            lanes[part % 2] = _mm256_add_pd(lanes[part % 2], product);
+        }
+        sums[block] = sum_lanes(lanes[0], lanes[1]);
+    }
+}
+
+SKIHMM_AVX512 static void particle_weights_avx512(int32_t n_blocks, double scale,
+                                                  const int32_t *tables, const double *rows,
+                                                  const double *symbols, double all,
+                                                  const double *inverse, double *w,
+                                                  double *sums) {
+    const __m512d factor = _mm512_set1_pd(scale), smooth = _mm512_set1_pd(all);
+    for (int32_t block = 0; block < n_blocks; ++block) {
+        __m512d lanes = _mm512_setzero_pd();
+        for (int32_t k = 32 * block; k < 32 * block + 32; k += 8) {
+            const __m512d value =
+                symbols ? _mm512_mul_pd(_mm512_add_pd(_mm512_loadu_pd(symbols + k), smooth),
+                                        _mm512_loadu_pd(inverse + k))
+                        : _mm512_loadu_pd(w + k);
+            const __m512d count = _mm512_cvtepi32_pd(
+                _mm256_loadu_si256(reinterpret_cast<const __m256i *>(tables + k)));
+            const __m512d product = _mm512_mul_pd(
+                value,
+                _mm512_add_pd(_mm512_mul_pd(factor, count), _mm512_loadu_pd(rows + k)));
+            _mm512_storeu_pd(w + k, product);
+            lanes = _mm512_add_pd(lanes, product);
+        }
+        sums[block] = sum_lanes(_mm512_castpd512_pd256(lanes),
+                                _mm512_maskz_extractf64x4_pd(15, lanes, 1));
+    }
+}
+#endif
+
+static ParticleWeightsKernel choose_particle_weights() {
+#ifdef SKIHMM_DISPATCH
+    const int level = vector_level();
+    if (level > 0) return level > 1 ? particle_weights_avx512 : particle_weights_avx2;
+#endif
+    return particle_weights_plain;
+}
+static const ParticleWeightsKernel particle_weights = choose_particle_weights();
+
 }  // namespace skihmm

@@ -32,9 +32,9 @@ from skihmm.emissions._conjugate_stats import (
 SHARE_WITHIN = 0.1
 START_STRENGTH = 0.1
 
-# Columns whose mean is so many standard deviations from zero are shifted before statistics
-# are kept: squares and sums would lose these digits.  The shift itself loses none, because
-# numbers so close to one another subtract without rounding.
+# Columns whose mean is so many standard deviations from zero are shifted before
+# statistics are kept: squares and sums would lose these digits.  The shift itself loses
+# none, because numbers so close to one another subtract without rounding.
 _FAR_FROM_ZERO = 1e3
 
 # The log joint probability sums terms of the size of y log(y): at counts of 1e12 each is
@@ -220,7 +220,9 @@ class _Conjugate(BaseEmission):
         n_columns = len(getattr(self, self._hyperparameters[0] + "_"))
         stats = self.make_stats(np.empty((0, n_columns)))
         described = copy(self)
-        vars(described).update(self._describe(stats.expectations(record, n_states)))
+        expected = stats.expectations(record, n_states)
+        for name, values in self._describe(expected).items():
+            setattr(described, name, values)
         return described
 
     def _split(self, numbers: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
@@ -417,8 +419,8 @@ class NormalInverseGamma(_Gaussian):
         that is far from zero in units of its standard deviation, otherwise 0.
     means_ : ndarray of shape (n_states, n_features)
     covariances_ : ndarray of shape (n_states, n_features)
-        Posterior means of the states' means and variances under the selected draw; of ``emission_``
-        of a fitted :class:`~skihmm.HCRPHMM`.
+        Posterior means of the states' means and variances under the selected draw; of
+        ``emission_`` of a fitted :class:`~skihmm.HCRPHMM`.
 
     Notes
     -----
@@ -549,8 +551,8 @@ class NormalInverseWishart(_Gaussian):
         that is far from zero in units of its standard deviation, otherwise 0.
     means_ : ndarray of shape (n_states, n_features)
     covariances_ : ndarray of shape (n_states, n_features, n_features)
-        Posterior means of the states' parameters under the selected draw; of ``emission_``
-        of a fitted :class:`~skihmm.HCRPHMM`.
+        Posterior means of the states' parameters under the selected draw; of
+        ``emission_`` of a fitted :class:`~skihmm.HCRPHMM`.
 
     Notes
     -----
@@ -679,32 +681,6 @@ class NormalInverseWishart(_Gaussian):
         )
 
     def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Attributes of the states, from the family's layout of expectations."""
-        return {}
-
-    def with_states(self, record: dict[str, Any], n_states: int) -> BaseEmission:
-        """The emission with the posterior means of its states' parameters as attributes.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-        n_states : int
-            States of the draw.
-
-        Returns
-        -------
-        emission : BaseEmission
-            A copy.
-        """
-        # (Of no data: only the layout counts.)
-        n_columns = len(getattr(self, self._hyperparameters[0] + "_"))
-        stats = self.make_stats(np.empty((0, n_columns)))
-        described = copy(self)
-        vars(described).update(self._describe(stats.expectations(record, n_states)))
-        return described
-
-    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
         n = len(self.mean_)
         return {
             "means_": expected[:, :n] + self.offset_,
@@ -747,8 +723,8 @@ class GammaPoisson(_Conjugate):
         ``shape / rate`` as that of the column.  The draws of a fit are in
         ``draws_.hyperparameters``.
     rates_ : ndarray of shape (n_states, n_features)
-        Posterior means of the states' rates under the selected draw; of ``emission_`` of a
-        fitted :class:`~skihmm.HCRPHMM`.
+        Posterior means of the states' rates under the selected draw; of ``emission_``
+        of a fitted :class:`~skihmm.HCRPHMM`.
 
     References
     ----------

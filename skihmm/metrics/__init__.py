@@ -8,13 +8,14 @@ from skihmm.metrics._convergence import (
 )
 from skihmm.metrics._diagnosis import Diagnosis
 from skihmm.metrics._information import mutual_information
-from skihmm.metrics._scorer import ParticleFilterScorer
+from skihmm.metrics._scorer import ParticleFilterScorer, frozen_log_likelihood
 
 __all__ = [
     "Diagnosis",
     "ParticleFilterScorer",
     "autocorrelation_time",
     "effective_sample_size",
+    "frozen_log_likelihood",
     "integrated_autocorr_time",
     "mutual_information",
     "rhat",

@@ -16,6 +16,7 @@ from skihmm._sequences import Sequences
 from skihmm._validation import (
     check_choice,
     check_flag,
+    check_ignored,
     check_integer,
     check_n_jobs,
     draw_entropy,
@@ -38,28 +39,21 @@ def _adaptive_log_probs(
 ) -> NDArray[np.float64]:
     # Only the columns are asked for: no need to take the data.
     columns, seating = draw.for_particles(emission.make_stats(sequences.codes[:0]))
-    stream = RandomStream(seed)
-    stops = np.append(sequences.starts[1:], sequences.n_steps)
-    parts = []
     # Every sequence begins again with the draw's own seating: independent test sequences
     # do not learn from one another.
-    for start, stop in zip(sequences.starts, stops, strict=True):
-        follows = continued and start == 0
-        parts.append(
-            filter_particles(
-                sequences.codes[start:stop],
-                [] if follows else [0],
-                columns,
-                stream,
-                n_particles=n_particles,
-                alpha=draw.alpha,
-                gamma=draw.gamma,
-                seating=seating,
-                restaurant=draw.last_state + 1 if follows else 0,
-                resampling=resampling,
-            )[0]
-        )
-    return np.concatenate(parts)
+    return filter_particles(
+        sequences.codes,
+        sequences.starts[1:] if continued else sequences.starts,
+        columns,
+        RandomStream(seed),
+        n_particles=n_particles,
+        alpha=draw.alpha,
+        gamma=draw.gamma,
+        seating=seating,
+        restaurant=draw.last_state + 1 if continued else 0,
+        resampling=resampling,
+        independent=True,
+    )[0]
 
 
 def _frozen_log_probs(
@@ -304,7 +298,7 @@ class ParticleFilterScorer(BaseEstimator):
         return perplexity_of(self.score(estimator, X, groups=groups))
 
     def _score(
-        self, estimator: Any, X: Any, groups: Any
+        self, estimator: Any, X: Any, groups: Any, lengths: Any = None
     ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
         n_particles = check_integer("n_particles", self.n_particles, 1)
         adaptive = check_flag("adaptive", self.adaptive)
@@ -322,7 +316,7 @@ class ParticleFilterScorer(BaseEstimator):
                 f"The estimator is {estimator!r}; expected a fitted HCRPHMM, or a "
                 "Pipeline that ends in one."
             )
-        sequences = estimator._encode_sequences(X, groups=groups)
+        sequences = estimator._encode_sequences(X, groups, lengths)
         entropy = (
             estimator._score_entropy
             if self.random_state is None
@@ -340,3 +334,56 @@ class ParticleFilterScorer(BaseEstimator):
             n_jobs=n_jobs,
         )
         return log_probs, estimator.emission_.is_missing(sequences.codes)
+
+
+def frozen_log_likelihood(
+    estimator: Any, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
+) -> float:
+    """Mean log predictive probability per observed step, the model staying as trained.
+
+    Under every posterior draw an exact forward pass with the draw's transition and
+    emission probabilities held fixed: no randomness, and cheaper than ``score``, which
+    goes on learning along the test data.  At every step the probabilities under all draws
+    are averaged before the logarithm is taken, as in ``score``.
+
+    This is the counterpart of hmmlearn's ``score``, which sums over all steps where this
+    is a mean.  The function is a scorer: it goes into ``scoring=`` of GridSearchCV,
+    cross_val_score and the like, and gets `groups` by metadata routing when that is on.
+    :class:`ParticleFilterScorer` with ``adaptive=False`` is the same, with parameters.
+
+    Parameters
+    ----------
+    estimator : HCRPHMM, or Pipeline that ends in one
+        Fitted.
+    X : array-like of shape (n_samples, n_features)
+    y : None
+        Ignored.
+    groups : array-like of shape (n_samples,), optional
+        Sequence id of every row.
+    lengths : array-like, optional
+        Lengths of the sequences, instead of `groups`.
+
+    Returns
+    -------
+    score : float
+        Nats; higher is better.
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_repeating_sequence
+    >>> from skihmm.metrics import frozen_log_likelihood
+    >>> X, _ = make_repeating_sequence(300)
+    >>> hmm = HCRPHMM(n_burnin=50, n_draws=10, random_state=0).fit(X[:200])
+    >>> -0.3 < frozen_log_likelihood(hmm, X[200:]) < 0
+    True
+    """
+    check_ignored(y, X)
+    scorer = ParticleFilterScorer(adaptive=False)
+    return mean_observed(*scorer._score(estimator, X, groups, lengths))
+
+
+# Searches ask a scorer for its requests when metadata routing is on: `groups` are wanted.
+frozen_log_likelihood.get_metadata_routing = (  # type: ignore[attr-defined]
+    ParticleFilterScorer(adaptive=False).get_metadata_routing
+)

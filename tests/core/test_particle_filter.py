@@ -9,6 +9,8 @@ from functools import cache
 
 import numpy as np
 import pytest
+from extension.exponential import Exponential
+from reference.conjugate import DiagonalGaussian, FullGaussian, as_matrix
 from reference.enumeration import (
     START,
     DirichletEmission,
@@ -34,7 +36,9 @@ from skihmm.core._random import RandomStream
 LEVEL = 1e-3
 
 
-def columns_of(emission, n_columns=1):
+def columns_of(emission, n_columns=1, y=()):
+    if hasattr(emission, "stats"):
+        return [emission.stats(y)]
     if isinstance(emission, HCRPEmission):
         column = (emission.n_symbols, True, emission.alpha, emission.gamma)
     else:
@@ -43,11 +47,12 @@ def columns_of(emission, n_columns=1):
 
 
 def run(model, stream, n_particles, **options):
-    codes = model.codes
+    is_categorical = not hasattr(model.emission, "stats")
+    codes = model.codes if is_categorical else as_matrix(model.y)
     return filter_particles(
         codes,
         np.array(model.starts, dtype=int),
-        columns_of(model.emission, codes.shape[1]),
+        columns_of(model.emission, codes.shape[1], model.y),
         stream,
         n_particles=n_particles,
         alpha=model.alpha,
@@ -66,6 +71,21 @@ MODELS = {
     ),
     "Dirichlet columns": Model(
         ((0, 1), (1, None), (0, 1), (1, 1)), DirichletEmission(2, 0.3), (0, 3), 0.5, 1.0
+    ),
+    "tables": Model((0, 0, 0, 0, 1, 0), HCRPEmission(3, 2.0, 0.5), (0,), 1.5, 0.4),
+    "Gaussian": Model(
+        ((0.2, 1.0), (2.0, None), (0.1, 1.2), (1.9, -1.0), (None, None)),
+        DiagonalGaussian((0.5, 0.0), 0.3, 1.5, (0.4, 0.6)),
+        (0, 3),
+        1.0,
+        1.5,
+    ),
+    "full Gaussian": Model(
+        ((0.2, 1.0), (2.0, 0.5), (None, None), (0.1, 1.2)),
+        FullGaussian((0.5, 0.0), 0.3, 3.5, ((0.4, 0.1), (0.1, 0.6))),
+        (0, 2),
+        0.6,
+        2.0,
     ),
 }
 
@@ -422,6 +442,106 @@ def test_long_sequences_against_naive_particles(emission):
         log_predictive, path = run(model, stream, 6)
         native.append(summary(log_predictive, len(set(path.tolist()))))
     assert two_sample_test(naive, native) > LEVEL
+
+
+# -- shared histories, independent sequences ------------------------------------------
+
+
+def independent(codes, starts, stream, **options):
+    """Test sequences after the training data "HCRP", each from that seating."""
+    naive = trained("HCRP")
+    return filter_particles(
+        codes,
+        starts,
+        columns_of(TRAINING["HCRP"][1]),
+        stream,
+        n_particles=options.pop("n_particles", 5),
+        seating=arrays_of(naive),
+        independent=True,
+        **OPTIONS,
+        **options,
+    )[0]
+
+
+def test_independent_sequences_learn_nothing_from_one_another():
+    """Each is filtered as if it were alone, whatever was folded for those before."""
+    rng = np.random.default_rng(14)
+    lengths = [700, 1, 40, 1, 300, 1, 2]
+    codes = np.concatenate([rng.integers(3, size=(n, 1)) for n in lengths])
+    ends = np.cumsum(lengths)
+    for restaurant in (0, 2):
+        # A restaurant given: the first sequence continues the training data.
+        starts = ends[:-1] if restaurant else np.append(0, ends[:-1])
+        together = independent(codes, starts, RandomStream(1), restaurant=restaurant)
+        stream = RandomStream(1)
+        for i, part in enumerate(np.split(codes, ends[:-1])):
+            where = restaurant if i == 0 else 0
+            alone = independent(part, [] if where else [0], stream, restaurant=where)
+            np.testing.assert_array_equal(together[ends[i] - lengths[i] : ends[i]], alone)
+
+
+def test_evidence_of_independent_sequences_is_unbiased():
+    """The product over sequences too, since their randomness is independent."""
+    sequences, emission = [(1, 0, 2), (0, 1), (1, 1, 1)], TRAINING["HCRP"][1]
+    counts = counts_of(arrays_of(trained("HCRP")))
+    exact = math.exp(
+        sum(evidence_continued(counts, y, emission, ALPHA, GAMMA) for y in sequences)
+    )
+    codes, stream = np.concatenate(sequences)[:, None], RandomStream(15)
+    for n_particles in (1, 3, 20):
+        estimates = [
+            math.exp(independent(codes, [0, 3, 5], stream, n_particles=n_particles).sum())
+            for _ in range(4000)
+        ]
+        assert unbiased_mean_test(estimates, exact).pvalue > LEVEL
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_many_particles_agree_with_the_exact_evidence(name):
+    """Particles that share a history draw their tables for themselves.
+
+    Were tables drawn once for all that go to the same state, estimates would be unbiased
+    still, but no number of particles would bring them together.
+    """
+    arrays, emission = arrays_of(trained(name)), TRAINING[name][1]
+    model = Model(TEST[name] * 2, emission, (0,), ALPHA, GAMMA)
+    exact = evidence_continued(counts_of(arrays), TEST[name] * 2, emission, ALPHA, GAMMA)
+    found = [
+        run(model, RandomStream(seed), 20_000, seating=arrays)[0].sum()
+        for seed in range(5)
+    ]
+    np.testing.assert_allclose(found, exact, rtol=0, atol=0.01)
+
+
+class Counting(Exponential):
+    """Counts how often a row of states is evaluated."""
+
+    n_calls = 0
+
+    def log_predictive(self, numbers, y):
+        type(self).n_calls += 1
+        return super().log_predictive(numbers, y)
+
+
+@pytest.mark.parametrize("length", [1, 2, 30])
+def test_particles_with_the_same_history_are_evaluated_once(length):
+    emission = Counting(rate=1.0)
+    y = np.random.default_rng(16).exponential(size=(60, 1))
+    emission.fit(y)
+    # A small gamma: nearly all particles stay in one state, and a small alpha leaves no
+    # choice whether a table is opened.
+    options = {"alpha": 1e-9, "gamma": 1e-9, "n_particles": 50, "independent": True}
+    Counting.n_calls = 0
+    log_predictive, path = filter_particles(
+        y,
+        np.arange(0, 60, length),
+        emission.make_stats(y).columns(),
+        RandomStream(0),
+        **options,
+    )
+    assert path is None
+    assert np.isfinite(log_predictive).all()
+    assert Counting.n_calls == 60
 
 
 # -- simulation -----------------------------------------------------------------------

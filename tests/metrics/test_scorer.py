@@ -19,7 +19,7 @@ from sklearn.base import clone
 
 from skihmm import HCRPHMM
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
-from skihmm.metrics import ParticleFilterScorer, _scorer
+from skihmm.metrics import ParticleFilterScorer, _scorer, frozen_log_likelihood
 
 # Level of each statistical test; they must pass for every seed.
 LEVEL = 1e-5
@@ -96,6 +96,43 @@ def test_frozen_scores_are_exact(
     seen = ~np.isnan(test).all(axis=1)
     assert (found[~seen] == 0).all()
     assert scorer(model, test) == pytest.approx(expected[seen].mean(), abs=1e-10)
+
+
+def test_frozen_log_likelihood(emission, seating_counts, global_random_seed):
+    X = make_data(1, 24, 4, global_random_seed)
+    X[:4] = np.arange(4)[:, None]
+    test = make_data(1, 9, 5, global_random_seed + 1)
+    test[2] = np.nan
+    model = make_model(emission, global_random_seed).fit(X)
+    single = [
+        np.concatenate(
+            [
+                frozen_log_probs(
+                    seating_counts(draw),
+                    rows(part),
+                    oracle_emission(model, draw),
+                    draw.alpha,
+                    draw.gamma,
+                    START,
+                )
+                for part in (test[:4], test[4:])
+            ]
+        )
+        for draw in all_draws(model)
+    ]
+    # Eight of the nine steps are observed.
+    expected = (logsumexp(single, axis=0) - math.log(4)).sum() / 8
+    ids = np.repeat(["a", "b"], [4, 5])
+    for sequences in ({"groups": ids}, {"lengths": [4, 5]}):
+        found = frozen_log_likelihood(model, test, **sequences)
+        assert isinstance(found, float)
+        assert found == pytest.approx(expected, abs=1e-10)
+    together = frozen_log_likelihood(model, test, np.arange(9))
+    assert together == ParticleFilterScorer(adaptive=False)(model, test)
+    assert together != pytest.approx(expected, abs=1e-6)
+    # hmmlearn's second argument is `lengths`.
+    with pytest.raises(ValueError, match="lengths="):
+        frozen_log_likelihood(model, test, [4, 5])
 
 
 @pytest.mark.parametrize("start", ["new", "continue"])

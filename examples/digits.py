@@ -66,7 +66,7 @@ def main():
     dof = options.components + 20
     scale = options.share * (dof - options.components - 1) * np.diag(Z.var(axis=0))
     hmm = HCRPHMM(
-        emission=NormalInverseWishart(dof=dof, scale=scale),
+        emission=NormalInverseWishart(strength=0.1, dof=dof, scale=scale),
         n_burnin=options.sweeps,
         n_draws=10,
         n_chains=2,

@@ -10,9 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
-from sklearn.cluster import KMeans
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import StandardScaler
 
 from skihmm._draws import order_by_occupancy
 from skihmm._sequences import Sequences
@@ -31,6 +28,9 @@ CANONICAL_EVERY = 8
 
 # init="random" and init="kmeans" start from this many states (fewer for shorter data).
 N_START_STATES = 20
+# k-means: in white noise with many columns, clusters of fewer rows than this, or than
+# four times the columns, do not merge again; and it need not see more than so many rows.
+LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
 
 
 class SweepInfo(NamedTuple):
@@ -121,19 +121,33 @@ def clusters(
     values : ndarray of shape (n_samples, n_features)
         NaN is missing: the mean of its column.
     generator : numpy.random.Generator
-        Seeds k-means.
+        Seeds k-means, and chooses the rows that it sees.
 
     Returns
     -------
     labels : ndarray of shape (n_samples,), int32
         0, 1, ..., every one of them used.
     """
+    # (Only here, since to import them takes longer than to import this package.)
+    from sklearn.cluster import KMeans
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import StandardScaler
+    from threadpoolctl import threadpool_limits
+
+    n_samples, n_features = values.shape
+    n_clusters = n_samples // max(LEAST_CLUSTER, 4 * n_features)
+    n_clusters = max(1, min(N_START_STATES, n_clusters))
     rows = SimpleImputer(keep_empty_features=True).fit_transform(values)
     rows = StandardScaler().fit_transform(rows)
-    n_clusters = min(N_START_STATES, len(np.unique(rows, axis=0)))
-    seed = int(generator.integers(2**31))
-    kmeans = KMeans(n_clusters, n_init=1, random_state=seed).fit(rows)
-    return np.unique(kmeans.labels_, return_inverse=True)[1].astype(np.int32)
+    seen = rows
+    if n_samples > MOST_CLUSTERED:
+        seen = rows[generator.choice(n_samples, MOST_CLUSTERED, replace=False)]
+    n_clusters = min(n_clusters, len(np.unique(seen, axis=0)))
+    kmeans = KMeans(n_clusters, n_init=1, random_state=int(generator.integers(2**31)))
+    # (The order of sums of several threads is not always the same.)
+    with threadpool_limits(1, user_api="openmp"):
+        labels = kmeans.fit(seen).predict(rows)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
 class Chain(Iterator[SweepInfo]):
@@ -202,7 +216,10 @@ class Chain(Iterator[SweepInfo]):
         if init == "single":
             return np.zeros(n_steps, dtype=np.int32)
         if init == "kmeans":
-            return clusters(sequences.codes, self.stream.generator)
+            return clusters(
+                sequences.codes[:, self.settings.emission.numeric_columns()],
+                self.stream.generator,
+            )
         if init == "random":
             n_states = min(N_START_STATES, n_steps)
             labels = self.stream.generator.integers(n_states, size=n_steps)

@@ -315,6 +315,8 @@ def _sound_history(
     for path in paths:
         if path.shape != (sequences.n_steps,) or path.dtype.kind not in "iu":
             raise ValueError("a path does not have one label per step")
+    if not draws:
+        return history
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     every = PosteriorDraws([draws])
     for d in range(len(draws)):

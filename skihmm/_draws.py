@@ -453,7 +453,7 @@ class PosteriorDraws:
         return all(d["states"] is not None for chain in self._chains for d in chain)
 
     def summed_lp(self) -> NDArray[np.float64]:
-        """Log joint probability of every draw, whoever shares a table.
+        """Log joint probability of every draw, summed over seatings.
 
         ``lp`` is that of one seating.  Here the probabilities of all seatings with as
         many tables are added up: who sits with whom says nothing about the states, but
@@ -470,7 +470,7 @@ class PosteriorDraws:
         return values
 
     def argmax(self) -> tuple[int, int]:
-        """Chain and draw of the highest log joint probability, whoever shares a table.
+        """Chain and draw of the highest log joint probability, summed over seatings.
 
         Returns
         -------

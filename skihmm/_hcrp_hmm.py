@@ -210,11 +210,12 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     init : {"auto", "particle_filter", "kmeans", "random", "single"} or array-like of \
 shape (n_samples,), default="auto"
         Where a chain starts: the path of a particle filter, clusters of the rows by
-        k-means (numbers only), labels drawn from 20 states at random, one state for all
-        steps, or the labels given (non-negative integers).  "auto": one state for
-        Gaussian emissions, where a particle filter starts from far too many, otherwise
-        the particle filter.  A start does not change the posterior; starts that end in
-        different places are what :meth:`diagnose` looks for.
+        k-means (numbers only; at most 20), labels drawn from 20 states at random, one
+        state for all steps, or the labels given (non-negative integers).  "auto": k-means
+        for Gaussian emissions, where a particle filter starts from far too many states in
+        several columns, otherwise the particle filter.  A start does not change the
+        posterior; starts that end in different places are what :meth:`diagnose` looks
+        for.
     n_burnin : int, default=500
         Sweeps discarded at the beginning of every chain.
     n_draws : int, default=100
@@ -377,7 +378,7 @@ shape (n_samples,), default="auto"
         alpha: float = 1.0,
         gamma: float = 1.0,
         concentration_prior: tuple[float, float] | None = (1.0, 1.0),
-        init: Any = "particle_filter",
+        init: Any = "auto",
         n_burnin: int = 500,
         n_draws: int = 100,
         thin: int = 5,
@@ -625,7 +626,7 @@ shape (n_samples,), default="auto"
         self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
         # Errors of the emission's parameters, and of the two together, before any work.
         given.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
-        settings = given.settings(emission, self._check_init(sequences))
+        settings = given.settings(emission, self._check_init(sequences, emission))
 
         files: Sequence[ChainFile | None] = [None] * given.n_chains
         resumed = self.warm_start and hasattr(self, "_chains")
@@ -913,10 +914,19 @@ shape (n_samples,), default="auto"
                 "about states. Leave them out, or check how X was read."
             )
 
-    def _check_init(self, sequences: Sequences) -> str | NDArray[np.int32]:
+    def _check_init(
+        self, sequences: Sequences, emission: BaseEmission
+    ) -> str | NDArray[np.int32]:
         n_samples, known = sequences.n_steps, sequences.known_states
         if isinstance(self.init, str):
-            return check_choice("init", self.init, INITS)
+            init = check_choice("init", self.init, INITS)
+            n_numeric = sequences.codes[:0, emission.numeric_columns()].shape[1]
+            if init == "kmeans" and n_numeric == 0:
+                raise ValueError(
+                    'init="kmeans" needs columns of numbers, but all columns of X are '
+                    'symbols. Use init="auto" or "particle_filter".'
+                )
+            return init
         labels = as_array("init", self.init)
         if labels.ndim != 1:
             raise ValueError(

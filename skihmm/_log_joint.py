@@ -95,7 +95,7 @@ def log_cycles(n: NDArray[Any], m: NDArray[Any]) -> NDArray[np.float64]:
 
 
 def summed_lp(draw: Mapping[str, Any]) -> float:
-    """Log joint probability of a draw, whoever shares a table.
+    """Log joint probability of a draw, summed over seatings.
 
     The seating of a draw is one of many with as many tables; they differ in nothing but
     who sits with whom, which says nothing about states and changes slowly.  Their

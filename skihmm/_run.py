@@ -197,7 +197,7 @@ class Plan:
             ``tally``: counts since then; ``seconds``: CPU seconds in all;
             ``origin_sweeps`` and ``origin_seconds``: sweeps and seconds of earlier fits;
             ``best_lp``, ``best_states``: of the draw with the highest log joint
-            probability, whoever shares a table.
+            probability, summed over seatings.
         """
         return {
             "draws": [],

@@ -1,4 +1,4 @@
-"""The log joint probability, whoever shares a table, and the draw that it selects."""
+"""The log joint probability, summed over seatings, and the draw that it selects."""
 
 from __future__ import annotations
 

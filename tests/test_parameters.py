@@ -137,11 +137,12 @@ def categories():
     ]
 
 
-def per_column(positive=None, below=None):
+def per_column(positive=None, below=None, text=True):
     """Values that are no finite numbers, one per column."""
     expected = "expected a number, or one per column"
+    words = ("wide", "1") if text else ()
     return [
-        *(Bad(value, TypeError, expected) for value in ("wide", {}, [["a"]])),
+        *(Bad(value, TypeError, expected) for value in (*words, {}, [["a"]], True, 1j)),
         Bad([1.0, 2.0], ValueError, expected, "has the shape (2,), but X has 1 columns"),
         Bad([[1.0]], ValueError, expected, "has the shape (1, 1)"),
         Bad(np.inf, ValueError, "expected finite numbers"),
@@ -153,7 +154,9 @@ def init():
     """Values that are neither a word nor one state per row."""
     expected = "20 non-negative integers, one state per row of X"
     return [
-        Bad("zeros", ValueError, "'particle_filter', 'random', 'single'"),
+        Bad(
+            "zeros", ValueError, "'auto', 'particle_filter', 'kmeans', 'random', 'single'"
+        ),
         *(Bad(value, ValueError, expected) for value in (None, 3, 2.5, [[0] * 20])),
         Bad([0] * 19, ValueError, expected, "init is an array of 19 entries"),
         Bad([], ValueError, expected, "init is an array of 0 entries"),
@@ -230,16 +233,17 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "handle_unknown": choice("base", "missing", "error"),
     },
     DirichletCategorical: {
-        "concentration": number(),
+        "concentration": [bad for bad in number() if bad.value is not None],
         "categories": categories(),
         "handle_unknown": choice("base", "missing", "error"),
     },
     NormalInverseWishart: {
         "mean": per_column(),
-        "strength": number(),
+        "strength": [bad for bad in number() if bad.value is not None],
         "dof": [bad for bad in number() if bad.value is not None],
         "scale": [
-            Bad("wide", TypeError, "expected a matrix of numbers"),
+            Bad(1j, TypeError, "expected a matrix of numbers"),
+            Bad("wide", ValueError, 'such as "0.1*var"'),
             Bad([[1.0, 0.0], [0.0, 1.0]], ValueError, "but X has 1 columns", "scale"),
             Bad(1.0, ValueError, "expected (1, 1)", "scale has the shape ()"),
             Bad([[-1.0]], ValueError, "expected a symmetric, positive definite matrix"),
@@ -248,17 +252,20 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     },
     NormalInverseGamma: {
         "mean": per_column(),
-        "strength": number(),
+        "strength": per_column("expected numbers > 0", 0.0),
         "shape": number(),
-        "scale": per_column("expected numbers > 0", -1.0),
+        "scale": [
+            *per_column("expected numbers > 0", -1.0, text=False),
+            Bad("wide", ValueError, 'such as "0.1*var"'),
+        ],
     },
     GammaPoisson: {
         "shape": per_column("expected numbers > 0", 0.0),
         "rate": per_column("expected numbers > 0", -2),
     },
     BetaBernoulli: {
-        "a": number(),
-        "b": number(),
+        "a": per_column("expected numbers > 0", 0.0),
+        "b": per_column("expected numbers > 0", -1.0),
         "binarize": [
             *(Bad(value, TypeError, "expected a finite number") for value in ("1", [0])),
             *(Bad(value, ValueError, "a finite number") for value in (np.nan, np.inf)),

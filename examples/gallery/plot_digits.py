@@ -34,7 +34,7 @@ Z = PCA(10, random_state=0).fit_transform(X)
 
 scale = 0.5 * 19 * np.diag(Z.var(axis=0))  # 19 = dof - n_features - 1
 hmm = HCRPHMM(
-    emission=NormalInverseWishart(dof=30, scale=scale),
+    emission=NormalInverseWishart(strength=0.1, dof=30, scale=scale),
     n_burnin=150,
     n_draws=20,
     random_state=0,

@@ -90,6 +90,16 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
         return []
 
+    def numeric_columns(self) -> slice | NDArray[np.intp]:
+        """Which columns of the encoded data are numbers that k-means can start from.
+
+        Returns
+        -------
+        columns : slice or ndarray of int
+            All of them, or none, by `is_categorical`.
+        """
+        return slice(0) if self.is_categorical else slice(None)
+
     def offsets(self, n_columns: int) -> NDArray[np.float64]:
         """What :meth:`encode` subtracts from every column of numbers.
 

@@ -127,8 +127,11 @@ def _check_counts(
 def _column_values(name: str, value: Any, n_columns: int) -> NDArray[np.float64]:
     """One finite number per column, from a number or an array of them."""
     try:
+        # (NumPy would turn strings and truth values into numbers.)
+        if np.asarray(value).dtype.kind in "bUS":
+            raise TypeError
         values = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(
             f"{name}={value!r}; expected a number, or one per column, or None."
         ) from None
@@ -216,6 +219,8 @@ class _Conjugate(BaseEmission):
         emission : BaseEmission
             A copy.
         """
+        if not self._hyperparameters:
+            return self
         # (Of no data: only the layout counts.)
         n_columns = len(getattr(self, self._hyperparameters[0] + "_"))
         stats = self.make_stats(np.empty((0, n_columns)))
@@ -300,7 +305,7 @@ class _Conjugate(BaseEmission):
 class _Gaussian(_Conjugate):
     """What the Gaussian emissions share: the prior of a state's mean."""
 
-    default_init = "single"
+    default_init = "kmeans"
     _hyperparameters = ("mean", "strength", "scale")
     mean: ArrayLike | None
     strength: ArrayLike | None
@@ -417,13 +422,13 @@ class NormalInverseGamma(_Gaussian):
     offset_ : ndarray of shape (n_features,)
         What is subtracted from the data before statistics are kept: the mean of a column
         that is far from zero in units of its standard deviation, otherwise 0.
-    means_ : ndarray of shape (n_states, n_features)
-    covariances_ : ndarray of shape (n_states, n_features)
-        Posterior means of the states' means and variances under the selected draw; of
-        ``emission_`` of a fitted :class:`~skihmm.HCRPHMM`.
 
     Notes
     -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the posterior means of the
+    states' means and variances under the selected draw: ``means_`` and ``covariances_``,
+    both of shape (n_states, n_features).
+
     How far apart states are, and how wide, is learned with everything else, as the
     distribution of symbols is for symbols.  A fixed prior decides the number of states:
     one that expects narrow states splits wide ones.
@@ -549,13 +554,13 @@ class NormalInverseWishart(_Gaussian):
     offset_ : ndarray of shape (n_features,)
         What is subtracted from the data before statistics are kept: the mean of a column
         that is far from zero in units of its standard deviation, otherwise 0.
-    means_ : ndarray of shape (n_states, n_features)
-    covariances_ : ndarray of shape (n_states, n_features, n_features)
-        Posterior means of the states' parameters under the selected draw; of
-        ``emission_`` of a fitted :class:`~skihmm.HCRPHMM`.
 
     Notes
     -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the posterior means of the
+    states' parameters under the selected draw: ``means_`` of shape (n_states, n_features)
+    and ``covariances_`` of shape (n_states, n_features, n_features).
+
     How far apart states are, and how wide, is learned with everything else, as the
     distribution of symbols is for symbols.  A fixed prior decides the number of states:
     one that expects narrow states splits wide ones.
@@ -722,9 +727,11 @@ class GammaPoisson(_Conjugate):
         The prior, where it is drawn that at the start of a chain: a prior mean
         ``shape / rate`` as that of the column.  The draws of a fit are in
         ``draws_.hyperparameters``.
-    rates_ : ndarray of shape (n_states, n_features)
-        Posterior means of the states' rates under the selected draw; of ``emission_``
-        of a fitted :class:`~skihmm.HCRPHMM`.
+
+    Notes
+    -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``rates_`` of shape (n_states,
+    n_features), the posterior means of the states' rates under the selected draw.
 
     References
     ----------
@@ -821,9 +828,12 @@ class BetaBernoulli(_Conjugate):
     a_, b_ : ndarray of shape (n_features,)
         The prior, where it is drawn that at the start of a chain: 1.  The draws of a fit
         are in ``draws_.hyperparameters``.
-    probabilities_ : ndarray of shape (n_states, n_features)
-        Posterior means of the states' probabilities of 1 under the selected draw; of
-        ``emission_`` of a fitted :class:`~skihmm.HCRPHMM`.
+
+    Notes
+    -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``probabilities_`` of shape
+    (n_states, n_features), the posterior means of the states' probabilities of 1 under
+    the selected draw.
 
     References
     ----------

@@ -242,6 +242,20 @@ class ProductEmission(_BaseComposition, BaseEmission):
         parts = [part.default_init for _, part, _ in self.emissions_]
         return next((init for init in parts if init != "particle_filter"), parts[0])
 
+    def numeric_columns(self) -> NDArray[np.intp]:
+        """Which columns of the encoded data are numbers that k-means can start from.
+
+        Returns
+        -------
+        columns : ndarray of int
+            Those of the parts.
+        """
+        found, n = [], 0
+        for _, part, places in self.emissions_:
+            found.append(np.arange(n, n + len(places))[part.numeric_columns()])
+            n += len(places)
+        return np.concatenate(found)
+
     def offsets(self, n_columns: int) -> NDArray[np.float64]:
         """What :meth:`encode` subtracts from every column of numbers.
 

@@ -24,7 +24,7 @@ _PANELS = {
     "lp": "log joint\nprobability (nats)",
     "n_states": "number of\nstates",
     "concentrations": "transition\nconcentrations",
-    "emission_concentrations": "emission\nconcentrations",
+    "emission_hyperparameters": "emission\nhyperparameters",
 }
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
 # (Of mixed data with three or more hierarchies some share theirs.)
@@ -51,7 +51,7 @@ _SELECTED = {
 def _panel_of(name: str) -> str:
     """Where a quantity is drawn."""
     if name.startswith("emission_"):
-        return "emission_concentrations"
+        return "emission_hyperparameters"
     return "concentrations" if name in _SYMBOLS else name
 
 
@@ -281,7 +281,7 @@ class TraceDisplay:
             since the end of the burn-in (how long the burn-in took is not stored); or the
             number of the draw.
         quantities : list of {"lp", "n_states", "concentrations", \
-"emission_concentrations"}, default=None
+"emission_hyperparameters"}, default=None
             One panel each.  None: all that there are.
         line_kw : dict, default=None
             For ``matplotlib.axes.Axes.plot``.
@@ -375,7 +375,7 @@ class TraceDisplay:
             ax.margins(y=0.1)
         if panel == "n_states":
             ax.yaxis.get_major_locator().set_params(integer=True)
-        if "concentrations" in panel:
+        if panel in ("concentrations", "emission_hyperparameters"):
             set_log_scale(ax.yaxis)
             lines = [
                 ax.plot(

@@ -272,8 +272,8 @@ def best_draw(draws: PosteriorDraws, loss: str) -> tuple[int, int]:
     Returns
     -------
     index : (int, int)
-        Among draws of equal loss, that of the highest log joint probability, whoever
-        shares a table.
+        Among draws of equal loss, that of the highest log joint probability, summed over
+        seatings.
     """
     partitions = Partitions(state_paths(draws))
     losses = Loss(loss, partitions.n_samples).of_draws(partitions)

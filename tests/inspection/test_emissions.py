@@ -53,7 +53,7 @@ def mixed(global_random_seed):
         [
             ("counts", "poisson", ["count"]),
             ("words", "hcrp", ["word"]),
-            ("flags", "bernoulli", ["flag"]),
+            ("flags", BetaBernoulli(1.0, 1.0), ["flag"]),
             ("heights", NormalInverseGamma(), ["height"]),
         ]
     )
@@ -184,7 +184,9 @@ def test_gaussians(name, global_random_seed):
 def test_other_emissions(global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     s = states_of(rng)
-    emission = DirichletCategorical(handle_unknown="error", categories=[[0, 1, 2, 7]])
+    emission = DirichletCategorical(
+        1.0, handle_unknown="error", categories=[[0, 1, 2, 7]]
+    )
     hmm = HCRPHMM(emission=emission, **SHORT).fit(s[:, None])
     (column,) = EmissionDisplay.from_estimator(hmm).columns
     assert column.symbols == ["0", "1", "2", "7"]

@@ -137,7 +137,7 @@ def clear():
     """A model of three levels that nobody could mix up, and its data."""
     s = np.repeat([2, 0, 1, 0, 2, 1, 0], [11, 12, 9, 8, 10, 7, 13])
     X = np.random.default_rng(0).normal(20.0 * s)[:, None]
-    return HCRPHMM(emission="diagonal_gaussian", **SHORT).fit(X), X
+    return HCRPHMM(emission="diagonal_gaussian", init=s, **SHORT).fit(X), X
 
 
 def test_states_are_named_as_in_the_picture_of_the_estimator(clear):

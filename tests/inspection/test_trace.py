@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from skihmm import HCRPHMM
 from skihmm.datasets import make_automaton_sequence
-from skihmm.emissions import ProductEmission
+from skihmm.emissions import DirichletCategorical, ProductEmission
 from skihmm.inspection import TraceDisplay
 from skihmm.posterior._estimate import best_draw
 
@@ -163,13 +163,23 @@ def test_axes_are_kept_and_made(fitted, pyplot):
     assert display.plot(one, quantities=["n_states"]).axes_[0] is one
 
 
-def test_emission_without_concentrations(sequence):
-    from skihmm import HCRPHMM
-
-    hmm = HCRPHMM(emission="dirichlet", n_burnin=2, n_draws=2, random_state=0)
-    display = TraceDisplay.from_estimator(hmm.fit(sequence))
+def test_hyperparameters_of_the_emission(sequence):
+    fixed = HCRPHMM(
+        emission=DirichletCategorical(1.0), n_burnin=2, n_draws=2, random_state=0
+    )
+    display = TraceDisplay.from_estimator(fixed.fit(sequence))
     assert len(display.axes_) == 3
     assert set(display.values) == {"lp", "n_states", "alpha", "gamma"}
+    hmm = HCRPHMM(emission="diagonal_gaussian", n_burnin=2, n_draws=2, random_state=0)
+    X = np.column_stack([sequence, np.cumsum(sequence)]).astype(float)
+    display = TraceDisplay.from_estimator(hmm.fit(X))
+    ax = display.axes_[3]
+    assert ax.get_ylabel() == "emission\nhyperparameters"
+    names = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert names == ["strength", "scale"]
+    scale = hmm.draws_.hyperparameters["emission_scale"]
+    means = np.exp(np.log(scale).mean(axis=2))
+    np.testing.assert_allclose(display.values["emission_scale"], means)
 
 
 def test_seconds_and_draws(fitted):

@@ -1,0 +1,311 @@
+"""Gaussian emissions with nothing set: hyperparameters, starts, columns far from zero."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from reference.conjugate import DiagonalGaussian, FullGaussian
+from sklearn.metrics import adjusted_rand_score
+
+from skihmm import HCRPHMM
+from skihmm._decoding import frozen_model
+from skihmm._sequences import Sequences
+from skihmm.emissions import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaPoisson,
+    HCRPCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    ProductEmission,
+)
+from skihmm.metrics import frozen_log_likelihood
+
+SHORT = {"n_burnin": 20, "n_draws": 5, "random_state": 0}
+
+
+def two_states(seed=0, n=120, n_columns=2, distance=6.0):
+    rng = np.random.default_rng(seed)
+    states = np.repeat(np.arange(n // 15) % 2, 15)
+    return distance * states[:, None] + rng.normal(size=(len(states), n_columns)), states
+
+
+# -- the number of states -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n_columns", [5, 8, 12])
+def test_white_noise_is_one_state(n_columns, global_random_seed):
+    X = np.random.default_rng(global_random_seed).normal(size=(200, n_columns))
+    hmm = HCRPHMM(emission="gaussian", random_state=global_random_seed).fit(X)
+    assert np.median(hmm.draws_.n_states) <= 4
+    assert np.bincount(hmm.labels_).max() >= 150
+
+
+def test_states_in_ten_columns(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    states = np.repeat(rng.integers(3, size=60), 10)
+    X = 1.2 * states[:, None] + rng.normal(size=(600, 10))
+    hmm = HCRPHMM(
+        emission="gaussian", n_burnin=200, n_draws=40, random_state=global_random_seed
+    ).fit(X)
+    assert adjusted_rand_score(states, hmm.labels_) > 0.9
+    assert hmm.n_states_ <= 5
+
+
+def test_scale_is_learned():
+    """The same states in any unit, and narrow ones beside their distance."""
+    X, states = two_states(distance=50.0)
+    for unit in (1e-6, 1.0, 1e6):
+        for emission in ("gaussian", "diagonal_gaussian"):
+            hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
+            hmm.fit(X * unit)
+            assert adjusted_rand_score(states, hmm.labels_) == 1.0
+            variances = hmm.emission_.covariances_
+            if variances.ndim == 3:
+                variances = variances.diagonal(axis1=1, axis2=2)
+            assert (abs(np.log(variances / unit**2)) < 1).all()
+
+
+def test_words_under_dirichlet_distributions():
+    """Of many symbols, a pseudo-count of one each makes all states alike."""
+    rng = np.random.default_rng(0)
+    states = np.arange(4000) % 20
+    X = (30 * states + rng.integers(30, size=4000))[:, None]
+    settings = {"n_burnin": 60, "n_draws": 5, "random_state": 0}
+    drawn = HCRPHMM(emission="dirichlet", **settings).fit(X[:3000])
+    fixed = HCRPHMM(emission=DirichletCategorical(1.0), **settings).fit(X[:3000])
+    assert adjusted_rand_score(states[:3000], drawn.labels_) > 0.7
+    scores = [frozen_log_likelihood(hmm, X[3000:]) for hmm in (drawn, fixed)]
+    assert scores[0] > scores[1] + 1
+
+
+# -- hyperparameters of draws ---------------------------------------------------------
+
+
+CASES = {
+    "gaussian": (NormalInverseWishart, {"mean": (2,), "strength": (), "scale": (2,)}),
+    "diagonal": (NormalInverseGamma, {"mean": (2,), "strength": (2,), "scale": (2,)}),
+    "poisson": (GammaPoisson, {"shape": (2,), "rate": (2,)}),
+    "bernoulli": (BetaBernoulli, {"a": (2,), "b": (2,)}),
+    "dirichlet": (DirichletCategorical, {"concentration": ()}),
+}
+FIXED = {
+    "gaussian": {"mean": 0.5, "strength": 0.3, "scale": "0.2*var"},
+    "diagonal": {"mean": [0.5, 1.0], "strength": 0.3, "scale": [1.0, 2.0]},
+    "poisson": {"shape": 1.5, "rate": [0.5, 1.0]},
+    "bernoulli": {"a": 0.5, "b": 2.0},
+    "dirichlet": {"concentration": 0.7},
+}
+
+
+def data_of(kind):
+    X, _ = two_states()
+    if kind in ("gaussian", "diagonal"):
+        return X
+    return (X > 3).astype(int) if kind == "bernoulli" else abs(np.rint(X)).astype(int)
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_draws_have_what_is_not_fixed(kind):
+    make, shapes = CASES[kind]
+    X = data_of(kind)
+    for name in shapes:
+        others = {k: v for k, v in FIXED[kind].items() if k != name}
+        hmm = HCRPHMM(emission=make(**others), n_chains=2, **SHORT).fit(X)
+        found = hmm.draws_.hyperparameters
+        assert set(found) == {"alpha", "gamma", f"emission_{name}"}
+        drawn = found[f"emission_{name}"]
+        assert drawn.shape == (2, 5, *shapes[name])
+        assert len(np.unique(drawn.reshape(10, -1)[:, 0])) == 10
+        assert f"emission_{name}" in hmm.draws_.to_dict()["posterior"]
+    hmm = HCRPHMM(emission=make(**FIXED[kind]), **SHORT).fit(X)
+    assert set(hmm.draws_.hyperparameters) == {"alpha", "gamma"}
+
+
+@pytest.mark.parametrize("kind", CASES)
+def test_resumed_chains_go_on_bit_for_bit(kind, tmp_path):
+    X = data_of(kind)
+    settings = {**SHORT, "emission": CASES[kind][0](), "n_chains": 2}
+    whole = HCRPHMM(**{**settings, "n_draws": 8}).fit(X)
+    parts = HCRPHMM(**{**settings, "n_draws": 4}, warm_start=True, n_jobs=2).fit(X)
+    parts = pickle.loads(pickle.dumps(parts)).fit(X)
+    saved = HCRPHMM(**{**settings, "n_draws": 4}, checkpoint=tmp_path / "run").fit(X)
+    saved.set_params(n_draws=8).fit(X)
+    for other in (parts, saved):
+        np.testing.assert_array_equal(whole.draws_.lp, other.draws_.lp)
+        for name, values in whole.draws_.hyperparameters.items():
+            np.testing.assert_array_equal(values, other.draws_.hyperparameters[name])
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "diagonal"])
+def test_scores_use_the_hyperparameters_of_each_draw(kind):
+    """Of one new row: the mixture over states of predictive densities from SciPy."""
+    X, _ = two_states()
+    hmm = HCRPHMM(emission=CASES[kind][0](), **SHORT).fit(X)
+    row = np.array([1.0, 2.0])
+    each = []
+    for d in range(5):
+        draw = hmm.draws_[0, d]
+        given = {k: v[0, d] for k, v in hmm.draws_.hyperparameters.items()}
+        mean, strength, scale = (
+            given[f"emission_{name}"] for name in ("mean", "strength", "scale")
+        )
+
+        def density(seen, mean=mean, strength=strength, scale=scale):
+            if kind == "gaussian":
+                matrix = tuple(map(tuple, np.diag(scale)))
+                emission = FullGaussian(tuple(mean), strength, 4.0, matrix)
+                return emission.log_predictive(seen, row)
+            return sum(
+                DiagonalGaussian(
+                    (mean[c],), strength[c], 1.5, (scale[c],)
+                ).log_predictive(seen[:, [c]], row[[c]])
+                for c in range(2)
+            )
+
+        densities = [density(X[draw.states == k]) for k in range(draw.n_states)]
+        densities.append(density(X[:0]))
+        first = Sequences(np.zeros((1, 2)), np.zeros(1, dtype=np.intp))
+        start = frozen_model(draw, first, hmm.emission_).transition_matrix()[0]
+        each.append(np.log(start @ np.exp(densities)))
+    expected = np.logaddexp.reduce(each) - np.log(5)
+    assert hmm.score_samples([row])[0] == pytest.approx(expected, rel=1e-9)
+
+
+def test_relative_scale():
+    X, _ = two_states()
+    variances = X.var(axis=0)
+    diagonal = NormalInverseGamma(scale=" 0.25 * var").fit(X)
+    np.testing.assert_allclose(diagonal.scale_, 0.25 * variances)
+    full = NormalInverseWishart(scale="1e-1*var").fit(X)
+    np.testing.assert_allclose(full.scale_, np.diag(0.1 * variances))
+    for wrong in ("var", "0.1", "-1*var", "0*var", "inf*var", "a*var", ""):
+        for make in (NormalInverseGamma, NormalInverseWishart):
+            with pytest.raises(ValueError, match=r'scale=.* such as "0.1\*var"'):
+                make(scale=wrong).fit(X)
+
+
+def test_equal_values_do_not_draw_the_scale_to_zero():
+    """Rounded data: a long stretch of one number, as of a sensor that is off."""
+    rng = np.random.default_rng(0)
+    X = np.concatenate([np.full(200, 3.0), rng.normal(size=100)])[:, None]
+    for emission in ("gaussian", "diagonal_gaussian"):
+        hmm = HCRPHMM(emission=emission, n_burnin=200, n_draws=20, random_state=0).fit(X)
+        scale = hmm.draws_.hyperparameters["emission_scale"]
+        assert (scale >= 0.5e-8 * X.var()).all()
+        assert np.isfinite(hmm.draws_.lp).all()
+        assert len(np.unique(hmm.labels_[:200])) == 1
+
+
+# -- parameters of states -------------------------------------------------------------
+
+
+def test_parameters_of_the_selected_draw():
+    X, states = two_states()
+    for kind in ("gaussian", "diagonal"):
+        hmm = HCRPHMM(emission=CASES[kind][0](), n_burnin=100, n_draws=20, random_state=0)
+        emission = hmm.fit(X).emission_
+        assert hmm.n_states_ == 2
+        inside = [X[hmm.labels_ == k] for k in range(2)]
+        np.testing.assert_allclose(emission.means_, [x.mean(0) for x in inside], atol=0.1)
+        want = [np.cov(x.T) for x in inside]
+        if kind == "diagonal":
+            want = [np.diag(c) for c in want]
+        assert emission.covariances_.shape == np.shape(want)
+        np.testing.assert_allclose(emission.covariances_, want, atol=0.4)
+    rates = HCRPHMM(emission="poisson", **SHORT).fit(data_of("poisson")).emission_.rates_
+    assert rates.shape[1] == 2
+    probs = HCRPHMM(emission="bernoulli", **SHORT).fit(data_of("bernoulli"))
+    assert (
+        (probs.emission_.probabilities_ > 0) & (probs.emission_.probabilities_ < 1)
+    ).all()
+    mixed = ProductEmission([("a", "gaussian", [0]), ("b", "hcrp", [1])])
+    hmm = HCRPHMM(emission=mixed, **SHORT).fit(np.column_stack([X[:, 0], states]))
+    assert hmm.emission_.emissions_[0][1].means_.shape == (hmm.n_states_, 1)
+
+
+# -- starts ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("emission", "init"),
+    [
+        ("gaussian", "kmeans"),
+        ("diagonal_gaussian", "kmeans"),
+        ("poisson", "particle_filter"),
+        ("bernoulli", "particle_filter"),
+        ("hcrp", "particle_filter"),
+        ("dirichlet", "particle_filter"),
+        (ProductEmission([("a", "hcrp", [0]), ("b", "gaussian", [1])]), "kmeans"),
+        (ProductEmission([("a", "hcrp", [0]), ("b", "poisson", [1])]), "particle_filter"),
+    ],
+)
+def test_auto_chooses_by_the_emission(emission, init):
+    X = data_of("bernoulli")
+    auto = HCRPHMM(emission=emission, **SHORT).fit(X)
+    named = HCRPHMM(emission=emission, init=init, **SHORT).fit(X)
+    np.testing.assert_array_equal(auto.draws_.lp, named.draws_.lp)
+
+
+def test_kmeans():
+    X, states = two_states(n=1200)
+    X[5, 0] = np.nan
+    settings = {**SHORT, "n_burnin": 0, "n_draws": 1, "thin": 1}
+    hmm = HCRPHMM(emission="diagonal_gaussian", init="kmeans", **settings).fit(X)
+    again = HCRPHMM(emission="diagonal_gaussian", init="kmeans", **settings).fit(X)
+    np.testing.assert_array_equal(hmm.labels_, again.labels_)
+    # Labels of twenty clusters say almost all about the two states.
+    assert hmm.n_states_ > 5
+    for k in range(hmm.n_states_):
+        share = states[hmm.labels_ == k].mean()
+        assert share < 0.2 or share > 0.8
+    constant = HCRPHMM(emission="gaussian", init="kmeans", **SHORT).fit(np.ones((30, 2)))
+    assert constant.n_states_ >= 1
+    mixed = ProductEmission([("a", HCRPCategorical(), [0]), ("b", "gaussian", [1])])
+    symbols = np.column_stack([states, X[:, 1]])
+    HCRPHMM(emission=mixed, init="kmeans", **SHORT).fit(symbols)
+    with pytest.raises(ValueError, match='init="kmeans" needs columns of numbers'):
+        HCRPHMM(init="kmeans", **SHORT).fit(states[:, None])
+
+
+# -- columns far from zero ------------------------------------------------------------
+
+
+@pytest.mark.parametrize("emission", ["gaussian", "diagonal_gaussian"])
+def test_columns_far_from_zero(emission, tmp_path):
+    """Unix seconds that differ by milliseconds: offset 1e12 standard deviations."""
+    rng = np.random.default_rng(0)
+    seconds = rng.normal(size=(90, 1)) * 1e-3 + np.repeat([0.0, 0.02, 0.0], 30)[:, None]
+    X = np.column_stack([1.7e9 + seconds, 1e3 * seconds + rng.normal(size=(90, 1))])
+    settings = {**SHORT, "emission": emission, "n_burnin": 100, "warm_start": True}
+    settings["init"] = "single"
+    hmm = HCRPHMM(**settings).fit(X)
+    assert hmm.n_states_ == 2
+    hmm.fit(X)
+    assert hmm.draws_.shape == (1, 10)
+    hmm.partial_fit(X[:30])
+    path = tmp_path / "run.npz"
+    HCRPHMM(**{**settings, "warm_start": False}, checkpoint=path).fit(X)
+    HCRPHMM(**{**settings, "n_draws": 8, "warm_start": False}, checkpoint=path).fit(X)
+    means = hmm.emission_.means_[:, [0]] - 1.7e9
+    assert (abs(means - [0.0, 0.02]).min(axis=1) < 5e-3).all()
+    assert abs(hmm.sample(20)[0][:, 0] - 1.7e9).max() < 0.1
+    following = hmm.predict_next(X, n_steps=3)
+    assert abs(following.mean()[:, 0] - 1.7e9).max() < 0.1
+    hidden = X.copy()
+    hidden[10] = np.nan
+    assert abs(hmm.impute(hidden)[10, 0] - 1.7e9) < 0.1
+    # (In other units, without the offset, the same densities but for the unit.)
+    other = HCRPHMM(**{**settings, "warm_start": False}).fit((X - [1.7e9, 0]) * [1e3, 1])
+    fresh = HCRPHMM(**{**settings, "warm_start": False}).fit(X)
+    low = other.score((X - [1.7e9, 0]) * [1e3, 1]) + np.log(1e3)
+    assert fresh.score(X) == pytest.approx(low, abs=0.3)
+
+
+def test_ordinary_columns_are_not_shifted():
+    X, _ = two_states()
+    emission = NormalInverseWishart().fit(X)
+    np.testing.assert_array_equal(emission.offset_, [0.0, 0.0])
+    np.testing.assert_array_equal(emission.encode(X), X)

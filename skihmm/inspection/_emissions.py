@@ -92,7 +92,8 @@ def column_kinds(hmm: Any) -> list[str]:
     parts = _parts(emission, n_features)
     order = emission.column_order(n_features)
     for at, (part, _), column in zip(order, parts, columns, strict=True):
-        kinds[at] = _column_kind(part, column.ndim == 2, nothing)
+        width = sum(other is part for other, _ in parts)
+        kinds[at] = _column_kind(part, column.ndim == 2, nothing[:, :width])
     return kinds
 
 
@@ -158,6 +159,7 @@ def column_predictives(hmm: Any, probability: float, seed: int) -> list[Bunch]:
     found: list[Any] = [None] * n_features
     order = emission.column_order(n_features)
     parts, kinds = _parts(emission, n_features), column_kinds(hmm)
+    offsets = emission.offsets(n_features)
     tail = (1 - probability) / 2
     for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
         at = order[place]
@@ -171,11 +173,11 @@ def column_predictives(hmm: Any, probability: float, seed: int) -> list[Bunch]:
             column.probabilities = predictive
             continue
         drawn = values[place].reshape(n_states, _N_DRAWS).astype(float)
-        column.mean = predictive
+        column.mean = predictive + offsets[place]
         column.lower, column.upper = (
-            (predictive, predictive)
+            (column.mean, column.mean)
             if kind == "binary"
-            else np.quantile(drawn, (tail, 1 - tail), axis=1)
+            else np.quantile(drawn, (tail, 1 - tail), axis=1) + offsets[place]
         )
         column.points = column.density = None
         if kind == "binary":
@@ -190,7 +192,7 @@ def column_predictives(hmm: Any, probability: float, seed: int) -> list[Bunch]:
         log_probs, probs = model(codes).filter(with_probs=True)
         given = np.exp(log_probs)[:, None] * probs / startprob
         ends = np.cumsum([len(row) for row in points])
-        column.points = points
+        column.points = [row + offsets[place] for row in points]
         column.density = [
             given[end - len(row) : end, k]
             for k, (row, end) in enumerate(zip(points, ends, strict=True))

@@ -207,6 +207,29 @@ def test_other_emissions(global_random_seed):
     assert EmissionDisplay.from_estimator(hmm).columns[0].symbols == ["(unseen)"]
 
 
+def test_columns_far_from_zero(global_random_seed):
+    """Means, intervals and points are those of the data, not of what is kept of them."""
+    rng = np.random.default_rng(global_random_seed)
+    s = states_of(rng)
+    X = np.column_stack(
+        [s, 1e9 + 1e-3 * rng.normal(10.0 * s), rng.normal(5.0 * s), -3e8 + rng.normal(s)]
+    )
+    emission = ProductEmission(
+        [("symbol", "hcrp", [0]), ("numbers", "diagonal_gaussian", [3, 1, 2])]
+    )
+    hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
+    columns = EmissionDisplay.from_estimator(hmm).columns
+    assert [column.kind for column in columns] == ["symbols", "real", "real", "real"]
+    for c, column in enumerate(columns[1:], start=1):
+        low, high = X[:, c].min(), X[:, c].max()
+        margin = 2 * (high - low)
+        for k in range(hmm.n_states_):
+            own = X[hmm.labels_ == k, c]
+            assert abs(column.mean[k] - own.mean()) < high - low
+            assert low - margin < column.lower[k] < column.upper[k] < high + margin
+            assert low - 10 * margin < column.points[k].mean() < high + 10 * margin
+
+
 def test_choices_of_columns_and_states(mixed, pyplot):
     hmm, _ = mixed
     figure, ax = pyplot.subplots()

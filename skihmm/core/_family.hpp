@@ -178,6 +178,12 @@ class Family {
                                   const double *y) const = 0;
     // y joins.
     virtual void add(double *s, int64_t stride, const double *y) const = 0;
+    // All of `values`, rows steps[0], steps[1], ..., join a state that nothing was observed in;
+    // none of them is missing.
+    virtual void add_rows(double *s, int64_t stride, const double *values,
+                          const int64_t *steps, int64_t n) const {
+        for (int64_t i = 0; i < n; ++i) add(s, stride, values + steps[i] * n_columns);
+    }
     // y leaves.  False if rounding errors have become too large for the numbers to be used:
     // then they have to be worked out again from the observations that stay.
     virtual bool remove(double *s, int64_t stride, const double *y) const = 0;

@@ -465,6 +465,64 @@ class NormalInverseWishartFamily final : public Family {
         }
         update(s, stride);
     }
+    // Sums of all rows and one factorisation instead of a rank-one update for each: with L0 the
+    // factor of Psi and A what the rows add to it, that of I + L0^-1 A L0^-T, whose diagonal
+    // also says by how much the determinant has grown.
+    void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
+                  int64_t n) const override {
+        const int32_t d = n_columns;
+        std::vector<double> mean(d, 0.0), off(d), A(size_, 0.0);
+        const double *first = values + steps[0] * d;
+        for (int64_t r = 0; r < n; ++r)
+            for (int32_t i = 0; i < d; ++i) mean[i] += values[steps[r] * d + i] - first[i];
+        for (int32_t i = 0; i < d; ++i) mean[i] = first[i] + mean[i] / n;
+        for (int64_t r = 0; r < n; ++r) {
+            for (int32_t i = 0; i < d; ++i) off[i] = values[steps[r] * d + i] - mean[i];
+            double *entry = A.data();
+            for (int32_t i = 0; i < d; ++i)
+                for (int32_t j = 0; j <= i; ++j) *entry++ += off[i] * off[j];
+        }
+        const double weight = strength_ * n / (strength_ + n);
+        s[0] = static_cast<double>(n);
+        for (int32_t i = 0; i < d; ++i) {
+            off[i] = mean[i] - mean_[i];
+            s[(1 + i) * stride] = mean_[i] + off[i] * (n / (strength_ + n));
+            for (int32_t j = 0; j <= i; ++j) A[at(i, j)] += weight * off[i] * off[j];
+        }
+        // A becomes L0^-1 A L0^-T: a solution for every column, then for every row.
+        std::vector<double> B(static_cast<size_t>(d) * d);
+        for (int32_t i = 0; i < d; ++i)
+            for (int32_t j = 0; j <= i; ++j) B[i * d + j] = B[j * d + i] = A[at(i, j)];
+        for (int32_t turn = 0; turn < 2; ++turn)
+            for (int32_t c = 0; c < d; ++c) {
+                double *x = &B[static_cast<size_t>(c) * d];    // (B is symmetric at first)
+                if (turn == 0) {
+                    solve(triangle_.data(), 1, x);
+                } else {
+                    for (int32_t i = 0; i < d; ++i) off[i] = B[static_cast<size_t>(i) * d + c];
+                    solve(triangle_.data(), 1, off.data());
+                    for (int32_t i = 0; i < d; ++i) B[static_cast<size_t>(i) * d + c] = off[i];
+                }
+            }
+        double growth = 0.0;
+        std::vector<double> C(size_);
+        for (int32_t i = 0; i < d; ++i)
+            for (int32_t j = 0; j <= i; ++j) {
+                double value = B[static_cast<size_t>(i) * d + j];
+                for (int32_t l = 0; l < j; ++l) value -= C[at(i, l)] * C[at(j, l)];
+                if (i == j) growth += std::log1p(value);
+                C[at(i, j)] = i == j ? std::sqrt(1.0 + value) : value / C[at(j, j)];
+            }
+        double *L = s + (1 + d) * stride;
+        for (int32_t i = 0; i < d; ++i)
+            for (int32_t j = 0; j <= i; ++j) {
+                double value = 0.0;
+                for (int32_t l = j; l <= i; ++l) value += triangle_[at(i, l)] * C[at(l, j)];
+                L[at(i, j) * stride] = value;
+            }
+        L[(size_ + 3) * stride] = growth;
+        update(s, stride);
+    }
     bool remove(double *s, int64_t stride, const double *y) const override {
         if (is_missing(y)) return true;
         if (s[0] == 1.0) {

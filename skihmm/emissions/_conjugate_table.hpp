@@ -259,14 +259,28 @@ class ConjugateTable {
     // All statistics from slot_of_.
     void count() {
         clear();
+        // The steps of all slots, one slot after the other.
+        std::vector<int64_t> ends(stride_ + 1, 0);
+        for (const int32_t k : slot_of_)
+            if (k >= 0) ++ends[k + 1];
+        for (int32_t k = 0; k < stride_; ++k) ends[k + 1] += ends[k];
+        std::vector<int64_t> steps(ends[stride_]), next(ends.begin(), ends.end() - 1);
         for (size_t t = 0; t < slot_of_.size(); ++t)
-            if (slot_of_[t] >= 0) family_->add(&table_[slot_of_[t]], stride_, row(t));
+            if (slot_of_[t] >= 0) steps[next[slot_of_[t]]++] = static_cast<int64_t>(t);
+        for (int32_t k = 0; k < stride_; ++k)
+            if (ends[k + 1] > ends[k])
+                family_->add_rows(&table_[k], stride_, values_, steps.data() + ends[k],
+                                  ends[k + 1] - ends[k]);
     }
     // Rounding has eaten up a state's numbers, as when an outlier leaves it.
     void recount(int32_t k) {
         clear(k);
+        std::vector<int64_t> steps;
         for (size_t t = 0; t < slot_of_.size(); ++t)
-            if (slot_of_[t] == k) family_->add(&table_[k], stride_, row(t));
+            if (slot_of_[t] == k) steps.push_back(static_cast<int64_t>(t));
+        if (!steps.empty())
+            family_->add_rows(&table_[k], stride_, values_, steps.data(),
+                              static_cast<int64_t>(steps.size()));
     }
     void draw(int32_t k, const double *s, int64_t stride, bitgen_t *g) {
         family_->draw(s, stride, &parameters_[k], stride_, g);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from skihmm._draws import order_by_occupancy
 from skihmm._sequences import Sequences
 from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
+from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
@@ -31,6 +33,7 @@ N_START_STATES = 20
 # k-means: in white noise with many columns, clusters of fewer rows than this, or than
 # four times the columns, do not merge again; and it need not see more than so many rows.
 LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
+CLUSTERING = threading.Lock()
 
 
 class SweepInfo(NamedTuple):
@@ -144,8 +147,10 @@ def clusters(
         seen = rows[generator.choice(n_samples, MOST_CLUSTERED, replace=False)]
     n_clusters = min(n_clusters, len(np.unique(seen, axis=0)))
     kmeans = KMeans(n_clusters, n_init=1, random_state=int(generator.integers(2**31)))
-    # (The order of sums of several threads is not always the same.)
-    with threadpool_limits(1, user_api="openmp"):
+    # The order of sums of several threads is not always the same, so there is one.
+    # Limits are those of the process: chains that run as threads take turns, or they
+    # would restore one another's.
+    with CLUSTERING, threadpool_limits(1):
         labels = kmeans.fit(seen).predict(rows)
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
@@ -319,8 +324,10 @@ def extended_record(
 ) -> dict[str, Any]:
     """Record of a chain on more sequences than before.
 
-    The labels of the earlier steps stay, those of the new ones are the path of a particle
-    filter that goes on from them; everybody is seated anew.
+    The labels of the earlier steps stay.  Those of the new ones are the path of a
+    particle filter that goes on from them; or, where a particle filter starts from far
+    too many states, the most probable path given the earlier ones.  All customers are
+    seated anew.
 
     Parameters
     ----------
@@ -342,17 +349,22 @@ def extended_record(
     if earlier.known_states is not None:
         emission = emission["parts"][0]
     alpha, gamma = arrays["transitions"]["alpha"], arrays["transitions"]["gamma"]
-    stats = settings.emission.make_stats(added.codes[:0])
-    path = filter_particles(
-        added.codes,
-        added.starts,
-        stats.columns(emission),
-        stream,
-        n_particles=settings.n_particles,
-        alpha=alpha,
-        gamma=gamma,
-        seating={**arrays, "emission": {"columns": stats.records(emission)}},
-    )[1]
+    if settings.emission.default_init == "particle_filter":
+        stats = settings.emission.make_stats(added.codes[:0])
+        path = filter_particles(
+            added.codes,
+            added.starts,
+            stats.columns(emission),
+            stream,
+            n_particles=settings.n_particles,
+            alpha=alpha,
+            gamma=gamma,
+            seating={**arrays, "emission": {"columns": stats.records(emission)}},
+        )[1]
+    else:
+        stats = settings.emission.make_stats(added.codes)
+        frozen = FrozenModel({**arrays, "emission": emission}, stats, added.starts)
+        path = np.asarray(frozen.viterbi()[1])
     start = replace(
         settings,
         alpha=alpha,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -623,16 +623,24 @@ shape (n_samples,), default="auto"
             sequence_starts(len(X), groups, lengths, index),
             check_states(states, len(X)),
         )
+        resumed = self.warm_start and hasattr(self, "_chains")
+        is_same = resumed and sequences.fingerprint == self._fingerprint
+        if resumed and given.model_hash == self._model_hash:
+            # The chains go on with the emission that they have: after partial_fit it was
+            # fitted to the first data only, and has other offsets and hyperpriors.
+            earlier = self._encoded_as_before(X, sequences)
+            is_same = earlier is not None and earlier.fingerprint == self._fingerprint
+            if earlier is not None and is_same:
+                emission, sequences = self.emission_, earlier
         self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
         # Errors of the emission's parameters, and of the two together, before any work.
         given.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         settings = given.settings(emission, self._check_init(sequences, emission))
 
         files: Sequence[ChainFile | None] = [None] * given.n_chains
-        resumed = self.warm_start and hasattr(self, "_chains")
         if resumed and self._is_extended:
             # As anywhere in scikit-learn, fit forgets what partial_fit has added.
-            resumed = sequences.fingerprint == self._fingerprint
+            resumed = is_same
         if resumed:
             if self.checkpoint is not None:
                 raise ValueError(
@@ -640,7 +648,7 @@ shape (n_samples,), default="auto"
                     f"from the files in {str(self.checkpoint)!r}; one of them has to be "
                     "left out. (With a checkpoint, set a larger n_draws and fit again.)"
                 )
-            if sequences.fingerprint != self._fingerprint:
+            if not is_same:
                 raise ValueError(
                     "warm_start=True continues the chains of the earlier fit, but X (or "
                     "its division into sequences, or states) is not that of the earlier "
@@ -670,6 +678,18 @@ shape (n_samples,), default="auto"
             given, X, sequences, settings, histories, wanted, files, entropy
         )
         return {**fitted, "_is_extended": resumed and self._is_extended}, stopped
+
+    def _encoded_as_before(
+        self, X: NDArray[Any], sequences: Sequences
+    ) -> Sequences | None:
+        """The sequences by the emission of the earlier fit; None if it refuses them."""
+        if X.shape[1] != self._data[0].shape[1]:
+            return None
+        try:
+            codes = self.emission_.encode(X)
+        except ValueError:
+            return None
+        return replace(sequences, codes=codes)
 
     @with_callbacks
     def _partial_fit(self, X: Any, groups: Any, lengths: Any, states: Any) -> HCRPHMM:
@@ -829,7 +849,13 @@ shape (n_samples,), default="auto"
         """Files of all chains, the histories that they hold, and the seed."""
         plan, sampler = given.plan, settings.sampler
         header = {
-            "data": sequences.fingerprint,
+            # Codes do not show by how much columns were shifted.
+            "data": joblib.hash(
+                (
+                    sequences.fingerprint,
+                    settings.emission.offsets(sequences.codes.shape[1]).tolist(),
+                )
+            ),
             "model": given.model_hash,
             "sampler": joblib.hash((type(sampler).__name__, sampler.get_params())),
             "start": joblib.hash((settings.init, settings.n_particles)),

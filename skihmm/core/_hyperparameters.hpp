@@ -36,8 +36,8 @@ double draw_by_slice(bitgen_t *g, double x, double low, double high,
     for (;;) {
         const double proposal = left + (right - left) * random_standard_uniform(g);
         if (log_density(proposal) >= level) return proposal;
-        // (Rounding may leave nothing but the point itself.)
-        if (proposal == left || proposal == right) return x;
+        // (Rounding may leave nothing but the point itself; false for NaN too.)
+        if (!(left < proposal && proposal < right)) return x;
         (proposal < x ? left : right) = proposal;
     }
 }

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from reference.conjugate import DiagonalGaussian, FullGaussian
 from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_info
 
 from skihmm import HCRPHMM
 from skihmm._decoding import frozen_model
@@ -302,6 +303,55 @@ def test_columns_far_from_zero(emission, tmp_path):
     fresh = HCRPHMM(**{**settings, "warm_start": False}).fit(X)
     low = other.score((X - [1.7e9, 0]) * [1e3, 1]) + np.log(1e3)
     assert fresh.score(X) == pytest.approx(low, abs=0.3)
+
+
+@pytest.mark.parametrize("far", [0.0, 2.0**30])
+def test_chains_go_on_with_the_emission_that_they_have(far):
+    """After partial_fit, data of another spread would give other hyperpriors."""
+    rng = np.random.default_rng(0)
+    near, wide = far + rng.normal(size=(60, 2)), far + 10 * rng.normal(size=(60, 2))
+    settings = {**SHORT, "emission": "diagonal_gaussian", "warm_start": True}
+    hmm = HCRPHMM(**settings).fit(near).partial_fit(wide)
+    before = hmm.emission_
+    both = np.concatenate([near, wide])
+    hmm.fit(both, lengths=[60, 60])
+    assert hmm.draws_.shape == (1, 10)
+    np.testing.assert_array_equal(hmm.emission_.offset_, before.offset_)
+    for old, new in zip(before._units, hmm.emission_._units, strict=True):
+        np.testing.assert_array_equal(old, new)
+
+
+def test_shifted_data_are_other_data(tmp_path):
+    rng = np.random.default_rng(0)
+    # (Numbers that shift without rounding.)
+    X = 2.0**30 + np.rint(1024 * rng.normal(size=(64, 1))) / 1024
+    emission = NormalInverseGamma(mean=2.0**30)
+    hmm = HCRPHMM(emission=emission, warm_start=True, **SHORT).fit(X)
+    with pytest.raises(ValueError, match=r"X .* is not that of the earlier"):
+        hmm.fit(X + 2.0**20)
+    saved = HCRPHMM(emission=emission, checkpoint=tmp_path / "a.npz", **SHORT).fit(X)
+    with pytest.raises(ValueError, match="it differs in X"):
+        saved.fit(X + 2.0**20)
+
+
+def test_added_rows_do_not_start_in_states_of_their_own(global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    first, added = rng.normal(size=(40, 8)), rng.normal(size=(200, 8))
+    settings = {**SHORT, "emission": "gaussian", "init": "single", "n_burnin": 1}
+    hmm = HCRPHMM(**settings).fit(first)
+    n_before = hmm.draws_.n_states.max()
+    hmm.partial_fit(added)
+    assert hmm.draws_.n_states.max() <= n_before + 30
+
+
+def test_clusters_of_threads(global_random_seed):
+    """Chains that run as threads get the same clusters, and leave all thread pools."""
+    X, _ = two_states(global_random_seed, n=600)
+    limits = [pool["num_threads"] for pool in threadpool_info()]
+    one = HCRPHMM(emission="gaussian", n_chains=4, **SHORT).fit(X)
+    four = HCRPHMM(emission="gaussian", n_chains=4, n_jobs=4, **SHORT).fit(X)
+    np.testing.assert_array_equal(one.draws_.lp, four.draws_.lp)
+    assert [pool["num_threads"] for pool in threadpool_info()] == limits
 
 
 def test_ordinary_columns_are_not_shifted():

@@ -450,12 +450,14 @@ class NormalInverseWishartFamily final : public Family {
         s[0] += 1.0;
         // Rank-one update of the Cholesky factor by rotations.
         double *L = s + (1 + n_columns) * stride, *growth = L + (size_ + 3) * stride;
+        double more = 0.0;      // the product of all 1 + t^2, less 1: one logarithm for all
         for (int32_t j = 0; j < n_columns; ++j) {
             double *diagonal = L + at(j, j) * stride;
             const double r = std::hypot(*diagonal, z_[j]);
             const double c = r / *diagonal, t = z_[j] / *diagonal;
             // (A t beyond 1e150 would overflow.)
-            *growth += t < 1.0 && t > -1.0 ? std::log1p(t * t) : 2.0 * std::log(c);
+            if (t < 1.0 && t > -1.0) more += t * t * (1.0 + more);
+            else *growth += 2.0 * std::log(c);
             *diagonal = r;
             for (int32_t i = j + 1; i < n_columns; ++i) {
                 double *entry = L + at(i, j) * stride;
@@ -463,6 +465,7 @@ class NormalInverseWishartFamily final : public Family {
                 z_[i] = c * z_[i] - t * *entry;
             }
         }
+        *growth += std::log1p(more);
         update(s, stride);
     }
     // Sums of all rows and one factorisation instead of a rank-one update for each: with L0 the
@@ -538,13 +541,15 @@ class NormalInverseWishartFamily final : public Family {
             z_[i] = root * (y[i] - *m);
         }
         double *L = s + (1 + n_columns) * stride, *growth = L + (size_ + 3) * stride;
+        double less = 0.0;      // the product of all 1 - t^2, less 1
         for (int32_t j = 0; j < n_columns; ++j) {
             double *diagonal = L + at(j, j) * stride;
             const double square = (*diagonal - z_[j]) * (*diagonal + z_[j]);
             if (!(square >= kLeastShare * *diagonal * *diagonal)) return false;
             const double r = std::sqrt(square);
             const double c = r / *diagonal, t = z_[j] / *diagonal;
-            *growth += std::log1p(-t * t);
+            if (t < 0.5 && t > -0.5 && less > -0.5) less -= t * t * (1.0 + less);
+            else *growth += std::log1p(-t * t);
             *diagonal = r;
             for (int32_t i = j + 1; i < n_columns; ++i) {
                 double *entry = L + at(i, j) * stride;
@@ -552,6 +557,7 @@ class NormalInverseWishartFamily final : public Family {
                 z_[i] = c * z_[i] - t * *entry;
             }
         }
+        *growth += std::log1p(less);
         update(s, stride);
         return true;
     }

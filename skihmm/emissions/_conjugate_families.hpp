@@ -784,7 +784,7 @@ class NormalInverseWishartFamily final : public Family {
         last[stride] = strength / (strength + 1.0);
         last[2 * stride] = ratio_(n)
                            - 0.5 * n_columns * (kLogPi - std::log(last[stride]))
-                           - 0.5 * log_det(L, stride);
+                           - 0.5 * (log_det_ + last[3 * stride]);
     }
 
     std::vector<double> mean_, triangle_;

@@ -218,15 +218,14 @@ class Family {
     // ---- hyperparameters: the prior that all states share
 
     int32_t n_hyperparameters = 0;
+    bool draws_hyperparameters = false;     // some of them have no fixed value
     virtual void read_hyperparameters(double *) const {}
     // False, and nothing changes, if no prior has them.
     virtual bool set_hyperparameters(const double *) { return true; }
     // Draw those without a fixed value from their posterior given the statistics of n states,
-    // at table[i * stride + states[k]]; false if all of them are fixed.
-    virtual bool draw_hyperparameters(const double *, int64_t, const int32_t *, int32_t,
-                                      bitgen_t *) {
-        return false;
-    }
+    // at table[i * stride + states[k]].
+    virtual void draw_hyperparameters(const double *, int64_t, const int32_t *, int32_t,
+                                      bitgen_t *) {}
     // Adapt a state's numbers to changed hyperparameters; false if they have to be worked out
     // from the observations.
     virtual bool refresh(double *, int64_t) const { return false; }

@@ -107,6 +107,7 @@ class NormalInverseGammaFamily final : public Family {
         width = kWidth * d;
         parameter_width = 3 * d;
         n_hyperparameters = 3 * d;
+        draws_hyperparameters = hyperprior.any();
         n_expected = 2 * d;
         ratio_.configure(shape, 0.5, 0.5, n_steps);
     }
@@ -248,9 +249,8 @@ class NormalInverseGammaFamily final : public Family {
     }
     // Gibbs sampling on the law with the states' means and variances in it, which are
     // forgotten afterwards.
-    bool draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
                               int32_t n, bitgen_t *g) override {
-        if (!hyperprior_.any()) return false;
         std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
         for (int32_t k = 0; k < n; ++k)
             draw(table + states[k], stride, &parameters[k], n, g);
@@ -284,7 +284,6 @@ class NormalInverseGammaFamily final : public Family {
                            + random_standard_normal(g) / std::sqrt(total);
             }
         }
-        return true;
     }
     bool refresh(double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c) update(s + c * kWidth * stride, stride, c);
@@ -407,6 +406,7 @@ class NormalInverseWishartFamily final : public Family {
         width = 1 + d + size_ + 4;
         parameter_width = d + size_ + 1;
         n_hyperparameters = d + 1 + size_;
+        draws_hyperparameters = hyperprior.any();
         n_expected = d + d * d;
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
         ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
@@ -680,14 +680,13 @@ class NormalInverseWishartFamily final : public Family {
     }
     // Gibbs sampling on the law with the states' means and covariances in it, which are
     // forgotten afterwards.
-    bool draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
                               int32_t n, bitgen_t *g) override {
-        if (!hyperprior_.any()) return false;
         const int32_t d = n_columns;
         // Of every state its mean and W, Sigma^-1 = W^T W; sums of Sigma^-1 and of
         // Sigma^-1 (mu - centre).
         std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
-        std::vector<double> precision(size_), weighted(d), whitened(d);
+        std::vector<double> precision(size_), weighted(d);
         for (int32_t k = 0; k < n; ++k) {
             double *p = &parameters[static_cast<size_t>(k) * parameter_width];
             draw(table + states[k], stride, p, 1, g);
@@ -746,7 +745,6 @@ class NormalInverseWishartFamily final : public Family {
                 mean_[i] = hyperprior_.centre[i] + weighted[i];
             }
         }
-        return true;
     }
 
   private:
@@ -850,6 +848,7 @@ class GammaPoissonFamily final : public Family {
         width = kWidth * d;
         parameter_width = 2 * d;
         n_hyperparameters = 2 * d;
+        draws_hyperparameters = draws_shape || draws_rate;
         n_expected = d;
     }
     void reset(double *s, int64_t stride) const override {
@@ -953,9 +952,8 @@ class GammaPoissonFamily final : public Family {
         std::copy_n(in + n_columns, n_columns, rate_.begin());
         return true;
     }
-    bool draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
                               int32_t n, bitgen_t *g) override {
-        if (!draws_shape_ && !draws_rate_) return false;
         for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
             draw_pair(g, &shape_[c], &rate_[c], draws_shape_, draws_rate_, 1.0, 1.0 / means_[c],
                       [&](double a, double b) {
@@ -965,7 +963,6 @@ class GammaPoissonFamily final : public Family {
                                                  table[kSum * stride + states[k]], a, b);
                           return lp;
                       });
-        return true;
     }
     bool refresh(double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c) update(s + c * kWidth * stride, stride, c);
@@ -1017,6 +1014,7 @@ class BetaBernoulliFamily final : public Family {
         width = kWidth * d;
         parameter_width = 2 * d;
         n_hyperparameters = 2 * d;
+        draws_hyperparameters = draws_a || draws_b;
         n_expected = d;
     }
     void reset(double *s, int64_t stride) const override {
@@ -1109,9 +1107,8 @@ class BetaBernoulliFamily final : public Family {
         std::copy_n(in + n_columns, n_columns, b_.begin());
         return true;
     }
-    bool draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
                               int32_t n, bitgen_t *g) override {
-        if (!draws_a_ && !draws_b_) return false;
         for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
             draw_pair(g, &a_[c], &b_[c], draws_a_, draws_b_, 1.0, 1.0, [&](double a, double b) {
                 double lp = 0.0;
@@ -1120,7 +1117,6 @@ class BetaBernoulliFamily final : public Family {
                                        table[kOnes * stride + states[k]], a, b);
                 return lp;
             });
-        return true;
     }
     bool refresh(double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c) update(s + c * kWidth * stride, stride, c);

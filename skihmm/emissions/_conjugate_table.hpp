@@ -122,15 +122,15 @@ class ConjugateTable {
     }
     // Draw the hyperparameters that have no fixed value given the labels; only between moves.
     void draw_hyperparameters(bitgen_t *g) {
+        if (!family_->draws_hyperparameters) return;
         std::vector<char> is_used(n_slots_, 0);
         for (const int32_t k : slot_of_)
             if (k >= 0) is_used[k] = 1;
         std::vector<int32_t> used;
         for (int32_t k = 0; k < n_slots_; ++k)
             if (is_used[k]) used.push_back(k);
-        const bool is_changed = family_->draw_hyperparameters(
-            table_.data(), stride_, used.data(), static_cast<int32_t>(used.size()), g);
-        if (!is_changed) return;
+        family_->draw_hyperparameters(table_.data(), stride_, used.data(),
+                                      static_cast<int32_t>(used.size()), g);
         adapt();
     }
     void read_hyperparameters(double *out) const { family_->read_hyperparameters(out); }

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from skihmm._chain import History
+from skihmm._typing import MatrixLike
+
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
 except ImportError:  # before 1.9
@@ -33,9 +36,9 @@ class FitTasks:
     def __init__(
         self,
         estimator: Any,
-        X: Any,
+        X: MatrixLike,
         n_sweeps: list[int],
-        summarise: Callable[[list[dict[str, Any]]], dict[str, Any]],
+        summarise: Callable[[list[History]], dict[str, object]],
     ) -> None:
         self._given = {"estimator": estimator, "X": X}
         self._n_sweeps = n_sweeps
@@ -53,7 +56,7 @@ class FitTasks:
         )
         self._chains[index] = task.call_on_fit_task_begin(**self._given)
 
-    def after_sweep(self, index: int, history: Callable[[], dict[str, Any]]) -> bool:
+    def after_sweep(self, index: int, history: Callable[[], History]) -> bool:
         """A sweep was made; a true answer ends the chain.
 
         Parameters

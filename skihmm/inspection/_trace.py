@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from skihmm._draws import PosteriorDraws
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Array, Floats
 from skihmm._validation import check_choice
 from skihmm.inspection._style import (
     check_fitted_hmm,
@@ -18,6 +20,11 @@ from skihmm.inspection._style import (
     make_axes,
     set_log_scale,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import MaxNLocator
+
 
 # Panels, and what their axes say.
 _PANELS = {
@@ -37,7 +44,7 @@ _X_LABELS = {
 # With more chains a legend has no room.
 _MOST_IN_LEGEND = 8
 # The selected draw: by its shape, not by a colour, and above all lines.
-_SELECTED = {
+_SELECTED: dict[str, Any] = {
     "linestyle": "none",
     "marker": "o",
     "markersize": 6.5,
@@ -61,7 +68,7 @@ def concentration_name(name: str) -> str:
     return f"{part} {_SYMBOLS.get(letter, letter)}".lstrip()
 
 
-def elapsed(draws: PosteriorDraws) -> NDArray[np.float64]:
+def elapsed(draws: PosteriorDraws) -> Floats:
     """CPU seconds of every chain's sweeps from the end of its burn-in to each draw.
 
     Parameters
@@ -76,7 +83,7 @@ def elapsed(draws: PosteriorDraws) -> NDArray[np.float64]:
     return np.cumsum(draws.seconds, axis=1)
 
 
-def as_floats(values: NDArray[Any], n_draws: NDArray[Any]) -> NDArray[np.float64]:
+def as_floats(values: Array, n_draws: Array) -> Floats:
     """Values of all draws, NaN where there is no draw.
 
     Parameters
@@ -145,8 +152,8 @@ class TraceDisplay:
         self,
         values: Mapping[str, Any],
         *,
-        sweeps: NDArray[Any] | None = None,
-        seconds: NDArray[np.float64] | None = None,
+        sweeps: Array | None = None,
+        seconds: Floats | None = None,
         n_burnin: int | None = None,
         selected: tuple[int, int] | None = None,
     ) -> None:
@@ -159,11 +166,11 @@ class TraceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        hmm: Any,
+        hmm: HCRPHMM,
         *,
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         line_kw: Mapping[str, Any] | None = None,
     ) -> TraceDisplay:
         """Draw the traces of a fitted model, and mark its selected draw.
@@ -192,11 +199,11 @@ class TraceDisplay:
     @classmethod
     def from_draws(
         cls,
-        draws: PosteriorDraws,
+        draws: PosteriorDraws | ArrayLike,
         *,
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
         line_kw: Mapping[str, Any] | None = None,
     ) -> TraceDisplay:
         """Draw the traces of posterior draws.
@@ -233,7 +240,7 @@ class TraceDisplay:
             seconds=elapsed(draws),
         )
 
-    def _places(self, x: str) -> NDArray[Any]:
+    def _places(self, x: str) -> Array:
         found = {"sweep": self.sweeps, "seconds": self.seconds}.get(x)
         if found is not None:
             return np.asarray(found)
@@ -264,7 +271,7 @@ class TraceDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
@@ -354,9 +361,9 @@ class TraceDisplay:
 
     def _plot_panel(
         self,
-        ax: Any,
+        ax: Axes,
         panel: str,
-        places: NDArray[Any],
+        places: Array,
         look: dict[str, Any],
         selected: tuple[int, int] | None,
     ) -> None:
@@ -374,7 +381,7 @@ class TraceDisplay:
             # The selected draw may be at the edge, and its mark has a size.
             ax.margins(y=0.1)
         if panel == "n_states":
-            ax.yaxis.get_major_locator().set_params(integer=True)
+            cast("MaxNLocator", ax.yaxis.get_major_locator()).set_params(integer=True)
         if panel in ("concentrations", "emission_hyperparameters"):
             set_log_scale(ax.yaxis)
             lines = [

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from skihmm._typing import Array, Floats, MatrixLike
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
@@ -52,7 +53,9 @@ GARBAGE: tuple[Any, ...] = (
 )
 
 
-def check_emission(emission: BaseEmission, X: Any, *, random_state: int = 0) -> None:
+def check_emission(
+    emission: BaseEmission, X: MatrixLike, *, random_state: int = 0
+) -> None:
     """Check the laws that samplers rely on when they use an emission.
 
     With the statistics that the emission builds over X:
@@ -208,7 +211,7 @@ class _Laws:
     seed : int
     """
 
-    def __init__(self, emission: BaseEmission, X: Any, seed: int) -> None:
+    def __init__(self, emission: BaseEmission, X: MatrixLike, seed: int) -> None:
         self.where, self.seed = repr(emission), seed
         self.rng = np.random.default_rng([seed, 3])
         self.emission: Any = clone(emission)
@@ -344,8 +347,8 @@ class _Laws:
             )
             probe.rollback()
 
-    def _check_pair(self, probe: Any, t: int, slot: int) -> NDArray[np.float64]:
-        row: NDArray[np.float64] = probe.log_row(t)
+    def _check_pair(self, probe: Any, t: int, slot: int) -> Floats:
+        row: Floats = probe.log_row(t)
         pair, expected = probe.log_pair(t, slot, FIRST), row[slot] - row[FIRST]
         shown = min(row[slot], row[FIRST]) > row.max() - SHOWN
         assert not shown or self._agree(pair, expected), (
@@ -580,7 +583,7 @@ class _Laws:
         """Estimates from n values of every state, what they should be, their errors."""
         places = np.array([NEW, *range(FIRST, FIRST + N_STATES)], dtype=np.int32)
 
-        def seated(codes: NDArray[Any]) -> tuple[Any, Any, RandomStream]:
+        def seated(codes: Array) -> tuple[Any, Any, RandomStream]:
             # From one stream, so at the same tables whatever further codes there are.
             stats = self.emission.make_stats(codes)
             stream = RandomStream(np.random.SeedSequence([self.seed, 5]))

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from skihmm._typing import Array, Floats
 from skihmm.core._rcd import BlockProposal, RCDKernel
 from skihmm.core._testing import ReplayProbe, neighbours, slots
 from skihmm.testing._sampler import DOUBT, MODELS
@@ -136,7 +136,7 @@ def _paths(used: list[int], spare: list[int], length: int) -> Iterator[tuple[int
 def _check_block(
     proposal: BlockProposal,
     model: Model,
-    labels: NDArray[Any],
+    labels: Array,
     start: int,
     stop: int,
     seed: int,
@@ -212,7 +212,7 @@ def _check_block(
 def _take(
     log_q: dict[tuple[int, ...], float],
     path: tuple[int, ...],
-    values: NDArray[np.float64],
+    values: Floats,
     what: str,
 ) -> None:
     """Remember the probability of a path, or compare it with what is remembered."""

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skihmm._typing import Floats, Labels
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.core._testing import NormalStats, record_cells
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.samplers._base import Kernel
 from skihmm.testing._enumeration import (
     GaussianEmission,
     HCRPEmission,
@@ -65,7 +67,7 @@ class Model:
         return len(self.y)
 
     @property
-    def codes(self) -> NDArray[np.int32]:
+    def codes(self) -> Labels:
         """Symbols as the statistics take them, -1 for a missing one."""
         rows = [[-1 if w is None else w for w in row] for row in as_rows(self.y)]
         return np.array(rows, dtype=np.int32)
@@ -127,7 +129,7 @@ SUSPECT = 0.002
 
 def run_chains(
     model: Model,
-    make_kernel: Callable[[ChainState], Any],
+    make_kernel: Callable[[ChainState], Kernel],
     n_chains: int,
     n_sweeps: int,
     seed: int,
@@ -150,7 +152,7 @@ def run_chains(
 
 def cell_frequencies(
     chains: NDArray[np.int64], name: Callable[[int], Any], exact: dict[Any, float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Frequencies of cells per chain, and the exact law in the same order.
 
     Parameters
@@ -181,7 +183,7 @@ def cell_frequencies(
 
 def compare(
     model: Model,
-    make_kernel: Callable[[ChainState], Any],
+    make_kernel: Callable[[ChainState], Kernel],
     *,
     n_chains: int = 20,
     n_sweeps: int = 2000,
@@ -210,7 +212,7 @@ def compare(
 
 def is_exact(
     model: Model,
-    make_kernel: Callable[[ChainState], Any],
+    make_kernel: Callable[[ChainState], Kernel],
     *,
     n_sweeps: int,
     seed: int = 0,

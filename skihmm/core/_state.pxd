@@ -2,7 +2,7 @@
 from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport EmissionStats
-from skihmm.core._franchise cimport Franchise, Product, Stack
+from skihmm.core._franchise cimport START, Franchise, Product, Stack
 from skihmm.core._random cimport RandomStream
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
@@ -35,7 +35,7 @@ cdef class ChainState:
 
     cdef inline int32_t previous(self, intp_t t) noexcept nogil:
         # The restaurant that x[t] is drawn in.
-        return 1 if self.first[t] else self.states[t - 1]
+        return START if self.first[t] else self.states[t - 1]
 
     cdef inline int32_t successor(self, intp_t t) noexcept nogil:
         # The label drawn in x[t]'s restaurant, or -1 at the end of a sequence.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,15 +38,38 @@ MEANING = {
 }
 
 
+@dataclass(frozen=True)
+class Header:
+    """By what a run knows its own files: one entry for each of MEANING.
+
+    Attributes
+    ----------
+    data, model, sampler, start : str
+        Hashes.
+    schedule : list
+        Of the plan: `n_burnin`, `thin` and `store_states`.
+    seed : list of int or None
+        None if any seed will do; it is then taken from the file.
+    chain : int
+        Number of the chain.
+    """
+
+    data: str
+    model: str
+    sampler: str
+    start: str
+    schedule: list[int]
+    seed: list[int] | None
+    chain: int
+
+
 class ChainFile:
     """A file that a chain can go on from.
 
     Parameters
     ----------
     path : path-like
-    header : dict
-        One value for each of MEANING, by which a run knows its own files.  ``"seed"`` is
-        None if any seed will do, and is then taken from the file.
+    header : Header
     interval : float
         Seconds between two writes.
 
@@ -56,7 +80,7 @@ class ChainFile:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], header: dict[str, Any], interval: float
+        self, path: str | os.PathLike[str], header: Header, interval: float
     ) -> None:
         # Of a symbolic link the target is replaced; and workers may be in other folders.
         self.path = Path(os.path.realpath(path))
@@ -95,7 +119,7 @@ class ChainFile:
             return None
         try:
             history = _history(content["history"])
-            _check_history(history, self.header["schedule"], sequences, settings)
+            _check_history(history, self.header.schedule, sequences, settings)
         except Exception as error:
             raise ValueError(
                 f"{self.path} does not hold a chain on this data: {error}.  Delete or "
@@ -114,12 +138,13 @@ class ChainFile:
             header = {}
         seed = header.get("seed")
         if (
-            self.header["seed"] is None
+            self.header.seed is None
             and isinstance(seed, list)
             and all(isinstance(word, int) and word >= 0 for word in seed)
         ):
-            self.header = {**self.header, "seed": seed}
-        other = [name for name in MEANING if header.get(name) != self.header[name]]
+            self.header = replace(self.header, seed=seed)
+        own = vars(self.header)
+        other = [name for name in MEANING if header.get(name) != own[name]]
         if other:
             raise ValueError(
                 f"{self.path} is the checkpoint of another run: it differs in "

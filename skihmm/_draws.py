@@ -8,6 +8,7 @@ from importlib import import_module
 from itertools import chain as chained
 from operator import attrgetter
 from operator import index as as_index
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -253,7 +254,7 @@ class Draw:
         return self._with_integers(_widen)
 
 
-def _import_arviz() -> Any:
+def _import_arviz() -> ModuleType:
     """ArviZ, or the part of it that knows the format."""
     for name in ("arviz", "arviz_base"):
         try:

@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._callbacks import FitTasks
 from skihmm._chain import History, ModelSettings, extended_record
-from skihmm._chain_file import ChainFile, chain_paths
+from skihmm._chain_file import ChainFile, Header, chain_paths
 from skihmm._decoding import frozen_model
 from skihmm._draws import PosteriorDraws
 from skihmm._progress import Progress, SweepReport
@@ -463,29 +463,29 @@ class Fit:
     ) -> tuple[list[ChainFile], list[History], list[int]]:
         """Files of all chains, the histories that they hold, and the seed."""
         given, plan, sampler = self.parameters, self.parameters.plan, settings.sampler
-        header = {
+        header = Header(
             # Codes do not show by how much columns were shifted.
-            "data": joblib.hash(
+            data=joblib.hash(
                 (
                     sequences.fingerprint,
                     settings.emission.offsets(sequences.codes.shape[1]).tolist(),
                 )
             ),
-            "model": given.model_hash,
-            "sampler": joblib.hash((type(sampler).__name__, sampler.get_params())),
-            "start": joblib.hash((settings.init, settings.n_particles)),
-            "schedule": [plan.n_burnin, plan.thin, plan.store_states],
-        }
+            model=given.model_hash,
+            sampler=joblib.hash((type(sampler).__name__, sampler.get_params())),
+            start=joblib.hash((settings.init, settings.n_particles)),
+            schedule=[plan.n_burnin, plan.thin, plan.store_states],
+            seed=None if given.random_state is None else entropy,
+            chain=0,
+        )
         histories = []
-        seed: list[int] | None = None if given.random_state is None else entropy
         files = []
         for c, path in enumerate(chain_paths(checkpoint, given.n_chains)):
-            file = ChainFile(
-                path, {**header, "seed": seed, "chain": c}, given.checkpoint_interval
-            )
+            header = replace(header, chain=c)
+            file = ChainFile(path, header, given.checkpoint_interval)
             history = file.load(sequences, settings) or History(plan.n_burnin)
-            # (Without a random_state, that of the first file.)
-            seed = file.header["seed"]
+            # Without a random_state, the seed is that of the first file.
+            header = file.header
             if len(history.draws) > given.n_draws:
                 raise ValueError(
                     f"{path} holds {len(history.draws)} draws, more than "
@@ -494,10 +494,9 @@ class Fit:
                 )
             histories.append(history)
             files.append(file)
-        if seed is None:
-            seed = entropy
+        seed = header.seed or entropy
         for file, history in zip(files, histories, strict=True):
-            file.header = {**file.header, "seed": seed}
+            file.header = replace(file.header, seed=seed)
             if len(history.draws) < given.n_draws:
                 file.begin()
         return files, histories, seed

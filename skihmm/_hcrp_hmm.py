@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,6 +64,9 @@ from skihmm.metrics._scorer import (
 )
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
@@ -303,10 +306,10 @@ shape (n_samples,), default="auto"
 
     # ---- scikit-learn's plumbing
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         """Tags: what the emission takes, missing values allowed."""
         tags = super().__sklearn_tags__()
-        emission: Any = self.emission
+        emission = self.emission
         if isinstance(emission, str) and emission in EMISSIONS:
             emission = EMISSIONS[emission]()
         # (There is no tag for whole numbers; with this one the data of scikit-learn's

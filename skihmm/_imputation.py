@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +50,13 @@ def expected_codes(
     codes = sequences.codes
     limits = symbol_limits(emission, codes)
     rows = _missing_rows(codes, limits)
-    totals: list[Any] = [0.0] * len(limits)
+    totals = [np.zeros(1)] * len(limits)
     for draw in draws:
         model = frozen_model(draw, sequences, emission)
         probs = model.smooth()
         for c, emitted in enumerate(model.predictives()):
             known = emitted[:, : limits[c]] if limits[c] else emitted
-            totals[c] += probs[rows[c]] @ known
+            totals[c] = totals[c] + probs[rows[c]] @ known
     filled = np.zeros_like(codes)
     for c, total in enumerate(totals):
         filled[rows[c], c] = total.argmax(axis=1) if limits[c] else total / len(draws)

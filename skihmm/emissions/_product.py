@@ -26,14 +26,14 @@ def _column_places(
     part: str, columns: Columns, names: Sequence[str] | None, n_features: int
 ) -> NDArray[np.intp]:
     """Places of the columns that one part of the emission names."""
-    given: list[Any]
+    given: Sequence[object]
     if isinstance(columns, slice):
         given = list(range(n_features)[columns])
     elif isinstance(columns, str):
         given = [columns]
     else:
         try:
-            given = list(cast("Sequence[int]", columns))
+            given = list(cast("Sequence[object]", columns))
         except TypeError:
             given = [columns]
         if given and all(isinstance(column, bool | np.bool_) for column in given):
@@ -42,7 +42,7 @@ def _column_places(
                     f"The columns of {part!r} are a mask of {len(given)} entries, but X "
                     f"has {n_features} columns."
                 )
-            given = list(np.flatnonzero(given))
+            given = list(np.flatnonzero(cast("list[bool]", given)))
     places = []
     for column in given:
         if isinstance(column, str):

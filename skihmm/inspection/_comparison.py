@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from skihmm.inspection._trace import as_floats, concentration_name, elapsed
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 _NAMES = {
@@ -202,7 +203,7 @@ class SamplerComparisonDisplay:
         check_flag("log_time", log_time)
         self.figure_, axes = make_axes("SamplerComparisonDisplay.plot", ax, 1, (7.2, 4.2))
         self.ax_ = axes[0]
-        self.lines_: dict[str, list[Any]] = {}
+        self.lines_: dict[str, list[Line2D]] = {}
         for i, (label, scores) in enumerate(self.scores.items()):
             seconds, look = np.asarray(self.seconds[label]), line_look(i)
             faint = {"linewidth": 0.7, "alpha": 0.5} if summary == "median" else {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from skihmm._validation import (
     check_integer,
     check_positive,
 )
+from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission
 from skihmm.inspection._style import (
@@ -145,7 +146,7 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
     n_features = hmm.n_features_in_
     missing = emission.encode(np.full((1, n_features), np.nan))
 
-    def model(codes: Array) -> Any:
+    def model(codes: Array) -> FrozenModel:
         # Every row is a sequence of its own.
         starts = np.arange(len(codes), dtype=np.intp)
         return frozen_model(draw, Sequences(codes, starts), emission)
@@ -163,7 +164,7 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
         values = frozen.draw_values(states, limits, stream)
 
     names = getattr(hmm, "feature_names_in_", None)
-    found: list[Any] = [None] * n_features
+    found = [Bunch() for _ in range(n_features)]
     order = emission.column_order(n_features)
     parts, kinds = _parts(emission, n_features), column_kinds(hmm)
     offsets = emission.offsets(n_features)

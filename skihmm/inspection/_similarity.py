@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -248,7 +248,7 @@ class PosteriorSimilarityDisplay:
     def _mark_steps(self) -> None:
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-        def name(place: float, _: Any) -> str:
+        def name(place: float, _: object) -> str:
             i = round(place)
             return str(self.steps[i]) if 0 <= i < len(self.steps) else ""
 

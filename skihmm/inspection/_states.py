@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 METHODS = ("viterbi", "smooth", "filter")
 
 
-def _as_panel(column: Array, is_symbols: bool) -> tuple[Any, list[str] | None]:
+def _as_panel(column: Array, is_symbols: bool) -> tuple[Floats, list[str] | None]:
     """Numbers to draw, NaN where missing, and names of symbols (None: numbers)."""
     missing = is_missing(column)
     if not is_symbols:
@@ -365,7 +365,7 @@ class StateSequenceDisplay:
     def _label(self, k: int) -> str:
         return NEW_LABEL if k == self.n_states else str(k)
 
-    def _panel(self, c: int, first: int, last: int) -> tuple[Any, list[str] | None]:
+    def _panel(self, c: int, first: int, last: int) -> tuple[Floats, list[str] | None]:
         assert self.X is not None
         column = as_array("X", self.X)[:, c]
         if self.symbols is None:

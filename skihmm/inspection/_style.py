@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
@@ -14,6 +15,7 @@ from skihmm._typing import Array
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
+    from matplotlib.figure import Figure
     from matplotlib.typing import ColorType
 
 
@@ -41,7 +43,7 @@ NEW_LABEL = "new"
 SEQUENTIAL = "cividis"
 
 
-def import_pyplot(caller: str) -> Any:
+def import_pyplot(caller: str) -> ModuleType:
     """``matplotlib.pyplot``, or an error that says how to get it.
 
     Parameters
@@ -67,6 +69,9 @@ def import_pyplot(caller: str) -> Any:
         ) from error
     return plt
 
+
+# Keywords for matplotlib's plot.
+Look: TypeAlias = Mapping[str, Any]
 
 # Columns of X: one or several, by place or name.
 Columns: TypeAlias = str | int | Sequence[str | int]
@@ -163,7 +168,7 @@ def make_axes(
     n_columns: int = 1,
     height_ratios: Sequence[float] | None = None,
     sharex: bool = False,
-) -> tuple[Any, Array]:
+) -> tuple[Figure, Array]:
     """Axes to draw into: new ones, those given, or one that is divided.
 
     Parameters
@@ -196,16 +201,11 @@ def make_axes(
             )
         return axes[0].figure, axes
     if ax is not None and n_axes == 1:
-        return ax.figure, np.array([ax], dtype=object)
+        return cast("Figure", ax.figure), np.array([ax], dtype=object)
     n_rows = -(-n_axes // n_columns)
-    shape: dict[str, Any] = {
-        "nrows": n_rows,
-        "ncols": n_columns,
-        "height_ratios": height_ratios,
-    }
     if ax is None:
         figure = plt.figure(figsize=figsize, layout="constrained")
-        grid = figure.add_gridspec(**shape)
+        grid = figure.add_gridspec(n_rows, n_columns, height_ratios=height_ratios)
     else:
         place = ax.get_subplotspec()
         if place is None:
@@ -216,7 +216,7 @@ def make_axes(
             )
         figure = ax.figure
         ax.set_axis_off()
-        grid = place.subgridspec(**shape)
+        grid = place.subgridspec(n_rows, n_columns, height_ratios=height_ratios)
     axes = np.empty(n_axes, dtype=object)
     for i in range(n_axes):
         shared = axes[0] if sharex and i else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from operator import index
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,7 @@ from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
 from skihmm._validation import check_choice
 from skihmm.inspection._style import (
+    Look,
     check_fitted_hmm,
     line_look,
     make_axes,
@@ -44,7 +45,7 @@ _X_LABELS = {
 # With more chains a legend has no room.
 _MOST_IN_LEGEND = 8
 # The selected draw: by its shape, not by a colour, and above all lines.
-_SELECTED: dict[str, Any] = {
+_SELECTED: Look = {
     "linestyle": "none",
     "marker": "o",
     "markersize": 6.5,
@@ -150,7 +151,7 @@ class TraceDisplay:
 
     def __init__(
         self,
-        values: Mapping[str, Any],
+        values: Mapping[str, ArrayLike],
         *,
         sweeps: Array | None = None,
         seconds: Floats | None = None,
@@ -171,7 +172,7 @@ class TraceDisplay:
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
         ax: Axes | None = None,
-        line_kw: Mapping[str, Any] | None = None,
+        line_kw: Look | None = None,
     ) -> TraceDisplay:
         """Draw the traces of a fitted model, and mark its selected draw.
 
@@ -204,7 +205,7 @@ class TraceDisplay:
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
         ax: Axes | None = None,
-        line_kw: Mapping[str, Any] | None = None,
+        line_kw: Look | None = None,
     ) -> TraceDisplay:
         """Draw the traces of posterior draws.
 
@@ -275,7 +276,7 @@ class TraceDisplay:
         *,
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
-        line_kw: Mapping[str, Any] | None = None,
+        line_kw: Look | None = None,
     ) -> TraceDisplay:
         """Draw.
 
@@ -364,7 +365,7 @@ class TraceDisplay:
         ax: Axes,
         panel: str,
         places: Array,
-        look: dict[str, Any],
+        look: Look,
         selected: tuple[int, int] | None,
     ) -> None:
         names = [name for name in self.values if _panel_of(name) == panel]

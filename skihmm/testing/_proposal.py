@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from scipy import stats
@@ -147,7 +146,9 @@ def _check_block(
     after = neighbours(state, start, stop)[1]
     own = tuple(int(k) for k in slots(state)[start:stop])
 
-    def ask(n: int, salt: int, old: Any = None) -> Any:
+    def ask(
+        n: int, salt: int, old: Sequence[int] | None = None
+    ) -> tuple[Array, Array, Array, Array, bool]:
         return probe.ask_many(
             proposal, start, stop, seed + 11, seed + 12, (salt << 20) + seed, n, old
         )
@@ -156,7 +157,7 @@ def _check_block(
     used = [k for k in range(2, len(n_tables)) if n_tables[k] > 0 or k == after]
     names: dict[int, int] = {}
 
-    def named(path: Any) -> tuple[int, ...]:
+    def named(path: Sequence[int]) -> tuple[int, ...]:
         """The path, with labels that nobody uses as -1, -2, ... in their order."""
         names.clear()
         return tuple(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import DirichletCategorical, HCRPCategorical, NormalInverseGamma
@@ -22,7 +22,7 @@ from skihmm.testing._small_models import Model, is_exact
 class Gaussian(GaussianEmission):
     """The same with the statistics of the package, whose parameters can be drawn."""
 
-    def stats(self, y: Sequence[float | None]) -> Any:
+    def stats(self, y: Sequence[float | None]) -> EmissionStats:
         """Build the statistics of values, None for a missing one."""
         return normal_inverse_gamma(
             np.array(y, dtype=float)[:, None],

@@ -21,6 +21,8 @@ from small_models import (
 
 from skihmm.core._concentration import resample_concentrations
 
+pytestmark = pytest.mark.statistical
+
 MODELS = {name.split()[1]: model for name, model in SAMPLED.items()}
 # Of the few p-values of one comparison the least; permutations give 0.0005 at least.
 DOUBT = 0.001
@@ -189,7 +191,7 @@ class NaiveGaussian:
 ERRORS = ["dof once", "strength without columns", "mean without prior"]
 
 
-def naive_chains(error, n_chains=20, n_draws=500) -> dict:
+def naive_chains(error, n_chains=20, n_draws=200) -> dict:
     model = Model(OBSERVED["full"], MODELS["full"].emission)
     values = as_matrix(model.y)
     every = []

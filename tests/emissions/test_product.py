@@ -50,6 +50,7 @@ def believing(model, known):
     return wrong
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("sampler", ["stepwise", "blocked", "stick-breaking"])
 @pytest.mark.parametrize("known", [None, (0, -1, -1, 1, -1, -1), (0, -1, 0, 1, 0, -1)])
 def test_other_known_states_are_noticed(sampler, known):

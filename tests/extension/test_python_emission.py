@@ -46,6 +46,7 @@ def data(global_random_seed):
     return X, states
 
 
+@pytest.mark.statistical
 def test_a_wrong_predictive_is_noticed():
     class Wrong(Exponential):
         def log_predictive(self, numbers, y):

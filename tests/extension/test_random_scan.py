@@ -28,6 +28,7 @@ class Ungated(RandomScanGibbs):
         return state.n_steps, n_accepted
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("sampler", [Ungated(), SequentialBlocks(uses_ratio=False)])
 def test_a_wrong_ratio_is_noticed(sampler):
     assert_caught(MODELS["two sequences"], sampler.make_kernel)

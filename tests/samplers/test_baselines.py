@@ -66,6 +66,7 @@ def sizes_of(key) -> tuple:
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_table_sizes_have_their_law(kernel):
     """Not only the numbers of tables: other samplers go on from these."""
@@ -114,6 +115,7 @@ def naive_chain(name, seed):
     return naive, rng
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["two sequences", "missing", "self-transitions"])
 @pytest.mark.parametrize("kernel", TWINS)
 def test_naive_twins_are_exact(kernel, name):
@@ -131,6 +133,7 @@ def test_naive_twins_are_exact(kernel, name):
     assert total_variation_test(frequencies, exact / exact.sum()).pvalue > SUSPECT
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["two sequences", "missing", "self-transitions"])
 @pytest.mark.parametrize("kernel", TWINS)
 def test_one_sweep_has_the_law_of_the_twin(kernel, name):
@@ -160,6 +163,7 @@ def test_one_sweep_has_the_law_of_the_twin(kernel, name):
 # -- planted errors -------------------------------------------------------------------
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("kernel", "bug", "name"),
     [

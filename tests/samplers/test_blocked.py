@@ -52,6 +52,7 @@ PROPOSALS = {
 BUGS = ("no_label_factor", "no_ghost", "accept_always", "no_message")
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("sliced", [False, True])
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_errors_are_caught(bug, sliced):

@@ -50,6 +50,7 @@ CAUGHT_ON = {
 }
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("bug", CAUGHT_ON)
 def test_planted_errors_are_caught(bug):
     name, n_sweeps = CAUGHT_ON[bug]
@@ -270,6 +271,7 @@ def test_rate_zero_is_the_local_kernel():
 # -- invariance of longer chains ------------------------------------------------------
 
 
+@pytest.mark.statistical
 def test_prior_draws_do_not_survive_an_error():
     def make_kernel(state):
         return FaultySplitMergeKernel(30, "no_reverse")

@@ -89,13 +89,17 @@ def seatings_of(name):
     return all_seatings(model.y, model.emission, model.starts, model.alpha, model.gamma)
 
 
+# These draw the label and the opening of a table at once, and reject nothing; the laws of
+# the others are proved to rounding in test_transition_kernels.py.
+JOINT = ("exact", "exact, no lookup")
 ONE_MOVE = {
     "HCRP": Model((0, 0, 1, 0), HCRPEmission(2, 1.0, 1.0), (0,), 2.0, 1.5),
     "Dirichlet": Model((0, None, 0, 0), DirichletEmission(2, 0.5), (0, 3), 0.7, 2.0),
 }
 
 
-@pytest.mark.parametrize("kernel", PROPOSALS)
+@pytest.mark.statistical
+@pytest.mark.parametrize("kernel", JOINT)
 @pytest.mark.parametrize("name", ONE_MOVE)
 def test_law_of_one_move(name, kernel):
     """From given seatings, one move leads where the naive move leads, as often.
@@ -137,7 +141,8 @@ def test_law_of_one_move(name, kernel):
     assert min(pvalues) > 1e-4 / len(pvalues)
 
 
-@pytest.mark.parametrize("kernel", PROPOSALS)
+@pytest.mark.statistical
+@pytest.mark.parametrize("kernel", [*JOINT, "dense"])
 @pytest.mark.parametrize(
     ("alpha", "labels", "t"),
     [
@@ -324,6 +329,7 @@ def test_prior_proposal_is_normalised(stop):
 # -- planted errors -------------------------------------------------------------------
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["two sequences", "configuration I", "missing"])
 @pytest.mark.parametrize(
     "bug", ["base_denominator", "no_ghost", "accept_always", "first_seating"]
@@ -332,6 +338,7 @@ def test_planted_errors_are_caught(bug, name):
     assert_caught(MODELS[name], lambda state: NaiveStepwise(bug))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("bug", ["accept_always", "first_seating", "printed_ratio"])
 @pytest.mark.parametrize("dense_slots", [0, 1024])
 def test_planted_errors_of_the_move_are_caught(bug, dense_slots):
@@ -341,6 +348,7 @@ def test_planted_errors_of_the_move_are_caught(bug, dense_slots):
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("kernel", ["naive", "native"])
 def test_reseating_on_rejection_is_caught(kernel):
     """The partitions look right; the numbers of tables do not.
@@ -355,6 +363,7 @@ def test_reseating_on_rejection_is_caught(kernel):
     assert found.joint.pvalue <= 0.002
 
 
+@pytest.mark.statistical
 def test_reseating_on_rejection_is_caught_for_blocks():
     found = assert_caught(
         MODELS["configuration I"],
@@ -364,6 +373,7 @@ def test_reseating_on_rejection_is_caught_for_blocks():
     assert found.joint.pvalue <= 0.002
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("bug", ["accept_always", "first_seating", "printed_ratio"])
 def test_planted_errors_of_blocks_are_caught(bug):
     assert_caught(
@@ -371,6 +381,7 @@ def test_planted_errors_of_blocks_are_caught(bug):
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["two sequences", "configuration I", "missing"])
 @pytest.mark.parametrize("bug", ["no_q_star", "no_ghost_customer"])
 def test_planted_errors_of_block_labels_are_caught(bug, name):
@@ -382,6 +393,7 @@ def test_planted_errors_of_block_labels_are_caught(bug, name):
 # -- invariance of longer chains ------------------------------------------------------
 
 
+@pytest.mark.statistical
 def test_prior_draws_do_not_survive_an_error():
     def wrong(state):
         return NaiveStepwise("base_denominator")
@@ -414,12 +426,14 @@ def ranks(sweep, n_draws, n_ranks, seed):
     return np.array(found).T
 
 
+@pytest.mark.statistical
 def test_ranks_of_sweeps_are_uniform():
     kernel = RCDKernel(StepwiseProposal())
     for column in ranks(lambda state, rng: kernel.sweep(state), 400, 6, 8):
         assert rank_test(column, 6) > 1e-4
 
 
+@pytest.mark.statistical
 def test_ranks_of_single_moves_are_uniform():
     """Ten moves of steps or blocks at random places between the draws."""
     step, block = StepwiseProposal(), PriorProposal()

@@ -15,6 +15,8 @@ cdef extern from "_split_merge.hpp" namespace "skihmm" nogil:
         void follow(const Chain &chain, int64_t start, int64_t stop) except +
         bint run(const Chain &chain, const Emission &emission) except +
 
+from skihmm.core._sweep_info import SweepInfo
+
 
 cdef class SplitMergeKernel:
     """Sweeps of split-merge trials and nothing else.
@@ -79,7 +81,7 @@ cdef class SplitMergeKernel:
 
         Returns
         -------
-        n_proposed, n_accepted : int
+        info : SweepInfo
         """
         state.require_settled()
         state.n_trials = 0
@@ -87,7 +89,7 @@ cdef class SplitMergeKernel:
         with nogil:
             self.attach(state)
             self.run(state, self.n_trials)
-        return state.n_trials, state.n_trials_accepted
+        return SweepInfo(0, 0, state.n_trials, state.n_trials_accepted)
 
 
 cdef class InterleavedKernel:
@@ -140,12 +142,9 @@ cdef class InterleavedKernel:
     def sweep(self, ChainState state):
         """One sweep over all blocks with its trials; the GIL is released for all of it.
 
-        The state counts the trials: ``n_trials``, ``n_trials_accepted``.
-
         Returns
         -------
-        n_proposed, n_accepted : int
-            Of the local moves.
+        info : SweepInfo
         """
         state.require_settled()
         state.n_proposed = 0
@@ -154,4 +153,5 @@ cdef class InterleavedKernel:
         state.n_trials_accepted = 0
         with nogil:
             self.run(state)
-        return state.n_proposed, state.n_accepted
+        return SweepInfo(state.n_proposed, state.n_accepted, state.n_trials,
+                         state.n_trials_accepted)

@@ -291,18 +291,19 @@ def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_
     cells : ndarray of shape (n_sweeps,), int64
         Labels and numbers of tables in one number; see ``Model.cell``.
     n_proposed, n_accepted : int
+        Of local moves and split-merge trials together.
     """
     out = np.empty(n_sweeps, dtype=np.int64)
     cdef int64_t[::1] view = out
     cdef intp_t i
-    cdef int64_t proposed, accepted, n_proposed = 0, n_accepted = 0
+    cdef int64_t n_proposed = 0, n_accepted = 0
     cdef vector[int32_t] name
     sweep = kernel.sweep
     for i in range(n_sweeps):
         if canonicalise_every and i % canonicalise_every == 0:
             state.canonicalise()
-        proposed, accepted = sweep(state)
-        n_proposed += proposed
-        n_accepted += accepted
+        info = sweep(state)
+        n_proposed += sum(info[0:4:2])
+        n_accepted += sum(info[1:4:2])
         view[i] = _cell(state, &name)
     return out, n_proposed, n_accepted

@@ -126,6 +126,7 @@ def fixed_pvalues(case, update, prior=(1.0, 1.0), n_draws=1500, seed=0):
     }
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.3, 2.0), (5.0, 0.5)])
 @pytest.mark.parametrize("case", CASES)
 def test_updates_match_integration(case, prior):
@@ -216,6 +217,7 @@ def whole_pvalues(name, update, n_draws, seed=0):
     return {name: test.pvalue for name, test in tests.items()}
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", WHOLE)
 def test_full_chain_with_concentrations(name):
     pvalues = whole_pvalues(name, resample, 2500)
@@ -224,6 +226,7 @@ def test_full_chain_with_concentrations(name):
     assert min(pvalues.values()) > LEVEL, pvalues
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WHOLE)
 def test_full_chain_with_concentrations_for_long(name):

@@ -52,6 +52,7 @@ def test_headers_are_where_they_are_said_to_be():
     assert (samplers / "_weights.hpp").exists()
 
 
+@pytest.mark.statistical
 def test_its_authors_checks(extra, global_random_seed):
     check_proposal(extra.ForwardProposal, random_state=global_random_seed)
     check_sampler(extra.ForwardSampler(1), random_state=global_random_seed, n_sweeps=400)
@@ -60,6 +61,7 @@ def test_its_authors_checks(extra, global_random_seed):
     check_emission(extra.Geometric(1.2, 0.8), X, random_state=global_random_seed)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     "name",
     [
@@ -78,6 +80,7 @@ def test_proposal(extra, name, split_merge_rate):
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", COLUMNS)
 def test_proposal_on_columns(extra, name):
     sampler = extra.ForwardSampler()
@@ -110,6 +113,7 @@ class Counts(Definition):
 Y = ((0,), (7,), (1,), (None,), (9,))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("sampler", [*SAMPLERS, "forward"])
 def test_emission(extra, sampler):
     model = Model(Y, Counts(extra._native.geometric_stats, 1.2, 0.8), (0, 3), 1.0, 2.0)
@@ -119,6 +123,7 @@ def test_emission(extra, sampler):
     )
 
 
+@pytest.mark.statistical
 def test_a_wrong_prior_is_noticed(extra):
     stats = extra._native.geometric_stats
     model = Model(Y, Counts(stats, 0.5, 0.8, (1.2, 0.8)), (0, 3), 1.0, 2.0)

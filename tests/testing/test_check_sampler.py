@@ -11,6 +11,8 @@ from small_models import SAMPLERS
 from skihmm.samplers import BaseSampler, StepwiseGibbs
 from skihmm.testing import check_sampler
 
+pytestmark = pytest.mark.statistical
+
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_all_samplers_pass(name, global_random_seed):

@@ -177,7 +177,7 @@ def test_law_of_one_move_that_keeps_its_label(kernel, alpha, labels, t):
 
     for p, cell in all_outcomes(move):
         law[cell] += p
-    n = 60_000
+    n = 40_000
     codes = repeat_move(
         model.state(RandomStream(0)),
         arrays_of(naive),

@@ -12,13 +12,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM
-from skihmm._draws import PosteriorDraws
+from skihmm._draws import Draw, PosteriorDraws
 from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
 from skihmm.emissions import NormalInverseWishart
 from skihmm.metrics import Diagnosis, effective_sample_size, rhat
 from skihmm.metrics._diagnosis import Setting, _rounded_up
 from skihmm.posterior._partitions import Loss
-from skihmm.samplers import BaseSampler, BlockedGibbs, StepwiseGibbs
+from skihmm.samplers import BaseSampler, BlockedGibbs, StepwiseGibbs, SweepInfo
 
 KEYS = ["mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second"]
 TRANSITIONS = ["alpha", "gamma"]
@@ -48,24 +48,24 @@ def made_draws(lp, paths=None, acceptance=1.0, concentrations=None):
         for d, value in enumerate(row):
             path = np.zeros(40, int) if paths is None else np.asarray(paths[c][d])
             states, counts = np.unique(path, return_counts=True)
-            draw = {
-                "lp": value,
-                "n_states": len(states),
-                "n_tables": 1,
-                "alpha": 1.0 if concentrations is None else concentrations[c][d],
-                "gamma": 1.0,
-                "acceptance_rate": acceptance,
-                "split_merge_acceptance_rate": np.nan,
-                "seconds": 0.01,
-                "sweep": len(chain) + 1,
-                "states": path.astype(np.int32),
-                "last_state": int(path[-1]),
-                "transitions": {
-                    "dishes": states.astype(np.int32),
-                    "n_customers": counts,
-                },
-                "emission": {},
+            seating = {
+                "rows": np.zeros_like(states),
+                "dishes": states.astype(np.int32),
+                "n_customers": counts,
+                "n_tables": np.ones_like(states),
+                "sizes": counts,
             }
+            alpha = 1.0 if concentrations is None else concentrations[c][d]
+            draw = Draw(
+                n_states=len(states),
+                lp=value,
+                states=path.astype(np.int32),
+                last_state=int(path[-1]),
+                transitions={**seating, "alpha": alpha, "gamma": 1.0},
+                emission={},
+                sweep=d + 1,
+                info=SweepInfo(10**6, round(10**6 * acceptance), seconds=0.01),
+            )
             chain.append(draw)
         chains.append(chain)
     return PosteriorDraws(chains)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -75,9 +76,9 @@ def test_the_first_call_is_a_fit(halves):
 def test_attributes_speak_of_all_data(halves):
     first, second = halves
     hmm = HCRPHMM(n_chains=2, **SHORT).fit(first)
-    entropy, before = hmm._entropy, hmm.draws_
+    entropy, before = hmm._fit_state.entropy, hmm.draws_
     hmm.partial_fit(second, lengths=[40, 20])
-    assert hmm._entropy == entropy
+    assert hmm._fit_state.entropy == entropy
     assert hmm.draws_.states.shape == (2, 4, 160)
     assert before.states.shape == (2, 4, 100)
     assert hmm.labels_.shape == (160,)
@@ -121,7 +122,7 @@ def test_concentrations_are_taken_over(halves):
         concentration_prior=None,
         **SHORT,
     ).fit(first)
-    record = model._chains[0]["record"]["arrays"]
+    record = model._fit_state.chains[0].record["arrays"]
     record["transitions"]["alpha"], record["emission"]["alpha"] = 7.0, 2.5
     model.partial_fit(second)
     assert (model.draws_.alpha == 7.0).all()
@@ -216,7 +217,8 @@ def test_another_sampler_may_go_on(halves):
 def test_an_interrupted_chain_without_a_record_begins_anew(halves):
     first, second = halves
     hmm = HCRPHMM(n_chains=2, **SHORT).fit(first)
-    hmm._chains[1] = {**hmm._chains[1], "record": None}
+    chains = hmm._fit_state.chains
+    chains[1] = replace(chains[1], record=None)
     hmm.partial_fit(second)
     assert hmm.draws_.n_draws.tolist() == [4, 4]
 

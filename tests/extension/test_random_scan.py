@@ -56,14 +56,14 @@ def test_fit(sequence):
 def test_chains_run_as_processes(sequence, monkeypatch):
     """And give what they give one after the other."""
     seen = []
-    from skihmm import _hcrp_hmm
+    from skihmm import _fit
 
-    class Parallel(_hcrp_hmm.Parallel):
+    class Parallel(_fit.Parallel):
         def __init__(self, *args, prefer, **kwargs):
             seen.append(prefer)
             super().__init__(*args, prefer=prefer, **kwargs)
 
-    monkeypatch.setattr(_hcrp_hmm, "Parallel", Parallel)
+    monkeypatch.setattr(_fit, "Parallel", Parallel)
     alone = HCRPHMM(sampler=RandomScanGibbs(), n_chains=2, **PARAMS).fit(sequence)
     both = clone(alone).set_params(n_jobs=2).fit(sequence)
     np.testing.assert_array_equal(alone.draws_.states, both.draws_.states)

@@ -212,7 +212,7 @@ def test_frozen_average_by_hand(emission, global_random_seed):
     for c in range(2):
         for d in range(2):
             alone = clone(model).fit(X)
-            alone.draws_ = type(alone.draws_)([[model._chains[c]["draws"][d]]])
+            alone.draws_ = type(alone.draws_)([[model._fit_state.chains[c].draws[d]]])
             single.append(scorer.score_samples(alone, test))
     np.testing.assert_allclose(
         together, logsumexp(single, axis=0) - math.log(4), rtol=0, atol=1e-12

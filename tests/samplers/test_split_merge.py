@@ -24,6 +24,7 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
+from skihmm.core._sweep_info import SweepInfo
 from skihmm.core._testing import n_touched, record_cells, slots
 from skihmm.datasets import make_repeating_sequence
 from skihmm.samplers import StepwiseGibbs
@@ -107,11 +108,11 @@ def test_trials_change_what_they_say_and_nothing_else(n_columns):
         for _ in range(700):
             before, labels = copy.deepcopy(state.to_arrays()), slots(state)
             lp = state.log_joint()
-            trials, accepted = kernel.sweep(state)
-            assert trials == 1
+            info = kernel.sweep(state)
+            assert info[:3] == (0, 0, 1)
             assert state.check() is None
             after = slots(state)
-            if not accepted:
+            if not info.n_trials_accepted:
                 outcomes["rejected"] += 1
                 np.testing.assert_array_equal(labels, after)
                 assert_equal_records(before, state.to_arrays())
@@ -157,7 +158,7 @@ def test_trials_alone_pile_nothing_up():
     """What local moves would have to look at again, they find when they begin."""
     state, kernel, n_accepted = middle_sized(0), SplitMergeKernel(100), 0
     for _ in range(50):
-        n_accepted += kernel.sweep(state)[1]
+        n_accepted += kernel.sweep(state).n_trials_accepted
     assert n_accepted > 20
     assert n_touched(state) == 0
 
@@ -187,8 +188,8 @@ def test_extreme_concentrations(concentration, labels):
 
 def test_one_step_has_no_pair():
     state = Model((1,), HCRPEmission(3)).state(0)
-    assert SplitMergeKernel(4).sweep(state) == (0, 0)
-    assert InterleavedKernel(stepwise(), 2).sweep(state)[0] == 1
+    assert SplitMergeKernel(4).sweep(state) == SweepInfo()
+    assert InterleavedKernel(stepwise(), 2).sweep(state).n_proposed == 1
 
 
 # -- early stop of merges -------------------------------------------------------------
@@ -223,8 +224,8 @@ def test_early_stop_changes_no_result(chain):
             assert patient.sweep(state) == first
             assert state.check() is None
             assert_equal_records(after, state.to_arrays())
-            outcomes[first, after["n_states"] < before["n_states"]] += 1
-    assert outcomes[(1, 1), True] >= 5, outcomes
+            outcomes[first.n_trials_accepted, after["n_states"] < before["n_states"]] += 1
+    assert outcomes[1, True] >= 5, outcomes
     assert patient.counts["stopped"] == 0
     assert hurried.counts["stopped"] >= 100
 
@@ -250,10 +251,10 @@ def test_rate_is_met(rate):
     kernel = InterleavedKernel(stepwise(), rate)
     counts = []
     for _ in range(n_sweeps):
-        n_proposed, n_accepted = kernel.sweep(state)
-        assert n_accepted <= n_proposed == state.n_steps
-        assert state.n_trials_accepted <= state.n_trials
-        counts.append(state.n_trials)
+        info = kernel.sweep(state)
+        assert info.n_accepted <= info.n_proposed == state.n_steps
+        assert info.n_trials_accepted <= info.n_trials
+        counts.append(info.n_trials)
     assert set(counts) <= {int(np.floor(rate)), int(np.ceil(rate))}
     fraction = rate - np.floor(rate)
     error = np.sqrt(fraction * (1 - fraction) / n_sweeps)

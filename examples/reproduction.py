@@ -29,7 +29,6 @@ from sklearn.base import clone
 
 from skihmm._chain import Chain, ModelSettings
 from skihmm._checkpoint import load, save
-from skihmm._draws import Draw
 from skihmm._sequences import Sequences
 from skihmm._version import __version__
 from skihmm.metrics import autocorrelation_time
@@ -41,6 +40,7 @@ from skihmm.samplers import (
     StepwiseSlice,
     StickBreakingBeam,
     StickBreakingGibbs,
+    SweepInfo,
 )
 
 KIND = "trial of a reproduction"
@@ -230,7 +230,7 @@ class Trial:
     def _take_sample(self, chain):
         # A draw and a record pack the chain alike, so that the chain does not depend on
         # the times at which files are written.
-        p, draw = self.progress, _as_draw(chain.draw())
+        p, draw = self.progress, chain.draw(SweepInfo())
         index = len(p["samples"])
         measured = self.study.measure(self.extra, draw, index, p["last"])
         p["last"] = index
@@ -255,15 +255,6 @@ class Trial:
             "sm_acceptance": n_trials_accepted / n_trials if n_trials else float("nan"),
             **self.study.summarise(np.array(p["times"]), p["samples"], self.extra),
         }
-
-
-def _as_draw(arrays):
-    keys = ("n_states", "lp", "alpha", "gamma", "states", "last_state")
-    return Draw(
-        **{key: arrays[key] for key in keys},
-        transitions=arrays["transitions"],
-        emission=arrays["emission"],
-    )
 
 
 def run_trial(*args):

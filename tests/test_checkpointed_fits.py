@@ -467,8 +467,8 @@ X, _ = make_automaton_sequence(300, random_state=0)
 
 def fit(checkpoint):
     return HCRPHMM(
-        n_burnin=100, n_draws=300, thin=2, n_chains=2, n_particles=20, random_state=1,
-        checkpoint=checkpoint, checkpoint_interval=0,
+        n_burnin=100, n_draws=6 * n_kills, thin=2, n_chains=2, n_particles=20,
+        random_state=1, checkpoint=checkpoint, checkpoint_interval=0,
     ).fit(X)
 
 rng = random.Random(2)

@@ -45,13 +45,12 @@ from skihmm.samplers._names import SAMPLERS
 
 SHORT = {"n_burnin": 2, "n_draws": 2, "thin": 1, "n_particles": 8, "random_state": 0}
 
-# Every sampler by short name and by object, with and without split-merge trials; both
-# emissions and all their parameters; every way to start, store, continue and run chains.
+# Every sampler and emission by its short name, some as objects, with and without
+# split-merge trials; every way to start, store, continue and run chains.
 ESTIMATORS = [
     HCRPHMM(**SHORT),
-    HCRPHMM(sampler="auto", emission="dirichlet", init="random", **SHORT),
-    HCRPHMM(sampler="stepwise", n_chains=2, init="single", **SHORT),
-    HCRPHMM(sampler="slice", warm_start=True, **SHORT),
+    HCRPHMM("stepwise", "dirichlet", n_chains=2, init="single", **SHORT),
+    HCRPHMM("slice", "poisson", warm_start=True, **SHORT),
     HCRPHMM(
         sampler="blocked",
         alpha=0.5,
@@ -61,38 +60,29 @@ ESTIMATORS = [
         store_states=False,
         **SHORT,
     ),
-    HCRPHMM(sampler="beam", emission=HCRPCategorical(handle_unknown="missing"), **SHORT),
-    HCRPHMM(sampler="direct_assignment", init="random", **SHORT),
-    HCRPHMM(sampler="stick_breaking", emission="dirichlet", **SHORT),
-    HCRPHMM(sampler="stick_breaking_beam", store_states=False, **SHORT),
+    HCRPHMM("beam", "diagonal_gaussian", n_chains=2, n_jobs=2, **SHORT),
+    HCRPHMM("direct_assignment", "hcrp", init="random", **SHORT),
+    HCRPHMM("stick_breaking", "gaussian", **SHORT),
     HCRPHMM(
-        sampler=StepwiseGibbs(proposal="rcd", split_merge_rate=1.5),
-        emission=DirichletCategorical(0.3, handle_unknown="error"),
-        n_chains=2,
-        n_jobs=2,
-        init="random",
+        "stick_breaking_beam",
+        DirichletCategorical(0.3, handle_unknown="error"),
+        store_states=False,
         **SHORT,
     ),
     HCRPHMM(
-        sampler=StepwiseSlice(split_merge_rate=1), emission=HCRPCategorical(), **SHORT
-    ),
-    HCRPHMM(sampler=BlockedGibbs(block_size=3, split_merge_rate=2), **SHORT),
-    HCRPHMM(
         sampler=BlockedBeam(block_size=100, split_merge_rate=0.5),
+        emission=BetaBernoulli(binarize=1.0),
         n_chains=3,
         n_jobs=2,
         warm_start=True,
         store_states=False,
         **SHORT,
     ),
-    HCRPHMM(sampler=StickBreakingBeam(), emission=DirichletCategorical(), **SHORT),
-    HCRPHMM(emission="gaussian", **SHORT),
-    HCRPHMM(emission="diagonal_gaussian", sampler="beam", n_chains=2, **SHORT),
-    HCRPHMM(emission="poisson", sampler="stick_breaking", **SHORT),
-    HCRPHMM(emission=BetaBernoulli(binarize=1.0), sampler="slice", **SHORT),
     # (The checks have data of one column and more.)
     HCRPHMM(
-        emission=ProductEmission([("all", "diagonal_gaussian", slice(None))]), **SHORT
+        sampler=StepwiseGibbs(proposal="rcd", split_merge_rate=1.5),
+        emission=ProductEmission([("all", "diagonal_gaussian", slice(None))]),
+        **SHORT,
     ),
 ]
 

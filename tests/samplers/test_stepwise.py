@@ -170,7 +170,7 @@ def test_law_of_one_move_that_keeps_its_label(kernel, alpha, labels, t):
 
     for p, cell in all_outcomes(move):
         law[cell] += p
-    n = 60_000
+    n = 40_000
     one_move = OneMove(PROPOSALS[kernel](), arrays_of(naive), t)
     codes, *_ = record_cells(one_move, model.state(0), n)
     codes, counts = np.unique(codes, return_counts=True)

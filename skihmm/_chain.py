@@ -212,8 +212,7 @@ class Chain(Iterator[SweepInfo]):
             self._stats.columns(),
             self.stream,
             n_particles=self.settings.n_particles,
-            alpha=self.settings.alpha,
-            gamma=self.settings.gamma,
+            concentrations=(self.settings.alpha, self.settings.gamma),
             is_stopped=is_stopped,
         )[1]
 
@@ -340,8 +339,6 @@ def extended_record(
             stats.columns(emission),
             stream,
             n_particles=settings.n_particles,
-            alpha=alpha,
-            gamma=gamma,
             seating={
                 "n_states": arrays["n_states"],
                 "transitions": arrays["transitions"],

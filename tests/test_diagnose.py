@@ -43,6 +43,9 @@ def easy():
 def made_draws(lp, paths=None, acceptance=1.0, concentrations=None):
     """Draws with these numbers; `paths` are few states per step, (chain, draw, step)."""
     chains = []
+    n_proposed = 0 if np.isnan(acceptance) else 10**6
+    n_accepted = round(n_proposed * acceptance) if n_proposed else 0
+    info = SweepInfo(n_proposed, n_accepted, seconds=0.01)
     for c, row in enumerate(lp):
         chain = []
         for d, value in enumerate(row):
@@ -64,7 +67,7 @@ def made_draws(lp, paths=None, acceptance=1.0, concentrations=None):
                 transitions={**seating, "alpha": alpha, "gamma": 1.0},
                 emission={},
                 sweep=d + 1,
-                info=SweepInfo(10**6, round(10**6 * acceptance), seconds=0.01),
+                info=info,
             )
             chain.append(draw)
         chains.append(chain)

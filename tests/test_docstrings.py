@@ -81,12 +81,13 @@ def listed_names(lines):
     return names
 
 
+PLAIN = (object.__init__, object.__new__)
+
+
 def signature_names(value):
     """Parameters as numpydoc writes them."""
-    if inspect.isclass(value):
-        if value.__init__ is object.__init__:
-            return []
-        value = value.__init__
+    if inspect.isclass(value) and (value.__init__, value.__new__) == PLAIN:
+        return []
     stars = {
         inspect.Parameter.VAR_POSITIONAL: "*",
         inspect.Parameter.VAR_KEYWORD: "**",

@@ -193,7 +193,7 @@ def test_edges_are_seen():
     found = edges(ROOT)
     for edge in [
         ("", "_hcrp_hmm"),
-        ("_hcrp_hmm", "_chain"),
+        ("_fit", "_chain"),
         ("_chain", "core._state"),
         ("core._state", "core._random"),  # in the .pxd
         ("core._concentration", "core._random"),  # in the .pyx

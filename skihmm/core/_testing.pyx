@@ -1221,7 +1221,7 @@ def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_
     for i in range(n_sweeps):
         if canonicalise_every and i % canonicalise_every == 0:
             state.canonicalise()
-        proposed, accepted = sweep(state)
+        proposed, accepted = sweep(state)[:2]
         n_proposed += proposed
         n_accepted += accepted
         view[i] = _cell(state, &name)

@@ -55,8 +55,7 @@ def run(model, stream, n_particles, **options):
         columns_of(model.emission, codes.shape[1], model.y),
         stream,
         n_particles=n_particles,
-        alpha=model.alpha,
-        gamma=model.gamma,
+        concentrations=(model.alpha, model.gamma),
         **options,
     )
 
@@ -163,7 +162,6 @@ TEST = {
     "columns": ((1, 0), (None, 2)),
 }
 ALPHA, GAMMA = 1.6, 1.2
-OPTIONS = {"alpha": ALPHA, "gamma": GAMMA}
 
 
 @cache
@@ -315,8 +313,6 @@ def test_folded_generations_remember_everything(resampling, hierarchical):
         [(N_STATES, False, 1e-15, 1.0), (4, hierarchical, noise_alpha, 3.0)],
         RandomStream(8),
         n_particles=n_particles,
-        alpha=1e-9,
-        gamma=1.0,
         seating=loop_seating(hierarchical),
         resampling=resampling,
     )
@@ -458,7 +454,6 @@ def independent(codes, starts, stream, **options):
         n_particles=options.pop("n_particles", 5),
         seating=arrays_of(naive),
         independent=True,
-        **OPTIONS,
         **options,
     )[0]
 
@@ -560,8 +555,7 @@ def test_simulated_symbols_have_their_exact_law(name):
             columns_of(emission, n_columns),
             [3] * n_columns,
             stream,
-            **OPTIONS,
-            seating=arrays,
+            arrays,
         )
         found[tuple(codes.ravel().tolist())] += 1
     law = {}
@@ -603,8 +597,7 @@ def test_simulated_states_have_their_exact_law():
             columns_of(emission),
             [3],
             stream,
-            **OPTIONS,
-            seating=arrays,
+            arrays,
         )
         found[tuple(states.tolist())] += 1
     assert found.keys() <= law.keys()
@@ -627,8 +620,7 @@ def test_simulation_keeps_to_the_known_symbols():
             columns_of(emission),
             [2],
             stream,
-            **OPTIONS,
-            seating=arrays,
+            arrays,
         )
         found[int(states[0]), int(codes[0, 0])] += 1
     law = {}
@@ -652,8 +644,7 @@ def test_no_steps():
         columns_of(model.emission),
         RandomStream(0),
         n_particles=3,
-        alpha=1.0,
-        gamma=1.0,
+        concentrations=(1.0, 1.0),
     )
     assert log_predictive.shape == path.shape == (0,)
 

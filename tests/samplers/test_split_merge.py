@@ -205,10 +205,10 @@ def test_trials_change_what_they_say_and_nothing_else(n_columns):
             before, labels = copy.deepcopy(state.to_arrays()), slots(state)
             lp = state.log_joint()
             info = kernel.sweep(state)
-            assert info[:3] == (0, 0, 1)
+            assert info.n_proposed == 1
             assert state.check() is None
             after = slots(state)
-            if not info.n_trials_accepted:
+            if not info.n_accepted:
                 outcomes["rejected"] += 1
                 np.testing.assert_array_equal(labels, after)
                 assert_equal_records(before, state.to_arrays())
@@ -254,7 +254,7 @@ def test_trials_alone_pile_nothing_up():
     """What local moves would have to look at again, they find when they begin."""
     state, kernel, n_accepted = middle_sized(0), SplitMergeKernel(100), 0
     for _ in range(50):
-        n_accepted += kernel.sweep(state).n_trials_accepted
+        n_accepted += kernel.sweep(state).n_accepted
     assert n_accepted > 20
     assert n_touched(state) == 0
 
@@ -320,7 +320,7 @@ def test_early_stop_changes_no_result(chain):
             assert patient.sweep(state) == first
             assert state.check() is None
             assert_equal_records(after, state.to_arrays())
-            outcomes[first.n_trials_accepted, after["n_states"] < before["n_states"]] += 1
+            outcomes[first.n_accepted, after["n_states"] < before["n_states"]] += 1
     assert outcomes[1, True] >= 5, outcomes
     assert patient.counts["stopped"] == 0
     assert hurried.counts["stopped"] >= 100

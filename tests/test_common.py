@@ -131,7 +131,7 @@ def test_every_sampler_and_emission_is_checked():
     # (scikit-learn's checks have no binary data.)
     assert names == set(EMISSIONS) - {"bernoulli"}
     for module, bases in (
-        (samplers, {"BaseSampler", "FranchiseSampler"}),
+        (samplers, {"BaseSampler", "FranchiseSampler", "SweepInfo"}),
         (emissions, {"BaseEmission", "ConjugateEmission"}),
     ):
         classes = {type(part).__name__ for part in PARTS}

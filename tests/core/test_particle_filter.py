@@ -525,14 +525,15 @@ def test_particles_with_the_same_history_are_evaluated_once(length):
     emission.fit(y)
     # A small gamma: nearly all particles stay in one state, and a small alpha leaves no
     # choice whether a table is opened.
-    options = {"alpha": 1e-9, "gamma": 1e-9, "n_particles": 50, "independent": True}
     Counting.n_calls = 0
     log_predictive, path = filter_particles(
         y,
         np.arange(0, 60, length),
         emission.make_stats(y).columns(),
         RandomStream(0),
-        **options,
+        n_particles=50,
+        concentrations=(1e-9, 1e-9),
+        independent=True,
     )
     assert path is None
     assert np.isfinite(log_predictive).all()

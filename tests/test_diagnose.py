@@ -96,10 +96,11 @@ def test_noise_is_no_trouble(shape, rng):
     assert str(found).startswith("No sign of trouble: R-hat at most 1.0")
 
 
+@pytest.mark.statistical
 def test_false_alarms_of_chains_with_memory():
     """Series that are long enough."""
     alarms = 0
-    for seed in range(40):
+    for seed in range(20):
         values = autoregressions(np.random.default_rng(seed), 0.6, (4, 400))
         alarms += bool(judged(made_draws(values)).warnings)
     assert alarms <= 1
@@ -422,8 +423,9 @@ def test_distance_of_two_paths(rng):
 # -- fits -----------------------------------------------------------------------------
 
 
+@pytest.mark.statistical
 def test_good_runs_raise_no_alarm(easy):
-    for seed in range(10):
+    for seed in range(4):
         model = HCRPHMM(n_chains=4, n_draws=200, thin=20, random_state=seed)
         found = model.fit(easy).diagnose(verbose=False)
         assert found.warnings == [], seed
@@ -613,11 +615,12 @@ def test_known_states_and_more_data(easy):
     assert "distance" in found.table
 
 
+@pytest.mark.statistical
 def test_seats_do_not_make_easy_data_look_hard(global_random_seed):
     states = np.repeat([0, 1, 2] * 4, 30)
     rng = np.random.default_rng(global_random_seed)
     X = np.array([[0, 0], [6, 6], [-6, 6]])[states] + rng.normal(size=(360, 2))
-    for seed in range(4):
+    for seed in range(2):
         hmm = HCRPHMM(emission="gaussian", n_chains=4, random_state=seed).fit(X)
         row = hmm.diagnose(verbose=False).table["lp"]
         assert row["rhat"] < 1.15

@@ -11,14 +11,13 @@ from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmiss
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import (
-    SUSPECT,
+    COLUMNS,
+    DENSITIES,
     Model,
     assert_caught,
-    assert_exact,
-    assert_keeps_prior_draws,
-    compare,
     make_stats,
 )
+from small_models import MODELS as SYMBOLS
 
 from skihmm import HCRPHMM
 from skihmm.core._franchise import Franchise
@@ -28,118 +27,20 @@ from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.core._testing import n_touched, record_cells, slots
 from skihmm.datasets import make_repeating_sequence
-from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._faulty_split_merge_kernel import FaultySplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing._prior_draws import invariance_pvalue
 
-# Both outcomes of a trial are frequent in all of them.
-MODELS = {
-    "one sequence": Model((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
-    "two sequences": Model(
-        (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
-    ),
-    "missing": Model((0, None, 0, 2, 1, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
-    "missing at the ends": Model(
-        (None, 1, 0, 2, None), HCRPEmission(3, 0.7, 2.0), (0, 3), 1.0, 2.0
-    ),
-    "large concentrations": Model(
-        (0, 1, 0, 1, 2, 0), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
-    ),
-    "small concentrations": Model(
-        (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
-    ),
-    "self-transitions": Model((0, 0, 0, 1, 1), HCRPEmission(2, 0.3, 1.0), (0,), 0.2, 0.5),
-    "configuration I": Model((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
-    "sequences of one step": Model(
-        (0, 1, 1, 0), HCRPEmission(2, 0.5, 1.0), (0, 1, 2), 1.0, 1.0
-    ),
-    "two steps": Model((1, 0), HCRPEmission(3), (0,), 2.0, 1.0),
-    "two sequences of one step": Model(
-        (1, 1), DirichletEmission(3, 0.2), (0, 1), 2.0, 1.0
-    ),
-    "two columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)),
-        HCRPEmission(2),
-        (0,),
-        2.0,
-        3.0,
-    ),
-    "two Dirichlet columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
-        DirichletEmission(2, 0.7),
-        (0, 2),
-        1.0,
-        1.0,
-    ),
-    # Densities far above one.
-    "densities": Model(
-        (0.0, 0.01, 0.02, None, 0.03, 0.01),
-        GaussianEmission(0.0, 1.0, 3.0, 1e-3),
-        (0, 3),
-        5.0,
-        3.0,
-    ),
-    "densities, rarely rejected": Model(
-        (0.0, 0.01, 0.02, 0.015), GaussianEmission(0.01, 1.0, 2.0, 3e-4), (0, 2), 1.0, 2.0
-    ),
-    "densities, often stopped": Model(
-        (0.0, 0.001, 0.002, 0.05, 0.003, 0.051),
-        GaussianEmission(0.0, 0.1, 1.0, 1e-5),
-        (0,),
-        5.0,
-        3.0,
-    ),
-}
+MODELS = SYMBOLS | COLUMNS | DENSITIES
 
 
 def stepwise():
     return RCDKernel(StepwiseProposal())
 
 
-KERNELS = {
-    "alone": lambda: SplitMergeKernel(5),
-    "interleaved": lambda: InterleavedKernel(stepwise(), 2.5),
-}
-
-
-# -- exactness ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_enumeration(kernel, name):
-    found = assert_exact(MODELS[name], KERNELS[kernel], n_sweeps=2000)
-    if kernel == "alone":
-        assert 0.02 < found.acceptance < 0.9
-
-
-# The recipes that interleave, with the sampler's own parameters.
-RECIPES = {
-    "stepwise": StepwiseGibbs(split_merge_rate=1.5),
-    "slice": StepwiseSlice(split_merge_rate=1.5),
-    "blocked": BlockedGibbs(block_size=2, split_merge_rate=1.5),
-    "beam": BlockedBeam(block_size=3, split_merge_rate=1.5),
-}
-
-
-@pytest.mark.parametrize("name", ["two sequences", "missing", "configuration I"])
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_enumeration_of_the_recipes(recipe, name):
-    # The chain of a recipe is built for its own state; blocks here fit every model.
-    state = MODELS[name].state(0)
-    assert_exact(MODELS[name], lambda: RECIPES[recipe].make_kernel(state), n_sweeps=2000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_enumeration_with_many_sweeps(kernel, name):
-    found = compare(MODELS[name], KERNELS[kernel], n_chains=50, n_sweeps=100_000, seed=3)
-    assert found.pvalue > SUSPECT, found
-    assert found.partitions.tv < 0.005
-
+# -- planted errors -------------------------------------------------------------------
 
 CAUGHT_ON = {
     "no_reverse": ("two sequences", 2000),
@@ -150,10 +51,13 @@ CAUGHT_ON = {
 }
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("bug", CAUGHT_ON)
 def test_planted_errors_are_caught(bug):
     name, n_sweeps = CAUGHT_ON[bug]
-    assert_caught(MODELS[name], lambda: FaultySplitMergeKernel(5, bug), n_sweeps=n_sweeps)
+    assert_caught(
+        MODELS[name], lambda state: FaultySplitMergeKernel(5, bug), n_sweeps=n_sweeps
+    )
 
 
 def test_without_its_bug_the_faulty_kernel_is_the_real_one():
@@ -368,23 +272,14 @@ def test_rate_zero_is_the_local_kernel():
 # -- invariance of longer chains ------------------------------------------------------
 
 
-PRIOR_DRAWS = {"n_steps": 40, "n_symbols": 4, "n_sweeps": 5}
-
-
-@pytest.mark.parametrize("kernel", ["alone", "interleaved"])
-def test_prior_draws_stay_prior_draws(kernel):
-    make_kernel = {
-        "alone": lambda: SplitMergeKernel(30),
-        "interleaved": lambda: InterleavedKernel(stepwise(), 4),
-    }[kernel]
-    assert_keeps_prior_draws(make_kernel, n_draws=300, **PRIOR_DRAWS)
-
-
+@pytest.mark.statistical
 def test_prior_draws_do_not_survive_an_error():
     def make_kernel(state):
         return FaultySplitMergeKernel(30, "no_reverse")
 
-    assert invariance_pvalue(make_kernel, 300, 2, **PRIOR_DRAWS) < 1e-3
+    assert (
+        invariance_pvalue(make_kernel, 300, 2, n_steps=40, n_symbols=4, n_sweeps=5) < 1e-3
+    )
 
 
 # -- the estimator --------------------------------------------------------------------

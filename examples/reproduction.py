@@ -42,6 +42,7 @@ from skihmm.samplers import (
     StickBreakingGibbs,
     SweepInfo,
 )
+from skihmm.transitions import HCRPTransitions
 
 KIND = "trial of a reproduction"
 N_SAMPLES = 200  # per trial
@@ -133,7 +134,7 @@ class Trial:
         emission.fit(X)
         self.sequences = Sequences(emission.encode(X), np.zeros(1, dtype=np.intp))
         self.settings = ModelSettings(
-            row.recipe, emission, 1.0, 1.0, (1.0, 1.0), "particle_filter", 100
+            row.recipe, emission, HCRPTransitions(), "particle_filter", 100
         )
         self.progress = {
             "used": 0.0,  # on the clock

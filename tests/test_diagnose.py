@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from scipy import signal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import ignore_warnings
 
@@ -19,6 +20,7 @@ from skihmm.metrics import Diagnosis, effective_sample_size, rhat
 from skihmm.metrics._diagnosis import Setting, _rounded_up
 from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler, BlockedGibbs, StepwiseGibbs, SweepInfo
+from skihmm.transitions import HCRPTransitions
 
 KEYS = ["mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second"]
 TRANSITIONS = ["alpha", "gamma"]
@@ -577,17 +579,26 @@ def test_every_sampler(sampler, easy):
     str(found)
 
 
+FIXED = HCRPTransitions(concentration_prior=None)
+
+
 @pytest.mark.parametrize(
     ("X", "params"),
     [
         (np.array([[3]]), {}),
-        (np.array([[3]]), {"concentration_prior": None}),
+        (np.array([[3]]), {"transitions": FIXED}),
         (np.full((12, 1), np.nan), {}),
         (np.random.default_rng(0).normal(size=(20, 2)), {"emission": "gaussian"}),
         (np.random.default_rng(0).poisson(3, size=(20, 1)), {"emission": "poisson"}),
         (np.zeros((5, 1), int), {"init": "single", "emission": "dirichlet"}),
-        (np.zeros((5, 1), int), {"init": [0, 1, 2, 3, 4], "alpha": 1e-3}),
-        (np.arange(6).reshape(6, 1), {"gamma": 100.0, "concentration_prior": None}),
+        (
+            np.zeros((5, 1), int),
+            {"init": [0, 1, 2, 3, 4], "transitions": HCRPTransitions(1e-3)},
+        ),
+        (
+            np.arange(6).reshape(6, 1),
+            {"transitions": clone(FIXED).set_params(gamma=100.0)},
+        ),
         (np.zeros((3, 1), int), {"n_burnin": 0, "n_draws": 1, "thin": 1}),
     ],
 )
@@ -598,7 +609,9 @@ def test_nothing_raises(X, params):
         model = HCRPHMM(n_chains=n_chains, **{**settings, **params}).fit(X)
         found = model.diagnose(verbose=False)
         assert set(ALWAYS) <= set(found.table)
-        assert ("alpha" in found.table) == ("concentration_prior" not in params)
+        assert ("alpha" in found.table) == (
+            model.transitions_.concentration_prior is not None
+        )
         assert str(found)
         shares = isinstance(params.get("init"), list) or params.get("init") == "single"
         assert (n_chains > 1 and shares) == any(

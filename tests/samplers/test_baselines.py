@@ -41,6 +41,7 @@ from skihmm.samplers import (
 )
 from skihmm.samplers._direct_assignment_kernel import DirectAssignmentKernel
 from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
+from skihmm.transitions import HCRPTransitions
 
 KERNELS = {
     "direct_assignment": DirectAssignmentKernel,
@@ -258,13 +259,14 @@ def test_a_beam_that_would_break_sticks_for_ever_says_so(alpha, gamma):
 
 def test_a_fit_that_would_break_sticks_for_ever_says_so():
     X, _ = make_repeating_sequence(60)
-    hmm = HCRPHMM(sampler="stick_breaking_beam", gamma=1e12, concentration_prior=None)
+    transitions = HCRPTransitions(gamma=1e12, concentration_prior=None)
+    hmm = HCRPHMM(sampler="stick_breaking_beam", transitions=transitions)
     with pytest.raises(
         ValueError, match="use another sampler, such as StickBreakingGibbs"
     ):
         hmm.fit(X)
     # Resampled concentrations leave such values at once.
-    hmm.set_params(gamma=500.0, concentration_prior=(1.0, 1.0), n_burnin=5, n_draws=2)
+    hmm.set_params(transitions=HCRPTransitions(gamma=500.0), n_burnin=5, n_draws=2)
     assert hmm.fit(X).draws_.gamma.max() < 100
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from typing import Protocol
 
-from sklearn.base import BaseEstimator
-
+from skihmm._recipe import Recipe
 from skihmm.core._emission import EmissionStats
 from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
@@ -28,7 +27,7 @@ class Kernel(Protocol):
         """
 
 
-class BaseSampler(BaseEstimator, metaclass=ABCMeta):
+class BaseSampler(Recipe, metaclass=ABCMeta):
     """A sampling strategy.
 
     A sampler object is a recipe: it holds nothing but its constructor parameters, so it
@@ -50,6 +49,9 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
         Of the class: whether a sweep lets other Python threads run, as compiled code can.
         Say False for sweeps that are written in Python: chains are then distributed to
         processes, not to threads.
+    test_params : sequence of dict
+        Of the class: parameters of the instances that tests should cover, which
+        :func:`skihmm.testing.make_instances` builds.
 
     Examples
     --------

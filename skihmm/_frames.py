@@ -106,7 +106,7 @@ def fill_frame(X: Any, missing: NDArray[np.bool_], values: NDArray[Any]) -> Any:
 def _as_type(column: Any, dtype: Any, method: str) -> Any:
     """A column with another type, or as it is where values would change."""
     with warnings.catch_warnings():
-        # (pandas warns of categories that the type does not have.)
+        # pandas warns of categories that the type does not have.
         warnings.simplefilter("error")
         try:
             cast = getattr(column, method)(dtype)

@@ -128,5 +128,5 @@ def fill(
     numbers = np.array(entries.tolist())
     if numbers.dtype.kind == "f" and filled.dtype.kind == "i" and _are_whole(numbers):
         return numbers.astype(np.int64)
-    # (Decimal and the like stay what they are.)
+    # Decimal and the like stay what they are.
     return numbers if numbers.dtype.kind in "iuf" else entries

@@ -82,7 +82,7 @@ def log_cycles(n: NDArray[Any], m: NDArray[Any]) -> NDArray[np.float64]:
     -------
     logs : ndarray of float
     """
-    # (Of n tables there is one seating: 0.)
+    # Of n tables there is one seating: 0.
     found = np.zeros(len(n))
     is_small = n <= _N_SMALL
     found[is_small] = _small_log_cycles()[n[is_small], m[is_small]]
@@ -115,7 +115,7 @@ def summed_lp(draw: Mapping[str, Any]) -> float:
     records = [*_seatings(draw["transitions"]), *_seatings(draw["emission"])]
     if not records:
         return float(draw["lp"])
-    # (Draws are kept in small integers, of which SciPy would make single precision.)
+    # Draws are kept in small integers, of which SciPy would make single precision.
     n, m, sizes = (
         np.concatenate([record[key] for record in records]).astype(np.int64)
         for key in ("n_customers", "n_tables", "sizes")

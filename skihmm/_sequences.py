@@ -158,7 +158,7 @@ def row_times(X: Any, *, local: bool = True) -> NDArray[np.datetime64] | None:
     times : ndarray of shape (n_samples,), datetime64, or None
     """
     index: Any = getattr(X, "index", None)
-    # (Periods begin at a time.)
+    # Periods begin at a time.
     if hasattr(index, "to_timestamp"):
         index = index.to_timestamp()
     if getattr(getattr(index, "dtype", None), "kind", None) != "M":
@@ -380,7 +380,7 @@ def _starts_of_lengths(n_samples: int, lengths: Any) -> NDArray[np.intp]:
         raise ValueError(
             f"lengths holds {sizes.min()}; every sequence needs at least one row."
         )
-    # (numpy's sum of integers begins again at zero when it becomes too large.)
+    # numpy's sum of integers begins again at zero when it becomes too large.
     total = sum(sizes.tolist())
     if total != n_samples:
         raise ValueError(

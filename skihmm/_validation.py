@@ -23,7 +23,7 @@ def warn_caller(message: str) -> None:
     message : str
     """
     level, frame = 1, sys._getframe()
-    # (fit is wrapped by scikit-learn's callbacks.)
+    # fit is wrapped by scikit-learn's callbacks.
     inside = ("skihmm.", "sklearn.callback.")
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
         inside
@@ -99,7 +99,7 @@ def check_concentration_prior(name: str, value: Any) -> tuple[float, float] | No
     """Return a Gamma prior as (shape, rate), or None if concentrations are fixed."""
     if value is None:
         return None
-    # (A set has no first entry, and an iterator could be read only once.)
+    # A set has no first entry, and an iterator could be read only once.
     pair = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(
@@ -166,7 +166,7 @@ def unmask(X: Any) -> Any:
     if not isinstance(X, np.ma.MaskedArray):
         return X
     mask = np.ma.getmaskarray(X)
-    # (Dates and other types that are refused keep their type, for the error to name.)
+    # Dates and other types that are refused keep their type, for the error to name.
     if X.dtype.kind not in "OUSTbiuf" or not mask.any():
         return X.data
     filled = X.data.astype(float if X.dtype.kind in "biuf" else object)
@@ -321,7 +321,7 @@ def is_number(value: Any) -> bool:
     -------
     is_number : bool
     """
-    # (To numpy times are integers; Decimal and numpy's bool are no Real.)
+    # To numpy times are integers; Decimal and numpy's bool are no Real.
     return isinstance(value, Real | Decimal | np.bool_) and not isinstance(
         value, np.timedelta64
     )

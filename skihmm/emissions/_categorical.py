@@ -256,8 +256,8 @@ class _Categorical(BaseEmission):
                         f"Column {labels[c]!r} of X holds {seen}, but its categories "
                         f"are {known}. Pass symbols of the type that was fitted."
                     )
-                # (As integers: floats are whole here, and could not tell apart the
-                # largest categories.)
+                # As integers: floats are whole here, and could not tell apart the
+                # largest categories.
                 symbols = column[present].astype(values.dtype).reshape(-1, 1)
                 encoder = OrdinalEncoder(
                     categories=[values],
@@ -472,8 +472,8 @@ class DirichletCategorical(_Categorical):
         return CategoricalStats(
             codes,
             self.n_symbols_,
-            # (A chain that starts from larger pseudo-counts of many symbols, where states
-            # look alike, stays there: on the words of a novel 4 states for 400.)
+            # A chain that starts from larger pseudo-counts of many symbols, where states
+            # look alike, stays there: on the words of a novel 4 states for 400.
             1.0 / max(self.n_symbols_)
             if self.concentration is None
             else check_positive("concentration", self.concentration),

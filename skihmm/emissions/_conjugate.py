@@ -58,7 +58,7 @@ def _as_floats(X: Any, emission: BaseEmission) -> NDArray[np.float64]:
         X = np.array(columns, dtype=float).T.reshape(X.shape)
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X has the type {X.dtype}; expected numbers.")
-    # (Sums over rows depend on the order in memory, to the last bits.)
+    # Sums over rows depend on the order in memory, to the last bits.
     X = X.astype(np.float64, order="C")
     for row, c in np.argwhere(np.isinf(X)):
         raise ValueError(
@@ -127,7 +127,7 @@ def _check_counts(
 def _column_values(name: str, value: Any, n_columns: int) -> NDArray[np.float64]:
     """One finite number per column, from a number or an array of them."""
     try:
-        # (NumPy would turn strings and truth values into numbers.)
+        # NumPy would turn strings and truth values into numbers.
         if np.asarray(value).dtype.kind in "bUS":
             raise TypeError
         values = np.asarray(value, dtype=float)
@@ -173,7 +173,7 @@ def _column_means(X: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean of every column, 0 where nothing is observed."""
     observed = ~np.isnan(X)
     n = np.maximum(observed.sum(axis=0), 1)
-    # (Divided first: sums of numbers near the largest float overflow.)
+    # Divided first: sums of numbers near the largest float overflow.
     return np.where(observed, X / n, 0.0).sum(axis=0)
 
 
@@ -221,7 +221,7 @@ class _Conjugate(BaseEmission):
         """
         if not self._hyperparameters:
             return self
-        # (Of no data: only the layout counts.)
+        # Of no data: only the layout counts.
         n_columns = len(getattr(self, self._hyperparameters[0] + "_"))
         stats = self.make_stats(np.empty((0, n_columns)))
         described = copy(self)
@@ -641,7 +641,7 @@ class NormalInverseWishart(_Gaussian):
                 f"({n}, {n})."
             )
         try:
-            # (False for NaN too.)
+            # False for NaN too.
             if not np.allclose(scale, scale.T, rtol=1e-10, atol=0):
                 raise np.linalg.LinAlgError
             np.linalg.cholesky(scale)
@@ -696,7 +696,7 @@ class NormalInverseWishart(_Gaussian):
         n = len(self.mean_)
         triangle = np.zeros((n, n))
         triangle[np.tril_indices(n)] = numbers[n + 1 :]
-        # (Drawn scales are diagonal.)
+        # Drawn scales are diagonal.
         return {
             "mean": numbers[:n],
             "strength": numbers[n],

@@ -233,7 +233,7 @@ class _Laws:
         chosen = self.rng.permutation(self.seen)[:24]
         self.rows = np.concatenate([chosen, self.missing[:4]])
         self.labels = np.arange(len(self.rows)) % N_STATES
-        # (A few seatings may agree by chance.)
+        # A few seatings may agree by chance.
         order = np.arange(len(self.rows))
         self.is_seated = len({self._product(order, i) for i in range(1, 101)}) > 1
 
@@ -276,7 +276,7 @@ class _Laws:
     def check_recipe(self) -> None:
         """Pickles, and codes that survive decoding."""
         again = pickle.loads(pickle.dumps(self.emission))
-        # (A missing value has a code, but a code need not say that it is missing.)
+        # A missing value has a code, but a code need not say that it is missing.
         codes = self.codes[self.complete]
         decoded = self.emission.decode(codes)
         for name, found in (
@@ -399,7 +399,7 @@ class _Laws:
             ratio = np.exp(logs - logs.mean())
             means = ratio.mean(axis=1)
             error = np.sqrt((ratio.var(axis=1, ddof=1) / n).sum())
-            # (One table per observation leaves nothing but rounding.)
+            # One table per observation leaves nothing but rounding.
             if abs(means[0] - means[1]) <= MOST_ERRORS * error + ROUNDING:
                 return
         raise AssertionError(
@@ -656,7 +656,7 @@ class _Laws:
                     np.sqrt((column + 1 / n) / n),
                 )
             else:
-                # (A fresh state may have no mean, or hardly one.)
+                # A fresh state may have no mean, or hardly one.
                 mean, numbers = column[1:], np.array(each[1:], dtype=float)
                 error = numbers.std(axis=1, ddof=1) / np.sqrt(n)
                 laws[f"the mean of values drawn of column {c}, against predictives"] = (

@@ -101,7 +101,7 @@ class Model:
         for _ in range(self.n_steps):
             code, label = divmod(code, 8)
             labels.append(label)
-        # (Tables that the exact posterior knows nothing of.)
+        # Tables that the exact posterior knows nothing of.
         e = e if getattr(self.emission, "counts_tables", True) else 0
         return tuple(reversed(labels)), m, e
 

@@ -225,9 +225,9 @@ class Diagnosis:
         one seating); ``"n_states"``; ``"alpha"``, ``"gamma"``, ``"emission_alpha"`` and
         the other ``draws_.hyperparameters`` unless they are fixed;
         ``"occupancy_entropy"``, the entropy (nats) of the proportions of steps in the
-        states; and, with ``store_states=True``, ``"distance"``: variation of information (nats) between the
-        states of a draw and those of the selected one, which separates partitions that
-        are equal in all other quantities.
+        states; and, with ``store_states=True``, ``"distance"``: variation of information
+        (nats) between the states of a draw and those of the selected one, which separates
+        partitions that are equal in all other quantities.
     warnings : list of str
         Problems; empty if there are none.
     advice : list of str

@@ -1,4 +1,4 @@
-"""What recipes of any kind have to do."""
+"""Check of recipes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sklearn.base import clone
 
 
 def check_recipe(recipe: Any) -> None:
-    """An object can be cloned, printed and searched over by its parameters.
+    """Check that an object can be cloned, printed and searched over by its parameters.
 
     Parameters
     ----------

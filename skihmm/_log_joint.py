@@ -1,4 +1,4 @@
-"""The log joint probability of a draw, summed over who shares a table with whom."""
+"""Log joint probability of a draw, summed over seatings."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from scipy.special import gammaln, loggamma, psi
 
 # Up to so many customers, numbers of seatings come from a table.
 _N_SMALL = 256
-# Halvings of the interval in which a radius is looked for.
+# Bisections of the interval of a radius.
 _N_HALVINGS = 12
 
 
 def _seatings(record: Any) -> Iterator[dict[str, Any]]:
-    """The seatings with tables in a record, those of an emission's parts included."""
+    """Iterate over the seatings with tables in a record, with an emission's parts."""
     if not isinstance(record, dict):
         return
     if "sizes" in record and len(record["sizes"]):
@@ -30,7 +30,7 @@ def _seatings(record: Any) -> Iterator[dict[str, Any]]:
 def _small_log_cycles() -> NDArray[np.float64]:
     """Logs of ``|s(n, m)|`` for n and m up to ``_N_SMALL``."""
     table = np.full((_N_SMALL + 1, _N_SMALL + 1), -np.inf)
-    table[0, 0] = 0.0  # of no customers
+    table[0, 0] = 0.0  # no customers
     table[1, 1] = 0.0
     for n in range(1, _N_SMALL):
         # |s(n + 1, m)| = n |s(n, m)| + |s(n, m - 1)|
@@ -41,12 +41,12 @@ def _small_log_cycles() -> NDArray[np.float64]:
 def _large_log_cycles(
     n: NDArray[np.float64], m: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """The same for 1 < m < n, each in a time that depends on the root of m only.
+    """Logs of ``|s(n, m)|`` for 1 < m < n, each in a time of the order of the root of m.
 
-    ``|s(n, m)|`` is the coefficient of ``z^m`` in ``Gamma(z + n) / Gamma(z)``: an
-    integral over a circle around 0, which the mean over a few points of the circle is to
-    rounding.  Divided by their value at the real point r, the coefficients are the
-    probabilities of the number of tables at concentration r, so r is chosen to make m
+    ``|s(n, m)|`` is the coefficient of ``z^m`` in ``Gamma(z + n) / Gamma(z)``, an
+    integral over a circle around 0, which the mean over a few points of the circle equals
+    to rounding.  Divided by their value at the real point r, the coefficients are the
+    probabilities of the number of tables at concentration r; r is chosen such that m is
     the mean.
     """
     low, high = np.full(n.shape, np.log(1e-3)), 2 * np.log(n)
@@ -58,12 +58,12 @@ def _large_log_cycles(
     r = np.exp((low + high) / 2)
     top = gammaln(r + n) - gammaln(r) - m * np.log(r)
     found = np.empty(n.shape)
-    # The standard deviation is at most the root of the mean.  (Powers of two, so that
-    # many pairs share their points.)
+    # The standard deviation is at most the root of the mean.  Powers of two, so that many
+    # pairs share their points.
     n_points = 2 ** np.ceil(np.log2(10 + 5 * np.sqrt(m))).astype(int)
     for count in np.unique(n_points):
         which = np.flatnonzero(n_points == count)
-        # Half of the circle: the other half is its mirror image.
+        # Half of the circle; the other half is its mirror image.
         z = r[which, None] * np.exp(1j * np.pi * (np.arange(count) + 0.5) / count)
         logs = loggamma(z + n[which, None]) - loggamma(z) - m[which, None] * np.log(z)
         found[which] = np.log(np.exp(logs - top[which, None]).real.mean(axis=1))
@@ -82,7 +82,7 @@ def log_cycles(n: NDArray[Any], m: NDArray[Any]) -> NDArray[np.float64]:
     -------
     logs : ndarray of float
     """
-    # Of n tables there is one seating: 0.
+    # There is one seating at n tables, with logarithm 0.
     found = np.zeros(len(n))
     is_small = n <= _N_SMALL
     found[is_small] = _small_log_cycles()[n[is_small], m[is_small]]
@@ -97,25 +97,25 @@ def log_cycles(n: NDArray[Any], m: NDArray[Any]) -> NDArray[np.float64]:
 def summed_lp(draw: Mapping[str, Any]) -> float:
     """Log joint probability of a draw, summed over seatings.
 
-    The seating of a draw is one of many with as many tables; they differ in nothing but
-    who sits with whom, which says nothing about states and changes slowly.  Their
-    probabilities are proportional to the product of ``(size - 1)!`` over tables, and all
-    together make a Stirling number for every cell.
+    The seating of a draw is one of many with the same table counts; they differ only in
+    the assignment of customers to tables, which carries no information about the states
+    and changes slowly.  Their probabilities are proportional to the product of
+    ``(size - 1)!`` over tables, and their sum is a Stirling number for every cell.
 
     Parameters
     ----------
     draw : mapping
-        Its ``lp``, ``transitions`` and ``emission``.
+        Mapping with ``lp``, ``transitions`` and ``emission``.
 
     Returns
     -------
     lp : float
-        Of states, numbers of tables and data given the hyperparameters, nats.
+        Log probability of states, table counts and data given the hyperparameters, nats.
     """
     records = [*_seatings(draw["transitions"]), *_seatings(draw["emission"])]
     if not records:
         return float(draw["lp"])
-    # Draws are kept in small integers, of which SciPy would make single precision.
+    # Draws hold small integers, which SciPy would convert to single precision.
     n, m, sizes = (
         np.concatenate([record[key] for record in records]).astype(np.int64)
         for key in ("n_customers", "n_tables", "sizes")

@@ -1,4 +1,4 @@
-"""Checks of constructor parameters, made when fitting."""
+"""Checks of parameters and data."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 
 
 def warn_caller(message: str) -> None:
-    """A UserWarning that points to the line outside the package that led to it.
+    """Issue a UserWarning that points to the caller's line outside of the package.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def warn_caller(message: str) -> None:
 
 
 def check_integer(name: str, value: Any, minimum: int) -> int:
-    """Return an integer parameter, or say what it should have been."""
+    """Return an integer parameter, or raise an error with the expected range."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(
             f"{name}={value!r} is not an integer; expected an integer >= {minimum}."
@@ -51,7 +51,7 @@ def _as_float(value: Any) -> float:
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Return a positive, finite number, or say what it should have been."""
+    """Return a positive, finite number, or raise an error with the expected range."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number > 0.")
     number = _as_float(value)
@@ -61,7 +61,7 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_finite(name: str, value: Any) -> float:
-    """Return a finite number, or say what it should have been."""
+    """Return a finite number, or raise an error with the expected range."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r}; expected a finite number.")
     try:
@@ -74,7 +74,7 @@ def check_finite(name: str, value: Any) -> float:
 
 
 def check_nonnegative(name: str, value: Any) -> float:
-    """Return a finite number >= 0, or say what it should have been."""
+    """Return a finite number >= 0, or raise an error with the expected range."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number >= 0.")
     number = _as_float(value)
@@ -84,7 +84,7 @@ def check_nonnegative(name: str, value: Any) -> float:
 
 
 def check_n_jobs(name: str, value: Any) -> int | None:
-    """Return a number of jobs as joblib takes it."""
+    """Return a number of jobs for joblib."""
     expected = "expected an integer other than 0 (-1: all cores), or None"
     if value is None:
         return None
@@ -111,7 +111,7 @@ def check_concentration_prior(name: str, value: Any) -> tuple[float, float] | No
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
-    """Return one of a few words, or list them."""
+    """Return one of a few words, or raise an error that lists them."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name}={value!r}; expected one of {listed}.")
@@ -126,7 +126,7 @@ def check_flag(name: str, value: Any) -> bool:
 
 
 def draw_entropy(random_state: Any) -> list[int]:
-    """Entropy of a SeedSequence from scikit-learn's kind of random_state.
+    """Convert scikit-learn's random_state to the entropy of a SeedSequence.
 
     Parameters
     ----------
@@ -152,12 +152,12 @@ def draw_entropy(random_state: Any) -> list[int]:
 
 
 def unmask(X: Any) -> Any:
-    """A masked array as a plain one with NaN (or None) where it is masked.
+    """Convert a masked array to a plain one with NaN (or None) where it is masked.
 
     Parameters
     ----------
     X : object
-        Anything else is returned as it is.
+        Other objects are returned unchanged.
 
     Returns
     -------
@@ -166,7 +166,7 @@ def unmask(X: Any) -> Any:
     if not isinstance(X, np.ma.MaskedArray):
         return X
     mask = np.ma.getmaskarray(X)
-    # Dates and other types that are refused keep their type, for the error to name.
+    # Dates and other refused types are kept, so that the error can name them.
     if X.dtype.kind not in "OUSTbiuf" or not mask.any():
         return X.data
     filled = X.data.astype(float if X.dtype.kind in "biuf" else object)
@@ -175,14 +175,14 @@ def unmask(X: Any) -> Any:
 
 
 def as_array(name: str, values: Any) -> NDArray[Any]:
-    """Something like an array as an array in which every entry is what it was.
+    """Convert an array-like without coercing its entries.
 
-    numpy makes strings of everything in a list that holds one: NaN would be "nan".
+    NumPy would turn NaN among strings into "nan".
 
     Parameters
     ----------
     name : str
-        What it is called in errors.
+        Name of the argument, for errors.
     values : array-like
 
     Returns
@@ -201,12 +201,12 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
             ) from None
         if values.dtype.kind in "US" and not hasattr(given, "dtype"):
             values = np.array(given, dtype=object)
-    # scikit-learn does not know numpy's strings of any length.
+    # scikit-learn does not support NumPy's strings of any length.
     return values.astype(object) if values.dtype.kind == "T" else values
 
 
 def _has_rows(value: Any) -> bool:
-    """Whether an entry of a list has two dimensions, so that it is no row."""
+    """Whether an entry of a list has two dimensions and is therefore not a row."""
     if isinstance(value, list | tuple):
         return any(isinstance(entry, list | tuple) or np.ndim(entry) for entry in value)
     return np.ndim(value) > 1
@@ -218,7 +218,7 @@ def refuse_sequences(X: Any) -> None:
     Parameters
     ----------
     X : object
-        The data, as the user has passed it.
+        The user's data.
 
     Raises
     ------
@@ -249,7 +249,7 @@ def refuse_sequences(X: Any) -> None:
 
 
 def shown(value: Any) -> str:
-    """A number in full, for errors.
+    """Format a number with all digits, for errors.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def shown(value: Any) -> str:
 
 
 def as_matrix(X: Any) -> NDArray[Any]:
-    """X as :func:`as_array` with two dimensions.
+    """Convert X by :func:`as_array` and check that it has two dimensions.
 
     Parameters
     ----------
@@ -284,15 +284,15 @@ def as_matrix(X: Any) -> NDArray[Any]:
 
 
 def unify_frame(X: Any) -> Any:
-    """A data frame of types that have no common one as one of Python objects.
+    """Convert a data frame without a common type to Python objects.
 
-    scikit-learn before 1.9 takes a frame with other types than numpy's for numbers and
+    scikit-learn before 1.9 treats a frame with other types than NumPy's as numbers and
     fails on strings.
 
     Parameters
     ----------
     X : object
-        Anything else is returned as it is.
+        Other objects are returned unchanged.
 
     Returns
     -------
@@ -302,7 +302,7 @@ def unify_frame(X: Any) -> Any:
         return X
     dtypes = set(X.dtypes)
     if not dtypes:
-        return X.to_numpy()  # scikit-learn would look for the type of no columns
+        return X.to_numpy()  # scikit-learn fails on the type of no columns
     if len(dtypes) < 2 or all(
         isinstance(dtype, np.dtype) and dtype.kind in "biufO" for dtype in dtypes
     ):
@@ -321,7 +321,7 @@ def is_number(value: Any) -> bool:
     -------
     is_number : bool
     """
-    # To numpy times are integers; Decimal and numpy's bool are no Real.
+    # NumPy's times are Integral; Decimal and NumPy's bool are not Real.
     return isinstance(value, Real | Decimal | np.bool_) and not isinstance(
         value, np.timedelta64
     )
@@ -341,13 +341,13 @@ def is_missing_entry(value: Any) -> bool:
     if value is None or isinstance(value, str):
         return value is None
     name = type(value).__name__
-    # NaN differs from itself; pandas.NA does not even say whether, nor do arrays.
+    # NaN differs from itself; for pandas.NA and arrays the comparison has no truth value.
     is_scalar = isinstance(value, Number | np.generic) or name == "NaTType"
     return name == "NAType" or bool(is_scalar and value != value)
 
 
 def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which entries of a one-dimensional array are NaN, NaT, None or pandas.NA.
+    """Mask of entries of a one-dimensional array that are NaN, NaT, None or pandas.NA.
 
     Parameters
     ----------
@@ -369,21 +369,21 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 def resolve(
     name: str, value: Any, known: Mapping[str, Callable[[], Any]], base: type
 ) -> Any:
-    """An object for a short name; a clone of an object.
+    """Make the object of a short name, or clone an object.
 
     Parameters
     ----------
     name : str
-        What it is called in errors.
+        Name of the argument, for errors.
     value : str or object
     known : dict
-        What makes the object of every short name.
+        Factories of objects by short name.
     base : type
-        Of objects.
+        Base class of objects.
 
     Returns
     -------
-    found : object
+    recipe : object
 
     Raises
     ------
@@ -406,20 +406,20 @@ def nested_short_names(
     given: Mapping[str, Any],
     known: Mapping[str, Callable[[], Any]],
 ) -> dict[str, Any]:
-    """Objects for those short names whose own parameters are to be set.
+    """Make objects of the short names whose own parameters are to be set.
 
     Parameters
     ----------
     params : dict
         As for ``set_params``.
     given : dict
-        What every nested parameter is now.
+        Current value of every nested parameter.
     known : dict
-        What makes the object of every short name.
+        Factories of objects by short name.
 
     Returns
     -------
-    found : dict
+    recipes : dict
     """
     found = {}
     for name, value in given.items():
@@ -431,7 +431,7 @@ def nested_short_names(
 
 
 def preferred_jobs(*recipes: Any) -> str:
-    """What joblib should run chains as: threads, unless a recipe needs Python's lock.
+    """Kind of joblib's workers: threads, unless a recipe holds the GIL.
 
     Parameters
     ----------
@@ -451,15 +451,15 @@ def check_ignored(y: Any, X: Any) -> None:
     Parameters
     ----------
     y : object
-        What was passed for scikit-learn's sake.
+        Argument of scikit-learn's interface.
     X : object
-        The data, not looked at yet.
+        The unchecked data.
 
     Raises
     ------
     ValueError
-        If it is a list or array without an entry for every row: the `lengths` of
-        sequences, most probably, which some packages take in this place.
+        If it is a list or array without an entry for every row: probably the `lengths` of
+        sequences, which are the second argument in some packages.
     """
     n_entries, n_rows = (
         len(value)

@@ -1,4 +1,4 @@
-"""Sampling strategies: hyper-parameter objects that build compiled kernels."""
+"""Sampler recipes, which build the kernels of the chains."""
 
 from skihmm.samplers._base import BaseSampler
 from skihmm.samplers._blocked import BlockedBeam, BlockedGibbs

@@ -9,30 +9,29 @@ from sklearn.base import BaseEstimator
 
 
 class BaseSampler(BaseEstimator, metaclass=ABCMeta):
-    """A sampling strategy.
+    """Base class of samplers.
 
-    A sampler object is a recipe: it holds nothing but its constructor parameters, so it
-    can be cloned, printed and searched over.  All samplers draw from the same posterior;
-    only speed and mixing differ.
+    A sampler object is a recipe: it holds only its constructor parameters, so it can be
+    cloned, printed and searched over.  All samplers draw from the same posterior; only
+    speed and mixing differ.
 
     A sampler can be written in Python: `make_kernel` returns any object with a method
     ``sweep(state)``, which changes the labels of some steps by moves,
     ``with state.move(start, stop) as move: ...`` (``help(state.move)`` in a session).  It
     should take its random numbers from ``state.stream`` (``state.stream.categorical`` and
     NumPy's ``state.stream.generator``), so that chains can be repeated and resumed, and
-    keep nothing from one sweep to the next.  :func:`skihmm.testing.check_sampler` says
-    whether it samples the posterior.
+    keep no state between sweeps.  :func:`skihmm.testing.check_sampler` checks that it
+    samples the posterior.
 
     Attributes
     ----------
     releases_gil : bool
-        Of the class: whether a sweep lets other Python threads run, as compiled code can.
-        Say False for sweeps that are written in Python: chains are then distributed to
-        processes, not to threads.
+        Class attribute: whether a sweep releases the GIL, as compiled code can.  False
+        for sweeps in Python: chains then run as processes, not as threads.
 
     Examples
     --------
-    A step-wise sampler in Python that visits as many steps as there are, at random.
+    A step-wise sampler in Python with a random scan:
 
     >>> from skihmm import HCRPHMM
     >>> from skihmm.samplers import BaseSampler
@@ -74,21 +73,21 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
         ----------
         emission : BaseEmission
         stats : skihmm.core._emission.EmissionStats
-            Empty statistics that it has built.
+            Empty statistics of the emission.
         """
 
     @abstractmethod
     def make_kernel(self, state: Any) -> Any:
-        """Build what sweeps over one chain.
+        """Build the kernel of one chain.
 
         Parameters
         ----------
         state : skihmm.core._state.ChainState
-            The chain that the kernel will work on.
+            State of the chain.
 
         Returns
         -------
         kernel : object
             Its method ``sweep(state)`` makes one sweep that leaves the posterior
-            invariant and returns the numbers of proposals made and accepted.
+            invariant and returns the numbers of proposals and of accepted ones.
         """

@@ -16,9 +16,9 @@ class StepwiseGibbs(FranchiseSampler):
 
     A sweep visits every step in random order.  With ``proposal="exact"`` the step's state
     is drawn together with an indicator that its transition opens a table, from their
-    exact conditional distribution, without rejections.  With ``proposal="rcd"``, the paper's
-    step, the state is proposed from its full conditional at the seating without it, which
-    is not exact, because the second transition depends on the first; the
+    exact conditional distribution, without rejections.  With ``proposal="rcd"``, the
+    paper's step, the state is proposed from its full conditional at the seating without
+    it, which is not exact, because the second transition depends on the first; the
     Metropolis-Hastings ratio of the restricted collapsed draw corrects for it.
 
     The cost of a step depends on the states that share a transition or a symbol with it,

@@ -7,12 +7,6 @@
 #   alpha_0, gamma                seating.alpha, seating.gamma
 #   getProb(j, k)                 seating.prob(j, k)
 #   addCustomer, removeCustomer   seating.add, seating.remove
-#
-# Slots of the transition franchise.  A label is a slot number.  Slot NEW stands for "a
-# state that nobody uses": its row and column are empty for ever and its base mass is
-# gamma, so p(new | j), p(k | new) and the emission of a fresh state need no special case.
-# Slot START is the start restaurant `*`: a row like any other, never a dish.  Real states
-# have slots FIRST, FIRST + 1, ...; a free slot has an empty row and column.
 from libcpp cimport bool as cbool
 from libcpp.vector cimport vector
 
@@ -22,13 +16,13 @@ from skihmm.core._record cimport SeatingRecord
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
-cdef enum:
-    NEW = 0
-    START = 1
-    FIRST = 2
+cdef extern from "_slots.hpp" namespace "skihmm" nogil:
+    const int32_t NEW "skihmm::kNew"
+    const int32_t START "skihmm::kStart"
+    const int32_t FIRST "skihmm::kFirst"
 
 
-cdef extern from "_seating.hpp" namespace "skihmm" nogil:
+cdef extern from "_product.hpp" namespace "skihmm" nogil:
     cdef cppclass Product:
         float64_t value         # the product is value * exp(log_scale)
         float64_t log_scale
@@ -37,6 +31,8 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         void multiply_log(float64_t log_factor)
         float64_t log()
 
+
+cdef extern from "_containers.hpp" namespace "skihmm" nogil:
     cdef cppclass Stack[T]:
         void push(T value) except +
         T operator[](size_t i)
@@ -48,6 +44,8 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         int32_t *counts         # n_jk; 0 only inside a move
         int32_t size
 
+
+cdef extern from "_seating.hpp" namespace "skihmm" nogil:
     cdef enum class Base:
         kInfinite
         kUniform

@@ -1,6 +1,6 @@
-// Gamma, Beta and Dirichlet variates that stay meaningful for parameters of any size.
+// Random variates.
 //
-// A Gamma variate of a small shape underflows: of shape 0.001 every other one is below
+// Gamma, Beta and Dirichlet variates stay meaningful for parameters of any size.  A Gamma variate of a small shape underflows: of shape 0.001 every other one is below
 // 1e-300.  Where only shares of a sum count, as in a Dirichlet, it is the ratios that must
 // not be lost, so a variate is kept as two numbers, value * exp(-fall).
 #pragma once
@@ -13,6 +13,29 @@
 #include "numpy/random/distributions.h"
 
 namespace skihmm {
+
+inline double uniform(bitgen_t *g) { return g->next_double(g->state); }
+
+// Uniform on 0 .. n-1 without bias (Lemire's multiply-and-reject), n >= 1.
+inline int64_t below(bitgen_t *g, int64_t n) {
+    const uint64_t range = static_cast<uint64_t>(n);
+    if (range <= 0xffffffffu) {
+        uint64_t product = static_cast<uint64_t>(g->next_uint32(g->state)) * range;
+        uint32_t low = static_cast<uint32_t>(product);
+        if (low < range) {
+            const uint32_t floor = static_cast<uint32_t>((0x100000000u - range) % range);
+            while (low < floor) {
+                product = static_cast<uint64_t>(g->next_uint32(g->state)) * range;
+                low = static_cast<uint32_t>(product);
+            }
+        }
+        return static_cast<int64_t>(product >> 32);
+    }
+    const uint64_t limit = UINT64_MAX - UINT64_MAX % range;
+    uint64_t draw;
+    do draw = g->next_uint64(g->state); while (draw >= limit);
+    return static_cast<int64_t>(draw % range);
+}
 
 struct GammaDraw {
     double value, fall;     // the variate is value * exp(-fall)

@@ -3,7 +3,7 @@ from numpy.random cimport bitgen_t
 from skihmm.core._types cimport float64_t, int64_t
 
 
-cdef extern from "_seating.hpp" namespace "skihmm" nogil:
+cdef extern from "_random.hpp" namespace "skihmm" nogil:
     # Uniform on [0, 1); uniform on 0 .. n-1 (n >= 1).
     float64_t uniform(bitgen_t *g)
     int64_t below(bitgen_t *g, int64_t n)

@@ -17,7 +17,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "_product.hpp"
 #include "_seating.hpp"
+#include "_slots.hpp"
 
 namespace skihmm {
 
@@ -49,7 +51,7 @@ struct Chain {
     int (*grow)(void *owner, intptr_t n_free) = nullptr;
 
     // The restaurant that x[t] is drawn in; the label drawn in x[t]'s restaurant or -1.
-    int32_t previous(int64_t t) const { return first[t] ? 1 : states[t - 1]; }
+    int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
     int32_t successor(int64_t t) const { return last[t] ? -1 : states[t + 1]; }
     int32_t free_slot(size_t i) const { return (*free_slots)[free_slots->size() - 1 - i]; }
     // Only between moves.  Says whether storage has grown.

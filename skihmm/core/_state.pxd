@@ -2,7 +2,7 @@
 from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport EmissionStats
-from skihmm.core._franchise cimport Franchise, Product, Stack
+from skihmm.core._franchise cimport START, Franchise, Product, Stack
 from skihmm.core._random cimport RandomStream
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
@@ -29,13 +29,13 @@ cdef class ChainState:
     # Counted over a sweep: proposals made and accepted.
     cdef int64_t n_proposed
     cdef int64_t n_accepted
-    # The same of split-merge trials; 0 if the kernel makes none.
-    cdef readonly int64_t n_trials
-    cdef readonly int64_t n_trials_accepted
+    # The same of split-merge trials.
+    cdef int64_t n_trials
+    cdef int64_t n_trials_accepted
 
     cdef inline int32_t previous(self, intp_t t) noexcept nogil:
         # The restaurant that x[t] is drawn in.
-        return 1 if self.first[t] else self.states[t - 1]
+        return START if self.first[t] else self.states[t - 1]
 
     cdef inline int32_t successor(self, intp_t t) noexcept nogil:
         # The label drawn in x[t]'s restaurant, or -1 at the end of a sequence.

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+
+from skihmm._records import EmissionRecord
+from skihmm._typing import Array, Flags, Floats, MatrixLike
+from skihmm.core._emission import EmissionStats
 
 
 class BaseEmission(BaseEstimator, metaclass=ABCMeta):
@@ -98,8 +101,8 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
         return slice(0) if self.is_categorical else slice(None)
 
-    def offsets(self, n_columns: int) -> NDArray[np.float64]:
-        """Offsets that :meth:`encode` subtracts from the columns of numbers.
+    def offsets(self, n_columns: int) -> Floats:
+        """What :meth:`encode` subtracts from every column of numbers.
 
         Parameters
         ----------
@@ -112,8 +115,8 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
         return np.zeros(n_columns)
 
-    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
-        """Hyperparameters of a posterior draw, by name.
+    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
+        """Hyperparameters that a posterior draw holds, by name.
 
         Parameters
         ----------
@@ -127,8 +130,8 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
         return {}
 
-    def with_states(self, record: dict[str, Any], n_states: int) -> BaseEmission:
-        """Copy the emission with attributes of a posterior draw's states.
+    def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
+        """The emission with what a posterior draw says of its states as attributes.
 
         Parameters
         ----------
@@ -145,8 +148,8 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         return self
 
     @abstractmethod
-    def fit(self, X: Any, y: None = None) -> BaseEmission:
-        """Fit the encoding and the prior to the data.
+    def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
+        """Learn what values there are.
 
         Parameters
         ----------
@@ -160,8 +163,8 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def encode(self, X: Any) -> NDArray[Any]:
-        """Convert data to the values that the statistics take.
+    def encode(self, X: MatrixLike) -> Array:
+        """Turn data into the values that the statistics count.
 
         Parameters
         ----------
@@ -173,8 +176,8 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """Convert encoded values back to data.
+    def decode(self, codes: Array) -> Array:
+        """Turn counted values back into data.
 
         Parameters
         ----------
@@ -186,8 +189,8 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Mask of steps without any observation, which do not count in scores.
+    def is_missing(self, codes: Array) -> Flags:
+        """Say which steps have no observation at all; they do not count in scores.
 
         Parameters
         ----------
@@ -199,7 +202,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def make_stats(self, codes: NDArray[Any]) -> Any:
+    def make_stats(self, codes: Array) -> EmissionStats:
         """Build empty compiled statistics over encoded data.
 
         Parameters

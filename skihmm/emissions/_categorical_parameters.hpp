@@ -15,12 +15,12 @@
 
 #include "_random.hpp"
 #include "_seating.hpp"
+#include "_slots.hpp"
 
 namespace skihmm {
 
 class SymbolParameters {
   public:
-    static constexpr int32_t kNew = 0, kFirst = 2;
     static constexpr double kUndrawn = -1.0;
 
     // g and phi of all occupied slots given the statistics, which must stay as they are

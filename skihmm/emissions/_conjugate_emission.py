@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skihmm._typing import Array, Flags, Floats, MatrixLike
 from skihmm.emissions._conjugate import _as_floats, _Conjugate
 from skihmm.emissions._python_stats import PythonStats
 
@@ -87,7 +87,7 @@ class ConjugateEmission(_Conjugate):
     def _emits_integers(self) -> bool:  # type: ignore[override]
         return self.emits_integers
 
-    def check_values(self, X: NDArray[np.float64]) -> None:
+    def check_values(self, X: Floats) -> None:
         """Raise ValueError if values are outside of the emission's range.
 
         Called by `fit` and for all data afterwards.  The default accepts everything.
@@ -98,11 +98,11 @@ class ConjugateEmission(_Conjugate):
             NaN is missing.
         """
 
-    def _check(self, X: NDArray[np.float64]) -> None:
+    def _check(self, X: Floats) -> None:
         self.check_values(X)
 
-    def fit(self, X: Any, y: None = None) -> ConjugateEmission:
-        """Check the data, and call :meth:`learn` with them.
+    def fit(self, X: MatrixLike, y: None = None) -> ConjugateEmission:
+        """Check the data, and let the subclass learn from them.
 
         Parameters
         ----------
@@ -120,8 +120,8 @@ class ConjugateEmission(_Conjugate):
         self.learn(X)
         return self
 
-    def learn(self, X: NDArray[np.float64]) -> None:
-        """Fit to the data, such as a prior to their scale.  By default there is nothing.
+    def learn(self, X: Floats) -> None:
+        """Learn from the data, such as a prior from their scale.  Nothing by default.
 
         Parameters
         ----------
@@ -133,8 +133,8 @@ class ConjugateEmission(_Conjugate):
         # Subclasses need not have fitted attributes.
         return True
 
-    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
-        """Mask of steps that are not passed to the methods of the emission.
+    def is_missing(self, codes: Array) -> Flags:
+        """Steps that no function of the emission sees.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class ConjugateEmission(_Conjugate):
         of_row = missing.all(axis=1) if self.takes_partial_rows else missing.any(axis=1)
         return np.asarray(of_row)
 
-    def make_stats(self, codes: NDArray[Any]) -> PythonStats:
+    def make_stats(self, codes: Array) -> PythonStats:
         """Build empty statistics over encoded data.
 
         Parameters
@@ -187,8 +187,8 @@ class ConjugateEmission(_Conjugate):
         """
 
     @abstractmethod
-    def add(self, stats: NDArray[np.float64], y: NDArray[np.float64]) -> ArrayLike:
-        """Add an observation to the sufficient statistics of a state.
+    def add(self, numbers: Floats, y: Floats) -> ArrayLike:
+        """Let an observation join a state.
 
         Parameters
         ----------
@@ -200,10 +200,8 @@ class ConjugateEmission(_Conjugate):
         stats : ndarray of shape (width,)
         """
 
-    def remove(
-        self, stats: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> ArrayLike | None:
-        """Remove an observation from the sufficient statistics of a state.
+    def remove(self, numbers: Floats, y: Floats) -> ArrayLike | None:
+        """Let an observation leave a state that it is in.
 
         Sums lose digits when a large term is subtracted.  Return None where that matters:
         the statistics are then recomputed from the remaining observations, at the cost of
@@ -221,10 +219,8 @@ class ConjugateEmission(_Conjugate):
         return None
 
     @abstractmethod
-    def log_predictive(
-        self, stats: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> ArrayLike:
-        """Log predictive probability (density) of an observation in several states.
+    def log_predictive(self, numbers: Floats, y: Floats) -> ArrayLike:
+        """Log predictive probability (density) of an observation in many states at once.
 
         Parameters
         ----------
@@ -238,7 +234,7 @@ class ConjugateEmission(_Conjugate):
         """
 
     @abstractmethod
-    def log_marginal(self, stats: NDArray[np.float64]) -> ArrayLike:
+    def log_marginal(self, numbers: Floats) -> ArrayLike:
         """Log probability (density) of all observations of a state together.
 
         It is the sum of their log predictive probabilities, one after the other, in any
@@ -255,8 +251,8 @@ class ConjugateEmission(_Conjugate):
             0 for a state without observations.
         """
 
-    def is_sound(self, stats: NDArray[np.float64]) -> bool:
-        """Whether statistics are possible for some observations.
+    def is_sound(self, numbers: Floats) -> bool:
+        """Say whether numbers can be what some observations have made of `empty`.
 
         Called with finite statistics from a file before they are used.  The default is
         True.
@@ -271,7 +267,7 @@ class ConjugateEmission(_Conjugate):
         """
         return True
 
-    def mean(self, stats: NDArray[np.float64]) -> ArrayLike:
+    def mean(self, numbers: Floats) -> ArrayLike:
         """Mean of the next observation.
 
         Parameters
@@ -291,7 +287,7 @@ class ConjugateEmission(_Conjugate):
         )
 
     def draw_parameters(
-        self, stats: NDArray[np.float64], generator: np.random.Generator
+        self, numbers: Floats, generator: np.random.Generator
     ) -> ArrayLike:
         """Draw the parameters of a state from their posterior.
 
@@ -308,10 +304,8 @@ class ConjugateEmission(_Conjugate):
         """
         raise self._lacks("draw_parameters", "`sample` needs to draw observations")
 
-    def log_density(
-        self, parameters: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> ArrayLike:
-        """Log probability (density) of an observation given parameters of several states.
+    def log_density(self, parameters: Floats, y: Floats) -> ArrayLike:
+        """Log probability (density) of an observation given parameters of many states.
 
         Parameters
         ----------
@@ -324,9 +318,7 @@ class ConjugateEmission(_Conjugate):
         """
         raise self._lacks("log_density", "samplers that draw parameters need")
 
-    def emit(
-        self, parameters: NDArray[np.float64], generator: np.random.Generator
-    ) -> ArrayLike:
+    def emit(self, parameters: Floats, generator: np.random.Generator) -> ArrayLike:
         """Draw an observation given a state's parameters.
 
         Parameters

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "_family.hpp"
+#include "_slots.hpp"
 
 namespace skihmm {
 
@@ -15,8 +16,6 @@ namespace skihmm {
 // until `commit`; `rollback` puts back the very bits.
 class ConjugateTable {
   public:
-    static constexpr int32_t kNew = 0;
-
     // Takes ownership of the family; the values (n_steps rows) must outlive the table.
     void configure(Family *family, const double *values, int64_t n_steps) {
         family_.reset(family);
@@ -234,7 +233,7 @@ class ConjugateTable {
     }
 
   private:
-    static constexpr int32_t kFirst = 2, kLane = 16;
+    static constexpr int32_t kLane = 16;
     // Parameters of a slot without any: whatever is computed with them is seen to be void.
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
     // A label that is possible has to keep a positive weight beside any other, or a chain in

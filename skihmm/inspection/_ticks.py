@@ -6,12 +6,15 @@ This module imports matplotlib; displays import it when they plot.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import Formatter
 from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from matplotlib.axis import XAxis, YAxis
 
 
 class SparseFormatter(Formatter):
@@ -37,8 +40,8 @@ class SparseFormatter(Formatter):
         return self._labels.get(float(x), "")
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """Return the labels of ticks, "" where there is no room for one."""
-        axis: Any = self.axis
+        """Labels of ticks, "" where there is no room for one."""
+        axis = cast("XAxis | YAxis", self.axis)
         low, high = np.sort(axis.get_view_interval())
         is_x = axis.axis_name == "x"
         font = axis.get_major_ticks(1)[0].label1.get_fontproperties()

@@ -89,8 +89,6 @@ class Blocked {
   public:
     static constexpr bool kReadsTouched = true, kReadsView = false,
                           kMayBeExact = false;
-    static constexpr int32_t kNew = 0, kStart = 1;
-
     // States with less than this multiple of the mean share of a message do not send their
     // rows on; with more than kFew states it is kFew/K times that.
     void set_cut(double cut) { cut_ = cut; }

@@ -27,8 +27,6 @@ namespace skihmm {
 template <class Emission>
 class DirectAssignment {
   public:
-    static constexpr int32_t kNew = Sticks::kNew, kStart = Sticks::kStart;
-
     // One sweep over all steps in random order.
     void sweep(const Chain &chain, const Emission &emission) {
         sticks_.draw(chain);

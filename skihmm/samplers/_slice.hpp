@@ -31,8 +31,6 @@ class Slice {
   public:
     static constexpr bool kReadsTouched = false, kReadsView = true,
                           kMayBeExact = false;
-    static constexpr int32_t kNew = 0, kStart = 1;
-
     // Dense counts to look up single pairs in up to this many slots.
     void set_limit(int32_t lookup_slots) { lookup_slots_ = lookup_slots; }
 

@@ -52,8 +52,6 @@ template <class Emission>
 class Stepwise {
   public:
     static constexpr bool kReadsTouched = false, kReadsView = true, kMayBeExact = true;
-    static constexpr int32_t kNew = 0, kStart = 1;
-
     void set_exact(bool is_exact) { is_exact_ = is_exact; }
     bool is_exact() const { return is_exact_; }
 

@@ -71,10 +71,6 @@ struct ParameterEmission {
 
 // What the two samplers share: beta and the rows.
 class StickBreaking {
-  public:
-    static constexpr int32_t kNew = Sticks::kNew, kStart = Sticks::kStart,
-                             kFirst = Sticks::kFirst;
-
   protected:
     Sticks sticks_;
     std::vector<WideVector<double>> pi_;    // by row, then by slot; pi_ju in slot NEW

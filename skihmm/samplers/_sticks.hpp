@@ -31,8 +31,6 @@ namespace skihmm {
 
 class Sticks {
   public:
-    static constexpr int32_t kNew = 0, kStart = 1, kFirst = 2;
-
     // By slot: beta_k, 0 for the start restaurant and for free slots, beta_u in slot NEW.
     std::vector<double> beta;
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 
-def check_recipe(recipe: Any) -> None:
-    """Check that an object can be cloned, printed and searched over by its parameters.
+def check_recipe(recipe: BaseEstimator) -> None:
+    """An object can be cloned, printed and searched over by its parameters.
 
     Parameters
     ----------

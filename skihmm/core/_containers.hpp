@@ -1,0 +1,210 @@
+// Containers of the hot loops: aligned vectors, stacks, sparse lists, a hash index.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include "_platform.hpp"
+
+namespace skihmm {
+
+// ---- vectors for wide loads ----------------------------------------------------------------
+
+// Memory that begins on a cache line: a 64-byte load that straddles two costs twice.
+template <class T>
+struct LineAllocator {
+    using value_type = T;
+    LineAllocator() = default;
+    template <class U> LineAllocator(const LineAllocator<U> &) {}
+    T *allocate(size_t n) {
+        return static_cast<T *>(::operator new(n * sizeof(T), std::align_val_t(64)));
+    }
+    void deallocate(T *p, size_t) { ::operator delete(p, std::align_val_t(64)); }
+    template <class U> bool operator==(const LineAllocator<U> &) const { return true; }
+    template <class U> bool operator!=(const LineAllocator<U> &) const { return false; }
+};
+template <class T> using WideVector = std::vector<T, LineAllocator<T>>;
+
+// A stack whose push is a store and a compare.  (std::vector's did not get inlined: 30
+// instructions for each of the dozen pushes of a step.)
+template <class T>
+class Stack {
+  public:
+    void push(T value) {
+        if (SKIHMM_UNLIKELY(size_ == items_.size())) grow();
+        items_[size_++] = value;
+    }
+    T operator[](size_t i) const { return items_[i]; }
+    size_t size() const { return size_; }
+    bool empty() const { return size_ == 0; }
+    void clear() { size_ = 0; }
+    size_t n_bytes() const { return items_.capacity() * sizeof(T); }
+
+  private:
+    SKIHMM_NOINLINE void grow() { items_.resize(items_.empty() ? 64 : 2 * items_.size()); }
+    std::vector<T> items_;
+    size_t size_ = 0;
+};
+
+// ---- lists of (index, count) ------------------------------------------------------------
+
+// The cells of one row (index = dish) or of one dish (index = row): parallel arrays in one
+// allocation.  The order is that of insertion; erasing moves the last entry into the hole.
+// Up to the next multiple of four, ids and counts go on with zeros, so that loops can take
+// four at a time without a second loop for the rest, whose exit nobody can predict (5 %).
+struct Line {
+    int32_t *ids = nullptr;
+    int32_t *counts = nullptr;
+    int32_t *cells = nullptr;
+    int32_t size = 0;
+    int32_t capacity = 0;
+
+    Line() = default;
+    Line(const Line &) = delete;
+    Line &operator=(const Line &) = delete;
+    Line(Line &&other) noexcept { swap(other); }
+    Line &operator=(Line &&other) noexcept { swap(other); return *this; }
+    ~Line() { delete[] ids; }
+
+    void swap(Line &other) noexcept {
+        std::swap(ids, other.ids);
+        std::swap(counts, other.counts);
+        std::swap(cells, other.cells);
+        std::swap(size, other.size);
+        std::swap(capacity, other.capacity);
+    }
+    int32_t append(int32_t id, int32_t cell) {
+        if (size == capacity) grow();
+        ids[size] = id;
+        counts[size] = 0;
+        cells[size] = cell;
+        return size++;
+    }
+    void drop_last() {
+        --size;
+        ids[size] = 0;
+        counts[size] = 0;
+    }
+    void clear() {
+        std::fill_n(ids, size, 0);
+        std::fill_n(counts, size, 0);
+        size = 0;
+    }
+
+  private:
+    void grow() {
+        const int32_t wider = capacity ? 2 * capacity : 4;
+        int32_t *block = new int32_t[3 * static_cast<size_t>(wider)]();
+        if (size) {
+            std::memcpy(block, ids, sizeof(int32_t) * size);
+            std::memcpy(block + wider, counts, sizeof(int32_t) * size);
+            std::memcpy(block + 2 * static_cast<size_t>(wider), cells, sizeof(int32_t) * size);
+        }
+        delete[] ids;
+        ids = block;
+        counts = block + wider;
+        cells = block + 2 * static_cast<size_t>(wider);
+        capacity = wider;
+    }
+};
+
+// Blocks of 2^order numbers in one array, for the table sizes: one pointer less to follow
+// than with a vector per cell.
+class Arena {
+  public:
+    int32_t *at(int32_t block) { return &items_[block]; }
+    const int32_t *at(int32_t block) const { return &items_[block]; }
+    int32_t take(int order) {
+        std::vector<int32_t> &free = free_[order];
+        if (!free.empty()) {
+            const int32_t block = free.back();
+            free.pop_back();
+            return block;
+        }
+        const size_t block = items_.size();
+        if (block + (size_t{1} << order) > INT32_MAX) throw std::bad_alloc();
+        items_.resize(block + (size_t{1} << order));
+        return static_cast<int32_t>(block);
+    }
+    void give_back(int32_t block, int order) { free_[order].push_back(block); }
+    void clear() {
+        items_.clear();
+        for (auto &free : free_) free.clear();
+    }
+    size_t n_bytes() const {
+        size_t n = items_.capacity();
+        for (const auto &free : free_) n += free.capacity();
+        return n * sizeof(int32_t);
+    }
+
+  private:
+    std::vector<int32_t> items_;
+    std::vector<int32_t> free_[31];
+};
+
+// Open addressing from (row, dish) to the number of a cell.  Linear probing, at most half
+// full, deletion by shifting back, so that no tombstones pile up over 10^9 moves.
+class CellIndex {
+  public:
+    CellIndex() { resize(16); }
+    void clear() { std::fill(slots_.begin(), slots_.end(), Slot{kEmpty, 0}); used_ = 0; }
+    int32_t find(int32_t row, int32_t dish) const {
+        const uint64_t key = make_key(row, dish);
+        for (size_t i = hash(key);; i = (i + 1) & mask_) {
+            if (slots_[i].key == key) return slots_[i].cell;
+            if (slots_[i].key == kEmpty) return -1;
+        }
+    }
+    void insert(int32_t row, int32_t dish, int32_t cell) {
+        if (2 * (used_ + 1) > mask_ + 1) resize(2 * (mask_ + 1));
+        place(make_key(row, dish), cell);
+        ++used_;
+    }
+    void erase(int32_t row, int32_t dish) {
+        const uint64_t key = make_key(row, dish);
+        size_t hole = hash(key);
+        while (slots_[hole].key != key) hole = (hole + 1) & mask_;
+        for (size_t i = (hole + 1) & mask_; slots_[i].key != kEmpty; i = (i + 1) & mask_) {
+            const size_t home = hash(slots_[i].key);
+            // Move the entry back only if its home does not lie cyclically in (hole, i].
+            if (((i - home) & mask_) >= ((i - hole) & mask_)) {
+                slots_[hole] = slots_[i];
+                hole = i;
+            }
+        }
+        slots_[hole].key = kEmpty;
+        --used_;
+    }
+    size_t n_bytes() const { return slots_.capacity() * sizeof(Slot); }
+
+  private:
+    struct Slot { uint64_t key; int32_t cell; };
+    static constexpr uint64_t kEmpty = ~uint64_t{0};
+    static uint64_t make_key(int32_t row, int32_t dish) {
+        return static_cast<uint64_t>(static_cast<uint32_t>(row)) << 32
+               | static_cast<uint32_t>(dish);
+    }
+    size_t hash(uint64_t key) const { return (key * 0x9E3779B97F4A7C15u) >> shift_; }
+    void place(uint64_t key, int32_t cell) {
+        size_t i = hash(key);
+        while (slots_[i].key != kEmpty) i = (i + 1) & mask_;
+        slots_[i] = Slot{key, cell};
+    }
+    void resize(size_t size) {
+        std::vector<Slot> old(size, Slot{kEmpty, 0});
+        old.swap(slots_);
+        mask_ = size - 1;
+        shift_ = 64;
+        while (size >>= 1) --shift_;
+        for (const Slot &slot : old)
+            if (slot.key != kEmpty) place(slot.key, slot.cell);
+    }
+    std::vector<Slot> slots_;
+    size_t mask_ = 0, used_ = 0;
+    int shift_ = 64;
+};
+
+}  // namespace skihmm

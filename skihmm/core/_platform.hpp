@@ -1,0 +1,24 @@
+// What compilers and processors offer beyond the C++ standard.
+#pragma once
+
+#if defined(__GNUC__) || defined(__clang__)
+#define SKIHMM_PREFETCH(address) __builtin_prefetch(address)
+#define SKIHMM_INLINE inline __attribute__((always_inline))
+#define SKIHMM_NOINLINE __attribute__((noinline))
+#define SKIHMM_LIKELY(condition) __builtin_expect(!!(condition), 1)
+#define SKIHMM_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#else
+#define SKIHMM_PREFETCH(address) ((void)0)
+#define SKIHMM_INLINE inline
+#define SKIHMM_NOINLINE
+#define SKIHMM_LIKELY(condition) (condition)
+#define SKIHMM_UNLIKELY(condition) (condition)
+#endif
+
+// One version per kind of vector unit, chosen when the library is loaded; all of them give
+// the same bits, since nothing is contracted and nothing is summed across lanes.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+#define SKIHMM_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
+#else
+#define SKIHMM_CLONES
+#endif

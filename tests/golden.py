@@ -1,0 +1,226 @@
+"""Golden chains: seeded runs of every sampler with every emission, and what they gave.
+
+A rebuilding must not change a draw.  ``tests/golden.json`` holds the results as they were
+when recorded; ``test_golden.py`` compares labels exactly and floats to 1e-9, because
+vector code for another processor rounds differently.  On one machine::
+
+    python tests/golden.py compare     # every bit
+    python tests/golden.py record      # after an intended change of a random stream
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from extension.exponential import Exponential
+
+from skihmm import HCRPHMM
+from skihmm.emissions import (
+    BetaBernoulli,
+    DirichletCategorical,
+    GammaPoisson,
+    HCRPCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    ProductEmission,
+)
+from skihmm.metrics import ParticleFilterScorer
+from skihmm.samplers import (
+    BlockedBeam,
+    BlockedGibbs,
+    DirectAssignmentGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+    StickBreakingBeam,
+    StickBreakingGibbs,
+)
+
+FILE = Path(__file__).with_suffix(".json")
+
+SAMPLERS = {
+    "auto": "auto",
+    "exact": StepwiseGibbs("exact"),
+    "rcd": StepwiseGibbs("rcd", split_merge_rate=2),
+    "slice": StepwiseSlice(),
+    "slice sm": StepwiseSlice(split_merge_rate=1.5),
+    "blocked": BlockedGibbs(4),
+    "blocked sm": BlockedGibbs(3, split_merge_rate=2),
+    "beam": BlockedBeam(4),
+    "beam sm": BlockedBeam(8, split_merge_rate=1),
+    "direct assignment": DirectAssignmentGibbs(),
+    "stick-breaking": StickBreakingGibbs(),
+    "stick-breaking beam": StickBreakingBeam(),
+}
+
+
+def _symbols(n_rows: int, n_symbols: int, seed: int) -> np.ndarray:
+    """A noisy cycle of symbols, with some missing values."""
+    rng = np.random.default_rng(seed)
+    X = (np.arange(n_rows) // 2 % n_symbols).astype(float)
+    X[rng.random(n_rows) < 0.2] = rng.integers(n_symbols)
+    X[rng.random(n_rows) < 0.05] = np.nan
+    return X[:, None]
+
+
+def _vectors(n_rows: int, n_columns: int, seed: int) -> np.ndarray:
+    """Three clusters in turn, with some missing values."""
+    rng = np.random.default_rng(seed)
+    centres = 3.0 * rng.standard_normal((3, n_columns))
+    X = centres[np.arange(n_rows) // 4 % 3] + rng.standard_normal((n_rows, n_columns))
+    X[rng.random(X.shape) < 0.04] = np.nan
+    return X
+
+
+def _mixed(n_rows: int) -> np.ndarray:
+    return np.hstack([_symbols(n_rows, 4, 5), _vectors(n_rows, 3, 6)])
+
+
+def _counts(n_rows: int) -> np.ndarray:
+    return np.round(np.exp(_vectors(n_rows, 2, 7) / 2))
+
+
+EMISSIONS: dict[str, tuple[Callable[[], object], np.ndarray]] = {
+    "hcrp": (HCRPCategorical, _symbols(120, 5, 0)),
+    "hcrp, two columns": (
+        lambda: HCRPCategorical(0.5, 2.0, concentration_prior=None),
+        np.hstack([_symbols(120, 3, 1), _symbols(120, 4, 2)]),
+    ),
+    "dirichlet": (DirichletCategorical, _symbols(120, 5, 3)),
+    "gaussian": (NormalInverseWishart, _vectors(120, 2, 4)),
+    "gaussian, fixed": (
+        lambda: NormalInverseWishart(np.zeros(3), 0.2, 5.0, 2 * np.eye(3)),
+        _vectors(120, 3, 8),
+    ),
+    "diagonal_gaussian": (NormalInverseGamma, _vectors(120, 3, 9)),
+    "poisson": (GammaPoisson, _counts(120)),
+    "bernoulli": (BetaBernoulli, np.where(_vectors(120, 4, 10) > 0, 1.0, 0.0)),
+    "python": (Exponential, np.abs(_vectors(120, 2, 13))),
+    "product": (
+        lambda: ProductEmission(
+            [("word", HCRPCategorical(), [0]), ("place", NormalInverseGamma(), [1, 2, 3])]
+        ),
+        _mixed(120),
+    ),
+}
+GROUPS = np.repeat([0, 1, 2], [50, 1, 69])
+
+
+def _digest(values: np.ndarray) -> str:
+    return hashlib.sha256(
+        np.ascontiguousarray(values, dtype="<i8").tobytes()
+    ).hexdigest()[:16]
+
+
+def _outcome(hmm: HCRPHMM) -> dict:
+    """What a fit gave: a digest of all labels, and sums over draws as floats."""
+    draws = hmm.draws_
+    return {
+        "labels": _digest(draws.states),
+        "tables": _digest(np.nan_to_num(draws.n_tables, nan=-1.0)),
+        "lp": draws.lp.sum(axis=1).tolist(),
+        "acceptance": draws.acceptance_rate.sum(axis=1).tolist(),
+        "hyperparameters": {
+            name: float(values.sum()) for name, values in draws.hyperparameters.items()
+        },
+    }
+
+
+def _model(sampler, emission, **options) -> HCRPHMM:
+    settings = {"n_burnin": 10, "n_draws": 5, "thin": 2, "n_chains": 2, "random_state": 3}
+    return HCRPHMM(sampler=sampler, emission=emission, **(settings | options))
+
+
+def _sampled(sampler: str, emission: str) -> dict:
+    make, X = EMISSIONS[emission]
+    return _outcome(_model(SAMPLERS[sampler], make()).fit(X, groups=GROUPS))
+
+
+def _many_states(sampler: str) -> dict:
+    """From 150 random states: the sparse paths, ghosts and new slots."""
+    X = _symbols(1500, 90, 11)
+    init = np.random.default_rng(12).integers(150, size=1500)
+    hmm = _model(SAMPLERS[sampler], "hcrp", init=init, n_burnin=0, n_draws=3, thin=1)
+    return _outcome(hmm.fit(X))
+
+
+def _known_states(sampler: str) -> dict:
+    make, X = EMISSIONS["gaussian"]
+    states = np.full(120, -1)
+    states[5:9], states[60:64], states[64:66] = 0, 1, 7
+    hmm = _model(SAMPLERS[sampler], make())
+    return _outcome(hmm.fit(X, groups=GROUPS, states=states))
+
+
+def _predictions(emission: str) -> dict:
+    """Scores, frozen and adaptive, forecasts, imputation and simulation."""
+    make, X = EMISSIONS[emission]
+    hmm = _model("auto", make(), n_particles=20).fit(X, groups=GROUPS)
+    test = X[3:40]
+    simulated, labels = hmm.sample(30, random_state=4)
+    forecast = hmm.predict_next(X[:30], n_steps=2)
+    frozen = ParticleFilterScorer(adaptive=False)(hmm, test)
+    simulated = np.asarray(simulated, dtype=float)
+    imputed = np.asarray(hmm.impute(X, groups=GROUPS), dtype=float)
+    return {
+        "adaptive": hmm.score_samples(test).tolist()[-4:],
+        "frozen": float(frozen),
+        "path": _digest(hmm.predict(X, groups=GROUPS)),
+        "probs": hmm.predict_proba(test).sum(axis=0).tolist(),
+        "simulated labels": _digest(labels),
+        "simulated": float(np.nansum(simulated)),
+        "forecast": np.asarray(forecast.log_prob(test[:2])).ravel().tolist(),
+        "imputed": float(np.nansum(imputed)),
+    }
+
+
+def _continued() -> dict:
+    """More data by `partial_fit`, more draws by `warm_start`."""
+    make, X = EMISSIONS["gaussian"]
+    hmm = _model("auto", make(), warm_start=True)
+    hmm.partial_fit(X[:50]).partial_fit(X[50:])
+    return _outcome(hmm.fit(X, groups=np.repeat([0, 1], [50, 70])))
+
+
+CASES: dict[str, Callable[[], dict]] = {
+    **{
+        f"{sampler} | {emission}": lambda s=sampler, e=emission: _sampled(s, e)
+        for sampler in SAMPLERS
+        for emission in EMISSIONS
+    },
+    **{f"{name} | many states": lambda s=name: _many_states(s) for name in SAMPLERS},
+    **{f"{name} | known states": lambda s=name: _known_states(s) for name in SAMPLERS},
+    **{f"predictions | {name}": lambda e=name: _predictions(e) for name in EMISSIONS},
+    **{
+        f"start {init} | {name}": lambda i=init, n=name: _outcome(
+            _model("auto", EMISSIONS[n][0](), init=i).fit(EMISSIONS[n][1])
+        )
+        for init in ("particle_filter", "random")
+        for name in ("hcrp", "gaussian")
+    },
+    "continued": _continued,
+}
+
+
+def recorded() -> dict[str, dict]:
+    return json.loads(FILE.read_text())
+
+
+def main(command: str) -> None:
+    results = {name: run() for name, run in CASES.items()}
+    if command == "record":
+        lines = (f"{json.dumps(name)}: {json.dumps(r)}" for name, r in results.items())
+        FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        return
+    expected = recorded()
+    changed = [name for name in results if results[name] != expected[name]]
+    print(f"{len(changed)} of {len(results)} golden chains differ", *changed, sep="\n  ")
+    sys.exit(bool(changed))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,27 @@
+"""Chains give what they gave before the last rebuilding."""
+
+import pytest
+from golden import CASES, recorded
+
+EXPECTED = recorded()
+
+
+def test_every_golden_chain_is_run():
+    assert CASES.keys() == EXPECTED.keys()
+
+
+def _assert_same(result, expected):
+    assert type(result) is type(expected)
+    if isinstance(expected, dict):
+        assert result.keys() == expected.keys()
+        for key, value in expected.items():
+            _assert_same(result[key], value)
+    elif isinstance(expected, str):
+        assert result == expected
+    else:
+        assert result == pytest.approx(expected, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_golden_chain(name):
+    _assert_same(CASES[name](), EXPECTED[name])

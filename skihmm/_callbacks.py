@@ -24,7 +24,7 @@ except ImportError:  # before 1.9
         """Empty class for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Method) -> Method:
-        """The method itself."""
+        """Return the method unchanged."""
         return method
 
 
@@ -65,7 +65,7 @@ class FitTasks:
         self._chains[index] = task.call_on_fit_task_begin(**self._given)
 
     def after_sweep(self, index: int, history: Callable[[], History]) -> bool:
-        """A sweep was made; a true answer ends the chain.
+        """Report a sweep; return whether to end the chain.
 
         Parameters
         ----------

@@ -59,7 +59,7 @@ def known_symbols(emission: BaseEmission) -> list[int]:
 
 
 def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
-    """Of every column of the data, how many symbols may be drawn; 0 for numbers.
+    """Number of symbols that may be drawn, for every column; 0 for numbers.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def simulate_sequence(
     emission: BaseEmission,
     seed: np.random.SeedSequence,
 ) -> tuple[Array, Labels]:
-    """A new sequence from the draw's predictive distribution.
+    """Simulate a new sequence from the draw's predictive distribution.
 
     Parameters
     ----------

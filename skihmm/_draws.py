@@ -468,7 +468,7 @@ class PosteriorDraws:
     @property
     def has_states(self) -> bool:
         """Whether every draw has its path: False after ``store_states=False``."""
-        # (warm_start may have gone on with another store_states.)
+        # warm_start may have gone on with another store_states.
         return all(d.states is not None for chain in self._chains for d in chain)
 
     def summed_lp(self) -> Floats:
@@ -575,7 +575,7 @@ class PosteriorDraws:
             "inference_library": "skihmm",
             "inference_library_version": __version__,
         }
-        # (ArviZ 1.0 still answers to the name of its former class, with a warning.)
+        # ArviZ 1.0 still answers to the name of its former class, with a warning.
         if arviz.__name__ == "arviz" and arviz.__version__.startswith("0."):
             return arviz.from_dict(**groups, coords=coords, dims=dims, attrs=creator)
         return arviz.from_dict(

@@ -53,7 +53,7 @@ def output_library(estimator: BaseEstimator, came_in: str | None) -> str | None:
 
 
 def make_frame(library: str, values: Array, names: Sequence[str], X: Any) -> Any:
-    """A data frame of an array.
+    """Convert an array to a data frame.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def make_frame(library: str, values: Array, names: Sequence[str], X: Any) -> Any
 
 
 def fill_frame(X: Any, missing: Flags, values: Array) -> Any:
-    """A copy of a data frame with its missing entries filled in.
+    """Copy a data frame with its missing entries filled in.
 
     Parameters
     ----------

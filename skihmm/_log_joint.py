@@ -103,7 +103,7 @@ def log_seatings(records: Iterable[SeatingRecord]) -> float:
     found = [record for record in records if len(record["sizes"])]
     if not found:
         return 0.0
-    # (Draws are kept in small integers, of which SciPy would make single precision.)
+    # Draws are kept in small integers, of which SciPy would make single precision.
     n = np.concatenate([record["n_customers"] for record in found]).astype(np.int64)
     m = np.concatenate([record["n_tables"] for record in found]).astype(np.int64)
     sizes = np.concatenate([record["sizes"] for record in found]).astype(np.int64)

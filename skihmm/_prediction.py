@@ -24,7 +24,7 @@ from skihmm.emissions import BaseEmission
 
 
 def _choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
-    """In every row the index at which the share u of the row's sum is reached."""
+    """Draw an index per row by inversion at u, with probabilities as the weights."""
     cumulative = np.cumsum(weights, axis=1)
     reached = cumulative <= (u * cumulative[:, -1])[:, None]
     return reached.sum(axis=1)

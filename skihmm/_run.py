@@ -382,7 +382,7 @@ def run_chain(
                 saved = chain.saved
                 info = next(chain)
                 if chain.saved is not saved:
-                    # (Of the moment before the sweep.)
+                    # Of the moment before the sweep.
                     now = replace(now, record=chain.saved)
                     kept = now, len(draws)
                     if file is not None and file.is_due():

@@ -69,7 +69,7 @@ class Sequences:
 
     @property
     def given(self) -> tuple[Array, NDArray[np.intp], NDArray[np.int64]]:
-        """What :func:`make_sequences` made them of."""
+        """Arguments of :func:`make_sequences` for these sequences."""
         labels = np.full(self.n_steps, -1, dtype=np.int64)
         if self.known_states is not None:
             labels = np.append(self.known_labels, -1)[self.known_states]
@@ -100,7 +100,7 @@ def make_sequences(
 
 
 def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64] | None:
-    """Known states as the user gives them.
+    """Check the user's known states.
 
     Parameters
     ----------

@@ -37,7 +37,7 @@ def warn_caller(message: str) -> None:
 
 
 def check_integer(name: str, value: object, minimum: int) -> int:
-    """Return an integer parameter, or say what it should have been."""
+    """Return an integer parameter, or raise an error with the expected range."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(
             f"{name}={value!r} is not an integer; expected an integer >= {minimum}."
@@ -55,7 +55,7 @@ def _as_float(value: Real) -> float:
 
 
 def check_positive(name: str, value: object) -> float:
-    """Return a positive, finite number, or say what it should have been."""
+    """Return a positive, finite number, or raise an error with the expected range."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number > 0.")
     number = _as_float(value)
@@ -65,7 +65,7 @@ def check_positive(name: str, value: object) -> float:
 
 
 def check_finite(name: str, value: object) -> float:
-    """Return a finite number, or say what it should have been."""
+    """Return a finite number, or raise an error with the expected range."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r}; expected a finite number.")
     try:
@@ -78,7 +78,7 @@ def check_finite(name: str, value: object) -> float:
 
 
 def check_nonnegative(name: str, value: object) -> float:
-    """Return a finite number >= 0, or say what it should have been."""
+    """Return a finite number >= 0, or raise an error with the expected range."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number >= 0.")
     number = _as_float(value)
@@ -88,7 +88,7 @@ def check_nonnegative(name: str, value: object) -> float:
 
 
 def check_n_jobs(name: str, value: object) -> int | None:
-    """Return a number of jobs as joblib takes it."""
+    """Return a number of jobs for joblib."""
     expected = "expected an integer other than 0 (-1: all cores), or None"
     if value is None:
         return None
@@ -115,7 +115,7 @@ def check_concentration_prior(name: str, value: object) -> tuple[float, float] |
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return one of a few words, or list them."""
+    """Return one of a few words, or raise an error that lists them."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name}={value!r}; expected one of {listed}.")
@@ -130,7 +130,7 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def draw_entropy(random_state: object) -> list[int]:
-    """Entropy of a SeedSequence from scikit-learn's kind of random_state.
+    """Convert scikit-learn's random_state to the entropy of a SeedSequence.
 
     Parameters
     ----------
@@ -210,7 +210,7 @@ def as_array(name: str, values: object) -> Array:
 
 
 def _has_rows(value: ArrayLike) -> bool:
-    """Whether an entry of a list has two dimensions, so that it is no row."""
+    """Whether an entry of a list has two dimensions and is therefore not a row."""
     if isinstance(value, list | tuple):
         return any(isinstance(entry, list | tuple) or np.ndim(entry) for entry in value)
     return np.ndim(value) > 1
@@ -253,7 +253,7 @@ def refuse_sequences(X: Any) -> None:
 
 
 def shown(value: object) -> str:
-    """A number in full, for errors.
+    """Format a number with all digits, for errors.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def shown(value: object) -> str:
 
 
 def as_matrix(X: object) -> Array:
-    """X as :func:`as_array` with two dimensions.
+    """Convert X by :func:`as_array` and check that it has two dimensions.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def is_missing_entry(value: object) -> bool:
 
 
 def is_missing(values: Array) -> Flags:
-    """Which entries of a one-dimensional array are NaN, NaT, None or pandas.NA.
+    """Mask of entries of a one-dimensional array that are NaN, NaT, None or pandas.NA.
 
     Parameters
     ----------
@@ -444,7 +444,7 @@ class HasLock(Protocol):
 
 
 def preferred_jobs(*recipes: HasLock) -> str:
-    """What joblib should run chains as: threads, unless a recipe needs Python's lock.
+    """Kind of joblib's workers: threads, unless a recipe holds the GIL.
 
     Parameters
     ----------

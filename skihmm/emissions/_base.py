@@ -116,7 +116,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         return np.zeros(n_columns)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds, by name.
+        """Hyperparameters of a posterior draw, by name.
 
         Parameters
         ----------
@@ -131,7 +131,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         return {}
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
-        """The emission with what a posterior draw says of its states as attributes.
+        """Copy the emission with attributes of a posterior draw's states.
 
         Parameters
         ----------
@@ -149,7 +149,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
-        """Learn what values there are.
+        """Fit the encoding and the prior to the data.
 
         Parameters
         ----------
@@ -164,7 +164,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def encode(self, X: MatrixLike) -> Array:
-        """Turn data into the values that the statistics count.
+        """Convert data to the values that the statistics take.
 
         Parameters
         ----------
@@ -177,7 +177,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def decode(self, codes: Array) -> Array:
-        """Turn counted values back into data.
+        """Convert encoded values back to data.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def is_missing(self, codes: Array) -> Flags:
-        """Say which steps have no observation at all; they do not count in scores.
+        """Mask of steps without any observation, which do not count in scores.
 
         Parameters
         ----------

@@ -47,7 +47,7 @@ def _too_large(c: str | int) -> ValueError:
 
 
 def _unpack(column: Array, c: str | int) -> Array:
-    """A column of Python objects as numbers if it has no strings."""
+    """Convert a column of Python objects to numbers if it has no strings."""
     missing = is_missing(column)
     present = column[~missing]
     n_strings = 0
@@ -76,7 +76,7 @@ def _unpack(column: Array, c: str | int) -> Array:
 
 
 def _as_symbols(column: Array, c: str | int) -> Array:
-    """A column as integers, floats (NaN: missing) or strings (object; None: missing)."""
+    """Convert a column to integers, floats with NaN, or objects (strings with None)."""
     if column.dtype.kind in "UT":
         return column.astype(object)
     if column.dtype.kind == "O":
@@ -94,7 +94,7 @@ def _as_symbols(column: Array, c: str | int) -> Array:
 
 
 def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
-    """Refuse numbers that are no symbols; that one is negative is said first."""
+    """Refuse numbers that are not symbols, negative ones first."""
     numeric = [
         (c, column)
         for c, column in zip(labels, columns, strict=True)
@@ -184,7 +184,7 @@ class _Categorical(BaseEmission):
         return [len(values) for values in self.categories_]
 
     def fit(self, X: MatrixLike, y: None = None) -> _Categorical:
-        """Learn the symbols of every column.
+        """Collect the symbols of every column.
 
         Parameters
         ----------
@@ -228,7 +228,7 @@ class _Categorical(BaseEmission):
         return self
 
     def encode(self, X: MatrixLike) -> Labels:
-        """Symbols as codes.
+        """Convert symbols to codes.
 
         Parameters
         ----------
@@ -284,7 +284,7 @@ class _Categorical(BaseEmission):
         return codes
 
     def decode(self, codes: Array) -> Array:
-        """Codes as symbols; the inverse of :meth:`encode` for known symbols.
+        """Convert codes to symbols; the inverse of :meth:`encode` for known symbols.
 
         Parameters
         ----------
@@ -310,7 +310,7 @@ class _Categorical(BaseEmission):
         return np.stack(columns, axis=1)
 
     def is_missing(self, codes: Array) -> Flags:
-        """Steps without any observed column.
+        """Mask of steps without any observed column.
 
         Parameters
         ----------
@@ -386,7 +386,7 @@ class HCRPCategorical(_Categorical):
         self.handle_unknown = handle_unknown
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Concentrations that a posterior draw holds.
+        """Concentrations of a posterior draw.
 
         Parameters
         ----------
@@ -486,7 +486,7 @@ class DirichletCategorical(_Categorical):
         )
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds.
+        """Hyperparameters of a posterior draw, by name.
 
         Parameters
         ----------

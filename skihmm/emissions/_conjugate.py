@@ -71,13 +71,13 @@ def _as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
 
 
 def _entry(X: Array, row: int, c: int, emission: BaseEmission) -> str:
-    """An entry of X with its row and the name of its column, for errors."""
+    """Describe an entry of X with its row and the name of its column, for errors."""
     label = emission._column_labels(X.shape[1])[c]
     return f"X[{row}, {label!r}] = {shown(X[row, c])}"
 
 
 def _numbers(column: list[object], label: str | int, X: Array) -> list[float]:
-    """A column of Python objects as floats."""
+    """Convert a column of Python objects to floats."""
     return [_number(value, f"X[{row}, {label!r}]", X) for row, value in enumerate(column)]
 
 
@@ -100,7 +100,7 @@ def _number(value: object, place: str, X: Array) -> float:
 
 
 def _remedy_for_strings(X: Array) -> str:
-    """What to do about strings: columns without any besides them are mixed data."""
+    """Remedy for strings: beside columns of numbers they are mixed data."""
     are_strings = [[isinstance(value, str) for value in column] for column in X.T]
     if not np.any(are_strings, axis=1).all():
         return (
@@ -146,7 +146,7 @@ def _column_values(name: str, value: ArrayLike | None, n_columns: int) -> Floats
 
 
 def _relative_scale(scale: object) -> float | None:
-    """The factor in "<factor>*var"; None if the scale is not a string."""
+    """Return the factor in "<factor>*var"; None if the scale is not a string."""
     if not isinstance(scale, str):
         return None
     try:
@@ -170,7 +170,7 @@ def _positive_values(name: str, value: ArrayLike | None, n_columns: int) -> Floa
 
 
 def _column_means(X: Floats) -> Floats:
-    """Mean of every column, 0 where nothing is observed."""
+    """Mean of every column, 0 without observations."""
     observed = ~np.isnan(X)
     n = np.maximum(observed.sum(axis=0), 1)
     # Divided before summation, because sums of numbers near the largest float overflow.
@@ -178,7 +178,7 @@ def _column_means(X: Floats) -> Floats:
 
 
 def _column_variances(X: Floats) -> Floats:
-    """Variance of every column; something of the data's size where it is zero."""
+    """Variance of every column; where it is zero, a value of the data's magnitude."""
     means = _column_means(X)
     variances = _column_means((X - means) ** 2)
     size = np.where(means != 0, np.maximum(np.abs(means), _LEAST_SIZE), 1.0)
@@ -201,11 +201,11 @@ class _Conjugate(BaseEmission):
         return {name for name in self._hyperparameters if getattr(self, name) is None}
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
-        """Attributes of the states, from the family's layout of expectations."""
+        """Attributes of the states, from the family's array of expectations."""
         return {}
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
-        """The emission with the posterior means of its states' parameters as attributes.
+        """Copy the emission with posterior means of its states' parameters as attributes.
 
         Parameters
         ----------
@@ -230,13 +230,13 @@ class _Conjugate(BaseEmission):
             setattr(described, name, values)
         return described
 
-    def _split(self, numbers: Floats) -> dict[str, Floats]:
-        """Hyperparameters by name, from the family's layout of them."""
+    def _split(self, values: Floats) -> dict[str, Floats]:
+        """Hyperparameters by name, from the family's array of them."""
         n = len(self._hyperparameters)
         return dict(zip(self._hyperparameters, values.reshape(n, -1), strict=True))
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds: those without a fixed value.
+        """Hyperparameters of a posterior draw that are not fixed, by name.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class _Conjugate(BaseEmission):
         return X
 
     def decode(self, codes: Array) -> Array:
-        """The data, rounded to integers where the emission's are.
+        """Convert values back to data, rounded to integers for an emission of integers.
 
         Parameters
         ----------
@@ -319,7 +319,7 @@ class _Gaussian(_Conjugate):
             )
 
     def _fit_columns(self, X: MatrixLike) -> Floats:
-        """Learn the mean and the variance of every column; returns the variances."""
+        """Fit the mean and the variance of every column; return the variances."""
         X = _as_floats(X, self)
         self._check(X)
         means, variances = _column_means(X), _column_variances(X)
@@ -332,7 +332,7 @@ class _Gaussian(_Conjugate):
         return variances
 
     def encode(self, X: MatrixLike) -> Floats:
-        """The data as floats, without the offset of their columns.
+        """Convert data to floats without the offsets of their columns.
 
         Parameters
         ----------
@@ -346,7 +346,7 @@ class _Gaussian(_Conjugate):
         return super().encode(X) - self.offset_
 
     def decode(self, codes: Array) -> Array:
-        """The data, with the offset of their columns.
+        """Convert values back to data, with the offsets of their columns.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class _Gaussian(_Conjugate):
         return np.asarray(codes + self.offset_)
 
     def offsets(self, n_columns: int) -> Floats:
-        """What :meth:`encode` subtracts from every column.
+        """Offsets that :meth:`encode` subtracts from the columns.
 
         Parameters
         ----------
@@ -372,7 +372,7 @@ class _Gaussian(_Conjugate):
         return self.offset_
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds: those without a fixed value.
+        """Hyperparameters of a posterior draw that are not fixed, by name.
 
         Parameters
         ----------
@@ -651,7 +651,7 @@ class NormalInverseWishart(_Gaussian):
         return scale
 
     def is_missing(self, codes: Array) -> Flags:
-        """Steps of which any column is missing.
+        """Mask of steps with any missing column.
 
         Parameters
         ----------
@@ -691,7 +691,7 @@ class NormalInverseWishart(_Gaussian):
             "covariances_": expected[:, n:].reshape(-1, n, n),
         }
 
-    def _split(self, numbers: Floats) -> dict[str, Floats]:
+    def _split(self, values: Floats) -> dict[str, Floats]:
         n = len(self.mean_)
         triangle = np.zeros((n, n))
         triangle[np.tril_indices(n)] = values[n + 1 :]
@@ -872,7 +872,7 @@ class BetaBernoulli(_Conjugate):
             _check_counts(X, 1.0, "0 or 1", self)
 
     def encode(self, X: MatrixLike) -> Floats:
-        """The data as floats 0 and 1.
+        """Convert data to floats 0 and 1.
 
         Parameters
         ----------

@@ -102,7 +102,7 @@ class ConjugateEmission(_Conjugate):
         self.check_values(X)
 
     def fit(self, X: MatrixLike, y: None = None) -> ConjugateEmission:
-        """Check the data, and let the subclass learn from them.
+        """Check the data, and call :meth:`learn` with them.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class ConjugateEmission(_Conjugate):
         return self
 
     def learn(self, X: Floats) -> None:
-        """Learn from the data, such as a prior from their scale.  Nothing by default.
+        """Fit to the data, such as a prior to their scale.  By default there is nothing.
 
         Parameters
         ----------
@@ -134,7 +134,7 @@ class ConjugateEmission(_Conjugate):
         return True
 
     def is_missing(self, codes: Array) -> Flags:
-        """Steps that no function of the emission sees.
+        """Mask of steps that are not passed to the methods of the emission.
 
         Parameters
         ----------
@@ -187,8 +187,8 @@ class ConjugateEmission(_Conjugate):
         """
 
     @abstractmethod
-    def add(self, numbers: Floats, y: Floats) -> ArrayLike:
-        """Let an observation join a state.
+    def add(self, stats: Floats, y: Floats) -> ArrayLike:
+        """Add an observation to the sufficient statistics of a state.
 
         Parameters
         ----------
@@ -200,7 +200,7 @@ class ConjugateEmission(_Conjugate):
         stats : ndarray of shape (width,)
         """
 
-    def remove(self, numbers: Floats, y: Floats) -> ArrayLike | None:
+    def remove(self, stats: Floats, y: Floats) -> ArrayLike | None:
         """Let an observation leave a state that it is in.
 
         Sums lose digits when a large term is subtracted.  Return None where that matters:
@@ -219,8 +219,8 @@ class ConjugateEmission(_Conjugate):
         return None
 
     @abstractmethod
-    def log_predictive(self, numbers: Floats, y: Floats) -> ArrayLike:
-        """Log predictive probability (density) of an observation in many states at once.
+    def log_predictive(self, stats: Floats, y: Floats) -> ArrayLike:
+        """Log predictive probability (density) of an observation in several states.
 
         Parameters
         ----------
@@ -234,7 +234,7 @@ class ConjugateEmission(_Conjugate):
         """
 
     @abstractmethod
-    def log_marginal(self, numbers: Floats) -> ArrayLike:
+    def log_marginal(self, stats: Floats) -> ArrayLike:
         """Log probability (density) of all observations of a state together.
 
         It is the sum of their log predictive probabilities, one after the other, in any
@@ -251,8 +251,8 @@ class ConjugateEmission(_Conjugate):
             0 for a state without observations.
         """
 
-    def is_sound(self, numbers: Floats) -> bool:
-        """Say whether numbers can be what some observations have made of `empty`.
+    def is_sound(self, stats: Floats) -> bool:
+        """Whether statistics are possible for some observations.
 
         Called with finite statistics from a file before they are used.  The default is
         True.
@@ -267,7 +267,7 @@ class ConjugateEmission(_Conjugate):
         """
         return True
 
-    def mean(self, numbers: Floats) -> ArrayLike:
+    def mean(self, stats: Floats) -> ArrayLike:
         """Mean of the next observation.
 
         Parameters
@@ -286,9 +286,7 @@ class ConjugateEmission(_Conjugate):
             "class; ConjugateEmission says what it returns."
         )
 
-    def draw_parameters(
-        self, numbers: Floats, generator: np.random.Generator
-    ) -> ArrayLike:
+    def draw_parameters(self, stats: Floats, generator: np.random.Generator) -> ArrayLike:
         """Draw the parameters of a state from their posterior.
 
         Parameters
@@ -305,7 +303,7 @@ class ConjugateEmission(_Conjugate):
         raise self._lacks("draw_parameters", "`sample` needs to draw observations")
 
     def log_density(self, parameters: Floats, y: Floats) -> ArrayLike:
-        """Log probability (density) of an observation given parameters of many states.
+        """Log probability (density) of an observation given parameters of several states.
 
         Parameters
         ----------

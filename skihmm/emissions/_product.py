@@ -25,7 +25,7 @@ Columns: TypeAlias = str | int | slice | Sequence[str | int | bool] | Array
 def _column_places(
     part: str, columns: Columns, names: Sequence[str] | None, n_features: int
 ) -> NDArray[np.intp]:
-    """Places of the columns that one part of the emission names."""
+    """Indices of the columns of one part."""
     given: Sequence[object]
     if isinstance(columns, slice):
         given = list(range(n_features)[columns])
@@ -124,7 +124,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     @property
     def _named(self) -> list[tuple[str, str | BaseEmission]]:
-        """Names and emissions, as scikit-learn's compositions want them."""
+        """Names and emissions, in the form of scikit-learn's compositions."""
         try:
             return [(name, emission) for name, emission, _ in self.emissions]
         except (TypeError, ValueError):
@@ -140,7 +140,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         ]
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """Parameters, those of the parts included.
+        """Get parameters, including those of the parts.
 
         Parameters
         ----------
@@ -170,7 +170,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self
 
     def _parts(self) -> list[tuple[str, BaseEmission, Columns]]:
-        """The groups, with objects for short names."""
+        """Groups with objects for short names."""
         expected = "expected a list of (name, emission, columns), one or more"
         if not isinstance(self.emissions, list | tuple) or not self.emissions:
             raise ValueError(f"emissions={self.emissions!r}; {expected}.")
@@ -263,7 +263,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return np.concatenate(found)
 
     def offsets(self, n_columns: int) -> Floats:
-        """What :meth:`encode` subtracts from every column of numbers.
+        """Offsets that :meth:`encode` subtracts from the columns of numbers.
 
         Parameters
         ----------
@@ -279,7 +279,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds.
+        """Hyperparameters of a posterior draw, by name.
 
         Parameters
         ----------
@@ -298,7 +298,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         }
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
-        """The emission with what a posterior draw says of the states of its parts.
+        """Copy the emission with attributes of a posterior draw's states in its parts.
 
         Parameters
         ----------
@@ -365,7 +365,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self
 
     def encode(self, X: MatrixLike) -> Array:
-        """Values of all groups, one group after the other.
+        """Convert data to the values of all groups, one group after the other.
 
         Parameters
         ----------
@@ -383,7 +383,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def _split(self, codes: Array) -> list[tuple[BaseEmission, Array]]:
-        """The parts with their columns of the codes."""
+        """Pair the parts with their columns of the codes."""
         stops = np.cumsum([len(places) for _, _, places in self.emissions_])
         return [
             (
@@ -397,7 +397,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         ]
 
     def decode(self, codes: Array) -> Array:
-        """Turn values back into data, columns in the order of X.
+        """Convert values back to data, with the columns in the order of X.
 
         Parameters
         ----------
@@ -417,7 +417,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return X
 
     def is_missing(self, codes: Array) -> Flags:
-        """Steps that are missing for all groups.
+        """Mask of steps that are missing for all groups.
 
         Parameters
         ----------

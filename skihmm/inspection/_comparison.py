@@ -35,7 +35,7 @@ SUMMARIES = ("chains", "median")
 def _scores_of_paths(
     draws: PosteriorDraws, score: Callable[[Labels], float], label: str
 ) -> Floats:
-    """A score of every draw's path, NaN where there is no draw."""
+    """Compute a score of every draw's path, NaN where there is no draw."""
     states = draws.states
     if states is None:
         raise ValueError(
@@ -232,7 +232,7 @@ class SamplerComparisonDisplay:
 
     @staticmethod
     def _median(seconds: Floats, scores: Floats) -> tuple[Floats, Floats]:
-        """Median over the chains of their last draws before each moment of any draw."""
+        """Median over the chains of their latest draws, at the time of every draw."""
         chains = [
             (t[~np.isnan(t)], y[~np.isnan(t)])
             for t, y in zip(seconds, scores, strict=True)

@@ -81,7 +81,7 @@ def _column_kind(part: BaseEmission, is_symbols: bool, codes: Array) -> str:
 
 
 def column_kinds(hmm: HCRPHMM) -> list[str]:
-    """What each column of X holds: "symbols", "real", "counts" or "binary".
+    """Kind of each column of X: "symbols", "real", "counts" or "binary".
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def _symbols(part: BaseEmission, c: int, n_symbols: int) -> list[str]:
 
 
 def _points(values: Floats, kind: str) -> Floats:
-    """Where a density is evaluated: the range of one state's draws."""
+    """Points at which a density is evaluated: the range of one state's draws."""
     low, high = np.quantile(values, (_TAIL, 1 - _TAIL))
     if kind == "counts":
         return np.unique(np.rint(np.linspace(np.floor(low), np.ceil(high), _N_POINTS)))
@@ -126,7 +126,7 @@ def _points(values: Floats, kind: str) -> Floats:
 
 
 def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunch]:
-    """What every state of the selected draw emits next, column by column.
+    """Posterior predictive distributions of the selected draw's states, by column.
 
     Parameters
     ----------

@@ -226,7 +226,7 @@ class PosteriorSimilarityDisplay:
         return self
 
     def _mark_states(self, states: Array) -> None:
-        """Lines between the states, and a tick with a name for each."""
+        """Draw lines between the states and a tick with a name for each."""
         from matplotlib.ticker import FixedLocator
 
         from skihmm.inspection._ticks import SparseFormatter

@@ -44,7 +44,7 @@ METHODS = ("viterbi", "smooth", "filter")
 
 
 def _as_panel(column: Array, is_symbols: bool) -> tuple[Floats, list[str] | None]:
-    """Numbers to draw, NaN where missing, and names of symbols (None: numbers)."""
+    """Values to plot, NaN where missing, and names of symbols (None for numbers)."""
     missing = is_missing(column)
     if not is_symbols:
         values = np.full(len(column), np.nan)
@@ -432,7 +432,7 @@ class StateSequenceDisplay:
             one.xaxis.set_major_formatter(FuncFormatter(text_of))
 
     def _write_states(self, ax: Axes, states: Array, first: int) -> None:
-        """Numbers of the states into segments with room for them."""
+        """Write the numbers of the states into segments with room for them."""
         room = ax.get_window_extent().width / self.figure_.dpi * 72 / len(states)
         borders = np.flatnonzero(np.diff(states)) + 1
         begins = np.r_[0, borders]
@@ -454,7 +454,7 @@ class StateSequenceDisplay:
             )
 
     def _add_legend(self, states: Array) -> None:
-        """The key of the colours, beside the panels."""
+        """Add the key of the colours beside the panels."""
         from matplotlib.patches import Patch
 
         shown = [int(k) for k in np.unique(states)]

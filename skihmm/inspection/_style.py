@@ -139,7 +139,7 @@ def line_look(i: int) -> dict[str, Any]:
 
 
 def ink_on(colour: ColorType | Array) -> str:
-    """Black or white, whichever is easier to read on a colour.
+    """Choose black or white for text on a colour, by the larger contrast.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ def make_axes(
     height_ratios: Sequence[float] | None = None,
     sharex: bool = False,
 ) -> tuple[Figure, Array]:
-    """Axes to draw into: new ones, those given, or one that is divided.
+    """Make axes: new ones, the ones of the caller, or one divided into several.
 
     Parameters
     ----------
@@ -228,7 +228,7 @@ def make_axes(
 
 
 def lay_out(ax: Axes) -> None:
-    """Find out where things are: before that, axes have no size to fit text into.
+    """Run the layout, which gives axes the size to fit text into.
 
     Parameters
     ----------
@@ -241,7 +241,7 @@ def lay_out(ax: Axes) -> None:
 def set_state_ticks(
     axis: XAxis | YAxis, labels: Sequence[str], size: float = 8.0
 ) -> None:
-    """Ticks 0, 1, ... with labels, as many of them as have room.
+    """Set ticks 0, 1, ... with labels, as many of them as have room.
 
     Parameters
     ----------

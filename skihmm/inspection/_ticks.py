@@ -40,7 +40,7 @@ class SparseFormatter(Formatter):
         return self._labels.get(float(x), "")
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """Labels of ticks, "" where there is no room for one."""
+        """Return the labels of ticks, "" where there is no room for one."""
         axis = cast("XAxis | YAxis", self.axis)
         low, high = np.sort(axis.get_view_interval())
         is_x = axis.axis_name == "x"

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.ticker import MaxNLocator
 
 
-# Panels, and what their axes say.
+# Panels and the labels of their axes.
 _PANELS = {
     "lp": "log joint\nprobability (nats)",
     "n_states": "number of\nstates",
@@ -44,7 +44,7 @@ _X_LABELS = {
 }
 # With more chains a legend has no room.
 _MOST_IN_LEGEND = 8
-# The selected draw: by its shape, not by a colour, and above all lines.
+# Marker of the selected draw: a shape, not a colour, above all lines.
 _SELECTED: Look = {
     "linestyle": "none",
     "marker": "o",
@@ -70,7 +70,7 @@ def concentration_name(name: str) -> str:
 
 
 def elapsed(draws: PosteriorDraws) -> Floats:
-    """CPU seconds of every chain's sweeps from the end of its burn-in to each draw.
+    """CPU seconds of each chain's sweeps from the end of its burn-in to each draw.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ _TAILS = (0.05, 0.95)
 
 
 def _halves(chains: Floats) -> Floats:
-    """First and second halves as chains of their own, without a draw in the middle."""
+    """Split chains into halves, without the middle draw of an odd number."""
     half = chains.shape[1] // 2
     return np.concatenate([chains[:, :half], chains[:, -half:]])
 
@@ -94,7 +94,7 @@ def _bulk(chains: Floats) -> float:
 
 
 def _tail(chains: Floats) -> float:
-    """The smaller one of two quantiles; one at the end of what occurs says nothing."""
+    """Smaller value of both quantiles; one equal to an extreme value is left out."""
     below = [(chains <= q).astype(float) for q in np.quantile(chains, _TAILS)]
     worths = [_independent_draws(_halves(part)) for part in below]
     known = [worth for worth in worths if not np.isnan(worth)]
@@ -109,7 +109,7 @@ _ESS = {"bulk": _bulk, "tail": _tail, "mean": _mean}
 
 
 def _complete_chains(values: ArrayLike) -> Floats:
-    """Chains with all that the shortest has; those without a draw are left out."""
+    """Cut chains to the shortest one, without chains that have no draw."""
     values = as_array("values", values)
     if values.ndim < 2 or values.dtype.kind not in "biuf":
         raise ValueError(
@@ -136,7 +136,7 @@ def _complete_chains(values: ArrayLike) -> Floats:
 def _of_every_quantity(
     function: Callable[[Floats], float], values: ArrayLike
 ) -> float | Floats:
-    """A function of (n_chains, n_draws) for every entry of the further dimensions."""
+    """Apply a function of (n_chains, n_draws) along all further dimensions."""
     values = _complete_chains(values)
     shape = values.shape[2:]
     found = np.full(shape, np.nan)

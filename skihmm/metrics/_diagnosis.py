@@ -120,8 +120,8 @@ def _quantities(
     n_draws: int,
     reference: tuple[int, int],
 ) -> dict[str, Floats]:
-    """Numbers of every draw, (n_chains, n_draws), that no labels matter for."""
-    found = {
+    """Label-invariant quantities of every draw, (n_chains, n_draws), by name."""
+    quantities = {
         "lp": draws.summed_lp()[chains, :n_draws],
         "n_states": draws.n_states[chains, :n_draws].astype(float),
     }
@@ -149,7 +149,7 @@ def _quantities(
 
 
 def _row(values: Floats, seconds: float) -> dict[str, float]:
-    """The line of one quantity in the table."""
+    """Row of one quantity in the table."""
     if not np.isfinite(values).all():
         return dict.fromkeys(_COLUMNS, math.nan)
     bulk = float(effective_sample_size(values, "bulk"))
@@ -163,7 +163,7 @@ def _row(values: Floats, seconds: float) -> dict[str, float]:
 
 
 def _are_separated(values: Floats) -> bool:
-    """Whether means of two chains differ by more than their own errors explain."""
+    """Whether means of two chains differ significantly."""
     scores = rank_normalised(values)
     means = scores.mean(axis=1)
     variances = []
@@ -342,7 +342,7 @@ class Diagnosis:
             self._judge_sizes(suspects)
 
     def _judge_starts(self, lp: Floats) -> bool:
-        """Whether chains stay below the best one."""
+        """Warn of chains that stay below the best one; return whether there are any."""
         if not np.isfinite(lp).all():
             return False
         means = lp.mean(axis=1)

@@ -37,7 +37,7 @@ def _adaptive_log_probs(
     continued: bool,
     seed: np.random.SeedSequence,
 ) -> Floats:
-    # Only the columns are asked for: no need to take the data.
+    # Only the columns are needed, not the data.
     columns, seating = draw.for_particles(emission.make_stats(sequences.codes[:0]))
     # Every sequence starts with the draw's own seating: test sequences are independent.
     return filter_particles(
@@ -125,7 +125,7 @@ def log_predictive(
 
 
 def mean_observed(log_probs: Floats, missing: Flags) -> float:
-    """Mean over the steps that have an observation; 0 if there is none.
+    """Mean over the observed steps; 0 if there are none.
 
     Parameters
     ----------
@@ -206,8 +206,8 @@ class ParticleFilterScorer(BaseEstimator):
     True
     """
 
-    # Searches ask a scorer for its "score" request: `estimator` is an argument of ours,
-    # not metadata, and `groups` are wanted like by the estimator itself.
+    # Searches read a scorer's "score" request: `estimator` is an argument, not metadata,
+    # and `groups` are requested as by the estimator.
     __metadata_request__score: ClassVar[dict[str, object]] = {
         "estimator": UNUSED,
         "groups": True,

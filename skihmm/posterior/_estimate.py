@@ -57,7 +57,7 @@ class Descent:
         self.start(np.full(len(self._sizes), -1, dtype=np.int32))
 
     def start(self, labels: Labels) -> None:
-        """Begin at a partition, which may leave items out.
+        """Start from a partition, which may leave items out.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class Descent:
         return float(self._f[self._occupancy].sum() - 2 * joint.sum())
 
     def _costs(self, i: int) -> Floats:
-        """What item i, which is in no state, would add to the objective in each."""
+        """Contribution of item i, now in no state, to the objective in each state."""
         size, counts = self._sizes[i], self._tables[:, self._cells[i]]
         joint = (self._f[counts + size] - self._f[counts]) @ self._weights
         own = self._f[self._occupancy + size] - self._f[self._occupancy]
@@ -98,7 +98,7 @@ class Descent:
             self._occupancy = np.append(self._occupancy, 0)
 
     def allocate(self, items: Array) -> None:
-        """Put items that are in no state where they cost least, one after the other.
+        """Assign items without a state to their best states, one after the other.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Descent:
             self._put(i, int(self._costs(i).argmin()))
 
     def _sweep(self, order: Array) -> bool:
-        """Move single items; whether any has moved."""
+        """Move single items; return whether any has moved."""
         has_moved = False
         for i in order:
             state = int(self.labels[i])

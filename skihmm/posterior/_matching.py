@@ -13,7 +13,7 @@ from skihmm.posterior._partitions import by_occupancy, check_path, state_paths
 
 
 def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
-    """Number the states of a path like those of another one that they overlap.
+    """Relabel the states of a path to match those of another one.
 
     States are paired one to one such that as many steps as possible have equal labels.
 

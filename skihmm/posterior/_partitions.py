@@ -54,7 +54,7 @@ def state_paths(draws: PosteriorDraws | ArrayLike) -> Array:
 
 
 def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Array:
-    """One path of non-negative integers, or an error that says what it should be.
+    """Check a path of non-negative integers.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Arra
 
 
 def by_first_step(path: Array) -> Labels:
-    """States numbered in the order in which they occur: one form of every partition.
+    """Number states in the order of first appearance, the canonical form of a partition.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def by_first_step(path: Array) -> Labels:
 
 
 def by_occupancy(path: Array) -> Labels:
-    """States numbered by decreasing occupancy; ties go to the one that occurs first.
+    """Number states by decreasing occupancy, ties by first appearance.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def by_occupancy(path: Array) -> Labels:
 def _distinct_rows(
     rows: Labels,
 ) -> tuple[Labels, Array, Array]:
-    """Distinct rows in an order of their own, which of them each row is, and counts."""
+    """Distinct rows in canonical order, the index of each row among them, and counts."""
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.strides[0]))).ravel()
     _, first, index, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
@@ -186,12 +186,12 @@ class Loss:
             self.f, self.scale = counts**2, 1 / max(n_samples * (n_samples - 1), 1)
 
     def _sums(self, many: Labels, sizes: Array) -> Floats:
-        """F of many partitions."""
-        # (The table of the partition into one state has one row.)
+        """F of several partitions."""
+        # The table of the partition into one state has one row.
         return self._joint_sums(np.zeros(many.shape[1], np.int32), many, sizes)
 
     def _joint_sums(self, one: Integers, many: Integers, sizes: Array) -> Floats:
-        """F of the contingency tables of one partition with many."""
+        """F of the contingency tables of one partition with several."""
         sums = np.empty(len(many))
         step = max(1, _CHUNK // len(one))
         for start in range(0, len(many), step):

@@ -20,7 +20,7 @@ _BLOCK = 2**17
 def coassignment(
     draws: PosteriorDraws | ArrayLike, steps: ArrayLike | None = None
 ) -> Floats:
-    """Posterior probability that two steps are in the same state, for pairs of steps.
+    """Posterior probability that two steps share a state, for pairs of steps.
 
     Parameters
     ----------

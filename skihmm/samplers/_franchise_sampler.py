@@ -22,7 +22,7 @@ class FranchiseSampler(BaseSampler):
         check_nonnegative("split_merge_rate", self.split_merge_rate)
 
     def add_split_merge(self, local: RCDKernel) -> Kernel:
-        """Put `split_merge_rate` split-merge trials per sweep between local moves.
+        """Add `split_merge_rate` split-merge trials per sweep between local moves.
 
         Parameters
         ----------

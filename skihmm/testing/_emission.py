@@ -57,7 +57,7 @@ GARBAGE: tuple[object, ...] = (
 def check_emission(
     emission: BaseEmission, X: MatrixLike, *, random_state: int = 0
 ) -> None:
-    """Check the laws that samplers rely on when they use an emission.
+    """Check the properties of an emission that samplers rely on.
 
     With the statistics that the emission builds over X:
 
@@ -135,7 +135,7 @@ Law: TypeAlias = tuple[Floats, Floats | float, Floats | float]
 
 
 def _leaves(value: object, path: Place = ()) -> Iterator[Place]:
-    """Places in nested dicts and lists."""
+    """Iterate over the paths of the leaves of nested dicts and lists."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield (*path, key)
@@ -153,7 +153,7 @@ def _at(value: Any, path: Place) -> Any:
 
 
 def _bits(value: object) -> object:
-    """What a record holds, to compare exactly."""
+    """Content of a record, for exact comparisons."""
     if isinstance(value, dict):
         return {key: _bits(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -571,7 +571,7 @@ class _Laws:
         )
 
     def check_values(self) -> None:
-        """Values drawn from states have the predictive probabilities and expectations."""
+        """Check that drawn values have the predictive probabilities and expectations."""
         suspects: dict[str, Flags] = {}
         for n in (1000, 4000):
             laws = self._value_laws(n)
@@ -591,11 +591,11 @@ class _Laws:
         )
 
     def _value_laws(self, n: int) -> dict[str, Law]:
-        """Estimates from n values of every state, what they should be, their errors."""
+        """Estimates from n values of every state, their exact values and errors."""
         places = np.array([NEW, *range(FIRST, FIRST + N_STATES)], dtype=np.int32)
 
         def seated(codes: Array) -> tuple[EmissionStats, EmissionProbe, RandomStream]:
-            # From one stream, so at the same tables whatever further codes there are.
+            # From one stream, so at the same tables for any further codes.
             stats = self.emission.make_stats(codes)
             stream = RandomStream(np.random.SeedSequence([self.seed, 5]))
             probe = EmissionProbe(stats, stream, FIRST + N_STATES)

@@ -45,7 +45,7 @@ def packed(
 
 
 def packed_counts(counts: Mapping[tuple[int, int], int]) -> SeatingRecord:
-    """``{(row, dish): n}`` of customers without tables as the arrays of a record."""
+    """Convert ``{(row, dish): n}`` without tables to the arrays of a record."""
     arrays = packed({pair: [n] for pair, n in counts.items() if n})
     arrays["n_tables"] = np.zeros_like(arrays["n_tables"])
     arrays["sizes"] = arrays["sizes"][:0]

@@ -157,7 +157,7 @@ def _check_block(
     names: dict[int, int] = {}
 
     def named(path: Sequence[int]) -> tuple[int, ...]:
-        """The path, with labels that nobody uses as -1, -2, ... in their order."""
+        """Rename the new labels of a path to -1, -2, ... by first appearance."""
         names.clear()
         return tuple(
             int(k) if k in used else names.setdefault(int(k), -1 - len(names))

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, clone
 
 
 def check_recipe(recipe: BaseEstimator) -> None:
-    """An object can be cloned, printed and searched over by its parameters.
+    """Check that an object can be cloned, printed and searched over by its parameters.
 
     Parameters
     ----------

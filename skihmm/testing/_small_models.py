@@ -32,7 +32,7 @@ from skihmm.testing._statistics import TotalVariation, total_variation_test
 def make_stats(
     codes: ArrayLike, emission: HCRPEmission | DirichletEmission, **options: Any
 ) -> CategoricalStats:
-    """Compiled statistics of a categorical emission given as by the reference."""
+    """Build compiled statistics of a categorical emission of the enumeration."""
     codes = np.asarray(codes, dtype=np.int32)
     n_symbols = [emission.n_symbols] * codes.shape[1]
     if isinstance(emission, HCRPEmission):
@@ -71,7 +71,7 @@ class Model:
 
     @property
     def codes(self) -> Labels:
-        """Symbols as the statistics take them, -1 for a missing one."""
+        """Symbols as encoded for the statistics, -1 for a missing one."""
         rows = [[-1 if w is None else w for w in row] for row in as_rows(self.y)]
         return np.array(rows, dtype=np.int32)
 
@@ -89,7 +89,7 @@ class Model:
         labels: Integers | None = None,
         **options: Any,
     ) -> ChainState:
-        """A chain at some labels (all equal by default)."""
+        """Build a chain at some labels (all equal by default)."""
         state = ChainState(
             np.array(self.starts),
             Franchise(self.alpha, self.gamma),
@@ -165,7 +165,7 @@ def cell_frequencies(
     name: Callable[[int], Cell],
     exact: Mapping[Cell, float],
 ) -> tuple[Floats, Floats]:
-    """Frequencies of cells per chain, and the exact law in the same order.
+    """Frequencies of cells per chain, and their exact probabilities in the same order.
 
     Parameters
     ----------

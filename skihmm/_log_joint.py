@@ -30,7 +30,7 @@ def _small_log_cycles() -> Floats:
 
 
 def _large_log_cycles(n: Floats, m: Floats) -> Floats:
-    """The same for 1 < m < n, each in a time that depends on the root of m only.
+    """Logs of ``|s(n, m)|`` for 1 < m < n, each in a time of the order of the root of m.
 
     ``|s(n, m)|`` is the coefficient of ``z^m`` in ``Gamma(z + n) / Gamma(z)``, an
     integral over a circle around 0, which the mean over a few points of the circle equals
@@ -84,7 +84,7 @@ def log_cycles(n: Integers, m: Integers) -> Floats:
 
 
 def log_seatings(records: Iterable[SeatingRecord]) -> float:
-    """Log of the probability of all seatings like this one, relative to its own.
+    """Log probability of all seatings with the same table counts, relative to this one.
 
     The seating of a draw is one of many with the same table counts; they differ only in
     the assignment of customers to tables, which carries no information about the states
@@ -98,13 +98,13 @@ def log_seatings(records: Iterable[SeatingRecord]) -> float:
     Returns
     -------
     log_ratio : float
-        To be added to the log joint probability of the draw, nats.
+        Nats; added to the log joint probability of the draw it gives the sum.
     """
-    found = [record for record in records if len(record["sizes"])]
-    if not found:
+    seated = [record for record in records if len(record["sizes"])]
+    if not seated:
         return 0.0
-    # Draws are kept in small integers, of which SciPy would make single precision.
-    n = np.concatenate([record["n_customers"] for record in found]).astype(np.int64)
-    m = np.concatenate([record["n_tables"] for record in found]).astype(np.int64)
-    sizes = np.concatenate([record["sizes"] for record in found]).astype(np.int64)
+    # Draws hold small integers, which SciPy would convert to single precision.
+    n = np.concatenate([record["n_customers"] for record in seated]).astype(np.int64)
+    m = np.concatenate([record["n_tables"] for record in seated]).astype(np.int64)
+    sizes = np.concatenate([record["sizes"] for record in seated]).astype(np.int64)
     return float(log_cycles(n, m).sum() - gammaln(sizes).sum())

@@ -27,7 +27,7 @@ from skihmm.core._sweep_info import SweepInfo
 
 # Why a chain ended before it had all its draws.
 INTERRUPTED, MAX_TIME, CALLBACK = "interrupted", "max_time", "callback"
-# Interrupted before the first draw was due.
+# Ended by max_time or a callback before the first draw was due.
 NO_DRAW = "no draw"
 
 # Polling interval of a worker process for the flag and its parent, seconds.

@@ -14,7 +14,6 @@ from skihmm.testing._prior_draws import PriorDraw, keeps_prior_draws
 from skihmm.testing._recipe import check_recipe
 from skihmm.testing._small_models import Model, is_exact
 
-
 # Recipes of the emissions of the models.
 RECIPES = {
     HCRPEmission: HCRPCategorical(),

@@ -106,7 +106,7 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     labels : ndarray of shape (n_samples,), int32
         0, 1, ..., every one of them used.
     """
-    # (Only here, since to import them takes longer than to import this package.)
+    # Only here, since to import them takes longer than to import this package.
     from sklearn.cluster import KMeans
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import StandardScaler

@@ -316,8 +316,8 @@ shape (n_samples,), default="auto"
         emission = self.emission
         if isinstance(emission, str) and emission in EMISSIONS:
             emission = EMISSIONS[emission]()
-        # (There is no tag for whole numbers; with this one the data of scikit-learn's
-        # checks are such.)
+        # There is no tag for whole numbers; with this one the data of scikit-learn's
+        # checks are such.
         tags.input_tags.categorical = getattr(emission, "takes_integers", True)
         tags.input_tags.positive_only = getattr(emission, "is_positive_only", False)
         tags.input_tags.allow_nan = True
@@ -592,7 +592,7 @@ shape (n_samples,), default="auto"
         X = unify_frame(unmask(X))
         if isinstance(X, list | tuple | np.ndarray):
             X = as_array("X", X)
-        # (The next lines say where the infinity is; scikit-learn does not.)
+        # The next lines say where the infinity is; scikit-learn does not.
         X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
         if X.dtype.kind == "f" and np.isinf(X).any():
             row, c = np.argwhere(np.isinf(X))[0]

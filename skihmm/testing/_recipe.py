@@ -1,4 +1,4 @@
-"""What recipes of any kind have to do."""
+"""Check of recipes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def make_instances(recipe: type[Instance]) -> list[Instance]:
 
 
 def check_recipe(recipe: BaseEstimator) -> None:
-    """An object can be cloned, printed and searched over by its parameters.
+    """Check that an object can be cloned, printed and searched over by its parameters.
 
     Parameters
     ----------

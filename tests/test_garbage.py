@@ -369,6 +369,9 @@ JUNK = [
 NESTED = {
     "sampler__block_size": {"sampler": "blocked"},
     "sampler__split_merge_rate": {"sampler": "blocked"},
+    "transitions__alpha": {},
+    "transitions__gamma": {},
+    "transitions__concentration_prior": {},
     "emission__alpha": {},
     "emission__gamma": {},
     "emission__concentration_prior": {},

@@ -82,6 +82,7 @@ cdef class SplitMergeKernel:
         Returns
         -------
         info : SweepInfo
+            Here the trials are the proposals.
         """
         state.require_settled()
         state.n_trials = 0
@@ -89,7 +90,7 @@ cdef class SplitMergeKernel:
         with nogil:
             self.attach(state)
             self.run(state, self.n_trials)
-        return SweepInfo(0, 0, state.n_trials, state.n_trials_accepted)
+        return SweepInfo(state.n_trials, state.n_trials_accepted)
 
 
 cdef class InterleavedKernel:

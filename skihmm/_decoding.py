@@ -110,13 +110,5 @@ def simulate_sequence(
     columns, seating = draw.for_particles(
         emission.make_stats(np.empty((0, n_features), dtype=dtype))
     )
-    codes, states = simulate(
-        n_samples,
-        columns,
-        n_known,
-        RandomStream(seed),
-        alpha=draw.alpha,
-        gamma=draw.gamma,
-        seating=seating,
-    )
+    codes, states = simulate(n_samples, columns, n_known, RandomStream(seed), seating)
     return emission.decode(codes), states

@@ -20,11 +20,10 @@ from skihmm._records import (
     Hyperparameters,
     ModelRecord,
     ParticleRecord,
-    SeatingRecord,
     StateRecord,
     TransitionsRecord,
     map_emission,
-    map_seating,
+    map_integers,
     seatings,
     sorted_seating,
 )
@@ -219,14 +218,11 @@ class Draw:
         }
 
     def _with_integers(self, change: Callable[[Integers], Integers]) -> Draw:
-        def changed(record: SeatingRecord) -> SeatingRecord:
-            return map_seating(record, change)
-
         return replace(
             self,
-            states=None if self.states is None else change(self.states),
-            transitions={**self.transitions, **changed(self.transitions)},
-            emission=map_emission(self.emission, changed),
+            states=map_integers(self.states, change),
+            transitions=map_integers(self.transitions, change),
+            emission=map_integers(self.emission, change),
         )
 
     def compact(self, store_states: bool) -> Draw:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -140,6 +140,9 @@ class ChainRecord(TypedDict):
     n_sweeps: int
 
 
+Record = TypeVar("Record")
+
+
 def _same(numbers: Floats) -> Floats:
     return numbers
 
@@ -189,27 +192,26 @@ def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
         yield from seatings(part)
 
 
-def map_seating(
-    record: SeatingRecord, change: Callable[[Integers], Integers]
-) -> SeatingRecord:
-    """Change every array of a seating.
+def map_integers(record: Record, change: Callable[[Integers], Integers]) -> Record:
+    """Change every array of integers in nested dicts and lists.
 
     Parameters
     ----------
-    record : SeatingRecord
+    record : dict, list, ndarray or object
     change : callable
 
     Returns
     -------
-    record : SeatingRecord
+    record : dict, list, ndarray or object
     """
-    return {
-        "rows": change(record["rows"]),
-        "dishes": change(record["dishes"]),
-        "n_customers": change(record["n_customers"]),
-        "n_tables": change(record["n_tables"]),
-        "sizes": change(record["sizes"]),
-    }
+    changed: object = record
+    if isinstance(record, dict):
+        changed = {key: map_integers(value, change) for key, value in record.items()}
+    elif isinstance(record, list):
+        changed = [map_integers(value, change) for value in record]
+    elif isinstance(record, np.ndarray) and record.dtype.kind in "iu":
+        changed = change(record)
+    return cast(Record, changed)
 
 
 def sorted_seating(

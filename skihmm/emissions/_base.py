@@ -7,19 +7,25 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
+from skihmm._recipe import Recipe
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Flags, Floats, MatrixLike
 from skihmm.core._emission import EmissionStats
 
 
-class BaseEmission(BaseEstimator, metaclass=ABCMeta):
+class BaseEmission(Recipe, metaclass=ABCMeta):
     """Base class of emissions: encoding of the data and their sufficient statistics.
 
     An emission object is a recipe.  It holds constructor parameters and fitted attributes
     (such as the categories); the counts are in compiled statistics that
     :meth:`make_stats` builds for every chain.
+
+    Attributes
+    ----------
+    test_params : sequence of dict
+        Of the class: parameters of the instances that tests should cover, which
+        :func:`skihmm.testing.make_instances` builds.
     """
 
     @property

@@ -371,6 +371,11 @@ class HCRPCategorical(_Categorical):
     array([ 1,  2, -1], dtype=int32)
     """
 
+    test_params = (
+        {"handle_unknown": "missing"},
+        {"alpha": 0.5, "gamma": 3.0, "concentration_prior": None},
+    )
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -449,6 +454,8 @@ class DirichletCategorical(_Categorical):
     >>> DirichletCategorical(0.5).fit([[0], [3], [3]]).categories_
     [array([0, 3])]
     """
+
+    test_params = ({}, {"concentration": 0.3, "handle_unknown": "error"})
 
     def __init__(
         self,

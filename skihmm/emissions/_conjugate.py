@@ -852,6 +852,8 @@ class BetaBernoulli(_Conjugate):
     _emits_integers = True
     _hyperparameters = ("a", "b")
 
+    test_params = ({"binarize": 1.0},)
+
     def __init__(
         self,
         a: ArrayLike | None = None,

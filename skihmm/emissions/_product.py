@@ -117,6 +117,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
     2.0
     """
 
+    test_params = ({"emissions": [("all", "diagonal_gaussian", slice(None))]},)
+
     def __init__(self, emissions: list[tuple[str, str | BaseEmission, Columns]]) -> None:
         self.emissions = emissions
 

@@ -46,8 +46,6 @@ def _adaptive_log_probs(
         columns,
         RandomStream(seed),
         n_particles=n_particles,
-        alpha=draw.alpha,
-        gamma=draw.gamma,
         seating=seating,
         restaurant=draw.last_state + 1 if continued else 0,
         resampling=resampling,

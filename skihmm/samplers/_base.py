@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from typing import Protocol
 
-from sklearn.base import BaseEstimator
-
+from skihmm._recipe import Recipe
 from skihmm.core._emission import EmissionStats
 from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
@@ -28,7 +27,7 @@ class Kernel(Protocol):
         """
 
 
-class BaseSampler(BaseEstimator, metaclass=ABCMeta):
+class BaseSampler(Recipe, metaclass=ABCMeta):
     """Base class of samplers.
 
     A sampler object is a recipe: it holds only its constructor parameters, so it can be
@@ -49,6 +48,9 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
     releases_gil : bool
         Class attribute: whether a sweep releases the GIL, as compiled code can.  False
         for sweeps in Python: chains then run as processes, not as threads.
+    test_params : sequence of dict
+        Of the class: parameters of the instances that tests should cover, which
+        :func:`skihmm.testing.make_instances` builds.
 
     Examples
     --------

@@ -13,6 +13,8 @@ from skihmm.samplers._franchise_sampler import FranchiseSampler
 class _BlockSampler(FranchiseSampler):
     """Base class of the samplers of blocks."""
 
+    test_params = ({"block_size": 3, "split_merge_rate": 2}, {"block_size": 100})
+
     def __init__(self, block_size: int = 8, split_merge_rate: float = 0) -> None:
         self.block_size = block_size
         self.split_merge_rate = split_merge_rate

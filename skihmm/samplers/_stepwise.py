@@ -61,6 +61,8 @@ class StepwiseGibbs(FranchiseSampler):
     (1, 10)
     """
 
+    test_params = ({}, {"proposal": "rcd", "split_merge_rate": 1.5})
+
     def __init__(self, proposal: str = "exact", split_merge_rate: float = 0) -> None:
         self.proposal = proposal
         self.split_merge_rate = split_merge_rate
@@ -123,6 +125,8 @@ class StepwiseSlice(FranchiseSampler):
     >>> bool(hmm.fit(X).draws_.acceptance_rate.min() > 0.9)
     True
     """
+
+    test_params = ({}, {"split_merge_rate": 1})
 
     def __init__(self, split_merge_rate: float = 0) -> None:
         self.split_merge_rate = split_merge_rate

@@ -16,8 +16,8 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.core._testing import NormalStats, record_cells
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._conjugate_stats import normal_inverse_gamma
 from skihmm.samplers._base import Kernel
 from skihmm.testing._enumeration import (
     DirichletEmission,
@@ -26,6 +26,7 @@ from skihmm.testing._enumeration import (
     Posterior,
     as_rows,
 )
+from skihmm.testing._probes import record_cells
 from skihmm.testing._statistics import TotalVariation, total_variation_test
 
 
@@ -80,7 +81,8 @@ class Model:
         if hasattr(self.emission, "stats"):
             return self.emission.stats(self.y)
         if isinstance(self.emission, GaussianEmission):
-            return NormalStats(np.array(self.y, dtype=float), *astuple(self.emission))
+            values = np.array(self.y, dtype=float)[:, None]
+            return normal_inverse_gamma(values, *astuple(self.emission))
         return make_stats(self.codes, self.emission, **options)
 
     def state(
@@ -104,7 +106,7 @@ class Model:
         return state
 
     def cell(self, code: int) -> tuple[tuple[int, ...], int, int]:
-        """``(labels, m, e)`` of a number made by ``cell_of``."""
+        """``(labels, m, e)`` of a number made by ``record_cells``."""
         code, e = divmod(int(code), 64)
         code, m = divmod(code, 64)
         labels = []
@@ -161,19 +163,17 @@ def run_chains(
 
 
 def cell_frequencies(
-    chains: NDArray[np.int64],
-    name: Callable[[int], Cell],
-    exact: Mapping[Cell, float],
+    counts: Floats, cells: Sequence[Cell], exact: Mapping[Cell, float]
 ) -> tuple[Floats, Floats]:
     """Frequencies of cells per chain, and their exact probabilities in the same order.
 
     Parameters
     ----------
-    chains : ndarray of shape (n_chains, n_sweeps)
-        Cells as numbers.
-    name : callable
-        What `exact` calls them.
-    exact : dict
+    counts : ndarray of shape (n_chains, n)
+        Visits of `cells`.
+    cells : list
+        Names of the columns as in `exact`; several may have the same one.
+    exact : mapping
         ``{cell: probability}``.
 
     Returns
@@ -182,15 +182,12 @@ def cell_frequencies(
     probabilities : ndarray of shape (n_cells,)
     """
     place = {cell: i for i, cell in enumerate(exact)}
-    table = np.zeros((len(chains), len(place)))
-    for row, chain in zip(table, chains, strict=True):
-        codes, counts = np.unique(chain, return_counts=True)
-        for code, count in zip(codes, counts, strict=True):
-            cell = name(code)
-            assert cell in place, f"the chain visits {cell}, which is impossible"
-            row[place[cell]] += count / len(chain)
+    table = np.zeros((len(counts), len(place)))
+    for cell, column in zip(cells, counts.T, strict=True):
+        assert cell in place, f"the chain visits {cell}, which is impossible"
+        table[:, place[cell]] += column
     probabilities = np.array([*exact.values()])
-    return table, probabilities / probabilities.sum()
+    return table / counts.sum(axis=1)[:, None], probabilities / probabilities.sum()
 
 
 def compare(
@@ -206,14 +203,18 @@ def compare(
     chains, acceptance = run_chains(
         model, make_kernel, n_chains, n_sweeps, seed, n_burnin
     )
-    joint = cell_frequencies(chains, model.cell, model.posterior.joint)
-    partitions = cell_frequencies(
-        chains, lambda code: model.cell(code)[0], model.posterior.probabilities
-    )
+    codes, places = np.unique(chains, return_inverse=True)
+    places = places.reshape(chains.shape)
+    counts = np.array([np.bincount(row, minlength=len(codes)) for row in places], float)
+    cells = [model.cell(code) for code in codes]
     law: dict[tuple[int, int], float] = defaultdict(float)
     for (_, m, e), probability in model.posterior.joint.items():
         law[m, e] += probability
-    tables = cell_frequencies(chains, lambda code: model.cell(code)[1:], law)
+    joint = cell_frequencies(counts, cells, model.posterior.joint)
+    partitions = cell_frequencies(
+        counts, [labels for labels, _, _ in cells], model.posterior.probabilities
+    )
+    tables = cell_frequencies(counts, [(m, e) for _, m, e in cells], law)
     return Comparison(
         total_variation_test(*partitions),
         total_variation_test(*joint),

@@ -26,7 +26,7 @@ KIND = "chain"
 # that writing costs at most five percent, however large the draws are.
 PAUSE = 20
 
-# What a header says, in the words of the estimator's parameters.
+# Meaning of a header's entries, in terms of the estimator's parameters.
 MEANING = {
     "data": "X (or its division into sequences)",
     "model": "emission or transitions",

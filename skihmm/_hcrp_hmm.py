@@ -584,7 +584,7 @@ shape (n_samples,), default="auto"
         X = unify_frame(unmask(X))
         if isinstance(X, list | tuple | np.ndarray):
             X = as_array("X", X)
-        # The next lines say where the infinity is; scikit-learn does not.
+        # The next lines locate the infinity, which scikit-learn does not.
         X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
         if X.dtype.kind == "f" and np.isinf(X).any():
             row, c = np.argwhere(np.isinf(X))[0]

@@ -436,7 +436,7 @@ def nested_short_names(
 
 
 class HasLock(Protocol):
-    """A recipe that says whether its compiled part needs the GIL."""
+    """A recipe whose compiled part may release the GIL."""
 
     @property
     def releases_gil(self) -> bool:

@@ -58,7 +58,7 @@ cdef class ForwardProposal(BlockProposal):
 
     cdef int score(self, ChainState state, intp_t start, intp_t stop,
                    Product *q) except -1 nogil:
-        # A label that nobody uses any more is what a new one would be.
+        # A label without steps is a new state.
         cdef int32_t k = state.states[start]
         q.multiply(self.weights[k] if self.weights[k] > 0.0 else self.weights[NEW])
         return 0

@@ -85,7 +85,7 @@ cdef CppParticleFilter *_build(n_particles, resampling, alpha, gamma, columns,
         if seating is None:
             for column in columns:
                 if isinstance(column, EmissionStats):
-                    particles.add_family((<EmissionStats> column).family(), NULL)
+                    particles.add_family((<EmissionStats> column).shared.get().family(), NULL)
             return particles
         n_states = transitions_from_arrays(seating, &record, &ignored, &ignored)
         n_states_out[0] = n_states
@@ -104,7 +104,7 @@ cdef CppParticleFilter *_build(n_particles, resampling, alpha, gamma, columns,
             if isinstance(column, EmissionStats):
                 stats = <EmissionStats> column
                 numbers = stats.numbers_of(seated[c], n_states)
-                particles.add_family(stats.family(), &numbers[0, 0])
+                particles.add_family(stats.shared.get().family(), &numbers[0, 0])
                 continue
             record_from_arrays(seated[c], f"emission, column {c}", n_states, column[0],
                                column[1], &record)
@@ -124,7 +124,7 @@ cdef tuple _split(data, columns):
     for column in columns:
         at = len(codes) + len(values)
         if isinstance(column, EmissionStats):
-            values += range(at, at + (<EmissionStats> column).family().n_columns)
+            values += range(at, at + (<EmissionStats> column).shared.get().family().n_columns)
         else:
             codes.append(at)
     return codes, values

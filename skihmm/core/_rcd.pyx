@@ -10,6 +10,7 @@ from skihmm.core._franchise cimport FIRST, Seating
 from skihmm.core._types cimport float64_t
 
 from skihmm.core import _state
+from skihmm.core._sweep_info import SweepInfo
 
 
 cdef class BlockProposal:
@@ -290,7 +291,7 @@ cdef class CompiledKernel:
 
         Returns
         -------
-        n_proposed, n_accepted : int
+        info : SweepInfo
         """
         cdef SweepCounts counts
         state.require_settled()
@@ -299,9 +300,8 @@ cdef class CompiledKernel:
             self.emission = state.emission.shared
         with nogil:
             counts = self.kernel.get().sweep(deref(state.chain))
-        state.n_trials = counts.n_trials
-        state.n_trials_accepted = counts.n_trials_accepted
-        return counts.n_proposed, counts.n_accepted
+        return SweepInfo(counts.n_proposed, counts.n_accepted, counts.n_trials,
+                         counts.n_trials_accepted)
 
     def n_bytes(self):
         """Bytes that the kernel holds beside the chain, if it keeps much."""

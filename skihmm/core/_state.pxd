@@ -51,9 +51,6 @@ cdef class ChainState:
     cdef readonly RandomStream stream
     # A move of Python code is open: customers are missing, and nothing else may start.
     cdef bint is_moving
-    # Split-merge trials of the last sweep; 0 if the kernel makes none.
-    cdef readonly int64_t n_trials
-    cdef readonly int64_t n_trials_accepted
 
     # Raise RuntimeError if a move is open.
     cdef int require_settled(self) except -1

@@ -15,9 +15,8 @@ namespace skihmm {
 class CategoricalEmission final : public Emission, public EmissionParameters {
   public:
     std::vector<Seating> seatings;      // by column: rows are slots, dishes are symbols
-    // HCRP (tables, concentrations) or Dirichlet; a pseudo-count is kept to the last bit.
-    const bool is_hierarchical;
-    double pseudo_count = 1.0;
+    const bool is_hierarchical;         // HCRP (tables, concentrations) or Dirichlet
+    double alpha = 1.0, gamma = 1.0;    // of an HCRP; alpha is a Dirichlet's pseudo-count
 
     // codes[t * n_columns + c]: symbol of step t in column c, -1: missing; they must outlive
     // this.  A prior rate of zero: the concentrations of an HCRP are kept.
@@ -33,13 +32,14 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
                                   n_symbols[c]);
         if (n_columns_ == 1) symbols_ = {&seatings[0], codes_, hints_.data()};
     }
-    void set_concentrations(double alpha, double gamma) {
-        pseudo_count = alpha;
+    void set_concentrations(double lower, double top) {
+        alpha = lower;
+        gamma = is_hierarchical ? top : 1.0;
         for (Seating &s : seatings) {
             // A Dirichlet with pseudo-count a is a restaurant of concentration V a whose base
             // stays uniform.
             if (is_hierarchical) s.set_concentrations(alpha, gamma);
-            else s.set_concentrations(alpha * s.n_symbols, 1.0);
+            else s.set_concentrations(alpha * s.n_symbols, gamma);
         }
     }
 
@@ -100,11 +100,11 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
         if (draws_pseudo_count_) {
             draw_pseudo_count(g);
         } else if (is_hierarchical && prior_rate_ > 0.0) {
-            const double alpha =
+            const double lower =
                 draw_alpha(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
-            const double gamma =
+            const double top =
                 draw_gamma_uniform(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
-            set_concentrations(alpha, gamma);
+            set_concentrations(lower, top);
         }
     }
     size_t n_bytes() const override {
@@ -202,7 +202,7 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
                 for (int32_t i = 0; i < row.size; ++i) counts.add_cell(row.counts[i]);
                 counts.add_state(s.n_symbols, s.row_customers[k]);
             }
-        set_concentrations(counts.draw_pseudo_count(pseudo_count, g), 1.0);
+        set_concentrations(counts.draw_pseudo_count(alpha, g), 1.0);
     }
 
     const int32_t *const codes_;

@@ -11,7 +11,7 @@ cdef extern from "_categorical_emission.hpp" namespace "skihmm" nogil:
     cdef cppclass CategoricalEmission(Emission):
         vector[Seating] seatings
         cbool is_hierarchical
-        float64_t pseudo_count
+        float64_t alpha, gamma
         CategoricalEmission(const int32_t *codes, int64_t n_steps,
                             const vector[int32_t] &n_symbols, cbool is_hierarchical,
                             float64_t prior_shape, float64_t prior_rate,

@@ -93,18 +93,12 @@ cdef class CategoricalStats(EmissionStats):
             If `arrays` has no such concentrations.
         """
         cdef intp_t c
-        out = []
-        for c in range(self.n_columns):
-            alpha, gamma = self.native.seatings[c].alpha, self.native.seatings[c].gamma
-            if not self.native.is_hierarchical:
-                alpha = self.native.pseudo_count
-            if arrays is not None:
-                alpha = concentration_of(
-                    entry_of(arrays, "alpha", "emission"), "emission: alpha")
-                gamma = concentration_of(
-                    entry_of(arrays, "gamma", "emission"), "emission: gamma")
-            out.append((self.native.seatings[c].n_symbols, self.native.is_hierarchical, alpha, gamma))
-        return out
+        alpha, gamma = self.native.alpha, self.native.gamma
+        if arrays is not None:
+            alpha = concentration_of(entry_of(arrays, "alpha", "emission"), "emission: alpha")
+            gamma = concentration_of(entry_of(arrays, "gamma", "emission"), "emission: gamma")
+        return [(self.native.seatings[c].n_symbols, self.native.is_hierarchical, alpha, gamma)
+                for c in range(self.n_columns)]
 
     def to_arrays(self, labels):
         cdef intp_t c, i
@@ -116,8 +110,7 @@ cdef class CategoricalStats(EmissionStats):
             for i in range(<intp_t> record.rows.size()):
                 record.rows[i] = label[record.rows[i]]
             columns.append(record_to_arrays(record))
-        alpha = self.native.seatings[0].alpha if self.native.is_hierarchical else self.native.pseudo_count
-        return {"columns": columns, "alpha": alpha, "gamma": self.native.seatings[0].gamma}
+        return {"columns": columns, "alpha": self.native.alpha, "gamma": self.native.gamma}
 
     cdef int _records(self, arrays, int32_t n_states, vector[SeatingRecord] *out,
                       float64_t *alpha_out, float64_t *gamma_out) except -1:
@@ -134,7 +127,8 @@ cdef class CategoricalStats(EmissionStats):
         out.resize(self.n_columns)
         for c in range(self.n_columns):
             record_from_arrays(columns[c], f"emission, column {c}", n_states,
-                               self.native.seatings[c].n_symbols, self.native.is_hierarchical, &out[0][c])
+                               self.native.seatings[c].n_symbols,
+                               self.native.is_hierarchical, &out[0][c])
         return 0
 
     def records(self, arrays):

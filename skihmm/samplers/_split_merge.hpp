@@ -340,8 +340,6 @@ class SplitMergeSweeps final : public Kernel<Chain> {
         SweepCounts counts;
         trials_.attach(chain);
         for (int64_t i = 0; i < n_trials_; ++i) trials_.run(chain, emission_, &counts);
-        counts.n_proposed = counts.n_trials;
-        counts.n_accepted = counts.n_trials_accepted;
         return counts;
     }
 

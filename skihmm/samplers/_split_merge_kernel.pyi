@@ -1,19 +1,10 @@
-from skihmm.core._rcd import RCDKernel
-from skihmm.core._state import ChainState
+from skihmm.core._rcd import CompiledKernel, RCDKernel
 
-class SplitMergeKernel:
+class SplitMergeKernel(CompiledKernel):
     n_trials: int
     def __init__(self, n_trials: int = ...) -> None: ...
-    def sweep(self, state: ChainState) -> tuple[int, int]: ...
 
-class InterleavedKernel:
+class InterleavedKernel(CompiledKernel):
     local: RCDKernel
-    split_merge: SplitMergeKernel
     split_merge_rate: float
-    def __init__(
-        self,
-        local: RCDKernel,
-        split_merge_rate: float,
-        split_merge: SplitMergeKernel | None = ...,
-    ) -> None: ...
-    def sweep(self, state: ChainState) -> tuple[int, int]: ...
+    def __init__(self, local: RCDKernel, split_merge_rate: float) -> None: ...

@@ -37,10 +37,6 @@ LAYERS = [
     ["inspection", "inspection.*", "testing", "testing.*"],
     [""],  # the package itself lists the public names
 ]
-# Look into compiled classes for the tests and skihmm.testing, or plant errors in them.
-TEST_ACCESS = ["core._testing", "samplers._faulty_*"]
-TEST_ACCESS_USES = ["core", "core.*", "emissions.*_stats", "samplers.*_kernel"]
-
 SUFFIXES = (".py", ".pyx", ".pxd")
 _NATIVE_FROM = re.compile(
     r"^[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n#]+)", re.MULTILINE
@@ -133,10 +129,6 @@ def problem(user: str, used: str) -> str | None:
     """What is wrong with a module using another, if anything is."""
     if _of(user, "datasets"):
         return None if _of(used, "datasets") else "datasets use nothing of ours"
-    if _matches(user, TEST_ACCESS):
-        return None if _matches(used, TEST_ACCESS_USES) else "it looks at compiled parts"
-    if _matches(used, TEST_ACCESS):
-        return None if _of(user, "testing") else "only tests use it"
     above = layer_of(user)
     if above is None:
         return "it has no layer: add it to LAYERS"
@@ -165,14 +157,11 @@ def wrong_edges(root: Path) -> list[str]:
     for path in sorted(root.rglob("*")):
         if path.suffix in SUFFIXES:
             module = module_name(root, path)
-            known = layer_of(module) is not None or _matches(module, TEST_ACCESS)
-            if not known and not _of(module, "datasets"):
+            if layer_of(module) is None and not _of(module, "datasets"):
                 lines.append(f"{module}: it has no layer: add it to LAYERS")
         if path.suffix in (".hpp", ".pyx", ".pxd"):
             for header in _INCLUDE.findall(path.read_text(encoding="utf-8")):
                 places = [path.parent / header, root / "core" / header]
-                if _matches(module, TEST_ACCESS):
-                    places += root.rglob(header)
                 if not any(place.is_file() for place in places):
                     lines.append(
                         f"{path.relative_to(root).as_posix()} -> {header}: headers come "
@@ -186,6 +175,12 @@ ROOT = Path(skihmm.__file__).parent
 
 def test_package_points_down():
     assert wrong_edges(ROOT) == []
+
+
+def test_no_module_is_there_for_our_tests_only():
+    names = {path.name for path in ROOT.rglob("*")}
+    assert "_hcrp_hmm.py" in names
+    assert not [name for name in names if re.match("_(testing|faulty)", name)]
 
 
 def test_edges_are_seen():
@@ -220,15 +215,13 @@ GOOD_TREE = {
     "core/_seating.hpp": "#include <vector>\n",
     "core/_state.pyx": 'from skihmm.core._types cimport (\n    int32_t,  # "labels"\n)\n',
     "core/_state.pxd": 'cdef extern from "_seating.hpp" nogil:\n    pass\n',
-    "core/_testing.pyx": (
-        "cimport skihmm.core._state\nfrom skihmm.samplers._x_kernel cimport Kernel\n"
-    ),
+    "testing/_probes.pyx": "cimport skihmm.core._state\n",
     "samplers/__init__.py": "",
     "samplers/_x_kernel.pyx": "from skihmm.core._state cimport ChainState\n",
     "samplers/_x_weights.hpp": '#include "_seating.hpp"\n',
     "emissions/__init__.py": "",
     "emissions/_x_stats.pyx": "from skihmm.core cimport _state\n",
-    "testing/_laws.py": "from skihmm.core._testing import peek\n",
+    "testing/_laws.py": "from skihmm.testing._probes import peek\n",
     "datasets/__init__.py": "from skihmm.datasets._data import data\n",
     "datasets/_data.py": "import os\n",
 }
@@ -290,18 +283,13 @@ def test_a_good_tree_passes(tmp_path):
         ),
         (
             "samplers/_x.py",
-            "from skihmm.core._testing import peek",
-            "samplers._x -> core._testing: only tests",
+            "from skihmm.testing._probes import peek",
+            "samplers._x -> testing._probes: points up",
         ),
         (
             "samplers/_x.py",
             "from skihmm.testing._laws import law",
             "samplers._x -> testing._laws: points up",
-        ),
-        (
-            "core/_testing.pyx",
-            "from skihmm._chain import Chain",
-            "core._testing -> _chain: it looks",
         ),
         (
             "datasets/_data.py",

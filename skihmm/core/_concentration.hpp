@@ -44,7 +44,7 @@ double draw_alpha(const Seating *seatings, size_t n, double shape, double rate, 
     ConcentrationDraw alpha(shape, rate);
     for (const Seating *s = seatings; s < seatings + n; ++s) {
         alpha.add_tables(s->n_tables);
-        for (const int32_t size : s->row_customers)
+        for (const int32_t &size : s->row_customers)
             if (size > 0) alpha.add_restaurant(seatings->alpha, size, g);
     }
     return alpha.draw(g);

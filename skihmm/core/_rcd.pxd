@@ -27,6 +27,8 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
                      Product *q) except +
         void settle(Chain &chain, Emission &emission, int64_t start, int64_t stop,
                     bint accepted) except +
+        int64_t run(Chain &chain, Emission &emission, const intp_t *starts,
+                    const intp_t *stops, int64_t n, int32_t *path) except +
 
     cdef struct SweepCounts:
         int64_t n_proposed, n_accepted, n_trials, n_trials_accepted

@@ -75,13 +75,11 @@ class StepLists {
     std::vector<int64_t> place_;                // by step: its place there
 };
 
-// attach once per sweep, follow the steps that others have moved since, run trials.  The
-// parts of a trial are virtual, so that tests can break them one at a time.
+// attach once per sweep, follow the steps that others have moved since, run trials.
 template <class Chain, class Emission>
 class SplitMerge {
   public:
     using Transitions = typename Chain::Transitions;
-    virtual ~SplitMerge() = default;
 
     void attach(Chain &chain) { lists_.attach(chain); }
     // Steps [start, stop) may have moved, to slots that were not there before.
@@ -113,11 +111,11 @@ class SplitMerge {
         else may_pass = seat_merged(chain, emission);
         const bool accepted = may_pass && is_accepted();
         if (accepted) keep(chain, emission);
-        else restore(chain, emission);
+        else ratio_.restore(chain, emission);
         return accepted;
     }
 
-  protected:
+  private:
     struct Fragment {
         int64_t start, stop;            // steps [start, stop)
         size_t at;                      // place of the first one in path_
@@ -135,7 +133,7 @@ class SplitMerge {
     int32_t *path_of(const Fragment &f) { return path_.data() + f.at; }
 
     // Fragment f leaves.
-    virtual void take(Chain &chain, Emission &emission, const Fragment &f) {
+    void take(Chain &chain, Emission &emission, const Fragment &f) {
         remove(chain, emission, f);
         if (!is_split_) score(chain, emission, f);
     }
@@ -144,7 +142,7 @@ class SplitMerge {
                             &chain.states[f.start], chain.successor(f.stop - 1));
     }
     // q_old *= the probability that the split which undoes this merge draws f's old labels.
-    virtual void score(Chain &chain, Emission &emission, const Fragment &f) {
+    void score(Chain &chain, Emission &emission, const Fragment &f) {
         filter(chain, emission, f, chain.previous(f.start), chain.successor(f.stop - 1));
         trace<false>(chain, f, &chain.states[f.start], &q_old_);
     }
@@ -152,18 +150,12 @@ class SplitMerge {
     void take_second(Chain &chain, Emission &emission, int32_t k) {
         if (owns_draw_in_) ratio_.remove_draw(chain, chain.previous(t2_), k, t2_);
         if (owns_draw_out_) ratio_.remove_draw(chain, k, chain.successor(t2_), t2_ + 1);
-        remove_value(chain, emission, k);
-    }
-    void seat_second(Chain &chain, Emission &emission, int32_t k) {
-        add_value(chain, emission, k);
-        if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(t2_), t2_ + 1);
-        if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(t2_), k, t2_);
-    }
-    virtual void remove_value(Chain &chain, Emission &emission, int32_t k) {
         emission.remove(t2_, k, chain.bits, &ratio_.r_old);
     }
-    virtual void add_value(Chain &chain, Emission &emission, int32_t k) {
+    void seat_second(Chain &chain, Emission &emission, int32_t k) {
         emission.add(t2_, k, chain.bits, &ratio_.r_new);
+        if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(t2_), t2_ + 1);
+        if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(t2_), k, t2_);
     }
     // The fragments come back, each choosing between a and c.  Here R may rise: nothing is
     // certain before the end.
@@ -177,7 +169,7 @@ class SplitMerge {
         }
     }
     // The fragments come back to a.  False as soon as the merge is rejected for certain.
-    virtual bool seat_merged(Chain &chain, Emission &emission) {
+    bool seat_merged(Chain &chain, Emission &emission) {
         std::fill(path_.begin(), path_.end(), a_);
         for (const Fragment &f : fragments_) seat_values(chain, emission, f);
         for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
@@ -198,9 +190,6 @@ class SplitMerge {
         if (o >= 0) ratio_.add_draw(chain, a_, o, f.stop);
     }
     bool is_accepted() const { return ratio_.is_accepted(threshold_, q_old_, q_new_); }
-    virtual void restore(Chain &chain, Emission &emission) {
-        ratio_.restore(chain, emission);
-    }
     void keep(Chain &chain, Emission &emission) {
         ratio_.keep(chain, emission);
         for (const Fragment &f : fragments_) {
@@ -222,7 +211,6 @@ class SplitMerge {
     std::vector<int32_t> path_;         // proposed labels of M
     size_t n_seated_ = 0;               // fragments whose draws have come back
 
-  private:
     // ---- what the trial is about
 
     void choose(Chain &chain) {

@@ -18,10 +18,10 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.core._testing import EmissionProbe
 from skihmm.emissions import BaseEmission
 from skihmm.samplers import BaseSampler, BlockedBeam, StickBreakingGibbs
 from skihmm.testing._enumeration import set_partitions
+from skihmm.testing._probes import EmissionProbe
 from skihmm.testing._recipe import check_recipe
 from skihmm.testing._sampler import DOUBT
 from skihmm.testing._small_models import Model, is_exact
@@ -599,7 +599,7 @@ class _Laws:
             stream = RandomStream(np.random.SeedSequence([self.seed, 5]))
             probe = EmissionProbe(stats, stream, FIRST + N_STATES)
             for t, k in enumerate(self.labels):
-                probe.add(t, FIRST + k)
+                probe.add(t, FIRST + int(k))
             probe.commit()
             return stats, probe, stream
 

@@ -9,7 +9,7 @@ from scipy import stats
 
 from skihmm._typing import Array, Floats
 from skihmm.core._rcd import BlockProposal, RCDKernel
-from skihmm.core._testing import ReplayProbe, neighbours, slots
+from skihmm.testing._probes import ProposalProbe
 from skihmm.testing._sampler import DOUBT, MODELS
 from skihmm.testing._small_models import Model, is_exact
 
@@ -142,19 +142,17 @@ def _check_block(
     where: str,
 ) -> None:
     state = model.state([seed, 7], labels)
-    length, probe = stop - start, ReplayProbe(state)
-    after = neighbours(state, start, stop)[1]
-    own = tuple(int(k) for k in slots(state)[start:stop])
+    length, probe = stop - start, ProposalProbe(state, start, stop)
+    own = probe.path
 
     def ask(
         n: int, salt: int, old: Sequence[int] | None = None
-    ) -> tuple[Array, Array, Array, Array, bool]:
-        return probe.ask_many(
-            proposal, start, stop, seed + 11, seed + 12, (salt << 20) + seed, n, old
-        )
+    ) -> tuple[Array, Array, Array, bool]:
+        return probe.ask(proposal, seed + 11, seed + 12, (salt << 20) + seed, n, old)
 
-    _, _, _, n_tables, is_random = ask(1, 0)
-    used = [k for k in range(2, len(n_tables)) if n_tables[k] > 0 or k == after]
+    is_random = ask(1, 0)[-1]
+    n_tables = probe.arrays(seed + 11)[1]
+    used = [k for k in range(2, len(n_tables)) if n_tables[k] > 0 or k == probe.after]
     names: dict[int, int] = {}
 
     def named(path: Sequence[int]) -> tuple[int, ...]:
@@ -179,7 +177,7 @@ def _check_block(
             )
     for attempt in (1, 2):
         n = 1000 * 4 ** (attempt - 1)
-        log_q_old, paths, log_q_new, _, _ = ask(n, attempt)
+        log_q_old, paths, log_q_new, _ = ask(n, attempt)
         is_path = log_q_new < np.inf
         paths, log_q_new = paths[is_path], log_q_new[is_path]
         _take(log_q, named(own), log_q_old, f"{where}: score of the path {named(own)}")

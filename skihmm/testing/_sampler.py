@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from sklearn.base import clone
 
-from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import DirichletCategorical, HCRPCategorical, NormalInverseGamma
-from skihmm.emissions._conjugate_stats import normal_inverse_gamma
 from skihmm.samplers import BaseSampler, SweepInfo
 from skihmm.testing._enumeration import DirichletEmission, GaussianEmission, HCRPEmission
 from skihmm.testing._prior_draws import PriorDraw, keeps_prior_draws
 from skihmm.testing._recipe import check_recipe
 from skihmm.testing._small_models import Model, is_exact
 
-
-class Gaussian(GaussianEmission):
-    """The same with the statistics of the package, whose parameters can be drawn."""
-
-    def stats(self, y: Sequence[float | None]) -> EmissionStats:
-        """Build the statistics of values, None for a missing one."""
-        return normal_inverse_gamma(
-            np.array(y, dtype=float)[:, None],
-            np.array([self.mean]),
-            self.kappa,
-            self.shape,
-            np.array([self.scale]),
-        )
-
-
 # What recipes of samplers are asked about.
 RECIPES = {
     HCRPEmission: HCRPCategorical(),
     DirichletEmission: DirichletCategorical(),
-    Gaussian: NormalInverseGamma(),
+    GaussianEmission: NormalInverseGamma(),
 }
 
 # Together with what the second run is judged by, and the number of models and of prior
@@ -61,7 +42,7 @@ MODELS = {
     "equal symbols": Model((0,) * 5, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
     "densities above one": Model(
         (0.1, 0.11, 0.4, None, 0.105),
-        Gaussian(0.2, 0.5, 1.5, 0.002),
+        GaussianEmission(0.2, 0.5, 1.5, 0.002),
         (0, 3),
         2.0,
         2.0,

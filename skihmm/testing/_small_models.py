@@ -16,8 +16,8 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.core._testing import NormalStats, record_cells
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._conjugate_stats import normal_inverse_gamma
 from skihmm.samplers._base import Kernel
 from skihmm.testing._enumeration import (
     DirichletEmission,
@@ -26,6 +26,7 @@ from skihmm.testing._enumeration import (
     Posterior,
     as_rows,
 )
+from skihmm.testing._probes import record_cells
 from skihmm.testing._statistics import TotalVariation, total_variation_test
 
 
@@ -81,7 +82,8 @@ class Model:
         if hasattr(self.emission, "stats"):
             return self.emission.stats(self.y)
         if isinstance(self.emission, GaussianEmission):
-            return NormalStats(np.array(self.y, dtype=float), *astuple(self.emission))
+            values = np.array(self.y, dtype=float)[:, None]
+            return normal_inverse_gamma(values, *astuple(self.emission))
         return make_stats(self.codes, self.emission, **options)
 
     def state(
@@ -105,7 +107,7 @@ class Model:
         return state
 
     def cell(self, code: int) -> tuple[tuple[int, ...], int, int]:
-        """``(labels, m, e)`` of a number made by ``cell_of``."""
+        """``(labels, m, e)`` of a number made by ``record_cells``."""
         code, e = divmod(int(code), 64)
         code, m = divmod(code, 64)
         labels = []

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
+from reference.enumeration import DirichletEmission, HCRPEmission
 from small_models import make_stats
 
 from skihmm import HCRPHMM
@@ -16,7 +16,6 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles, simulate
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.core._testing import NormalStats
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.metrics import ParticleFilterScorer
@@ -446,27 +445,6 @@ def test_transitions_that_no_path_has_made_are_refused():
     }
     with pytest.raises(ValueError, match="state 0 is left 3 times, but entered only 1"):
         FrozenModel(arrays, stats, [0])
-
-
-def test_records_of_another_emission_are_checked_by_it():
-    """The hook of emissions of all kinds."""
-    rng = np.random.default_rng(0)
-    values = np.where(rng.random(30) < 0.2, np.nan, rng.normal(size=30))
-    prior = GaussianEmission(0.0, 1.0, 1.0, 1.0)
-
-    def make():
-        stats = NormalStats(values, prior.mean, prior.kappa, prior.shape, prior.scale)
-        return ChainState(np.array([0]), Franchise(), stats, RandomStream(0))
-
-    state = make()
-    state.start_from(np.arange(30) % 3)
-    arrays = state.canonicalise()
-    other = make()
-    other.from_arrays(arrays)
-    assert other.check() is None
-    arrays["emission"]["moments"][1, 0] += 1.0
-    with pytest.raises(ValueError, match="moments are not those of the values"):
-        other.from_arrays(arrays)
 
 
 # -- draws ----------------------------------------------------------------------------

@@ -5,13 +5,13 @@ from __future__ import annotations
 import importlib
 import pickle
 import shutil
-import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from native import build
 from reference.conjugate import ConjugateEmission as Definition
 from reference.conjugate import as_matrix
 from scipy.special import betaln
@@ -25,29 +25,23 @@ SOURCE = Path(__file__).parent / "native"
 
 
 @pytest.fixture(scope="session")
-def extra(tmp_path_factory):
+def extra():
     """The package, built against the installed skihmm."""
-    if not any(shutil.which(name) for name in ("c++", "g++", "clang++", "cl")):
-        pytest.skip("no C++ compiler")
-    pytest.importorskip("Cython")
-    folder = tmp_path_factory.mktemp("native")
-    shutil.copytree(SOURCE, folder / "source")
-    built = subprocess.run(
-        [
+    build.require_compiler("cl")
+
+    def install(folder):
+        shutil.copytree(SOURCE, folder / "source")
+        build.run(
             *(sys.executable, "-m", "pip", "install", "--quiet"),
             *("--no-build-isolation", "--no-deps", "--no-index"),
             *("--target", folder / "site", "."),
-        ],
-        cwd=folder / "source",
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert built.returncode == 0, built.stdout + built.stderr
-    sys.path.insert(0, str(folder / "site"))
+            cwd=folder / "source",
+        )
+
+    site = str(build.once("extension", install) / "site")
+    sys.path.insert(0, site)
     yield importlib.import_module("skihmm_extra")
-    sys.path.remove(str(folder / "site"))
+    sys.path.remove(site)
 
 
 def test_headers_are_where_they_are_said_to_be():

@@ -1,6 +1,6 @@
 """A proposal and an emission for skihmm, at native speed."""
 
-from skihmm.core cimport BlockProposal, Chain, Family, Proposal
+from skihmm.core cimport BlockProposal, Chain, Family, Proposal  # no-cython-lint
 from skihmm.emissions cimport ConjugateStats
 
 

@@ -1,0 +1,639 @@
+"""Moves of a chain, compared with their definitions; proposals and emissions for tests."""
+
+import numpy as np
+
+from cython.operator cimport dereference as deref
+from libc.math cimport log
+from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from skihmm.core._emission cimport Emission
+from skihmm.core._family cimport Family  # no-cython-lint
+from skihmm.core._franchise cimport NEW, Franchise, Product, Seating
+from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
+from skihmm.core._rcd cimport BlockProposal, Move, Proposal
+from skihmm.core._state cimport Chain, ChainState
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+from skihmm.emissions._conjugate_stats cimport ConjugateStats, ConjugateTable
+
+
+cdef extern from "_emission.hpp" namespace "skihmm" nogil:
+    cdef struct SymbolColumn:
+        const int32_t *ids
+        const int32_t *counts
+        int32_t size
+        float64_t smooth
+
+    cdef cppclass SeatingEmission:
+        bint column(int64_t t, SymbolColumn *out)
+        const int32_t *totals(float64_t *offset)
+
+    cdef cppclass SymbolsOf "skihmm::Emission":
+        SeatingEmission *symbols()
+
+
+cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
+    cdef struct StepView:
+        int32_t i, x, o, n_in, n_out, n_i, n_x, m_x, m_o
+        float64_t scale
+        bint has_symbol
+        SymbolColumn column
+        int32_t e_in, e_x
+
+    cdef cppclass SeatedMove "skihmm::Move<skihmm::Chain, skihmm::SeatingEmission>":
+        StepView view
+        Product r_old, r_new
+        void open(Chain &chain, SeatingEmission &emission, int64_t start,
+                  int64_t stop) except +
+        void look(Chain &chain, SeatingEmission &emission)
+        bint lift(Chain &chain, SeatingEmission &emission, int64_t t) except +
+        void seat(Chain &chain, SeatingEmission &emission, const int32_t *path) except +
+        bint decide(Chain &chain, SeatingEmission &emission, const int32_t *path,
+                    const Product &q_old, const Product &q_new) except +
+        void restore(Chain &chain, SeatingEmission &emission) except +
+
+
+cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
+    cdef cppclass GaussianHyperprior:
+        GaussianHyperprior(int32_t, const float64_t *, const float64_t *, bint, bint,
+                           bint) except +
+
+    cdef cppclass NormalInverseGammaFamily(Family):
+        NormalInverseGammaFamily(int32_t, const float64_t *, const float64_t *, float64_t,
+                                 const float64_t *, GaussianHyperprior, int64_t) except +
+
+
+cdef extern from *:
+    """
+    #include <vector>
+
+    #include "_blocked.hpp"
+    #include "_conjugate_table.hpp"
+    #include "_rcd.hpp"
+    #include "_slice.hpp"
+    #include "_stepwise.hpp"
+
+    namespace skihmm {
+    // A proposal for any emission, where the package would take the one for a franchise.
+    template <template <class, class> class P, class... Args>
+    Proposal<Chain> *make_generic(Chain &chain, Args... args) {
+        return new InlinedProposal<Chain, Emission, P<Chain, Emission>>(*chain.emission,
+                                                                        args...);
+    }
+
+    // Labels one after the other at the frozen seating s_0; see PriorProposal.
+    class Prior final : public Proposal<Chain> {
+      public:
+        Prior(bool uses_observations, double concentration)
+            : uses_observations_(uses_observations), concentration_(concentration) {}
+        void attach(Chain &, Emission &emission) override { emission_ = &emission; }
+        void score(Chain &chain, int64_t start, int64_t stop, Product *q) override {
+            open_labels(chain, stop);
+            int32_t j = chain.previous(start);
+            for (int64_t t = start; t < stop; ++t) {
+                const int32_t k = chain.states[t];
+                const int32_t bar = chain.transitions->dish_tables[k] > 0 ? k : kNew;
+                const double total = fill(chain, t, j);
+                q->multiply(row_[bar] / total);
+                if (bar == kNew) q->multiply(seat_label(k));
+                j = bar;
+            }
+        }
+        void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path,
+                     Product *q) override {
+            size_t n_fresh = 0;
+            open_labels(chain, stop);
+            int32_t j = chain.previous(start);
+            for (int64_t t = start; t < stop; ++t) {
+                const double total = fill(chain, t, j);
+                const int32_t bar = choose(row_, uniform(chain.bits) * total);
+                q->multiply(row_[bar] / total);
+                int32_t label = bar;
+                if (bar == kNew) {
+                    const double u = uniform(chain.bits) * (n_customers_ + concentration_);
+                    label = u < n_customers_ ? labels_[choose(customers_, u)]
+                                             : chain.free_slot(n_fresh++);
+                    q->multiply(seat_label(label));
+                }
+                path[t - start] = label;
+                j = bar;
+            }
+        }
+
+      private:
+        static int32_t choose(const std::vector<double> &weights, double u) {
+            int32_t chosen = kNew;
+            for (size_t k = 0; k < weights.size() && u >= 0.0; ++k) {
+                if (!(weights[k] > 0.0)) continue;
+                chosen = static_cast<int32_t>(k);
+                u -= weights[k];
+            }
+            return chosen;
+        }
+        void open_labels(Chain &chain, int64_t stop) {
+            const int32_t o = chain.successor(stop - 1);
+            labels_.clear();
+            customers_.clear();
+            n_customers_ = 0.0;
+            if (o >= 0 && chain.transitions->dish_tables[o] == 0) seat_label(o);
+        }
+        // Adds one customer of Q*; returns its probability.
+        double seat_label(int32_t label) {
+            const double total = n_customers_ + concentration_;
+            n_customers_ += 1.0;
+            for (size_t i = 0; i < labels_.size(); ++i)
+                if (labels_[i] == label) return customers_[i]++ / total;
+            labels_.push_back(label);
+            customers_.push_back(1.0);
+            return concentration_ / total;
+        }
+        // Weights of step t after the column j; returns their sum.
+        double fill(Chain &chain, int64_t t, int32_t j) {
+            row_.assign(chain.n_slots, 1.0);
+            if (uses_observations_) emission_->fill_probs(t, row_.data());
+            double total = 0.0;
+            for (int32_t k = 0; k < chain.n_slots; ++k) {
+                const bool is_label = k == kNew || chain.transitions->dish_tables[k] > 0;
+                total += row_[k] *= is_label ? chain.transitions->prob(j, k) : 0.0;
+            }
+            return total;
+        }
+
+        const bool uses_observations_;
+        const double concentration_;
+        Emission *emission_ = nullptr;
+        std::vector<double> row_, customers_;
+        std::vector<int32_t> labels_;       // tables of Q*
+        double n_customers_ = 0.0;
+    };
+
+    // The functions of a conjugate table with a planted error; see FaultyStats.
+    class FaultyEmission final : public Emission {
+      public:
+        ConjugateTable table;
+        FaultyEmission(Family *family, const double *values, int64_t n, std::string bug)
+            : table(family, values, n), values_(values), bug_(bug) {
+            n_steps = n;
+        }
+        void add(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
+            note(t, k, 1, r);
+            table.add(t, k, g, r);
+        }
+        void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
+            Product ignored;
+            note(t, k, -1, r);
+            if (bug_ == "removal") {
+                std::vector<double> row(n_slots);
+                r->multiply_log(table.fill_probs(t, row.data()));
+                r->multiply(row[k]);
+                r = &ignored;
+            }
+            table.remove(t, k, g, r);
+        }
+        double fill_probs(int64_t t, double *out) override {
+            const double log_scale = table.fill_probs(t, out);
+            if (bug_ == "fresh" && !std::isnan(values_[t])) out[kNew] *= 0.7;
+            return log_scale;
+        }
+        void fill_pair(int64_t t, const int32_t *states, double *out) override {
+            table.fill_pair(t, states, out);
+            if (bug_ == "pair") std::swap(out[0], out[1]);
+        }
+        void commit() override {
+            journal_.clear();
+            table.commit();
+        }
+        void rollback() override {
+            Product ignored;
+            if (bug_ != "forget" && bug_ != "inverse") table.rollback();
+            table.commit();
+            for (size_t i = bug_ == "inverse" ? journal_.size() : 0; i-- > 0;) {
+                const Change &change = journal_[i];
+                if (change.sign > 0) table.remove(change.t, change.k, nullptr, &ignored);
+                else table.add(change.t, change.k, nullptr, &ignored);
+            }
+            commit();
+        }
+        void resize(int32_t n) override {
+            n_slots = n;
+            table.resize(n);
+        }
+        double log_joint() const override { return table.log_joint(); }
+        void draw_hyperparameters(bitgen_t *g) override { table.draw_hyperparameters(g); }
+        void settle(const int32_t *states) override { table.settle(states); }
+        size_t n_bytes() const override { return table.n_bytes(); }
+        EmissionParameters *parameters() override { return table.parameters(); }
+        const Family *family() const override { return table.family(); }
+
+      private:
+        struct Change {
+            int64_t t;
+            int32_t k, sign;
+        };
+        void note(int64_t t, int32_t k, int32_t sign, Product *r) {
+            journal_.push_back({t, k, sign});
+            if (bug_ == "missing" && std::isnan(values_[t])) r->multiply(0.5);
+        }
+        const double *values_;
+        const std::string bug_;
+        std::vector<Change> journal_;
+    };
+    }  // namespace skihmm
+    """
+    Proposal *make_stepwise "skihmm::make_generic<skihmm::Stepwise>" (
+        Chain &chain, bint exact, int32_t, int32_t) except +
+    Proposal *make_blocked "skihmm::make_generic<skihmm::BlockedMessages>" (
+        Chain &chain, float64_t cut) except +
+    Proposal *make_beam "skihmm::make_generic<skihmm::BlockedSlices>" (
+        Chain &chain, float64_t cut) except +
+    Proposal *make_slice "skihmm::make_generic<skihmm::Slice>" (
+        Chain &chain, int32_t) except +
+
+    cdef cppclass Prior "skihmm::Prior"(Proposal):
+        Prior(bint uses_observations, float64_t concentration) except +
+
+    cdef cppclass FaultyEmission "skihmm::FaultyEmission"(Emission):
+        ConjugateTable table
+        FaultyEmission(Family *family, const float64_t *values, int64_t n,
+                       string bug) except +
+
+
+def peek(ChainState state):
+    """Return what a chain does not show by itself.
+
+    Returns
+    -------
+    dict
+        By step "slots", "before" and "after" (-1 at the end of a sequence); by slot
+        "tables", and "probs", the transition probabilities between all slots; "n_touched",
+        the number of slots noted for caches, and "has_dense".
+    """
+    cdef Seating *s = state.transitions.seating
+    cdef Chain *chain = state.chain.get()
+    cdef int32_t j, k
+    return {
+        "slots": np.asarray(chain.states),
+        "before": [chain.previous(t) for t in range(chain.n_steps)],
+        "after": [chain.successor(t) for t in range(chain.n_steps)],
+        "tables": np.asarray(s.dish_tables),
+        "probs": np.array([[s.prob(j, k) for k in range(chain.n_slots)]
+                           for j in range(chain.n_slots)]),
+        "n_touched": chain.touched.size(),
+        "has_dense": bool(s.has_dense()),
+    }
+
+
+def set_slot(ChainState state, intp_t t, int32_t k):
+    """Give a step another label, and change nothing else."""
+    state.chain.get().states[t] = k
+
+
+cdef SeatingEmission *symbols_of(ChainState state):
+    return (<SymbolsOf *> state.emission.shared.get()).symbols()
+
+
+def emission_column(ChainState state, intp_t t):
+    """p(y[t] | k) of every slot k through the sparse view; None if y[t] is missing."""
+    cdef SymbolColumn column
+    cdef float64_t offset = 0.0
+    cdef const int32_t *totals
+    cdef int32_t k, n_slots = state.chain.get().n_slots
+    cdef SeatingEmission *symbols = symbols_of(state)
+    if not symbols.column(t, &column):
+        return None
+    totals = symbols.totals(&offset)
+    out = np.array([column.smooth / (totals[k] + offset) for k in range(n_slots)])
+    for k in range(column.size):
+        out[column.ids[k]] += column.counts[k] / (totals[column.ids[k]] + offset)
+    return out
+
+
+def steps(Franchise transitions, const float64_t[::1] weights,
+          const float64_t[::1] values):
+    """All passes over the transitions.
+
+    Returns
+    -------
+    rows : ndarray of shape (n_slots, n_slots)
+        p(k | j).
+    pushed, pulled, best : ndarray of shape (n_slots,)
+        ``sum_j weights[j] p(k | j)``, ``sum_k p(k | j) values[k]`` and
+        ``max_j weights[j] p(k | j)``.
+    argmax : ndarray of shape (n_slots,)
+        The j that reaches the maximum.
+    """
+    cdef int32_t j, n = <int32_t> transitions.seating.dish_tables.size()
+    assert weights.shape[0] == values.shape[0] == n
+    cdef float64_t[:, ::1] rows = np.empty((n, n))
+    cdef float64_t[:, ::1] out = np.empty((3, n))
+    cdef int32_t[::1] argmax = np.empty(n, dtype=np.int32)
+    for j in range(n):
+        transitions.fill_row(j, &rows[j, 0])
+    transitions.push(&weights[0], &out[0, 0])
+    transitions.pull(&values[0], &out[1, 0])
+    transitions.push_max(&weights[0], &out[2, 0], &argmax[0])
+    return np.asarray(rows), *np.asarray(out), np.asarray(argmax)
+
+
+cdef tuple _numbers(const StepView *view):
+    cdef float64_t smooth = view.column.smooth if view.has_symbol else -1.0
+    return (view.i, view.x, view.o, view.n_in, view.n_out, view.n_i, view.n_x, view.m_x,
+            view.m_o, view.scale, view.e_in, view.e_x, smooth)
+
+
+def open_step(ChainState state, intp_t t, seed):
+    """Open and undo a move of one step: its ``StepView``, and the chain at s_0."""
+    cdef SeatedMove move
+    cdef SeatingEmission *emission = symbols_of(state)
+    cdef Chain *chain = state.chain.get()
+    cdef RandomStream stream = RandomStream(seed)
+    chain.bits = stream.bits
+    move.open(deref(chain), deref(emission), t, t + 1)
+    move.look(deref(chain), deref(emission))
+    arrays = state.to_arrays()
+    view = _numbers(&move.view)
+    move.restore(deref(chain), deref(emission))
+    chain.bits = state.stream.bits
+    return view, arrays
+
+
+def lift_step(ChainState state, intp_t t, seed):
+    """Lift a step as sweeps do, put it back to its own label and accept.
+
+    Returns
+    -------
+    view : tuple or None
+        ``StepView``; None, and nothing done, for a step that must be opened.
+    log_ratio : float
+        log(r_new / r_old).
+    """
+    cdef SeatedMove move
+    cdef SeatingEmission *emission = symbols_of(state)
+    cdef Product large, one
+    cdef Chain *chain = state.chain.get()
+    cdef int32_t label = chain.states[t]
+    cdef RandomStream stream = RandomStream(seed)
+    chain.bits = stream.bits
+    try:
+        if not move.lift(deref(chain), deref(emission), t):
+            return None, 0.0
+        view = _numbers(&move.view)
+        move.seat(deref(chain), deref(emission), &label)
+        log_ratio = move.r_new.log() - move.r_old.log()
+        large.multiply(1e100)
+        move.decide(deref(chain), deref(emission), &label, large, one)
+        return view, log_ratio
+    finally:
+        chain.bits = state.stream.bits
+
+
+cdef double _constant(void *state) noexcept nogil:
+    return (<double *> state)[0]
+
+
+cdef float64_t joint_prob(Seating *s, int32_t i, int32_t k, int32_t o,
+                          bint exact) noexcept:
+    """p(k | i) p(o | k), both at s_0 or, if exact, each when its turn comes (o may be -1)."""
+    cdef float64_t n, fresh, size, mass, out
+    cdef bint own = i == k
+    if o < 0:
+        return s.prob(i, k)
+    if not exact:
+        return s.prob(i, k) * s.prob(k, o)
+    n = s.count(i, k)
+    fresh = s.scale() * s.mass(k)
+    out = s.count(k, o) + (own and k == o)
+    size = s.row_customers[k] + own + s.alpha
+    mass = s.dish_tables[o] + 1 if k == o else s.mass(o)
+    return (n * (out + s.scale() * s.mass(o))
+            + fresh * (out + s.alpha * mass / (s.n_tables + 1 + s.gamma))
+            ) / size / (s.row_customers[i] + s.alpha)
+
+
+def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
+                  bint exact=False):
+    """Sweep, step by step, and compare every proposal with the definition at its s_0.
+
+    Parameters
+    ----------
+    state : ChainState
+    proposal : BlockProposal
+        It tries the old label first, as the step-wise proposal does.
+    edge : float, default=0
+        If positive, the uniform that the proposal draws is not random but lies this far,
+        relative to itself, below or above the probability of the old label: the label
+        must stay, or must not.  A wrong sum over the other labels shows at once.  (The
+        sweep then does not leave the posterior invariant.)
+    exact : bool, default=False
+        The definition is the conditional law itself, not the product at s_0.
+
+    Returns
+    -------
+    error : float
+        Largest difference between the logarithms of q(new) / q(old) and of the ratio of
+        the products of predictive probabilities.
+    ranks : ndarray of shape (n_steps,)
+        Distribution function of the definition at the proposed label, with a uniform
+        random part of the label's own probability: independent uniforms.
+    n_ghosts, n_accepted : int
+    n_wrong : int
+        Labels on the wrong side of the edge.
+    """
+    cdef Move move
+    cdef Chain *chain = state.chain.get()
+    cdef Emission *emission = chain.emission.get()
+    cdef unique_ptr[Proposal] native
+    cdef bitgen_t constant
+    cdef double u, p_old
+    cdef intp_t n_wrong = 0
+    cdef int side
+    cdef Seating *seating = state.transitions.seating
+    cdef bitgen_t *bits = chain.bits
+    cdef vector[intp_t] order
+    cdef vector[float64_t] weights
+    cdef intp_t b, at, t, n_ghosts = 0, n_accepted = 0
+    cdef int32_t k, i, o, old, new, ghost, path
+    cdef float64_t total, below_new, difference, error = 0.0
+    cdef Product q_old, q_new
+    cdef bint accepted
+    ranks = np.empty(state.n_steps)
+    cdef float64_t[::1] view = ranks
+    for t in range(chain.n_steps):
+        order.push_back(t)
+    chain.touched.clear()
+    native.reset(proposal.build(deref(chain)))
+    native.get().attach(deref(chain), deref(emission))
+    for b in range(chain.n_steps):
+        at = b + below(bits, chain.n_steps - b)
+        t = order[at]
+        order[at] = order[b]
+        if chain.reserve(2):
+            native.get().attach(deref(chain), deref(emission))
+        q_old.reset()
+        q_new.reset()
+        move.open(deref(chain), deref(emission), t, t + 1)
+        i = chain.previous(t)
+        o = chain.successor(t)
+        ghost = o if o >= 0 and seating.dish_tables[o] == 0 else -1
+        n_ghosts += ghost >= 0
+        # Slot NEW stands for every label that nobody uses.
+        weights.assign(chain.n_slots, 0.0)
+        emission.fill_probs(t, weights.data())
+        total = 0.0
+        for k in range(chain.n_slots):
+            if k == NEW or k == ghost or seating.dish_tables[k] > 0:
+                weights[k] *= joint_prob(seating, i, k, o, exact)
+                total += weights[k]
+            else:
+                weights[k] = 0.0
+        old = chain.states[t]
+        if weights[old] == 0.0:
+            old = NEW
+        native.get().prepare(deref(chain), deref(emission), t, t + 1)
+        chain.touched.clear()
+        native.get().score(deref(chain), t, t + 1, &q_old)
+        side = 0
+        p_old = weights[old] / total
+        if edge > 0.0 and 0.01 < p_old < 0.99:
+            side = 1 if below(bits, 2) else -1
+            u = p_old * (1.0 + side * edge)
+            constant = bits[0]
+            constant.state = &u
+            constant.next_double = _constant
+            chain.bits = &constant
+        native.get().propose(deref(chain), t, t + 1, &path, &q_new)
+        chain.bits = bits
+        new = path if weights[path] > 0.0 else NEW
+        n_wrong += side != 0 and (new == old) != (side < 0)
+        if new == NEW and path != chain.free_slot(0):
+            raise AssertionError("a label that is neither a candidate nor free")
+        difference = abs(q_new.log() - q_old.log() - log(weights[new] / weights[old]))
+        # Written so that a NaN counts as an error.
+        if not difference <= error:
+            error = difference
+        below_new = 0.0
+        for k in range(new):
+            below_new += weights[k]
+        view[b] = (below_new + uniform(bits) * weights[new]) / total
+        move.seat(deref(chain), deref(emission), &path)
+        accepted = move.decide(deref(chain), deref(emission), &path, q_old, q_new)
+        native.get().settle(deref(chain), deref(emission), t, t + 1, accepted)
+        n_accepted += accepted
+    return error, ranks, n_ghosts, n_accepted, n_wrong
+
+
+def single_move(ChainState state, BlockProposal proposal, intp_t start, intp_t stop):
+    """One move on a block, as a sweep makes it; returns whether it was accepted."""
+    cdef vector[int32_t] path
+    path.resize(stop - start)
+    cdef Chain *chain = state.chain.get()
+    cdef unique_ptr[Proposal] native
+    native.reset(proposal.build(deref(chain)))
+    return bool(native.get().run(deref(chain), deref(chain.emission), &start, &stop, 1,
+                                 path.data()))
+
+
+cdef class GenericProposal(BlockProposal):
+    """The instantiation for any emission, through its virtual functions.
+
+    Parameters
+    ----------
+    kind : {"stepwise", "exact", "blocked", "beam", "slice"}
+    cut : float, default=0.2
+        Of "blocked" and "beam".
+    """
+
+    cdef readonly str kind
+    cdef float64_t cut
+
+    def __init__(self, kind, float64_t cut=0.2):
+        self.kind = kind
+        self.cut = cut
+        self.is_single_step = kind not in ("blocked", "beam")
+
+    cdef Proposal *build(self, Chain &chain) except NULL:
+        if self.kind == "blocked":
+            return make_blocked(chain, self.cut)
+        if self.kind == "beam":
+            return make_beam(chain, self.cut)
+        if self.kind == "slice":
+            return make_slice(chain, 1024)
+        return make_stepwise(chain, self.kind == "exact", 128, 1024)
+
+
+cdef class PriorProposal(BlockProposal):
+    """Proposes the labels of a block one after the other, at the frozen seating s_0.
+
+    Step by step a represented state or "new" is drawn with its predictive probability
+    times, if asked for, that of the observation.  What follows the block is ignored, so
+    the acceptance has work to do.  Every "new" then gets a label from a Chinese
+    restaurant process Q* over labels; if the successor of the block lost its last table,
+    Q* starts with one customer at its label.
+
+    Parameters
+    ----------
+    uses_observations : bool, default=True
+    concentration : float, default=1
+        Of Q*.  Any positive number is exact.
+    """
+
+    cdef bint uses_observations
+    cdef float64_t concentration
+
+    def __init__(self, bint uses_observations=True, float64_t concentration=1.0):
+        self.uses_observations = uses_observations
+        self.concentration = concentration
+
+    cdef Proposal *build(self, Chain &chain) except NULL:
+        return new Prior(self.uses_observations, self.concentration)
+
+
+cdef class FaultyStats(ConjugateStats):
+    """One normal column whose hooks have a planted error.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_steps, 1)
+    bug : str, optional
+        "fresh": rows are wrong for a state that nothing uses.
+        "pair": pairs are the wrong way round.
+        "missing": a missing value has probability one half.
+        "removal": a removal's probability is that before it.
+        "forget": a rollback restores nothing.
+        "inverse": a rollback restores sums up to rounding only, as subtraction would.
+        "garbage": records are not checked.
+        "values": drawn values are too near to their mean.
+        "mean": predictives are twice the means.
+    """
+
+    cdef str bug
+
+    def __init__(self, values, bug=None):
+        cdef float64_t mean = 0.0, strength = 0.5, scale = 1.5, variance = 1.0
+        cdef FaultyEmission *native
+        ConjugateStats.__init__(self, values)
+        self.bug = bug or ""
+        native = new FaultyEmission(
+            new NormalInverseGammaFamily(
+                1, &mean, &strength, 3.0, &scale,
+                GaussianHyperprior(1, &mean, &variance, False, False, False),
+                self.values.shape[0]),
+            &self.values[0, 0] if self.values.shape[0] else NULL, self.values.shape[0],
+            self.bug.encode())
+        self.table = &native.table
+        self.shared.reset(<Emission *> native)
+
+    def check_arrays(self, arrays, labels):
+        if self.bug != "garbage":
+            ConjugateStats.check_arrays(self, arrays, labels)
+
+    def predictives(self, slots):
+        means = ConjugateStats.predictives(self, slots)
+        return [2.0 * column for column in means] if self.bug == "mean" else means
+
+    def draw_values(self, slots, n_known, RandomStream stream):
+        values = ConjugateStats.draw_values(self, slots, n_known, stream)
+        if self.bug == "values":
+            values[0] -= 0.3 * (values[0] - ConjugateStats.predictives(self, slots)[0])
+        return values

@@ -97,8 +97,8 @@ BASELINES = ("direct assignment", "stick-breaking", "stick-breaking beam")
 
 # Kernels, models, sweeps of each of twenty chains.
 TABLE = [
-    (LIMITS, ("two sequences", "missing at the end", "self-transitions"), 6000),
-    (LIMITS, ("large concentrations",), 6000),
+    (LIMITS, ("two sequences", "missing at the end", "self-transitions"), 4000),
+    (LIMITS, ("large concentrations",), 3000),
     (("dense", "exact"), COLUMNS, 4000),
     (("prior, blocks of 2", "prior, blocks of 3"), ("two sequences",), 3000),
     (("prior, blocks of 3",), COLUMNS, 3000),
@@ -139,12 +139,11 @@ TABLE = [
             "small concentrations",
             "self-transitions",
             "sequences of one step",
-            "nothing observed",
             *COLUMNS,
         ),
-        4000,
+        3000,
     ),
-    (BASELINES[:2], ("large concentrations",), 4000),
+    (BASELINES[:2], ("large concentrations",), 3000),
     (SAMPLERS, ("counts", "symbols and numbers", "known, mixed data"), 2000),
     (
         ("stepwise", "stick-breaking"),
@@ -192,7 +191,7 @@ def test_every_kernel_and_model_is_in_the_table():
     kernels, models = zip(*CASES, strict=True)
     rest = set(HYPERPARAMETERS)  # of a few samplers
     assert set(kernels) | rest == set(KERNELS)
-    assert set(models) | {"one step", "two steps"} == set(ALL_MODELS)
+    assert set(models) | {"one step", "two steps", "nothing observed"} == set(ALL_MODELS)
 
 
 def test_rejections_are_frequent_enough_to_be_tested():

@@ -516,7 +516,7 @@ def test_a_mutated_draw_is_refused_or_predicts(hmm, global_random_seed):
 def draw_options(n_columns=1):
     case = Case(HCRPEmission(N_SYMBOLS, 2.0, 2.0), n_columns)
     columns = [(N_SYMBOLS, True, 2.0, 2.0)] * n_columns
-    return case, {"alpha": 3.0, "gamma": 2.0, "columns": columns}
+    return case, {"columns": columns}
 
 
 def run_filter(case, options, codes=None, starts=(0,), **changes):
@@ -548,7 +548,7 @@ def test_a_particle_filter_refuses_what_it_cannot_index():
         "a sequence starts at step 40 of 40": {"starts": [0, 40]},
         "a sequence starts at step -1 of 40": {"starts": [-1]},
         "n_particles is 0": {"n_particles": 0},
-        "alpha is inf": {"alpha": np.inf},
+        "alpha is inf": {"seating": None, "concentrations": (np.inf, 1.0)},
         "gamma of column 0 is 0.0": {"columns": [(N_SYMBOLS, True, 1.0, 0.0)]},
         "the number of symbols of column 0 is": {"columns": [(2**40, True, 1.0, 1.0)]},
         r"is outside of the \d dishes": {
@@ -562,7 +562,6 @@ def test_a_particle_filter_refuses_what_it_cannot_index():
 
 def test_a_simulation_refuses_what_it_cannot_index():
     case, options = draw_options()
-    options["seating"] = case.arrays
 
     def run(n_steps=4, n_known=(N_SYMBOLS,)):
         return simulate(
@@ -570,7 +569,7 @@ def test_a_simulation_refuses_what_it_cannot_index():
             options["columns"],
             n_known,
             RandomStream(0),
-            **{key: options[key] for key in ("alpha", "gamma", "seating")},
+            case.arrays,
         )
 
     assert run()[0].shape == (4, 1)

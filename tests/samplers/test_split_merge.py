@@ -79,10 +79,10 @@ def test_trials_change_what_they_say_and_nothing_else(n_columns):
             )
             lp = state.log_joint()
             info = kernel.sweep(state)
-            assert info[:3] == (0, 0, 1)
+            assert info.n_proposed == 1
             assert state.check() is None
             after = native.moves.peek(state)["slots"].copy()
-            if not info.n_trials_accepted:
+            if not info.n_accepted:
                 outcomes["rejected"] += 1
                 np.testing.assert_array_equal(labels, after)
                 assert_equal_records(before, state.to_arrays())
@@ -128,7 +128,7 @@ def test_trials_alone_pile_nothing_up():
     """What local moves would have to look at again, they find when they begin."""
     state, kernel, n_accepted = middle_sized(0), SplitMergeKernel(100), 0
     for _ in range(50):
-        n_accepted += kernel.sweep(state).n_trials_accepted
+        n_accepted += kernel.sweep(state).n_accepted
     assert n_accepted > 20
     assert native.moves.peek(state)["n_touched"] == 0
 

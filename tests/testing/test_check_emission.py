@@ -245,30 +245,30 @@ class Coins(ConjugateEmission):
     def empty(self):
         return np.zeros(1 + self.n_columns_)
 
-    def add(self, numbers, y):
-        return numbers + np.append(1.0, y)
+    def add(self, stats, y):
+        return stats + np.append(1.0, y)
 
-    def remove(self, numbers, y):
-        return numbers - np.append(1.0, y)
+    def remove(self, stats, y):
+        return stats - np.append(1.0, y)
 
-    def log_predictive(self, numbers, y):
-        n, ones = numbers[:, :1], numbers[:, 1:]
+    def log_predictive(self, stats, y):
+        n, ones = stats[:, :1], stats[:, 1:]
         log_p = np.log(np.where(y > 0.5, 1 + ones, 1 + n - ones) / (2 + n)).sum(axis=1)
         return log_p + self.bonus
 
-    def log_marginal(self, numbers):
-        n, ones = numbers[:, :1], numbers[:, 1:]
+    def log_marginal(self, stats):
+        n, ones = stats[:, :1], stats[:, 1:]
         log_p = betaln(1 + ones, 1 + n - ones).sum(axis=1)
         return log_p + n[:, 0] * self.bonus
 
-    def is_sound(self, numbers):
-        return min(numbers) >= 0 and max(numbers) == numbers[0]
+    def is_sound(self, stats):
+        return min(stats) >= 0 and max(stats) == stats[0]
 
-    def mean(self, numbers):
-        return (1 + numbers[1:]) / (2 + numbers[0])
+    def mean(self, stats):
+        return (1 + stats[1:]) / (2 + stats[0])
 
-    def draw_parameters(self, numbers, generator):
-        return generator.beta(1 + numbers[1:], 1 + numbers[0] - numbers[1:])
+    def draw_parameters(self, stats, generator):
+        return generator.beta(1 + stats[1:], 1 + stats[0] - stats[1:])
 
     def log_density(self, parameters, y):
         log_p = np.log(np.where(y > 0.5, parameters, 1 - parameters)).sum(axis=1)

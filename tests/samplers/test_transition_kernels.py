@@ -249,7 +249,7 @@ def singles(models):
 
 def check_blocks(name, span):
     block = block_of(name, *span)
-    for proposal, make_proposal in BLOCKED.items():
+    for make_proposal in BLOCKED.values():
         q = block.log_q(make_proposal())
         for row in q:
             assert abs(total_of(row) - 1.0) < EXACT

@@ -88,10 +88,10 @@ class SplitMerge {
         for (int64_t t = start; t < stop; ++t) lists_.follow(chain, t);
     }
     // One trial, if there is a pair of steps.
-    void run(Chain &chain, Emission &emission, SweepCounts *counts) {
+    void run(Chain &chain, Emission &emission, int64_t *n, int64_t *n_accepted) {
         if (chain.n_steps < 2) return;
-        ++counts->n_trials;
-        counts->n_trials_accepted += run(chain, emission);
+        ++*n;
+        *n_accepted += run(chain, emission);
     }
     // The same; whether it was accepted.  O(n log n) for the n steps of the two states.
     bool run(Chain &chain, Emission &emission) {
@@ -327,7 +327,8 @@ class SplitMergeSweeps final : public Kernel<Chain> {
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
         trials_.attach(chain);
-        for (int64_t i = 0; i < n_trials_; ++i) trials_.run(chain, emission_, &counts);
+        for (int64_t i = 0; i < n_trials_; ++i)
+            trials_.run(chain, emission_, &counts.n_proposed, &counts.n_accepted);
         return counts;
     }
 
@@ -368,7 +369,7 @@ class InterleavedSweeps final : public Kernel<Chain> {
                 for (; begin < end; ++begin)
                     trials_.follow(chain, local_->starts()[begin], local_->stops()[begin]);
             }
-            trials_.run(chain, emission_, &counts);
+            trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
         }
         return counts;
     }

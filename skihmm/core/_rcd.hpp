@@ -1,4 +1,4 @@
-// The restricted collapsed draw: the only code that knows the Metropolis-Hastings ratio.
+// The restricted collapsed draw: the only code with the Metropolis-Hastings ratio.
 //
 // MH-RCD, arXiv 1106.0474.  A move takes a block's draws (transitions into its steps, the
 // transition into the step after it, its observations) out of the restaurants, newest

@@ -1,6 +1,6 @@
-# The restricted collapsed draw.  The algorithm, and the only place that knows the
-# Metropolis-Hastings ratio, is the template in _rcd.hpp; proposals and kernels are C++ classes
-# that are compiled for a chain and its emission.
+# The restricted collapsed draw.  The algorithm, with the Metropolis-Hastings ratio, is the
+# template in _rcd.hpp; proposals and kernels are C++ classes that are compiled for a chain and
+# its emission.
 from libcpp.memory cimport shared_ptr, unique_ptr
 
 from skihmm.core._emission cimport Emission

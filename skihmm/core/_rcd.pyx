@@ -151,9 +151,9 @@ cdef class BlockMove:
         log_w : ndarray of shape (n_labels,)
             Labels are places in it; -inf for what is no candidate.  Candidates are the
             states that are used without the block, the label of the step after the block
-            even if nothing else uses it, labels that only `path` uses, and one state
-            that nobody uses.  (That one has the old label of the step if the removal has
-            left it to nobody, so the old label is always a candidate.)
+            even if nothing else uses it, labels that only `path` uses, and a new state.
+            The new state has the old label of the step if the removal has left that
+            unused, so the old label is always a candidate.
 
         Raises
         ------

@@ -81,9 +81,9 @@ cdef class ProductStats(EmissionStats):
 
     def draw_values(self, slots, n_known, stream):
         out, known = [], list(n_known)
-        nobody = np.empty(0, dtype=np.int32)
+        no_slots = np.empty(0, dtype=np.int32)
         for part in self.parts:
-            n_columns = len(part.predictives(nobody))
+            n_columns = len(part.predictives(no_slots))
             out += part.draw_values(slots, known[:n_columns], stream)
             del known[:n_columns]
         return out

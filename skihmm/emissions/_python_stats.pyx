@@ -39,7 +39,7 @@ cdef extern from "_python_family.hpp" namespace "skihmm" nogil:
                      bint takes_partial_rows) except +
 
 
-# -- arrays.  What is handed out is always a copy: whoever keeps it keeps nothing that moves.
+# -- arrays, always copies: emissions may keep them.
 
 cdef cnp.ndarray _vector(const float64_t *at, int64_t stride, int64_t n):
     cdef cnp.npy_intp size = n
@@ -92,10 +92,10 @@ cdef cnp.ndarray _checked(object found, int64_t n, object owner, str name):
     return out
 
 
-# -- the functions as hooks.  An error is -1 with Python's exception set.
+# -- the functions as PythonCalls.  An error is -1 with Python's exception set.
 
 cdef class Calls:
-    # What the hooks are given.
+    # The `self` of PythonCalls.
     cdef object emission
     cdef object log_predictive, add, remove, log_marginal, is_sound
     cdef object draw_parameters, log_density, emit, mean

@@ -220,7 +220,7 @@ class Stepwise {
         w_.resize(n);
         mass_.resize(n);
         v_.resize(n);
-        // Of a column that nobody has asked for yet the flow is unknown: not a number.
+        // NaN: not computed yet.
         flow_.assign(n, std::numeric_limits<double>::quiet_NaN());
         for (int32_t k = 0; k < n_slots_; ++k) {
             mass_[k] = mass_of(s, k);

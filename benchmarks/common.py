@@ -49,7 +49,7 @@ def make_model(codes, n_symbols, init, seed=0, sampler=None):
     emission = HCRPCategorical(
         categories=[np.arange(n_symbols)], handle_unknown="error"
     ).fit(codes)
-    sequences = Sequences(emission.encode(codes), np.zeros(1, dtype=np.intp))
+    sequences = Sequences(emission.encode_values(codes), np.zeros(1, dtype=np.intp))
     if isinstance(init, int):
         init = np.random.default_rng(seed).integers(init, size=len(codes))
     sampler = SAMPLERS["stepwise"] if sampler is None else sampler

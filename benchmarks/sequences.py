@@ -40,7 +40,7 @@ def run(sampler, name, seed, seconds):
     """CPU seconds until the optimum (NaN if never) and mean bits over the second half."""
     X, states = make_sequence(name, seed)
     emission = HCRPCategorical().fit(X)
-    sequences = Sequences(emission.encode(X), np.zeros(1, dtype=np.intp))
+    sequences = Sequences(emission.encode_values(X), np.zeros(1, dtype=np.intp))
     settings = ModelSettings(sampler, emission, HCRPTransitions(), "particle_filter", 100)
     chain = Chain(sequences, settings, np.random.SeedSequence(seed))
     best = mutual_information(states, states)

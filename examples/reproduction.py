@@ -132,7 +132,7 @@ class Trial:
         self.path = Path(folder, f"{name}-{seed}.npz")
         X, emission, self.extra = study.make_data(seed)
         emission.fit(X)
-        self.sequences = Sequences(emission.encode(X), np.zeros(1, dtype=np.intp))
+        self.sequences = Sequences(emission.encode_values(X), np.zeros(1, dtype=np.intp))
         self.settings = ModelSettings(
             row.recipe, emission, HCRPTransitions(), "particle_filter", 100
         )

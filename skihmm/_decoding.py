@@ -108,7 +108,7 @@ def simulate_sequence(
     n_known = known_symbols(emission)
     dtype = np.int32 if emission.is_categorical else np.float64
     columns, seating = draw.for_particles(
-        emission.make_stats(np.empty((0, n_features), dtype=dtype))
+        emission.make_stats(np.empty((0, n_features + emission.n_inputs), dtype=dtype))
     )
     codes, states = simulate(n_samples, columns, n_known, RandomStream(seed), seating)
-    return emission.decode(codes), states
+    return emission.decode(codes[:, :n_features]), states

@@ -30,7 +30,7 @@ from skihmm._run import (
     raised_by_interrupts,
     run_chain,
 )
-from skihmm._sequences import Sequences
+from skihmm._sequences import Sequences, make_sequences
 from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._validation import (
     as_array,
@@ -249,7 +249,8 @@ class Fit:
     def start(
         self,
         X: Array,
-        split: Callable[[Array], Sequences],
+        starts: NDArray[np.intp],
+        states: NDArray[np.int64] | None,
         earlier: FitState | None,
         earlier_emission: BaseEmission | None,
     ) -> dict[str, object]:
@@ -258,8 +259,9 @@ class Fit:
         Parameters
         ----------
         X : ndarray of shape (n_samples, n_features)
-        split : callable
-            Makes sequences of the encoded data.
+        starts : ndarray of shape (n_sequences,)
+        states : ndarray of shape (n_samples,), int64, or None
+            Of :func:`check_states`.
         earlier : FitState or None
         earlier_emission : BaseEmission or None
             Emission of the earlier fit.
@@ -273,7 +275,7 @@ class Fit:
         emission = given.emission
         emission.name_columns(self._names)
         emission.fit(X)
-        sequences = split(emission.encode(X))
+        sequences = make_sequences(emission.encode(X, starts), starts, states)
         resumed = earlier if given.warm_start else None
         is_same = (
             resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint
@@ -281,7 +283,7 @@ class Fit:
         if resumed and earlier_emission and given.model_hash == resumed.model_hash:
             # The chains keep their emission: after partial_fit it was fitted to the first
             # data only, and has other offsets and hyperpriors.
-            codes = _encoded(X, earlier_emission, resumed)
+            codes = _encoded(X, starts, earlier_emission, resumed)
             is_same = False
             if codes is not None:
                 as_before = replace(sequences, codes=codes)
@@ -463,7 +465,9 @@ class Fit:
             data=joblib.hash(
                 (
                     sequences.fingerprint,
-                    settings.emission.offsets(sequences.codes.shape[1]).tolist(),
+                    settings.emission.offsets(
+                        sequences.codes.shape[1] - settings.emission.n_inputs
+                    ).tolist(),
                 )
             ),
             model=given.model_hash,
@@ -594,12 +598,14 @@ class Fit:
         return labels.astype(np.int64)
 
 
-def _encoded(X: Array, emission: BaseEmission, state: FitState) -> Array | None:
+def _encoded(
+    X: Array, starts: NDArray[np.intp], emission: BaseEmission, state: FitState
+) -> Array | None:
     """Encode the data by the emission of the earlier fit; None if it refuses them."""
-    if X.shape[1] != state.sequences.codes.shape[1]:
+    if X.shape[1] != state.sequences.codes.shape[1] - emission.n_inputs:
         return None
     try:
-        return emission.encode(X)
+        return emission.encode(X, starts)
     except ValueError:
         return None
 

@@ -442,11 +442,8 @@ shape (n_samples,), default="auto"
             fit = self._new_fit(parameters)
             fitted = fit.start(
                 X,
-                lambda codes: make_sequences(
-                    codes,
-                    sequence_starts(len(codes), groups, lengths, index),
-                    check_states(states, len(codes)),
-                ),
+                sequence_starts(len(X), groups, lengths, index),
+                check_states(states, len(X)),
                 getattr(self, "_fit_state", None),
                 getattr(self, "emission_", None),
             )
@@ -601,14 +598,16 @@ shape (n_samples,), default="auto"
         groups: VectorLike | None,
         lengths: VectorLike | None,
         states: VectorLike | None = None,
+        continued: bool = False,
     ) -> tuple[Array, Sequences]:
+        # `continued`: the first sequence follows the training data.
         check_is_fitted(self)
         index = row_index(X)
         X = self._validate(X, reset=False)
+        starts = sequence_starts(len(X), groups, lengths, index)
+        before = self._fit_state.sequences.codes[-1:] if continued else None
         return X, make_sequences(
-            self.emission_.encode(X),
-            sequence_starts(len(X), groups, lengths, index),
-            check_states(states, len(X)),
+            self.emission_.encode(X, starts, before), starts, check_states(states, len(X))
         )
 
     def _encode_sequences(
@@ -616,9 +615,9 @@ shape (n_samples,), default="auto"
         X: MatrixLike,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
-        states: VectorLike | None = None,
+        continued: bool = False,
     ) -> Sequences:
-        return self._validate_sequences(X, groups, lengths, states)[1]
+        return self._validate_sequences(X, groups, lengths, continued=continued)[1]
 
     @property
     def _selected(self) -> Draw:

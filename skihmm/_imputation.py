@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skihmm._decoding import frozen_model, symbol_limits
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
-from skihmm._typing import Array, Flags
+from skihmm._typing import Array, Flags, Integers
 from skihmm._validation import is_number
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 
 
-def _missing_rows(codes: Array, limits: list[int]) -> list[NDArray[np.intp]]:
-    """Rows where each column is missing: -1 for symbols, NaN for numbers."""
-    return [
-        np.flatnonzero(~(column >= 0) if limit else np.isnan(column))
-        for column, limit in zip(codes.T, limits, strict=True)
-    ]
+def _missing_values(codes: Array, limits: list[int]) -> Flags:
+    """Mask of the missing values: -1 for symbols, NaN for numbers."""
+    return np.column_stack(
+        [
+            ~(codes[:, c] >= 0) if limit else np.isnan(codes[:, c])
+            for c, limit in enumerate(limits)
+        ]
+    )
+
+
+def _walk(
+    rows: Array, starts: Integers, emission: BaseEmission, steps: Integers
+) -> Iterator[tuple[Integers, Array | None]]:
+    """Iterate over steps to fill together, and their inputs.
+
+    All steps at once without inputs.  Otherwise one after the other in time, each to be
+    filled in `rows` before the next, because later inputs depend on it.
+    """
+    if not emission.n_inputs:
+        yield steps, None
+        return
+    n = rows.shape[1] - emission.n_inputs
+    first = set(starts.tolist())
+    for t in steps.tolist():
+        yield np.array([t]), rows[t : t + 1, n:]
+        for later in range(t + 1, len(rows)):
+            now = slice(later, later + 1)
+            before = rows[later - 1 : later]
+            inputs = emission.inputs(rows[now, :n], np.zeros(1, np.intp), before)
+            if later in first or np.array_equal(inputs, rows[now, n:], equal_nan=True):
+                break
+            rows[now, n:] = inputs
 
 
 def _are_whole(values: Array) -> bool:
@@ -47,19 +72,32 @@ def expected_codes(
     codes : ndarray of shape (n_samples, n_features)
         0 where something is observed.
     """
-    codes = sequences.codes
-    limits = symbol_limits(emission, codes)
-    rows = _missing_rows(codes, limits)
-    totals = [np.zeros(1)] * len(limits)
+    limits = symbol_limits(emission, sequences.codes)
+    missing = _missing_values(sequences.codes, limits)
+    steps = np.flatnonzero(missing.any(axis=1))
+    # Probabilities of symbols, or means, of the missing entries of every column.
+    totals = [
+        np.zeros((n, limit) if limit else n)
+        for n, limit in zip(missing.sum(axis=0), limits, strict=True)
+    ]
+    places = np.cumsum(missing, axis=0) - 1
     for draw in draws:
-        model = frozen_model(draw, sequences, emission)
+        model, rows = frozen_model(draw, sequences, emission), sequences.codes.copy()
         probs = model.smooth()
-        for c, emitted in enumerate(model.predictives()):
-            known = emitted[:, : limits[c]] if limits[c] else emitted
-            totals[c] = totals[c] + probs[rows[c]] @ known
-    filled = np.zeros_like(codes)
+        for block, inputs in _walk(rows, sequences.starts, emission, steps):
+            columns = model.predictives(None if inputs is None else inputs[0])
+            for c, emitted in enumerate(columns):
+                gaps = block[missing[block, c]]
+                known = emitted[:, : limits[c]] if limits[c] else emitted
+                expected = probs[gaps] @ known
+                totals[c][places[gaps, c]] += expected
+                if not limits[c]:
+                    rows[gaps, c] = expected
+    filled = np.zeros(missing.shape, sequences.codes.dtype)
     for c, total in enumerate(totals):
-        filled[rows[c], c] = total.argmax(axis=1) if limits[c] else total / len(draws)
+        filled[missing[:, c], c] = (
+            total.argmax(axis=1) if limits[c] else total / len(draws)
+        )
     return filled
 
 
@@ -84,18 +122,20 @@ def drawn_codes(
     codes : ndarray of shape (n_samples, n_features)
         0 where something is observed.
     """
-    codes = sequences.codes
-    limits = symbol_limits(emission, codes)
-    rows = _missing_rows(codes, limits)
+    limits = symbol_limits(emission, sequences.codes)
+    missing = _missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
     draw = draws[int(stream.generator.integers(len(draws)))]
     model = frozen_model(draw, sequences, emission)
     path = model.sample_path(stream)
-    steps = np.unique(np.concatenate(rows))
-    filled = np.zeros_like(codes)
-    for c, values in enumerate(model.draw_values(path[steps], limits, stream)):
-        filled[rows[c], c] = values[np.searchsorted(steps, rows[c])]
-    return filled
+    steps = np.flatnonzero(missing.any(axis=1))
+    rows = sequences.codes.copy()
+    for block, inputs in _walk(rows, sequences.starts, emission, steps):
+        columns = model.draw_values(path[block], limits, stream, inputs)
+        for c, values in enumerate(columns):
+            gaps = missing[block, c]
+            rows[block[gaps], c] = values[gaps]
+    return np.where(missing, rows[:, : len(limits)], 0)
 
 
 def fill(X: Array, missing: Flags, filled: Array) -> Array:

@@ -23,6 +23,10 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 
 
+# Samples behind the means of an emission that looks back.
+_N_WALKS = 1000
+
+
 def _choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
     """Draw an index per row by inversion at u, with probabilities as the weights."""
     cumulative = np.cumsum(weights, axis=1)
@@ -85,7 +89,7 @@ class PosteriorPredictive:
         feature_names: Sequence[str] | Array | None = None,
     ) -> None:
         self.n_steps = check_integer("n_steps", n_steps, 1)
-        self.n_features = sequences.codes.shape[1]
+        self.n_features = sequences.codes.shape[1] - emission.n_inputs
         self.n_draws = len(draws)
         self._draws = draws
         self._emission = emission
@@ -95,6 +99,7 @@ class PosteriorPredictive:
         self._order = emission.column_order(self.n_features)
         # Models without data, for the predictive distributions of their states.
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
+        self._last = sequences.codes[-1:]
         self._state_probs = [
             frozen_model(draw, sequences, emission).forecast(self.n_steps)
             for draw in draws
@@ -106,6 +111,14 @@ class PosteriorPredictive:
     def _models(self, sequences: Sequences) -> Iterator[tuple[FrozenModel, Floats]]:
         for draw, probs in zip(self._draws, self._state_probs, strict=True):
             yield frozen_model(draw, sequences, self._emission), probs
+
+    def _inputs_after(self, rows: Array) -> Floats | None:
+        """Inputs of the steps that follow encoded rows."""
+        if not self._emission.n_inputs:
+            return None
+        # What the steps emit does not matter.
+        values = rows[:, : self.n_features]
+        return self._emission.inputs(values, np.arange(len(rows)), rows)
 
     def _place(self, column: int | str) -> int:
         """Index of the encoded column of a column of the data."""
@@ -165,7 +178,8 @@ class PosteriorPredictive:
         -------
         means : ndarray of shape (n_steps, n_features)
             Means of the predictive distribution, for a Student's t without a mean its
-            centre; NaN in columns of symbols.
+            centre; NaN in columns of symbols.  From the second step on those of an
+            emission that looks back are averages of 1000 samples.
 
         Raises
         ------
@@ -173,8 +187,9 @@ class PosteriorPredictive:
             If all columns hold symbols.
         """
         total = np.zeros((self.n_steps, self.n_features))
+        inputs = self._inputs_after(self._last)
         for model, probs in self._models(self._nothing):
-            columns = model.predictives()
+            columns = model.predictives(None if inputs is None else inputs[0])
             if all(emitted.ndim == 2 for emitted in columns):
                 raise ValueError(
                     "All columns hold symbols, which have no mean. Use proba."
@@ -182,6 +197,10 @@ class PosteriorPredictive:
             for c, emitted in zip(self._order, columns, strict=True):
                 total[:, c] += probs @ emitted if emitted.ndim == 1 else np.nan
         total /= self.n_draws
+        if inputs is not None and self.n_steps > 1:
+            means = self._sample_codes(_N_WALKS, self._random_state).mean(axis=0)
+            later = total[1:, self._order]
+            total[1:, self._order] = np.where(np.isnan(later), np.nan, means[1:])
         total[:, self._order] += self._emission.offsets(self.n_features)
         return total
 
@@ -207,8 +226,15 @@ class PosteriorPredictive:
                 f"X_next has the shape {X_next.shape}; expected a row for each of the "
                 f"{self.n_steps} predicted steps and {self.n_features} columns."
             )
-        codes = self._emission.encode(X_next)
-        sequences = Sequences(codes, np.zeros(1, dtype=np.intp))
+        if self._emission.n_inputs and self.n_steps > 1:
+            raise ValueError(
+                f"The emission {self._emission!r} looks back, so that a later step has no "
+                "log probability that is conditional on the given sequence only. Use "
+                "predict_next(X, n_steps=1), sample, or score_samples."
+            )
+        starts = np.zeros(1, dtype=np.intp)
+        codes = self._emission.encode(X_next, starts, self._last)
+        sequences = Sequences(codes, starts)
         each = [model.log_mixtures(probs) for model, probs in self._models(sequences)]
         log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
@@ -233,6 +259,11 @@ class PosteriorPredictive:
             Symbols are from the emission's categories.
         """
         n_samples = check_integer("n_samples", n_samples, 1)
+        codes = self._sample_codes(n_samples, random_state)
+        X = self._emission.decode(codes.reshape(-1, self.n_features))
+        return X.reshape(codes.shape)
+
+    def _sample_codes(self, n_samples: int, random_state: RandomState) -> Array:
         entropy = draw_entropy(
             self._random_state if random_state is None else random_state
         )
@@ -251,7 +282,14 @@ class PosteriorPredictive:
             states[0] = _choose(np.tile(self._state_probs[d][0], (len(members), 1)), u[0])
             for i in range(1, self.n_steps):
                 states[i] = _choose(transmat[states[i - 1]], u[i])
-            for c, values in enumerate(model.draw_values(states.ravel(), limits, stream)):
-                codes[members, :, c] = values.reshape(states.shape).T
-        X = self._emission.decode(codes.reshape(-1, self.n_features))
-        return X.reshape(codes.shape)
+            # An emission that looks back walks in time; others emit all steps at once.
+            rows = np.repeat(self._last, len(members), axis=0)
+            size = 1 if self._emission.n_inputs else self.n_steps
+            for i in range(0, self.n_steps, size):
+                path, inputs = states[i : i + size], self._inputs_after(rows)
+                columns = model.draw_values(path.ravel(), limits, stream, inputs)
+                for c, values in enumerate(columns):
+                    codes[members, i : i + size, c] = values.reshape(path.shape).T
+                if inputs is not None:
+                    rows = np.hstack([codes[members, i], inputs])
+        return codes

@@ -475,7 +475,7 @@ def test_lists_keep_what_their_entries_are():
         model = make_model().fit([["a", 1], [empty, 2], ["b", empty]])
         assert model.emission_.categories_[0].tolist() == ["a", "b"]
         assert model.emission_.categories_[1].tolist() == [1, 2]
-        assert model.emission_.encode([["b", empty]]).tolist() == [[1, -1]]
+        assert model.emission_.encode_values([["b", empty]]).tolist() == [[1, -1]]
     ids = np.repeat(np.array([1, "1", 2], dtype=object), 2)
     one = make_model().fit([["a"]] * 6, groups=ids.tolist())
     two = make_model().fit([["a"]] * 6, lengths=[2, 2, 2])
@@ -530,9 +530,9 @@ def test_large_integers_stay_apart():
     assert set(model.sample(20)[0][:, 0]) <= set(X[:, 0])
     # Floats are compared as the integers that they are.
     floats = np.array([[np.nan], [7.0]])
-    np.testing.assert_array_equal(model.emission_.encode(floats), [[-1], [3]])
+    np.testing.assert_array_equal(model.emission_.encode_values(floats), [[-1], [3]])
     emission = make_model().fit(2**53 + X % 3).emission_
-    np.testing.assert_array_equal(emission.encode([[2.0**53], [np.nan]]), [[0], [-1]])
+    np.testing.assert_array_equal(emission.encode_values([[2.0**53], [np.nan]]), [[0], [-1]])
 
 
 @pytest.mark.parametrize("emission", [HCRPCategorical, DirichletCategorical])
@@ -579,7 +579,7 @@ def test_given_categories(sequence, emission):
     assert model.fit(sequence).emission_.n_symbols_ == [9]
     model = make_model(emission=emission(categories=[list("edcba")]))
     model.fit(LETTERS[sequence])
-    np.testing.assert_array_equal(model.emission_.encode([["a"], ["e"]]), [[4], [0]])
+    np.testing.assert_array_equal(model.emission_.encode_values([["a"], ["e"]]), [[4], [0]])
     assert model.emission_.decode(np.array([[4], [0]])).tolist() == [["a"], ["e"]]
     # Symbols outside the categories are unknown already in fit.
     model = make_model(emission=emission(categories=[[0, 1, 2]], handle_unknown="error"))
@@ -844,7 +844,7 @@ def test_strings(sequence):
     np.testing.assert_array_equal(model.predict(X), model.predict(as_object))
     assert set(model.sample(30)[0][:, 0]) <= set("abcde")
     np.testing.assert_array_equal(
-        model.emission_.decode(model.emission_.encode(X)), as_object
+        model.emission_.decode(model.emission_.encode_values(X)), as_object
     )
 
 
@@ -1264,8 +1264,8 @@ def test_unknown_method_of_prediction(sequence, fitted):
 )
 def test_missing_symbols_stay_missing(X, hole):
     emission = HCRPCategorical().fit(X)
-    codes = emission.encode(X)
-    np.testing.assert_array_equal(emission.encode(emission.decode(codes)), codes)
+    codes = emission.encode_values(X)
+    np.testing.assert_array_equal(emission.encode_values(emission.decode(codes)), codes)
     # The cell of unknown symbols has no symbol of its own.
     decoded = emission.decode(np.array([[0], [2], [-1]]))[:, 0]
     assert decoded[0] == X[0][0]

@@ -79,7 +79,7 @@ def test_who_shares_a_table_does_not_count(global_random_seed):
     state = ChainState(
         np.zeros(1, int),
         Franchise(draw.alpha, draw.gamma),
-        hmm.emission_.make_stats(hmm.emission_.encode(X)),
+        hmm.emission_.make_stats(hmm.emission_.encode_values(X)),
         RandomStream(0),
     )
     # Seated anew again and again: as many tables by chance, other companies.

@@ -171,7 +171,7 @@ class Twin:
         self.initial, self.transmat, _ = frozen_hmm(
             counts, DirichletEmission(1), draw.alpha, draw.gamma
         )
-        values = self.emission.encode(X)
+        values = self.emission.encode_values(X)
         self.seen = [values[draw.states == k] for k in range(draw.n_states)]
         self.seen.append(values[:0])
         self.family = {
@@ -236,7 +236,7 @@ def twins(model, name, seating_counts):
     X = CASES[name][1]
     made = [Twin(model, draw, X, seating_counts) for draw in model.draws_.thinned()]
     assert len(made) == 3
-    return made, model.emission_.encode(data_of(name))
+    return made, model.emission_.encode_values(data_of(name))
 
 
 # -- the coming observations ----------------------------------------------------------
@@ -301,7 +301,7 @@ def test_log_probabilities_of_the_coming_steps(name, models, seating_counts):
     made, codes = twins(model, name, seating_counts)
     X, X_next = data_of(name), np.array(NEXT[name], dtype=object)
     found = model.predict_next(X, 2, lengths=LENGTHS).log_prob(X_next)
-    coming = model.emission_.encode(X_next)
+    coming = model.emission_.encode_values(X_next)
     expected = np.mean(
         [
             [
@@ -626,7 +626,7 @@ def test_drawn_symbols_have_their_joint_law(name, models, seating_counts):
     made, _ = twins(model, name, seating_counts)
     values = model.emission_.categories_[0]
     X = np.array([[values[0]], [None], [None], [values[1]], [None]], dtype=object)
-    codes = model.emission_.encode(X)
+    codes = model.emission_.encode_values(X)
     law = 0.0
     for twin in made:
         first, second = twin.paths(codes[:3]), twin.paths(codes[3:])

@@ -10,6 +10,12 @@ cdef class EmissionStats:
         return self.shared.get().n_steps
 
     @property
+    def n_inputs(self):
+        """Number of inputs of a step."""
+        cdef const Family *family = self.shared.get().family()
+        return 0 if family is NULL else family.n_inputs
+
+    @property
     def draws_parameters(self):
         """Whether samplers can draw the states' parameters and keep them for a sweep."""
         return self.shared.get().parameters() is not NULL
@@ -87,13 +93,16 @@ cdef class EmissionStats:
         """Packed copy of the statistics, slot k as state ``labels[k]``."""
         raise NotImplementedError(f"{type(self).__name__} lacks to_arrays")
 
-    def predictives(self, slots):
+    def predictives(self, slots, inputs=None):
         """What states will emit next, their parameters integrated out.
 
         Parameters
         ----------
         slots : ndarray of shape (n_states,), int32
             NEW stands for a fresh state.
+        inputs : ndarray of shape (n_inputs,), optional
+            What precedes the observation or is given, if the emission has inputs; by
+            default those of the first step of a sequence.
 
         Returns
         -------
@@ -103,7 +112,7 @@ cdef class EmissionStats:
         """
         raise NotImplementedError(f"{type(self).__name__} lacks predictives")
 
-    def draw_values(self, slots, n_known, stream):
+    def draw_values(self, slots, n_known, stream, inputs=None):
         """Draw one observation for every slot listed, each from the predictive distribution.
 
         Parameters
@@ -114,6 +123,8 @@ cdef class EmissionStats:
             Of every column of the data, how many of its symbols (the first ones) may be
             drawn; 0 for a column of numbers.
         stream : RandomStream
+        inputs : ndarray of shape (n_draws, n_inputs), optional
+            Of every draw, as for :meth:`predictives`.
 
         Returns
         -------

@@ -5,6 +5,9 @@
 // chain, whose hot loop evaluates one observation under every state, and contiguous by state in
 // a particle.  They include parts of the predictive distribution that do not depend on the next
 // observation.
+//
+// A row is an observation's values followed by its inputs: what precedes it in its sequence,
+// or is given.  Wherever a row `y` is passed, its inputs are set.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -18,9 +21,14 @@ class Family {
   public:
     virtual ~Family() = default;
 
-    int32_t n_columns = 0;          // numbers per observation; NaN is missing
+    int32_t n_columns = 0;          // values per row; NaN is missing
+    int32_t n_inputs = 0;           // inputs per row
     int32_t width = 0;              // size of a state's statistics
     int32_t parameter_width = 0;    // number of a state's drawn parameters
+
+    int32_t row_width() const { return n_columns + n_inputs; }
+    // Inputs of the step that follows a row; of the first step of a sequence if it is NULL.
+    virtual void next_inputs(const double *, double *) const {}
 
     // Statistics of a state without observations.
     virtual void reset(double *s, int64_t stride) const = 0;
@@ -35,7 +43,7 @@ class Family {
     // observations.
     virtual void add_rows(double *s, int64_t stride, const double *values,
                           const int64_t *steps, int64_t n) const {
-        for (int64_t i = 0; i < n; ++i) add(s, stride, values + steps[i] * n_columns);
+        for (int64_t i = 0; i < n; ++i) add(s, stride, values + steps[i] * row_width());
     }
     // Remove y.  False if rounding errors have become too large: then the statistics have to be
     // recomputed from the remaining observations.
@@ -66,7 +74,7 @@ class Family {
     virtual double log_density(const double *p, int64_t stride, const double *y) const = 0;
     virtual void fill_densities(const double *table, int64_t stride, int32_t n,
                                 const double *y, double *out) const = 0;
-    // Draw an observation given parameters.
+    // Draw the values of row y given parameters.
     virtual void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const = 0;
 
     // ---- hyperparameters: the common prior of all states
@@ -88,10 +96,10 @@ class Family {
     int32_t n_expected = 0;
     virtual void expect(const double *, int64_t, double *) const {}
 
-    // Mean of the predictive distribution of every column; for a Student's t without a mean its
-    // centre.
-    virtual void mean(const double *s, int64_t stride, double *out) const = 0;
-    // Draw an observation from the predictive distribution; `parameters` is scratch.
+    // Set the values of row y to the means of their predictive distribution; for a Student's t
+    // without a mean its centre.
+    virtual void mean(const double *s, int64_t stride, double *y) const = 0;
+    // Draw the values of row y from the predictive distribution; `parameters` is scratch.
     void draw_predictive(const double *s, int64_t stride, std::vector<double> *parameters,
                          double *y, bitgen_t *g) const {
         parameters->resize(parameter_width);

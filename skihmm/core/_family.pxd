@@ -6,7 +6,9 @@ from skihmm.core._types cimport float64_t, int32_t, int64_t
 
 cdef extern from "_family.hpp" namespace "skihmm" nogil:
     cdef cppclass Family:
-        int32_t n_columns, width, parameter_width, n_hyperparameters, n_expected
+        int32_t n_columns, n_inputs, width, parameter_width, n_hyperparameters, n_expected
+        int32_t row_width()
+        void next_inputs(const float64_t *row, float64_t *inputs) except +
         void fill(const float64_t *table, int64_t stride, int32_t n, const float64_t *y,
                   float64_t *out) except +
         float64_t log_predictive(const float64_t *s, int64_t stride, const float64_t *y) except +

@@ -246,8 +246,13 @@ cdef class FrozenModel:
         # Of the states 0 .. n_states - 1 and, last, a new one.
         return np.append(np.arange(FIRST, self.n_slots), NEW).astype(np.int32)
 
-    def predictives(self):
+    def predictives(self, inputs=None):
         """What every state emits next.
+
+        Parameters
+        ----------
+        inputs : ndarray of shape (n_inputs,), optional
+            As for :meth:`EmissionStats.predictives`.
 
         Returns
         -------
@@ -256,9 +261,9 @@ cdef class FrozenModel:
             of symbols, shape (n_states + 1, n_symbols), or means of numbers, shape
             (n_states + 1,).
         """
-        return self.emission.predictives(self._slots())
+        return self.emission.predictives(self._slots(), inputs)
 
-    def draw_values(self, states, n_known, stream):
+    def draw_values(self, states, n_known, stream, inputs=None):
         """Draw one observation for every state listed.
 
         Parameters
@@ -269,13 +274,15 @@ cdef class FrozenModel:
             Of every column of the data, how many of its symbols (the first ones) may be
             drawn; 0 for a column of numbers.
         stream : RandomStream
+        inputs : ndarray of shape (n_draws, n_inputs), optional
+            As for :meth:`EmissionStats.draw_values`.
 
         Returns
         -------
         values : list of ndarray of shape (n_draws,)
             One entry for every column of the data.
         """
-        return self.emission.draw_values(self._slots()[states], n_known, stream)
+        return self.emission.draw_values(self._slots()[states], n_known, stream, inputs)
 
     def smooth(self):
         """Forward-backward pass.

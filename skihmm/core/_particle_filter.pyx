@@ -121,16 +121,23 @@ cdef CppParticleFilter *_build(n_particles, resampling, concentrations, columns,
     return particles
 
 
-cdef tuple _split(data, columns):
-    # Codes and values, where each column of the data belongs.
-    codes, values = [], []
+cdef tuple _split(columns):
+    # Codes, and rows of families, where each column of the data belongs: inputs come last.
+    cdef const Family *family
+    cdef int32_t n_values = 0, n_inputs = 0
+    codes, values, inputs = [], [], []
     for column in columns:
-        at = len(codes) + len(values)
         if isinstance(column, EmissionStats):
-            values += range(at, at + (<EmissionStats> column).shared.get().family().n_columns)
+            family = (<EmissionStats> column).shared.get().family()
+            values.append(range(n_values, n_values + family.n_columns))
+            inputs.append(range(n_inputs, n_inputs + family.n_inputs))
+            n_values += family.n_columns
+            n_inputs += family.n_inputs
         else:
-            codes.append(at)
-    return codes, values
+            codes.append(n_values)
+            n_values += 1
+    return codes, [at for own, given in zip(values, inputs, strict=True)
+                   for at in [*own, *(n_values + i for i in given)]]
 
 
 cdef int _check_codes(codes, columns) except -1:
@@ -160,7 +167,8 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     ----------
     codes : ndarray of shape (n_steps, n_columns)
         Integers: symbols; -1 is missing and has likelihood one.  With columns of a
-        conjugate family floats: values, of which NaN is missing, and codes.
+        conjugate family floats: values, of which NaN is missing, and codes, then the
+        inputs of all families.
     starts : ndarray of shape (n_sequences,)
         Steps whose predecessor is the start restaurant.
     columns : list of (n_symbols, hierarchical, alpha, gamma) or EmissionStats
@@ -199,7 +207,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         happened is impossible.
     """
     data = np.asarray(codes)
-    symbol_places, value_places = _split(data, columns)
+    symbol_places, value_places = _split(columns)
     symbols = [column for column in columns if not isinstance(column, EmissionStats)]
     if not columns or data.ndim != 2 or (
             value_places and data.shape[1] != len(symbol_places) + len(value_places)):
@@ -298,7 +306,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating):
     """
     cdef int64_t n = integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS), n_done = 0
     cdef int32_t c, n_states
-    symbol_places, value_places = _split(None, columns)
+    symbol_places, value_places = _split(columns)
     symbols = [column for column in columns if not isinstance(column, EmissionStats)]
     if len(n_known) != len(symbols) or not columns:
         raise ValueError(f"n_known has {len(n_known)} entries for {len(symbols)} columns")

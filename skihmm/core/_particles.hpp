@@ -78,11 +78,11 @@ class ParticleFilter {
             root_.columns[c].inverse.assign(padded(n_states), 1.0 / columns_[c].alpha);
         }
     }
-    // The next columns of `values` are of a family, which must outlive the filter.  Of the
-    // states there are, `numbers` holds the family's, one state after the other.
+    // The next columns of `values` are the rows of a family, which must outlive the filter.
+    // Of the states there are, `numbers` holds the family's, one state after the other.
     void add_family(const Family *family, const double *numbers) {
         families_.push_back(family);
-        n_values_ += family->n_columns;
+        n_values_ += family->row_width();
         fresh_.emplace_back(family->width);
         family->reset(fresh_.back().data(), 1);
         root_.numbers.emplace_back(
@@ -222,9 +222,11 @@ class ParticleFilter {
                 look_up(p, c, row[c], &next.symbols[c]);
             }
             double *y = values_out + t * n_values_;
-            for (size_t f = 0, at = 0; f < families_.size(); at += families_[f++]->n_columns) {
+            for (size_t f = 0, at = 0; f < families_.size(); at += families_[f++]->row_width()) {
                 const Family &family = *families_[f];
-                family.draw_predictive(numbers_of(p, f, k), 1, &parameters, y + at, g);
+                double *own = y + at;
+                family.next_inputs(t > 0 ? own - n_values_ : nullptr, own + family.n_columns);
+                family.draw_predictive(numbers_of(p, f, k), 1, &parameters, own, g);
             }
             lay_out(row);
             for (size_t c = 0; c < n_columns; ++c)
@@ -476,7 +478,7 @@ class ParticleFilter {
         const int32_t n = p.n_states;
         logs_.resize(n + 1);
         for (int32_t k = 0; k <= n; ++k) logs_[k] = std::log(w[k]);
-        for (size_t f = 0; f < families_.size(); y += families_[f++]->n_columns) {
+        for (size_t f = 0; f < families_.size(); y += families_[f++]->row_width()) {
             if (families_[f]->is_missing(y)) continue;
             families_[f]->fill_rows(p.numbers[f].data(), n, fresh_[f].data(), y,
                                     logs_.data());
@@ -566,7 +568,7 @@ class ParticleFilter {
                 p.fresh.columns[c].add(row[c], kTables);
             }
         }
-        for (size_t f = 0; f < families_.size(); y += families_[f++]->n_columns)
+        for (size_t f = 0; f < families_.size(); y += families_[f++]->row_width())
             if (!families_[f]->is_missing(y))
                 families_[f]->add(&p.numbers[f][static_cast<size_t>(k) * families_[f]->width],
                                   1, y);

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skihmm._recipe import Recipe
 from skihmm._records import EmissionRecord
-from skihmm._typing import Array, Flags, Floats, MatrixLike
+from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm.core._emission import EmissionStats
 
 
@@ -32,6 +32,15 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     def is_categorical(self) -> bool:
         """Whether observations are symbols, True by default."""
         return True
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs of a step, 0 by default.
+
+        Inputs are what precedes an observation in its sequence, or is given; they follow
+        the values in a row of the encoded data.
+        """
+        return 0
 
     @property
     def takes_integers(self) -> bool:
@@ -108,7 +117,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         return slice(0) if self.is_categorical else slice(None)
 
     def offsets(self, n_columns: int) -> Floats:
-        """Offsets that :meth:`encode` subtracts from the columns of numbers.
+        """Offsets that :meth:`encode_values` subtracts from the columns of numbers.
 
         Parameters
         ----------
@@ -168,9 +177,50 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         self : BaseEmission
         """
 
+    def encode(
+        self, X: MatrixLike, starts: Integers, before: Array | None = None
+    ) -> Array:
+        """Convert data to the rows that the statistics take.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+            First row of every sequence.
+        before : ndarray of shape (n_continued, n_features + n_inputs), optional
+            The first `n_continued` sequences continue after these encoded rows.
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
+            Values, and after them the inputs.
+        """
+        values = self.encode_values(X)
+        if not self.n_inputs:
+            return values
+        return np.hstack([values, self.inputs(values, starts, before)])
+
+    def inputs(
+        self, values: Array, starts: Integers, before: Array | None = None
+    ) -> Array:
+        """Derive the inputs of encoded values.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+        before : ndarray of shape (n_continued, n_features + n_inputs), optional
+            As for :meth:`encode`.
+
+        Returns
+        -------
+        inputs : ndarray of shape (n_samples, n_inputs)
+        """
+        return values[:, :0]
+
     @abstractmethod
-    def encode(self, X: MatrixLike) -> Array:
-        """Convert data to the values that the statistics take.
+    def encode_values(self, X: MatrixLike) -> Array:
+        """Convert data to values.
 
         Parameters
         ----------
@@ -178,7 +228,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
         Returns
         -------
-        codes : ndarray of shape (n_samples, n_features)
+        values : ndarray of shape (n_samples, n_features)
         """
 
     @abstractmethod
@@ -200,7 +250,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
         Parameters
         ----------
-        codes : ndarray of shape (n_samples, n_features)
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
 
         Returns
         -------
@@ -213,7 +263,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
         Parameters
         ----------
-        codes : ndarray of shape (n_samples, n_features)
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
 
         Returns
         -------

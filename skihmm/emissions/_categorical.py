@@ -227,7 +227,7 @@ class _Categorical(BaseEmission):
         self.n_symbols_ = [max(len(values) + extra, 1) for values in self.categories_]
         return self
 
-    def encode(self, X: MatrixLike) -> Labels:
+    def encode_values(self, X: MatrixLike) -> Labels:
         """Convert symbols to codes.
 
         Parameters
@@ -284,7 +284,7 @@ class _Categorical(BaseEmission):
         return codes
 
     def decode(self, codes: Array) -> Array:
-        """Convert codes to symbols; the inverse of :meth:`encode` for known symbols.
+        """Convert codes to symbols; the inverse of :meth:`encode_values` for known symbols.
 
         Parameters
         ----------
@@ -367,7 +367,7 @@ class HCRPCategorical(_Categorical):
     >>> emission = HCRPCategorical().fit([["a"], ["b"], [None], ["a"]])
     >>> emission.n_symbols_
     [3]
-    >>> emission.encode([["b"], ["c"], [None]]).ravel()
+    >>> emission.encode_values([["b"], ["c"], [None]]).ravel()
     array([ 1,  2, -1], dtype=int32)
     """
 

@@ -156,7 +156,7 @@ cdef class CategoricalStats(EmissionStats):
                 records[c].rows[i] += FIRST
             self.native.seatings[c].load(records[c])
 
-    def predictives(self, slots):
+    def predictives(self, slots, inputs=None):
         cdef intp_t c, i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
         cdef float64_t[:, ::1] view
@@ -169,7 +169,7 @@ cdef class CategoricalStats(EmissionStats):
             out.append(probs)
         return out
 
-    def draw_values(self, slots, n_known, RandomStream stream):
+    def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
         cdef intp_t i
         cdef int32_t low, high, middle
         cdef float64_t u

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._records import EmissionRecord
-from skihmm._typing import Array, Flags, Floats, MatrixLike
+from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import (
     as_matrix,
     check_finite,
@@ -257,7 +257,7 @@ class _Conjugate(BaseEmission):
     def _check(self, X: Floats) -> None:
         """Raise ValueError if values are outside of the emission's range."""
 
-    def encode(self, X: MatrixLike) -> Floats:
+    def encode_values(self, X: MatrixLike) -> Floats:
         """Convert data to floats.
 
         Parameters
@@ -273,6 +273,43 @@ class _Conjugate(BaseEmission):
         X = _as_floats(X, self)
         self._check(X)
         return X
+
+    def inputs(
+        self, values: Array, starts: Integers, before: Array | None = None
+    ) -> Array:
+        """Derive the inputs of encoded values.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+        before : ndarray of shape (n_continued, n_features + n_inputs), optional
+
+        Returns
+        -------
+        inputs : ndarray of shape (n_samples, n_inputs)
+        """
+        n, n_columns = values.shape
+        n_before = 0 if before is None else len(before)
+        rows = np.full((n_before + n, n_columns + self.n_inputs), np.nan)
+        if before is not None:
+            rows[:n_before] = before
+        rows[n_before:, :n_columns] = values
+        previous = np.arange(n_before - 1, n_before - 1 + n)
+        previous[starts] = -1
+        previous[starts[:n_before]] = np.arange(n_before)
+        stats = cast(ConjugateStats, self.make_stats(rows[:0]))
+        stats.fill_inputs(rows, previous)
+        return rows[n_before:, n_columns:]
+
+    def numeric_columns(self) -> slice:
+        """Columns of values in the encoded data, for initialisation by k-means.
+
+        Returns
+        -------
+        columns : slice
+        """
+        return slice(-self.n_inputs or None)
 
     def decode(self, codes: Array) -> Array:
         """Convert values back to data, rounded to integers for an emission of integers.
@@ -331,7 +368,7 @@ class _Gaussian(_Conjugate):
         self._units = means - self.offset_, variances
         return variances
 
-    def encode(self, X: MatrixLike) -> Floats:
+    def encode_values(self, X: MatrixLike) -> Floats:
         """Convert data to floats without the offsets of their columns.
 
         Parameters
@@ -343,7 +380,7 @@ class _Gaussian(_Conjugate):
         values : ndarray of shape (n_samples, n_features), float64
             NaN is missing.
         """
-        return super().encode(X) - self.offset_
+        return super().encode_values(X) - self.offset_
 
     def decode(self, codes: Array) -> Array:
         """Convert values back to data, with the offsets of their columns.
@@ -359,7 +396,7 @@ class _Gaussian(_Conjugate):
         return np.asarray(codes + self.offset_)
 
     def offsets(self, n_columns: int) -> Floats:
-        """Offsets that :meth:`encode` subtracts from the columns.
+        """Offsets that :meth:`encode_values` subtracts from the columns.
 
         Parameters
         ----------
@@ -873,7 +910,7 @@ class BetaBernoulli(_Conjugate):
         if self.binarize is None:
             _check_counts(X, 1.0, "0 or 1", self)
 
-    def encode(self, X: MatrixLike) -> Floats:
+    def encode_values(self, X: MatrixLike) -> Floats:
         """Convert data to floats 0 and 1.
 
         Parameters
@@ -885,7 +922,7 @@ class BetaBernoulli(_Conjugate):
         values : ndarray of shape (n_samples, n_features), float64
             NaN is missing.
         """
-        X = super().encode(X)
+        X = super().encode_values(X)
         if self.binarize is None:
             return X
         return np.where(np.isnan(X), np.nan, self.binarize < X)

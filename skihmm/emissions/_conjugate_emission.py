@@ -30,11 +30,18 @@ class ConjugateEmission(_Conjugate):
     they are called with; only their return values are used.  A row with any missing entry
     is missing as a whole and not passed to them, unless `takes_partial_rows` is True.
 
+    An emission that looks back sets `n_inputs` and implements :meth:`next_inputs`.  Every
+    `y` is then a row of `n_features` values followed by `n_inputs` inputs, and :meth:`emit`
+    and :meth:`mean` take the inputs as a further argument.
+
     Attributes
     ----------
     takes_partial_rows : bool, default=False
         Whether rows with some NaN, but not all, are observations, of which the methods
         leave out the missing entries.
+    n_inputs : int, default=0
+        Number of inputs of a step: what precedes it in its sequence, as far as the
+        emission depends on it.
     emits_integers : bool, default=False
         Whether ``sample`` returns integers.
     releases_gil : bool
@@ -80,6 +87,7 @@ class ConjugateEmission(_Conjugate):
     """
 
     takes_partial_rows = False
+    n_inputs = 0
     emits_integers = False
     releases_gil = False
 
@@ -138,22 +146,23 @@ class ConjugateEmission(_Conjugate):
 
         Parameters
         ----------
-        codes : ndarray of shape (n_samples, n_features), float64
+        codes : ndarray of shape (n_samples, n_features + n_inputs), float64
 
         Returns
         -------
         missing : ndarray of shape (n_samples,), bool
         """
         missing = np.isnan(codes)
-        of_row = missing.all(axis=1) if self.takes_partial_rows else missing.any(axis=1)
-        return np.asarray(of_row)
+        if self.takes_partial_rows:
+            return np.asarray(missing[:, self.numeric_columns()].all(axis=1))
+        return np.asarray(missing.any(axis=1))
 
     def make_stats(self, codes: Array) -> PythonStats:
         """Build empty statistics over encoded data.
 
         Parameters
         ----------
-        codes : ndarray of shape (n_samples, n_features), float64
+        codes : ndarray of shape (n_samples, n_features + n_inputs), float64
 
         Returns
         -------
@@ -279,6 +288,23 @@ class ConjugateEmission(_Conjugate):
         mean : ndarray of shape (n_features,)
         """
         raise self._lacks("mean", "expectations need")
+
+    def next_inputs(self, row: Floats | None) -> ArrayLike:
+        """Inputs of the step that follows a row; only with `n_inputs`.
+
+        Parameters
+        ----------
+        row : ndarray of shape (n_features + n_inputs,) or None
+            Values, of which NaN is missing, and inputs; None before the first step of a
+            sequence.
+
+        Returns
+        -------
+        inputs : ndarray of shape (n_inputs,)
+            NaN where they are missing: a step without all inputs is missing, unless
+            `takes_partial_rows`.
+        """
+        raise self._lacks("next_inputs", "an emission with `n_inputs` needs")
 
     def _lacks(self, name: str, purpose: str) -> NotImplementedError:
         return NotImplementedError(

@@ -15,7 +15,7 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         void clear()
         void read(int32_t k, float64_t *out)
         void write(int32_t k, const float64_t *numbers)
-        void mean(int32_t k, float64_t *out) except +
+        void mean(int32_t k, float64_t *y) except +
         void draw_predictive(int32_t k, float64_t *y, bitgen_t *g) except +
         cbool is_sound(const float64_t *numbers) except +
         float64_t error(const float64_t *numbers, int32_t n, const int32_t *labels) except +
@@ -25,7 +25,8 @@ cdef class ConjugateStats(EmissionStats):
     # The numbers of all states for one conjugate family (core/_family.hpp); only after
     # set_family, which takes ownership.
     cdef ConjugateTable *table              # what `shared` owns
-    cdef const float64_t[:, ::1] values     # values[t, c]; NaN = missing
+    cdef const float64_t[:, ::1] values     # rows: values, of which NaN is missing, and inputs
     cdef ConjugateStats set_family(self, Family *family)
     cdef int set_hyperparameters(self, arrays) except -1
+    cdef object rows_with(self, int64_t n, inputs)
     cdef object problem_of(self, numbers, labels)

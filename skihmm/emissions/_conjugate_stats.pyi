@@ -3,11 +3,12 @@ from collections.abc import Collection
 from numpy.typing import ArrayLike
 
 from skihmm._records import EmissionRecord
-from skihmm._typing import Floats
+from skihmm._typing import Floats, Integers
 from skihmm.core._emission import EmissionStats
 
 class ConjugateStats(EmissionStats):
     def __init__(self, values: Floats) -> None: ...
+    def fill_inputs(self, rows: Floats, previous: Integers) -> None: ...
     def hyperparameters(self) -> Floats: ...
     def expectations(self, arrays: EmissionRecord, n_states: int) -> Floats: ...
 

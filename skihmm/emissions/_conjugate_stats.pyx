@@ -68,8 +68,8 @@ cdef class ConjugateStats(EmissionStats):
 
     Parameters
     ----------
-    values : ndarray of shape (n_steps, n_columns), float64
-        Observations; NaN is missing.
+    values : ndarray of shape (n_steps, n_columns + n_inputs), float64
+        Observations, of which NaN is missing, and their inputs.
     """
 
     def __init__(self, values):
@@ -200,23 +200,49 @@ cdef class ConjugateStats(EmissionStats):
         for k in range(n_states):
             self.table.write(FIRST + k, &view[k, 0])
 
-    def predictives(self, slots):
+    def fill_inputs(self, float64_t[:, ::1] rows, const int64_t[::1] previous):
+        """Set the inputs of rows that follow others.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n_rows, n_columns + n_inputs)
+            Changed in place.
+        previous : ndarray of int64, shape (n_filled,)
+            For the last `n_filled` rows, one after the other, the index of the row that
+            each follows; -1 at the beginning of a sequence.
+        """
+        cdef const Family *family = self.table.family()
+        cdef intp_t i, first = rows.shape[0] - previous.shape[0]
+        for i in range(previous.shape[0]):
+            family.next_inputs(
+                &rows[previous[i], 0] if previous[i] >= 0 else NULL,
+                &rows[first + i, 0] + family.n_columns)
+
+    cdef object rows_with(self, int64_t n, inputs):
+        rows = np.empty((n, self.values.shape[1]))
+        if inputs is None:
+            self.fill_inputs(rows, np.full(n, -1))
+        else:
+            rows[:, self.table.family().n_columns:] = inputs
+        return rows
+
+    def predictives(self, slots, inputs=None):
         cdef intp_t i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        means = np.empty((slot.shape[0], self.values.shape[1]))
-        cdef float64_t[:, ::1] view = means
+        rows = self.rows_with(slot.shape[0], inputs)
+        cdef float64_t[:, ::1] view = rows
         for i in range(slot.shape[0]):
             self.table.mean(slot[i], &view[i, 0])
-        return list(np.ascontiguousarray(means.T))
+        return list(np.ascontiguousarray(rows[:, :self.table.family().n_columns].T))
 
-    def draw_values(self, slots, n_known, RandomStream stream):
+    def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
         cdef intp_t i
         cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
-        values = np.empty((slot.shape[0], self.values.shape[1]))
-        cdef float64_t[:, ::1] view = values
+        rows = self.rows_with(slot.shape[0], inputs)
+        cdef float64_t[:, ::1] view = rows
         for i in range(slot.shape[0]):
             self.table.draw_predictive(slot[i], &view[i, 0], stream.bits)
-        return list(np.ascontiguousarray(values.T))
+        return list(np.ascontiguousarray(rows[:, :self.table.family().n_columns].T))
 
     def check(self, slots):
         cdef int32_t k

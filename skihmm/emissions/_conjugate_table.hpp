@@ -17,9 +17,9 @@ namespace skihmm {
 // until `commit`; `rollback` puts back the very bits.
 class ConjugateTable final : public Emission, public EmissionParameters {
   public:
-    // Takes ownership of the family; the values (n_steps rows) must outlive the table.
+    // Takes ownership of the family; the rows must outlive the table.
     ConjugateTable(Family *family, const double *values, int64_t n_steps)
-        : family_(family), values_(values), reset_(family->width), slot_of_(n_steps, -1) {
+        : family_(family), values_(values), row_width_(family->row_width()), reset_(family->width), slot_of_(n_steps, -1) {
         this->n_steps = n_steps;
         family->reset(reset_.data(), 1);
         for (int64_t t = 0; t < n_steps; ++t)
@@ -153,8 +153,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t i = 0; i < family_->width; ++i)
             table_[static_cast<size_t>(i) * stride_ + k] = numbers[i];
     }
-    // Of the predictive distribution of slot k: its mean, and an observation.
-    void mean(int32_t k, double *out) const { family_->mean(&table_[k], stride_, out); }
+    // Set the values of a row to the mean of slot k's predictive distribution, or to a draw.
+    void mean(int32_t k, double *y) const { family_->mean(&table_[k], stride_, y); }
     void draw_predictive(int32_t k, double *y, bitgen_t *g) {
         family_->draw_predictive(&table_[k], stride_, &scratch_, y, g);
     }
@@ -224,7 +224,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void reseat(const int32_t *states, bitgen_t *) override { settle(states); }
 
     size_t n_bytes() const override {
-        return 8 * (table_.size() + parameters_.size() + n_steps * family_->n_columns)
+        return 8 * (table_.size() + parameters_.size() + n_steps * row_width_)
                + 4 * slot_of_.size() + 32 * stride_;
     }
 
@@ -234,7 +234,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
     struct Moved { int64_t t; int32_t slot; };
 
-    const double *row(int64_t t) const { return values_ + t * family_->n_columns; }
+    const double *row(int64_t t) const { return values_ + t * row_width_; }
     void clear(int32_t k) { write(k, reset_.data()); }
     void touch(int32_t k) {
         if (stamps_[k] == move_) return;
@@ -289,6 +289,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
     const std::unique_ptr<Family> family_;
     const double *const values_;
+    const int32_t row_width_;
     double log_constant_ = 0.0;
     int32_t stride_ = 0;
     std::vector<double> reset_, table_, parameters_, logs_, weights_, saved_, scratch_;

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._records import EmissionRecord
-from skihmm._typing import Array, Flags, Floats, MatrixLike
+from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import as_matrix, nested_short_names, resolve
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._names import EMISSIONS
@@ -265,7 +265,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return np.concatenate(found)
 
     def offsets(self, n_columns: int) -> Floats:
-        """Offsets that :meth:`encode` subtracts from the columns of numbers.
+        """Offsets that :meth:`encode_values` subtracts from the columns of numbers.
 
         Parameters
         ----------
@@ -366,7 +366,12 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self.emissions_ = fitted
         return self
 
-    def encode(self, X: MatrixLike) -> Array:
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs of a step, over all parts."""
+        return sum(part.n_inputs for _, part, _ in self.emissions_)
+
+    def encode_values(self, X: MatrixLike) -> Array:
         """Convert data to the values of all groups, one group after the other.
 
         Parameters
@@ -375,28 +380,52 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
         Returns
         -------
-        codes : ndarray of shape (n_samples, n_features)
+        values : ndarray of shape (n_samples, n_features)
             Integers (int32) if all columns are symbols, otherwise floats.
         """
         check_is_fitted(self)
         X = as_matrix(X)
         return np.column_stack(
-            [part.encode(X[:, places]) for _, part, places in self.emissions_]
+            [part.encode_values(X[:, places]) for _, part, places in self.emissions_]
+        )
+
+    def inputs(
+        self, values: Array, starts: Integers, before: Array | None = None
+    ) -> Array:
+        """Derive the inputs of encoded values, one group after the other.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+        before : ndarray of shape (n_continued, n_features + n_inputs), optional
+
+        Returns
+        -------
+        inputs : ndarray of shape (n_samples, n_inputs)
+        """
+        earlier = self._split(values[:0] if before is None else before)
+        return np.hstack(
+            [
+                part.inputs(own, starts, rows)
+                for (part, own), (_, rows) in zip(
+                    self._split(values), earlier, strict=True
+                )
+                if part.n_inputs
+            ]
         )
 
     def _split(self, codes: Array) -> list[tuple[BaseEmission, Array]]:
-        """Pair the parts with their columns of the codes."""
-        stops = np.cumsum([len(places) for _, _, places in self.emissions_])
-        return [
-            (
-                part,
-                np.ascontiguousarray(
-                    codes[:, stop - len(places) : stop],
-                    dtype=np.int32 if part.is_categorical else np.float64,
-                ),
-            )
-            for (_, part, places), stop in zip(self.emissions_, stops, strict=True)
-        ]
+        """Pair the parts with their columns of the codes, or of their values only."""
+        pairs, at = [], 0
+        inputs_at = sum(len(places) for _, _, places in self.emissions_)
+        for _, part, places in self.emissions_:
+            stop, inputs_stop = at + len(places), inputs_at + part.n_inputs
+            own = np.hstack([codes[:, at:stop], codes[:, inputs_at:inputs_stop]])
+            dtype = np.int32 if part.is_categorical else np.float64
+            pairs.append((part, np.ascontiguousarray(own, dtype=dtype)))
+            at, inputs_at = stop, inputs_stop
+        return pairs
 
     def decode(self, codes: Array) -> Array:
         """Convert values back to data, with the columns in the order of X.

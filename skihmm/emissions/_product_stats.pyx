@@ -33,6 +33,10 @@ cdef class ProductStats(EmissionStats):
             self.labels = np.ascontiguousarray(known_states, dtype=np.int32)
             self.native.known.configure(&self.labels[0], self.n_steps)
 
+    @property
+    def n_inputs(self):
+        return sum(part.n_inputs for part in self.parts)
+
     def _parts_of(self, arrays):
         parts = entry_of(arrays, "parts", "emission")
         if not isinstance(parts, (list, tuple)) or len(parts) != len(self.parts):
@@ -76,15 +80,23 @@ cdef class ProductStats(EmissionStats):
         for part, record in zip(self.parts, self._parts_of(arrays), strict=True):
             part.load(record, n_states)
 
-    def predictives(self, slots):
-        return [column for part in self.parts for column in part.predictives(slots)]
+    def _inputs_of_parts(self, inputs):
+        if inputs is None:
+            return [None] * len(self.parts)
+        stops = np.cumsum([part.n_inputs for part in self.parts])
+        return np.split(inputs, stops[:-1], axis=-1)
 
-    def draw_values(self, slots, n_known, stream):
+    def predictives(self, slots, inputs=None):
+        return [column
+                for part, own in zip(self.parts, self._inputs_of_parts(inputs), strict=True)
+                for column in part.predictives(slots, own)]
+
+    def draw_values(self, slots, n_known, stream, inputs=None):
         out, known = [], list(n_known)
         no_slots = np.empty(0, dtype=np.int32)
-        for part in self.parts:
+        for part, own in zip(self.parts, self._inputs_of_parts(inputs), strict=True):
             n_columns = len(part.predictives(no_slots))
-            out += part.draw_values(slots, known[:n_columns], stream)
+            out += part.draw_values(slots, known[:n_columns], stream, own)
             del known[:n_columns]
         return out
 

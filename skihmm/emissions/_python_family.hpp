@@ -30,16 +30,18 @@ struct PythonCalls {
     int (*draw)(void *, const double *s, int64_t stride, double *p, int64_t p_stride,
                 bitgen_t *g) = nullptr;
     int (*emit)(void *, const double *p, int64_t stride, double *y, bitgen_t *g) = nullptr;
-    int (*mean)(void *, const double *s, int64_t stride, double *out) = nullptr;
+    int (*mean)(void *, const double *s, int64_t stride, double *y) = nullptr;
+    int (*next_inputs)(void *, const double *row, double *inputs) = nullptr;
 };
 
 class PythonFamily final : public Family {
   public:
     // empty: the statistics of a state without observations.
-    PythonFamily(const PythonCalls &calls, int32_t columns, int32_t n, const double *empty,
-                 int32_t n_parameters, bool takes_partial_rows)
+    PythonFamily(const PythonCalls &calls, int32_t columns, int32_t inputs, int32_t n,
+                 const double *empty, int32_t n_parameters, bool takes_partial_rows)
         : calls_(calls), empty_(empty, empty + n), takes_partial_rows_(takes_partial_rows) {
         n_columns = columns;
+        n_inputs = inputs;
         width = n;
         parameter_width = n_parameters;
     }
@@ -47,9 +49,10 @@ class PythonFamily final : public Family {
         for (int32_t i = 0; i < width; ++i) s[i * stride] = empty_[i];
     }
     bool is_missing(const double *y) const override {
+        const int32_t n = takes_partial_rows_ ? n_columns : row_width();
         int32_t n_missing = 0;
-        for (int32_t c = 0; c < n_columns; ++c) n_missing += std::isnan(y[c]);
-        return takes_partial_rows_ ? n_missing == n_columns : n_missing > 0;
+        for (int32_t c = 0; c < n; ++c) n_missing += std::isnan(y[c]);
+        return takes_partial_rows_ ? n_missing == n : n_missing > 0;
     }
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
         double lp = 0.0;
@@ -94,8 +97,11 @@ class PythonFamily final : public Family {
     void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
         check(calls_.emit(calls_.self, p, stride, y, g));
     }
-    void mean(const double *s, int64_t stride, double *out) const override {
-        check(calls_.mean(calls_.self, s, stride, out));
+    void mean(const double *s, int64_t stride, double *y) const override {
+        check(calls_.mean(calls_.self, s, stride, y));
+    }
+    void next_inputs(const double *row, double *inputs) const override {
+        if (n_inputs > 0) check(calls_.next_inputs(calls_.self, row, inputs));
     }
 
   private:

@@ -31,11 +31,12 @@ cdef extern from "_python_family.hpp" namespace "skihmm" nogil:
                     bitgen_t *) except -1 nogil
         int (*emit)(void *, const float64_t *, int64_t, float64_t *, bitgen_t *) except -1 nogil
         int (*mean)(void *, const float64_t *, int64_t, float64_t *) except -1 nogil
+        int (*next_inputs)(void *, const float64_t *, float64_t *) except -1 nogil
 
     cdef cppclass PythonFamily(Family):
         bint draws_parameters
-        PythonFamily(const PythonCalls &calls, int32_t columns, int32_t n,
-                     const float64_t *empty, int32_t n_parameters,
+        PythonFamily(const PythonCalls &calls, int32_t columns, int32_t inputs,
+                     int32_t n, const float64_t *empty, int32_t n_parameters,
                      bint takes_partial_rows) except +
 
 
@@ -98,10 +99,10 @@ cdef class Calls:
     # The `self` of PythonCalls.
     cdef object emission
     cdef object log_predictive, add, remove, log_marginal, is_sound
-    cdef object draw_parameters, log_density, emit, mean
+    cdef object draw_parameters, log_density, emit, mean, next_inputs
     cdef object generator
     cdef BorrowedBits bits
-    cdef int64_t width, parameter_width, n_columns
+    cdef int64_t width, parameter_width, n_columns, n_inputs, row_width
 
     def __init__(self, emission):
         self.emission = emission
@@ -114,6 +115,7 @@ cdef class Calls:
         self.log_density = emission.log_density
         self.emit = emission.emit
         self.mean = emission.mean
+        self.next_inputs = emission.next_inputs
         self.bits = BorrowedBits()
         self.generator = np.random.Generator(self.bits)
 
@@ -130,7 +132,7 @@ cdef int _fill(void *self, const float64_t *table, int64_t stride, int32_t n,
                const float64_t *y, float64_t *out) except -1 with gil:
     cdef Calls c = <Calls> self
     return _add_to(out, _checked(
-        c.log_predictive(_columns(table, stride, n, c.width), _vector(y, 1, c.n_columns)),
+        c.log_predictive(_columns(table, stride, n, c.width), _vector(y, 1, c.row_width)),
         n, c.emission, "log_predictive"))
 
 
@@ -146,7 +148,7 @@ cdef int _fill_rows(void *self, const float64_t *rows, int32_t n, const float64_
     for i in range(c.width):
         data[n * c.width + i] = last[i]
     return _add_to(out, _checked(
-        c.log_predictive(numbers, _vector(y, 1, c.n_columns)), n + 1, c.emission,
+        c.log_predictive(numbers, _vector(y, 1, c.row_width)), n + 1, c.emission,
         "log_predictive"))
 
 
@@ -163,7 +165,7 @@ cdef int _fill_densities(void *self, const float64_t *table, int64_t stride, int
     if cnp.PyArray_DIM(parameters, 0) == 0:
         return 0
     values = _checked(
-        c.log_density(parameters, _vector(y, 1, c.n_columns)),
+        c.log_density(parameters, _vector(y, 1, c.row_width)),
         cnp.PyArray_DIM(parameters, 0), c.emission, "log_density")
     data = <float64_t *> cnp.PyArray_DATA(values)
     for k in range(n):
@@ -185,14 +187,14 @@ cdef int _add(void *self, float64_t *s, int64_t stride,
               const float64_t *y) except -1 with gil:
     cdef Calls c = <Calls> self
     return _write(s, stride, _checked(
-        c.add(_vector(s, stride, c.width), _vector(y, 1, c.n_columns)), c.width,
+        c.add(_vector(s, stride, c.width), _vector(y, 1, c.row_width)), c.width,
         c.emission, "add"))
 
 
 cdef int _remove(void *self, float64_t *s, int64_t stride,
                  const float64_t *y) except -1 with gil:
     cdef Calls c = <Calls> self
-    found = c.remove(_vector(s, stride, c.width), _vector(y, 1, c.n_columns))
+    found = c.remove(_vector(s, stride, c.width), _vector(y, 1, c.row_width))
     if found is None:
         return 1
     return _write(s, stride, _checked(found, c.width, c.emission, "remove"))
@@ -223,20 +225,39 @@ cdef int _draw(void *self, const float64_t *s, int64_t stride, float64_t *p,
         c.emission, "draw_parameters"))
 
 
+cdef tuple _inputs(Calls c, const float64_t *y):
+    # The further argument of an emission with inputs.
+    return (_vector(y + c.n_columns, 1, c.n_inputs),) if c.n_inputs else ()
+
+
 cdef int _emit(void *self, const float64_t *p, int64_t stride, float64_t *y,
                bitgen_t *g) except -1 with gil:
     cdef Calls c = <Calls> self
     c.bits.target = g
     return _write(y, 1, _checked(
-        c.emit(_vector(p, stride, c.parameter_width), c.generator), c.n_columns,
-        c.emission, "emit"))
+        c.emit(_vector(p, stride, c.parameter_width), c.generator, *_inputs(c, y)),
+        c.n_columns, c.emission, "emit"))
 
 
 cdef int _mean(void *self, const float64_t *s, int64_t stride,
-               float64_t *out) except -1 with gil:
+               float64_t *y) except -1 with gil:
     cdef Calls c = <Calls> self
-    return _write(out, 1, _checked(
-        c.mean(_vector(s, stride, c.width)), c.n_columns, c.emission, "mean"))
+    return _write(y, 1, _checked(
+        c.mean(_vector(s, stride, c.width), *_inputs(c, y)), c.n_columns, c.emission,
+        "mean"))
+
+
+cdef int _next_inputs(void *self, const float64_t *row,
+                      float64_t *inputs) except -1 with gil:
+    cdef Calls c = <Calls> self
+    found = c.next_inputs(None if row is NULL else _vector(row, 1, c.row_width))
+    # NaN is possible: what precedes may be missing.
+    values = np.asarray(found, dtype=np.float64)
+    if values.shape != (c.n_inputs,):
+        raise ValueError(
+            f"{type(c.emission).__name__}.next_inputs returned an array of shape "
+            f"{values.shape}; expected ({c.n_inputs},).")
+    return _write(inputs, 1, np.ascontiguousarray(values))
 
 
 cdef class PythonStats(ConjugateStats):
@@ -244,8 +265,8 @@ cdef class PythonStats(ConjugateStats):
 
     Parameters
     ----------
-    values : ndarray of shape (n_steps, n_columns), float64
-        Observations; NaN is missing.
+    values : ndarray of shape (n_steps, n_columns + n_inputs), float64
+        Observations, of which NaN is missing, and their inputs.
     emission : ConjugateEmission
         Fitted.
 
@@ -272,7 +293,9 @@ cdef class PythonStats(ConjugateStats):
                 "one per state.")
         self.calls = c
         c.width = len(empty)
-        c.n_columns = self.values.shape[1]
+        c.row_width = self.values.shape[1]
+        c.n_inputs = emission.n_inputs
+        c.n_columns = c.row_width - c.n_inputs
         draws, has_densities = emission.capabilities()
         if draws:
             # Their number is known from a draw, here of no chain's stream.
@@ -294,8 +317,9 @@ cdef class PythonStats(ConjugateStats):
         calls.draw = _draw
         calls.emit = _emit
         calls.mean = _mean
+        calls.next_inputs = _next_inputs
         family = new PythonFamily(
-            calls, <int32_t> c.n_columns, <int32_t> c.width,
+            calls, <int32_t> c.n_columns, <int32_t> c.n_inputs, <int32_t> c.width,
             <const float64_t *> cnp.PyArray_DATA(empty), <int32_t> c.parameter_width,
             emission.takes_partial_rows)
         family.draws_parameters = has_densities

@@ -93,7 +93,7 @@ def column_kinds(hmm: HCRPHMM) -> list[str]:
     kinds : list of str
     """
     emission, n_features = hmm.emission_, hmm.n_features_in_
-    nothing = emission.encode(np.full((1, n_features), np.nan))[:0]
+    nothing = emission.encode(np.full((1, n_features), np.nan), np.array([0]))[:0]
     # With no states, because only the shapes are needed.
     columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
     kinds = [""] * n_features
@@ -144,7 +144,7 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
     """
     emission, draw = hmm.emission_, hmm.draws_[hmm._best]
     n_features = hmm.n_features_in_
-    missing = emission.encode(np.full((1, n_features), np.nan))
+    missing = emission.encode(np.full((1, n_features), np.nan), np.array([0]))
 
     def model(codes: Array) -> FrozenModel:
         # Every row is a sequence of its own.

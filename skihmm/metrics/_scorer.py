@@ -329,7 +329,8 @@ class ParticleFilterScorer(BaseEstimator):
                 f"The estimator is {estimator!r}; expected a fitted HCRPHMM, or a "
                 "Pipeline that ends in one."
             )
-        sequences = estimator._encode_sequences(X, groups, lengths)
+        continued = start == "continue"
+        sequences = estimator._encode_sequences(X, groups, lengths, continued)
         entropy = (
             estimator._fit_state.score_entropy
             if self.random_state is None
@@ -342,7 +343,7 @@ class ParticleFilterScorer(BaseEstimator):
             n_particles=n_particles,
             adaptive=adaptive,
             resampling=resampling,
-            continued=start == "continue",
+            continued=continued,
             entropy=entropy,
             n_jobs=n_jobs,
         )

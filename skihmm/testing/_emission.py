@@ -226,8 +226,9 @@ class _Laws:
         self.emission.name_columns(None if columns is None else list(columns))
         fitted = self.emission.fit(X)
         assert fitted is self.emission, f"{self.where}: fit does not return the emission"
-        self.codes = self.emission.encode(X)
+        self.codes = self.emission.encode(X, np.array([0]))
         n = len(self.codes)
+        self.n_values = self.codes.shape[1] - self.emission.n_inputs
         assert n >= 12, f"{n} rows of X; expected 12 or more"
         values = np.array(np.ma.filled(X, None) if np.ma.isMA(X) else X, dtype=object)
         self.complete = [all(v is not None and v == v for v in row) for row in values]
@@ -291,11 +292,11 @@ class _Laws:
         """Check pickling, and that codes survive decoding."""
         again = pickle.loads(pickle.dumps(self.emission))
         # Codes of missing values need not survive decoding.
-        codes = self.codes[self.complete]
+        codes = self.codes[self.complete, : self.n_values]
         decoded = self.emission.decode(codes)
         for name, found in (
-            ("decoding and encoding", self.emission.encode(decoded)),
-            ("pickling the emission", again.encode(decoded)),
+            ("decoding and encoding", self.emission.encode_values(decoded)),
+            ("pickling the emission", again.encode_values(decoded)),
         ):
             assert np.array_equal(np.asarray(found, float), np.asarray(codes, float)), (
                 f"{self.where}: {name} changes the codes of observed values"
@@ -605,20 +606,23 @@ class _Laws:
             return stats, probe, stream
 
         codes = self.codes[self.rows]
+        inputs = codes[0, self.n_values :]
         stats, _, stream = seated(codes)
         try:
-            columns = [np.asarray(column) for column in stats.predictives(places)]
+            columns = [np.asarray(column) for column in stats.predictives(places, inputs)]
             values = stats.draw_values(
                 np.repeat(places, n),
                 [column.shape[1] if column.ndim == 2 else 0 for column in columns],
                 stream,
+                np.tile(inputs, (len(places) * n, 1)),
             )
         except NotImplementedError as missing:
             raise AssertionError(
                 f"{self.where}: {missing}, which HCRPHMM.sample needs"
             ) from missing
         drawn = np.column_stack(values).astype(self.codes.dtype)
-        probe = seated(np.concatenate([codes, drawn]))[1]
+        given = np.column_stack([drawn, np.tile(inputs, (len(drawn), 1))])
+        probe = seated(np.concatenate([codes, given]))[1]
         log_p = np.array(
             [probe.log_row(t)[places] for t in range(len(codes), len(codes) + len(drawn))]
         )

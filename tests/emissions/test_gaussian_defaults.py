@@ -358,4 +358,4 @@ def test_ordinary_columns_are_not_shifted():
     X, _ = two_states()
     emission = NormalInverseWishart().fit(X)
     np.testing.assert_array_equal(emission.offset_, [0.0, 0.0])
-    np.testing.assert_array_equal(emission.encode(X), X)
+    np.testing.assert_array_equal(emission.encode_values(X), X)

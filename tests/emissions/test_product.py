@@ -357,7 +357,7 @@ def test_unknown_names_of_columns(frame):
     with pytest.raises(ValueError, match="'size', but the columns of X are 'word', 'h"):
         HCRPHMM(emission=emission, **SHORT).fit(frame[0])
     # Without an estimator around it.
-    assert make_emission().fit(frame[0]).encode(frame[0]).shape == (200, 4)
+    assert make_emission().fit(frame[0]).encode_values(frame[0]).shape == (200, 4)
 
 
 def test_errors_name_what_a_part_wants(frame):

@@ -134,7 +134,7 @@ def test_densities_are_those_of_the_emission(mixed):
         points = column.points[k]
         X = np.full((len(points), 4), np.nan, dtype=object)
         X[:, 1] = points
-        codes = hmm.emission_.encode(X)
+        codes = hmm.emission_.encode_values(X)
         model = frozen_model(
             hmm.draws_[hmm._best], Sequences(codes, np.zeros(1, np.intp)), hmm.emission_
         )

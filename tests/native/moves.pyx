@@ -628,12 +628,12 @@ cdef class FaultyStats(ConjugateStats):
         if self.bug != "garbage":
             ConjugateStats.check_arrays(self, arrays, labels)
 
-    def predictives(self, slots):
-        means = ConjugateStats.predictives(self, slots)
+    def predictives(self, slots, inputs=None):
+        means = ConjugateStats.predictives(self, slots, inputs)
         return [2.0 * column for column in means] if self.bug == "mean" else means
 
-    def draw_values(self, slots, n_known, RandomStream stream):
-        values = ConjugateStats.draw_values(self, slots, n_known, stream)
+    def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
+        values = ConjugateStats.draw_values(self, slots, n_known, stream, inputs)
         if self.bug == "values":
-            values[0] -= 0.3 * (values[0] - ConjugateStats.predictives(self, slots)[0])
+            values[0] -= 0.3 * (values[0] - ConjugateStats.predictives(self, slots, inputs)[0])
         return values

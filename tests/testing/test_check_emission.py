@@ -100,7 +100,7 @@ class Normal(BaseEmission):
     def fit(self, X, y=None):
         return None if self.bug == "fit" else self
 
-    def encode(self, X):
+    def encode_values(self, X):
         return np.array(X, dtype=float)
 
     def decode(self, codes):
@@ -298,14 +298,14 @@ class WordStats(CategoricalStats):
         super().__init__(codes, n_symbols, 1.0, 1.0, False)
         self.bug = bug
 
-    def predictives(self, slots):
-        columns = super().predictives(slots)
+    def predictives(self, slots, inputs=None):
+        columns = super().predictives(slots, inputs)
         return [column * (1.1 if self.bug == "sum" else 1.0) for column in columns]
 
-    def draw_values(self, slots, n_known, stream):
+    def draw_values(self, slots, n_known, stream, inputs=None):
         if self.bug == "missing":
             raise NotImplementedError("WordStats lacks draw_values")
-        columns = super().draw_values(slots, n_known, stream)
+        columns = super().draw_values(slots, n_known, stream, inputs)
         if self.bug == "first":
             return [
                 np.where(np.arange(len(v)) % 5, v, 0).astype(v.dtype) for v in columns

@@ -52,7 +52,7 @@ class Geometric(BaseEmission):
         self.n_columns_ = self._values(X).shape[1]
         return self
 
-    def encode(self, X):
+    def encode_values(self, X):
         """The counts as floats; NaN is missing."""
         check_is_fitted(self)
         return self._values(X)

@@ -2,7 +2,7 @@
 from numpy.random cimport bitgen_t
 
 from skihmm.core._family cimport Family
-from skihmm.core._franchise cimport Product, Seating
+from skihmm.core._franchise cimport Product, SymbolSeating
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
@@ -18,7 +18,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
 
     cdef cppclass SeatingEmission:
         # One franchise, the symbol of every step (-1: missing) and the hint of its cell.
-        Seating *seating
+        SymbolSeating *seating
         const int32_t *codes
         int32_t *hints
 

@@ -46,29 +46,33 @@ cdef extern from "_containers.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_seating.hpp" namespace "skihmm" nogil:
-    cdef enum class Base:
-        kInfinite
-        kUniform
-        kFixed
+    cdef cppclass Root:
+        pass
 
-    cdef cppclass Seating:
-        float64_t alpha
-        float64_t gamma
+    cdef cppclass InfiniteRoot(Root):
+        pass
+
+    cdef cppclass SymbolBase(Root):
+        pass
+
+    cdef cppclass SeatingOn "skihmm::Seating"[Base]:
         Base base
-        int32_t n_symbols
+        float64_t alpha
+        float64_t gamma "base.gamma"
         vector[Line] rows                   # by restaurant
         vector[Line] columns                # by dish
         vector[int32_t] row_customers       # n_j.
-        vector[int32_t] dish_tables         # m_.k
-        int64_t n_tables                    # m_..
-        void configure(Base base, int32_t n_symbols)
+        vector[int32_t] dish_tables "base.dish_tables"      # m_.k, of the root
+        int64_t n_tables "base.n_tables"    # m_..
         void set_concentrations(float64_t alpha, float64_t gamma)
         void resize(int32_t n_rows, int32_t n_dishes) except +
         void set_dense_limit(int32_t limit) except +
         cbool has_dense()                   # dense_row and dense_column are complete
         void clear()
+        float64_t total(int32_t row)        # n_j. + alpha
         float64_t scale()                   # alpha * beta_k = scale() * mass(k)
         float64_t mass(int32_t dish)
+        float64_t new_table(int32_t dish)   # scale() * mass(dish)
         float64_t prob(int32_t row, int32_t dish)
         void fill_probs(int32_t row, float64_t *out)
         int32_t count(int32_t row, int32_t dish)
@@ -94,6 +98,15 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         float64_t log_joint()
         size_t n_bytes()
         const char *check() except +
+
+        # Emissions only.
+        int32_t n_symbols "base.n_symbols"
+        cbool is_fixed "base.is_fixed"
+        void set_symbols(int32_t n_symbols)
+
+
+ctypedef SeatingOn[InfiniteRoot] Seating        # transitions
+ctypedef SeatingOn[SymbolBase] SymbolSeating    # emissions: dishes are symbols
 
 
 cdef class Franchise:

@@ -13,7 +13,6 @@ cdef class Franchise:
     """
 
     def __init__(self, alpha=1.0, gamma=1.0):
-        self.seating.configure(Base.kInfinite, 0)
         self.seating.set_concentrations(
             concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
 

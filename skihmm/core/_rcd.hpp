@@ -41,7 +41,7 @@ struct Chain {
     int32_t *states = nullptr;
     const uint8_t *first = nullptr, *last = nullptr;
     int32_t *hints = nullptr;
-    Seating *transitions = nullptr;
+    TransitionSeating *transitions = nullptr;
     bitgen_t *bits = nullptr;
     std::vector<int32_t> *occupancy = nullptr, *free_slots = nullptr,
                          *free_place = nullptr;
@@ -85,7 +85,7 @@ struct Chain {
 // An emission that is one franchise over the symbols of one column; codes -1: missing.
 struct SeatingEmission {
     static constexpr bool kIsSeating = true;
-    Seating *seating = nullptr;
+    SymbolSeating *seating = nullptr;
     const int32_t *codes = nullptr;
     int32_t *hints = nullptr;
 
@@ -108,7 +108,7 @@ struct SeatingEmission {
         out->ids = line.ids;
         out->counts = line.counts;
         out->size = line.size;
-        out->smooth = seating->scale() * seating->mass(symbol);
+        out->smooth = seating->new_table(symbol);
         return true;
     }
     const int32_t *totals(double *offset) const {
@@ -116,9 +116,9 @@ struct SeatingEmission {
         return seating->row_customers.data();
     }
     bool is_moderate(double least, double most) const {
-        const Seating &s = *seating;
-        return least < s.alpha && s.alpha < most && least < s.gamma && s.gamma < most
-               && least < s.alpha / s.n_symbols * 1e5;
+        const SymbolSeating &s = *seating;
+        return least < s.alpha && s.alpha < most && least < s.base.gamma
+               && s.base.gamma < most && least < s.alpha / s.base.n_symbols * 1e5;
     }
     void fill_probs(int64_t, double *) const {}     // has columns
     // out[i] = p(y[t] | state k[i]) up to a factor that is common to the two.
@@ -310,7 +310,7 @@ class Move : public Exchange<Emission> {
     }
     // Fill `view` from an open move of one step.
     void look(const Chain &chain, const Emission &emission) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         const int32_t i = chain.previous(start), x = chain.states[start],
                       o = chain.successor(start);
         view.i = i;
@@ -320,8 +320,8 @@ class Move : public Exchange<Emission> {
         view.n_out = o >= 0 ? s.count(x, o, chain.hints[stop]) : 0;
         view.n_i = s.row_customers[i];
         view.n_x = s.row_customers[x];
-        view.m_x = s.dish_tables[x];
-        view.m_o = o >= 0 ? s.dish_tables[o] : 0;
+        view.m_x = s.base.dish_tables[x];
+        view.m_o = o >= 0 ? s.base.dish_tables[o] : 0;
         view.scale = s.scale();
         view.has_symbol = emission.has_columns() && emission.column(start, &view.column);
         double offset;
@@ -342,7 +342,8 @@ class Move : public Exchange<Emission> {
         if constexpr (!Emission::kIsSeating) {
             return false;
         } else {
-            const Seating &s = *chain.transitions, &e = *emission.seating;
+            const TransitionSeating &s = *chain.transitions;
+            const SymbolSeating &e = *emission.seating;
             const int32_t symbol = emission.codes[t];
             if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || symbol < 0)) return false;
             const int32_t i = chain.states[t - 1], x = chain.states[t],
@@ -361,16 +362,15 @@ class Move : public Exchange<Emission> {
             view.n_out = out_.n;
             view.n_i = s.row_customers[i] - 1;
             view.n_x = s.row_customers[x] - 1;
-            view.m_x = s.dish_tables[x] - in_.closes;
-            view.m_o = s.dish_tables[o] - out_.closes;
+            view.m_x = s.base.dish_tables[x] - in_.closes;
+            view.m_o = s.base.dish_tables[o] - out_.closes;
             view.scale = s.scale_after(-in_.closes - out_.closes);
             const Line &line = e.columns[symbol];
             view.has_symbol = true;
             view.column.ids = line.ids;
             view.column.counts = line.counts;
             view.column.size = line.size;
-            view.column.smooth = e.scale_after(-value_.closes)
-                                 * e.mass_of(e.dish_tables[symbol] - value_.closes);
+            view.column.smooth = e.new_table_after(symbol, -value_.closes);
             view.e_in = value_.n;
             view.e_x = e.row_customers[x] - 1;
             return true;
@@ -465,9 +465,9 @@ class Move : public Exchange<Emission> {
         if constexpr (Emission::kIsSeating) {
             is_lifted_ = false;
             r_old.reset();
-            r_old.multiply(chain.transitions->take_away(out_));
-            r_old.multiply(emission.seating->take_away(value_));
-            r_old.multiply(chain.transitions->take_away(in_));
+            r_old.multiply(chain.transitions->take_away(out_, chain.bits));
+            r_old.multiply(emission.seating->take_away(value_, chain.bits));
+            r_old.multiply(chain.transitions->take_away(in_, chain.bits));
         }
     }
     // The lifted customers choose tables for the old label again.  The factors of the
@@ -476,17 +476,17 @@ class Move : public Exchange<Emission> {
     // transition into it has closed a table or opened one.  What is equal is left out.
     SKIHMM_INLINE void seat_lifted(const Chain &chain, const Emission &emission) {
         if constexpr (Emission::kIsSeating) {
-            const Seating &s = *chain.transitions;
+            const TransitionSeating &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = s.choose_table(in_, view.scale * s.mass_of(view.m_x), bits & kChoice,
+            table_in_ = s.choose_table(in_, view.scale * s.base.mass_of(view.m_x), bits & kChoice,
                                        g);
-            const bool opens = table_in_ == Seating::kNewTable;
+            const bool opens = table_in_ == TransitionSeating::kNewTable;
             const double fresh_out = choose_others(chain, emission, opens, bits);
             r_old.reset();
             r_new.reset();
             if (SKIHMM_UNLIKELY(opens != in_.closes)) {
-                r_old.multiply(out_.n + s.scale_after(-out_.closes) * s.mass_of(view.m_o));
+                r_old.multiply(out_.n + s.scale_after(-out_.closes) * s.base.mass_of(view.m_o));
                 r_new.multiply(out_.n + fresh_out);
             }
         }
@@ -497,7 +497,7 @@ class Move : public Exchange<Emission> {
         if constexpr (Emission::kIsSeating) {
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = opens ? Seating::kNewTable
+            table_in_ = opens ? TransitionSeating::kNewTable
                               : chain.transitions->choose_table(in_, 0.0, bits & kChoice, g);
             choose_others(chain, emission, opens, bits);
         }
@@ -506,12 +506,12 @@ class Move : public Exchange<Emission> {
     // that a new one had for the latter.
     SKIHMM_INLINE double choose_others(const Chain &chain, const Emission &emission,
                                        bool opens, uint64_t bits) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         bitgen_t *g = chain.bits;
         table_value_ = emission.seating->choose_table(value_, view.column.smooth,
                                                       bits >> 21 & kChoice, g);
         const double fresh_out = s.scale_after(opens - in_.closes - out_.closes)
-                                 * s.mass_of(view.m_o);
+                                 * s.base.mass_of(view.m_o);
         table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & kChoice, g);
         return fresh_out;
     }
@@ -523,10 +523,11 @@ class Move : public Exchange<Emission> {
         }
     }
 
-    static constexpr uint32_t kChoice = (1u << Seating::kChoiceBits) - 1;
+    static constexpr uint32_t kChoice = (1u << TransitionSeating::kChoiceBits) - 1;
 
     bool is_lifted_ = false;
-    Seating::Lifted out_, value_, in_;
+    TransitionSeating::Lifted out_, in_;
+    SymbolSeating::Lifted value_;
     int32_t table_in_ = 0, table_value_ = 0, table_out_ = 0;
 };
 

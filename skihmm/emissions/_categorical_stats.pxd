@@ -1,7 +1,7 @@
 from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport EmissionStats
-from skihmm.core._franchise cimport Seating
+from skihmm.core._franchise cimport SymbolSeating
 from skihmm.core._record cimport SeatingRecord
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
@@ -10,7 +10,7 @@ from numpy.random cimport bitgen_t
 
 cdef extern from "_categorical_parameters.hpp" namespace "skihmm" nogil:
     cdef cppclass SymbolParameters:
-        void draw(const Seating &s, const int32_t *occupancy, int32_t n_slots, bint lazy,
+        void draw(const SymbolSeating &s, const int32_t *occupancy, int32_t n_slots, bint lazy,
                   bitgen_t *g) except +
         void resize(int32_t n_slots) except +
         const float64_t *probs(int32_t symbol)
@@ -22,7 +22,7 @@ cdef extern from "_categorical_parameters.hpp" namespace "skihmm" nogil:
 
 cdef class CategoricalStats(EmissionStats):
     # One franchise per column of X: rows are slots, dishes are symbols.
-    cdef vector[Seating] seatings
+    cdef vector[SymbolSeating] seatings
     cdef const int32_t[:, ::1] codes    # codes[t, c]: symbol in column c, -1 = missing
     cdef intp_t n_columns
     cdef vector[int32_t] hints          # cell of step t in column c (Seating.add)

@@ -5,13 +5,9 @@ import numpy as np
 from libc.math cimport exp, log
 from numpy.random cimport bitgen_t
 
-from skihmm.core._concentration cimport resample_gamma_uniform, resample_shared
+from skihmm.core._concentration cimport ConcentrationPosterior
 from skihmm.core._emission cimport SeatingEmission, SymbolColumn
-from skihmm.core._franchise cimport (
-    Base,
-    Line,
-    Product,
-)
+from skihmm.core._franchise cimport Line, Product, SymbolSeating
 from skihmm.core._random cimport RandomStream, uniform
 from skihmm.core._record cimport (
     SeatingRecord,
@@ -96,8 +92,8 @@ cdef class CategoricalStats(EmissionStats):
         self.seatings.resize(self.n_columns)
         self.hints.assign(self.n_steps * self.n_columns, -1)
         for c in range(self.n_columns):
-            self.seatings[c].configure(
-                Base.kUniform if hierarchical else Base.kFixed, n_symbols[c])
+            self.seatings[c].is_fixed = not hierarchical
+            self.seatings[c].set_symbols(n_symbols[c])
         self._set_concentrations(
             concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
 
@@ -160,7 +156,7 @@ cdef class CategoricalStats(EmissionStats):
         # out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
         cdef intp_t c, i
         cdef int32_t k, symbol
-        cdef Seating *s
+        cdef SymbolSeating *s
         cdef Line *line
         cdef float64_t smooth
         for k in range(self.n_slots):
@@ -172,10 +168,10 @@ cdef class CategoricalStats(EmissionStats):
             s = &self.seatings[c]
             # The listed states get the ratio (count + smooth)/smooth on top of what all
             # states have.
-            smooth = s.scale() * s.mass(symbol)
+            smooth = s.new_table(symbol)
             line = &s.columns[symbol]
             for k in range(self.n_slots):
-                out[k] *= smooth / (s.row_customers[k] + s.alpha)
+                out[k] *= smooth / s.total(k)
             for i in range(line.size):
                 out[line.ids[i]] *= (line.counts[i] + smooth) / smooth
 
@@ -208,7 +204,7 @@ cdef class CategoricalStats(EmissionStats):
         out.ids = line.ids
         out.counts = line.counts
         out.size = line.size
-        out.smooth = self.seatings[0].scale() * self.seatings[0].mass(symbol)
+        out.smooth = self.seatings[0].new_table(symbol)
         return True
 
     cdef const int32_t *totals(self, float64_t *offset_out) noexcept nogil:
@@ -216,7 +212,7 @@ cdef class CategoricalStats(EmissionStats):
         return self.seatings[0].row_customers.data()
 
     cdef bint is_moderate(self, float64_t least, float64_t most) noexcept nogil:
-        cdef Seating *s = &self.seatings[0]
+        cdef SymbolSeating *s = &self.seatings[0]
         return (least < s.alpha < most and least < s.gamma < most
                 and least < s.alpha / s.n_symbols * 1e5)
 
@@ -264,11 +260,15 @@ cdef class CategoricalStats(EmissionStats):
             return 0
         cdef intp_t c
         cdef float64_t alpha, gamma
-        cdef vector[const Seating *] all_columns
+        cdef ConcentrationPosterior lower, top
+        lower.set_prior(self.prior_shape, self.prior_rate)
+        top.set_prior(self.prior_shape, self.prior_rate)
         for c in range(self.n_columns):
-            all_columns.push_back(&self.seatings[c])
-        alpha = resample_shared(all_columns, self.prior_shape, self.prior_rate, g)
-        gamma = resample_gamma_uniform(all_columns, self.prior_shape, self.prior_rate, g)
+            lower.count_rows(self.seatings[c], g)
+        alpha = lower.draw(g)
+        for c in range(self.n_columns):
+            top.count_root(self.seatings[c].base, g)
+        gamma = top.draw(g)
         for c in range(self.n_columns):
             self.seatings[c].set_concentrations(alpha, gamma)
         return 0
@@ -277,7 +277,7 @@ cdef class CategoricalStats(EmissionStats):
         cdef intp_t c, i
         cdef int32_t k
         cdef Line *row
-        cdef Seating *s
+        cdef SymbolSeating *s
         cdef DirichletCounts counts
         for c in range(self.n_columns):
             s = &self.seatings[c]

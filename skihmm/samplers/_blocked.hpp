@@ -95,7 +95,7 @@ class Blocked {
 
     // Start of a sweep, or more slots than before; only between moves.
     void attach(const Chain &chain, const Emission &emission) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         n_slots_ = *chain.n_slots;
         stride_ = (n_slots_ + kLanes - 1) / kLanes * kLanes;
         totals_ = nullptr;
@@ -115,8 +115,8 @@ class Blocked {
         if (!kSliced)
             unit_ = std::ldexp(1.0, 60 + static_cast<int>(std::lround(
                                              std::log2(offset_) + std::log2(s.alpha) / 2)));
-        mass_[kNew] = largest_ = s.gamma;
-        mass_f_[kNew] = static_cast<float>(s.gamma);
+        mass_[kNew] = largest_ = s.mass(kNew);
+        mass_f_[kNew] = static_cast<float>(s.mass(kNew));
         n_live_ = 1;
         for (int32_t k = 0; k < n_slots_; ++k) refresh(s, k);
     }
@@ -128,14 +128,14 @@ class Blocked {
     }
     void prepare(const Chain &chain, const Emission &emission, int64_t start,
                  int64_t stop) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         for (size_t i = 0; i < chain.touched->size(); ++i) refresh(s, (*chain.touched)[i]);
         start_ = start;
         length_ = stop - start;
         scale_ = s.scale();
         i_ = chain.previous(start);
         o_ = chain.successor(stop - 1);
-        ghost_ = o_ >= 0 && s.dish_tables[o_] == 0 ? o_ : -1;
+        ghost_ = o_ >= 0 && s.base.dish_tables[o_] == 0 ? o_ : -1;
         if (static_cast<int64_t>(steps_.size()) < length_ + 1) steps_.resize(length_ + 1);
         const size_t room = static_cast<size_t>(length_) * stride_;
         if (messages_.size() < room) messages_.resize(room);
@@ -145,8 +145,8 @@ class Blocked {
 
     // Probability of the old path.
     void score(const Chain &chain, int64_t, int64_t, Product *q) {
-        const Seating &s = *chain.transitions;
-        labels_.open(s.gamma, ghost_);
+        const TransitionSeating &s = *chain.transitions;
+        labels_.open(s.mass(kNew), ghost_);
         for (int64_t l = 0; l < length_; ++l) {
             Step &step = steps_[l];
             const int32_t k = steps_[l + 1].bar;
@@ -159,7 +159,7 @@ class Blocked {
     }
 
     void propose(const Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         int32_t k = steps_[length_].bar;
         bool is_fresh = false;
         for (int64_t l = length_ - 1; l >= 0; --l) {
@@ -203,9 +203,9 @@ class Blocked {
         double sum_f = 0.0;     // sum of f
     };
 
-    void refresh(const Seating &s, int32_t k) {
+    void refresh(const TransitionSeating &s, int32_t k) {
         if (k != kNew) {
-            const double mass = s.dish_tables[k];
+            const double mass = s.base.dish_tables[k];
             n_live_ += (mass > 0.0) - (mass_[k] > 0.0);
             largest_ = std::max(largest_, mass);
             mass_[k] = mass;
@@ -220,17 +220,17 @@ class Blocked {
         }
         w_[k] = static_cast<float>(w);
     }
-    static int32_t bar_of(const Seating &s, int32_t k) {
-        return s.dish_tables[k] > 0 ? k : kNew;
+    static int32_t bar_of(const TransitionSeating &s, int32_t k) {
+        return s.base.dish_tables[k] > 0 ? k : kNew;
     }
-    static int32_t pair_count(const Seating &s, int32_t j, int32_t k) {
+    static int32_t pair_count(const TransitionSeating &s, int32_t j, int32_t k) {
         return j == kNew || k == kNew ? 0 : s.count(j, k);
     }
     // pi[j,k] from n_jk, the mass of k and c_j.
     double link(double n, double mass, double c) const { return (n + scale_ * mass) * c; }
 
     // The old path in columns, and its slices.
-    void map_old(const Chain &chain, const Seating &s) {
+    void map_old(const Chain &chain, const TransitionSeating &s) {
         int32_t j = i_;
         for (int64_t l = 0; l <= length_; ++l) {
             Step &step = steps_[l];
@@ -248,8 +248,8 @@ class Blocked {
             j = k;
         }
     }
-    void name(const Chain &chain, const Seating &s, int32_t *path, Product *q) {
-        labels_.open(s.gamma, ghost_);
+    void name(const Chain &chain, const TransitionSeating &s, int32_t *path, Product *q) {
+        labels_.open(s.mass(kNew), ghost_);
         size_t n_fresh = 0;
         for (int64_t l = 0; l < length_; ++l) {
             if (path[l] != kNew) continue;
@@ -266,7 +266,7 @@ class Blocked {
     const float *message(int64_t l) const {
         return messages_.data() + static_cast<size_t>(l) * stride_;
     }
-    void filter(const Chain &, const Seating &s, const Emission &emission) {
+    void filter(const Chain &, const TransitionSeating &s, const Emission &emission) {
         // What reaches the first step comes from i alone.
         kept_[0] = i_;
         n_kept_ = 1;
@@ -294,7 +294,7 @@ class Blocked {
             for (int32_t i = at; i < at + 4; ++i) visit(line.ids[i], line.counts[i]);
     }
     // g_k = sum over kept j of f_j c_j n_jk; returns what is to be added per unit of mass.
-    double spread_rows(const Seating &s, const float *before, double share, int64_t l) {
+    double spread_rows(const TransitionSeating &s, const float *before, double share, int64_t l) {
         float *g = g_.data();
         double kept = 0.0;
         for (int32_t at = 0; at < n_kept_; ++at) {
@@ -316,7 +316,7 @@ class Blocked {
     //
     // Where u is so small that pi[j,k] passes without customers, it does for m_k from some
     // number on: f_j is added there to bins_, whose sums up to m_k are what k gets.
-    double spread_slices(const Seating &s, const float *before, double share, int64_t l) {
+    double spread_slices(const TransitionSeating &s, const float *before, double share, int64_t l) {
         float *g = g_.data();
         const double *mass = mass_.data();
         const double u = steps_[l].slice;
@@ -357,11 +357,11 @@ class Blocked {
         // zero can neither be left nor found again.
         return 0.03 * std::max(kLeastRest, 1.0 - kept) * scale_ / (s.alpha * u);
     }
-    void add_bins(const Seating &s, int32_t first, int32_t last) {
+    void add_bins(const TransitionSeating &s, int32_t first, int32_t last) {
         float sum = 0.0f;
         for (int32_t m = first; m <= last; ++m) bins_[m] = sum += bins_[m];
         float *g = g_.data();
-        const int32_t *m = s.dish_tables.data();
+        const int32_t *m = s.base.dish_tables.data();
         // size_ is one everywhere.  (NEW has had its share.)
         const int32_t n = blocked_passes.select(stride_, first - 0.5f, mass_f_.data(),
                                                 size_.data(), found_.data());
@@ -457,7 +457,7 @@ class Blocked {
         const double f = message(l)[j];
         return k < 0 || link(n, mass_[k], c_[j]) >= steps_[l + 1].slice ? f : 0.0;
     }
-    double total(const Seating &s, int64_t l, int32_t k) const {
+    double total(const TransitionSeating &s, int64_t l, int32_t k) const {
         const Step &step = steps_[l];
         if (k < 0) return sum_last(l);
         const float *f = message(l);
@@ -490,7 +490,7 @@ class Blocked {
     }
     // A label other than `skip` before k: the one in whose part of Z_l(k) u lies.  n is set
     // to the customers of the transition.
-    SKIHMM_NOINLINE int32_t draw(const Seating &s, int64_t l, int32_t k, double u,
+    SKIHMM_NOINLINE int32_t draw(const TransitionSeating &s, int64_t l, int32_t k, double u,
                                  int32_t skip, int32_t *n) const {
         const float *f = message(l);
         int32_t chosen = skip, chosen_n = *n;

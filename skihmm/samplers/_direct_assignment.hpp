@@ -60,7 +60,7 @@ class DirectAssignment {
     static constexpr int32_t kDenseSlots = 1024;
 
     void count(const Chain &chain) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         const int32_t n = *chain.n_slots;
         SeatingRecord record;
         for (int32_t j = 0; j < n; ++j) {
@@ -72,7 +72,6 @@ class DirectAssignment {
                 record.n_tables.push_back(0);
             }
         }
-        counts_.configure(Base::kFixed, 1);
         counts_.set_dense_limit(kDenseSlots);
         counts_.load(record, n, n);
     }
@@ -139,14 +138,13 @@ class DirectAssignment {
     // ---- one symbol and a successor: the common case
 
     void step_seated(const Chain &chain, const Emission &emission, const Place &at) {
-        Seating &e = *emission.seating;
+        SymbolSeating &e = *emission.seating;
         bitgen_t *g = chain.bits;
         const int32_t symbol = emission.codes[at.t];
         int32_t *hint = emission.hints + at.t;
-        Seating::Lifted value;
+        SymbolSeating::Lifted value;
         e.lift(at.x, symbol, g, hint, &value);
-        const double d = e.scale_after(-value.closes)
-                         * e.mass_of(e.dish_tables[symbol] - value.closes);
+        const double d = e.new_table_after(symbol, -value.closes);
         // Without the observation the old label's row is smaller by one.
         const double old = at.dies ? 0.0
             : transitions_of(at, at.x, at.n_in, at.n_out)
@@ -184,10 +182,10 @@ class DirectAssignment {
         listed_.clear();
         const int32_t label = settle_label(chain, at, k);
         if (SKIHMM_LIKELY(label == at.x)) {
-            const uint32_t bits = g->next_uint32(g->state) >> (32 - Seating::kChoiceBits);
+            const uint32_t bits = g->next_uint32(g->state) >> (32 - SymbolSeating::kChoiceBits);
             e.put_back(value, e.choose_table(value, d, bits, g));
         } else {
-            e.take_away(value);
+            e.take_away(value, g);
             e.add(label, symbol, g, hint);
             e.commit();
             move(chain, at, label);
@@ -333,7 +331,7 @@ class DirectAssignment {
     }
 
     Sticks sticks_;
-    Seating counts_;                        // n_jk; nobody sits at tables
+    Seating<FixedBase> counts_;             // n_jk
     Weights weights_;
     WideVector<double> mass_, w_;           // alpha beta_k; 1/((n_k+alpha)(e_k+alpha_e))
     std::vector<double> row_, column_;      // zero between steps

@@ -36,7 +36,7 @@ class Slice {
 
     // Start of a sweep, or more slots than before; only between moves.
     void attach(const Chain &chain, const Emission &emission) {
-        Seating &s = *chain.transitions;
+        TransitionSeating &s = *chain.transitions;
         n_slots_ = *chain.n_slots;
         s.set_dense_limit(lookup_slots_);
         totals_ = nullptr;
@@ -50,7 +50,7 @@ class Slice {
         probs_.assign(stride_, 1.0);
         found_.resize(stride_ + 1);
         for (int32_t k = 0; k < n_slots_; ++k) refresh(s, k);
-        mass_[kNew] = largest_ = s.gamma;
+        mass_[kNew] = largest_ = s.mass(kNew);
         for (double mass : mass_) largest_ = std::max(largest_, mass);
     }
     void prefetch(const Chain &chain, int64_t start, int64_t) const {
@@ -63,7 +63,7 @@ class Slice {
         for (int32_t k = 0; k < n_slots_; k += 32) SKIHMM_PREFETCH(column + k);
     }
     void prepare(const Chain &chain, const Emission &emission, const Move<Emission> &move) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         const StepView &view = move.view;
         t_ = move.start;
         i_ = view.i;
@@ -73,11 +73,11 @@ class Slice {
         mass_x_ = view.m_x;
         c_i_ = 1.0 / (view.n_i + s.alpha);
         is_ghost_ = o_ >= 0 && view.m_o == 0;
-        mass_o_ = is_ghost_ ? s.gamma : view.m_o;
+        mass_o_ = o_ >= 0 ? s.base.mass_of(view.m_o) : 0.0;
         bar_ = view.m_x > 0 ? x_ : kNew;
         double c_x = c_[kNew];
         old_p_ = link(view.n_in, mass_x_, c_i_);
-        if (bar_ == kNew) old_p_ = link(0, s.gamma, c_i_);
+        if (bar_ == kNew) old_p_ = link(0, mass_[kNew], c_i_);
         u_ = std::max(kTiny, uniform(chain.bits) * old_p_);
         v_ = 0.0;
         if (o_ >= 0) {
@@ -131,7 +131,7 @@ class Slice {
         }
         q->multiply(p * weight);
         if (k == kNew) {
-            labels_.open(chain.transitions->gamma, is_ghost_ ? o_ : -1);
+            labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
             k = labels_.draw(chain.bits);
             if (k < 0) k = chain.free_slot(0);
             q->multiply(labels_.seat(k));
@@ -141,7 +141,7 @@ class Slice {
 
     // End of the move: bring the caches up to date with what it changed.
     void settle(const Chain &chain, const Emission &, int64_t, int64_t, bool) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         const int32_t k = chain.states[t_];
         if (SKIHMM_LIKELY(k == x_)) {
             refresh_mass(s, x_);
@@ -160,12 +160,12 @@ class Slice {
         double weight;      // F_k(y)
     };
 
-    void refresh_mass(const Seating &s, int32_t k) {
+    void refresh_mass(const TransitionSeating &s, int32_t k) {
         if (k == kNew) return;
-        mass_[k] = s.dish_tables[k];
+        mass_[k] = s.base.dish_tables[k];
         largest_ = std::max(largest_, mass_[k]);
     }
-    void refresh(const Seating &s, int32_t k) {
+    void refresh(const TransitionSeating &s, int32_t k) {
         refresh_mass(s, k);
         c_[k] = 1.0 / (s.row_customers[k] + s.alpha);
         if constexpr (Emission::kIsSeating) {
@@ -174,7 +174,7 @@ class Slice {
     }
     double link(double n, double mass, double c) const { return (n + scale_ * mass) * c; }
     double seat(const Chain &chain, int32_t label) {
-        labels_.open(chain.transitions->gamma, is_ghost_ ? o_ : -1);
+        labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
         return labels_.seat(label);
     }
     // The counts of a list by label, for a while.
@@ -187,7 +187,7 @@ class Slice {
 
     // ---- candidates of a list
 
-    SKIHMM_NOINLINE void collect(const Seating &s, const Emission &emission) {
+    SKIHMM_NOINLINE void collect(const TransitionSeating &s, const Emission &emission) {
         candidates_.clear();
         rest_ = 0.0;
         const Line &row = s.rows[i_], &column = s.columns[o_ < 0 ? kNew : o_];
@@ -328,13 +328,13 @@ class Slice {
         }
         return symbols_.smooth * sum + extra;
     }
-    SKIHMM_NOINLINE void choose_any(const Seating &s, double u, Candidate *out) {
+    SKIHMM_NOINLINE void choose_any(const TransitionSeating &s, double u, Candidate *out) {
         const double c = c_[i_];
         c_[i_] = c_i_;
         find_any(s, u, out);
         c_[i_] = c;
     }
-    void find_any(const Seating &s, double u, Candidate *out) {
+    void find_any(const TransitionSeating &s, double u, Candidate *out) {
         const bool has_symbol = symbol_ >= 0;
         Wide wide(this, s.rows[i_], s.columns[o_ < 0 ? kNew : o_]);
         int32_t chosen = -1;

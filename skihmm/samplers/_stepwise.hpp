@@ -64,7 +64,7 @@ class Stepwise {
 
     // Start of a sweep, or more slots than before; only between moves.
     void attach(const Chain &chain, const Emission &emission) {
-        Seating &s = *chain.transitions;
+        TransitionSeating &s = *chain.transitions;
         n_slots_ = *chain.n_slots;
         padded_ = (n_slots_ + kLanes - 1) / kLanes * kLanes;
         kind_ = kAll;
@@ -81,8 +81,8 @@ class Stepwise {
         if (!has_columns_) return;
         totals_ = emission.totals(&offset_);
         s.set_dense_limit(lookup_slots_);
-        const bool is_moderate = kLeast < s.alpha && s.alpha < kMost && kLeast < s.gamma
-                                 && s.gamma < kMost && emission.is_moderate(kLeast, kMost);
+        const bool is_moderate = kLeast < s.alpha && s.alpha < kMost && kLeast < s.mass(kNew)
+                                 && s.mass(kNew) < kMost && emission.is_moderate(kLeast, kMost);
         has_lookup_ = s.has_dense();
         mode_ = has_lookup_ && is_moderate && n_slots_ <= vector_slots_ && !is_exact_
             ? kVector : kSparse;
@@ -111,7 +111,7 @@ class Stepwise {
 
     void prefetch(const Chain &chain, int64_t start, int64_t stop) const {
         if (mode_ != kSparse || chain.last[stop - 1]) return;
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         const Line &row = s.rows[chain.previous(start)];
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.ids + 16);
@@ -121,7 +121,7 @@ class Stepwise {
 
     SKIHMM_INLINE void prepare(const Chain &chain, const Emission &emission,
                                const Move<Emission> &move) {
-        Seating &s = *chain.transitions;
+        TransitionSeating &s = *chain.transitions;
         const StepView &view = move.view;
         t_ = move.start;
         i_ = view.i;
@@ -132,13 +132,13 @@ class Stepwise {
         // A label that lost its last table is the same thing as a fresh one, unless it is
         // the ghost, which still has a history.
         mass_x_ = view.m_x;
-        if (is_ghost_ && o_ == x_) mass_x_ = s.gamma;
+        if (is_ghost_ && o_ == x_) mass_x_ = s.mass(kNew);
         first_ = mass_x_ > 0.0 ? x_ : kNew;
         apart_ = is_exact_ && o_ != x_ ? o_ : -1;
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         if (is_exact_) {
             const double opened = s.alpha * c_ / (s.alpha + c_);
-            opened_b_ = o_ >= 0 ? opened * s.mass_of(view.m_o) : 1.0;
+            opened_b_ = o_ >= 0 ? opened * s.base.mass_of(view.m_o) : 1.0;
             opened_b_o_ = o_ >= 0 ? opened * (view.m_o + 1) : 1.0;
         }
         view_ = &view.column;
@@ -147,7 +147,7 @@ class Stepwise {
             return;
         }
         kind_ = mode_;
-        mass_o_ = s.mass_of(view.m_o);
+        mass_o_ = s.base.mass_of(view.m_o);
         b_ = c_ * mass_o_;
         d_ = view_->smooth;
         n_in_ = view.n_in;
@@ -198,7 +198,7 @@ class Stepwise {
     // End of the move: bring the caches up to date with what it changed.
     SKIHMM_INLINE void settle(const Chain &chain, const Emission &emission, int64_t,
                               int64_t, bool) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         const int32_t k = chain.states[t_];
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
             attach(chain, emission);    // a count has outgrown 16 bits
@@ -212,10 +212,10 @@ class Stepwise {
             absorb_mass(s, x_);
             if (o_ >= 0) absorb_mass(s, o_);
         } else if (mode_ == kVector) {
-            mass_f_[x_] = static_cast<float>(s.dish_tables[x_]);
-            if (o_ >= 0) mass_f_[o_] = static_cast<float>(s.dish_tables[o_]);
+            mass_f_[x_] = static_cast<float>(s.base.dish_tables[x_]);
+            if (o_ >= 0) mass_f_[o_] = static_cast<float>(s.base.dish_tables[o_]);
             if (k != x_) {
-                mass_f_[k] = static_cast<float>(s.dish_tables[k]);
+                mass_f_[k] = static_cast<float>(s.base.dish_tables[k]);
                 weights_f_[k] = float_weight(s, k);
                 weights_f_[x_] = float_weight(s, x_);
             }
@@ -239,14 +239,14 @@ class Stepwise {
     // A cached sum that falls by more than this has lost too many digits: take it anew.
     static constexpr double kCancelled = 1e-3;
 
-    static double mass_of(const Seating &s, int32_t k) {
-        return k == kNew ? s.gamma : s.dish_tables[k];
+    static double mass_of(const TransitionSeating &s, int32_t k) {
+        return k == kNew ? s.mass(kNew) : s.base.dish_tables[k];
     }
-    double denominator(const Seating &s, int32_t k) const {
+    double denominator(const TransitionSeating &s, int32_t k) const {
         return (s.row_customers[k] + s.alpha) * (totals_[k] + offset_);
     }
-    double weight_now(const Seating &s, int32_t k) const { return 1.0 / denominator(s, k); }
-    float float_weight(const Seating &s, int32_t k) const {
+    double weight_now(const TransitionSeating &s, int32_t k) const { return 1.0 / denominator(s, k); }
+    float float_weight(const TransitionSeating &s, int32_t k) const {
         return static_cast<float>(kUnit / denominator(s, k));
     }
     int32_t symbol_count(int32_t k) const {
@@ -256,7 +256,7 @@ class Stepwise {
             count += view_->ids[at] == k ? view_->counts[at] : 0;
         return count;
     }
-    double weight_of(const Seating &s, int32_t k) const {
+    double weight_of(const TransitionSeating &s, int32_t k) const {
         if (kind_ == kVector)
             return float_part(q_[k], symbol_count(k));
         if (kind_ == kAll) return weights_[k];
@@ -266,7 +266,7 @@ class Stepwise {
                * w_[k];
     }
     // The two parts of the weight of a label that stands in the sums (exact only).
-    SKIHMM_NOINLINE Choice split(const Seating &s, int32_t k, bitgen_t *g) const {
+    SKIHMM_NOINLINE Choice split(const TransitionSeating &s, int32_t k, bitgen_t *g) const {
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
@@ -282,7 +282,7 @@ class Stepwise {
         return choice;
     }
     SKIHMM_INLINE Choice choose(const Chain &chain, int32_t *path) {
-        const Seating &s = *chain.transitions;
+        const TransitionSeating &s = *chain.transitions;
         double u = uniform(chain.bits) * (first_q_ + apart_q_ + rest_);
         int32_t k = first_;
         Choice choice{first_q_, first_stays_, u};
@@ -301,7 +301,7 @@ class Stepwise {
         end_step(*chain.transitions);
         return choice;
     }
-    int32_t draw_other(const Seating &s, double u) const {
+    int32_t draw_other(const TransitionSeating &s, double u) const {
         switch (kind_) {
             case kVector: return draw_vector(u);
             case kSparse:
@@ -310,7 +310,7 @@ class Stepwise {
             default: return draw_all(u);
         }
     }
-    void end_step(Seating &s) {
+    void end_step(TransitionSeating &s) {
         if (kind_ == kAll) return;
         if (shows_) {
             s.show_dense(x_, o_, shown_out_);
@@ -348,7 +348,7 @@ class Stepwise {
     double float_part(float q, int32_t count) const {
         return q + static_cast<double>(q * (static_cast<float>(count) * by_d_));
     }
-    SKIHMM_INLINE void fill_vector(Seating &s) {
+    SKIHMM_INLINE void fill_vector(TransitionSeating &s) {
         const float b = static_cast<float>(b_), c = static_cast<float>(c_);
         if (mass_f_[o_] != static_cast<float>(mass_o_))
             mass_f_[o_] = static_cast<float>(mass_o_);
@@ -407,7 +407,7 @@ class Stepwise {
     // ---- sparse
 
     template <class Count>
-    SKIHMM_INLINE void fill_sparse(const Seating &s, const Count *row_counts,
+    SKIHMM_INLINE void fill_sparse(const TransitionSeating &s, const Count *row_counts,
                                    const Count *column_counts) {
         double *w = w_.data(), *mass = mass_.data();
         const double b = b_, c = c_;
@@ -499,7 +499,7 @@ class Stepwise {
         apart_q_ = apart_stays_ + c_ * mass_o_ * (out + opened_b_o_) * by_symbol;
     }
     // flow[o] as it was between moves, without x and what is apart, from the column at s_0.
-    SKIHMM_NOINLINE void walk_column(const Seating &s, double gone) {
+    SKIHMM_NOINLINE void walk_column(const TransitionSeating &s, double gone) {
         const Line &column = s.columns[o_];
         double sum = 0.0;
         for (int32_t at = 0; at < column.size; ++at)
@@ -522,7 +522,7 @@ class Stepwise {
                + ((part[4] + part[5]) + (part[6] + part[7]));
     }
     template <class Count>
-    SKIHMM_NOINLINE int32_t draw_sparse(const Seating &s, const Count *row_counts,
+    SKIHMM_NOINLINE int32_t draw_sparse(const TransitionSeating &s, const Count *row_counts,
                                         const Count *column_counts, double u) const {
         const double *w = w_.data(), *mass = mass_.data();
         const double opened_b = is_exact_ ? opened_b_ : b_;
@@ -571,14 +571,14 @@ class Stepwise {
         for (k = n_slots_ - 1; k > 0 && !(value(k) > 0.0); --k) {}
         return value(k) > 0.0 ? k : first_;
     }
-    void absorb_mass(const Seating &s, int32_t k) {
-        const double mass = s.dish_tables[k];
+    void absorb_mass(const TransitionSeating &s, int32_t k) {
+        const double mass = s.base.dish_tables[k];
         mass_[k] = mass;
         const double v = mass * w_[k];
         if (v != v_[k]) spread(s, k, v);
     }
     // v[k] becomes v: so do the flows of all that k leads to, and the total.
-    SKIHMM_NOINLINE void spread(const Seating &s, int32_t k, double v) {
+    SKIHMM_NOINLINE void spread(const TransitionSeating &s, int32_t k, double v) {
         const double change = v - v_[k], limit = kCancelled * v_[k];
         const Line &row = s.rows[k];
         for (int32_t at = 0; at < row.size; ++at) {
@@ -595,7 +595,7 @@ class Stepwise {
         const double now = flow_[k] - by;
         flow_[k] = now < kCancelled * by ? std::numeric_limits<double>::quiet_NaN() : now;
     }
-    SKIHMM_NOINLINE void settle_moved(const Seating &s, int32_t k) {
+    SKIHMM_NOINLINE void settle_moved(const TransitionSeating &s, int32_t k) {
         // First the counts at the old v, then v at the new counts.
         lower_flow(x_, v_[i_]);
         flow_[k] += v_[i_];
@@ -612,17 +612,17 @@ class Stepwise {
 
     // ---- all
 
-    SKIHMM_NOINLINE void fill_all(const Seating &s, const Emission &emission,
+    SKIHMM_NOINLINE void fill_all(const TransitionSeating &s, const Emission &emission,
                                   bool has_symbol) {
         kind_ = kAll;
         shows_ = false;
         apart_ = -1;
         const double b = o_ >= 0 ? c_ * s.mass(o_) : 1.0, d = view_->smooth;
         double *weights = weights_.data(), *stays = stays_.data();
-        for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.dish_tables[k];
-        weights[kNew] = c_ * s.gamma;
+        for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.base.dish_tables[k];
+        weights[kNew] = c_ * s.mass(kNew);
         weights[kStart] = 0.0;
-        if (is_ghost_) weights[o_] = c_ * s.gamma;
+        if (is_ghost_) weights[o_] = c_ * s.mass(kNew);
         const Line &row = s.rows[i_];
         for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = row.counts[at];
         if (o_ >= 0) {

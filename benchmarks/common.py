@@ -1,4 +1,4 @@
-"""What the benchmarks share: samplers, data, chains from a given state, their quality."""
+"""Samplers, data, chains from a given state and their quality, for all benchmarks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SAMPLERS = {
 
 
 def load_alice():
-    """Words to train on, the last 1,000 words, size of the vocabulary; or None."""
+    """Training words, the last 1,000 words and the size of the vocabulary, or None."""
     try:
         alice = fetch_alice(download_if_missing=False)
     except OSError as error:
@@ -44,7 +44,7 @@ def load_alice():
 
 
 def make_model(codes, n_symbols, init, seed=0, sampler=None):
-    """Sequences and settings of a chain; an integer `init`: that many random states."""
+    """Sequences and settings of a chain; an integer `init` counts random states."""
     emission = HCRPCategorical(
         categories=[np.arange(n_symbols)], handle_unknown="error"
     ).fit(codes)
@@ -57,7 +57,7 @@ def make_model(codes, n_symbols, init, seed=0, sampler=None):
 
 
 def start_chain(codes, n_symbols, init, n_sweeps, seed):
-    """A chain that has made n_sweeps sweeps, and what it was made of."""
+    """Chain after n_sweeps sweeps, with its sequences and settings."""
     sequences, settings = make_model(codes, n_symbols, init, seed)
     chain = Chain(sequences, settings, np.random.SeedSequence(seed))
     for _ in range(n_sweeps):
@@ -78,8 +78,8 @@ def time_sweeps(sampler, record, sequences, settings, n_sweeps):
 def effective_samples(sampler, record, sequences, settings, seconds):
     """Effective samples per second of the number of states and of the log joint.
 
-    From a chain at equilibrium that sweeps for so many CPU seconds; the first fifth is
-    left out.
+    The chain starts at equilibrium and sweeps for `seconds` CPU seconds, of which the
+    first fifth is left out.
     """
     chain = Chain(sequences, replace(settings, sampler=sampler), record=record)
     values, used = [], 0.0

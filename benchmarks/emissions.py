@@ -3,11 +3,11 @@ Nanoseconds per step and state of every emission: one row of probabilities, and 
 
     python benchmarks/emissions.py --states 8 32 128
 
-The data come from so many states; chains start from the true labels, so that they keep
-about as many.  "row" is the time of the likelihoods of one observation under every state,
-taken from filtering (transitions included); "sweep" of a step-wise Gibbs sweep.  Both
-are divided by steps and states; the quality beside them is the adjusted Rand index of the
-last draw.
+``--states`` is the number of states of the data; chains start from the true labels and
+keep about as many.  "row" is the time of the likelihoods of one observation under every
+state, measured by filtering (with transitions); "sweep" that of a step-wise Gibbs sweep.
+Both are divided by steps and states; the quality beside them is the adjusted Rand index
+of the last draw.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """
-Gaussian emissions with nothing set, on data whose states are known.
+Gaussian emissions with default parameters, on data with known states.
 
     python benchmarks/gaussian_defaults.py --seeds 5
 
@@ -7,8 +7,8 @@ White noise in 5, 6, 8 and 12 columns (200 rows: one state); three states in ten
 whose means are 0.7 standard deviations apart (1,500 rows); forty states on a line, six
 standard deviations apart (6,000 rows, sparse transitions).  ``--mocap FILE``: motion
 capture in 12 columns, an ``.npz`` with X, labels and the ends of the sequences.  Reported
-for every seed: number of states, adjusted Rand index, CPU seconds, and whether the
-selected draw has more states of a single row than others.
+for every seed: number of states, adjusted Rand index, CPU seconds, and whether most
+states of the selected draw have a single row.
 """
 
 from __future__ import annotations

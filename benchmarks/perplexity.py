@@ -3,8 +3,8 @@ Perplexity of the last words of Alice against CPU time, all samplers at equal ti
 
     SKIHMM_DATA=folder python benchmarks/perplexity.py --seconds 60
 
-Every chain starts from a particle filter and reports when 1, 2, 5, ... of the given CPU
-seconds of sampling are over: sweeps made, states, log joint, and the perplexity of the
+Every chain starts from a particle filter and reports after 1, 2, 5, ... CPU seconds of
+sampling: sweeps made, states, log joint, and the perplexity of the
 test words by an adaptive particle filter that continues the training text, averaged
 inside the logarithm over (at most 16) draws spread over the second half of the time.
 """
@@ -63,7 +63,7 @@ def run(sampler, alice, seconds, seed):
 
 
 def with_trials(sampler, rate):
-    """The sampler with so many split-merge trials per sweep; the baselines have none."""
+    """Sampler with `rate` split-merge trials per sweep; the baselines have none."""
     sampler = clone(sampler)
     return sampler.set_params(split_merge_rate=rate) if rate else sampler
 

@@ -1,5 +1,5 @@
 """
-Short real series with nothing set, beside EM whose number of states is chosen by BIC.
+Short real series with default parameters, beside EM with states chosen by BIC.
 
     pip install hmmlearn statsmodels vega_datasets
     python benchmarks/real_series.py --faithful faithful.csv
@@ -7,7 +7,7 @@ Short real series with nothing set, beside EM whose number of states is chosen b
 Throws of a dishonest casino (simulated), Old Faithful (a file with columns eruptions and
 waiting), the flow of the Nile, large earthquakes by year, the weather of Seattle, growth
 rates of the economy of the United States.  The last fifth of every series is held out
-and scored as a new sequence, by the frozen model of either program.  Reported: number of
+and scored as a new sequence, by the frozen model of each program.  Reported: number of
 states by seed, held-out nats per row and CPU seconds, means over the seeds.  hmmlearn:
 one to eight states, ten restarts each.
 """
@@ -138,14 +138,14 @@ def main():
         score = model.score(X[cut:]) / len(X[cut:])
         print(f"{name}, {len(X)}, {X.shape[1]}")
         print(f"  hmmlearn, BIC: {model.n_components}, {score:.3f}, {spent:.1f}")
-        found = []
+        fits = []
         for seed in range(args.seeds):
             started = time.process_time()
             hmm = HCRPHMM(emission=emission, random_state=seed).fit(X[:cut])
             spent = time.process_time() - started
-            found.append((hmm.n_states_, frozen_log_likelihood(hmm, X[cut:]), spent))
-        states = [n for n, _, _ in found]
-        means = np.mean(found, axis=0)
+            fits.append((hmm.n_states_, frozen_log_likelihood(hmm, X[cut:]), spent))
+        states = [n for n, _, _ in fits]
+        means = np.mean(fits, axis=0)
         print(f"  skihmm: {states}, {means[1]:.3f}, {means[2]:.1f}")
 
 

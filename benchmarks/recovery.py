@@ -1,12 +1,12 @@
 """
-Recovery of a known Gaussian model, against EM that is told the number of states.
+Recovery of a known Gaussian model, beside EM with the true number of states.
 
     pip install hmmlearn
     python benchmarks/recovery.py
 
 Eight states in four dimensions, overlapping, with full covariance matrices; 20,000 steps
-to train on and 5,000 to score.  Both programs see the same data; EM is told that there
-are eight states and takes the best of its restarts by training likelihood.  Reported: CPU
+to train on and 5,000 to score.  Both programs get the same data; EM has eight states and
+keeps the best of its restarts by training likelihood.  Reported: CPU
 seconds, number of states, adjusted Rand index of the training states, and the held-out
 log density per step (nats), beside that of the true model.
 """
@@ -116,11 +116,11 @@ def main():
                 if best is None or em.score(train) > best.score(train):
                     best = em
         seconds = time.process_time() - started
-        found = (best.transmat_, best.means_, best.covars_)
+        params = (best.transmat_, best.means_, best.covars_)
         rand = adjusted_rand_score(known, best.predict(train))
         print(
-            f"{seed} | EM told {N_STATES} states, best of {args.restarts} | "
-            f"{seconds:.1f} | {N_STATES} | {rand:.4f} | {log_density(found, test):.4f}",
+            f"{seed} | EM, {N_STATES} states, best of {args.restarts} | "
+            f"{seconds:.1f} | {N_STATES} | {rand:.4f} | {log_density(params, test):.4f}",
             flush=True,
         )
 

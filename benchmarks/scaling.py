@@ -3,10 +3,10 @@ Cost per sweep against the number of steps and the number of states.
 
     SKIHMM_DATA=folder python benchmarks/scaling.py --figure scaling.png
 
-Words of Alice, every sampler from the same states.  Steps: a text that has been sampled
-for a while and its labels, repeated 1, 2, 4 and 8 times, so that the number of states
-stays.  States: chains that began at 100, 300, 1000 and 3000 random labels.  The slope is
-that of a straight line through the logarithms: 1 is linear, 0 is no growth at all.
+Words of Alice, every sampler from the same states.  Steps: the text with the labels of a
+chain, repeated 1, 2, 4 and 8 times, so that the number of states stays.  States: chains
+that started from 100, 300, 1000 and 3000 random labels.  The slope is that of a straight
+line through the logarithms: 1 is linear, 0 is constant.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def slope(x, y):
 
 
 def measure(title, cases, rounds):
-    """Print and return ``{sampler: (sizes, seconds)}``; cases: size, parts of a chain."""
-    found = {name: ([], []) for name in SAMPLERS}
+    """Time every case and return ``{sampler: (sizes, seconds)}``."""
+    results = {name: ([], []) for name in SAMPLERS}
     for size, record, sequences, settings in cases:
         times = {name: [] for name in SAMPLERS}
         rates = {}
@@ -40,18 +40,18 @@ def measure(title, cases, rounds):
                 )
                 times[name].append(seconds)
         for name in SAMPLERS:
-            found[name][0].append(size)
-            found[name][1].append(statistics.median(times[name]))
-        last = {name: found[name][1][-1] for name in SAMPLERS}
+            results[name][0].append(size)
+            results[name][1].append(statistics.median(times[name]))
+        last = {name: results[name][1][-1] for name in SAMPLERS}
         line = ", ".join(f"{n} {last[n]:.4f} s ({rates[n]:.3f})" for n in SAMPLERS)
         print(f"{title} {size}: {line}", flush=True)
-    for name, (sizes, seconds) in found.items():
+    for name, (sizes, seconds) in results.items():
         print(f"slope of {name} in {title}: {slope(sizes, seconds):.2f}")
-    return found
+    return results
 
 
 def longer_texts(codes, n_symbols, n_sweeps):
-    """The text and its states, repeated."""
+    """Repeat the text and its states."""
     states = start_chain(codes, n_symbols, "particle_filter", n_sweeps, 0)[0].state.labels
     for times in (1, 2, 4, 8):
         sequences, settings = make_model(
@@ -62,7 +62,7 @@ def longer_texts(codes, n_symbols, n_sweeps):
 
 
 def more_states(codes, n_symbols):
-    """The text at states that some sweeps have led to from so many random ones."""
+    """Sweep from several numbers of random states."""
     for n_states in (100, 300, 1000, 3000):
         chain, sequences, settings = start_chain(codes, n_symbols, n_states, 5, 0)
         yield chain.state.n_states, chain.record(), sequences, settings
@@ -76,14 +76,14 @@ def draw(path, results):
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(results), figsize=(10, 5.5), layout="constrained")
-    for axis, (title, found) in zip(axes, results.items(), strict=True):
-        for name, (sizes, seconds) in found.items():
+    for axis, (title, curves) in zip(axes, results.items(), strict=True):
+        for name, (sizes, seconds) in curves.items():
             axis.loglog(
                 sizes, seconds, "o-", label=f"{name}, slope {slope(sizes, seconds):.2f}"
             )
         axis.set_xlabel(title)
         axis.set_ylabel("seconds per sweep")
-        # Below the axes: lines go everywhere.
+        # Below the axes, where the legend covers no line.
         axis.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2, fontsize=8)
     figure.savefig(path, dpi=120)
 

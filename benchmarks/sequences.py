@@ -1,13 +1,13 @@
 """
-What the samplers find on the paper's two artificial sequences, seed by seed.
+States found by the samplers on the paper's two artificial sequences, seed by seed.
 
     python benchmarks/sequences.py
 
 Sequence 1 repeats A B C D B C D E; eight states (3 bits of mutual information) explain it
 completely, five (one per letter, 2.25 bits) are a local optimum.  Sequence 2 is the
-reconstructed automaton.  Every chain gets the same CPU time; it is counted how many ever
-reach the optimum, looking every 50 sweeps, and the mutual information is averaged over
-the second half of the time.  Rates are split-merge trials per sweep.
+reconstructed automaton.  Every chain gets the same CPU time.  Reported: the number of
+chains that reach the optimum, checked every 50 sweeps, and the mean mutual information
+over the second half of the time.  Rates are split-merge trials per sweep.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ def run(sampler, name, seed, seconds):
     )
     chain = Chain(sequences, settings, np.random.SeedSequence(seed))
     best = mutual_information(states, states)
-    found, times, used = [], [], 0.0
+    bits, times, used = [], [], 0.0
     while used < seconds:
         used += sum(next(chain).seconds for _ in range(50))
-        found.append(mutual_information(states, chain.state.labels))
+        bits.append(mutual_information(states, chain.state.labels))
         times.append(used)
-    found, times = np.array(found), np.array(times)
-    hits = times[found > best - 1e-3]
-    return hits[0] if len(hits) else np.nan, found[times > seconds / 2].mean()
+    bits, times = np.array(bits), np.array(times)
+    hits = times[bits > best - 1e-3]
+    return hits[0] if len(hits) else np.nan, bits[times > seconds / 2].mean()
 
 
 def study(name, samplers, n_seeds, seconds, rates):
-    """One line per sampler and rate: what the chains find in equal CPU time."""
+    """Print one line per sampler and rate, at equal CPU time."""
     print(f"{name}: {n_seeds} seeds, {seconds:g} CPU seconds each")
     print("sampler | rate | reached the optimum | its CPU s (median) | mean bits +- s.e.")
     for key in samplers:

@@ -8,7 +8,7 @@ Seconds per sweep, with the quality of the result beside every time.
 and the baselines direct, sb_gibbs, sb_beam; the default is all.  At equilibrium every
 sampler also runs for ``--mixing`` CPU seconds, for the effective samples per second of
 the number of states K and of the log joint.
-``--against COMMAND`` times another program in turn with ours, from the same state, and
+``--against COMMAND`` times another program alternately, from the same state, and
 prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with one symbol
 per line, {states} by one with the state of every step, {sweeps} by the number of sweeps,
 {sampler} by the sampler's name (NAMES_THERE); the program has to print
@@ -97,10 +97,10 @@ def main():
                 ratio = f"{middle:.1f} ({span[0]:.1f} to {span[1]:.1f})"
             mixing = "-"
             if init == "particle_filter" and args.mixing > 0:
-                found = effective_samples(
+                sizes = effective_samples(
                     SAMPLERS[sampler], record, sequences, settings, args.mixing
                 )
-                mixing = ", ".join(f"{value:.2f}" for value in found)
+                mixing = ", ".join(f"{value:.2f}" for value in sizes)
             state = after.state
             n_bytes = state.n_bytes()
             if hasattr(after.kernel, "n_bytes"):

@@ -1,4 +1,4 @@
-"""Sphinx builds the documentation with this: `sphinx-build -W docs build/docs`."""
+"""Sphinx configuration: `sphinx-build -W docs build/docs`."""
 
 import os
 from pathlib import Path
@@ -28,7 +28,6 @@ source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 exclude_patterns = ["figures/*.py", "**/README.txt", "auto_examples/**/*.py.md5"]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-# Files of the repository that pages name, but that are no pages.
 suppress_warnings = ["config.cache"]
 
 autosummary_generate = True
@@ -52,7 +51,7 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
 }
 if not os.environ.get("SKIHMM_DATA"):
-    # The text is not part of the package: without it this example is shown, not run.
+    # The text is not part of the package: without it this example is not run.
     sphinx_gallery_conf["filename_pattern"] = r"plot_(?!.*words)"
 
 html_theme = "pydata_sphinx_theme"

@@ -2,8 +2,8 @@
 Words of a book
 ===============
 
-Fits the words of Alice's Adventures in Wonderland and reports, as it goes, sweep, number
-of states, log joint probability and the perplexity of the last 1,000 words.
+Fits the words of Alice's Adventures in Wonderland and reports during the fit sweep,
+number of states, log joint probability and the perplexity of the last 1,000 words.
 
 The text is read from the folder in the environment variable SKIHMM_DATA (``alice.txt``),
 or downloaded once from Project Gutenberg.  Options: ``python examples/alice_words.py
@@ -41,7 +41,7 @@ if args.states:
     init = np.random.default_rng(args.seed).integers(args.states, size=len(X_train))
 
 hmm = HCRPHMM(
-    # The vocabulary is that of the whole text: no word of the test part is unknown.
+    # Vocabulary of the whole text, so that no word of the test part is unknown.
     emission=HCRPCategorical(categories=[np.arange(len(alice.vocabulary))]),
     init=init,
     n_burnin=0,
@@ -56,7 +56,7 @@ history = []
 sampling = 0.0
 print("  sweep  CPU s  states  log joint  perplexity: this draw, averaged over draws")
 while sampling < args.seconds:
-    # With warm_start every fit goes on where the last one ended and adds one draw.
+    # With warm_start every fit continues the last one and adds one draw.
     hmm.fit(X_train)
     sampling = float(hmm.draws_.seconds.sum())
     history.append(scorer.score_samples(hmm, X_test))

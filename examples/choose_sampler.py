@@ -4,9 +4,8 @@ Choosing a sampler by score
 
 Searches over block size and split-merge rate on the words of Alice's Adventures in
 Wonderland, and prints mean and standard error of the score and the CPU seconds of every
-candidate.  Chapters are sequences of their own and stay together (``--split chapters``),
-or the book is one sequence whose later parts are predicted from the earlier ones
-(``--split end``).
+candidate.  Either chapters are separate sequences (``--split chapters``), or the book is
+one sequence whose later parts are predicted from the earlier ones (``--split end``).
 
 The text is read from the folder in the environment variable SKIHMM_DATA (``alice.txt``);
 ``--download`` fetches it from Project Gutenberg.  The defaults take 95 to 120 seconds of
@@ -58,7 +57,7 @@ chapter = chapter[chapter <= args.chapters]
 print(f"{len(X)} words in {len(np.unique(chapter))} chapters")
 
 model = HCRPHMM(
-    # The vocabulary is that of the whole book, so that no word of a fold is unknown.
+    # Vocabulary of the whole book, so that no word of a fold is unknown.
     emission=HCRPCategorical(categories=[np.arange(len(alice.vocabulary))]),
     n_burnin=args.burnin,
     n_draws=args.draws,
@@ -74,13 +73,13 @@ grid = [
         "sampler__split_merge_rate": rates,
     },
 ]
-# Frozen scores are exact, without noise from particles, and quick.
+# Frozen scores are exact, without particle noise, and fast.
 scorer = ParticleFilterScorer(adaptive=False)
 if args.split == "chapters":
-    given = {"groups": chapter}
+    fit_params = {"groups": chapter}
     cv = GroupKFold(args.folds)
 else:
-    given = {}
+    fit_params = {}
     cv = TimeSeriesSplit(args.folds, test_size=1000)
     scorer.set_params(start="continue")
 
@@ -95,12 +94,12 @@ with sklearn.config_context(enable_metadata_routing=True):
         refit=False,
         n_jobs=args.jobs,
         error_score="raise",
-    ).fit(X, **given)
+    ).fit(X, **fit_params)
 
 results = search.cv_results_
 scores = np.array([results[f"split{i}_test_score"] for i in range(args.folds)])
 errors = scores.std(axis=0, ddof=1) / np.sqrt(args.folds)
-# Folds differ more than candidates: what matters is the difference within each fold.
+# Folds differ more than candidates: compare candidates within each fold.
 differences = scores - scores[:, [np.argmax(scores.mean(axis=0))]]
 paired = differences.std(axis=0, ddof=1) / np.sqrt(args.folds)
 

@@ -2,8 +2,8 @@
 Chains on a cluster
 ===================
 
-Fits chains through joblib's backends, here with two workers on one machine, and shows
-that the draws are those of a single thread, bit for bit.
+Fits chains through joblib's backends, here with two workers on one machine, and checks
+that the draws equal those of a single thread bit for bit.
 
 ``python examples/cluster.py --backend dask --chains 8``.  Dask needs the package
 ``distributed``, Ray the package ``ray``; "loky" (processes) and "threading" come with
@@ -24,11 +24,11 @@ N_WORKERS = 2
 
 @contextmanager
 def workers(backend):
-    """Start workers; joblib sends its jobs to them inside the block."""
+    """Start workers that run joblib's jobs inside the block."""
     if backend == "dask":
         from distributed import Client, LocalCluster
 
-        # For a cluster that is there already: Client("tcp://address:8786").
+        # For a running cluster: Client("tcp://address:8786").
         with (
             LocalCluster(
                 n_workers=N_WORKERS, threads_per_worker=1, dashboard_address=":0"
@@ -44,7 +44,7 @@ def workers(backend):
         ray.init(num_cpus=N_WORKERS, include_dashboard=False)
         register_ray()
         try:
-            # Unlike Dask's, Ray's backend runs everything here unless it gets n_jobs.
+            # Ray's backend runs all jobs in this process without n_jobs; Dask's does not.
             with joblib.parallel_config(backend="ray", n_jobs=N_WORKERS):
                 yield
         finally:
@@ -64,7 +64,7 @@ def main():
     args = parser.parse_args()
 
     X, _ = make_automaton_sequence(2500, random_state=0)
-    # n_jobs stays None: how many jobs there are is the backend's business.
+    # n_jobs stays None: the backend sets the number of jobs.
     model = HCRPHMM(n_burnin=args.burnin, n_chains=args.chains, random_state=0)
 
     started = time.perf_counter()

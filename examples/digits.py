@@ -1,18 +1,18 @@
 """
-Handwritten digits in an order: real images, states that nobody counted.
+Handwritten digits in counting order: real images with an unknown number of states.
 
     python examples/digits.py
 
-scikit-learn's digits (1,797 images of 8 x 8 pixels) are put into a sequence: somebody
-counts upwards, now and then says a digit again or starts anew at a random one, and each
-time writes it down (an image of that digit, drawn with replacement).  The model gets the
-images (their first principal components), not the digits, and not their number.
+scikit-learn's digits (1,797 images of 8 x 8 pixels) form a sequence that counts upwards,
+sometimes repeats a digit or restarts at a random one; every step is an image of its
+digit, drawn with replacement.  The model is fitted to the first principal components of
+the images, without the digits or their number.
 
-How well states are digits is compared with the same model on the images in random order
-and with k-means, which is told that there are ten: the rest is what the order says.
+The agreement of states and digits is compared with the same model on the images in random
+order, which shows the information in the order, and with k-means with ten clusters.
 
-A state is taken to have half of the variance of the data.  A held-out score asks for
-narrower ones: people write a digit in several ways, and it is the density that is scored.
+The prior sets the variance of a state to half of that of the data.  A held-out score
+favours narrower states, because there are several ways to write a digit.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from skihmm.emissions import NormalInverseWishart
 
 
 def count(n, rng):
-    """Digits of somebody who counts: the next one 85 %, again 10 %, anywhere 5 %."""
+    """Draw digits in counting order: the next one 85 %, the same 10 %, any 5 %."""
     digits = np.zeros(n, dtype=int)
     for t in range(1, n):
         u = rng.random()
@@ -41,10 +41,9 @@ def count(n, rng):
 
 
 def write(digits, rng):
-    """An image of every digit."""
+    """Draw an image of every digit."""
     images, labels = load_digits(return_X_y=True)
-    written = [rng.choice(np.flatnonzero(labels == digit)) for digit in digits]
-    return images[written]
+    return images[[rng.choice(np.flatnonzero(labels == digit)) for digit in digits]]
 
 
 def main():
@@ -61,8 +60,7 @@ def main():
     shuffled = rng.permutation(len(X))
 
     Z = PCA(options.components, random_state=options.seed).fit_transform(X)
-    # With this many degrees of freedom the expectation of a state's covariance is
-    # scale / (dof - n_features - 1).
+    # The expectation of a state's covariance is scale / (dof - n_features - 1).
     dof = options.components + 20
     scale = options.share * (dof - options.components - 1) * np.diag(Z.var(axis=0))
     hmm = HCRPHMM(
@@ -85,7 +83,7 @@ def main():
     labels = KMeans(10, n_init=10, random_state=options.seed).fit_predict(Z)
     score = adjusted_rand_score(digits, labels)
     seconds = time.process_time() - started
-    print(f"KMeans, told of ten      {10:6d} {score:20.3f} {seconds:12.1f}")
+    print(f"KMeans, ten clusters     {10:6d} {score:20.3f} {seconds:12.1f}")
 
 
 if __name__ == "__main__":

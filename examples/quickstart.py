@@ -2,8 +2,8 @@
 Quick start: how many states does a sequence have?
 ==================================================
 
-Fits the paper's Sequence 2, a noisy automaton whose letters do not tell its states apart,
-without being told the number of states.  Runs offline in a few seconds.
+Fits the paper's Sequence 2, a noisy automaton whose letters do not determine its states,
+and infers the number of states.  Runs offline in a few seconds.
 """
 
 import time

@@ -6,8 +6,8 @@ Words of Alice: perplexity by sampler
     python examples/reproduce_alice.py --scale 10  # ten times the CPU time
 
 The words of Alice's Adventures in Wonderland; the last 1,000 are predicted one by one
-with 100 particles that go on seating them, and the predictive probabilities of up to
-13 draws of the second half are averaged before the logarithm.  The text is read from
+by an adaptive particle filter with 100 particles, and the predictive probabilities of up
+to 13 draws of the second half are averaged before the logarithm.  The text is read from
 the folder in the environment variable SKIHMM_DATA (``alice.txt``), or downloaded once.
 """
 
@@ -24,7 +24,7 @@ GOALS = {"134.22": 134.22, "131.17": 131.17}  # direct assignment's and the best
 
 
 def make_data(seed):
-    """Training words; the vocabulary is that of the whole text."""
+    """Training words, with the vocabulary of the whole text."""
     alice = fetch_alice()
     emission = HCRPCategorical(categories=[np.arange(len(alice.vocabulary))])
     X = alice.data[: -alice.n_test]
@@ -34,7 +34,7 @@ def make_data(seed):
 
 
 def measure(extra, draw, index, last):
-    """Predictive probabilities of the test words, once in eight samples or less often."""
+    """Predictive probabilities of the test words, at most once in eight samples."""
     if index and index // SCORE_EVERY == last // SCORE_EVERY:
         return {}
     test, emission, seed = extra
@@ -52,11 +52,11 @@ def measure(extra, draw, index, last):
 
 
 def summarise(times, samples, extra):
-    """Perplexity at the end, and when the paper's figures were reached."""
+    """Final perplexity, and the times at which the paper's values were reached."""
     scored = [i for i, sample in enumerate(samples) if "probs" in sample]
     perplexities = []
     for n in range(1, len(scored) + 1):
-        # At any time: draws of the second half of what there is by then.
+        # At any time: draws of the second half of the samples so far.
         late = [samples[i]["probs"] for i in scored[n // 2 : n]]
         perplexities.append(float(np.exp(-np.log(np.mean(late, axis=0)).mean())))
     result = {"perplexity": perplexities[-1], "perplexities": perplexities}

@@ -5,9 +5,9 @@ Sequence 1 of the paper: ABCDBCDE repeated
     python examples/reproduce_sequence1.py             # 15 minutes on two cores
     python examples/reproduce_sequence1.py --scale 10  # ten times the CPU time
 
-The letters B, C and D occur in two contexts.  Eight states tell them apart and make the
+The letters B, C and D occur in two contexts.  Eight states separate these and make the
 sequence deterministic (3 bits of mutual information with the true states); one state per
-letter is a local optimum at 2.25 bits, which single steps hardly ever leave.
+letter is a local optimum at 2.25 bits, which single steps rarely leave.
 """
 
 from reproduction import Study, bar_figure, histogram_figure, main, make_rows

@@ -1,16 +1,15 @@
 """
-The engine of the three reproduce_*.py scripts: trials, their files, tables and figures.
+Trials, their files, tables and figures for the three reproduce_*.py scripts.
 
-Every row of a table is a sampler with so many split-merge trials per sweep; every trial
-is one chain with a seed of its own.  Trials get equal CPU time for sampling; what is
-measured between sweeps, and the files, do not count.  Samples are due at even intervals
-of that time.  What falls due during a sweep has the state before it, so that a sampler
-whose sweep takes longer than an interval gives the same sample several times, as in the
-paper.
+Every row of a table is a sampler with a number of split-merge trials per sweep; every
+trial is one chain with its own seed.  Trials get equal CPU time for sampling, without the
+time of measurements and files.  Samples are due at even intervals of that time.  A sample
+that is due during a sweep has the state before the sweep, so that a sampler whose sweep
+takes longer than an interval gives the same sample several times, as in the paper.
 
-A trial's file is renewed as it goes, so that a run that was killed goes on where its
-files end.  With ``--clock sweeps`` budgets and intervals are counted in sweeps: then a
-run is reproducible to the last digit (CPU times apart), killed or not.
+A trial's file is renewed during the trial, and a run that was killed resumes from its
+files.  With ``--clock sweeps`` budgets and intervals are counted in sweeps: then a run is
+reproducible to the last digit (except CPU times), killed or not.
 """
 
 from __future__ import annotations
@@ -88,7 +87,7 @@ def make_rows(rates, block_size):
 
 @dataclass(frozen=True)
 class Study:
-    """One data set and what is asked about it.
+    """One data set with its samplers, measurements and table columns.
 
     Attributes
     ----------
@@ -101,14 +100,14 @@ class Study:
     make_data : callable
         ``make_data(seed)`` gives ``(X, emission, extra)``, the emission unfitted.
     measure : callable
-        ``measure(extra, draw, index, last)`` gives the numbers of sample `index` by name;
-        `last` is the index of the one measured before.
+        ``measure(extra, draw, index, last)`` returns the measurements of sample `index`
+        by name; `last` is the index of the previously measured sample.
     summarise : callable
-        ``summarise(times, samples, extra)`` gives a trial's numbers by name.
+        ``summarise(times, samples, extra)`` returns a trial's results by name.
     columns : list of (title, key, digits)
-        Of the table, after the row's name.
+        Columns of the table, after the row's name.
     paper : dict
-        ``{(row title, key): number}`` as far as they are printed.
+        Printed values of the paper, ``{(row title, key): number}``.
     """
 
     name: str
@@ -143,13 +142,13 @@ class Trial:
             "counts": [0, 0, 0, 0],  # moves, accepted; split-merge trials, accepted
             "times": [],
             "samples": [],
-            "last": 0,  # index of the last sample that was not held
+            "last": 0,  # index of the last measured sample
         }
         self.record = None
 
     @property
     def setup(self):
-        """What a file must agree with to be gone on with."""
+        """Description of the trial, which a file must match to be resumed."""
         return {
             "version": __version__,
             "study": self.study.name,
@@ -163,7 +162,7 @@ class Trial:
         }
 
     def resume(self):
-        """Take over what the file has; whether the trial is complete."""
+        """Load the file, if there is one; return whether the trial is complete."""
         if not self.path.exists():
             return False
         content = load(self.path, KIND)
@@ -188,7 +187,7 @@ class Trial:
         )
 
     def run(self):
-        """Sample until the budget is used; returns the trial's numbers."""
+        """Sample until the budget is used and return the trial's results."""
         if not self.resume():
             self._sample()
         return self.summary()
@@ -216,7 +215,7 @@ class Trial:
             n_due = min(int(p["used"] / interval), N_SAMPLES) - len(p["samples"])
             if n_due <= 0:
                 continue
-            # Whatever fell due during a sweep has the state before it.
+            # Samples that were due during the sweep have the state before it.
             is_late = p["used"] > self.budget + interval
             n_held = n_due if is_late else n_due - 1
             p["samples"] += [p["samples"][-1]] * n_held
@@ -229,8 +228,8 @@ class Trial:
         self.save(chain, complete=True)
 
     def _take_sample(self, chain):
-        # A draw and a record pack the chain alike, so that what follows does not depend
-        # on when files are written.
+        # A draw and a record pack the chain alike, so that the chain does not depend on
+        # the times at which files are written.
         p, draw = self.progress, _as_draw(chain.draw())
         index = len(p["samples"])
         measured = self.study.measure(self.extra, draw, index, p["last"])
@@ -268,7 +267,7 @@ def _as_draw(arrays):
 
 
 def run_trial(*args):
-    """In a worker: one trial's numbers."""
+    """Run one trial in a worker and return its results."""
     return Trial(*args).run()
 
 
@@ -276,7 +275,7 @@ def run_trial(*args):
 
 
 def mean_and_error(values):
-    """Mean and its standard error over the trials that have a value."""
+    """Mean and standard error over the trials with a finite value."""
     values = np.array([value for value in values if np.isfinite(value)])
     if not len(values):
         return float("nan"), float("nan")
@@ -285,7 +284,7 @@ def mean_and_error(values):
 
 
 def write_csv(path, results):
-    """One line per trial; what is not a number stays out."""
+    """Write one line per trial, without entries that are lists."""
     keys = [key for key, value in results[0].items() if not isinstance(value, list)]
     with open(path, "w", newline="") as file:
         writer = csv.DictWriter(file, keys, extrasaction="ignore")
@@ -294,7 +293,7 @@ def write_csv(path, results):
 
 
 def table(study, results):
-    """A Markdown table: ours as mean +- standard error, in brackets the paper's."""
+    """Markdown table: mean +- standard error, and the paper's value in brackets."""
     titles = [title for title, _, _ in study.columns]
     lines = [
         "| sampler | trials | " + " | ".join(titles) + " |",
@@ -347,7 +346,7 @@ def bar_figure(path, study, results, key, label):
 
 
 def histogram_figure(path, study, results, key, label):
-    """How many trials ended where, one panel per sampler."""
+    """Histogram over trials, one panel per sampler."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -383,7 +382,7 @@ def histogram_figure(path, study, results, key, label):
 
 
 def main(study, figures=(), argv=None):
-    """Run what is missing, then write CSV, table and figures.
+    """Run missing trials, then write CSV, table and figures.
 
     Parameters
     ----------
@@ -414,7 +413,7 @@ def main(study, figures=(), argv=None):
     ]
     if not rows:
         parser.error(f"--only {' '.join(args.only)}: no row begins so")
-    # Seeds outside, so that a run that is stopped early has something on every row.
+    # Seeds in the outer loop: a run that is stopped early has results for all rows.
     trials = [(row, seed) for seed in range(args.seeds) for row in rows]
     unit = "CPU seconds" if args.clock == "cpu" else "sweeps"
     print(f"{study.name}: {len(trials)} trials of {budget:g} {unit}", flush=True)

@@ -1,11 +1,11 @@
-"""What the two artificial sequences of the paper are judged by; for reproduce_*.py."""
+"""Measurements on the two artificial sequences of the paper, for reproduce_*.py."""
 
 import numpy as np
 
 from skihmm.metrics import mutual_information
 
 COLUMNS = [
-    # title, key of a trial's numbers, digits
+    # title, key of a trial's results, digits
     ("bits", "bits", 3),
     ("states", "n_states", 1),
     ("log joint", "lp", 1),
@@ -22,7 +22,7 @@ def measure(states, draw, index, last):
 
 
 def summarise(times, samples, states):
-    """Mean over the second half; when and whether the true states were found."""
+    """Mean over the second half, and the time at which the true states were reached."""
     bits = np.array([sample["bits"] for sample in samples])
     hits = times[bits > mutual_information(states, states) - 1e-3]
     return {

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
+
+from sklearn.base import BaseEstimator
+
+from skihmm._chain import History
+from skihmm._typing import MatrixLike
+
+if TYPE_CHECKING:
+    from sklearn.callback import CallbackContext
+
+
+Method = TypeVar("Method")
 
 try:
     from sklearn.callback import CallbackSupportMixin, with_callbacks
@@ -12,7 +23,7 @@ except ImportError:  # before 1.9
     class CallbackSupportMixin:  # type: ignore[no-redef]
         """Nothing: this version of scikit-learn has no callbacks."""
 
-    def with_callbacks(method: Callable[..., Any]) -> Callable[..., Any]:
+    def with_callbacks(method: Method) -> Method:
         """The method itself."""
         return method
 
@@ -32,15 +43,15 @@ class FitTasks:
 
     def __init__(
         self,
-        estimator: Any,
-        X: Any,
+        estimator: BaseEstimator,
+        X: MatrixLike,
         n_sweeps: list[int],
-        summarise: Callable[[list[dict[str, Any]]], dict[str, Any]],
+        summarise: Callable[[list[History]], dict[str, object]],
     ) -> None:
         self._given = {"estimator": estimator, "X": X}
         self._n_sweeps = n_sweeps
         self._summarise = summarise
-        self._chains: dict[int, Any] = {}
+        self._chains: dict[int, CallbackContext] = {}
         self._root = estimator._init_callback_context(
             max_subtasks=len(n_sweeps), sequential_subtasks=False
         )
@@ -53,7 +64,7 @@ class FitTasks:
         )
         self._chains[index] = task.call_on_fit_task_begin(**self._given)
 
-    def after_sweep(self, index: int, history: Callable[[], dict[str, Any]]) -> bool:
+    def after_sweep(self, index: int, history: Callable[[], History]) -> bool:
         """A sweep was made; a true answer ends the chain.
 
         Parameters

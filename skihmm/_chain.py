@@ -5,21 +5,22 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from skihmm._draws import order_by_occupancy
+from skihmm._draws import Draw, order_by_occupancy
+from skihmm._records import ChainRecord, EmissionRecord, StateRecord
 from skihmm._sequences import Sequences
+from skihmm._typing import Floats, Integers, Labels
 from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
+from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._product_stats import ProductStats
 from skihmm.samplers import BaseSampler
@@ -34,26 +35,6 @@ N_START_STATES = 20
 # four times the columns, do not merge again; and it need not see more than so many rows.
 LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
 CLUSTERING = threading.Lock()
-
-
-class SweepInfo(NamedTuple):
-    """What one sweep did.
-
-    Attributes
-    ----------
-    n_proposed, n_accepted : int
-        Local moves.
-    seconds : float
-        CPU seconds of this thread.
-    n_trials, n_trials_accepted : int
-        Split-merge trials.
-    """
-
-    n_proposed: int
-    n_accepted: int
-    seconds: float
-    n_trials: int = 0
-    n_trials_accepted: int = 0
 
 
 @dataclass(frozen=True)
@@ -77,13 +58,11 @@ class ModelSettings:
     alpha: float
     gamma: float
     concentration_prior: tuple[float, float] | None
-    init: str | NDArray[np.int32]
+    init: str | Labels
     n_particles: int
 
 
-def with_known_states(
-    path: NDArray[np.int32], known: NDArray[np.int32]
-) -> NDArray[np.int32]:
+def with_known_states(path: Labels, known: Labels) -> Labels:
     """The path with known steps in states of their own, as near to it as can be.
 
     Every known state takes over one of the path's, chosen so that as many steps as
@@ -114,9 +93,7 @@ def with_known_states(
     return np.unique(path, return_inverse=True)[1].astype(np.int32)
 
 
-def clusters(
-    values: NDArray[np.float64], generator: np.random.Generator
-) -> NDArray[np.int32]:
+def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     """Labels by k-means of the standardised rows.
 
     Parameters
@@ -164,14 +141,14 @@ class Chain(Iterator[SweepInfo]):
     settings : ModelSettings
     seed : numpy.random.SeedSequence or numpy.random.BitGenerator, optional
         Where the chain's random stream starts.
-    record : dict, optional
+    record : ChainRecord, optional
         What :meth:`record` of an earlier chain returned: go on from there, bit for bit.
     is_stopped : callable, optional
         Asked while the particle filter runs; a true answer raises KeyboardInterrupt.
 
     Attributes
     ----------
-    saved : dict or None
+    saved : ChainRecord or None
         The last record that the chain's own schedule has made.  Unlike :meth:`record` at
         any other moment, to go on from it is to go on as if nothing had happened.
     """
@@ -181,13 +158,13 @@ class Chain(Iterator[SweepInfo]):
         sequences: Sequences,
         settings: ModelSettings,
         seed: np.random.SeedSequence | np.random.BitGenerator | None = None,
-        record: dict[str, Any] | None = None,
+        record: ChainRecord | None = None,
         is_stopped: Callable[[], bool] | None = None,
     ) -> None:
         self.settings = settings
         self.stream = RandomStream(seed)
         self.n_sweeps = 0
-        self.saved: dict[str, Any] | None = None
+        self.saved: ChainRecord | None = None
         self._stats = settings.emission.make_stats(sequences.codes)
         self._known = sequences.known_states
         self.state = ChainState(
@@ -211,7 +188,7 @@ class Chain(Iterator[SweepInfo]):
 
     def _initial_path(
         self, sequences: Sequences, is_stopped: Callable[[], bool] | None
-    ) -> NDArray[np.int32]:
+    ) -> Labels:
         init = self.settings.init
         n_steps = sequences.n_steps
         if isinstance(init, str) and init == "auto":
@@ -245,7 +222,7 @@ class Chain(Iterator[SweepInfo]):
         if self.n_sweeps % CANONICAL_EVERY == 0:
             self.saved = self.record()
         started = time.thread_time()
-        n_proposed, n_accepted = self.kernel.sweep(self.state)
+        info = SweepInfo(*self.kernel.sweep(self.state))
         resample_concentrations(
             self.state.transitions,
             self.state.emission,
@@ -253,61 +230,67 @@ class Chain(Iterator[SweepInfo]):
             self.settings.concentration_prior,
         )
         self.n_sweeps += 1
-        return SweepInfo(
-            n_proposed,
-            n_accepted,
-            time.thread_time() - started,
-            self.state.n_trials,
-            self.state.n_trials_accepted,
-        )
+        return info._replace(seconds=time.thread_time() - started)
 
-    def draw(self) -> dict[str, Any]:
-        """Arrays of the current state, labels by decreasing occupancy.
+    def draw(self, info: SweepInfo) -> Draw:
+        """The current state as a posterior draw, labels by decreasing occupancy.
 
         Packs the chain as a side effect, so when draws are taken is part of the schedule
         that a chain's results depend on.
 
+        Parameters
+        ----------
+        info : SweepInfo
+            Of the sweeps since the draw before.
+
         Returns
         -------
-        draw : dict
+        draw : Draw
         """
         self.saved = self.record()
-        return self._describe(self.saved["arrays"])
+        return self._describe(self.saved["arrays"], info)
 
-    def peek(self) -> dict[str, Any]:
+    def peek(self, info: SweepInfo) -> Draw:
         """What :meth:`draw` returns, without touching the chain.
+
+        Parameters
+        ----------
+        info : SweepInfo
+            Of the sweeps since the draw before.
 
         Returns
         -------
-        draw : dict
+        draw : Draw
         """
-        return self._describe(self.state.to_arrays())
+        return self._describe(self.state.to_arrays(), info)
 
-    def _describe(self, packed: dict[str, Any]) -> dict[str, Any]:
+    def _describe(self, packed: StateRecord, info: SweepInfo) -> Draw:
         if self._known is not None:
             # Draws say nothing of what was known before.
             packed = {**packed, "emission": packed["emission"]["parts"][0]}
         arrays = order_by_occupancy(packed, self._known)
-        return {
-            **arrays,
-            "lp": self.state.log_joint(),
-            "n_tables": int(arrays["transitions"]["n_tables"].sum()),
-            "alpha": arrays["transitions"]["alpha"],
-            "gamma": arrays["transitions"]["gamma"],
-            "last_state": int(arrays["states"][-1]),
-        }
+        return Draw(
+            n_states=arrays["n_states"],
+            lp=self.state.log_joint(),
+            states=arrays["states"],
+            last_state=int(arrays["states"][-1]),
+            transitions=arrays["transitions"],
+            emission=arrays["emission"],
+            sweep=self.n_sweeps,
+            info=info,
+        )
 
-    def take_emission_hyperparameters(self, emission: dict[str, Any]) -> None:
+    def take_emission_hyperparameters(self, emission: EmissionRecord) -> None:
         """Take over the emission's hyperparameters of another record.
 
         Parameters
         ----------
-        emission : dict
+        emission : EmissionRecord
             Of :meth:`EmissionStats.to_arrays`.
         """
         self._stats.take_hyperparameters(emission)
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> ChainRecord:
         """Everything needed to go on later; plain arrays and numbers."""
         return {
             "arrays": self.state.canonicalise(),
@@ -317,11 +300,11 @@ class Chain(Iterator[SweepInfo]):
 
 
 def extended_record(
-    record: dict[str, Any],
+    record: ChainRecord,
     earlier: Sequences,
     added: Sequences,
     settings: ModelSettings,
-) -> dict[str, Any]:
+) -> ChainRecord:
     """Record of a chain on more sequences than before.
 
     The labels of the earlier steps stay.  Those of the new ones are the path of a
@@ -331,7 +314,7 @@ def extended_record(
 
     Parameters
     ----------
-    record : dict
+    record : ChainRecord
         Of a chain on the earlier sequences.
     earlier, added : Sequences
     settings : ModelSettings
@@ -339,7 +322,7 @@ def extended_record(
 
     Returns
     -------
-    record : dict
+    record : ChainRecord
         Of a chain that has made no sweep.
     """
     arrays = record["arrays"]
@@ -359,11 +342,23 @@ def extended_record(
             n_particles=settings.n_particles,
             alpha=alpha,
             gamma=gamma,
-            seating={**arrays, "emission": {"columns": stats.records(emission)}},
+            seating={
+                "n_states": arrays["n_states"],
+                "transitions": arrays["transitions"],
+                "emission": {"columns": stats.records(emission)},
+            },
         )[1]
     else:
         stats = settings.emission.make_stats(added.codes)
-        frozen = FrozenModel({**arrays, "emission": emission}, stats, added.starts)
+        frozen = FrozenModel(
+            {
+                "n_states": arrays["n_states"],
+                "transitions": arrays["transitions"],
+                "emission": emission,
+            },
+            stats,
+            added.starts,
+        )
         path = np.asarray(frozen.viterbi()[1])
     start = replace(
         settings,
@@ -374,3 +369,82 @@ def extended_record(
     chain = Chain(earlier.joined(added), start, stream.bit_generator)
     chain.take_emission_hyperparameters(emission)
     return chain.record()
+
+
+@dataclass(frozen=True)
+class History:
+    """What a chain has done so far.
+
+    Attributes
+    ----------
+    last : int
+        Number of the sweep that made the last draw, or ended the burn-in.
+    draws : list of Draw
+    record : ChainRecord or None
+        What to go on from; None if nothing was done.
+    tally : SweepInfo
+        Sum over the sweeps since `last`.
+    seconds : float
+        CPU seconds in all.
+    origin_sweeps, origin_seconds : int, float
+        Sweeps and seconds of earlier fits.
+    best_lp : float
+        Highest log joint probability of a draw, summed over seatings.
+    best_states : ndarray of shape (n_samples,) or None
+        The path of that draw.
+    """
+
+    last: int
+    draws: list[Draw] = field(default_factory=list)
+    record: ChainRecord | None = None
+    tally: SweepInfo = SweepInfo()  # noqa: RUF009
+    seconds: float = 0.0
+    origin_sweeps: int = 0
+    origin_seconds: float = 0.0
+    best_lp: float = -np.inf
+    best_states: Integers | None = None
+
+    @property
+    def n_sweeps(self) -> int:
+        """Sweeps of this fit."""
+        return 0 if self.record is None else self.record["n_sweeps"] - self.origin_sweeps
+
+    def continued(self, thin: int, n_burnin: int) -> History:
+        """The history that a further fit (``warm_start``) begins with.
+
+        Parameters
+        ----------
+        thin, n_burnin : int
+            Of the further fit.
+
+        Returns
+        -------
+        history : History
+        """
+        if self.record is None:
+            return History(n_burnin)
+        n_sweeps = self.record["n_sweeps"]
+        return replace(
+            self,
+            # If thin has become shorter, a draw may be due already.
+            last=max(self.last, n_sweeps + 1 - thin),
+            origin_sweeps=n_sweeps,
+            origin_seconds=self.seconds,
+        )
+
+    def with_best(self, draw: Draw) -> History:
+        """Compare a new draw with the best one so far.
+
+        Parameters
+        ----------
+        draw : Draw
+            With its path.
+
+        Returns
+        -------
+        history : History
+        """
+        lp = draw.summed_lp
+        if self.best_states is not None and lp <= self.best_lp:
+            return self
+        return replace(self, best_lp=lp, best_states=draw.states)

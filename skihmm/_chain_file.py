@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from skihmm._chain import Chain, ModelSettings
+from skihmm._chain import Chain, History, ModelSettings
 from skihmm._checkpoint import load, prepare, save
 from skihmm._decoding import frozen_model
-from skihmm._draws import PosteriorDraws
+from skihmm._draws import Draw
 from skihmm._sequences import Sequences
 from skihmm._validation import warn_caller
 from skihmm._version import __version__
+from skihmm.core._sweep_info import SweepInfo
 
 KIND = "chain"
 
@@ -35,15 +38,38 @@ MEANING = {
 }
 
 
+@dataclass(frozen=True)
+class Header:
+    """By what a run knows its own files: one entry for each of MEANING.
+
+    Attributes
+    ----------
+    data, model, sampler, start : str
+        Hashes.
+    schedule : list
+        Of the plan: `n_burnin`, `thin` and `store_states`.
+    seed : list of int or None
+        None if any seed will do; it is then taken from the file.
+    chain : int
+        Number of the chain.
+    """
+
+    data: str
+    model: str
+    sampler: str
+    start: str
+    schedule: list[int]
+    seed: list[int] | None
+    chain: int
+
+
 class ChainFile:
     """A file that a chain can go on from.
 
     Parameters
     ----------
     path : path-like
-    header : dict
-        One value for each of MEANING, by which a run knows its own files.  ``"seed"`` is
-        None if any seed will do, and is then taken from the file.
+    header : Header
     interval : float
         Seconds between two writes.
 
@@ -54,20 +80,18 @@ class ChainFile:
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], header: dict[str, Any], interval: float
+        self, path: str | os.PathLike[str], header: Header, interval: float
     ) -> None:
         # Of a symbolic link the target is replaced; and workers may be in other folders.
         self.path = Path(os.path.realpath(path))
         self.header = header
         self._interval = interval
         self._due = time.monotonic() + interval
-        self._saved: dict[str, Any] | None = None
+        self._saved: History | None = None
         self._identity: tuple[int, ...] | None = None
         self.failure: str | None = None
 
-    def load(
-        self, sequences: Sequences, settings: ModelSettings
-    ) -> dict[str, Any] | None:
+    def load(self, sequences: Sequences, settings: ModelSettings) -> History | None:
         """History of the chain, or None if there is no file or it holds no sweep yet.
 
         Parameters
@@ -77,7 +101,7 @@ class ChainFile:
 
         Returns
         -------
-        history : dict or None
+        history : History or None
 
         Raises
         ------
@@ -94,9 +118,8 @@ class ChainFile:
         if "history" in content and content["history"] is None:
             return None
         try:
-            history = _sound_history(
-                content["history"], self.header["schedule"], sequences, settings
-            )
+            history = _history(content["history"])
+            _check_history(history, self.header.schedule, sequences, settings)
         except Exception as error:
             raise ValueError(
                 f"{self.path} does not hold a chain on this data: {error}.  Delete or "
@@ -110,17 +133,18 @@ class ChainFile:
         self._saved = history
         return history
 
-    def _check_header(self, header: Any) -> None:
+    def _check_header(self, header: object) -> None:
         if not isinstance(header, dict):
             header = {}
         seed = header.get("seed")
         if (
-            self.header["seed"] is None
+            self.header.seed is None
             and isinstance(seed, list)
             and all(isinstance(word, int) and word >= 0 for word in seed)
         ):
-            self.header = {**self.header, "seed": seed}
-        other = [name for name in MEANING if header.get(name) != self.header[name]]
+            self.header = replace(self.header, seed=seed)
+        own = vars(self.header)
+        other = [name for name in MEANING if header.get(name) != own[name]]
         if other:
             raise ValueError(
                 f"{self.path} is the checkpoint of another run: it differs in "
@@ -157,7 +181,7 @@ class ChainFile:
                 "checkpoint=None."
             ) from error
 
-    def save(self, history: dict[str, Any]) -> None:
+    def save(self, history: History) -> None:
         """Write the history, unless it is what the file holds.
 
         The first time that this fails there is a warning.  The chain goes on: the next
@@ -165,9 +189,9 @@ class ChainFile:
 
         Parameters
         ----------
-        history : dict
+        history : History
         """
-        if history["record"] is None or history is self._saved:
+        if history.record is None or history is self._saved:
             return
         started = time.monotonic()
         try:
@@ -187,7 +211,7 @@ class ChainFile:
     def _cannot_write(self, error: OSError) -> str:
         return f"The checkpoint {self.path} cannot be written: {error.strerror or error}"
 
-    def _write(self, history: dict[str, Any] | None) -> None:
+    def _write(self, history: History | None) -> None:
         if self._identify() not in (None, self._identity):
             raise ValueError(
                 f"{self.path} was changed by another process while this fit was running; "
@@ -202,7 +226,7 @@ class ChainFile:
         self._identity = self._identify()
 
 
-def chain_paths(checkpoint: Any, n_chains: int) -> list[Path]:
+def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]:
     """Where the files of all chains are.
 
     Parameters
@@ -253,7 +277,7 @@ def chain_paths(checkpoint: Any, n_chains: int) -> list[Path]:
     return [path]
 
 
-def _number(value: Any, low: float) -> None:
+def _check_number(value: object, low: float) -> None:
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -262,65 +286,59 @@ def _number(value: Any, low: float) -> None:
         raise ValueError(f"{value!r} where a number >= {low} is expected")
 
 
-def _check_numbers(draw: dict[str, Any]) -> None:
-    for name in ("seconds", "acceptance_rate", "split_merge_acceptance_rate"):
-        if not isinstance(draw[name], float):
-            raise ValueError(f"{name} of a draw is not a number")
-    _number(draw["lp"], -np.finfo(float).max)
-    _number(draw["n_tables"], 0)
-    for name in ("alpha", "gamma", "emission_alpha", "emission_gamma"):
-        if name in draw:
-            _number(draw[name], np.finfo(float).tiny)
-    for name in ("alpha", "gamma"):
-        if draw[name] != draw["transitions"][name]:
-            raise ValueError(f"a draw has two different values of {name}")
+def _history(content: dict[str, Any]) -> History:
+    """The history in a file."""
+    draws = [
+        Draw(**{**draw, "info": SweepInfo(*draw["info"])}) for draw in content["draws"]
+    ]
+    return History(**{**content, "draws": draws, "tally": SweepInfo(*content["tally"])})
 
 
-def _sound_history(
-    history: Any, schedule: Any, sequences: Sequences, settings: ModelSettings
-) -> dict[str, Any]:
-    """The history, if everything in it could have come from a chain on this data."""
-    record, draws = history["record"], history["draws"]
+def _check_history(
+    history: History,
+    schedule: Sequence[int],
+    sequences: Sequences,
+    settings: ModelSettings,
+) -> None:
+    """Raise an error unless all of it could have come from a chain on this data."""
+    record, draws = history.record, history.draws
     n_burnin, thin, _ = schedule
+    if record is None:
+        raise ValueError("it has no record")
     n_sweeps, last = record["n_sweeps"], n_burnin + thin * len(draws)
     if (
         type(n_sweeps) is not int
-        or history["last"] != last
+        or history.last != last
         or not (last if draws else 0) <= n_sweeps < last + thin
-        or history["origin_sweeps"] != 0
-        or history["origin_seconds"] != 0
+        or history.origin_sweeps != 0
+        or history.origin_seconds != 0
     ):
         raise ValueError("the numbers of sweeps and draws do not go together")
-    _number(history["seconds"], 0)
-    if len(history["tally"]) != 5 or not isinstance(draws, list):
-        raise ValueError("its parts are not those of a chain")
-    for value in history["tally"]:
-        _number(value, 0)
+    for value in (history.seconds, *history.tally):
+        _check_number(value, 0)
     chain = Chain(sequences, settings, None, record)
     problem = chain.state.check()
     if problem is not None:
         raise ValueError(problem)
-    paths = [draw["states"] for draw in draws if draw["states"] is not None]
-    if draws:
-        paths.append(history["best_states"])
-        _number(history["best_lp"], -np.finfo(float).max)
-        rates = {"seconds", "acceptance_rate", "split_merge_acceptance_rate"}
-        parts = chain.peek().keys() | rates | {"sweep"}
-        for d, draw in enumerate(draws):
-            if draw.keys() != parts:
-                raise ValueError("the parts of a draw are not those of a draw")
-            _check_numbers(draw)
-            if draw["sweep"] != n_burnin + (d + 1) * thin:
-                raise ValueError("a draw is of another sweep than it should be")
-    for path in paths:
-        if path.shape != (sequences.n_steps,) or path.dtype.kind not in "iu":
-            raise ValueError("a path does not have one label per step")
     if not draws:
-        return history
+        return
+    _check_number(history.best_lp, -np.finfo(float).max)
+    paths = [draw.states for draw in draws if draw.states is not None]
+    for path in [*paths, history.best_states]:
+        if (
+            path is None
+            or path.shape != (sequences.n_steps,)
+            or path.dtype.kind not in "iu"
+        ):
+            raise ValueError("a path does not have one label per step")
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
-    every = PosteriorDraws([draws])
-    for d in range(len(draws)):
-        draw = every[0, d]
+    for d, compact in enumerate(draws):
+        draw = compact.widened()
+        _check_number(draw.lp, -np.finfo(float).max)
+        for value in draw.info:
+            _check_number(value, 0)
+        if draw.sweep != n_burnin + (d + 1) * thin:
+            raise ValueError("a draw is of another sweep than it should be")
         if not 0 <= draw.last_state < draw.n_states:
             raise ValueError("the last state of a draw is none of its states")
         if draw.states is not None and (
@@ -328,4 +346,3 @@ def _sound_history(
         ):
             raise ValueError("a path has labels that are none of the draw's states")
         frozen_model(draw, first, settings.emission)
-    return history

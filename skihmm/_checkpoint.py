@@ -16,11 +16,15 @@ import stat
 import time
 import uuid
 import zipfile
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from skihmm._typing import Array
 
 FORMAT = "skihmm"
 VERSION = 1
@@ -31,8 +35,10 @@ _ARRAY = "__array__"
 _ABANDONED = 600
 
 
-def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
+def _flatten(value: Any, arrays: dict[str, Array]) -> Any:
     """What JSON can hold; arrays go to `arrays` and leave their name."""
+    if is_dataclass(value):
+        value = vars(value)
     if isinstance(value, dict):
         if not all(isinstance(key, str) and key != _ARRAY for key in value):
             raise TypeError(f"a dict with the keys {list(value)} cannot be saved")
@@ -52,7 +58,7 @@ def _flatten(value: Any, arrays: dict[str, Any]) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} cannot be saved")
 
 
-def _restore(value: Any, arrays: dict[str, Any]) -> Any:
+def _restore(value: Any, arrays: dict[str, Array]) -> Any:
     """The nesting with its arrays, each of which is taken out of `arrays`."""
     if isinstance(value, dict):
         if value.keys() == {_ARRAY}:
@@ -92,7 +98,7 @@ def prepare(path: str | os.PathLike[str]) -> None:
     trial.unlink()
 
 
-def save(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> None:
+def save(path: str | os.PathLike[str], kind: str, content: Mapping[str, object]) -> None:
     """Write `content` so that `path` always holds a complete file, the old or the new.
 
     Parameters
@@ -103,7 +109,7 @@ def save(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> No
         What the file is; `load` asks for the same.
     content : dict
         Dicts with string keys, lists, arrays, numbers, strings, booleans and None, nested
-        at will.  Lists and tuples come back as lists.
+        at will.  Lists and tuples come back as lists, dataclasses as dicts.
     """
     path = Path(path)
     arrays: dict[str, Any] = {}
@@ -124,7 +130,7 @@ def save(path: str | os.PathLike[str], kind: str, content: dict[str, Any]) -> No
         raise
 
 
-def _read_array(data: bytes) -> np.ndarray[Any, Any]:
+def _read_array(data: bytes) -> Array:
     """The array of a member, if it is as large as its header says."""
     stream = io.BytesIO(data)
     if np.lib.format.read_magic(stream) != (1, 0):
@@ -141,7 +147,7 @@ def _read_array(data: bytes) -> np.ndarray[Any, Any]:
     return flat.reshape(shape, order="F" if is_fortran else "C").copy(order="K")
 
 
-def _read_arrays(path: Path) -> dict[str, Any]:
+def _read_arrays(path: Path) -> dict[str, Array]:
     """All arrays of a file, which take no more memory than the file has bytes."""
     # Asked before the file is opened: to open a pipe is to wait for what fills it.
     status = path.stat()

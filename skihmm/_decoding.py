@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
+from skihmm._typing import Array, Labels
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import simulate
 from skihmm.core._random import RandomStream
@@ -60,7 +58,7 @@ def known_symbols(emission: BaseEmission) -> list[int]:
     return n_known
 
 
-def symbol_limits(emission: BaseEmission, codes: NDArray[Any]) -> list[int]:
+def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
     """Of every column of the data, how many symbols may be drawn; 0 for numbers.
 
     Parameters
@@ -91,7 +89,7 @@ def simulate_sequence(
     n_features: int,
     emission: BaseEmission,
     seed: np.random.SeedSequence,
-) -> tuple[NDArray[Any], NDArray[np.int32]]:
+) -> tuple[Array, Labels]:
     """A new sequence from the draw's predictive distribution.
 
     Parameters

@@ -3,54 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import chain as chained
+from operator import attrgetter
 from operator import index as as_index
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._log_joint import summed_lp
+from skihmm._log_joint import log_seatings
+from skihmm._records import (
+    EmissionRecord,
+    Hyperparameters,
+    ModelRecord,
+    ParticleRecord,
+    SeatingRecord,
+    StateRecord,
+    TransitionsRecord,
+    map_emission,
+    map_seating,
+    seatings,
+    sorted_seating,
+)
+from skihmm._typing import Array, Floats, Integers, Labels
 from skihmm._validation import check_flag
 from skihmm._version import __version__
+from skihmm.core._emission import EmissionStats
+from skihmm.core._sweep_info import SweepInfo
+
+if TYPE_CHECKING:
+    from skihmm.core._emission import Column
 
 
-def _sorted_record(record: dict[str, Any], rows: Any, dishes: Any) -> dict[str, Any]:
-    """A seating record under new row and dish numbers, sorted by (row, dish)."""
-    order = np.lexsort((dishes, rows))
-    n_tables = record["n_tables"]
-    ends = np.cumsum(n_tables)
-    sizes = [
-        record["sizes"][end - n : end]
-        for end, n in zip(ends[order], n_tables[order], strict=True)
-    ]
-    return {
-        "rows": rows[order].astype(np.int32),
-        "dishes": dishes[order].astype(np.int32),
-        "n_customers": record["n_customers"][order],
-        "n_tables": n_tables[order],
-        "sizes": np.concatenate(sizes) if sizes else record["sizes"],
-    }
-
-
-def _relabelled(emission: dict[str, Any], label: Any, order: Any) -> dict[str, Any]:
-    """Statistics of emissions under new state numbers: state order[k] becomes state k."""
-    changed: dict[str, Any] = {}
-    if "columns" in emission:
-        changed["columns"] = [
-            _sorted_record(column, label[column["rows"]], column["dishes"])
-            for column in emission["columns"]
-        ]
-    if "numbers" in emission:
-        changed["numbers"] = emission["numbers"][order]
-    if "parts" in emission:
-        changed["parts"] = [_relabelled(part, label, order) for part in emission["parts"]]
-    return {**emission, **changed}
-
-
-def occupancy_order(states: NDArray[Any], n_states: int) -> NDArray[np.intp]:
+def occupancy_order(states: Integers, n_states: int) -> NDArray[np.intp]:
     """States by decreasing occupancy; ties go to the one that occurs first.
 
     Parameters
@@ -68,24 +56,21 @@ def occupancy_order(states: NDArray[Any], n_states: int) -> NDArray[np.intp]:
     return np.lexsort((first, -np.bincount(states, minlength=n_states)))
 
 
-def order_by_occupancy(
-    arrays: dict[str, Any], known: NDArray[Any] | None = None
-) -> dict[str, Any]:
-    """Renumber the states of a chain's arrays by decreasing occupancy.
+def order_by_occupancy(arrays: StateRecord, known: Labels | None = None) -> StateRecord:
+    """Renumber the states of a chain's record by decreasing occupancy.
 
     As :func:`occupancy_order` says, so equal partitions get equal labels.
 
     Parameters
     ----------
-    arrays : dict
-        ``ChainState.to_arrays()``.
+    arrays : StateRecord
     known : ndarray of shape (n_samples,), optional
         Labels 0, 1, ... of steps whose state is known, -1 for others: these states come
         first, in this order.
 
     Returns
     -------
-    arrays : dict
+    arrays : StateRecord
     """
     n_states = arrays["n_states"]
     states = arrays["states"]
@@ -103,15 +88,21 @@ def order_by_occupancy(
         "states": label[states],
         "transitions": {
             **transitions,
-            **_sorted_record(
+            **sorted_seating(
                 transitions, label[transitions["rows"]], label[transitions["dishes"]]
             ),
         },
-        "emission": _relabelled(arrays["emission"], label, order),
+        "emission": map_emission(
+            arrays["emission"],
+            lambda column: sorted_seating(
+                column, label[column["rows"]], column["dishes"]
+            ),
+            lambda numbers: numbers[order],
+        ),
     }
 
 
-def narrow(values: NDArray[Any]) -> NDArray[Any]:
+def narrow(values: Integers) -> Integers:
     """Non-negative integers in as few bytes as the largest of them needs.
 
     Parameters
@@ -124,39 +115,14 @@ def narrow(values: NDArray[Any]) -> NDArray[Any]:
         Of uint8 or uint16; as they are if neither does.
     """
     top = int(values.max(initial=0))
-    fits = [dtype for dtype in (np.uint8, np.uint16) if top <= np.iinfo(dtype).max]
-    return values.astype(fits[0]) if fits else values
+    for dtype in (np.uint8, np.uint16):
+        if top <= np.iinfo(dtype).max:
+            return values.astype(dtype)
+    return values
 
 
-def _widen(values: NDArray[Any]) -> NDArray[np.int32]:
+def _widen(values: Integers) -> Integers:
     return values.astype(np.int32)
-
-
-def _map_integers(value: Any, change: Callable[[NDArray[Any]], NDArray[Any]]) -> Any:
-    """A nested record with all its arrays of integers changed."""
-    if isinstance(value, dict):
-        return {key: _map_integers(inner, change) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_map_integers(inner, change) for inner in value]
-    is_integers = isinstance(value, np.ndarray) and value.dtype.kind in "iu"
-    return change(value) if is_integers else value
-
-
-def compact(draw: dict[str, Any], store_states: bool) -> dict[str, Any]:
-    """A draw in as few bytes as its labels and counts, all non-negative, need.
-
-    Parameters
-    ----------
-    draw : dict
-        Of ``Chain.draw()``.
-    store_states : bool
-        Keep the path.
-
-    Returns
-    -------
-    draw : dict
-    """
-    return _map_integers(draw if store_states else {**draw, "states": None}, narrow)
 
 
 @dataclass(frozen=True)
@@ -169,19 +135,21 @@ class Draw:
         Number of states that some step is in.
     lp : float
         Log joint probability of states, seating and data given the hyperparameters, nats.
-    alpha, gamma : float
-        Transition concentrations.
     states : ndarray of shape (n_samples,) or None
         State of every training step, numbered by decreasing occupancy; None with
         ``store_states=False``.
     last_state : int
         State of the last training step.
-    transitions : dict of ndarray
+    transitions : TransitionsRecord
         Cells of the transition seating: ``rows`` (previous state; ``n_states`` is the
         start), ``dishes`` (next state), ``n_customers``, ``n_tables`` and all table
-        ``sizes`` in the order of the cells.
-    emission : dict
+        ``sizes`` in the order of the cells; and the concentrations.
+    emission : EmissionRecord
         The emission's statistics.
+    sweep : int
+        Sweeps that the chain had made.
+    info : SweepInfo
+        Of the sweeps since the draw before.
 
     Examples
     --------
@@ -194,15 +162,35 @@ class Draw:
 
     n_states: int
     lp: float
-    alpha: float
-    gamma: float
-    states: NDArray[np.int32] | None
+    states: Integers | None
     last_state: int
-    transitions: dict[str, Any]
-    emission: dict[str, Any]
+    transitions: TransitionsRecord
+    emission: EmissionRecord
+    sweep: int
+    info: SweepInfo
 
     @property
-    def arrays(self) -> dict[str, Any]:
+    def alpha(self) -> float:
+        """Lower concentration of the transitions."""
+        return self.transitions["alpha"]
+
+    @property
+    def gamma(self) -> float:
+        """Top concentration of the transitions."""
+        return self.transitions["gamma"]
+
+    @property
+    def n_tables(self) -> int:
+        """Number of tables of the transitions in all."""
+        return int(self.transitions["n_tables"].sum())
+
+    @property
+    def summed_lp(self) -> float:
+        """Log joint probability, summed over seatings with as many tables, nats."""
+        return self.lp + log_seatings([self.transitions, *seatings(self.emission)])
+
+    @property
+    def arrays(self) -> ModelRecord:
         """The draw as the compiled core takes it."""
         return {
             "n_states": self.n_states,
@@ -210,7 +198,7 @@ class Draw:
             "emission": self.emission,
         }
 
-    def for_particles(self, stats: Any) -> tuple[list[Any], dict[str, Any]]:
+    def for_particles(self, stats: EmissionStats) -> tuple[list[Column], ParticleRecord]:
         """The draw as particle filters take it.
 
         Parameters
@@ -222,14 +210,51 @@ class Draw:
         -------
         columns : list
             The emission of every column, with this draw's hyperparameters.
-        seating : dict
+        seating : ParticleRecord
         """
-        columns = stats.columns(self.emission)
-        records = {"columns": stats.records(self.emission)}
-        return columns, {**self.arrays, "emission": records}
+        return stats.columns(self.emission), {
+            "n_states": self.n_states,
+            "transitions": self.transitions,
+            "emission": {"columns": stats.records(self.emission)},
+        }
+
+    def _with_integers(self, change: Callable[[Integers], Integers]) -> Draw:
+        def changed(record: SeatingRecord) -> SeatingRecord:
+            return map_seating(record, change)
+
+        return replace(
+            self,
+            states=None if self.states is None else change(self.states),
+            transitions={**self.transitions, **changed(self.transitions)},
+            emission=map_emission(self.emission, changed),
+        )
+
+    def compact(self, store_states: bool) -> Draw:
+        """The draw in as few bytes as its labels and counts, all non-negative, need.
+
+        Parameters
+        ----------
+        store_states : bool
+            Keep the path.
+
+        Returns
+        -------
+        draw : Draw
+        """
+        draw = self if store_states else replace(self, states=None)
+        return draw._with_integers(narrow)
+
+    def widened(self) -> Draw:
+        """The draw with all integers of 32 bits.
+
+        Returns
+        -------
+        draw : Draw
+        """
+        return self._with_integers(_widen)
 
 
-def _import_arviz() -> Any:
+def _import_arviz() -> ModuleType:
     """ArviZ, or the part of it that knows the format."""
     for name in ("arviz", "arviz_base"):
         try:
@@ -252,8 +277,8 @@ class PosteriorDraws:
 
     Parameters
     ----------
-    chains : sequence of sequence of dict
-        The draws of every chain, as a fit makes them.
+    chains : sequence of sequence of Draw
+        The draws of every chain.
     hyperparameters : callable, optional
         Finds those of the emission in its record, as the emission's method of this name.
 
@@ -301,11 +326,11 @@ class PosteriorDraws:
 
     def __init__(
         self,
-        chains: Sequence[Sequence[dict[str, Any]]],
-        hyperparameters: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+        chains: Sequence[Sequence[Draw]],
+        hyperparameters: Callable[[EmissionRecord], Hyperparameters] | None = None,
     ) -> None:
         expected = (
-            "expected the draws of every chain, a list of lists of dict. A fitted "
+            "expected the draws of every chain, a list of lists of Draw. A fitted "
             "HCRPHMM has them as draws_."
         )
         try:
@@ -315,7 +340,7 @@ class PosteriorDraws:
                 f"chains is of type {type(chains).__name__}; {expected}"
             ) from None
         for draw in chained.from_iterable(self._chains):
-            if not (isinstance(draw, dict) and "lp" in draw):
+            if not isinstance(draw, Draw):
                 raise TypeError(f"chains holds the draw {draw!r}; {expected}")
         if not any(self._chains):
             raise ValueError(f"chains holds no draw; {expected}")
@@ -325,11 +350,11 @@ class PosteriorDraws:
         self.n_tables = self._collect("n_tables", int)
         self.alpha = self._collect("alpha", float)
         self.gamma = self._collect("gamma", float)
-        self.acceptance_rate = self._collect("acceptance_rate", float)
+        self.acceptance_rate = self._collect("info.acceptance_rate", float)
         self.split_merge_acceptance_rate = self._collect(
-            "split_merge_acceptance_rate", float
+            "info.split_merge_acceptance_rate", float
         )
-        self.seconds = self._collect("seconds", float)
+        self.seconds = self._collect("info.seconds", float)
         self.sweep = self._collect("sweep", int)
         self.hyperparameters = {"alpha": self.alpha, "gamma": self.gamma}
         if hyperparameters is not None:
@@ -338,26 +363,27 @@ class PosteriorDraws:
             self.emission_alpha = self.hyperparameters["emission_alpha"]
             self.emission_gamma = self.hyperparameters["emission_gamma"]
 
-    def _collect(self, name: str, dtype: type) -> NDArray[Any]:
+    def _collect(self, name: str, dtype: type) -> Array:
+        attribute = attrgetter(name)
         absent = np.nan if dtype is float else -1
-        values: NDArray[Any] = np.full(self.shape, absent, dtype=dtype)
+        values: Array = np.full(self.shape, absent, dtype=dtype)
         for c, chain in enumerate(self._chains):
-            values[c, : len(chain)] = [draw[name] for draw in chain]
+            values[c, : len(chain)] = [attribute(draw) for draw in chain]
         return values
 
     def _collect_emission(
-        self, hyperparameters: Callable[[dict[str, Any]], dict[str, Any]]
+        self, hyperparameters: Callable[[EmissionRecord], Hyperparameters]
     ) -> None:
         for c, chain in enumerate(self._chains):
             for d, draw in enumerate(chain):
-                for name, value in hyperparameters(draw["emission"]).items():
+                for name, value in hyperparameters(draw.emission).items():
                     values = self.hyperparameters.setdefault(
                         f"emission_{name}",
                         np.full((*self.shape, *np.shape(value)), np.nan),
                     )
                     values[c, d] = value
 
-    def positive_hyperparameters(self) -> dict[str, NDArray[np.float64]]:
+    def positive_hyperparameters(self) -> dict[str, Floats]:
         """One number per draw of every hyperparameter that is positive.
 
         Returns
@@ -376,15 +402,18 @@ class PosteriorDraws:
         }
 
     @property
-    def states(self) -> NDArray[np.int32] | None:
+    def states(self) -> Labels | None:
         """State of every step, shape (n_chains, max(n_draws), n_samples), or None."""
         if not self.has_states:
             return None
-        n_samples = len(next(d["states"] for chain in self._chains for d in chain))
+        paths = [
+            [draw.states for draw in chain if draw.states is not None]
+            for chain in self._chains
+        ]
+        n_samples = len(next(chained.from_iterable(paths)))
         states = np.full((*self.shape, n_samples), -1, dtype=np.int32)
-        for c, chain in enumerate(self._chains):
-            for d, draw in enumerate(chain):
-                states[c, d] = draw["states"]
+        for chain, values in zip(paths, states, strict=True):
+            values[: len(chain)] = np.reshape(chain, (len(chain), n_samples))
         return states
 
     @property
@@ -408,22 +437,12 @@ class PosteriorDraws:
                 f"draws[{index!r}]; expected two integers, draws[chain, draw]."
             ) from None
         try:
-            found = _map_integers(self._chains[c][d], _widen)
+            return self._chains[c][d].widened()
         except IndexError:
             raise IndexError(
                 f"draws[{c}, {d}]; there are {len(self)} chains of "
                 f"{', '.join(map(str, self.n_draws))} draws, counted from 0."
             ) from None
-        return Draw(
-            n_states=found["n_states"],
-            lp=found["lp"],
-            alpha=found["alpha"],
-            gamma=found["gamma"],
-            states=found["states"],
-            last_state=found["last_state"],
-            transitions=found["transitions"],
-            emission=found["emission"],
-        )
 
     def thinned(self, max_draws: int | None = None) -> list[Draw]:
         """Draws of all chains in one list, evenly spaced if there are too many.
@@ -450,9 +469,9 @@ class PosteriorDraws:
     def has_states(self) -> bool:
         """Whether every draw has its path: False after ``store_states=False``."""
         # (warm_start may have gone on with another store_states.)
-        return all(d["states"] is not None for chain in self._chains for d in chain)
+        return all(d.states is not None for chain in self._chains for d in chain)
 
-    def summed_lp(self) -> NDArray[np.float64]:
+    def summed_lp(self) -> Floats:
         """Log joint probability of every draw, summed over seatings.
 
         ``lp`` is that of one seating.  Here the probabilities of all seatings with as
@@ -464,10 +483,7 @@ class PosteriorDraws:
         lp : ndarray of shape (n_chains, max(n_draws))
             Of states, numbers of tables and data given the concentrations (nats).
         """
-        values = np.full(self.shape, np.nan)
-        for c, chain in enumerate(self._chains):
-            values[c, : len(chain)] = [summed_lp(draw) for draw in chain]
-        return values
+        return self._collect("summed_lp", float)
 
     def argmax(self) -> tuple[int, int]:
         """Chain and draw of the highest log joint probability, summed over seatings.
@@ -481,7 +497,7 @@ class PosteriorDraws:
         chain, draw = np.unravel_index(np.nanargmax(values), values.shape)
         return int(chain), int(draw)
 
-    def to_dict(self) -> dict[str, dict[str, NDArray[Any]]]:
+    def to_dict(self) -> dict[str, dict[str, Array]]:
         """Arrays in ArviZ's groups.
 
         Chains without a draw are left out, and of the others as many draws, the first
@@ -495,7 +511,7 @@ class PosteriorDraws:
         """
         chains = np.flatnonzero(self.n_draws)
         n_draws = self.n_draws[chains].min()
-        posterior: dict[str, NDArray[Any]] = {
+        posterior: dict[str, Array] = {
             **self.hyperparameters,
             "n_states": self.n_states,
         }

@@ -8,13 +8,15 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
+from sklearn.base import BaseEstimator
+
+from skihmm._typing import Array, Flags
 
 LIBRARIES = ("pandas", "polars")
 
 
-def library_of(X: Any) -> str | None:
+def library_of(X: object) -> str | None:
     """Name of the library of a data frame; None for other data.
 
     Parameters
@@ -29,7 +31,7 @@ def library_of(X: Any) -> str | None:
     return library if library in LIBRARIES and hasattr(X, "columns") else None
 
 
-def output_library(estimator: Any, came_in: str | None) -> str | None:
+def output_library(estimator: BaseEstimator, came_in: str | None) -> str | None:
     """Library of the frames that an estimator returns; None for arrays.
 
     Parameters
@@ -50,7 +52,7 @@ def output_library(estimator: Any, came_in: str | None) -> str | None:
     return None if asked == "default" else str(asked)
 
 
-def make_frame(library: str, values: NDArray[Any], names: Sequence[str], X: Any) -> Any:
+def make_frame(library: str, values: Array, names: Sequence[str], X: Any) -> Any:
     """A data frame of an array.
 
     Parameters
@@ -74,7 +76,7 @@ def make_frame(library: str, values: NDArray[Any], names: Sequence[str], X: Any)
     return module.DataFrame(rows, index=index, columns=list(names))
 
 
-def fill_frame(X: Any, missing: NDArray[np.bool_], values: NDArray[Any]) -> Any:
+def fill_frame(X: Any, missing: Flags, values: Array) -> Any:
     """A copy of a data frame with its missing entries filled in.
 
     Parameters

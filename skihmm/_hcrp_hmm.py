@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import joblib
 import numpy as np
-from joblib.parallel import get_active_backend
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skihmm._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
-from skihmm._chain import ModelSettings, extended_record
-from skihmm._chain_file import ChainFile, chain_paths
 from skihmm._decoding import frozen_model, simulate_sequence
-from skihmm._draws import Draw, PosteriorDraws
+from skihmm._draws import Draw
+from skihmm._fit import Fit, FitState, Parameters
 from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
 from skihmm._imputation import drawn_codes, expected_codes, fill
 from skihmm._prediction import PosteriorPredictive
-from skihmm._progress import Progress
-from skihmm._run import (
-    INTERRUPTED,
-    NO_DRAW,
-    Monitor,
-    Plan,
-    StopFlag,
-    raised_by_interrupts,
-    run_chain,
-    sweeps_made,
-)
+from skihmm._progress import SweepReport
 from skihmm._sequences import (
     Sequences,
     check_states,
@@ -43,25 +29,28 @@ from skihmm._sequences import (
     row_index,
     sequence_starts,
 )
+from skihmm._typing import (
+    Array,
+    Flags,
+    Floats,
+    Labels,
+    MatrixLike,
+    RandomState,
+    VectorLike,
+)
 from skihmm._validation import (
     as_array,
     check_choice,
-    check_concentration_prior,
     check_flag,
     check_ignored,
     check_integer,
     check_n_jobs,
-    check_nonnegative,
-    check_positive,
     draw_entropy,
     is_missing,
     nested_short_names,
-    preferred_jobs,
     refuse_sequences,
-    resolve,
     unify_frame,
     unmask,
-    warn_caller,
 )
 from skihmm._version import __version__
 from skihmm.core._messages import FrozenModel
@@ -73,110 +62,11 @@ from skihmm.metrics._scorer import (
     mean_observed,
     perplexity_of,
 )
-from skihmm.posterior._estimate import best_draw
-from skihmm.posterior._partitions import LOSSES
-from skihmm.samplers import (
-    BaseSampler,
-    BlockedBeam,
-    BlockedGibbs,
-    DirectAssignmentGibbs,
-    StepwiseGibbs,
-    StepwiseSlice,
-    StickBreakingBeam,
-    StickBreakingGibbs,
-)
+from skihmm.samplers import BaseSampler
+from skihmm.samplers._names import SAMPLERS
 
-SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
-    # The best all-round sampler: docs/samplers.md has the figures.
-    "auto": partial(StepwiseGibbs, split_merge_rate=2),
-    "stepwise": StepwiseGibbs,
-    "slice": StepwiseSlice,
-    "blocked": BlockedGibbs,
-    "beam": BlockedBeam,
-    "direct_assignment": DirectAssignmentGibbs,
-    "stick_breaking": StickBreakingGibbs,
-    "stick_breaking_beam": StickBreakingBeam,
-}
-INITS = ("auto", "particle_filter", "kmeans", "random", "single")
-POINT_ESTIMATES = (*LOSSES, "map")
-
-
-def _summary(
-    chains: list[dict[str, Any]],
-    *,
-    sequences: Sequences,
-    emission_: BaseEmission,
-    point_estimate: str,
-    **attributes: Any,
-) -> dict[str, Any]:
-    """All fitted attributes: those given, and what follows from the chains' histories."""
-    draws = PosteriorDraws(
-        [chain["draws"] for chain in chains], emission_.hyperparameters
-    )
-    if point_estimate == "map" or not draws.has_states:
-        best = draws.argmax()
-        # Kept apart from the draws, which have no paths with store_states=False.
-        labels = chains[best[0]]["best_states"]
-    else:
-        best = best_draw(draws, point_estimate)
-        labels = draws[best].states
-    selected = draws[best]
-    first = Sequences(sequences.codes[:1], sequences.starts[:1])
-    startprob, transmat = frozen_model(selected, first, emission_).transition_matrix()
-    return {
-        **attributes,
-        "_chains": chains,
-        "_best": best,
-        "emission_": emission_.with_states(selected.emission, selected.n_states),
-        "draws_": draws,
-        "n_states_": selected.n_states,
-        "labels_": labels,
-        "known_states_": sequences.known_labels,
-        "startprob_": startprob,
-        "transmat_": transmat,
-    }
-
-
-@dataclass(frozen=True)
-class _Parameters:
-    """The estimator's parameters, checked; sampler and emission are clones."""
-
-    plan: Plan
-    n_draws: int
-    n_chains: int
-    n_particles: int
-    verbose: int
-    point_estimate: str
-    checkpoint_interval: float
-    alpha: float
-    gamma: float
-    prior: tuple[float, float] | None
-    sampler: BaseSampler
-    emission: BaseEmission
-
-    @property
-    def model_hash(self) -> str:
-        """Hash of the model.
-
-        The compiled statistics could not take another emission's counts, and draws of two
-        posteriors do not belong into one set.
-        """
-        name, params = type(self.emission).__name__, self.emission.get_params()
-        return str(joblib.hash((name, params, self.alpha, self.gamma, self.prior)))
-
-    def settings(
-        self, emission: BaseEmission, init: str | NDArray[np.int32]
-    ) -> ModelSettings:
-        """What a chain samples, with the fitted emission."""
-        return ModelSettings(
-            self.sampler,
-            emission,
-            self.alpha,
-            self.gamma,
-            self.prior,
-            init,
-            self.n_particles,
-        )
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 
 class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
@@ -350,23 +240,20 @@ shape (n_samples,), default="auto"
 
     # Sequence ids travel with X through cross-validation, pipelines and searches when
     # metadata routing is on, without set_fit_request and the like.
-    __metadata_request__fit: ClassVar[dict[str, Any]] = {"groups": True, "states": True}
-    __metadata_request__partial_fit: ClassVar[dict[str, Any]] = {
+    __metadata_request__fit: ClassVar[dict[str, object]] = {
         "groups": True,
         "states": True,
     }
-    __metadata_request__predict: ClassVar[dict[str, Any]] = {"groups": True}
-    __metadata_request__predict_proba: ClassVar[dict[str, Any]] = {"groups": True}
-    __metadata_request__score: ClassVar[dict[str, Any]] = {"groups": True}
+    __metadata_request__partial_fit: ClassVar[dict[str, object]] = {
+        "groups": True,
+        "states": True,
+    }
+    __metadata_request__predict: ClassVar[dict[str, object]] = {"groups": True}
+    __metadata_request__predict_proba: ClassVar[dict[str, object]] = {"groups": True}
+    __metadata_request__score: ClassVar[dict[str, object]] = {"groups": True}
 
     # What a fit leaves for warm_start, score and predict, beside the public attributes.
-    _chains: list[dict[str, Any]]
-    _data: tuple[NDArray[Any], ...]
-    _is_extended: bool
-    _fingerprint: str
-    _model_hash: str
-    _entropy: list[int]
-    _score_entropy: list[int]
+    _fit_state: FitState
     _best: tuple[int, int]
     _frame_library: str | None
 
@@ -378,7 +265,7 @@ shape (n_samples,), default="auto"
         alpha: float = 1.0,
         gamma: float = 1.0,
         concentration_prior: tuple[float, float] | None = (1.0, 1.0),
-        init: Any = "auto",
+        init: str | ArrayLike = "auto",
         n_burnin: int = 500,
         n_draws: int = 100,
         thin: int = 5,
@@ -389,10 +276,10 @@ shape (n_samples,), default="auto"
         point_estimate: str = "vi",
         warm_start: bool = False,
         max_time: float | None = None,
-        callback: Callable[[Any], Any] | None = None,
-        checkpoint: Any = None,
+        callback: Callable[[SweepReport], object] | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
         checkpoint_interval: float = 60.0,
-        random_state: Any = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.sampler = sampler
@@ -419,10 +306,10 @@ shape (n_samples,), default="auto"
 
     # ---- scikit-learn's plumbing
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         """Tags: what the emission takes, missing values allowed."""
         tags = super().__sklearn_tags__()
-        emission: Any = self.emission
+        emission = self.emission
         if isinstance(emission, str) and emission in EMISSIONS:
             emission = EMISSIONS[emission]()
         # (There is no tag for whole numbers; with this one the data of scikit-learn's
@@ -432,7 +319,7 @@ shape (n_samples,), default="auto"
         tags.input_tags.allow_nan = True
         return tags
 
-    def set_params(self, **params: Any) -> HCRPHMM:
+    def set_params(self, **params: object) -> HCRPHMM:
         """Set parameters, nested ones too.
 
         ``sampler__x=...`` and ``emission__x=...`` work on short names as well: the name
@@ -472,16 +359,16 @@ shape (n_samples,), default="auto"
             self._sklearn_output_config = config
         return self
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """State for pickling, with the version that made it."""
         state = {**super().__getstate__(), "_skihmm_version": __version__}
-        if "_chains" in state:
+        if "_fit_state" in state:
             # They belong to the run that made the model.  An estimator that is not fitted
             # keeps them: it may be on its way to a worker process.
             state["callback"] = state["checkpoint"] = None
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         """Restore from a pickle; warn if another version made it."""
         state = dict(state)
         version = state.pop("_skihmm_version", "unknown")
@@ -499,12 +386,12 @@ shape (n_samples,), default="auto"
     @with_callbacks
     def fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: None = None,
         *,
-        groups: Any = None,
-        lengths: Any = None,
-        states: Any = None,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        states: VectorLike | None = None,
     ) -> HCRPHMM:
         """Draw from the posterior given one or several sequences.
 
@@ -550,459 +437,68 @@ shape (n_samples,), default="auto"
         names = ("n_features_in_", "feature_names_in_", "_frame_library")
         earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
-            fitted, stopped = self._fit(X, groups, lengths, states)
+            parameters = Parameters.check(self.get_params(deep=False))
+            index = row_index(X)
+            X = self._validate(X, reset=True)
+            fit = self._new_fit(parameters)
+            fitted = fit.start(
+                X,
+                lambda codes: make_sequences(
+                    codes,
+                    sequence_starts(len(codes), groups, lengths, index),
+                    check_states(states, len(codes)),
+                ),
+                getattr(self, "_fit_state", None),
+                getattr(self, "emission_", None),
+            )
         except BaseException:
             for name in names:
                 self.__dict__.pop(name, None)
             self.__dict__.update(earlier)
             raise
-        self.__dict__.update(fitted)
-        self._warn_of_stops(stopped)
+        return self._take(fit, fitted)
+
+    def _new_fit(self, parameters: Parameters) -> Fit:
+        with_tasks = getattr(self, "_skl_callbacks", None)
+        return Fit(
+            parameters,
+            getattr(self, "feature_names_in_", None),
+            partial(FitTasks, self) if with_tasks else None,
+        )
+
+    def _take(self, fit: Fit, attributes: dict[str, object]) -> HCRPHMM:
+        self.__dict__.update(attributes)
+        fit.warn_of_stops(self.draws_.n_draws)
         return self
 
-    def _check_parameters(self) -> _Parameters:
-        # scikit-learn's own estimators take verbose=True.
-        verbose = self.verbose
-        if not isinstance(verbose, bool):
-            verbose = check_integer("verbose", verbose, 0)
-        plan = Plan(
-            check_integer("n_burnin", self.n_burnin, 0),
-            check_integer("thin", self.thin, 1),
-            check_flag("store_states", self.store_states),
-            np.inf
-            if self.max_time is None
-            else check_positive("max_time", self.max_time),
-        )
-        if not (self.callback is None or callable(self.callback)):
-            raise TypeError(
-                f"callback={self.callback!r}; expected something to call, or None."
-            )
-        point_estimate = check_choice(
-            "point_estimate", self.point_estimate, POINT_ESTIMATES
-        )
-        if point_estimate == "binder" and not plan.store_states:
-            raise ValueError(
-                "point_estimate='binder' compares the state paths of all draws, but "
-                "store_states=False. Set store_states=True, or point_estimate='map'."
-            )
-        check_n_jobs("n_jobs", self.n_jobs)
-        check_flag("warm_start", self.warm_start)
-        found = _Parameters(
-            plan=plan,
-            n_draws=check_integer("n_draws", self.n_draws, 1),
-            n_chains=check_integer("n_chains", self.n_chains, 1),
-            n_particles=check_integer("n_particles", self.n_particles, 1),
-            verbose=int(verbose),
-            point_estimate=point_estimate,
-            checkpoint_interval=check_nonnegative(
-                "checkpoint_interval", self.checkpoint_interval
-            ),
-            alpha=check_positive("alpha", self.alpha),
-            gamma=check_positive("gamma", self.gamma),
-            prior=check_concentration_prior(
-                "concentration_prior", self.concentration_prior
-            ),
-            sampler=resolve("sampler", self.sampler, SAMPLERS, BaseSampler),
-            emission=resolve("emission", self.emission, EMISSIONS, BaseEmission),
-        )
-        found.sampler.check_parameters()
-        return found
-
-    def _fit(
-        self, X: Any, groups: Any, lengths: Any, states: Any
-    ) -> tuple[dict[str, Any], list[str | None]]:
-        """Fitted attributes, and what ended every chain early."""
-        given = self._check_parameters()
-        emission = given.emission
-        index = row_index(X)
-        X = self._validate(X, reset=True)
-        emission.name_columns(getattr(self, "feature_names_in_", None))
-        emission.fit(X)
-        sequences = make_sequences(
-            emission.encode(X),
-            sequence_starts(len(X), groups, lengths, index),
-            check_states(states, len(X)),
-        )
-        resumed = self.warm_start and hasattr(self, "_chains")
-        is_same = resumed and sequences.fingerprint == self._fingerprint
-        if resumed and given.model_hash == self._model_hash:
-            # The chains go on with the emission that they have: after partial_fit it was
-            # fitted to the first data only, and has other offsets and hyperpriors.
-            earlier = self._encoded_as_before(X, sequences)
-            is_same = earlier is not None and earlier.fingerprint == self._fingerprint
-            if earlier is not None and is_same:
-                emission, sequences = self.emission_, earlier
-        self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
-        # Errors of the emission's parameters, and of the two together, before any work.
-        given.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
-        settings = given.settings(emission, self._check_init(sequences, emission))
-
-        files: Sequence[ChainFile | None] = [None] * given.n_chains
-        if resumed and self._is_extended:
-            # As anywhere in scikit-learn, fit forgets what partial_fit has added.
-            resumed = is_same
-        if resumed:
-            if self.checkpoint is not None:
-                raise ValueError(
-                    "warm_start=True goes on from the earlier fit, and checkpoint "
-                    f"from the files in {str(self.checkpoint)!r}; one of them has to be "
-                    "left out. (With a checkpoint, set a larger n_draws and fit again.)"
-                )
-            if not is_same:
-                raise ValueError(
-                    "warm_start=True continues the chains of the earlier fit, but X (or "
-                    "its division into sequences, or states) is not that of the earlier "
-                    "fit. Pass the same data, or set warm_start=False to start afresh."
-                )
-            self._check_continued(given, "warm_start=True")
-            if given.point_estimate == "binder" and not self.draws_.has_states:
-                raise ValueError(
-                    "point_estimate='binder' compares the state paths of all draws, but "
-                    "the earlier fit, which warm_start=True continues, had "
-                    "store_states=False. Set point_estimate='map', or warm_start=False."
-                )
-            histories = [given.plan.continue_history(history) for history in self._chains]
-            entropy = self._entropy
-        else:
-            histories = [given.plan.new_history() for _ in range(given.n_chains)]
-            entropy = draw_entropy(self.random_state)
-            if self.checkpoint is not None:
-                files, histories, entropy = self._open_files(
-                    given, histories, entropy, sequences, settings
-                )
-        wanted = [
-            given.n_draws + (len(history["draws"]) if resumed else 0)
-            for history in histories
-        ]
-        fitted, stopped = self._sample(
-            given, X, sequences, settings, histories, wanted, files, entropy
-        )
-        return {**fitted, "_is_extended": resumed and self._is_extended}, stopped
-
-    def _encoded_as_before(
-        self, X: NDArray[Any], sequences: Sequences
-    ) -> Sequences | None:
-        """The sequences by the emission of the earlier fit; None if it refuses them."""
-        if X.shape[1] != self._data[0].shape[1]:
-            return None
-        try:
-            codes = self.emission_.encode(X)
-        except ValueError:
-            return None
-        return replace(sequences, codes=codes)
-
     @with_callbacks
-    def _partial_fit(self, X: Any, groups: Any, lengths: Any, states: Any) -> HCRPHMM:
-        given = self._check_parameters()
+    def _partial_fit(
+        self,
+        X: MatrixLike,
+        groups: VectorLike | None,
+        lengths: VectorLike | None,
+        states: VectorLike | None,
+    ) -> HCRPHMM:
+        parameters = Parameters.check(self.get_params(deep=False))
         if self.checkpoint is not None:
             raise ValueError(
                 f"checkpoint={str(self.checkpoint)!r} holds chains on the earlier data, "
                 "which partial_fit cannot go on from. Set checkpoint=None, or fit all "
                 "data again."
             )
-        self._check_continued(given, "partial_fit")
-        added = self._encode_sequences(X, groups, lengths, states)
-        earlier = make_sequences(*self._data)
-        settings = given.settings(self.emission_, "particle_filter")
-        given.sampler.check_emission(
-            self.emission_, self.emission_.make_stats(added.codes[:0])
-        )
-        histories = []
-        for history in self._chains:
-            begun = given.plan.new_history()
-            if history["record"] is not None:
-                begun["record"] = extended_record(
-                    history["record"], earlier, added, settings
-                )
-            histories.append(begun)
-        wanted = [given.n_draws] * given.n_chains
-        fitted, stopped = self._sample(
-            given,
-            X,
-            earlier.joined(added),
-            settings,
-            histories,
-            wanted,
-            [None] * given.n_chains,
-            self._entropy,
-        )
-        self.__dict__.update(fitted)
-        self._is_extended = True
-        self._warn_of_stops(stopped)
-        return self
-
-    def _sample(
-        self,
-        given: _Parameters,
-        X: Any,
-        sequences: Sequences,
-        settings: ModelSettings,
-        histories: list[dict[str, Any]],
-        wanted: list[int],
-        files: Sequence[ChainFile | None],
-        entropy: list[int],
-    ) -> tuple[dict[str, Any], list[str | None]]:
-        """Run all chains to the end: fitted attributes, and what ended them early."""
-        chain_root, score_root = np.random.SeedSequence(entropy).spawn(2)
-        summarise = partial(
-            _summary,
-            sequences=sequences,
-            emission_=settings.emission,
-            point_estimate=given.point_estimate,
-            sampler_=settings.sampler,
-            # (Arrays and not an object: files of fitted models hold no types of ours.)
-            _data=sequences.given,
-            _fingerprint=sequences.fingerprint,
-            _model_hash=given.model_hash,
-            _entropy=entropy,
-            _score_entropy=[int(word) for word in score_root.generate_state(4)],
-        )
-        chains, stopped = self._run(
-            X,
-            sequences,
-            settings,
-            chain_root.spawn(len(histories)),
-            histories,
-            wanted,
-            given.plan,
-            given.verbose,
-            files,
-            summarise,
-        )
-        return summarise(chains), stopped
-
-    def _run(
-        self,
-        X: NDArray[Any],
-        sequences: Sequences,
-        settings: ModelSettings,
-        seeds: list[np.random.SeedSequence],
-        histories: list[dict[str, Any]],
-        wanted: list[int],
-        plan: Plan,
-        verbose: int,
-        files: Sequence[ChainFile | None],
-        summarise: Callable[[list[dict[str, Any]]], dict[str, Any]],
-    ) -> tuple[list[dict[str, Any]], list[str | None]]:
-        """Run all chains: their histories, and what ended each of them early."""
-        n_sweeps = [
-            plan.n_sweeps(history, n)
-            for history, n in zip(histories, wanted, strict=True)
-        ]
-        made = [sweeps_made(history) for history in histories]
-        progress = Progress(n_sweeps, made, verbose, plan.max_time) if verbose else None
-        tasks = None
-        if getattr(self, "_skl_callbacks", None):
-            missing = [n - m for n, m in zip(n_sweeps, made, strict=True)]
-            tasks = FitTasks(self, X, missing, summarise)
-        prefer = preferred_jobs(settings.sampler, settings.emission)
-        backend = get_active_backend(prefer=prefer)[0]
-        stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
-        monitor = Monitor(stop, progress, self.callback, tasks)
-        try:
-            with raised_by_interrupts(stop):
-                results = Parallel(n_jobs=self.n_jobs, prefer=prefer)(
-                    delayed(run_chain)(
-                        c,
-                        sequences,
-                        settings,
-                        seeds[c],
-                        histories[c],
-                        wanted[c],
-                        plan,
-                        monitor,
-                        files[c],
-                    )
-                    for c in range(len(seeds))
-                )
-        except Exception as error:
-            if stop.is_raised():
-                # Ctrl-C has killed a worker that was about to start, say.
-                raise KeyboardInterrupt from error
-            raise
-        finally:
-            # Threads must not go on if this one leaves because of an error.
-            stop.raise_()
-            stop.close()
-            if progress is not None:
-                progress.close()
-        if tasks is not None:
-            tasks.end()
-        chains = [history for history, _, _ in results]
-        stopped = [reason for _, reason, _ in results]
-        for file, (_, _, failure) in zip(files, results, strict=True):
-            # The warning of another process does not reach this one.
-            if file is not None and failure is not None and file.failure is None:
-                warn_caller(failure)
-        if not any(history["draws"] for history in chains):
-            raise KeyboardInterrupt
-        return chains, stopped
-
-    def _open_files(
-        self,
-        given: _Parameters,
-        histories: list[dict[str, Any]],
-        entropy: list[int],
-        sequences: Sequences,
-        settings: ModelSettings,
-    ) -> tuple[list[ChainFile], list[dict[str, Any]], list[int]]:
-        """Files of all chains, the histories that they hold, and the seed."""
-        plan, sampler = given.plan, settings.sampler
-        header = {
-            # Codes do not show by how much columns were shifted.
-            "data": joblib.hash(
-                (
-                    sequences.fingerprint,
-                    settings.emission.offsets(sequences.codes.shape[1]).tolist(),
-                )
-            ),
-            "model": given.model_hash,
-            "sampler": joblib.hash((type(sampler).__name__, sampler.get_params())),
-            "start": joblib.hash((settings.init, settings.n_particles)),
-            "schedule": [plan.n_burnin, plan.thin, plan.store_states],
-        }
-        histories = list(histories)
-        seed = None if self.random_state is None else entropy
-        files = []
-        for c, path in enumerate(chain_paths(self.checkpoint, len(histories))):
-            file = ChainFile(
-                path, {**header, "seed": seed, "chain": c}, given.checkpoint_interval
-            )
-            found = file.load(sequences, settings)
-            # (Without a random_state, that of the first file.)
-            seed = file.header["seed"]
-            if found is not None:
-                if len(found["draws"]) > given.n_draws:
-                    raise ValueError(
-                        f"{path} holds {len(found['draws'])} draws, more than "
-                        f"n_draws={given.n_draws}.  Set n_draws to at least as many, or "
-                        "pass another checkpoint."
-                    )
-                histories[c] = found
-            files.append(file)
-        if seed is None:
-            seed = entropy
-        for file, history in zip(files, histories, strict=True):
-            file.header = {**file.header, "seed": seed}
-            if len(history["draws"]) < given.n_draws:
-                file.begin()
-        return files, histories, seed
-
-    def _warn_of_stops(self, stopped: list[str | None]) -> None:
-        if INTERRUPTED in stopped:
-            n_draws = self.draws_.n_draws
-            kept = f"draws made so far are kept: {n_draws.sum()}"
-            if len(n_draws) > 1:
-                kept += (
-                    f" in {len(n_draws)} chains ({n_draws.min()} to {n_draws.max()} each)"
-                )
-            how = "set warm_start=True and fit the same data again"
-            if self.checkpoint is not None:
-                how = "fit again with the same checkpoint"
-            warn_caller(
-                f"The fit was interrupted; the {kept}. To go on from there, {how}."
-            )
-        early = [c for c, reason in enumerate(stopped) if reason == NO_DRAW]
-        if early:
-            warn_caller(
-                f"Chains {early} were stopped by max_time or callback before their first "
-                "draw was due; the state in which they ended is their only draw. Allow "
-                "more time, or set a shorter n_burnin."
-            )
-
-    def _warn_of_missing(
-        self, X: NDArray[Any], missing_rows: NDArray[np.bool_], emission: BaseEmission
-    ) -> None:
-        """Warn of data, or columns of the data, without any observation."""
-        labels = getattr(self, "feature_names_in_", range(X.shape[1]))
-        empty = [
-            label
-            for label, column in zip(labels, X.T, strict=True)
-            if is_missing(column[:1]).all() and is_missing(column).all()
-        ]
-        if len(empty) == X.shape[1]:
-            warn_caller(
-                "All entries of X are missing: the draws are those of the prior. Check "
-                "how X was read."
-            )
-        elif missing_rows.all():
-            warn_caller(
-                f"All rows of X are missing for {type(emission).__name__}: the draws are "
-                "those of the prior. With a full covariance a row of which any entry is "
-                'missing is missing as a whole (emission="diagonal_gaussian" takes '
-                'single entries), and with handle_unknown="missing" all symbols that are '
-                "not in categories are."
-            )
-        elif empty:
-            warn_caller(
-                f"All entries of column{'s' * (len(empty) > 1)} "
-                f"{', '.join(map(repr, empty))} of X are missing, which says nothing "
-                "about states. Leave them out, or check how X was read."
-            )
-
-    def _check_init(
-        self, sequences: Sequences, emission: BaseEmission
-    ) -> str | NDArray[np.int32]:
-        n_samples, known = sequences.n_steps, sequences.known_states
-        if isinstance(self.init, str):
-            init = check_choice("init", self.init, INITS)
-            n_numeric = sequences.codes[:0, emission.numeric_columns()].shape[1]
-            if init == "kmeans" and n_numeric == 0:
-                raise ValueError(
-                    'init="kmeans" needs columns of numbers, but all columns of X are '
-                    'symbols. Use init="auto" or "particle_filter".'
-                )
-            return init
-        labels = as_array("init", self.init)
-        if labels.ndim != 1:
-            raise ValueError(
-                f"init={self.init!r}; expected one of {INITS} or {n_samples} "
-                "non-negative integers, one state per row of X."
-            )
-        if labels.dtype.kind not in "iu" or len(labels) != n_samples or labels.min() < 0:
-            raise ValueError(
-                f"init is an array of {len(labels)} entries of type {labels.dtype}; "
-                f"expected one of {INITS} or {n_samples} non-negative integers, one "
-                "state per row of X."
-            )
-        if known is not None:
-            pairs = {
-                (k, label) for k, label in zip(labels, known, strict=True) if label >= 0
-            }
-            if (
-                not len(pairs)
-                == len({k for k, _ in pairs})
-                == len(sequences.known_labels)
-            ):
-                raise ValueError(
-                    "init and states contradict each other: in init, the steps of every "
-                    "known state have to be in one state, and those of two in two."
-                )
-        return labels.astype(np.int64)
-
-    def _check_continued(self, given: _Parameters, what: str) -> None:
-        """Refuse another model, or another number of chains, than was fitted."""
-        if given.model_hash != self._model_hash:
-            raise ValueError(
-                f"{what} continues the chains of the earlier fit, but emission, alpha, "
-                "gamma or concentration_prior is not that of the earlier fit. Keep them, "
-                "or start afresh: fit with warm_start=False."
-            )
-        if given.n_chains != len(self._chains):
-            raise ValueError(
-                f"n_chains={given.n_chains}, but {what} continues the "
-                f"{len(self._chains)} chains of the earlier fit. Keep n_chains, or start "
-                "afresh: fit with warm_start=False."
-            )
+        parameters.check_continued(self._fit_state, "partial_fit")
+        X, added = self._validate_sequences(X, groups, lengths, states)
+        fit = self._new_fit(parameters)
+        return self._take(fit, fit.extend(X, added, self._fit_state, self.emission_))
 
     def partial_fit(
         self,
-        X: Any,
+        X: MatrixLike,
         y: None = None,
         *,
-        groups: Any = None,
-        lengths: Any = None,
-        states: Any = None,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        states: VectorLike | None = None,
     ) -> HCRPHMM:
         """Add sequences to the data of a fitted model and go on sampling.
 
@@ -1040,13 +536,18 @@ shape (n_samples,), default="auto"
             If data or parameters are not as described.  The earlier fit stays as it was.
         """
         check_ignored(y, X)
-        if not hasattr(self, "_chains"):
+        if not hasattr(self, "_fit_state"):
             return self.fit(X, groups=groups, lengths=lengths, states=states)
         return self._partial_fit(X, groups, lengths, states)
 
     def fit_predict(
-        self, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
-    ) -> NDArray[np.int32]:
+        self,
+        X: MatrixLike,
+        y: None = None,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+    ) -> Labels:
         """Fit, then predict the same data: ``fit(X).predict(X)``.
 
         Parameters
@@ -1073,7 +574,7 @@ shape (n_samples,), default="auto"
         n = self.n_features_in_
         return list(getattr(self, "feature_names_in_", [f"x{c}" for c in range(n)]))
 
-    def _validate(self, X: Any, reset: bool) -> NDArray[Any]:
+    def _validate(self, X: Any, reset: bool) -> Array:
         refuse_sequences(X)
         if issparse(X):
             raise TypeError(
@@ -1099,8 +600,12 @@ shape (n_samples,), default="auto"
         return X
 
     def _validate_sequences(
-        self, X: Any, groups: Any, lengths: Any, states: Any = None
-    ) -> tuple[NDArray[Any], Sequences]:
+        self,
+        X: MatrixLike,
+        groups: VectorLike | None,
+        lengths: VectorLike | None,
+        states: VectorLike | None = None,
+    ) -> tuple[Array, Sequences]:
         check_is_fitted(self)
         index = row_index(X)
         X = self._validate(X, reset=False)
@@ -1111,7 +616,11 @@ shape (n_samples,), default="auto"
         )
 
     def _encode_sequences(
-        self, X: Any, groups: Any = None, lengths: Any = None, states: Any = None
+        self,
+        X: MatrixLike,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        states: VectorLike | None = None,
     ) -> Sequences:
         return self._validate_sequences(X, groups, lengths, states)[1]
 
@@ -1119,7 +628,9 @@ shape (n_samples,), default="auto"
     def _selected(self) -> Draw:
         return self.draws_[self._best]
 
-    def _model(self, X: Any, groups: Any, lengths: Any) -> FrozenModel:
+    def _model(
+        self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
+    ) -> FrozenModel:
         sequences = self._encode_sequences(X, groups, lengths)
         return frozen_model(self._selected, sequences, self.emission_)
 
@@ -1127,12 +638,12 @@ shape (n_samples,), default="auto"
 
     def predict(
         self,
-        X: Any,
+        X: MatrixLike,
         *,
         method: str = "viterbi",
-        groups: Any = None,
-        lengths: Any = None,
-    ) -> NDArray[np.int32]:
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+    ) -> Labels:
         """Most probable states under the selected draw.
 
         Parameters
@@ -1156,8 +667,12 @@ shape (n_samples,), default="auto"
         return probs.argmax(axis=1).astype(np.int32)
 
     def decode(
-        self, X: Any, *, groups: Any = None, lengths: Any = None
-    ) -> tuple[float, NDArray[np.int32]]:
+        self,
+        X: MatrixLike,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+    ) -> tuple[float, Labels]:
         """Most probable state path and its log probability.
 
         Parameters
@@ -1178,11 +693,11 @@ shape (n_samples,), default="auto"
 
     def predict_proba(
         self,
-        X: Any,
+        X: MatrixLike,
         *,
         method: str = "smooth",
-        groups: Any = None,
-        lengths: Any = None,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
     ) -> Any:
         """Probabilities of the states of every step.
 
@@ -1209,8 +724,12 @@ shape (n_samples,), default="auto"
         return make_frame(library, probs, names, X)
 
     def _state_probs(
-        self, X: Any, method: str, groups: Any, lengths: Any
-    ) -> NDArray[np.float64]:
+        self,
+        X: MatrixLike,
+        method: str,
+        groups: VectorLike | None,
+        lengths: VectorLike | None,
+    ) -> Floats:
         check_choice("method", method, ("smooth", "filter"))
         model = self._model(X, groups, lengths)
         if method == "smooth":
@@ -1220,7 +739,12 @@ shape (n_samples,), default="auto"
         return probs
 
     def predict_next(
-        self, X: Any, n_steps: int = 1, *, groups: Any = None, lengths: Any = None
+        self,
+        X: MatrixLike,
+        n_steps: int = 1,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
     ) -> PosteriorPredictive:
         """Predict the observations that come after the end of X.
 
@@ -1269,12 +793,12 @@ shape (n_samples,), default="auto"
 
     def impute(
         self,
-        X: Any,
+        X: MatrixLike,
         *,
         method: str = "expectation",
-        random_state: Any = None,
-        groups: Any = None,
-        lengths: Any = None,
+        random_state: RandomState = None,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
     ) -> Any:
         """Fill in what is missing in X from the posterior predictive given all of X.
 
@@ -1333,12 +857,12 @@ shape (n_samples,), default="auto"
 
     def _filled(
         self,
-        X: NDArray[Any],
-        missing: NDArray[np.bool_],
+        X: Array,
+        missing: Flags,
         sequences: Sequences,
         method: str,
-        random_state: Any,
-    ) -> NDArray[Any]:
+        random_state: RandomState,
+    ) -> Array:
         if not missing.any():
             return X.copy()
         draws = self.draws_.thinned()
@@ -1355,8 +879,12 @@ shape (n_samples,), default="auto"
     # ---- scores
 
     def score_samples(
-        self, X: Any, *, groups: Any = None, lengths: Any = None
-    ) -> NDArray[np.float64]:
+        self,
+        X: MatrixLike,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+    ) -> Floats:
         """Log predictive probability of every step given the steps before it.
 
         Probabilities are averaged over all posterior draws before taking the logarithm.
@@ -1377,12 +905,12 @@ shape (n_samples,), default="auto"
 
     def score(
         self,
-        X: Any,
+        X: MatrixLike,
         y: None = None,
         *,
         sample_weight: None = None,
-        groups: Any = None,
-        lengths: Any = None,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
     ) -> float:
         """Mean log predictive probability per observed time step.
 
@@ -1414,7 +942,12 @@ shape (n_samples,), default="auto"
         return mean_observed(*self._score(X, groups, lengths))
 
     def perplexity(
-        self, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
+        self,
+        X: MatrixLike,
+        y: None = None,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
     ) -> float:
         """Perplexity: ``exp(-score)``.
 
@@ -1433,8 +966,8 @@ shape (n_samples,), default="auto"
         return perplexity_of(self.score(X, y, groups=groups, lengths=lengths))
 
     def _score(
-        self, X: Any, groups: Any, lengths: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        self, X: MatrixLike, groups: VectorLike | None, lengths: VectorLike | None
+    ) -> tuple[Floats, Flags]:
         sequences = self._encode_sequences(X, groups, lengths)
         log_probs = log_predictive(
             self.draws_.thinned(),
@@ -1444,7 +977,7 @@ shape (n_samples,), default="auto"
             adaptive=True,
             resampling="systematic",
             continued=False,
-            entropy=self._score_entropy,
+            entropy=self._fit_state.score_entropy,
             n_jobs=check_n_jobs("n_jobs", self.n_jobs),
         )
         return log_probs, self.emission_.is_missing(sequences.codes)
@@ -1507,8 +1040,8 @@ shape (n_samples,), default="auto"
     # ---- new data
 
     def sample(
-        self, n_samples: int = 1, random_state: Any = None
-    ) -> tuple[Any, NDArray[np.int32]]:
+        self, n_samples: int = 1, random_state: RandomState = None
+    ) -> tuple[Any, Labels]:
         """Draw a new sequence from the predictive distribution of the selected draw.
 
         Parameters

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,12 +10,13 @@ from numpy.typing import NDArray
 from skihmm._decoding import frozen_model, symbol_limits
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
+from skihmm._typing import Array, Flags
 from skihmm._validation import is_number
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 
 
-def _missing_rows(codes: NDArray[Any], limits: list[int]) -> list[NDArray[np.intp]]:
+def _missing_rows(codes: Array, limits: list[int]) -> list[NDArray[np.intp]]:
     """Of every column the rows where it is missing: -1 for symbols, NaN for numbers."""
     return [
         np.flatnonzero(~(column >= 0) if limit else np.isnan(column))
@@ -24,7 +24,7 @@ def _missing_rows(codes: NDArray[Any], limits: list[int]) -> list[NDArray[np.int
     ]
 
 
-def _are_whole(values: NDArray[Any]) -> bool:
+def _are_whole(values: Array) -> bool:
     """Whether floats are integers, and small enough to be told from their neighbours."""
     values = values.astype(np.float64)  # (Half precision cannot hold the limit.)
     return bool(((np.floor(values) == values) & (np.abs(values) <= 2.0**53)).all())
@@ -32,7 +32,7 @@ def _are_whole(values: NDArray[Any]) -> bool:
 
 def expected_codes(
     draws: Sequence[Draw], sequences: Sequences, emission: BaseEmission
-) -> NDArray[Any]:
+) -> Array:
     """For what is missing, the most probable code or the mean, over all draws.
 
     Parameters
@@ -50,13 +50,13 @@ def expected_codes(
     codes = sequences.codes
     limits = symbol_limits(emission, codes)
     rows = _missing_rows(codes, limits)
-    totals: list[Any] = [0.0] * len(limits)
+    totals = [np.zeros(1)] * len(limits)
     for draw in draws:
         model = frozen_model(draw, sequences, emission)
         probs = model.smooth()
         for c, emitted in enumerate(model.predictives()):
             known = emitted[:, : limits[c]] if limits[c] else emitted
-            totals[c] += probs[rows[c]] @ known
+            totals[c] = totals[c] + probs[rows[c]] @ known
     filled = np.zeros_like(codes)
     for c, total in enumerate(totals):
         filled[rows[c], c] = total.argmax(axis=1) if limits[c] else total / len(draws)
@@ -68,7 +68,7 @@ def drawn_codes(
     sequences: Sequences,
     emission: BaseEmission,
     seed: np.random.SeedSequence,
-) -> NDArray[Any]:
+) -> Array:
     """For what is missing, codes or numbers drawn jointly, under one of the draws.
 
     Parameters
@@ -98,9 +98,7 @@ def drawn_codes(
     return filled
 
 
-def fill(
-    X: NDArray[Any], missing: NDArray[np.bool_], filled: NDArray[Any]
-) -> NDArray[Any]:
+def fill(X: Array, missing: Flags, filled: Array) -> Array:
     """Take the missing entries of one array from another.
 
     Parameters

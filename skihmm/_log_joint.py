@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import gammaln, loggamma, psi
+
+from skihmm._records import SeatingRecord
+from skihmm._typing import Floats, Integers
 
 # Up to so many customers, numbers of seatings come from a table.
 _N_SMALL = 256
@@ -16,18 +17,8 @@ _N_SMALL = 256
 _N_HALVINGS = 12
 
 
-def _seatings(record: Any) -> Iterator[dict[str, Any]]:
-    """The seatings with tables in a record, those of an emission's parts included."""
-    if not isinstance(record, dict):
-        return
-    if "sizes" in record and len(record["sizes"]):
-        yield record
-    for part in [*record.get("columns", ()), *record.get("parts", ())]:
-        yield from _seatings(part)
-
-
 @cache
-def _small_log_cycles() -> NDArray[np.float64]:
+def _small_log_cycles() -> Floats:
     """Logs of ``|s(n, m)|`` for n and m up to ``_N_SMALL``."""
     table = np.full((_N_SMALL + 1, _N_SMALL + 1), -np.inf)
     table[0, 0] = 0.0  # of no customers
@@ -38,9 +29,7 @@ def _small_log_cycles() -> NDArray[np.float64]:
     return table
 
 
-def _large_log_cycles(
-    n: NDArray[np.float64], m: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _large_log_cycles(n: Floats, m: Floats) -> Floats:
     """The same for 1 < m < n, each in a time that depends on the root of m only.
 
     ``|s(n, m)|`` is the coefficient of ``z^m`` in ``Gamma(z + n) / Gamma(z)``: an
@@ -70,7 +59,7 @@ def _large_log_cycles(
     return top + found
 
 
-def log_cycles(n: NDArray[Any], m: NDArray[Any]) -> NDArray[np.float64]:
+def log_cycles(n: Integers, m: Integers) -> Floats:
     """Logs of unsigned Stirling numbers of the first kind, ``|s(n, m)|``.
 
     Parameters
@@ -94,8 +83,8 @@ def log_cycles(n: NDArray[Any], m: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def summed_lp(draw: Mapping[str, Any]) -> float:
-    """Log joint probability of a draw, summed over seatings.
+def log_seatings(records: Iterable[SeatingRecord]) -> float:
+    """Log of the probability of all seatings like this one, relative to its own.
 
     The seating of a draw is one of many with as many tables; they differ in nothing but
     who sits with whom, which says nothing about states and changes slowly.  Their
@@ -104,20 +93,18 @@ def summed_lp(draw: Mapping[str, Any]) -> float:
 
     Parameters
     ----------
-    draw : mapping
-        Its ``lp``, ``transitions`` and ``emission``.
+    records : iterable of SeatingRecord
 
     Returns
     -------
-    lp : float
-        Of states, numbers of tables and data given the hyperparameters, nats.
+    log_ratio : float
+        To be added to the log joint probability of the draw, nats.
     """
-    records = [*_seatings(draw["transitions"]), *_seatings(draw["emission"])]
-    if not records:
-        return float(draw["lp"])
+    found = [record for record in records if len(record["sizes"])]
+    if not found:
+        return 0.0
     # (Draws are kept in small integers, of which SciPy would make single precision.)
-    n, m, sizes = (
-        np.concatenate([record[key] for record in records]).astype(np.int64)
-        for key in ("n_customers", "n_tables", "sizes")
-    )
-    return float(draw["lp"] + log_cycles(n, m).sum() - gammaln(sizes).sum())
+    n = np.concatenate([record["n_customers"] for record in found]).astype(np.int64)
+    m = np.concatenate([record["n_tables"] for record in found]).astype(np.int64)
+    sizes = np.concatenate([record["sizes"] for record in found]).astype(np.int64)
+    return float(log_cycles(n, m).sum() - gammaln(sizes).sum())

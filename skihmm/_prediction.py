@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from skihmm._decoding import frozen_model, symbol_limits
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
+from skihmm._typing import Array, Floats, MatrixLike, RandomState
 from skihmm._validation import (
     as_matrix,
     check_integer,
@@ -23,7 +23,7 @@ from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 
 
-def _choose(weights: NDArray[np.float64], u: NDArray[np.float64]) -> NDArray[np.intp]:
+def _choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
     """In every row the index at which the share u of the row's sum is reached."""
     cumulative = np.cumsum(weights, axis=1)
     reached = cumulative <= (u * cumulative[:, -1])[:, None]
@@ -81,8 +81,8 @@ class PosteriorPredictive:
         sequences: Sequences,
         emission: BaseEmission,
         n_steps: int,
-        random_state: Any = None,
-        feature_names: Sequence[str] | NDArray[Any] | None = None,
+        random_state: RandomState = None,
+        feature_names: Sequence[str] | Array | None = None,
     ) -> None:
         self.n_steps = check_integer("n_steps", n_steps, 1)
         self.n_features = sequences.codes.shape[1]
@@ -103,9 +103,7 @@ class PosteriorPredictive:
     def __repr__(self) -> str:
         return f"<PosteriorPredictive: {self.n_steps} steps, {self.n_draws} draws>"
 
-    def _models(
-        self, sequences: Sequences
-    ) -> Iterator[tuple[FrozenModel, NDArray[np.float64]]]:
+    def _models(self, sequences: Sequences) -> Iterator[tuple[FrozenModel, Floats]]:
         for draw, probs in zip(self._draws, self._state_probs, strict=True):
             yield frozen_model(draw, sequences, self._emission), probs
 
@@ -127,7 +125,7 @@ class PosteriorPredictive:
             )
         return int(np.flatnonzero(self._order == number)[0])
 
-    def proba(self, column: int | str = 0) -> NDArray[np.float64]:
+    def proba(self, column: int | str = 0) -> Floats:
         """Probabilities of the symbols of one column.
 
         Parameters
@@ -161,7 +159,7 @@ class PosteriorPredictive:
             each.append(probs @ emitted)
         return np.asarray(np.mean(each, axis=0))
 
-    def mean(self) -> NDArray[np.float64]:
+    def mean(self) -> Floats:
         """Means of the columns of numbers.
 
         Returns
@@ -188,7 +186,7 @@ class PosteriorPredictive:
         total[:, self._order] += self._emission.offsets(self.n_features)
         return total
 
-    def log_prob(self, X_next: Any) -> NDArray[np.float64]:
+    def log_prob(self, X_next: MatrixLike) -> Floats:
         """Log predictive probability of each coming step.
 
         Parameters
@@ -216,7 +214,7 @@ class PosteriorPredictive:
         log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
 
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
         """Draw futures: of each all steps jointly.
 
         A future belongs to one posterior draw, chosen at random; its states are a walk

@@ -7,7 +7,6 @@ import sys
 import threading
 import time
 from dataclasses import dataclass
-from typing import Any
 
 # Seconds between two pictures of the bar, and between two lines of a log.
 BAR_EVERY = 0.1
@@ -93,10 +92,10 @@ class Progress:
         self._is_bar = verbose == 1 and sys.stdout.isatty()
         self._every = LINE_EVERY if verbose == 1 else 0.0
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_lock": None, "_is_bar": False}
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: dict[str, object]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
 

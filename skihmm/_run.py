@@ -11,19 +11,19 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import FrameType
+from typing import NamedTuple
 
 import numpy as np
 
 from skihmm._callbacks import FitTasks
-from skihmm._chain import Chain, ModelSettings, SweepInfo
+from skihmm._chain import Chain, History, ModelSettings
 from skihmm._chain_file import ChainFile
-from skihmm._draws import compact
-from skihmm._log_joint import summed_lp
 from skihmm._progress import Progress, SweepReport
 from skihmm._sequences import Sequences
+from skihmm.core._sweep_info import SweepInfo
 
 # Why a chain ended before it had all its draws.
 INTERRUPTED, MAX_TIME, CALLBACK = "interrupted", "max_time", "callback"
@@ -102,7 +102,7 @@ def raised_by_interrupts(flag: StopFlag) -> Iterator[None]:
         yield
         return
 
-    def on_interrupt(number: int, frame: Any) -> None:
+    def on_interrupt(number: int, frame: FrameType | None) -> None:
         if flag.is_raised():
             signal.default_int_handler(number, frame)
         flag.raise_()
@@ -186,59 +186,12 @@ class Plan:
     store_states: bool
     max_time: float
 
-    def new_history(self) -> dict[str, Any]:
-        """History of a chain that has not begun.
-
-        Returns
-        -------
-        history : dict
-            ``draws``: list of dict; ``record``: of the chain, to go on from, or None;
-            ``last``: number of the sweep that made the last draw, or ended the burn-in;
-            ``tally``: counts since then; ``seconds``: CPU seconds in all;
-            ``origin_sweeps`` and ``origin_seconds``: sweeps and seconds of earlier fits;
-            ``best_lp``, ``best_states``: of the draw with the highest log joint
-            probability, summed over seatings.
-        """
-        return {
-            "draws": [],
-            "record": None,
-            "last": self.n_burnin,
-            "tally": [0, 0, 0, 0, 0.0],
-            "seconds": 0.0,
-            "origin_sweeps": 0,
-            "origin_seconds": 0.0,
-            "best_lp": -np.inf,
-            "best_states": None,
-        }
-
-    def continue_history(self, history: dict[str, Any]) -> dict[str, Any]:
-        """History of an earlier fit, as a further one (``warm_start``) begins with it.
-
-        Parameters
-        ----------
-        history : dict
-
-        Returns
-        -------
-        history : dict
-        """
-        record = history["record"]
-        if record is None:
-            return self.new_history()
-        return {
-            **history,
-            # (If thin has become shorter, a draw may be due already.)
-            "last": max(history["last"], record["n_sweeps"] + 1 - self.thin),
-            "origin_sweeps": record["n_sweeps"],
-            "origin_seconds": history["seconds"],
-        }
-
-    def n_sweeps(self, history: dict[str, Any], n_draws: int) -> int:
+    def n_sweeps(self, history: History, n_draws: int) -> int:
         """Sweeps of this fit that a chain will have made when it has all draws.
 
         Parameters
         ----------
-        history : dict
+        history : History
         n_draws : int
             Draws wanted, those of the history included.
 
@@ -246,14 +199,8 @@ class Plan:
         -------
         n_sweeps : int
         """
-        n_missing = n_draws - len(history["draws"])
-        return history["last"] + n_missing * self.thin - history["origin_sweeps"]
-
-
-def sweeps_made(history: dict[str, Any]) -> int:
-    """Sweeps of this fit that a history holds."""
-    record = history["record"]
-    return 0 if record is None else record["n_sweeps"] - history["origin_sweeps"]
+        n_missing = n_draws - len(history.draws)
+        return history.last + n_missing * self.thin - history.origin_sweeps
 
 
 class Monitor:
@@ -273,7 +220,7 @@ class Monitor:
         self,
         stop: StopFlag,
         progress: Progress | None,
-        callback: Callable[[SweepReport], Any] | None,
+        callback: Callable[[SweepReport], object] | None,
         tasks: FitTasks | None,
     ) -> None:
         self.stop = stop
@@ -286,18 +233,32 @@ class Monitor:
         index: int,
         chain: Chain,
         info: SweepInfo,
-        history: dict[str, Any],
+        now: History,
         n_draws: int,
         n_sweeps: int,
-        seconds: float,
     ) -> bool:
-        """Tell whoever wants to know; the answer ends the chain if it is true."""
-        sweep = chain.n_sweeps - history["origin_sweeps"]
-        seconds -= history["origin_seconds"]
+        """Report a sweep to all observers; a true answer ends the chain.
+
+        Parameters
+        ----------
+        index : int
+            Number of the chain.
+        chain : Chain
+        info : SweepInfo
+        now : History
+            As far as this sweep.
+        n_draws, n_sweeps : int
+            Draws made, and sweeps that this fit will have made.
+
+        Returns
+        -------
+        end : bool
+        """
+        sweep = chain.n_sweeps - now.origin_sweeps
+        seconds = now.seconds - now.origin_seconds
         due = self.progress is not None and self.progress.is_due(index, sweep, seconds)
         end = False
         if due or self.callback is not None:
-            seating = chain.state.transitions
             report = SweepReport(
                 chain=index,
                 sweep=sweep,
@@ -305,12 +266,10 @@ class Monitor:
                 n_draws=n_draws,
                 n_states=chain.state.n_states,
                 lp=chain.state.log_joint(),
-                alpha=seating.alpha,
-                gamma=seating.gamma,
-                acceptance_rate=info.n_accepted / info.n_proposed,
-                split_merge_acceptance_rate=(
-                    info.n_trials_accepted / info.n_trials if info.n_trials else np.nan
-                ),
+                alpha=chain.state.transitions.alpha,
+                gamma=chain.state.transitions.gamma,
+                acceptance_rate=info.acceptance_rate,
+                split_merge_acceptance_rate=info.split_merge_acceptance_rate,
                 seconds=seconds,
             )
             if self.callback is not None:
@@ -319,44 +278,42 @@ class Monitor:
                 self.progress.show(report)
         if self.tasks is not None:
             end |= self.tasks.after_sweep(
-                index, lambda: with_last_state(history, chain, history["tally"])
+                index, lambda: with_last_state(now, chain, now.tally)
             )
         return end
 
 
-def run_chain(
-    index: int,
-    sequences: Sequences,
-    settings: ModelSettings,
-    seed: np.random.SeedSequence | None,
-    history: dict[str, Any],
-    n_draws: int,
-    plan: Plan,
-    monitor: Monitor,
-    file: ChainFile | None = None,
-) -> tuple[dict[str, Any], str | None, str | None]:
-    """Run one chain until it has its draws: the unit of work that joblib distributes.
+@dataclass
+class ChainTask:
+    """One chain of a fit: the unit of work that joblib distributes.
 
-    Parameters
+    Attributes
     ----------
     index : int
         Number of the chain.
-    sequences : Sequences
-    settings : ModelSettings
-    seed : numpy.random.SeedSequence or None
+    seed : numpy.random.SeedSequence
         Where the chain's random stream starts; not used if the history has a record.
-    history : dict
-        What was done already: see :meth:`Plan.new_history`.
+    history : History
+        What was done already.
     n_draws : int
         Draws wanted, those of the history included.
-    plan : Plan
-    monitor : Monitor
-    file : ChainFile, optional
+    file : ChainFile or None
         Where the history is written to, now and then and in the end.
+    """
 
-    Returns
-    -------
-    history : dict
+    index: int
+    seed: np.random.SeedSequence
+    history: History
+    n_draws: int
+    file: ChainFile | None = None
+
+
+class ChainResult(NamedTuple):
+    """How a chain has ended.
+
+    Attributes
+    ----------
+    history : History
         Ends at the last record of the chain's own schedule, which is at most a few sweeps
         back, so that to go on from it is to go on as if nothing had happened.
     stopped : {INTERRUPTED, MAX_TIME, CALLBACK, NO_DRAW} or None
@@ -364,72 +321,85 @@ def run_chain(
     failure : str or None
         The warning, if the file could not be written.
     """
-    if len(history["draws"]) >= n_draws:
-        return history, None, None
+
+    history: History
+    stopped: str | None
+    failure: str | None
+
+
+def run_chain(
+    task: ChainTask,
+    sequences: Sequences,
+    settings: ModelSettings,
+    plan: Plan,
+    monitor: Monitor,
+) -> ChainResult:
+    """Run one chain until it has its draws.
+
+    Parameters
+    ----------
+    task : ChainTask
+    sequences : Sequences
+    settings : ModelSettings
+    plan : Plan
+    monitor : Monitor
+
+    Returns
+    -------
+    result : ChainResult
+    """
+    index, history, n_draws, file = task.index, task.history, task.n_draws, task.file
+    if len(history.draws) >= n_draws:
+        return ChainResult(history, None, None)
     stop = monitor.stop
     n_sweeps = plan.n_sweeps(history, n_draws)
-    limit = history["origin_seconds"] + plan.max_time
+    limit = history.origin_seconds + plan.max_time
     stopped = None
+    # All draws, and of how many of them the last record knows.
+    draws = list(history.draws)
+    kept = history, len(draws)
+
+    def closed() -> History:
+        history, n_kept = kept
+        return replace(history, draws=draws[:n_kept])
+
     with _watched(stop):
         try:
             if stop.is_raised():
-                return history, INTERRUPTED, None
+                return ChainResult(history, INTERRUPTED, None)
             chain = Chain(
-                sequences, settings, seed, history["record"], is_stopped=stop.is_raised
+                sequences, settings, task.seed, history.record, is_stopped=stop.is_raised
             )
             if stop.is_raised():
-                return history, INTERRUPTED, None
+                return ChainResult(history, INTERRUPTED, None)
             if monitor.tasks is not None:
                 monitor.tasks.begin_chain(index)
-            draws, tally = list(history["draws"]), list(history["tally"])
-            last, seconds = history["last"], history["seconds"]
-            best = {key: history[key] for key in ("best_lp", "best_states")}
-            started = time.thread_time() - seconds
-
-            def snapshot() -> dict[str, Any]:
-                return {
-                    **history,
-                    **best,
-                    # Not a copy of the list, which may be long.
-                    "draws": draws,
-                    "n_draws": len(draws),
-                    "record": chain.saved,
-                    "last": last,
-                    "tally": tally,
-                    "seconds": seconds,
-                }
-
+            now = history
+            started = time.thread_time() - now.seconds
             while stopped is None and len(draws) < n_draws:
-                if chain.n_sweeps == last:
-                    tally = [0, 0, 0, 0, 0.0]
+                if chain.n_sweeps == now.last:
+                    now = replace(now, tally=SweepInfo())
                 saved = chain.saved
                 info = next(chain)
                 if chain.saved is not saved:
                     # (Of the moment before the sweep.)
-                    history = snapshot()
+                    now = replace(now, record=chain.saved)
+                    kept = now, len(draws)
                     if file is not None and file.is_due():
-                        file.save(_closed(history))
-                tally = [
-                    tally[0] + info.n_proposed,
-                    tally[1] + info.n_accepted,
-                    tally[2] + info.n_trials,
-                    tally[3] + info.n_trials_accepted,
-                    tally[4] + info.seconds,
-                ]
-                is_draw = chain.n_sweeps == last + plan.thin
+                        file.save(closed())
+                now = replace(now, tally=now.tally.plus(info))
+                is_draw = chain.n_sweeps == now.last + plan.thin
                 if is_draw:
-                    draw = _finished(chain.draw(), chain, tally)
-                    best = _better(best, draw)
-                    draws.append(compact(draw, plan.store_states))
-                    last = chain.n_sweeps
-                seconds = time.thread_time() - started
+                    draw = chain.draw(now.tally)
+                    now = replace(now.with_best(draw), last=chain.n_sweeps)
+                    draws.append(draw.compact(plan.store_states))
+                now = replace(now, seconds=time.thread_time() - started)
                 if is_draw:
-                    history = snapshot()
-                if monitor.after_sweep(
-                    index, chain, info, history, len(draws), n_sweeps, seconds
-                ):
+                    now = replace(now, record=chain.saved)
+                    kept = now, len(draws)
+                if monitor.after_sweep(index, chain, info, now, len(draws), n_sweeps):
                     stopped = CALLBACK
-                if seconds >= limit:
+                if now.seconds >= limit:
                     stopped = MAX_TIME
                 if stop.is_raised():
                     stopped = INTERRUPTED
@@ -442,64 +412,35 @@ def run_chain(
             stop.raise_()
             stopped = INTERRUPTED
         finally:
-            history = _closed(history)
+            history = closed()
             if file is not None:
                 file.save(history)
         if stopped in (MAX_TIME, CALLBACK) and not draws:
             # Something to predict with.  It is not part of the chain's schedule, and a
             # file that the chain goes on from does not have it.
-            history, stopped = with_last_state(history, chain, tally), NO_DRAW
-    return history, stopped, None if file is None else file.failure
+            history, stopped = with_last_state(history, chain, now.tally), NO_DRAW
+    return ChainResult(history, stopped, None if file is None else file.failure)
 
 
-def with_last_state(
-    history: dict[str, Any], chain: Chain, tally: list[Any]
-) -> dict[str, Any]:
+def with_last_state(history: History, chain: Chain, tally: SweepInfo) -> History:
     """A history whose only draw is the chain's state.
 
     Parameters
     ----------
-    history : dict
+    history : History
     chain : Chain
         Is not touched.
-    tally : list
-        Counts of its last sweeps.
+    tally : SweepInfo
+        Sum over its last sweeps.
 
     Returns
     -------
-    history : dict
+    history : History
     """
-    draw = _finished(chain.peek(), chain, tally)
-    return {
-        **history,
-        "draws": [compact(draw, store_states=True)],
-        "best_lp": summed_lp(draw),
-        "best_states": draw["states"],
-    }
-
-
-def _closed(history: dict[str, Any]) -> dict[str, Any]:
-    """The history with a list of draws of its own, which does not grow any more."""
-    if "n_draws" not in history:
-        return history
-    closed = {**history, "draws": history["draws"][: history["n_draws"]]}
-    del closed["n_draws"]
-    return closed
-
-
-def _finished(draw: dict[str, Any], chain: Chain, tally: list[Any]) -> dict[str, Any]:
-    n_proposed, n_accepted, n_trials, n_trials_accepted, seconds = tally
-    draw["acceptance_rate"] = n_accepted / n_proposed if n_proposed else np.nan
-    draw["split_merge_acceptance_rate"] = (
-        n_trials_accepted / n_trials if n_trials else np.nan
+    draw = chain.peek(tally)
+    return replace(
+        history,
+        draws=[draw.compact(store_states=True)],
+        best_lp=draw.summed_lp,
+        best_states=draw.states,
     )
-    draw["seconds"] = seconds
-    draw["sweep"] = chain.n_sweeps
-    return draw
-
-
-def _better(best: dict[str, Any], draw: dict[str, Any]) -> dict[str, Any]:
-    lp = summed_lp(draw)
-    if best["best_states"] is not None and lp <= best["best_lp"]:
-        return best
-    return {"best_lp": lp, "best_states": draw["states"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from numbers import Integral
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from skihmm._typing import Array, Labels, VectorLike
 from skihmm._validation import as_array, is_missing, unmask, warn_caller
 
 
@@ -28,9 +30,9 @@ class Sequences:
         What the user calls the known states, increasing.
     """
 
-    codes: NDArray[Any]
+    codes: Array
     starts: NDArray[np.intp]
-    known_states: NDArray[np.int32] | None = None
+    known_states: Labels | None = None
     known_labels: NDArray[np.int64] = field(
         default_factory=lambda: np.empty(0, dtype=np.int64)
     )
@@ -66,7 +68,7 @@ class Sequences:
         )
 
     @property
-    def given(self) -> tuple[NDArray[Any], NDArray[np.intp], NDArray[np.int64]]:
+    def given(self) -> tuple[Array, NDArray[np.intp], NDArray[np.int64]]:
         """What :func:`make_sequences` made them of."""
         labels = np.full(self.n_steps, -1, dtype=np.int64)
         if self.known_states is not None:
@@ -75,7 +77,7 @@ class Sequences:
 
 
 def make_sequences(
-    codes: NDArray[Any], starts: NDArray[np.intp], labels: NDArray[np.int64] | None
+    codes: Array, starts: NDArray[np.intp], labels: NDArray[np.int64] | None
 ) -> Sequences:
     """Sequences with the known states that the user has given.
 
@@ -97,7 +99,7 @@ def make_sequences(
     return Sequences(codes, starts, places.astype(np.int32), known)
 
 
-def check_states(states: Any, n_samples: int) -> NDArray[np.int64] | None:
+def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64] | None:
     """Known states as the user gives them.
 
     Parameters
@@ -143,7 +145,7 @@ def check_states(states: Any, n_samples: int) -> NDArray[np.int64] | None:
     return labels.astype(np.int64)
 
 
-def row_times(X: Any, *, local: bool = True) -> NDArray[np.datetime64] | None:
+def row_times(X: object, *, local: bool = True) -> NDArray[np.datetime64] | None:
     """Times of the rows of a data frame; None if its index has none.
 
     Parameters
@@ -168,7 +170,7 @@ def row_times(X: Any, *, local: bool = True) -> NDArray[np.datetime64] | None:
     return np.asarray(index.to_numpy())
 
 
-def row_index(X: Any) -> NDArray[Any] | None:
+def row_index(X: Any) -> Array | None:
     """Integer row labels of a data frame, or their times; None if there are neither.
 
     Parameters
@@ -191,7 +193,7 @@ def row_index(X: Any) -> NDArray[Any] | None:
     return np.asarray(X.index.to_numpy().astype(np.int64))
 
 
-def warn_of_gaps(index: NDArray[Any], starts: NDArray[np.intp]) -> None:
+def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
     """Warn if row labels do not go on by a constant step inside a sequence.
 
     Slicing keeps the labels of a data frame: a training set that KFold has glued
@@ -274,9 +276,9 @@ def warn_of_order(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> No
 
 def sequence_starts(
     n_samples: int,
-    groups: Any = None,
-    lengths: Any = None,
-    index: NDArray[Any] | None = None,
+    groups: VectorLike | None = None,
+    lengths: VectorLike | None = None,
+    index: Array | None = None,
 ) -> NDArray[np.intp]:
     """First step of every sequence.
 
@@ -354,7 +356,7 @@ def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
                 ) from None
     changed = np.flatnonzero(ids[1:] != ids[:-1]) + 1
     starts = np.concatenate([np.zeros(1, dtype=np.intp), changed])
-    seen: set[Any] = set()
+    seen: set[Hashable] = set()
     for start in starts:
         value = ids[start].item() if hasattr(ids[start], "item") else ids[start]
         if value in seen:
@@ -367,7 +369,7 @@ def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
     return starts
 
 
-def _starts_of_lengths(n_samples: int, lengths: Any) -> NDArray[np.intp]:
+def _starts_of_lengths(n_samples: int, lengths: VectorLike | None) -> NDArray[np.intp]:
     sizes = as_array("lengths", lengths)
     if sizes.dtype == object and all(isinstance(size, Integral) for size in sizes.flat):
         sizes = np.array(sizes.tolist())  # pandas' own integers

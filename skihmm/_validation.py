@@ -7,12 +7,16 @@ import warnings
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from numbers import Integral, Number, Real
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils import check_random_state
+
+from skihmm._typing import Array, Flags
+
+Recipe = TypeVar("Recipe")
 
 
 def warn_caller(message: str) -> None:
@@ -32,7 +36,7 @@ def warn_caller(message: str) -> None:
     warnings.warn(message, UserWarning, stacklevel=level)
 
 
-def check_integer(name: str, value: Any, minimum: int) -> int:
+def check_integer(name: str, value: object, minimum: int) -> int:
     """Return an integer parameter, or say what it should have been."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(
@@ -43,14 +47,14 @@ def check_integer(name: str, value: Any, minimum: int) -> int:
     return int(value)
 
 
-def _as_float(value: Any) -> float:
+def _as_float(value: Real) -> float:
     try:
         return float(value)
     except OverflowError:  # an integer of more than 308 digits
         return float("inf")
 
 
-def check_positive(name: str, value: Any) -> float:
+def check_positive(name: str, value: object) -> float:
     """Return a positive, finite number, or say what it should have been."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number > 0.")
@@ -60,7 +64,7 @@ def check_positive(name: str, value: Any) -> float:
     return number
 
 
-def check_finite(name: str, value: Any) -> float:
+def check_finite(name: str, value: object) -> float:
     """Return a finite number, or say what it should have been."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r}; expected a finite number.")
@@ -73,7 +77,7 @@ def check_finite(name: str, value: Any) -> float:
     return number
 
 
-def check_nonnegative(name: str, value: Any) -> float:
+def check_nonnegative(name: str, value: object) -> float:
     """Return a finite number >= 0, or say what it should have been."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number >= 0.")
@@ -83,7 +87,7 @@ def check_nonnegative(name: str, value: Any) -> float:
     return number
 
 
-def check_n_jobs(name: str, value: Any) -> int | None:
+def check_n_jobs(name: str, value: object) -> int | None:
     """Return a number of jobs as joblib takes it."""
     expected = "expected an integer other than 0 (-1: all cores), or None"
     if value is None:
@@ -95,7 +99,7 @@ def check_n_jobs(name: str, value: Any) -> int | None:
     return int(value)
 
 
-def check_concentration_prior(name: str, value: Any) -> tuple[float, float] | None:
+def check_concentration_prior(name: str, value: object) -> tuple[float, float] | None:
     """Return a Gamma prior as (shape, rate), or None if concentrations are fixed."""
     if value is None:
         return None
@@ -110,7 +114,7 @@ def check_concentration_prior(name: str, value: Any) -> tuple[float, float] | No
     return check_positive(f"{name}[0]", shape), check_positive(f"{name}[1]", rate)
 
 
-def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     """Return one of a few words, or list them."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
@@ -118,14 +122,14 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
     return value
 
 
-def check_flag(name: str, value: Any) -> bool:
+def check_flag(name: str, value: object) -> bool:
     """Return a boolean parameter."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r}; expected True or False.")
     return bool(value)
 
 
-def draw_entropy(random_state: Any) -> list[int]:
+def draw_entropy(random_state: object) -> list[int]:
     """Entropy of a SeedSequence from scikit-learn's kind of random_state.
 
     Parameters
@@ -174,7 +178,7 @@ def unmask(X: Any) -> Any:
     return filled
 
 
-def as_array(name: str, values: Any) -> NDArray[Any]:
+def as_array(name: str, values: object) -> Array:
     """Something like an array as an array in which every entry is what it was.
 
     numpy makes strings of everything in a list that holds one: NaN would be "nan".
@@ -205,7 +209,7 @@ def as_array(name: str, values: Any) -> NDArray[Any]:
     return values.astype(object) if values.dtype.kind == "T" else values
 
 
-def _has_rows(value: Any) -> bool:
+def _has_rows(value: ArrayLike) -> bool:
     """Whether an entry of a list has two dimensions, so that it is no row."""
     if isinstance(value, list | tuple):
         return any(isinstance(entry, list | tuple) or np.ndim(entry) for entry in value)
@@ -248,7 +252,7 @@ def refuse_sequences(X: Any) -> None:
     )
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """A number in full, for errors.
 
     Parameters
@@ -262,7 +266,7 @@ def shown(value: Any) -> str:
     return str(value).removesuffix(".0")
 
 
-def as_matrix(X: Any) -> NDArray[Any]:
+def as_matrix(X: object) -> Array:
     """X as :func:`as_array` with two dimensions.
 
     Parameters
@@ -310,7 +314,7 @@ def unify_frame(X: Any) -> Any:
     return X.astype(object)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     """Whether a Python object is a real number.
 
     Parameters
@@ -327,7 +331,7 @@ def is_number(value: Any) -> bool:
     )
 
 
-def is_missing_entry(value: Any) -> bool:
+def is_missing_entry(value: object) -> bool:
     """Whether a Python object is NaN, NaT, None or pandas.NA.
 
     Parameters
@@ -346,7 +350,7 @@ def is_missing_entry(value: Any) -> bool:
     return name == "NAType" or bool(is_scalar and value != value)
 
 
-def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+def is_missing(values: Array) -> Flags:
     """Which entries of a one-dimensional array are NaN, NaT, None or pandas.NA.
 
     Parameters
@@ -367,8 +371,8 @@ def is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 
 def resolve(
-    name: str, value: Any, known: Mapping[str, Callable[[], Any]], base: type
-) -> Any:
+    name: str, value: object, known: Mapping[str, Callable[[], Recipe]], base: type
+) -> Recipe:
     """An object for a short name; a clone of an object.
 
     Parameters
@@ -393,7 +397,8 @@ def resolve(
     if isinstance(value, str) and value in known:
         return known[value]()
     if isinstance(value, base):
-        return clone(value)
+        copy: Recipe = clone(value)
+        return copy
     listed = ", ".join(repr(key) for key in known)
     raise ValueError(
         f"{name}={value!r}; expected one of {listed}, or an instance of "
@@ -402,10 +407,10 @@ def resolve(
 
 
 def nested_short_names(
-    params: Mapping[str, Any],
-    given: Mapping[str, Any],
-    known: Mapping[str, Callable[[], Any]],
-) -> dict[str, Any]:
+    params: Mapping[str, object],
+    given: Mapping[str, object],
+    known: Mapping[str, Callable[[], object]],
+) -> dict[str, object]:
     """Objects for those short names whose own parameters are to be set.
 
     Parameters
@@ -430,7 +435,15 @@ def nested_short_names(
     return found
 
 
-def preferred_jobs(*recipes: Any) -> str:
+class HasLock(Protocol):
+    """A recipe that says whether its compiled part needs the GIL."""
+
+    @property
+    def releases_gil(self) -> bool:
+        """Whether other Python threads can run meanwhile."""
+
+
+def preferred_jobs(*recipes: HasLock) -> str:
     """What joblib should run chains as: threads, unless a recipe needs Python's lock.
 
     Parameters
@@ -445,7 +458,7 @@ def preferred_jobs(*recipes: Any) -> str:
     return "threads" if is_free else "processes"
 
 
-def check_ignored(y: Any, X: Any) -> None:
+def check_ignored(y: object, X: object) -> None:
     """Refuse a `y` that cannot have been meant to be ignored.
 
     Parameters

@@ -3,15 +3,33 @@
 from __future__ import annotations
 
 import numpy as np
+from extension.exponential import Exponential
+from reference.conjugate import (
+    Bernoulli,
+    DiagonalGaussian,
+    FullGaussian,
+    Poisson,
+    Waiting,
+)
 from reference.enumeration import (
     START,
     DirichletEmission,
+    GaussianEmission,
     HCRPEmission,
     SeatingCounts,
     canonical,
 )
+from reference.hyperparameters import (
+    SampledBernoulli,
+    SampledDiagonalGaussian,
+    SampledDirichlet,
+    SampledFullGaussian,
+    SampledPoisson,
+)
+from reference.product import Product
 from reference.seating import NaiveHCRPEmissions, NaiveHMM
 
+from skihmm.core._concentration import resample_concentrations
 from skihmm.samplers import (
     BlockedBeam,
     BlockedGibbs,
@@ -21,17 +39,32 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
-from skihmm.testing import _small_models
 from skihmm.testing._prior_draws import keeps_prior_draws, packed, packed_counts
-from skihmm.testing._small_models import SUSPECT, Comparison, Model, make_stats
+from skihmm.testing._small_models import (
+    SUSPECT,
+    Comparison,
+    Model,
+    compare,
+    is_exact,
+    make_stats,
+)
 
 __all__ = [
     "COLUMNS",
+    "DENSITIES",
+    "GAUSSIAN",
+    "KNOWN",
+    "MIXED",
     "MODELS",
+    "NUMBERS",
+    "PARTS",
+    "SAMPLED",
     "SAMPLERS",
     "SUSPECT",
+    "WAITING",
     "Comparison",
     "Model",
+    "WithHyperparameters",
     "arrays_of",
     "assert_caught",
     "assert_exact",
@@ -41,9 +74,7 @@ __all__ = [
     "key_of",
     "make_stats",
     "packed",
-    "packed_counts",
     "unpacked",
-    "with_empty_column",
 ]
 
 
@@ -194,23 +225,158 @@ COLUMNS = {
         1.0,
     ),
 }
+# Densities far above one.
+DENSITIES = {
+    "densities": Model(
+        (0.0, 0.01, 0.02, None, 0.03, 0.01),
+        GaussianEmission(0.0, 1.0, 3.0, 1e-3),
+        (0, 3),
+        5.0,
+        3.0,
+    ),
+    "densities, rarely rejected": Model(
+        (0.0, 0.01, 0.02, 0.015), GaussianEmission(0.01, 1.0, 2.0, 3e-4), (0, 2), 1.0, 2.0
+    ),
+    "densities, often stopped": Model(
+        (0.0, 0.001, 0.002, 0.05, 0.003, 0.051),
+        GaussianEmission(0.0, 0.1, 1.0, 1e-5),
+        (0,),
+        5.0,
+        3.0,
+    ),
+}
+# Small enough to enumerate, with values that make states come and go.
+NUMBERS = {
+    "diagonal": Model(
+        ((0.1, 1.0), (2.0, None), (0.3, -1.0), (2.2, 0.4), (None, None)),
+        DiagonalGaussian((1.0, 0.0), 0.3, 1.2, (0.5, 0.8)),
+        (0, 3),
+        2.0,
+        1.0,
+    ),
+    "full": Model(
+        ((0.1, 1.0), (2.0, -1.0), (0.3, None), (0.2, 0.8), (1.9, -0.7)),
+        FullGaussian((1.0, 0.0), 0.4, 3.5, ((1.0, -0.3), (-0.3, 0.6))),
+        (0,),
+        1.0,
+        2.0,
+    ),
+    "counts": Model(
+        ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
+        Poisson((1.0, 2.0), (0.5, 0.1)),
+        (0, 2),
+        1.0,
+        1.0,
+    ),
+    "binary": Model(
+        ((1, 1, 0), (0, 0, None), (1, 1, 1), (0, 0, 1), (1, 0, 0)),
+        Bernoulli(0.4, 0.7),
+        (0,),
+        2.0,
+        0.8,
+    ),
+}
+GAUSSIAN = DiagonalGaussian((1.0,), 0.3, 1.2, (0.5,))
+PARTS = (HCRPEmission(3, 1.0, 2.0), GAUSSIAN, Poisson((1.0,), (0.5,)))
+MIXED = {
+    "symbols and numbers": Model(
+        ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
+        Product(PARTS, (1, 1, 1)),
+        (0, 3),
+        2.0,
+        1.0,
+    ),
+    "two kinds of symbols": Model(
+        ((0, 0, 1), (1, 1, None), (0, 1, 1), (1, 0, 0), (0, 0, 1)),
+        Product((HCRPEmission(2, 0.5, 1.0), DirichletEmission(2, 0.7)), (1, 2)),
+        (0,),
+        1.0,
+        2.0,
+    ),
+    "full and counts": Model(
+        ((0.1, 1.0, 1), (2.0, -1.0, 6), (0.3, None, 1), (0.2, 0.8, 0)),
+        Product(
+            (
+                FullGaussian((1.0, 0.0), 0.4, 3.5, ((1.0, -0.3), (-0.3, 0.6))),
+                Poisson((1.0,), (0.3,)),
+            ),
+            (2, 1),
+        ),
+        (0,),
+        3.0,
+        1.0,
+    ),
+}
+# Which steps are together is known of some: next to one another, at the ends of
+# sequences, one step alone.
+KNOWN = {
+    "known, two states": Model(
+        ((0,), (1,), (0,), (1,), (1,), (0,)),
+        Product((HCRPEmission(2, 0.5, 1.0),), (1,), (0, -1, -1, 1, 0, -1)),
+        (0, 3),
+        1.0,
+        2.0,
+    ),
+    "known, neighbours": Model(
+        ((0.1,), (0.2,), (2.0,), (2.2,), (0.3,)),
+        Product((GAUSSIAN,), (1,), (-1, 0, 0, -1, -1)),
+        (0,),
+        2.0,
+        1.0,
+    ),
+    "known, each alone": Model(
+        ((0,), (0,), (0,), (1,), (0,)),
+        Product((DirichletEmission(2, 0.5),), (1,), (0, 1, -1, 2, -1)),
+        (0,),
+        0.7,
+        3.0,
+    ),
+    "known, mixed data": Model(
+        ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
+        Product(PARTS, (1, 1, 1), (-1, 0, -1, 1, 0)),
+        (0, 3),
+        2.0,
+        1.0,
+    ),
+}
+# Hyperparameters of the emission have a law of their own.
+SAMPLED = {
+    "sampled diagonal": Model(
+        (0.3, 2.5, 0.1, None, 2.9), SampledDiagonalGaussian(), (0, 3), 2.0, 1.0
+    ),
+    "sampled full": Model(
+        ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
+        SampledFullGaussian(2**15),
+    ),
+    "sampled counts": Model((1, 9, 0, 2, 8), SampledPoisson(), (0, 2), 1.0, 2.0),
+    "sampled binary": Model((1, 0, 1, 1, 0), SampledBernoulli(), (0,), 2.0, 1.0),
+    "sampled symbols": Model((1, 0, 1, 3, 1), SampledDirichlet(), (0,), 2.0, 1.0),
+}
+WAITING = Model(
+    ((0.1, 1.0), (2.0, 0.3), (0.2, None), (0.3, 1.5), (5.0, 0.1)),
+    Waiting(1.5, 0.7, Exponential),
+    (0, 3),
+    1.0,
+    2.0,
+)
 
 
-def with_empty_column(model: Model) -> Model:
-    """The same model through the path for emissions without a sparse view."""
-    y = tuple((symbol, None) for symbol in model.y)
-    return Model(y, model.emission, model.starts, model.alpha, model.gamma)
+class WithHyperparameters:
+    """A sampler's sweep, and then a draw of the emission's hyperparameters."""
 
+    def __init__(self, kernel):
+        self.kernel = kernel
 
-def compare(model: Model, make_kernel, **options) -> Comparison:
-    """``skihmm.testing``'s comparison, of kernels that need no state to be made."""
-    return _small_models.compare(model, lambda state: make_kernel(), **options)
+    def sweep(self, state):
+        counts = self.kernel.sweep(state)
+        resample_concentrations(state.transitions, state.emission, state.stream, None)
+        return counts
 
 
 def assert_keeps_prior_draws(make_kernel, *, n_draws=250, **options):
     """Chains from draws of the prior, concentrations included, keep its law."""
     passes, pvalues = keeps_prior_draws(
-        lambda state: make_kernel(), n_draws=n_draws, seed=1, doubt=1e-2, **options
+        make_kernel, n_draws=n_draws, seed=1, doubt=1e-2, **options
     )
     assert passes, pvalues
 
@@ -220,9 +386,7 @@ def assert_exact(model: Model, make_kernel, *, n_sweeps=6000, seed=0) -> Compari
 
     So a correct sampler fails about once in 10^5 seeds.
     """
-    passes, found = _small_models.is_exact(
-        model, lambda state: make_kernel(), n_sweeps=n_sweeps, seed=seed
-    )
+    passes, found = is_exact(model, make_kernel, n_sweeps=n_sweeps, seed=seed)
     assert passes, found
     return found[-1]
 

@@ -508,12 +508,13 @@ print(json.dumps({
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_killed_at_fifty_moments(tmp_path):
+@pytest.mark.parametrize("n", [12, pytest.param(50, marks=pytest.mark.slow)])
+def test_killed_at_many_moments(n, tmp_path):
     folder = tmp_path / "run"
     script = tmp_path / "killed.py"
     script.write_text(KILLED)
     done = subprocess.run(
-        [sys.executable, str(script), str(folder), "50"],
+        [sys.executable, str(script), str(folder), str(n)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -522,10 +523,10 @@ def test_killed_at_fifty_moments(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
-    assert found["n_killed"] == 50
+    assert found["n_killed"] == n
     # The kills came while the run was making progress, not before it had begun.
-    assert found["n_sizes"] > 10
-    assert found["n_unfinished"] > 10
+    assert found["n_sizes"] > n / 5
+    assert found["n_unfinished"] > n / 5
     assert found["same"]
     assert found["score"][0] == found["score"][1]
     assert [Path(name).suffix for name in found["files"]][-2:] == [".npz", ".npz"]

@@ -21,7 +21,6 @@ from sklearn.utils.estimator_checks import (
 )
 
 from skihmm import HCRPHMM, _hcrp_hmm, emissions, samplers
-from skihmm._hcrp_hmm import EMISSIONS, SAMPLERS
 from skihmm.emissions import (
     BetaBernoulli,
     DirichletCategorical,
@@ -31,6 +30,7 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
+from skihmm.emissions._names import EMISSIONS
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.samplers import (
     BlockedBeam,
@@ -41,6 +41,7 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
+from skihmm.samplers._names import SAMPLERS
 
 SHORT = {"n_burnin": 2, "n_draws": 2, "thin": 1, "n_particles": 8, "random_state": 0}
 

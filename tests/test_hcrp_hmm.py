@@ -17,7 +17,7 @@ from reference.enumeration import (
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from skihmm import HCRPHMM, _hcrp_hmm
+from skihmm import HCRPHMM, _fit, _hcrp_hmm
 from skihmm.datasets import make_hcrp_hmm
 from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
 from skihmm.posterior._estimate import best_draw
@@ -1038,14 +1038,14 @@ def test_an_interrupted_fit_leaves_the_earlier_one(sequence, monkeypatch, n_jobs
     model = make_model(n_chains=3, n_jobs=n_jobs).fit(sequence)
     expected = model.predict(sequence)
     before = _state(model)
-    run_chain = _hcrp_hmm.run_chain
+    run_chain = _fit.run_chain
 
-    def interrupted(index, *args):
-        if index == 1:
+    def interrupted(task, *args):
+        if task.index == 1:
             raise error("stopped")
-        return run_chain(index, *args)
+        return run_chain(task, *args)
 
-    monkeypatch.setattr(_hcrp_hmm, "run_chain", interrupted)
+    monkeypatch.setattr(_fit, "run_chain", interrupted)
     with pytest.raises(error):
         model.fit(np.zeros((10, 3)))
     assert _state(model) == before
@@ -1054,23 +1054,23 @@ def test_an_interrupted_fit_leaves_the_earlier_one(sequence, monkeypatch, n_jobs
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_other_chains_stop_when_one_fails(sequence, monkeypatch, error):
-    run_chain = _hcrp_hmm.run_chain
+    run_chain = _fit.run_chain
     flags = []
 
     def interrupted(*args):
-        flags.append(args[-2].stop)
+        flags.append(args[-1].stop)
         raise error
 
     def with_raised_flag(*args):
-        args[-2].stop = flags[0]
+        args[-1].stop = flags[0]
         return run_chain(*args)
 
-    monkeypatch.setattr(_hcrp_hmm, "run_chain", interrupted)
+    monkeypatch.setattr(_fit, "run_chain", interrupted)
     with pytest.raises(error):
         make_model().fit(sequence)
     assert flags[0].is_raised()
     # A chain that sees the raised flag makes no sweep.
-    monkeypatch.setattr(_hcrp_hmm, "run_chain", with_raised_flag)
+    monkeypatch.setattr(_fit, "run_chain", with_raised_flag)
     with pytest.raises(KeyboardInterrupt):
         make_model().fit(sequence)
 

@@ -13,8 +13,8 @@ import skihmm
 
 # From the bottom to the top; a module may use its own layer and those below.
 LAYERS = [
-    ["_version", "_validation", "_frames"],
-    ["core._types", "core._random", "core._family", "core._record"],
+    ["_version", "_typing", "_validation", "_records", "_frames"],
+    ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
     ["core._franchise", "core._emission", "core._concentration", "core._transitions"],
     ["core._state", "core._messages"],
     ["core._rcd", "core._particle_filter"],
@@ -32,6 +32,7 @@ LAYERS = [
     ],
     ["_callbacks", "_chain_file", "_imputation", "_prediction", "_run"],
     ["metrics", "metrics.*", "posterior", "posterior.*"],
+    ["_fit"],
     ["_hcrp_hmm"],
     ["inspection", "inspection.*", "testing", "testing.*"],
     [""],  # the package itself lists the public names

@@ -166,10 +166,13 @@ def test_best_path_is_the_same_in_pieces(noise, tmp_path):
     for model in (resumed, warm, stopped, make_model(**lean, n_jobs=2).fit(noise)):
         assert model._best == whole._best
         np.testing.assert_array_equal(model.labels_, whole.labels_)
-        for one, other in zip(model._chains, whole._chains, strict=True):
-            assert one["best_lp"] == other["best_lp"]
-            np.testing.assert_array_equal(one["best_states"], other["best_states"])
-    assert whole._chains[whole._best[0]]["best_lp"] == np.nanmax(whole.draws_.summed_lp())
+        for one, other in zip(
+            model._fit_state.chains, whole._fit_state.chains, strict=True
+        ):
+            assert one.best_lp == other.best_lp
+            np.testing.assert_array_equal(one.best_states, other.best_states)
+    best = whole._fit_state.chains[whole._best[0]].best_lp
+    assert best == np.nanmax(whole.draws_.summed_lp())
 
 
 def test_some_draws_without_paths(noise):

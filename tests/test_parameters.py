@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from skihmm import HCRPHMM, _hcrp_hmm
+from skihmm import HCRPHMM, _fit, _hcrp_hmm
 from skihmm.emissions import (
     BetaBernoulli,
     DirichletCategorical,
@@ -338,7 +338,7 @@ def no_sampling(monkeypatch):
     def forbidden(*args, **kwargs):
         raise AssertionError("work had begun before the parameters were checked")
 
-    monkeypatch.setattr(_hcrp_hmm, "run_chain", forbidden)
+    monkeypatch.setattr(_fit, "run_chain", forbidden)
     monkeypatch.setattr(_hcrp_hmm, "log_predictive", forbidden)
     monkeypatch.setattr(_scorer, "log_predictive", forbidden)
 

@@ -19,9 +19,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 from skihmm import HCRPHMM, _hcrp_hmm
-from skihmm._hcrp_hmm import SAMPLERS
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+from skihmm.samplers._names import SAMPLERS
 
 SHORT = {"n_burnin": 4, "n_draws": 3, "thin": 2, "n_particles": 10, "n_chains": 2}
 LETTERS = np.array(list("vwxyz"), dtype=object)

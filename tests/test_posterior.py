@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import itertools
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from sklearn.metrics import mutual_info_score, rand_score
 from sklearn.utils._testing import ignore_warnings
 
-from skihmm import HCRPHMM, _hcrp_hmm
+from skihmm import HCRPHMM, _fit
 from skihmm._draws import PosteriorDraws
 from skihmm.posterior import (
     _estimate,
@@ -102,9 +103,9 @@ def rng(global_random_seed):
 def ragged(sequence):
     """Chains of 6 and of 3 draws."""
     model = make_model(n_draws=3).fit(sequence)
-    chains = [list(chain["draws"]) for chain in model._chains]
+    chains = [chain.draws for chain in model._fit_state.chains]
     more = make_model(random_state=1, n_chains=1).fit(sequence)
-    return PosteriorDraws([more._chains[0]["draws"], chains[1]])
+    return PosteriorDraws([more._fit_state.chains[0].draws, chains[1]])
 
 
 def paths_of(draws):
@@ -546,7 +547,7 @@ def test_ties_that_rounding_hides(loss, ragged, rng):
     for best in range(11):
         lp = -rng.random(11)
         lp[best] = 1
-        chain = [{**draw, "states": np.roll(path, d), "lp": lp[d]} for d in range(11)]
+        chain = [replace(draw, states=np.roll(path, d), lp=lp[d]) for d in range(11)]
         assert _estimate.best_draw(PosteriorDraws([chain]), loss) == (0, best)
 
 
@@ -557,7 +558,7 @@ def test_point_estimates_need_paths(sequence, monkeypatch):
     def forbidden(*args, **kwargs):
         raise AssertionError("work had begun")
 
-    monkeypatch.setattr(_hcrp_hmm, "run_chain", forbidden)
+    monkeypatch.setattr(_fit, "run_chain", forbidden)
     model = make_model(store_states=False, point_estimate="binder")
     with pytest.raises(ValueError, match=r"'binder' compares.*Set store_states=True"):
         model.fit(sequence)

@@ -592,6 +592,7 @@ def _run(case, seed, bug=None, n_chains=20, n_sweeps=500, burn_in=30):
     return chains, accepted / (n_chains * (n_sweeps + burn_in) * len(y))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", CHAINS)
 def test_naive_sweep_samples_the_posterior(name):
     posterior = Posterior(*CHAINS[name])
@@ -604,6 +605,7 @@ def test_naive_sweep_samples_the_posterior(name):
         assert result.pvalue > 0.002, result
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("bug", [bug for bug in BUGS if bug != "reseat_on_rejection"])
 def test_sampling_test_rejects_planted_bugs(bug):
     """Seating again after a rejection is too small an error for a short run.
@@ -634,6 +636,7 @@ def _sticky_chains(rng, law, n_chains, n_draws=400, hold=0.8):
     return chains
 
 
+@pytest.mark.statistical
 def test_total_variation_test_is_calibrated():
     rng = np.random.default_rng(5)
     law = np.array([0.4, 0.3, 0.15, 0.1, 0.04, 0.009, 0.001])
@@ -651,6 +654,7 @@ def test_total_variation_test_is_calibrated():
     assert all(3 <= r.n_cells <= 6 for r in results)
 
 
+@pytest.mark.statistical
 def test_total_variation_test_has_power():
     rng = np.random.default_rng(6)
     chains = _sticky_chains(rng, [0.4, 0.35, 0.25], 20)
@@ -667,6 +671,7 @@ def test_statistics_reject_nonsense():
         total_variation_test(np.ones((3, 2)), [0.5, 0.5])
 
 
+@pytest.mark.statistical
 def test_cdf_frequencies():
     rng = np.random.default_rng(0)
     draws = rng.gamma(2.0, size=(20, 500))
@@ -678,6 +683,7 @@ def test_cdf_frequencies():
     assert bad.pvalue < 0.001
 
 
+@pytest.mark.statistical
 def test_mean_rank_and_two_sample_tests():
     rng = np.random.default_rng(0)
     assert unbiased_mean_test(rng.exponential(size=500), 1).pvalue > 0.01

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import is_dataclass
 
 import joblib
 import numpy as np
@@ -16,6 +17,7 @@ from joblib._parallel_backends import (
 from skihmm import HCRPHMM
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import ParticleFilterScorer
+from skihmm.samplers import SweepInfo
 
 BACKENDS = {
     "threading": ThreadingBackend,
@@ -38,6 +40,10 @@ def make_model(**params):
 
 def leaves(value, path=""):
     """(path, bytes or number) of everything in nested records, CPU seconds left out."""
+    if is_dataclass(value):
+        value = vars(value)
+    elif isinstance(value, SweepInfo):
+        value = value._asdict()
     if isinstance(value, dict):
         for key, inner in value.items():
             if key != "seconds":
@@ -54,7 +60,7 @@ def leaves(value, path=""):
 
 
 def all_draws(model, chains=slice(None)):
-    return dict(leaves([chain["draws"] for chain in model._chains[chains]]))
+    return dict(leaves([chain.draws for chain in model._fit_state.chains[chains]]))
 
 
 def assert_same(one, two):
@@ -72,7 +78,8 @@ def assert_same(one, two):
         assert getattr(one, name).tobytes() == getattr(two, name).tobytes()
     assert one.n_states_ == two.n_states_
     records = [
-        dict(leaves([chain["record"] for chain in model._chains])) for model in (one, two)
+        dict(leaves([chain.record for chain in model._fit_state.chains]))
+        for model in (one, two)
     ]
     assert records[0] == records[1]
 
@@ -85,7 +92,7 @@ def reference(sequence):
 def test_comparison_sees_a_changed_bit(sequence):
     one, two = make_model().fit(sequence), make_model().fit(sequence)
     assert_same(one, two)
-    sizes = two._chains[1]["draws"][2]["transitions"]["sizes"]
+    sizes = two._fit_state.chains[1].draws[2].transitions["sizes"]
     sizes[-1] ^= 1
     with pytest.raises(AssertionError, match="sizes"):
         assert_same(one, two)

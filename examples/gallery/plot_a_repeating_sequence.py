@@ -1,15 +1,14 @@
 """
-One letter, two meanings
-========================
+One letter, two states
+======================
 
-The letters A B C D B C D E, over and over.  B, C and D stand twice in a period and
-are followed by different letters, so eight states say what comes next and five do
-not.  This is "Sequence 1" of arXiv 1106.0474, on which samplers that move one step at
-a time get stuck.
+The letters A B C D B C D E, repeated.  B, C and D occur twice in a period with different
+successors, so eight states predict the next letter and five do not.  This is "Sequence 1"
+of arXiv 1106.0474, on which samplers that move one step at a time get stuck.
 """
 
 # %%
-# Five hundred letters, of which the model sees no more than that.
+# Five hundred letters.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -25,9 +24,9 @@ letters = np.array(list("ABCDE"), dtype=object)[X]
 print("".join(letters[:24, 0]))
 
 # %%
-# To go from five states to eight, a state has to be split into two that look the same but
-# for what follows.  Single steps hardly ever begin such a split; split-merge moves do,
-# thirteen trials per sweep here.
+# To get from five states to eight, a state has to be split into two with the same
+# emissions but different successors.  Single steps rarely do so; split-merge moves do,
+# with thirteen trials per sweep here.
 
 hmm = HCRPHMM(
     sampler=StepwiseGibbs(split_merge_rate=13),
@@ -40,23 +39,22 @@ hmm = HCRPHMM(
 ).fit(letters)
 
 # %%
-# The way of three chains from where a particle filter starts them: each step of the log
-# joint probability is a state that was split at the right place.  The circle is the
-# selected draw, the one whose states differ least from all draws on average; it is the
-# one that the graph below shows.
+# The traces of three chains from their particle filter paths: each jump of the log joint
+# probability is a successful split.  The circle is the selected draw, which minimises the
+# mean distance to all draws; the graph below shows it.
 
 display = TraceDisplay.from_estimator(hmm, x="seconds", quantities=["lp", "n_states"])
 display.figure_.set_size_inches(8, 4.5)
 plt.show()
 
 # %%
-# In the end the eight states of the period are found: three bits, of three.
+# At the end all eight states of the period are found: three of three bits.
 
 bits = [mutual_information(states, path) for path in hmm.draws_.states[:, -1]]
 print("mutual information in the last draws:", np.round(bits, 2))
 
 # %%
-# A graph of the transitions: one round trip.
+# The graph of the transitions is one cycle.
 
 display = TransitionMatrixDisplay.from_estimator(
     hmm, kind="graph", order="cycle", threshold=0.1
@@ -65,7 +63,7 @@ display.figure_.set_size_inches(5, 5)
 plt.show()
 
 # %%
-# What the eight states emit: B, C and D each have two.
+# Emissions of the eight states: B, C and D have two states each.
 
 for k in range(hmm.n_states_):
     shown, counts = np.unique(letters[hmm.labels_ == k], return_counts=True)

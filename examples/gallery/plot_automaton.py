@@ -1,9 +1,9 @@
 """
-An automaton: how sure is a state?
-==================================
+An automaton: uncertainty of states
+===================================
 
-Fifteen hidden states write over five letters ("Sequence 2" of arXiv 1106.0474).  Not
-every step can be told apart from every other: the posterior says which.
+Fifteen hidden states emit five letters ("Sequence 2" of arXiv 1106.0474).  The states of
+some steps are ambiguous, and the posterior shows their uncertainty.
 """
 
 # %%
@@ -25,15 +25,15 @@ for n, share in zip(*n_states_distribution(hmm.draws_), strict=True):
 
 # %%
 # The last hundred steps: colours are states of the point estimate that minimises the
-# expected variation of information, their height the share of draws that agree.  States
-# are called as ``predict`` calls them.
+# expected variation of information, heights the proportion of draws that agree.  States
+# are numbered as by ``predict``.
 
 StateSequenceDisplay.from_draws(hmm.draws_, reference=hmm.labels_, first=2400)
 plt.gcf().set_size_inches(8, 2.6)
 plt.show()
 
 # %%
-# How probably two of the last 150 steps are in the same state, steps of one state
+# The probability that two of the last 150 steps share a state, with steps of one state
 # side by side.  Solid blocks are certain.
 
 PosteriorSimilarityDisplay.from_estimator(hmm, steps=range(2350, 2500))
@@ -41,7 +41,7 @@ plt.gcf().set_size_inches(5.5, 4.6)
 plt.show()
 
 # %%
-# The truth is known here: bits of the hidden path that the draws share with it.
+# Mutual information of the draws with the true path, which is known here.
 
-found = [mutual_information(states, path) for path in hmm.draws_.states[0]]
-print(f"{np.mean(found):.2f} of {mutual_information(states, states):.2f} bits")
+bits = [mutual_information(states, path) for path in hmm.draws_.states[0]]
+print(f"{np.mean(bits):.2f} of {mutual_information(states, states):.2f} bits")

@@ -2,14 +2,13 @@
 Comparing samplers
 ==================
 
-All samplers draw from the same posterior.  They differ in the time that it takes to get
-there: here from where a particle filter starts them, on letters whose states are hard to
-split.
+All samplers draw from the same posterior.  They differ in the time to convergence: here
+from the path of a particle filter, on letters whose states are hard to split.
 """
 
 # %%
-# The letters A B C D B C D E over and over, as in :doc:`plot_a_repeating_sequence`; every
-# sampler makes three chains of about a second, and the whole way from the start counts.
+# The letters A B C D B C D E repeated, as in :doc:`plot_a_repeating_sequence`; every
+# sampler makes three chains of about a second, without a burn-in.
 
 import matplotlib.pyplot as plt
 
@@ -47,8 +46,8 @@ fits = {
 
 # %%
 # Mutual information with the true path, three bits at best; thick lines are medians of
-# three chains.  One state per letter is 2.25 bits, and without split-merge moves that is
-# where samplers stay, whatever else they do.
+# three chains.  One state per letter is 2.25 bits, where samplers without split-merge
+# moves stay.
 
 display = SamplerComparisonDisplay.from_estimators(
     fits,

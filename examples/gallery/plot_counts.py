@@ -2,13 +2,13 @@
 Counts: quiet and busy hours
 ============================
 
-Calls per hour at two desks.  Nobody says which hours are busy; the model finds levels
-of activity that both desks share, how long they last, and which follows which.
+Calls per hour at two desks.  The model infers levels of activity that both desks share,
+their durations and their transitions.
 """
 
 # %%
-# Three levels; a quiet one is never followed by a rush.  Both desks are busy at the
-# same hours, one of them more so.
+# Three levels; the busiest never follows the quiet one.  Both desks are busy at the same
+# hours, one of them more so.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,8 +30,8 @@ print(f"{hmm.n_states_} states of {np.bincount(hmm.labels_)} hours")
 # %%
 # Mean counts of the states, and the states of the first hundred hours.
 
-found = np.array([X[hmm.labels_ == k].mean(axis=0) for k in range(hmm.n_states_)])
-order = np.argsort(found[:, 0])
+means = np.array([X[hmm.labels_ == k].mean(axis=0) for k in range(hmm.n_states_)])
+order = np.argsort(means[:, 0])
 colors = ["#0072B2", "#56B4E9", "#009E73", "#E69F00", "#D55E00", "#CC79A7", "0.4", "0.7"]
 
 fig, axes = plt.subplots(
@@ -44,7 +44,7 @@ axes[0].legend()
 for rank, k in enumerate(order):
     here = hmm.labels_[shown] == k
     if here.any():
-        text = f"{found[k, 0]:.1f} and {found[k, 1]:.1f} calls"
+        text = f"{means[k, 0]:.1f} and {means[k, 1]:.1f} calls"
         axes[1].bar(
             hours[shown][here], 1, width=1, color=colors[rank % len(colors)], label=text
         )
@@ -53,10 +53,9 @@ axes[1].legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, -0.5))
 plt.show()
 
 # %%
-# How long states last, on average, and what follows them: the transition matrix, here
-# without "a state not seen yet".
+# Mean durations of the states, and the transition matrix without the new state.
 
 stay = np.diag(hmm.transmat_)[order]
 for k, n_hours in zip(order, 1 / (1 - stay), strict=True):
-    print(f"{found[k, 0]:5.1f} and {found[k, 1]:4.1f} calls: {n_hours:4.1f} hours")
+    print(f"{means[k, 0]:5.1f} and {means[k, 1]:4.1f} calls: {n_hours:4.1f} hours")
 print(hmm.transmat_[np.ix_(order, order)].round(2))

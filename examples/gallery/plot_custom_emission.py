@@ -2,14 +2,13 @@
 An emission of your own
 =======================
 
-Waiting times are exponential; this package has no such emission.  A few lines of
-Python make one, which then works with every sampler, with missing data and in mixed
-data.
+Waiting times are exponential; this package has no such emission.  A few lines of Python
+define one, which works with every sampler, with missing data and in mixed data.
 """
 
 # %%
-# A state remembers the number of its observations and their sum.  With a Gamma prior
-# on the rate they predict a Lomax distribution.
+# The sufficient statistics of a state are the number and the sum of its observations.
+# With a Gamma prior on the rate the predictive distribution is a Lomax distribution.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,18 +28,18 @@ class Exponential(ConjugateEmission):
     def empty(self):
         return np.array([self.shape, self.rate])
 
-    def add(self, numbers, y):
-        return numbers + np.array([1.0, y[0]])
+    def add(self, stats, y):
+        return stats + np.array([1.0, y[0]])
 
-    def remove(self, numbers, y):
-        return numbers - np.array([1.0, y[0]])
+    def remove(self, stats, y):
+        return stats - np.array([1.0, y[0]])
 
-    def log_predictive(self, numbers, y):
-        shape, rate = numbers.T
+    def log_predictive(self, stats, y):
+        shape, rate = stats.T
         return np.log(shape / rate) - (shape + 1) * np.log1p(y[0] / rate)
 
-    def log_marginal(self, numbers):
-        shape, rate = numbers.T
+    def log_marginal(self, stats):
+        shape, rate = stats.T
         prior = self.shape * np.log(self.rate) - gammaln(self.shape)
         return prior + gammaln(shape) - shape * np.log(rate)
 
@@ -61,7 +60,7 @@ waits = np.array([X[hmm.labels_ == k].mean() for k in range(hmm.n_states_)])
 fig, ax = plt.subplots(figsize=(8, 3.2), layout="constrained")
 ax.semilogy(X, ".", color="0.6", ms=4, label="waiting times")
 ax.step(range(len(X)), mean_wait[hour], color="k", lw=3, alpha=0.4, label="true means")
-ax.step(range(len(X)), waits[hmm.labels_], color="#D55E00", label="of the state found")
+ax.step(range(len(X)), waits[hmm.labels_], color="#D55E00", label="mean of the state")
 ax.set(xlabel="visitor", ylabel="minutes since the one before")
 ax.legend(loc="lower right", ncols=3)
 plt.show()

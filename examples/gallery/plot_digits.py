@@ -1,14 +1,14 @@
 """
-Handwritten digits in an order
-==============================
+Handwritten digits in counting order
+====================================
 
-Somebody counts, now and then repeats a digit or starts anew, and writes each digit
-down. The model sees principal components of scikit-learn's images; it is told neither
-the digits nor how many there are.
+A sequence of digits counts upwards, sometimes repeats a digit or restarts at a random
+one; every step is an image of its digit. The model is fitted to principal components of
+scikit-learn's images, without the digits or their number.
 """
 
 # %%
-# 1,500 images in the order of somebody who counts.
+# 1,500 images in counting order.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -29,8 +29,8 @@ X = images[[rng.choice(np.flatnonzero(labels == digit)) for digit in digits]]
 Z = PCA(10, random_state=0).fit_transform(X)
 
 # %%
-# A state may have half of the variance of the data: people write a digit in several
-# ways, and narrower states would be these ways.
+# The prior sets the variance of a state to half of that of the data; narrower states
+# would separate the ways of writing a digit.
 
 scale = 0.5 * 19 * np.diag(Z.var(axis=0))  # 19 = dof - n_features - 1
 hmm = HCRPHMM(
@@ -43,8 +43,7 @@ print(f"{hmm.n_states_} states, adjusted Rand index with the digits:")
 print(f"{adjusted_rand_score(digits, hmm.labels_):.2f}")
 
 # %%
-# The mean image of every state, by size; below it the share of its most frequent
-# digit.
+# The mean image of every state, by size, with the proportion of its most frequent digit.
 
 n_states = min(hmm.n_states_, 20)
 fig, axes = plt.subplots(2, 10, figsize=(8, 2.6), layout="constrained")
@@ -58,7 +57,7 @@ for k, ax in zip(range(n_states), axes.flat, strict=False):
 plt.show()
 
 # %%
-# Which state follows which, states in the order of their digit: somebody counts.
+# The transition matrix, with states in the order of their digit, shows the counting.
 
 digit_of = [np.bincount(digits[hmm.labels_ == k]).argmax() for k in range(hmm.n_states_)]
 order = np.argsort(digit_of, kind="stable")

@@ -1,17 +1,16 @@
 """
-What comes next, and what is missing
-====================================
+Forecasts and imputation
+========================
 
-A signal that goes round four levels, each for a while.  A stretch of it was lost, and
-the future is not there yet; for the model both are the same: missing observations.
-:meth:`~skihmm.HCRPHMM.impute` fills in the one, :meth:`~skihmm.HCRPHMM.predict_next`
-says what it knows of the other.
+A signal cycles through four levels, with a gap of missing observations.
+:meth:`~skihmm.HCRPHMM.impute` fills in the gap, :meth:`~skihmm.HCRPHMM.predict_next`
+forecasts the steps after the end.
 """
 
 # %%
 # The data: 400 steps, of which 40 in the middle are missing.  A sampler that moves
-# blocks of steps suits gaps: with nothing observed, the way from one path through the
-# gap to another leads over many improbable ones if steps move one by one.
+# blocks of steps suits gaps: single steps would have to pass through many improbable
+# paths between two probable ones.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -39,8 +38,8 @@ print(f"{hmm.draws_.n_states.mean():.1f} states on average")
 
 # %%
 # Forty imputations of the gap, drawn jointly with the path of states through it.
-# They agree at the edges and differ in the middle: most go once round all levels, as
-# the truth did, some stay where they are.
+# They agree at the edges and differ in the middle: most pass once through all levels, as
+# the true path does, some stay at one level.
 
 gap = np.arange(195, 245)
 drawn = [hmm.impute(X, method="sample", random_state=i)[gap] for i in range(40)]
@@ -56,8 +55,8 @@ ax.legend(loc="upper left")
 plt.show()
 
 # %%
-# Sixty steps ahead: the next level is nearly certain, when it comes is not, and far
-# away all that is left is how often each level occurs.
+# Sixty steps ahead: the next level is nearly certain, its time is not, and in the long
+# run the forecast approaches the frequencies of the levels.
 
 following = hmm.predict_next(X, n_steps=60)
 futures = following.sample(2000, random_state=0)[:, :, 0]

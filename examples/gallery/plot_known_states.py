@@ -2,13 +2,13 @@
 Known states for some steps
 ===========================
 
-Two states overlap, and a model without help finds six where we see three.  A few
-labels settle it: ``fit(X, states=...)`` takes the states of some steps as known, and
-samples the posterior given that.
+Two states overlap, and a model without labels finds six states where there are three.  A
+few labels are enough: ``fit(X, states=...)`` samples the posterior given known states of
+some steps.
 """
 
 # %%
-# Three states; the first two have nearly the same observations, but last differently.
+# Three states; the first two have similar observations but different durations.
 
 import matplotlib.pyplot as plt
 import numpy as np

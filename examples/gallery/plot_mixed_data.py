@@ -2,9 +2,8 @@
 Mixed data: words, counts and numbers at once
 =============================================
 
-A patient's diary: a word for how the day was, steps walked, hours slept; often
-something was not written down.  Every column has its own kind of emission; the states
-are shared.
+A patient's diary: a word for the day, steps walked, hours slept, with many missing
+entries.  Every column has its own emission; the states are shared.
 """
 
 # %%
@@ -54,8 +53,7 @@ for k in range(hmm.n_states_):
     )
 
 # %%
-# What was not written down, filled in: each entry from all that is known of the days
-# around it.
+# Imputations of the missing entries, given all observed ones.
 
 filled = hmm.impute(diary)
 lost = diary.isna()

@@ -2,14 +2,14 @@
 Choosing by score: which emission?
 ==================================
 
-Models of different kinds are compared by what they say of data that were held out.
-Here two columns are strongly correlated inside every state.  An emission that takes
-them as independent can only cover a sloping cloud with several states in a row; the
-score says that this is the worse model, and the number of states alone would not.
+Models of different kinds are compared by their scores on held-out data.  Here two columns
+are strongly correlated inside every state.  An emission with independent columns needs
+several states to cover one elongated cloud; the score shows that this is the worse model,
+the number of states alone does not.
 """
 
 # %%
-# Three states with sloping clouds, and six sequences.
+# Three states with elongated clouds, and six sequences.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,8 +32,8 @@ groups = np.arange(1200) // 200
 
 # %%
 # A grid over emissions and, with each, over the strength of the prior mean.  With
-# metadata routing on, ``groups`` reach the splitter, ``fit`` and the scorer, so that
-# no sequence is cut in two or glued to another one.
+# metadata routing on, ``groups`` reach the splitter, ``fit`` and the scorer, so that no
+# sequence is cut in two or joined to another one.
 
 sklearn.set_config(enable_metadata_routing=True)
 search = GridSearchCV(
@@ -52,7 +52,7 @@ columns = ["param_emission", "param_emission__strength", "mean_test_score"]
 print(results[[*columns, "std_test_score"]].round(3).to_string(index=False))
 
 # %%
-# What the two kinds of states look like, refitted on all data.
+# The states of both emissions, refitted on all data.
 
 colors = ["#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442"]
 colors += ["#444444", "#999999", "#7B3294", "#A6611A", "#018571"]

@@ -2,12 +2,12 @@
 Segmentation of a signal
 ========================
 
-A signal switches between regimes that differ in level and in noise.  How many there
-are is not known, nor when they change.
+A signal switches between regimes that differ in level and in noise.  The model infers
+their number and the times of the changes.
 """
 
 # %%
-# Five regimes, two of them on the same level with different noise.
+# Five regimes, two of them at the same level with different noise.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,7 +30,7 @@ print(f"{hmm.n_states_} regimes; adjusted Rand index with the true ones:")
 print(f"{adjusted_rand_score(regime, hmm.labels_):.2f}")
 
 # %%
-# What ``predict`` says, and as the height of the colours how probable it is.
+# The path of ``predict``, with its probability as the height of the colours.
 
 StateSequenceDisplay.from_estimator(hmm, X)
 plt.gcf().set_size_inches(8, 3.2)

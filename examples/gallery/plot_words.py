@@ -2,16 +2,15 @@
 Words of a book
 ===============
 
-The words of *Alice's Adventures in Wonderland*, one per step.  States are classes of
-words that stand in the same places: nobody told the model what an article is.
+The words of *Alice's Adventures in Wonderland*, one per step.  States become classes of
+words in the same positions, such as articles.
 
-This example needs the text: :func:`skihmm.datasets.fetch_alice` says where it is
-looked for.
+This example needs the text; see :func:`skihmm.datasets.fetch_alice` for its location.
 """
 
 # %%
-# The first 12,000 words; every state's distribution over words is drawn around one
-# that all states share, so that rare words borrow from it.
+# The first 12,000 words; the distributions of the states over words share a base
+# distribution, which gives rare words their probability.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,8 +25,8 @@ hmm = HCRPHMM(n_burnin=150, n_draws=10, random_state=0).fit(X[:11_000])
 print(f"{hmm.n_states_} states, the largest of {np.bincount(hmm.labels_)[:8]} words")
 
 # %%
-# Held-out words are predicted as the continuation of the text.  A model that knows
-# only how frequent each word is has a perplexity of about 300.
+# Held-out words are predicted as the continuation of the text.  The frequencies of the
+# words alone give a perplexity of about 300.
 
 scorer = ParticleFilterScorer(start="continue", max_draws=5)
 print(f"perplexity {scorer.perplexity(hmm, X[11_000:]):.0f}")
@@ -40,7 +39,7 @@ display.figure_.set_size_inches(8, 5)
 plt.show()
 
 # %%
-# Sentences of the model's own.
+# Simulated sentences.
 
 words = hmm.sample(60, random_state=1)[0][:, 0]
 print(" ".join(map(str, words)))

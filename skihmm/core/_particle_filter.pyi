@@ -1,35 +1,34 @@
 from collections.abc import Callable
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
+from skihmm._records import ParticleRecord
+from skihmm._typing import Array, Floats, Integers, Labels
+from skihmm.core._emission import Column
 from skihmm.core._random import RandomStream
 
 RESAMPLING: tuple[str, ...]
 
 def filter_particles(
-    codes: NDArray[Any],
-    starts: Any,
-    columns: list[Any],
+    codes: Array,
+    starts: Integers | list[int],
+    columns: list[Column],
     stream: RandomStream,
     *,
     n_particles: int,
     alpha: float,
     gamma: float,
-    seating: dict[str, Any] | None = ...,
+    seating: ParticleRecord | None = ...,
     restaurant: int = ...,
     resampling: str = ...,
     is_stopped: Callable[[], bool] | None = ...,
     independent: bool = ...,
-) -> tuple[NDArray[np.float64], Any]: ...
+) -> tuple[Floats, Labels]: ...
 def simulate(
     n_steps: int,
-    columns: list[Any],
+    columns: list[Column],
     n_known: list[int],
     stream: RandomStream,
     *,
     alpha: float,
     gamma: float,
-    seating: dict[str, Any],
-) -> tuple[NDArray[Any], NDArray[np.int32]]: ...
+    seating: ParticleRecord,
+) -> tuple[Array, Labels]: ...

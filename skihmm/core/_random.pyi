@@ -1,4 +1,4 @@
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -6,6 +6,13 @@ from numpy.typing import ArrayLike
 class RandomStream:
     bit_generator: np.random.BitGenerator
     generator: np.random.Generator
-    state: Any
-    def __init__(self, seed: Any) -> None: ...
+    state: Mapping[str, object]
+    def __init__(
+        self,
+        seed: int
+        | Sequence[int]
+        | np.random.SeedSequence
+        | np.random.BitGenerator
+        | None,
+    ) -> None: ...
     def categorical(self, log_weights: ArrayLike) -> int: ...

@@ -7,6 +7,7 @@ from libc.math cimport INFINITY, log
 from skihmm.core._franchise cimport FIRST
 
 from skihmm.core import _state
+from skihmm.core._sweep_info import SweepInfo
 
 # -- hooks: the virtual functions as functions of plain pointers.  An error is -1 with
 # Python's exception set; the template turns it into a C++ exception, and Cython lets the
@@ -495,11 +496,11 @@ cdef class RCDKernel:
 
         Returns
         -------
-        n_proposed, n_accepted : int
+        info : SweepInfo
         """
         state.require_settled()
         state.n_proposed = 0
         state.n_accepted = 0
         with nogil:
             self.run(state)
-        return state.n_proposed, state.n_accepted
+        return SweepInfo(state.n_proposed, state.n_accepted)

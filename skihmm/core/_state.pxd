@@ -29,9 +29,9 @@ cdef class ChainState:
     # Counted over a sweep: proposals made and accepted.
     cdef int64_t n_proposed
     cdef int64_t n_accepted
-    # The same of split-merge trials; 0 if the kernel makes none.
-    cdef readonly int64_t n_trials
-    cdef readonly int64_t n_trials_accepted
+    # The same of split-merge trials.
+    cdef int64_t n_trials
+    cdef int64_t n_trials_accepted
 
     cdef inline int32_t previous(self, intp_t t) noexcept nogil:
         # The restaurant that x[t] is drawn in.

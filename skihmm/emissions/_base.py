@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
+
+from skihmm._records import EmissionRecord
+from skihmm._typing import Array, Flags, Floats, MatrixLike
+from skihmm.core._emission import EmissionStats
 
 
 class BaseEmission(BaseEstimator, metaclass=ABCMeta):
@@ -100,7 +103,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
         return slice(0) if self.is_categorical else slice(None)
 
-    def offsets(self, n_columns: int) -> NDArray[np.float64]:
+    def offsets(self, n_columns: int) -> Floats:
         """What :meth:`encode` subtracts from every column of numbers.
 
         Parameters
@@ -114,7 +117,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
         return np.zeros(n_columns)
 
-    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters that a posterior draw holds, by name.
 
         Parameters
@@ -129,7 +132,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
         return {}
 
-    def with_states(self, record: dict[str, Any], n_states: int) -> BaseEmission:
+    def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
         """The emission with what a posterior draw says of its states as attributes.
 
         Parameters
@@ -147,7 +150,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         return self
 
     @abstractmethod
-    def fit(self, X: Any, y: None = None) -> BaseEmission:
+    def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
         """Learn what values there are.
 
         Parameters
@@ -162,7 +165,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def encode(self, X: Any) -> NDArray[Any]:
+    def encode(self, X: MatrixLike) -> Array:
         """Turn data into the values that the statistics count.
 
         Parameters
@@ -175,7 +178,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+    def decode(self, codes: Array) -> Array:
         """Turn counted values back into data.
 
         Parameters
@@ -188,7 +191,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def is_missing(self, codes: Array) -> Flags:
         """Say which steps have no observation at all; they do not count in scores.
 
         Parameters
@@ -201,7 +204,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def make_stats(self, codes: NDArray[Any]) -> Any:
+    def make_stats(self, codes: Array) -> EmissionStats:
         """Build empty compiled statistics over encoded data.
 
         Parameters

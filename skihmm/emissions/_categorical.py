@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from skihmm._records import EmissionRecord
+from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
 from skihmm._validation import (
     as_array,
     as_matrix,
@@ -45,7 +46,7 @@ def _too_large(c: str | int) -> ValueError:
     )
 
 
-def _unpack(column: NDArray[Any], c: str | int) -> NDArray[Any]:
+def _unpack(column: Array, c: str | int) -> Array:
     """A column of Python objects as numbers if it has no strings."""
     missing = is_missing(column)
     present = column[~missing]
@@ -74,7 +75,7 @@ def _unpack(column: NDArray[Any], c: str | int) -> NDArray[Any]:
     return column
 
 
-def _as_symbols(column: NDArray[Any], c: str | int) -> NDArray[Any]:
+def _as_symbols(column: Array, c: str | int) -> Array:
     """A column as integers, floats (NaN: missing) or strings (object; None: missing)."""
     if column.dtype.kind in "UT":
         return column.astype(object)
@@ -92,7 +93,7 @@ def _as_symbols(column: NDArray[Any], c: str | int) -> NDArray[Any]:
     return column.astype(float if column.dtype.kind == "f" else np.int64)
 
 
-def _check_numbers(columns: list[NDArray[Any]], labels: Sequence[str | int]) -> None:
+def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
     """Refuse numbers that are no symbols; that one is negative is said first."""
     numeric = [
         (c, column)
@@ -134,7 +135,7 @@ def _check_numbers(columns: list[NDArray[Any]], labels: Sequence[str | int]) -> 
             )
 
 
-def _symbol_columns(X: Any, emission: BaseEmission) -> list[NDArray[Any]]:
+def _symbol_columns(X: MatrixLike, emission: BaseEmission) -> list[Array]:
     X = as_matrix(X)
     labels = emission._column_labels(X.shape[1])
     columns = [_as_symbols(column, c) for c, column in zip(labels, X.T, strict=True)]
@@ -142,7 +143,7 @@ def _symbol_columns(X: Any, emission: BaseEmission) -> list[NDArray[Any]]:
     return columns
 
 
-def _given_categories(values: Any, c: int) -> NDArray[Any]:
+def _given_categories(values: ArrayLike, c: int) -> Array:
     values = as_array(f"categories[{c}]", values)
     if values.ndim != 1:
         raise ValueError(
@@ -170,7 +171,7 @@ class _Categorical(BaseEmission):
 
     is_positive_only = True
 
-    categories: Any
+    categories: str | Sequence[ArrayLike]
     handle_unknown: str
 
     def n_known(self) -> list[int]:
@@ -182,7 +183,7 @@ class _Categorical(BaseEmission):
         """
         return [len(values) for values in self.categories_]
 
-    def fit(self, X: Any, y: None = None) -> _Categorical:
+    def fit(self, X: MatrixLike, y: None = None) -> _Categorical:
         """Learn the symbols of every column.
 
         Parameters
@@ -226,7 +227,7 @@ class _Categorical(BaseEmission):
         self.n_symbols_ = [max(len(values) + extra, 1) for values in self.categories_]
         return self
 
-    def encode(self, X: Any) -> NDArray[np.int32]:
+    def encode(self, X: MatrixLike) -> Labels:
         """Symbols as codes.
 
         Parameters
@@ -282,7 +283,7 @@ class _Categorical(BaseEmission):
             codes[present, c] = found
         return codes
 
-    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+    def decode(self, codes: Array) -> Array:
         """Codes as symbols; the inverse of :meth:`encode` for known symbols.
 
         Parameters
@@ -308,7 +309,7 @@ class _Categorical(BaseEmission):
             columns.append(symbols)
         return np.stack(columns, axis=1)
 
-    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def is_missing(self, codes: Array) -> Flags:
         """Steps without any observed column.
 
         Parameters
@@ -374,7 +375,7 @@ class HCRPCategorical(_Categorical):
         alpha: float = 1.0,
         gamma: float = 1.0,
         concentration_prior: tuple[float, float] | None = (1.0, 1.0),
-        categories: Any = "auto",
+        categories: str | Sequence[ArrayLike] = "auto",
         handle_unknown: str = "base",
     ) -> None:
         self.alpha = alpha
@@ -383,7 +384,7 @@ class HCRPCategorical(_Categorical):
         self.categories = categories
         self.handle_unknown = handle_unknown
 
-    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Concentrations that a posterior draw holds.
 
         Parameters
@@ -398,7 +399,7 @@ class HCRPCategorical(_Categorical):
         """
         return {name: record[name] for name in ("alpha", "gamma")}
 
-    def make_stats(self, codes: NDArray[Any]) -> CategoricalStats:
+    def make_stats(self, codes: Array) -> CategoricalStats:
         """Build empty statistics over encoded data.
 
         Parameters
@@ -451,14 +452,14 @@ class DirichletCategorical(_Categorical):
     def __init__(
         self,
         concentration: float | None = None,
-        categories: Any = "auto",
+        categories: str | Sequence[ArrayLike] = "auto",
         handle_unknown: str = "base",
     ) -> None:
         self.concentration = concentration
         self.categories = categories
         self.handle_unknown = handle_unknown
 
-    def make_stats(self, codes: NDArray[Any]) -> CategoricalStats:
+    def make_stats(self, codes: Array) -> CategoricalStats:
         """Build empty statistics over encoded data.
 
         Parameters
@@ -483,7 +484,7 @@ class DirichletCategorical(_Categorical):
             draws_pseudo_count=self.concentration is None,
         )
 
-    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters that a posterior draw holds.
 
         Parameters

@@ -1,13 +1,10 @@
-from typing import Any
-
-from numpy.typing import NDArray
-
+from skihmm._typing import Integers
 from skihmm.core._emission import EmissionStats
 
 class CategoricalStats(EmissionStats):
     def __init__(
         self,
-        codes: NDArray[Any],
+        codes: Integers,
         n_symbols: list[int],
         alpha: float,
         gamma: float = ...,
@@ -15,4 +12,3 @@ class CategoricalStats(EmissionStats):
         concentration_prior: tuple[float, float] | None = ...,
         draws_pseudo_count: bool = ...,
     ) -> None: ...
-    def columns(self, arrays: Any = ...) -> list[tuple[int, bool, float, float]]: ...

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from copy import copy
-from typing import Any
+from typing import cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from skihmm._records import EmissionRecord
+from skihmm._typing import Array, Flags, Floats, MatrixLike
 from skihmm._validation import (
     as_matrix,
     check_finite,
@@ -46,7 +48,7 @@ _LARGEST_COUNT = 1e12
 _LARGEST_SIZE, _LEAST_SIZE = 1e100, 1e-100
 
 
-def _as_floats(X: Any, emission: BaseEmission) -> NDArray[np.float64]:
+def _as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
     X = as_matrix(X)
     labels = emission._column_labels(X.shape[1])
     if X.dtype.kind == "c":
@@ -68,18 +70,18 @@ def _as_floats(X: Any, emission: BaseEmission) -> NDArray[np.float64]:
     return X
 
 
-def _entry(X: NDArray[Any], row: int, c: int, emission: BaseEmission) -> str:
+def _entry(X: Array, row: int, c: int, emission: BaseEmission) -> str:
     """An entry of X with its row and the name of its column, for errors."""
     label = emission._column_labels(X.shape[1])[c]
     return f"X[{row}, {label!r}] = {shown(X[row, c])}"
 
 
-def _numbers(column: list[Any], label: str | int, X: NDArray[Any]) -> list[float]:
+def _numbers(column: list[object], label: str | int, X: Array) -> list[float]:
     """A column of Python objects as floats."""
     return [_number(value, f"X[{row}, {label!r}]", X) for row, value in enumerate(column)]
 
 
-def _number(value: Any, place: str, X: NDArray[Any]) -> float:
+def _number(value: object, place: str, X: Array) -> float:
     if is_missing_entry(value):
         return np.nan
     if not (isinstance(value, str) or is_number(value)):
@@ -88,7 +90,7 @@ def _number(value: Any, place: str, X: NDArray[Any]) -> float:
             f"number, got {type(value).__name__} {value!r} in {place}."
         )
     try:
-        return float(value)
+        return float(cast("str | float", value))
     except OverflowError:
         raise ValueError(f"{place} is a number beyond the range of floats.") from None
     except ValueError:
@@ -97,7 +99,7 @@ def _number(value: Any, place: str, X: NDArray[Any]) -> float:
         ) from None
 
 
-def _remedy_for_strings(X: NDArray[Any]) -> str:
+def _remedy_for_strings(X: Array) -> str:
     """What to do about strings: columns without any besides them are mixed data."""
     are_strings = [[isinstance(value, str) for value in column] for column in X.T]
     if not np.any(are_strings, axis=1).all():
@@ -109,9 +111,7 @@ def _remedy_for_strings(X: NDArray[Any]) -> str:
     return 'Symbols need emission="hcrp"; NaN or None marks what is missing.'
 
 
-def _check_counts(
-    X: NDArray[np.float64], largest: float, what: str, emission: BaseEmission
-) -> None:
+def _check_counts(X: Floats, largest: float, what: str, emission: BaseEmission) -> None:
     for bad, words in (
         (X < 0, "Negative values in data: {}; expected " + what),
         (np.floor(X) != X, "{} is not an integer; expected " + what),
@@ -124,7 +124,7 @@ def _check_counts(
             )
 
 
-def _column_values(name: str, value: Any, n_columns: int) -> NDArray[np.float64]:
+def _column_values(name: str, value: ArrayLike | None, n_columns: int) -> Floats:
     """One finite number per column, from a number or an array of them."""
     try:
         # (NumPy would turn strings and truth values into numbers.)
@@ -145,7 +145,7 @@ def _column_values(name: str, value: Any, n_columns: int) -> NDArray[np.float64]
     return np.broadcast_to(values.reshape(-1), n_columns).copy()
 
 
-def _relative_scale(scale: Any) -> float | None:
+def _relative_scale(scale: object) -> float | None:
     """The factor in "<factor>*var"; None if the scale is not a string."""
     if not isinstance(scale, str):
         return None
@@ -162,14 +162,14 @@ def _relative_scale(scale: Any) -> float | None:
     return factor
 
 
-def _positive_values(name: str, value: Any, n_columns: int) -> NDArray[np.float64]:
+def _positive_values(name: str, value: ArrayLike | None, n_columns: int) -> Floats:
     values = _column_values(name, value, n_columns)
     if not (values > 0).all():
         raise ValueError(f"{name}={value!r}; expected numbers > 0.")
     return values
 
 
-def _column_means(X: NDArray[np.float64]) -> NDArray[np.float64]:
+def _column_means(X: Floats) -> Floats:
     """Mean of every column, 0 where nothing is observed."""
     observed = ~np.isnan(X)
     n = np.maximum(observed.sum(axis=0), 1)
@@ -177,7 +177,7 @@ def _column_means(X: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(observed, X / n, 0.0).sum(axis=0)
 
 
-def _column_variances(X: NDArray[np.float64]) -> NDArray[np.float64]:
+def _column_variances(X: Floats) -> Floats:
     """Variance of every column; something of the data's size where it is zero."""
     means = _column_means(X)
     variances = _column_means((X - means) ** 2)
@@ -200,11 +200,11 @@ class _Conjugate(BaseEmission):
     def _drawn(self) -> set[str]:
         return {name for name in self._hyperparameters if getattr(self, name) is None}
 
-    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
         """Attributes of the states, from the family's layout of expectations."""
         return {}
 
-    def with_states(self, record: dict[str, Any], n_states: int) -> BaseEmission:
+    def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
         """The emission with the posterior means of its states' parameters as attributes.
 
         Parameters
@@ -223,19 +223,19 @@ class _Conjugate(BaseEmission):
             return self
         # (Of no data: only the layout counts.)
         n_columns = len(getattr(self, self._hyperparameters[0] + "_"))
-        stats = self.make_stats(np.empty((0, n_columns)))
+        stats = cast(ConjugateStats, self.make_stats(np.empty((0, n_columns))))
         described = copy(self)
         expected = stats.expectations(record, n_states)
         for name, values in self._describe(expected).items():
             setattr(described, name, values)
         return described
 
-    def _split(self, numbers: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def _split(self, numbers: Floats) -> dict[str, Floats]:
         """Hyperparameters by name, from the family's layout of them."""
         n = len(self._hyperparameters)
         return dict(zip(self._hyperparameters, numbers.reshape(n, -1), strict=True))
 
-    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters that a posterior draw holds: those without a fixed value.
 
         Parameters
@@ -254,10 +254,10 @@ class _Conjugate(BaseEmission):
             name: every[name] for name in self._hyperparameters if name in self._drawn
         }
 
-    def _check(self, X: NDArray[np.float64]) -> None:
+    def _check(self, X: Floats) -> None:
         """Raise ValueError if values are outside of the emission's range."""
 
-    def encode(self, X: Any) -> NDArray[np.float64]:
+    def encode(self, X: MatrixLike) -> Floats:
         """The data as floats.
 
         Parameters
@@ -274,7 +274,7 @@ class _Conjugate(BaseEmission):
         self._check(X)
         return X
 
-    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+    def decode(self, codes: Array) -> Array:
         """The data, rounded to integers where the emission's are.
 
         Parameters
@@ -288,7 +288,7 @@ class _Conjugate(BaseEmission):
         is_whole = self._emits_integers and not np.isnan(codes).any()
         return np.rint(codes).astype(np.int64) if is_whole else codes
 
-    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def is_missing(self, codes: Array) -> Flags:
         """Steps without any observed column.
 
         Parameters
@@ -311,14 +311,14 @@ class _Gaussian(_Conjugate):
     strength: ArrayLike | None
     scale: ArrayLike | str | None
 
-    def _check(self, X: NDArray[np.float64]) -> None:
+    def _check(self, X: Floats) -> None:
         for row, c in np.argwhere(np.abs(X) > _LARGEST_SIZE):
             raise ValueError(
                 f"{_entry(X, row, c, self)} is too large; expected numbers up to "
                 f"{_LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
             )
 
-    def _fit_columns(self, X: Any) -> NDArray[np.float64]:
+    def _fit_columns(self, X: MatrixLike) -> Floats:
         """Learn the mean and the variance of every column; returns the variances."""
         X = _as_floats(X, self)
         self._check(X)
@@ -331,7 +331,7 @@ class _Gaussian(_Conjugate):
         self._units = means - self.offset_, variances
         return variances
 
-    def encode(self, X: Any) -> NDArray[np.float64]:
+    def encode(self, X: MatrixLike) -> Floats:
         """The data as floats, without the offset of their columns.
 
         Parameters
@@ -345,7 +345,7 @@ class _Gaussian(_Conjugate):
         """
         return super().encode(X) - self.offset_
 
-    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+    def decode(self, codes: Array) -> Array:
         """The data, with the offset of their columns.
 
         Parameters
@@ -358,7 +358,7 @@ class _Gaussian(_Conjugate):
         """
         return np.asarray(codes + self.offset_)
 
-    def offsets(self, n_columns: int) -> NDArray[np.float64]:
+    def offsets(self, n_columns: int) -> Floats:
         """What :meth:`encode` subtracts from every column.
 
         Parameters
@@ -371,7 +371,7 @@ class _Gaussian(_Conjugate):
         """
         return self.offset_
 
-    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters that a posterior draw holds: those without a fixed value.
 
         Parameters
@@ -463,7 +463,7 @@ class NormalInverseGamma(_Gaussian):
         self.shape = shape
         self.scale = scale
 
-    def fit(self, X: Any, y: None = None) -> NormalInverseGamma:
+    def fit(self, X: MatrixLike, y: None = None) -> NormalInverseGamma:
         """Find the prior from the scale of the data.
 
         Parameters
@@ -490,7 +490,7 @@ class NormalInverseGamma(_Gaussian):
         )
         return self
 
-    def make_stats(self, codes: NDArray[Any]) -> ConjugateStats:
+    def make_stats(self, codes: Array) -> ConjugateStats:
         """Build empty statistics over encoded data.
 
         Parameters
@@ -511,7 +511,7 @@ class NormalInverseGamma(_Gaussian):
             self._drawn,
         )
 
-    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
         means, variances = np.split(expected, 2, axis=1)
         return {"means_": means + self.offset_, "covariances_": variances}
 
@@ -595,7 +595,7 @@ class NormalInverseWishart(_Gaussian):
         self.dof = dof
         self.scale = scale
 
-    def fit(self, X: Any, y: None = None) -> NormalInverseWishart:
+    def fit(self, X: MatrixLike, y: None = None) -> NormalInverseWishart:
         """Find the prior from the scale of the data.
 
         Parameters
@@ -627,7 +627,7 @@ class NormalInverseWishart(_Gaussian):
         )
         return self
 
-    def _given_scale(self, n: int) -> NDArray[np.float64]:
+    def _given_scale(self, n: int) -> Floats:
         try:
             scale = np.asarray(self.scale, dtype=float)
         except (TypeError, ValueError):
@@ -651,7 +651,7 @@ class NormalInverseWishart(_Gaussian):
             ) from None
         return scale
 
-    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def is_missing(self, codes: Array) -> Flags:
         """Steps of which any column is missing.
 
         Parameters
@@ -664,7 +664,7 @@ class NormalInverseWishart(_Gaussian):
         """
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    def make_stats(self, codes: NDArray[Any]) -> ConjugateStats:
+    def make_stats(self, codes: Array) -> ConjugateStats:
         """Build empty statistics over encoded data.
 
         Parameters
@@ -685,14 +685,14 @@ class NormalInverseWishart(_Gaussian):
             self._drawn,
         )
 
-    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
         n = len(self.mean_)
         return {
             "means_": expected[:, :n] + self.offset_,
             "covariances_": expected[:, n:].reshape(-1, n, n),
         }
 
-    def _split(self, numbers: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def _split(self, numbers: Floats) -> dict[str, Floats]:
         n = len(self.mean_)
         triangle = np.zeros((n, n))
         triangle[np.tril_indices(n)] = numbers[n + 1 :]
@@ -760,10 +760,10 @@ class GammaPoisson(_Conjugate):
         self.shape = shape
         self.rate = rate
 
-    def _check(self, X: NDArray[np.float64]) -> None:
+    def _check(self, X: Floats) -> None:
         _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12", self)
 
-    def fit(self, X: Any, y: None = None) -> GammaPoisson:
+    def fit(self, X: MatrixLike, y: None = None) -> GammaPoisson:
         """Find the prior from the scale of the data.
 
         Parameters
@@ -791,7 +791,7 @@ class GammaPoisson(_Conjugate):
         self._check(X)
         return self
 
-    def make_stats(self, codes: NDArray[Any]) -> ConjugateStats:
+    def make_stats(self, codes: Array) -> ConjugateStats:
         """Build empty statistics over encoded data.
 
         Parameters
@@ -804,7 +804,7 @@ class GammaPoisson(_Conjugate):
         """
         return gamma_poisson(codes, self.shape_, self.rate_, self._means, self._drawn)
 
-    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
         return {"rates_": expected}
 
 
@@ -868,11 +868,11 @@ class BetaBernoulli(_Conjugate):
         """Whether negative numbers are refused."""
         return self.binarize is None
 
-    def _check(self, X: NDArray[np.float64]) -> None:
+    def _check(self, X: Floats) -> None:
         if self.binarize is None:
             _check_counts(X, 1.0, "0 or 1", self)
 
-    def encode(self, X: Any) -> NDArray[np.float64]:
+    def encode(self, X: MatrixLike) -> Floats:
         """The data as floats 0 and 1.
 
         Parameters
@@ -889,7 +889,7 @@ class BetaBernoulli(_Conjugate):
             return X
         return np.where(np.isnan(X), np.nan, self.binarize < X)
 
-    def fit(self, X: Any, y: None = None) -> BetaBernoulli:
+    def fit(self, X: MatrixLike, y: None = None) -> BetaBernoulli:
         """Check the data and the prior.
 
         Parameters
@@ -912,7 +912,7 @@ class BetaBernoulli(_Conjugate):
         self._check(X)
         return self
 
-    def make_stats(self, codes: NDArray[Any]) -> ConjugateStats:
+    def make_stats(self, codes: Array) -> ConjugateStats:
         """Build empty statistics over encoded data.
 
         Parameters
@@ -925,5 +925,5 @@ class BetaBernoulli(_Conjugate):
         """
         return beta_bernoulli(codes, self.a_, self.b_, self._drawn)
 
-    def _describe(self, expected: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
         return {"probabilities_": expected}

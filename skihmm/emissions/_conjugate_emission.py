@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skihmm._typing import Array, Flags, Floats, MatrixLike
 from skihmm.emissions._conjugate import _as_floats, _Conjugate
 from skihmm.emissions._python_stats import PythonStats
 
@@ -88,7 +88,7 @@ check_emission` tests everything that is promised here.
     def _emits_integers(self) -> bool:  # type: ignore[override]
         return self.emits_integers
 
-    def check_values(self, X: NDArray[np.float64]) -> None:
+    def check_values(self, X: Floats) -> None:
         """Raise ValueError if values are outside of the emission's range.
 
         Called by `fit` and for all data afterwards.  The default accepts everything.
@@ -99,10 +99,10 @@ check_emission` tests everything that is promised here.
             NaN is missing.
         """
 
-    def _check(self, X: NDArray[np.float64]) -> None:
+    def _check(self, X: Floats) -> None:
         self.check_values(X)
 
-    def fit(self, X: Any, y: None = None) -> ConjugateEmission:
+    def fit(self, X: MatrixLike, y: None = None) -> ConjugateEmission:
         """Check the data, and let the subclass learn from them.
 
         Parameters
@@ -121,7 +121,7 @@ check_emission` tests everything that is promised here.
         self.learn(X)
         return self
 
-    def learn(self, X: NDArray[np.float64]) -> None:
+    def learn(self, X: Floats) -> None:
         """Learn from the data, such as a prior from their scale.  Nothing by default.
 
         Parameters
@@ -134,7 +134,7 @@ check_emission` tests everything that is promised here.
         # What a subclass learns is its own affair.
         return True
 
-    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def is_missing(self, codes: Array) -> Flags:
         """Steps that no function of the emission sees.
 
         Parameters
@@ -149,7 +149,7 @@ check_emission` tests everything that is promised here.
         of_row = missing.all(axis=1) if self.takes_partial_rows else missing.any(axis=1)
         return np.asarray(of_row)
 
-    def make_stats(self, codes: NDArray[Any]) -> PythonStats:
+    def make_stats(self, codes: Array) -> PythonStats:
         """Build empty statistics over encoded data.
 
         Parameters
@@ -188,7 +188,7 @@ check_emission` tests everything that is promised here.
         """
 
     @abstractmethod
-    def add(self, numbers: NDArray[np.float64], y: NDArray[np.float64]) -> ArrayLike:
+    def add(self, numbers: Floats, y: Floats) -> ArrayLike:
         """Let an observation join a state.
 
         Parameters
@@ -201,9 +201,7 @@ check_emission` tests everything that is promised here.
         numbers : ndarray of shape (width,)
         """
 
-    def remove(
-        self, numbers: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> ArrayLike | None:
+    def remove(self, numbers: Floats, y: Floats) -> ArrayLike | None:
         """Let an observation leave a state that it is in.
 
         Sums lose digits when a large term leaves them.  Return None where that matters:
@@ -222,9 +220,7 @@ check_emission` tests everything that is promised here.
         return None
 
     @abstractmethod
-    def log_predictive(
-        self, numbers: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> ArrayLike:
+    def log_predictive(self, numbers: Floats, y: Floats) -> ArrayLike:
         """Log predictive probability (density) of an observation in many states at once.
 
         Parameters
@@ -239,7 +235,7 @@ check_emission` tests everything that is promised here.
         """
 
     @abstractmethod
-    def log_marginal(self, numbers: NDArray[np.float64]) -> ArrayLike:
+    def log_marginal(self, numbers: Floats) -> ArrayLike:
         """Log probability (density) of all observations of a state together.
 
         The sum of their predictive ones, one after the other, in whatever order.  What
@@ -256,7 +252,7 @@ check_emission` tests everything that is promised here.
             0 for a state without observations.
         """
 
-    def is_sound(self, numbers: NDArray[np.float64]) -> bool:
+    def is_sound(self, numbers: Floats) -> bool:
         """Say whether numbers can be what some observations have made of `empty`.
 
         Asked before numbers out of a file are used; that they are finite is known then.
@@ -272,7 +268,7 @@ check_emission` tests everything that is promised here.
         """
         return True
 
-    def mean(self, numbers: NDArray[np.float64]) -> ArrayLike:
+    def mean(self, numbers: Floats) -> ArrayLike:
         """Mean of the next observation.
 
         Parameters
@@ -292,7 +288,7 @@ check_emission` tests everything that is promised here.
         )
 
     def draw_parameters(
-        self, numbers: NDArray[np.float64], generator: np.random.Generator
+        self, numbers: Floats, generator: np.random.Generator
     ) -> ArrayLike:
         """Draw the parameters of a state from their posterior.
 
@@ -309,9 +305,7 @@ check_emission` tests everything that is promised here.
         """
         raise self._lacks("draw_parameters", "`sample` needs to draw observations")
 
-    def log_density(
-        self, parameters: NDArray[np.float64], y: NDArray[np.float64]
-    ) -> ArrayLike:
+    def log_density(self, parameters: Floats, y: Floats) -> ArrayLike:
         """Log probability (density) of an observation given parameters of many states.
 
         Parameters
@@ -325,9 +319,7 @@ check_emission` tests everything that is promised here.
         """
         raise self._lacks("log_density", "samplers that draw parameters need")
 
-    def emit(
-        self, parameters: NDArray[np.float64], generator: np.random.Generator
-    ) -> ArrayLike:
+    def emit(self, parameters: Floats, generator: np.random.Generator) -> ArrayLike:
         """Draw an observation given a state's parameters.
 
         Parameters

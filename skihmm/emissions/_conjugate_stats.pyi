@@ -1,17 +1,18 @@
 from collections.abc import Collection
-from typing import Any
 
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skihmm._records import EmissionRecord
+from skihmm._typing import Floats
 from skihmm.core._emission import EmissionStats
 
 class ConjugateStats(EmissionStats):
-    def __init__(self, values: NDArray[Any]) -> None: ...
-    def hyperparameters(self) -> NDArray[Any]: ...
-    def expectations(self, arrays: dict[str, Any], n_states: int) -> NDArray[Any]: ...
+    def __init__(self, values: Floats) -> None: ...
+    def hyperparameters(self) -> Floats: ...
+    def expectations(self, arrays: EmissionRecord, n_states: int) -> Floats: ...
 
 def normal_inverse_gamma(
-    values: NDArray[Any],
+    values: Floats,
     mean: ArrayLike,
     strength: ArrayLike,
     shape: float,
@@ -20,21 +21,21 @@ def normal_inverse_gamma(
     drawn: Collection[str] = ...,
 ) -> ConjugateStats: ...
 def normal_inverse_wishart(
-    values: NDArray[Any],
+    values: Floats,
     mean: ArrayLike,
     strength: float,
     dof: float,
-    scale: NDArray[Any],
+    scale: Floats,
     units: tuple[ArrayLike, ArrayLike] = ...,
     drawn: Collection[str] = ...,
 ) -> ConjugateStats: ...
 def gamma_poisson(
-    values: NDArray[Any],
+    values: Floats,
     shape: ArrayLike,
     rate: ArrayLike,
     means: ArrayLike = ...,
     drawn: Collection[str] = ...,
 ) -> ConjugateStats: ...
 def beta_bernoulli(
-    values: NDArray[Any], a: ArrayLike, b: ArrayLike, drawn: Collection[str] = ...
+    values: Floats, a: ArrayLike, b: ArrayLike, drawn: Collection[str] = ...
 ) -> ConjugateStats: ...

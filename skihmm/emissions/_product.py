@@ -4,30 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
+from skihmm._records import EmissionRecord
+from skihmm._typing import Array, Flags, Floats, MatrixLike
 from skihmm._validation import as_matrix, nested_short_names, resolve
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.emissions._product_stats import ProductStats
 
+# Of X: a place or a name, several of them, a mask, or a slice.
+Columns: TypeAlias = str | int | slice | Sequence[str | int | bool] | Array
+
 
 def _column_places(
-    part: str, columns: Any, names: Sequence[str] | None, n_features: int
+    part: str, columns: Columns, names: Sequence[str] | None, n_features: int
 ) -> NDArray[np.intp]:
     """Places of the columns that one part of the emission names."""
+    given: Sequence[object]
     if isinstance(columns, slice):
-        given: list[Any] = list(range(n_features)[columns])
+        given = list(range(n_features)[columns])
     elif isinstance(columns, str):
         given = [columns]
     else:
         try:
-            given = list(columns)
+            given = list(cast("Sequence[object]", columns))
         except TypeError:
             given = [columns]
         if given and all(isinstance(column, bool | np.bool_) for column in given):
@@ -36,7 +42,7 @@ def _column_places(
                     f"The columns of {part!r} are a mask of {len(given)} entries, but X "
                     f"has {n_features} columns."
                 )
-            given = list(np.flatnonzero(given))
+            given = list(np.flatnonzero(cast("list[bool]", given)))
     places = []
     for column in given:
         if isinstance(column, str):
@@ -111,13 +117,13 @@ class ProductEmission(_BaseComposition, BaseEmission):
     2.0
     """
 
-    def __init__(self, emissions: list[tuple[str, Any, Any]]) -> None:
+    def __init__(self, emissions: list[tuple[str, str | BaseEmission, Columns]]) -> None:
         self.emissions = emissions
 
     # ---- parameters of the parts
 
     @property
-    def _named(self) -> list[tuple[str, Any]]:
+    def _named(self) -> list[tuple[str, str | BaseEmission]]:
         """Names and emissions, as scikit-learn's compositions want them."""
         try:
             return [(name, emission) for name, emission, _ in self.emissions]
@@ -125,7 +131,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             return []  # not a list of triples: fit says so
 
     @_named.setter
-    def _named(self, value: list[tuple[str, Any]]) -> None:
+    def _named(self, value: list[tuple[str, str | BaseEmission]]) -> None:
         self.emissions = [
             (name, emission, columns)
             for (name, emission), (_, _, columns) in zip(
@@ -133,7 +139,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             )
         ]
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, object]:
         """Parameters, those of the parts included.
 
         Parameters
@@ -163,7 +169,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self._set_params("_named", **params)
         return self
 
-    def _parts(self) -> list[tuple[str, BaseEmission, Any]]:
+    def _parts(self) -> list[tuple[str, BaseEmission, Columns]]:
         """The groups, with objects for short names."""
         expected = "expected a list of (name, emission, columns), one or more"
         if not isinstance(self.emissions, list | tuple) or not self.emissions:
@@ -256,7 +262,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             n += len(places)
         return np.concatenate(found)
 
-    def offsets(self, n_columns: int) -> NDArray[np.float64]:
+    def offsets(self, n_columns: int) -> Floats:
         """What :meth:`encode` subtracts from every column of numbers.
 
         Parameters
@@ -272,7 +278,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             [part.offsets(len(places)) for _, part, places in self.emissions_]
         )
 
-    def hyperparameters(self, record: dict[str, Any]) -> dict[str, Any]:
+    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters that a posterior draw holds.
 
         Parameters
@@ -291,7 +297,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             for key, value in part.hyperparameters(own).items()
         }
 
-    def with_states(self, record: dict[str, Any], n_states: int) -> BaseEmission:
+    def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
         """The emission with what a posterior draw says of the states of its parts.
 
         Parameters
@@ -317,7 +323,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     # ---- data
 
-    def fit(self, X: Any, y: None = None) -> ProductEmission:
+    def fit(self, X: MatrixLike, y: None = None) -> ProductEmission:
         """Fit the emission of every group to its columns.
 
         Parameters
@@ -358,7 +364,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self.emissions_ = fitted
         return self
 
-    def encode(self, X: Any) -> NDArray[Any]:
+    def encode(self, X: MatrixLike) -> Array:
         """Values of all groups, one group after the other.
 
         Parameters
@@ -376,7 +382,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             [part.encode(X[:, places]) for _, part, places in self.emissions_]
         )
 
-    def _split(self, codes: NDArray[Any]) -> list[tuple[BaseEmission, NDArray[Any]]]:
+    def _split(self, codes: Array) -> list[tuple[BaseEmission, Array]]:
         """The parts with their columns of the codes."""
         stops = np.cumsum([len(places) for _, _, places in self.emissions_])
         return [
@@ -390,7 +396,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             for (_, part, places), stop in zip(self.emissions_, stops, strict=True)
         ]
 
-    def decode(self, codes: NDArray[Any]) -> NDArray[Any]:
+    def decode(self, codes: Array) -> Array:
         """Turn values back into data, columns in the order of X.
 
         Parameters
@@ -410,7 +416,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             X[:, places] = values
         return X
 
-    def is_missing(self, codes: NDArray[Any]) -> NDArray[np.bool_]:
+    def is_missing(self, codes: Array) -> Flags:
         """Steps that are missing for all groups.
 
         Parameters
@@ -425,7 +431,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             [part.is_missing(values) for part, values in self._split(codes)]
         )
 
-    def make_stats(self, codes: NDArray[Any]) -> ProductStats:
+    def make_stats(self, codes: Array) -> ProductStats:
         """Build empty statistics over encoded data.
 
         Parameters

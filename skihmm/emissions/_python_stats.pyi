@@ -1,8 +1,6 @@
-from typing import Any
-
-from numpy.typing import NDArray
-
+from skihmm._typing import Floats
+from skihmm.emissions._conjugate_emission import ConjugateEmission
 from skihmm.emissions._conjugate_stats import ConjugateStats
 
 class PythonStats(ConjugateStats):
-    def __init__(self, values: NDArray[Any], emission: Any) -> None: ...
+    def __init__(self, values: Floats, emission: ConjugateEmission) -> None: ...

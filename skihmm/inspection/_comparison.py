@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skihmm._draws import PosteriorDraws
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Floats, Labels
 from skihmm._validation import check_choice, check_flag
 from skihmm.inspection._style import (
     check_fitted_hmm,
@@ -17,6 +18,11 @@ from skihmm.inspection._style import (
     set_log_scale,
 )
 from skihmm.inspection._trace import as_floats, concentration_name, elapsed
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
+
 
 _NAMES = {
     "lp": "log joint probability (nats)",
@@ -27,8 +33,8 @@ SUMMARIES = ("chains", "median")
 
 
 def _scores_of_paths(
-    draws: PosteriorDraws, score: Callable[[NDArray[np.int32]], float], label: str
-) -> NDArray[np.float64]:
+    draws: PosteriorDraws, score: Callable[[Labels], float], label: str
+) -> Floats:
     """A score of every draw's path, NaN where there is no draw."""
     states = draws.states
     if states is None:
@@ -90,8 +96,8 @@ class SamplerComparisonDisplay:
 
     def __init__(
         self,
-        seconds: Mapping[str, NDArray[np.float64]],
-        scores: Mapping[str, NDArray[np.float64]],
+        seconds: Mapping[str, Floats],
+        scores: Mapping[str, Floats],
         *,
         score_name: str,
     ) -> None:
@@ -102,13 +108,13 @@ class SamplerComparisonDisplay:
     @classmethod
     def from_estimators(
         cls,
-        hmms: Mapping[str, Any],
+        hmms: Mapping[str, HCRPHMM],
         *,
-        score: str | Callable[[NDArray[np.int32]], float] = "lp",
+        score: str | Callable[[Labels], float] = "lp",
         score_name: str | None = None,
         summary: str = "chains",
         log_time: bool = False,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> SamplerComparisonDisplay:
         """Draw several fitted models.
 
@@ -175,7 +181,7 @@ class SamplerComparisonDisplay:
         return display.plot(ax, summary=summary, log_time=log_time)
 
     def plot(
-        self, ax: Any = None, *, summary: str = "chains", log_time: bool = False
+        self, ax: Axes | None = None, *, summary: str = "chains", log_time: bool = False
     ) -> SamplerComparisonDisplay:
         """Draw.
 
@@ -197,7 +203,7 @@ class SamplerComparisonDisplay:
         check_flag("log_time", log_time)
         self.figure_, axes = make_axes("SamplerComparisonDisplay.plot", ax, 1, (7.2, 4.2))
         self.ax_ = axes[0]
-        self.lines_: dict[str, list[Any]] = {}
+        self.lines_: dict[str, list[Line2D]] = {}
         for i, (label, scores) in enumerate(self.scores.items()):
             seconds, look = np.asarray(self.seconds[label]), line_look(i)
             faint = {"linewidth": 0.7, "alpha": 0.5} if summary == "median" else {}
@@ -225,9 +231,7 @@ class SamplerComparisonDisplay:
         return self
 
     @staticmethod
-    def _median(
-        seconds: NDArray[np.float64], scores: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _median(seconds: Floats, scores: Floats) -> tuple[Floats, Floats]:
         """Median over the chains of their last draws before each moment of any draw."""
         chains = [
             (t[~np.isnan(t)], y[~np.isnan(t)])

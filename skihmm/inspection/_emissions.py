@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
 from skihmm._decoding import frozen_model
+from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import Sequences
+from skihmm._typing import Array, Floats
 from skihmm._validation import (
     as_array,
     check_choice,
@@ -18,12 +20,14 @@ from skihmm._validation import (
     check_integer,
     check_positive,
 )
+from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission, BetaBernoulli, ProductEmission
 from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
     SEQUENTIAL,
+    Columns,
     check_fitted_hmm,
     ink_on,
     lay_out,
@@ -31,6 +35,10 @@ from skihmm.inspection._style import (
     set_state_ticks,
     state_colours,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 
 KINDS = ("auto", "density", "interval", "top", "matrix")
 # What can be drawn of a column; the first one is what "auto" is.
@@ -64,7 +72,7 @@ def _parts(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, i
     return [(emission, c) for c in range(n_columns)]
 
 
-def _column_kind(part: BaseEmission, is_symbols: bool, codes: NDArray[Any]) -> str:
+def _column_kind(part: BaseEmission, is_symbols: bool, codes: Array) -> str:
     if is_symbols:
         return "symbols"
     if isinstance(part, BetaBernoulli):
@@ -72,7 +80,7 @@ def _column_kind(part: BaseEmission, is_symbols: bool, codes: NDArray[Any]) -> s
     return "counts" if part.decode(codes).dtype.kind in "iu" else "real"
 
 
-def column_kinds(hmm: Any) -> list[str]:
+def column_kinds(hmm: HCRPHMM) -> list[str]:
     """What each column of X holds: "symbols", "real", "counts" or "binary".
 
     Parameters
@@ -105,7 +113,7 @@ def _symbols(part: BaseEmission, c: int, n_symbols: int) -> list[str]:
     return known + [_OTHER_SYMBOL] * (n_symbols - len(known))
 
 
-def _points(values: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
+def _points(values: Floats, kind: str) -> Floats:
     """Where a density is evaluated: the range of one state's draws."""
     low, high = np.quantile(values, (_TAIL, 1 - _TAIL))
     if kind == "counts":
@@ -117,7 +125,7 @@ def _points(values: NDArray[np.float64], kind: str) -> NDArray[np.float64]:
     return np.asarray(np.linspace(low - margin, high + margin, _N_POINTS))
 
 
-def column_predictives(hmm: Any, probability: float, seed: int) -> list[Bunch]:
+def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunch]:
     """What every state of the selected draw emits next, column by column.
 
     Parameters
@@ -138,7 +146,7 @@ def column_predictives(hmm: Any, probability: float, seed: int) -> list[Bunch]:
     n_features = hmm.n_features_in_
     missing = emission.encode(np.full((1, n_features), np.nan))
 
-    def model(codes: NDArray[Any]) -> Any:
+    def model(codes: Array) -> FrozenModel:
         # Every row is a sequence of its own.
         starts = np.arange(len(codes), dtype=np.intp)
         return frozen_model(draw, Sequences(codes, starts), emission)
@@ -149,14 +157,14 @@ def column_predictives(hmm: Any, probability: float, seed: int) -> list[Bunch]:
     n_states = len(startprob)
     # (Symbols are drawn too, whichever there are, and not used.)
     limits = [p.shape[1] if p.ndim == 2 else 0 for p in predictives]
-    values: list[NDArray[Any]] = []
+    values: list[Array] = []
     if 0 in limits:
         states = np.repeat(np.arange(n_states), _N_DRAWS)
         stream = RandomStream(np.random.SeedSequence(seed))
         values = frozen.draw_values(states, limits, stream)
 
     names = getattr(hmm, "feature_names_in_", None)
-    found: list[Any] = [None] * n_features
+    found = [Bunch() for _ in range(n_features)]
     order = emission.column_order(n_features)
     parts, kinds = _parts(emission, n_features), column_kinds(hmm)
     offsets = emission.offsets(n_features)
@@ -253,15 +261,15 @@ class EmissionDisplay:
     @classmethod
     def from_estimator(
         cls,
-        hmm: Any,
+        hmm: HCRPHMM,
         *,
-        columns: Any = None,
+        columns: Columns | None = None,
         kind: str = "auto",
         states: ArrayLike | None = None,
         new_state: bool = False,
         n_top: int = 8,
         probability: float = 0.9,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> EmissionDisplay:
         """Draw the emissions of a fitted model.
 
@@ -294,7 +302,7 @@ class EmissionDisplay:
             n_top=n_top,
         )
 
-    def _chosen_columns(self, columns: Any) -> list[Bunch]:
+    def _chosen_columns(self, columns: Columns | None) -> list[Bunch]:
         if columns is None:
             return list(self.columns)
         given = [columns] if isinstance(columns, str | int | np.integer) else columns
@@ -352,9 +360,9 @@ class EmissionDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
-        columns: Any = None,
+        columns: Columns | None = None,
         kind: str = "auto",
         states: ArrayLike | None = None,
         new_state: bool = False,
@@ -427,7 +435,7 @@ class EmissionDisplay:
         return self
 
     def _plot_density(
-        self, ax: Any, column: Bunch, shown: NDArray[np.intp], colours: list[str]
+        self, ax: Axes, column: Bunch, shown: NDArray[np.intp], colours: list[str]
     ) -> None:
         is_counts = column.kind == "counts"
         for row, k in enumerate(shown):
@@ -463,7 +471,7 @@ class EmissionDisplay:
         ax.set_xlabel(column.name)
 
     def _plot_interval(
-        self, ax: Any, column: Bunch, shown: NDArray[np.intp], colours: list[str]
+        self, ax: Axes, column: Bunch, shown: NDArray[np.intp], colours: list[str]
     ) -> None:
         for row, k in enumerate(shown):
             if column.kind == "binary":
@@ -484,7 +492,7 @@ class EmissionDisplay:
         ax.grid(axis="x", color="0.9")
         ax.set_axisbelow(True)
 
-    def _plot_matrix(self, ax: Any, column: Bunch, shown: NDArray[np.intp]) -> None:
+    def _plot_matrix(self, ax: Axes, column: Bunch, shown: NDArray[np.intp]) -> None:
         image = ax.imshow(
             column.probabilities[shown], cmap=SEQUENTIAL, vmin=0, vmax=1, aspect="auto"
         )
@@ -492,7 +500,7 @@ class EmissionDisplay:
         ax.set_xlabel(column.name)
 
     def _plot_top(
-        self, ax: Any, column: Bunch, shown: NDArray[np.intp], n_top: int
+        self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int
     ) -> None:
         places = _top(column, shown, n_top)
         values = np.take_along_axis(column.probabilities[shown], places, axis=1)
@@ -508,7 +516,7 @@ class EmissionDisplay:
         ax.tick_params(which="minor", length=0)
 
     def _write_symbols(
-        self, ax: Any, column: Bunch, shown: NDArray[np.intp], n_top: int
+        self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int
     ) -> None:
         """Symbols into the cells, as large as they fit."""
         image = ax.images[0]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from skihmm._draws import PosteriorDraws
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Array, Floats
 from skihmm._validation import check_choice, check_flag
 from skihmm.inspection._style import (
     SEQUENTIAL,
@@ -15,6 +18,11 @@ from skihmm.inspection._style import (
 )
 from skihmm.posterior import coassignment, match_states, point_estimate
 from skihmm.posterior._partitions import check_path, state_paths
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
+
 
 ORDERS = ("estimate", "time")
 
@@ -66,10 +74,10 @@ class PosteriorSimilarityDisplay:
 
     def __init__(
         self,
-        similarity: NDArray[np.float64],
+        similarity: Floats,
         *,
-        steps: NDArray[Any],
-        states: NDArray[Any] | None = None,
+        steps: Array,
+        states: Array | None = None,
     ) -> None:
         self.similarity = similarity
         self.steps = steps
@@ -78,12 +86,12 @@ class PosteriorSimilarityDisplay:
     @classmethod
     def from_estimator(
         cls,
-        hmm: Any,
+        hmm: HCRPHMM,
         *,
         steps: ArrayLike | None = None,
         order: str = "estimate",
         colorbar: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> PosteriorSimilarityDisplay:
         """Draw the similarity matrix of the training data of a fitted model.
 
@@ -111,13 +119,13 @@ class PosteriorSimilarityDisplay:
     @classmethod
     def from_draws(
         cls,
-        draws: Any,
+        draws: PosteriorDraws | ArrayLike,
         *,
         steps: ArrayLike | None = None,
         reference: ArrayLike | None = None,
         order: str = "estimate",
         colorbar: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> PosteriorSimilarityDisplay:
         """Draw the similarity matrix of all draws.
 
@@ -164,7 +172,7 @@ class PosteriorSimilarityDisplay:
         return display.plot(ax, order=order, colorbar=colorbar)
 
     def plot(
-        self, ax: Any = None, *, order: str = "estimate", colorbar: bool = True
+        self, ax: Axes | None = None, *, order: str = "estimate", colorbar: bool = True
     ) -> PosteriorSimilarityDisplay:
         """Draw.
 
@@ -206,7 +214,7 @@ class PosteriorSimilarityDisplay:
         self.im_ = self.ax_.imshow(
             matrix, cmap=SEQUENTIAL, vmin=0, vmax=1, interpolation="nearest"
         )
-        self.colorbar_: Any = None
+        self.colorbar_: Colorbar | None = None
         if colorbar:
             self.colorbar_ = self.figure_.colorbar(
                 self.im_, ax=self.ax_, label="probability of the same state"
@@ -217,7 +225,7 @@ class PosteriorSimilarityDisplay:
             self._mark_steps()
         return self
 
-    def _mark_states(self, states: NDArray[Any]) -> None:
+    def _mark_states(self, states: Array) -> None:
         """Lines between the states, and a tick with a name for each."""
         from matplotlib.ticker import FixedLocator
 
@@ -240,7 +248,7 @@ class PosteriorSimilarityDisplay:
     def _mark_steps(self) -> None:
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-        def name(place: float, _: Any) -> str:
+        def name(place: float, _: object) -> str:
             i = round(place)
             return str(self.steps[i]) if 0 <= i < len(self.steps) else ""
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skihmm._draws import PosteriorDraws
+from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import row_times, sequence_starts, time_texts
+from skihmm._typing import Array, Floats, MatrixLike, VectorLike
 from skihmm._validation import (
     as_array,
     as_matrix,
@@ -22,6 +25,7 @@ from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
     NEW_COLOUR,
     NEW_LABEL,
+    Columns,
     check_fitted_hmm,
     ink_on,
     lay_out,
@@ -32,10 +36,14 @@ from skihmm.inspection._style import (
 from skihmm.posterior import align, match_states, point_estimate
 from skihmm.posterior._partitions import check_path, state_paths
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
 METHODS = ("viterbi", "smooth", "filter")
 
 
-def _as_panel(column: NDArray[Any], is_symbols: bool) -> tuple[Any, list[str] | None]:
+def _as_panel(column: Array, is_symbols: bool) -> tuple[Floats, list[str] | None]:
     """Numbers to draw, NaN where missing, and names of symbols (None: numbers)."""
     missing = is_missing(column)
     if not is_symbols:
@@ -100,10 +108,10 @@ class StateSequenceDisplay:
 
     def __init__(
         self,
-        states: NDArray[Any],
+        states: Array,
         *,
-        probability: NDArray[np.float64] | None = None,
-        X: NDArray[Any] | None = None,
+        probability: Floats | None = None,
+        X: Array | None = None,
         names: Sequence[str] | None = None,
         symbols: Sequence[bool] | None = None,
         starts: ArrayLike | None = None,
@@ -122,16 +130,16 @@ class StateSequenceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        hmm: Any,
-        X: Any,
+        hmm: HCRPHMM,
+        X: MatrixLike,
         *,
         method: str = "viterbi",
-        groups: Any = None,
-        lengths: Any = None,
-        columns: Any = None,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        columns: Columns | None = None,
         first: int = 0,
         last: int | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> StateSequenceDisplay:
         """Draw the states that a fitted model predicts, under its selected draw.
 
@@ -176,17 +184,17 @@ class StateSequenceDisplay:
     @classmethod
     def from_draws(
         cls,
-        draws: Any,
-        X: Any = None,
+        draws: PosteriorDraws | ArrayLike,
+        X: MatrixLike | None = None,
         *,
         states: ArrayLike | None = None,
         reference: ArrayLike | None = None,
-        groups: Any = None,
-        lengths: Any = None,
-        columns: Any = None,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        columns: Columns | None = None,
         first: int = 0,
         last: int | None = None,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> StateSequenceDisplay:
         """Draw one path of the training data and how far all draws agree with it.
 
@@ -259,14 +267,14 @@ class StateSequenceDisplay:
             return [str(name) for name in self.names]
         return [f"column {c}" for c in range(self.X.shape[1])]
 
-    def _chosen(self, columns: Any) -> list[int]:
+    def _chosen(self, columns: Columns | None) -> list[int]:
         names = self._names()
         if columns is None:
             return list(range(len(names)))
         given = [columns] if isinstance(columns, str | int | np.integer) else columns
         places = []
         for column in given:
-            place: Any = names.index(str(column)) if column in names else column
+            place: object = names.index(str(column)) if column in names else column
             if isinstance(place, str):
                 raise ValueError(
                     f"columns holds {column!r}; expected places, or names from "
@@ -283,9 +291,9 @@ class StateSequenceDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
-        columns: Any = None,
+        columns: Columns | None = None,
         first: int = 0,
         last: int | None = None,
     ) -> StateSequenceDisplay:
@@ -357,7 +365,7 @@ class StateSequenceDisplay:
     def _label(self, k: int) -> str:
         return NEW_LABEL if k == self.n_states else str(k)
 
-    def _panel(self, c: int, first: int, last: int) -> tuple[Any, list[str] | None]:
+    def _panel(self, c: int, first: int, last: int) -> tuple[Floats, list[str] | None]:
         assert self.X is not None
         column = as_array("X", self.X)[:, c]
         if self.symbols is None:
@@ -380,7 +388,7 @@ class StateSequenceDisplay:
         values, names = _as_panel(column, is_symbols)
         return values[first:last], names
 
-    def _plot_states(self, ax: Any, states: NDArray[Any], first: int) -> None:
+    def _plot_states(self, ax: Axes, states: Array, first: int) -> None:
         n = len(states)
         probability = np.ones(n)
         if self.probability is not None:
@@ -425,7 +433,7 @@ class StateSequenceDisplay:
             one.xaxis.set_major_locator(MaxNLocator(n_ticks, integer=True))
             one.xaxis.set_major_formatter(FuncFormatter(text_of))
 
-    def _write_states(self, ax: Any, states: NDArray[Any], first: int) -> None:
+    def _write_states(self, ax: Axes, states: Array, first: int) -> None:
         """Numbers of the states into segments with room for them."""
         room = ax.get_window_extent().width / self.figure_.dpi * 72 / len(states)
         borders = np.flatnonzero(np.diff(states)) + 1
@@ -447,7 +455,7 @@ class StateSequenceDisplay:
                 clip_on=True,
             )
 
-    def _add_legend(self, states: NDArray[Any]) -> None:
+    def _add_legend(self, states: Array) -> None:
         """The key of the colours, beside the panels."""
         from matplotlib.patches import Patch
 
@@ -468,7 +476,7 @@ class StateSequenceDisplay:
         )
 
     def _plot_column(
-        self, ax: Any, c: int, states: NDArray[Any], first: int, last: int
+        self, ax: Axes, c: int, states: Array, first: int, last: int
     ) -> None:
         from matplotlib.colors import to_rgba
 

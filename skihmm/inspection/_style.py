@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import XAxis, YAxis
+    from matplotlib.figure import Figure
+    from matplotlib.typing import ColorType
+
 
 # The first seven are those of Okabe and Ito; the others are darker and lighter variants
 # of them, each the one furthest from all before it as seen with normal vision, with
@@ -35,7 +43,7 @@ NEW_LABEL = "new"
 SEQUENTIAL = "cividis"
 
 
-def import_pyplot(caller: str) -> Any:
+def import_pyplot(caller: str) -> ModuleType:
     """``matplotlib.pyplot``, or an error that says how to get it.
 
     Parameters
@@ -62,7 +70,14 @@ def import_pyplot(caller: str) -> Any:
     return plt
 
 
-def check_fitted_hmm(name: str, hmm: Any) -> HCRPHMM:
+# Keywords for matplotlib's plot.
+Look: TypeAlias = Mapping[str, Any]
+
+# Columns of X: one or several, by place or name.
+Columns: TypeAlias = str | int | Sequence[str | int]
+
+
+def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
     """A fitted HCRPHMM, or an error that says what was given.
 
     Parameters
@@ -123,7 +138,7 @@ def line_look(i: int) -> dict[str, Any]:
     }
 
 
-def ink_on(colour: Any) -> str:
+def ink_on(colour: ColorType | Array) -> str:
     """Black or white, whichever is easier to read on a colour.
 
     Parameters
@@ -137,7 +152,7 @@ def ink_on(colour: Any) -> str:
     """
     from matplotlib.colors import to_rgb
 
-    rgb = np.array(to_rgb(colour))
+    rgb = np.array(to_rgb(cast("ColorType", colour)))
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     luminance = linear @ (0.2126, 0.7152, 0.0722)
     # Where both have the same contrast by WCAG: (L + 0.05)^2 = 0.05 * 1.05.
@@ -146,14 +161,14 @@ def ink_on(colour: Any) -> str:
 
 def make_axes(
     caller: str,
-    ax: Any,
+    ax: Axes | None,
     n_axes: int,
     figsize: tuple[float, float],
     *,
     n_columns: int = 1,
     height_ratios: Sequence[float] | None = None,
     sharex: bool = False,
-) -> tuple[Any, NDArray[Any]]:
+) -> tuple[Figure, Array]:
     """Axes to draw into: new ones, those given, or one that is divided.
 
     Parameters
@@ -186,16 +201,11 @@ def make_axes(
             )
         return axes[0].figure, axes
     if ax is not None and n_axes == 1:
-        return ax.figure, np.array([ax], dtype=object)
+        return cast("Figure", ax.figure), np.array([ax], dtype=object)
     n_rows = -(-n_axes // n_columns)
-    shape: dict[str, Any] = {
-        "nrows": n_rows,
-        "ncols": n_columns,
-        "height_ratios": height_ratios,
-    }
     if ax is None:
         figure = plt.figure(figsize=figsize, layout="constrained")
-        grid = figure.add_gridspec(**shape)
+        grid = figure.add_gridspec(n_rows, n_columns, height_ratios=height_ratios)
     else:
         place = ax.get_subplotspec()
         if place is None:
@@ -206,7 +216,7 @@ def make_axes(
             )
         figure = ax.figure
         ax.set_axis_off()
-        grid = place.subgridspec(**shape)
+        grid = place.subgridspec(n_rows, n_columns, height_ratios=height_ratios)
     axes = np.empty(n_axes, dtype=object)
     for i in range(n_axes):
         shared = axes[0] if sharex and i else None
@@ -217,7 +227,7 @@ def make_axes(
     return figure, axes
 
 
-def lay_out(ax: Any) -> None:
+def lay_out(ax: Axes) -> None:
     """Find out where things are: before that, axes have no size to fit text into.
 
     Parameters
@@ -228,7 +238,9 @@ def lay_out(ax: Any) -> None:
     ax.figure.canvas.figure.draw_without_rendering()
 
 
-def set_state_ticks(axis: Any, labels: Sequence[str], size: float = 8.0) -> None:
+def set_state_ticks(
+    axis: XAxis | YAxis, labels: Sequence[str], size: float = 8.0
+) -> None:
     """Ticks 0, 1, ... with labels, as many of them as have room.
 
     Parameters
@@ -250,7 +262,7 @@ def set_state_ticks(axis: Any, labels: Sequence[str], size: float = 8.0) -> None
     axis.set_ticks(places, [labels[i] for i in places], fontsize=size)
 
 
-def set_log_scale(axis: Any) -> None:
+def set_log_scale(axis: XAxis | YAxis) -> None:
     """A logarithmic axis with plain numbers at 1, 2, 5, 10, ... or at 1, 10, ...
 
     To be called when everything is drawn: the range decides.

@@ -6,12 +6,15 @@ This module needs matplotlib when it is imported: displays import it when they d
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from matplotlib.textpath import text_to_path
 from matplotlib.ticker import Formatter
 from numpy.typing import ArrayLike
+
+if TYPE_CHECKING:
+    from matplotlib.axis import XAxis, YAxis
 
 
 class SparseFormatter(Formatter):
@@ -39,7 +42,7 @@ class SparseFormatter(Formatter):
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
         """Labels of ticks, "" where there is no room for one."""
-        axis: Any = self.axis
+        axis = cast("XAxis | YAxis", self.axis)
         low, high = np.sort(axis.get_view_interval())
         is_x = axis.axis_name == "x"
         font = axis.get_major_ticks(1)[0].label1.get_fontproperties()

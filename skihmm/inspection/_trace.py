@@ -5,19 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import cycle
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from skihmm._draws import PosteriorDraws
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Array, Floats
 from skihmm._validation import check_choice
 from skihmm.inspection._style import (
+    Look,
     check_fitted_hmm,
     line_look,
     make_axes,
     set_log_scale,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import MaxNLocator
+
 
 # Panels, and what their axes say.
 _PANELS = {
@@ -37,7 +45,7 @@ _X_LABELS = {
 # With more chains a legend has no room.
 _MOST_IN_LEGEND = 8
 # The selected draw: by its shape, not by a colour, and above all lines.
-_SELECTED = {
+_SELECTED: Look = {
     "linestyle": "none",
     "marker": "o",
     "markersize": 6.5,
@@ -61,7 +69,7 @@ def concentration_name(name: str) -> str:
     return f"{part} {_SYMBOLS.get(letter, letter)}".lstrip()
 
 
-def elapsed(draws: PosteriorDraws) -> NDArray[np.float64]:
+def elapsed(draws: PosteriorDraws) -> Floats:
     """CPU seconds of every chain's sweeps from the end of its burn-in to each draw.
 
     Parameters
@@ -76,7 +84,7 @@ def elapsed(draws: PosteriorDraws) -> NDArray[np.float64]:
     return np.cumsum(draws.seconds, axis=1)
 
 
-def as_floats(values: NDArray[Any], n_draws: NDArray[Any]) -> NDArray[np.float64]:
+def as_floats(values: Array, n_draws: Array) -> Floats:
     """Values of all draws, NaN where there is no draw.
 
     Parameters
@@ -143,10 +151,10 @@ class TraceDisplay:
 
     def __init__(
         self,
-        values: Mapping[str, Any],
+        values: Mapping[str, ArrayLike],
         *,
-        sweeps: NDArray[Any] | None = None,
-        seconds: NDArray[np.float64] | None = None,
+        sweeps: Array | None = None,
+        seconds: Floats | None = None,
         n_burnin: int | None = None,
         selected: tuple[int, int] | None = None,
     ) -> None:
@@ -159,12 +167,12 @@ class TraceDisplay:
     @classmethod
     def from_estimator(
         cls,
-        hmm: Any,
+        hmm: HCRPHMM,
         *,
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
-        ax: Any = None,
-        line_kw: Mapping[str, Any] | None = None,
+        ax: Axes | None = None,
+        line_kw: Look | None = None,
     ) -> TraceDisplay:
         """Draw the traces of a fitted model, and mark its selected draw.
 
@@ -192,12 +200,12 @@ class TraceDisplay:
     @classmethod
     def from_draws(
         cls,
-        draws: PosteriorDraws,
+        draws: PosteriorDraws | ArrayLike,
         *,
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
-        ax: Any = None,
-        line_kw: Mapping[str, Any] | None = None,
+        ax: Axes | None = None,
+        line_kw: Look | None = None,
     ) -> TraceDisplay:
         """Draw the traces of posterior draws.
 
@@ -233,7 +241,7 @@ class TraceDisplay:
             seconds=elapsed(draws),
         )
 
-    def _places(self, x: str) -> NDArray[Any]:
+    def _places(self, x: str) -> Array:
         found = {"sweep": self.sweeps, "seconds": self.seconds}.get(x)
         if found is not None:
             return np.asarray(found)
@@ -264,11 +272,11 @@ class TraceDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         x: str = "sweep",
         quantities: Sequence[str] | None = None,
-        line_kw: Mapping[str, Any] | None = None,
+        line_kw: Look | None = None,
     ) -> TraceDisplay:
         """Draw.
 
@@ -354,10 +362,10 @@ class TraceDisplay:
 
     def _plot_panel(
         self,
-        ax: Any,
+        ax: Axes,
         panel: str,
-        places: NDArray[Any],
-        look: dict[str, Any],
+        places: Array,
+        look: Look,
         selected: tuple[int, int] | None,
     ) -> None:
         names = [name for name in self.values if _panel_of(name) == panel]
@@ -374,7 +382,7 @@ class TraceDisplay:
             # The selected draw may be at the edge, and its mark has a size.
             ax.margins(y=0.1)
         if panel == "n_states":
-            ax.yaxis.get_major_locator().set_params(integer=True)
+            cast("MaxNLocator", ax.yaxis.get_major_locator()).set_params(integer=True)
         if panel in ("concentrations", "emission_hyperparameters"):
             set_log_scale(ax.yaxis)
             lines = [

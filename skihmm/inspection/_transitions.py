@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.cluster.hierarchy import leaves_list, linkage
 from scipy.spatial.distance import squareform
 
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Floats
 from skihmm._validation import as_array, check_choice, check_flag, check_positive
 from skihmm.inspection._style import (
     NEW_COLOUR,
@@ -22,6 +24,12 @@ from skihmm.inspection._style import (
     state_colours,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.image import AxesImage
+
+
 ORDERS = ("occupancy", "cycle", "block")
 KINDS = ("heatmap", "graph")
 
@@ -31,7 +39,7 @@ _MOST_WITH_NUMBERS = 10
 _MOST_WITH_LABELS_INSIDE = 12
 
 
-def cycle_order(transmat: NDArray[np.float64], first: int = 0) -> NDArray[np.intp]:
+def cycle_order(transmat: Floats, first: int = 0) -> NDArray[np.intp]:
     """States in a circle such that each is followed by where it probably goes.
 
     Greedy: pairs of states are linked from the most probable transition on, unless the
@@ -69,7 +77,7 @@ def cycle_order(transmat: NDArray[np.float64], first: int = 0) -> NDArray[np.int
     return np.array(order, dtype=np.intp)
 
 
-def block_order(transmat: NDArray[np.float64]) -> NDArray[np.intp]:
+def block_order(transmat: Floats) -> NDArray[np.intp]:
     """States such that those between which transitions are frequent are neighbours.
 
     The leaves of average linkage, in the order that keeps near states together, with the
@@ -128,23 +136,21 @@ class TransitionMatrixDisplay:
     True
     """
 
-    def __init__(
-        self, transmat: NDArray[np.float64], *, occupancy: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, transmat: Floats, *, occupancy: Floats) -> None:
         self.transmat = transmat
         self.occupancy = occupancy
 
     @classmethod
     def from_estimator(
         cls,
-        hmm: Any,
+        hmm: HCRPHMM,
         *,
         kind: str = "heatmap",
         order: str | ArrayLike = "occupancy",
         new_state: bool = False,
         threshold: float = 0.05,
         colorbar: bool = True,
-        ax: Any = None,
+        ax: Axes | None = None,
     ) -> TransitionMatrixDisplay:
         """Draw ``transmat_`` of a fitted model.
 
@@ -192,7 +198,7 @@ class TransitionMatrixDisplay:
 
     def plot(
         self,
-        ax: Any = None,
+        ax: Axes | None = None,
         *,
         kind: str = "heatmap",
         order: str | ArrayLike = "occupancy",
@@ -241,8 +247,8 @@ default="occupancy"
         size = (side + 0.9 * (kind == "heatmap" and colorbar), side)
         self.figure_, axes = make_axes("TransitionMatrixDisplay.plot", ax, 1, size)
         self.ax_ = axes[0]
-        self.im_: Any = None
-        self.colorbar_: Any = None
+        self.im_: AxesImage | None = None
+        self.colorbar_: Colorbar | None = None
         if kind == "heatmap":
             self._plot_heatmap(matrix, labels, colorbar)
         else:
@@ -253,9 +259,7 @@ default="occupancy"
             )
         return self
 
-    def _plot_heatmap(
-        self, matrix: NDArray[np.float64], labels: list[str], colorbar: bool
-    ) -> None:
+    def _plot_heatmap(self, matrix: Floats, labels: list[str], colorbar: bool) -> None:
         ax = self.ax_
         self.im_ = ax.imshow(matrix, cmap=SEQUENTIAL, vmin=0, vmax=1)
         if colorbar:
@@ -277,14 +281,14 @@ default="occupancy"
                         ha="center",
                         va="center",
                         fontsize=min(9.0, cell / 3.2),
-                        color=ink_on(self.im_.to_rgba(value)),
+                        color=ink_on(self.im_.to_rgba(np.asarray(value))),
                     )
 
     def _plot_graph(
         self,
-        matrix: NDArray[np.float64],
+        matrix: Floats,
         labels: list[str],
-        occupancy: NDArray[np.float64],
+        occupancy: Floats,
         colours: list[str],
         threshold: float,
     ) -> None:

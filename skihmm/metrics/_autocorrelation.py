@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy import fft
 from sklearn.utils.validation import check_array
 
+from skihmm._typing import Floats
 from skihmm._validation import check_integer
 
 # Sokal's window: it ends at the first lag beyond this multiple of the time that it gives.
 _WINDOW = 10
 
 
-def autocovariances(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def autocovariances(values: Floats) -> Floats:
     """Autocovariance at lags 0, 1, ... along the last axis, all divided by the same n.
 
     Parameters
@@ -34,7 +33,7 @@ def autocovariances(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return fft.irfft(power, length)[..., :n] / n
 
 
-def _autocorrelations(values: NDArray[np.float64]) -> NDArray[np.float64]:
+def _autocorrelations(values: Floats) -> Floats:
     """Autocorrelation at lags 1, 2, ...; both moments are divided by the same n."""
     n = len(values)
     covariances = autocovariances(values)[1:]
@@ -42,7 +41,7 @@ def _autocorrelations(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return covariances * n / (n - np.arange(1, n)) / np.var(values)
 
 
-def autocorrelation_time(values: Any, max_lag: int | str = 1000) -> float:
+def autocorrelation_time(values: ArrayLike, max_lag: int | str = 1000) -> float:
     """Integrated autocorrelation time of one chain, in draws.
 
     1/2 plus the sum of the autocorrelations.  `n` draws are worth
@@ -78,24 +77,24 @@ def autocorrelation_time(values: Any, max_lag: int | str = 1000) -> float:
     >>> round(autocorrelation_time(noise, max_lag="auto"), 1)
     0.5
     """
-    values = check_array(
+    checked: Floats = check_array(
         values,
         ensure_2d=False,
         dtype=np.float64,
         input_name="values",
         ensure_min_samples=0,
     )
-    if values.ndim != 1:
+    if checked.ndim != 1:
         raise ValueError(
-            f"values has shape {values.shape}; expected (n_draws,): one chain at a time."
+            f"values has shape {checked.shape}; expected (n_draws,): one chain at a time."
         )
     if max_lag != "auto":
         if isinstance(max_lag, str):
             raise ValueError(f"max_lag={max_lag!r}; expected an integer >= 1 or 'auto'.")
         max_lag = check_integer("max_lag", max_lag, 1)
-    if len(values) < 3 or np.ptp(values) == 0:
+    if len(checked) < 3 or np.ptp(checked) == 0:
         return float("nan")
-    times = 0.5 + np.cumsum(_autocorrelations(values))
+    times = 0.5 + np.cumsum(_autocorrelations(checked))
     if isinstance(max_lag, str):
         # (In chains that alternate the sum falls below that of white noise at first.)
         beyond = np.arange(1, len(times) + 1) >= _WINDOW * np.maximum(times, 0.5)

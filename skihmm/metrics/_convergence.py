@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from skihmm._typing import Floats
 from skihmm._validation import as_array, check_choice
 from skihmm.metrics._autocorrelation import autocovariances
 
@@ -19,13 +19,13 @@ MIN_DRAWS = 4
 _TAILS = (0.05, 0.95)
 
 
-def _halves(chains: NDArray[np.float64]) -> NDArray[np.float64]:
+def _halves(chains: Floats) -> Floats:
     """First and second halves as chains of their own, without a draw in the middle."""
     half = chains.shape[1] // 2
     return np.concatenate([chains[:, :half], chains[:, -half:]])
 
 
-def rank_normalised(chains: NDArray[np.float64]) -> NDArray[np.float64]:
+def rank_normalised(chains: Floats) -> Floats:
     """Normal scores of the ranks among all draws, ties with their average rank.
 
     Parameters
@@ -41,7 +41,7 @@ def rank_normalised(chains: NDArray[np.float64]) -> NDArray[np.float64]:
     return ndtri(shares).reshape(chains.shape)
 
 
-def _variance_ratio(chains: NDArray[np.float64]) -> float:
+def _variance_ratio(chains: Floats) -> float:
     """R-hat of the chains as they are: the root of total over within-chain variance."""
     n = chains.shape[1]
     if not np.ptp(chains, axis=1).any():
@@ -52,7 +52,7 @@ def _variance_ratio(chains: NDArray[np.float64]) -> float:
     return float(np.sqrt((n - 1) / n + between / within))
 
 
-def _rank_rhat(chains: NDArray[np.float64]) -> float:
+def _rank_rhat(chains: Floats) -> float:
     halves = _halves(chains)
     folded = np.abs(halves - np.median(halves))
     ratios = [_variance_ratio(rank_normalised(part)) for part in (halves, folded)]
@@ -61,7 +61,7 @@ def _rank_rhat(chains: NDArray[np.float64]) -> float:
     return max(known, default=float("nan"))
 
 
-def _independent_draws(chains: NDArray[np.float64]) -> float:
+def _independent_draws(chains: Floats) -> float:
     """Draws divided by Geyer's estimate of their integrated autocorrelation time."""
     n_chains, n = chains.shape
     if not np.ptp(chains):
@@ -89,11 +89,11 @@ def _independent_draws(chains: NDArray[np.float64]) -> float:
     return float(n_all / max(time, 1 / np.log10(n_all)))
 
 
-def _bulk(chains: NDArray[np.float64]) -> float:
+def _bulk(chains: Floats) -> float:
     return _independent_draws(rank_normalised(_halves(chains)))
 
 
-def _tail(chains: NDArray[np.float64]) -> float:
+def _tail(chains: Floats) -> float:
     """The smaller one of two quantiles; one at the end of what occurs says nothing."""
     below = [(chains <= q).astype(float) for q in np.quantile(chains, _TAILS)]
     worths = [_independent_draws(_halves(part)) for part in below]
@@ -101,14 +101,14 @@ def _tail(chains: NDArray[np.float64]) -> float:
     return min(known, default=float("nan"))
 
 
-def _mean(chains: NDArray[np.float64]) -> float:
+def _mean(chains: Floats) -> float:
     return _independent_draws(_halves(chains))
 
 
 _ESS = {"bulk": _bulk, "tail": _tail, "mean": _mean}
 
 
-def _complete_chains(values: Any) -> NDArray[np.float64]:
+def _complete_chains(values: ArrayLike) -> Floats:
     """Chains with all that the shortest has; those without a draw are left out."""
     values = as_array("values", values)
     if values.ndim < 2 or values.dtype.kind not in "biuf":
@@ -134,8 +134,8 @@ def _complete_chains(values: Any) -> NDArray[np.float64]:
 
 
 def _of_every_quantity(
-    function: Callable[[NDArray[np.float64]], float], values: Any
-) -> Any:
+    function: Callable[[Floats], float], values: ArrayLike
+) -> float | Floats:
     """A function of (n_chains, n_draws) for every entry of the further dimensions."""
     values = _complete_chains(values)
     shape = values.shape[2:]
@@ -146,7 +146,7 @@ def _of_every_quantity(
     return found if shape else float(found)
 
 
-def rhat(values: Any) -> Any:
+def rhat(values: ArrayLike) -> float | Floats:
     """Rank-normalised split R-hat: whether chains agree with one another and in time.
 
     Every chain is cut in two halves.  R-hat is the root of the variance of all draws over
@@ -198,7 +198,7 @@ def rhat(values: Any) -> Any:
     return _of_every_quantity(_rank_rhat, values)
 
 
-def effective_sample_size(values: Any, method: str = "bulk") -> Any:
+def effective_sample_size(values: ArrayLike, method: str = "bulk") -> float | Floats:
     """How many independent draws would be as informative as the draws of all chains.
 
     Autocorrelation within chains and differences between them both count.
@@ -250,7 +250,7 @@ def effective_sample_size(values: Any, method: str = "bulk") -> Any:
     return _of_every_quantity(_ESS[method], values)
 
 
-def integrated_autocorr_time(values: Any) -> Any:
+def integrated_autocorr_time(values: ArrayLike) -> float | Floats:
     """Integrated autocorrelation time: draws per independent draw.
 
     One plus twice the sum of the autocorrelations, by Geyer's estimate over all chains:

@@ -6,12 +6,12 @@ import math
 import textwrap
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._draws import Draw, PosteriorDraws
+from skihmm._typing import Array, Floats
 from skihmm.metrics._convergence import (
     effective_sample_size,
     rank_normalised,
@@ -97,14 +97,14 @@ class Setting:
     shares_start: bool
 
 
-def _occupancies(draw: Draw) -> NDArray[Any]:
+def _occupancies(draw: Draw) -> Array:
     """Steps in every state."""
     # Every step is a customer of the dish that is its state.
     seating = draw.transitions
     return np.bincount(seating["dishes"], weights=seating["n_customers"])
 
 
-def _entropy(counts: NDArray[Any]) -> float:
+def _entropy(counts: Array) -> float:
     shares = counts[counts > 0] / counts.sum()
     return float(-np.sum(shares * np.log(shares)))
 
@@ -119,7 +119,7 @@ def _quantities(
     chains: NDArray[np.intp],
     n_draws: int,
     reference: tuple[int, int],
-) -> dict[str, NDArray[np.float64]]:
+) -> dict[str, Floats]:
     """Numbers of every draw, (n_chains, n_draws), that no labels matter for."""
     found = {
         "lp": draws.summed_lp()[chains, :n_draws],
@@ -148,21 +148,21 @@ def _quantities(
     return found
 
 
-def _row(values: NDArray[np.float64], seconds: float) -> dict[str, float]:
+def _row(values: Floats, seconds: float) -> dict[str, float]:
     """The line of one quantity in the table."""
     if not np.isfinite(values).all():
         return dict.fromkeys(_COLUMNS, math.nan)
-    bulk = effective_sample_size(values, "bulk")
+    bulk = float(effective_sample_size(values, "bulk"))
     return {
         "mean": float(values.mean()),
-        "rhat": rhat(values),
+        "rhat": float(rhat(values)),
         "ess_bulk": bulk,
-        "ess_tail": effective_sample_size(values, "tail"),
+        "ess_tail": float(effective_sample_size(values, "tail")),
         "ess_per_second": bulk / seconds if seconds > 0 else math.nan,
     }
 
 
-def _are_separated(values: NDArray[np.float64]) -> bool:
+def _are_separated(values: Floats) -> bool:
     """Whether means of two chains differ by more than their own errors explain."""
     scores = rank_normalised(values)
     means = scores.mean(axis=1)
@@ -176,7 +176,7 @@ def _are_separated(values: NDArray[np.float64]) -> bool:
     )
 
 
-def _trends(values: NDArray[np.float64]) -> tuple[list[int], list[int]]:
+def _trends(values: Floats) -> tuple[list[int], list[int]]:
     """Chains that rise and chains that fall from block to block, by Kendall's count."""
     blocks = np.array_split(values, _N_BLOCKS, axis=1)
     means = np.stack([block.mean(axis=1) for block in blocks], axis=1)
@@ -196,7 +196,7 @@ def _trends(values: NDArray[np.float64]) -> tuple[list[int], list[int]]:
     return rising, falling
 
 
-def _mean_rate(rates: NDArray[np.float64]) -> float:
+def _mean_rate(rates: Floats) -> float:
     known = rates[np.isfinite(rates)]
     return float(known.mean()) if known.size else math.nan
 
@@ -295,7 +295,7 @@ class Diagnosis:
         self.table = {name: _row(rows, self.seconds) for name, rows in values.items()}
         self.warnings: list[str] = []
         self.advice: list[str] = []
-        self.suggested_params: dict[str, Any] = {}
+        self.suggested_params: dict[str, object] = {}
         self.notes: list[str] = []
         self._setting = setting
         self._are_only_few = False
@@ -317,7 +317,7 @@ class Diagnosis:
 
     # ---- what is wrong
 
-    def _judge_mixing(self, values: dict[str, NDArray[np.float64]]) -> None:
+    def _judge_mixing(self, values: dict[str, Floats]) -> None:
         suspects = [name for name, row in self.table.items() if row["rhat"] > HIGH_RHAT]
         starts_disagree = self._judge_starts(values["lp"])
         trend = False
@@ -344,7 +344,7 @@ class Diagnosis:
         elif not (trend or starts_disagree):
             self._judge_sizes(suspects)
 
-    def _judge_starts(self, lp: NDArray[np.float64]) -> bool:
+    def _judge_starts(self, lp: Floats) -> bool:
         """Whether chains stay below the best one."""
         if not np.isfinite(lp).all():
             return False
@@ -405,7 +405,7 @@ class Diagnosis:
     def _warn_of_disagreement(
         self,
         suspects: list[str],
-        values: dict[str, NDArray[np.float64]],
+        values: dict[str, Floats],
         with_lp: bool,
     ) -> None:
         text = f"Chains disagree about {self._worst(suspects)}"
@@ -480,7 +480,7 @@ class Diagnosis:
 
     # ---- what to change
 
-    def _advise(self, text: str, **params: Any) -> None:
+    def _advise(self, text: str, **params: object) -> None:
         if text not in self.advice:
             self.advice.append(text)
             self.suggested_params.update(params)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.metrics import mutual_info_score
 
 from skihmm._validation import check_positive
 
 
-def mutual_information(states_true: Any, states: Any, base: float | None = 2) -> float:
+def mutual_information(
+    states_true: ArrayLike, states: ArrayLike, base: float | None = 2
+) -> float:
     """Mutual information of two state sequences, from their joint frequencies.
 
     Does not depend on how states are numbered.  It is at most the entropy of either

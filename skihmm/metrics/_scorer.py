@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
+from skihmm._typing import Flags, Floats, MatrixLike, RandomState, VectorLike
 from skihmm._validation import (
     check_choice,
     check_flag,
@@ -36,7 +36,7 @@ def _adaptive_log_probs(
     resampling: str,
     continued: bool,
     seed: np.random.SeedSequence,
-) -> NDArray[np.float64]:
+) -> Floats:
     # Only the columns are asked for: no need to take the data.
     columns, seating = draw.for_particles(emission.make_stats(sequences.codes[:0]))
     # Every sequence begins again with the draw's own seating: independent test sequences
@@ -58,7 +58,7 @@ def _adaptive_log_probs(
 
 def _frozen_log_probs(
     draw: Draw, sequences: Sequences, emission: BaseEmission, continued: bool
-) -> NDArray[np.float64]:
+) -> Floats:
     starts = sequences.starts[1:] if continued else sequences.starts
     model = FrozenModel(
         draw.arrays,
@@ -80,7 +80,7 @@ def log_predictive(
     continued: bool,
     entropy: Sequence[int],
     n_jobs: int | None = None,
-) -> NDArray[np.float64]:
+) -> Floats:
     """Log predictive probability of every step, averaged over draws inside the log.
 
     Parameters
@@ -125,7 +125,7 @@ def log_predictive(
     return log_probs
 
 
-def mean_observed(log_probs: NDArray[np.float64], missing: NDArray[np.bool_]) -> float:
+def mean_observed(log_probs: Floats, missing: Flags) -> float:
     """Mean over the steps that have an observation; 0 if there is none.
 
     Parameters
@@ -209,7 +209,7 @@ class ParticleFilterScorer(BaseEstimator):
 
     # Searches ask a scorer for its "score" request: `estimator` is an argument of ours,
     # not metadata, and `groups` are wanted like by the estimator itself.
-    __metadata_request__score: ClassVar[dict[str, Any]] = {
+    __metadata_request__score: ClassVar[dict[str, object]] = {
         "estimator": UNUSED,
         "groups": True,
     }
@@ -221,7 +221,7 @@ class ParticleFilterScorer(BaseEstimator):
         resampling: str = "systematic",
         max_draws: int | None = None,
         start: str = "new",
-        random_state: Any = None,
+        random_state: RandomState = None,
         n_jobs: int | None = None,
     ) -> None:
         self.n_particles = n_particles
@@ -233,8 +233,8 @@ class ParticleFilterScorer(BaseEstimator):
         self.n_jobs = n_jobs
 
     def score_samples(
-        self, estimator: Any, X: Any, *, groups: Any = None
-    ) -> NDArray[np.float64]:
+        self, estimator: BaseEstimator, X: MatrixLike, *, groups: VectorLike | None = None
+    ) -> Floats:
         """Log predictive probability of every step.
 
         Parameters
@@ -253,7 +253,12 @@ class ParticleFilterScorer(BaseEstimator):
         return self._score(estimator, X, groups)[0]
 
     def score(
-        self, estimator: Any, X: Any, y: None = None, *, groups: Any = None
+        self,
+        estimator: BaseEstimator,
+        X: MatrixLike,
+        y: None = None,
+        *,
+        groups: VectorLike | None = None,
     ) -> float:
         """Mean log predictive probability per observed step.
 
@@ -275,12 +280,19 @@ class ParticleFilterScorer(BaseEstimator):
         return mean_observed(*self._score(estimator, X, groups))
 
     def __call__(
-        self, estimator: Any, X: Any, y: None = None, *, groups: Any = None
+        self,
+        estimator: BaseEstimator,
+        X: MatrixLike,
+        y: None = None,
+        *,
+        groups: VectorLike | None = None,
     ) -> float:
         """Mean log predictive probability per observed step; see :meth:`score`."""
         return self.score(estimator, X, y, groups=groups)
 
-    def perplexity(self, estimator: Any, X: Any, *, groups: Any = None) -> float:
+    def perplexity(
+        self, estimator: BaseEstimator, X: MatrixLike, *, groups: VectorLike | None = None
+    ) -> float:
         """``exp(-score)``.
 
         Parameters
@@ -298,8 +310,12 @@ class ParticleFilterScorer(BaseEstimator):
         return perplexity_of(self.score(estimator, X, groups=groups))
 
     def _score(
-        self, estimator: Any, X: Any, groups: Any, lengths: Any = None
-    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        self,
+        estimator: BaseEstimator,
+        X: MatrixLike,
+        groups: VectorLike | None,
+        lengths: VectorLike | None = None,
+    ) -> tuple[Floats, Flags]:
         n_particles = check_integer("n_particles", self.n_particles, 1)
         adaptive = check_flag("adaptive", self.adaptive)
         resampling = check_choice("resampling", self.resampling, RESAMPLING)
@@ -318,7 +334,7 @@ class ParticleFilterScorer(BaseEstimator):
             )
         sequences = estimator._encode_sequences(X, groups, lengths)
         entropy = (
-            estimator._score_entropy
+            estimator._fit_state.score_entropy
             if self.random_state is None
             else draw_entropy(self.random_state)
         )
@@ -337,7 +353,12 @@ class ParticleFilterScorer(BaseEstimator):
 
 
 def frozen_log_likelihood(
-    estimator: Any, X: Any, y: None = None, *, groups: Any = None, lengths: Any = None
+    estimator: BaseEstimator,
+    X: MatrixLike,
+    y: None = None,
+    *,
+    groups: VectorLike | None = None,
+    lengths: VectorLike | None = None,
 ) -> float:
     """Mean log predictive probability per observed step, the model staying as trained.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from skihmm._draws import PosteriorDraws
+from skihmm._typing import Array, Floats, Labels
 from skihmm._validation import check_choice, check_flag, check_integer
 from skihmm.posterior._partitions import (
     LOSSES,
@@ -55,7 +56,7 @@ class Descent:
         self._cell_weights = np.repeat(self._weights, n_columns)
         self.start(np.full(len(self._sizes), -1, dtype=np.int32))
 
-    def start(self, labels: NDArray[np.int32]) -> None:
+    def start(self, labels: Labels) -> None:
         """Begin at a partition, which may leave items out.
 
         Parameters
@@ -81,7 +82,7 @@ class Descent:
         joint = self._f[self._tables] @ self._cell_weights
         return float(self._f[self._occupancy].sum() - 2 * joint.sum())
 
-    def _costs(self, i: int) -> NDArray[np.float64]:
+    def _costs(self, i: int) -> Floats:
         """What item i, which is in no state, would add to the objective in each."""
         size, counts = self._sizes[i], self._tables[:, self._cells[i]]
         joint = (self._f[counts + size] - self._f[counts]) @ self._weights
@@ -96,7 +97,7 @@ class Descent:
             self._tables = np.vstack([self._tables, np.zeros_like(self._tables[:1])])
             self._occupancy = np.append(self._occupancy, 0)
 
-    def allocate(self, items: NDArray[Any]) -> None:
+    def allocate(self, items: Array) -> None:
         """Put items that are in no state where they cost least, one after the other.
 
         Parameters
@@ -106,7 +107,7 @@ class Descent:
         for i in items:
             self._put(i, int(self._costs(i).argmin()))
 
-    def _sweep(self, order: NDArray[Any]) -> bool:
+    def _sweep(self, order: Array) -> bool:
         """Move single items; whether any has moved."""
         has_moved = False
         for i in order:
@@ -169,7 +170,7 @@ class Descent:
 
 
 def point_estimate(
-    draws: Any,
+    draws: PosteriorDraws | ArrayLike,
     loss: str = "vi",
     *,
     search: str = "auto",

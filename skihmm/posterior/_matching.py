@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import linear_sum_assignment
 
+from skihmm._draws import PosteriorDraws
+from skihmm._typing import Labels
 from skihmm.posterior._estimate import point_estimate
 from skihmm.posterior._partitions import by_occupancy, check_path, state_paths
 
 
-def match_states(reference: Any, states: Any) -> NDArray[np.int32]:
+def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
     """Number the states of a path like those of another one that they overlap.
 
     States are paired one to one such that as many steps as possible have equal labels.
@@ -62,7 +62,9 @@ def match_states(reference: Any, states: Any) -> NDArray[np.int32]:
     return label[states]
 
 
-def align(draws: Any, reference: Any = None) -> NDArray[np.int32]:
+def align(
+    draws: PosteriorDraws | ArrayLike, reference: ArrayLike | None = None
+) -> Labels:
     """Paths of all draws, with labels matched to those of one path.
 
     Parameters

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
 from skihmm._draws import PosteriorDraws, occupancy_order
+from skihmm._typing import Array, Floats, Integers, Labels
 
 LOSSES = ("vi", "binder")
 
@@ -16,7 +15,7 @@ LOSSES = ("vi", "binder")
 _CHUNK = 2**18
 
 
-def state_paths(draws: Any) -> NDArray[Any]:
+def state_paths(draws: PosteriorDraws | ArrayLike) -> Array:
     """Paths of all draws, chain after chain.
 
     Parameters
@@ -54,7 +53,7 @@ def state_paths(draws: Any) -> NDArray[Any]:
     return paths
 
 
-def check_path(name: str, path: Any, n_samples: int | None = None) -> NDArray[Any]:
+def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Array:
     """One path of non-negative integers, or an error that says what it should be.
 
     Parameters
@@ -82,7 +81,7 @@ def check_path(name: str, path: Any, n_samples: int | None = None) -> NDArray[An
     return path
 
 
-def by_first_step(path: NDArray[Any]) -> NDArray[np.int32]:
+def by_first_step(path: Array) -> Labels:
     """States numbered in the order in which they occur: one form of every partition.
 
     Parameters
@@ -99,7 +98,7 @@ def by_first_step(path: NDArray[Any]) -> NDArray[np.int32]:
     return number[labels]
 
 
-def by_occupancy(path: NDArray[Any]) -> NDArray[np.int32]:
+def by_occupancy(path: Array) -> Labels:
     """States numbered by decreasing occupancy; ties go to the one that occurs first.
 
     Parameters
@@ -118,8 +117,8 @@ def by_occupancy(path: NDArray[Any]) -> NDArray[np.int32]:
 
 
 def _distinct_rows(
-    rows: NDArray[np.int32],
-) -> tuple[NDArray[np.int32], NDArray[Any], NDArray[Any]]:
+    rows: Labels,
+) -> tuple[Labels, Array, Array]:
     """Distinct rows in an order of their own, which of them each row is, and counts."""
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.strides[0]))).ravel()
     _, first, index, counts = np.unique(
@@ -156,7 +155,7 @@ class Partitions:
         Item of every step.
     """
 
-    def __init__(self, paths: NDArray[Any]) -> None:
+    def __init__(self, paths: Array) -> None:
         canonical = np.stack([by_first_step(path) for path in paths])
         distinct, self.which, counts = _distinct_rows(canonical)
         self.weights = counts / len(paths)
@@ -186,14 +185,12 @@ class Loss:
         else:
             self.f, self.scale = counts**2, 1 / max(n_samples * (n_samples - 1), 1)
 
-    def _sums(self, many: NDArray[np.int32], sizes: NDArray[Any]) -> NDArray[np.float64]:
+    def _sums(self, many: Labels, sizes: Array) -> Floats:
         """F of many partitions."""
         # (The table of the partition into one state has one row.)
         return self._joint_sums(np.zeros(many.shape[1], np.int32), many, sizes)
 
-    def _joint_sums(
-        self, one: NDArray[np.int32], many: NDArray[np.int32], sizes: NDArray[Any]
-    ) -> NDArray[np.float64]:
+    def _joint_sums(self, one: Integers, many: Integers, sizes: Array) -> Floats:
         """F of the contingency tables of one partition with many."""
         sums = np.empty(len(many))
         step = max(1, _CHUNK // len(one))
@@ -221,7 +218,7 @@ class Loss:
             )
         return sums
 
-    def distance(self, one: NDArray[np.int32], other: NDArray[np.int32]) -> float:
+    def distance(self, one: Integers, other: Integers) -> float:
         """Loss of two paths.
 
         Parameters
@@ -239,7 +236,7 @@ class Loss:
         # (Rounding may leave -1e-17.)
         return max(float(self.scale * (own - 2 * joint)), 0.0)
 
-    def of_draws(self, partitions: Partitions) -> NDArray[np.float64]:
+    def of_draws(self, partitions: Partitions) -> Floats:
         """Posterior expected loss of every distinct draw.
 
         Parameters
@@ -258,7 +255,7 @@ class Loss:
             losses[i, i + 1 :] = own[i] + own[i + 1 :] - 2 * joint
         return self.scale * ((losses + losses.T) @ partitions.weights)
 
-    def expected(self, labels: NDArray[np.int32], partitions: Partitions) -> float:
+    def expected(self, labels: Labels, partitions: Partitions) -> float:
         """Posterior expected loss of any partition of the items.
 
         Parameters

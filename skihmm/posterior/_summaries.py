@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from skihmm._draws import PosteriorDraws, narrow
+from skihmm._typing import Array, Floats
 from skihmm._validation import check_positive
 from skihmm.posterior._partitions import Partitions, state_paths
 
@@ -18,7 +17,9 @@ MAX_STEPS = 5000
 _BLOCK = 2**17
 
 
-def coassignment(draws: Any, steps: Any = None) -> NDArray[np.float64]:
+def coassignment(
+    draws: PosteriorDraws | ArrayLike, steps: ArrayLike | None = None
+) -> Floats:
     """Posterior probability that two steps are in the same state, for pairs of steps.
 
     Parameters
@@ -80,7 +81,7 @@ def coassignment(draws: Any, steps: Any = None) -> NDArray[np.float64]:
     return result[np.ix_(partitions.item, partitions.item)]
 
 
-def n_states_distribution(draws: Any) -> tuple[NDArray[Any], NDArray[np.float64]]:
+def n_states_distribution(draws: PosteriorDraws | ArrayLike) -> tuple[Array, Floats]:
     """Posterior distribution of the number of states.
 
     Parameters
@@ -113,8 +114,8 @@ def n_states_distribution(draws: Any) -> tuple[NDArray[Any], NDArray[np.float64]
 
 
 def occupancy_bands(
-    draws: Any, probability: float = 0.9
-) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    draws: PosteriorDraws | ArrayLike, probability: float = 0.9
+) -> tuple[Array, Array, Array]:
     """Credible bands of the occupancies: of the largest state, the second largest, ...
 
     States are sorted by size in every draw by itself, so the k-th entry is about the k-th

@@ -1,5 +1,6 @@
 """Sampling strategies: hyper-parameter objects that build compiled kernels."""
 
+from skihmm.core._sweep_info import SweepInfo
 from skihmm.samplers._base import BaseSampler
 from skihmm.samplers._blocked import BlockedBeam, BlockedGibbs
 from skihmm.samplers._direct_assignment import DirectAssignmentGibbs
@@ -17,4 +18,5 @@ __all__ = [
     "StepwiseSlice",
     "StickBreakingBeam",
     "StickBreakingGibbs",
+    "SweepInfo",
 ]

@@ -3,9 +3,29 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
-from typing import Any
+from typing import Protocol
 
 from sklearn.base import BaseEstimator
+
+from skihmm.core._emission import EmissionStats
+from skihmm.core._state import ChainState
+from skihmm.core._sweep_info import SweepInfo
+
+
+class Kernel(Protocol):
+    """What sweeps over one chain."""
+
+    def sweep(self, state: ChainState) -> SweepInfo | tuple[int, int]:
+        """Make one sweep.
+
+        Parameters
+        ----------
+        state : ChainState
+
+        Returns
+        -------
+        info : SweepInfo, or the numbers of proposals made and accepted
+        """
 
 
 class BaseSampler(BaseEstimator, metaclass=ABCMeta):
@@ -17,7 +37,8 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
 
     A sampler can be written in Python: `make_kernel` returns any object with a method
     ``sweep(state)``, which changes the labels of some steps by moves,
-    ``with state.move(start, stop) as move: ...`` (``help(state.move)`` in a session).  It
+    ``with state.move(start, stop) as move: ...`` (``help(state.move)`` in a session), and
+    returns a :class:`SweepInfo`, or the numbers of proposals made and accepted.  It
     should take its random numbers from ``state.stream`` (``state.stream.categorical`` and
     NumPy's ``state.stream.generator``), so that chains can be repeated and resumed, and
     keep nothing from one sweep to the next.  :func:`skihmm.testing.check_sampler` says
@@ -35,7 +56,7 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
     A step-wise sampler in Python that visits as many steps as there are, at random.
 
     >>> from skihmm import HCRPHMM
-    >>> from skihmm.samplers import BaseSampler
+    >>> from skihmm.samplers import BaseSampler, SweepInfo
     >>> class RandomScan(BaseSampler):
     ...     releases_gil = False
     ...
@@ -51,7 +72,7 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
     ...                 k = state.stream.categorical(log_w)
     ...                 move.add([k])
     ...                 n_accepted += move.accept(log_w[move.old[0]] - log_w[k])
-    ...         return n, n_accepted
+    ...         return SweepInfo(n, n_accepted)
     >>> hmm = HCRPHMM(sampler=RandomScan(), n_burnin=5, n_draws=2, random_state=0)
     >>> hmm.fit([[0], [1]] * 10).draws_.acceptance_rate.shape
     (1, 2)
@@ -65,7 +86,7 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
         Called by ``fit`` before any work.  The default accepts everything.
         """
 
-    def check_emission(self, emission: Any, stats: Any) -> None:
+    def check_emission(self, emission: object, stats: EmissionStats) -> None:
         """Raise TypeError if the sampler cannot work with an emission.
 
         Called by ``fit`` before any sampling.  The default accepts everything.
@@ -78,7 +99,7 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
         """
 
     @abstractmethod
-    def make_kernel(self, state: Any) -> Any:
+    def make_kernel(self, state: ChainState) -> Kernel:
         """Build what sweeps over one chain.
 
         Parameters
@@ -90,5 +111,5 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
         -------
         kernel : object
             Its method ``sweep(state)`` makes one sweep that leaves the posterior
-            invariant and returns the numbers of proposals made and accepted.
+            invariant and returns a :class:`SweepInfo`.
         """

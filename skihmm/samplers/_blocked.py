@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from skihmm._validation import check_integer
-from skihmm.core._rcd import RCDKernel
+from skihmm.core._rcd import BlockProposal, RCDKernel
+from skihmm.core._state import ChainState
+from skihmm.samplers._base import Kernel
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
 
@@ -22,7 +22,7 @@ class _BlockSampler(FranchiseSampler):
         super().check_parameters()
         check_integer("block_size", self.block_size, 1)
 
-    def _blocks(self, proposal: Any, state: Any) -> Any:
+    def _blocks(self, proposal: BlockProposal, state: ChainState) -> Kernel:
         size = min(check_integer("block_size", self.block_size, 1), state.n_steps)
         return self.add_split_merge(RCDKernel(proposal, size))
 
@@ -69,7 +69,7 @@ class BlockedGibbs(_BlockSampler):
     True
     """
 
-    def make_kernel(self, state: Any) -> Any:
+    def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 
         Parameters
@@ -122,7 +122,7 @@ class BlockedBeam(_BlockSampler):
     True
     """
 
-    def make_kernel(self, state: Any) -> Any:
+    def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 
         Parameters

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from skihmm.samplers._base import BaseSampler
+from skihmm.core._state import ChainState
+from skihmm.samplers._base import BaseSampler, Kernel
 from skihmm.samplers._direct_assignment_kernel import DirectAssignmentKernel
 
 
@@ -42,7 +41,7 @@ class DirectAssignmentGibbs(BaseSampler):
     True
     """
 
-    def make_kernel(self, state: Any) -> Any:
+    def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 
         Parameters

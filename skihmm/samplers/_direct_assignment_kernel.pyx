@@ -4,6 +4,8 @@ from skihmm.core._emission cimport SeatingEmission
 from skihmm.core._rcd cimport Chain, HookedEmission, chain_of, emission_of
 from skihmm.core._state cimport ChainState
 
+from skihmm.core._sweep_info import SweepInfo
+
 
 cdef extern from "_direct_assignment.hpp" namespace "skihmm" nogil:
     cdef cppclass DirectAssignment[Emission]:
@@ -22,8 +24,8 @@ cdef class DirectAssignmentKernel:
 
         Returns
         -------
-        n_proposed, n_accepted : int
-            Both the number of steps.
+        info : SweepInfo
+            Every step is proposed and accepted.
         """
         cdef SeatingEmission seating
         state.require_settled()
@@ -32,7 +34,7 @@ cdef class DirectAssignmentKernel:
                 self.inlined.sweep(chain_of(state), seating)
             else:
                 self.hooked.sweep(chain_of(state), emission_of(state.emission))
-        return state.n_steps, state.n_steps
+        return SweepInfo(state.n_steps, state.n_steps)
 
     def n_bytes(self):
         """Bytes that the kernel holds: beta, counts of transitions and scratch."""

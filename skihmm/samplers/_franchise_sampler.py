@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from skihmm._validation import check_nonnegative
 from skihmm.core._rcd import RCDKernel
-from skihmm.samplers._base import BaseSampler
+from skihmm.samplers._base import BaseSampler, Kernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
 
 
@@ -23,7 +21,7 @@ class FranchiseSampler(BaseSampler):
         """Raise ValueError or TypeError if a parameter is out of range."""
         check_nonnegative("split_merge_rate", self.split_merge_rate)
 
-    def add_split_merge(self, local: RCDKernel) -> Any:
+    def add_split_merge(self, local: RCDKernel) -> Kernel:
         """Put `split_merge_rate` split-merge trials per sweep between local moves.
 
         Parameters

@@ -5,6 +5,8 @@ from libc.math cimport floor
 from skihmm.core._random cimport uniform
 from skihmm.core._rcd cimport chain_of, emission_of
 
+from skihmm.core._sweep_info import SweepInfo
+
 
 cdef class SplitMergeKernel:
     """Sweeps of split-merge trials and nothing else.
@@ -61,7 +63,7 @@ cdef class SplitMergeKernel:
 
         Returns
         -------
-        n_proposed, n_accepted : int
+        info : SweepInfo
         """
         state.require_settled()
         state.n_trials = 0
@@ -69,7 +71,7 @@ cdef class SplitMergeKernel:
         with nogil:
             self.attach(state)
             self.run(state, self.n_trials)
-        return state.n_trials, state.n_trials_accepted
+        return SweepInfo(0, 0, state.n_trials, state.n_trials_accepted)
 
 
 cdef class InterleavedKernel:
@@ -121,12 +123,9 @@ cdef class InterleavedKernel:
     def sweep(self, ChainState state):
         """One sweep over all blocks with its trials; the GIL is released for all of it.
 
-        The state counts the trials: ``n_trials``, ``n_trials_accepted``.
-
         Returns
         -------
-        n_proposed, n_accepted : int
-            Of the local moves.
+        info : SweepInfo
         """
         state.require_settled()
         state.n_proposed = 0
@@ -135,4 +134,5 @@ cdef class InterleavedKernel:
         state.n_trials_accepted = 0
         with nogil:
             self.run(state)
-        return state.n_proposed, state.n_accepted
+        return SweepInfo(state.n_proposed, state.n_accepted, state.n_trials,
+                         state.n_trials_accepted)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from skihmm._validation import check_choice
 from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
+from skihmm.samplers._base import Kernel
 from skihmm.samplers._blocked_kernel import SliceProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
@@ -70,7 +70,7 @@ class StepwiseGibbs(FranchiseSampler):
         super().check_parameters()
         check_choice("proposal", self.proposal, ("exact", "rcd"))
 
-    def make_kernel(self, state: Any) -> Any:
+    def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 
         Parameters
@@ -127,7 +127,7 @@ class StepwiseSlice(FranchiseSampler):
     def __init__(self, split_merge_rate: float = 0) -> None:
         self.split_merge_rate = split_merge_rate
 
-    def make_kernel(self, state: Any) -> Any:
+    def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 
         Parameters

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from skihmm.samplers._base import BaseSampler
+from skihmm.core._emission import EmissionStats
+from skihmm.core._state import ChainState
+from skihmm.samplers._base import BaseSampler, Kernel
 from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 
 class _StickBreaking(BaseSampler):
     """What the two samplers share: what they ask of an emission."""
 
-    def check_emission(self, emission: Any, stats: Any) -> None:
+    def check_emission(self, emission: object, stats: EmissionStats) -> None:
         """Raise TypeError if the emission cannot draw its parameters.
 
         Parameters
@@ -64,7 +64,7 @@ class StickBreakingGibbs(_StickBreaking):
     True
     """
 
-    def make_kernel(self, state: Any) -> Any:
+    def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 
         Parameters
@@ -114,7 +114,7 @@ class StickBreakingBeam(_StickBreaking):
     True
     """
 
-    def make_kernel(self, state: Any) -> Any:
+    def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 
         Parameters

@@ -3,6 +3,8 @@
 from skihmm.core._rcd cimport chain_of
 from skihmm.core._state cimport ChainState
 
+from skihmm.core._sweep_info import SweepInfo
+
 
 # -- hooks, as those of _rcd.pyx
 
@@ -63,8 +65,8 @@ cdef class StickBreakingKernel:
 
         Returns
         -------
-        n_proposed, n_accepted : int
-            Both the number of steps.
+        info : SweepInfo
+            Every step is proposed and accepted.
         """
         if not state.emission.draws_parameters:
             raise TypeError(f"{type(state.emission).__name__} does not draw parameters")
@@ -74,7 +76,7 @@ cdef class StickBreakingKernel:
                 self.paths.sweep(chain_of(state), parameters_of(state.emission))
             else:
                 self.steps.sweep(chain_of(state), parameters_of(state.emission))
-        return state.n_steps, state.n_steps
+        return SweepInfo(state.n_steps, state.n_steps)
 
     def n_bytes(self):
         """Bytes that the kernel holds: beta, the rows of transitions and scratch.

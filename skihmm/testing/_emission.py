@@ -7,18 +7,20 @@ import itertools
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.core._testing import EmissionProbe
 from skihmm.emissions import BaseEmission
-from skihmm.samplers import BlockedBeam, StickBreakingGibbs
+from skihmm.samplers import BaseSampler, BlockedBeam, StickBreakingGibbs
 from skihmm.testing._enumeration import set_partitions
 from skihmm.testing._recipe import check_recipe
 from skihmm.testing._sampler import DOUBT
@@ -37,7 +39,7 @@ ROUNDING, DRIFT = 1e-8, 1e-6
 # Standard errors by which a mean may be off; exceeded, twice, once in 10^8 by chance.
 MOST_ERRORS = 4.0
 
-GARBAGE: tuple[Any, ...] = (
+GARBAGE: tuple[object, ...] = (
     None,
     "text",
     -1,
@@ -52,7 +54,9 @@ GARBAGE: tuple[Any, ...] = (
 )
 
 
-def check_emission(emission: BaseEmission, X: Any, *, random_state: int = 0) -> None:
+def check_emission(
+    emission: BaseEmission, X: MatrixLike, *, random_state: int = 0
+) -> None:
     """Check the laws that samplers rely on when they use an emission.
 
     With the statistics that the emission builds over X:
@@ -124,7 +128,12 @@ def check_emission(emission: BaseEmission, X: Any, *, random_state: int = 0) -> 
     laws.check_posterior()
 
 
-def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+# Where something is in a record, and an estimate, its expectation and its error.
+Place: TypeAlias = tuple[str | int, ...]
+Law: TypeAlias = tuple[Floats, Floats | float, Floats | float]
+
+
+def _leaves(value: object, path: Place = ()) -> Iterator[Place]:
     """Places in nested dicts and lists."""
     if isinstance(value, dict):
         for key, inner in value.items():
@@ -136,13 +145,13 @@ def _leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
             yield from _leaves(inner, (*path, i))
 
 
-def _at(value: Any, path: tuple[Any, ...]) -> Any:
+def _at(value: Any, path: Place) -> Any:
     for key in path:
         value = value[key]
     return value
 
 
-def _bits(value: Any) -> Any:
+def _bits(value: object) -> object:
     """What a record holds, to compare exactly."""
     if isinstance(value, dict):
         return {key: _bits(inner) for key, inner in value.items()}
@@ -184,7 +193,7 @@ class _OwnLikelihood:
     rows: NDArray[np.intp]
     counts_tables: bool = False
 
-    def log_likelihood_by_tables(self, x: Sequence[int], y: Any) -> dict[int, float]:
+    def log_likelihood_by_tables(self, x: Sequence[int], y: object) -> dict[int, float]:
         """``{0: log p(y | x)}``."""
         n = 4000 if self.laws.is_seated else 1
         logs = []
@@ -193,7 +202,7 @@ class _OwnLikelihood:
             logs.append(sum(probe.add(t, FIRST + k) for t, k in enumerate(x)))
         return {0: float(np.logaddexp.reduce(logs) - np.log(n))}
 
-    def stats(self, y: Any) -> Any:
+    def stats(self, y: object) -> EmissionStats:
         """Build the statistics."""
         return self.laws.stats(self.rows)
 
@@ -208,10 +217,10 @@ class _Laws:
     seed : int
     """
 
-    def __init__(self, emission: BaseEmission, X: Any, seed: int) -> None:
+    def __init__(self, emission: BaseEmission, X: MatrixLike, seed: int) -> None:
         self.where, self.seed = repr(emission), seed
         self.rng = np.random.default_rng([seed, 3])
-        self.emission: Any = clone(emission)
+        self.emission: BaseEmission = clone(emission)
         columns = getattr(X, "columns", None)
         self.emission.name_columns(None if columns is None else list(columns))
         fitted = self.emission.fit(X)
@@ -239,16 +248,16 @@ class _Laws:
 
     # -- building
 
-    def stats(self, rows: NDArray[np.intp]) -> Any:
+    def stats(self, rows: NDArray[np.intp]) -> EmissionStats:
         """Build empty statistics over some rows."""
         return self.emission.make_stats(self.codes[rows])
 
-    def probe(self, rows: NDArray[np.intp], n_slots: int, salt: int = 0) -> Any:
+    def probe(self, rows: NDArray[np.intp], n_slots: int, salt: int = 0) -> EmissionProbe:
         """Build empty statistics behind a probe."""
         stream = RandomStream(np.random.SeedSequence([self.seed, salt]))
         return EmissionProbe(self.stats(rows), stream, n_slots)
 
-    def chain(self, rows: NDArray[np.intp], labels: Any) -> ChainState:
+    def chain(self, rows: NDArray[np.intp], labels: ArrayLike) -> ChainState:
         """Build a chain whose steps are in given states."""
         state = ChainState(
             np.array([0]), Franchise(), self.stats(rows), RandomStream(self.seed)
@@ -256,17 +265,21 @@ class _Laws:
         state.start_from(np.asarray(labels))
         return state
 
-    def _product(self, order: NDArray[np.intp], salt: int, labels: Any = None) -> float:
+    def _product(
+        self, order: NDArray[np.intp], salt: int, labels: Integers | None = None
+    ) -> float:
         labels = self.labels if labels is None else labels
-        probe = self.probe(self.rows, FIRST + max(labels) + 1, salt)
+        probe = self.probe(self.rows, FIRST + int(max(labels)) + 1, salt)
         return float(sum(probe.add(t, FIRST + labels[t]) for t in order))
 
-    def _full_probe(self) -> tuple[ChainState, Any]:
+    def _full_probe(self) -> tuple[ChainState, EmissionProbe]:
         state = self.chain(self.rows, self.labels)
         state.canonicalise()  # which makes room for more states
         return state, EmissionProbe(state.emission, state.stream)
 
-    def _agree(self, one: Any, other: Any, tolerance: float = ROUNDING) -> bool:
+    def _agree(
+        self, one: ArrayLike, other: ArrayLike, tolerance: float = ROUNDING
+    ) -> bool:
         return bool(
             np.all(np.abs(np.subtract(one, other)) <= tolerance * (10 + np.abs(other)))
         )
@@ -344,8 +357,8 @@ class _Laws:
             )
             probe.rollback()
 
-    def _check_pair(self, probe: Any, t: int, slot: int) -> NDArray[np.float64]:
-        row: NDArray[np.float64] = probe.log_row(t)
+    def _check_pair(self, probe: EmissionProbe, t: int, slot: int) -> Floats:
+        row: Floats = probe.log_row(t)
         pair, expected = probe.log_pair(t, slot, FIRST), row[slot] - row[FIRST]
         shown = min(row[slot], row[FIRST]) > row.max() - SHOWN
         assert not shown or self._agree(pair, expected), (
@@ -413,13 +426,13 @@ class _Laws:
         state, probe = self._full_probe()
         n = len(self.rows)
 
-        def look() -> Any:
+        def look() -> tuple[object, str, float]:
             rows = [probe.log_row(t).tolist() for t in range(n)]
             return _bits(state.to_arrays()["emission"]), repr(rows), probe.log_joint()
 
         before = look()
         for _ in range(30):
-            at: dict[Any, int | None] = {}
+            at: dict[int, int | None] = {}
             for t in self.rng.integers(n, size=self.rng.integers(1, 7)):
                 place = at.get(t, FIRST + int(self.labels[t]))
                 target = FIRST + int(self.rng.integers(N_STATES + 1))
@@ -558,7 +571,7 @@ class _Laws:
 
     def check_values(self) -> None:
         """Values drawn from states have the predictive probabilities and expectations."""
-        suspects: dict[str, Any] = {}
+        suspects: dict[str, Flags] = {}
         for n in (1000, 4000):
             laws = self._value_laws(n)
             for law, (found, expected, error) in laws.items():
@@ -567,20 +580,20 @@ class _Laws:
             if not any(wrong.any() for wrong in suspects.values()):
                 return
         law = next(law for law, wrong in suspects.items() if wrong.any())
-        found, expected, error = (
+        seen, wanted, error = (
             float(np.broadcast_to(numbers, suspects[law].shape)[suspects[law]][0])
             for numbers in laws[law]
         )
         raise AssertionError(
-            f"{self.where}: {law}: {found:.6g}, standard error {error:.2g}; expected "
-            f"{expected:.6g}"
+            f"{self.where}: {law}: {seen:.6g}, standard error {error:.2g}; expected "
+            f"{wanted:.6g}"
         )
 
-    def _value_laws(self, n: int) -> dict[str, tuple[Any, Any, Any]]:
+    def _value_laws(self, n: int) -> dict[str, Law]:
         """Estimates from n values of every state, what they should be, their errors."""
         places = np.array([NEW, *range(FIRST, FIRST + N_STATES)], dtype=np.int32)
 
-        def seated(codes: NDArray[Any]) -> tuple[Any, Any, RandomStream]:
+        def seated(codes: Array) -> tuple[EmissionStats, EmissionProbe, RandomStream]:
             # From one stream, so at the same tables whatever further codes there are.
             stats = self.emission.make_stats(codes)
             stream = RandomStream(np.random.SeedSequence([self.seed, 5]))
@@ -608,7 +621,7 @@ class _Laws:
         log_p = np.array(
             [probe.log_row(t)[places] for t in range(len(codes), len(codes) + len(drawn))]
         )
-        laws: dict[str, tuple[Any, Any, Any]] = {}
+        laws: dict[str, Law] = {}
 
         # Of values from the mixture of all states the mean of p(y | k) over that of the
         # mixture is one, and no ratio exceeds the number of states.
@@ -674,7 +687,7 @@ class _Laws:
         rows = np.concatenate([rows, self.seen[: n - len(rows)]])
         model = Model((None,) * n, _OwnLikelihood(self, rows), (0, 2), 2.0, 1.5)
         assert len(model.posterior.probabilities) == sum(1 for _ in set_partitions(n))
-        samplers: list[Any] = [BlockedBeam(3, split_merge_rate=1)]
+        samplers: list[BaseSampler] = [BlockedBeam(3, split_merge_rate=1)]
         if self.stats(rows).draws_parameters:
             samplers.append(StickBreakingGibbs())
         for sampler in samplers:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from skihmm._records import SeatingRecord, StateRecord
+from skihmm._typing import Floats
 from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.datasets import make_hcrp_hmm
+from skihmm.samplers._base import Kernel
 from skihmm.testing._enumeration import DirichletEmission, HCRPEmission
 from skihmm.testing._small_models import SUSPECT, make_stats
 from skihmm.testing._statistics import two_sample_test
@@ -25,24 +27,24 @@ PRIOR = (4.0, 3.0)
 
 
 def packed(
-    tables: Mapping[Any, Any], place: Callable[[int], int] = lambda row: row
-) -> dict[str, NDArray[np.int32]]:
+    tables: Mapping[tuple[int, int], Sequence[int]],
+    place: Callable[[int], int] = lambda row: row,
+) -> SeatingRecord:
     """``{(row, dish): table sizes}`` as the arrays of a record.
 
     `place` gives the number of a row that is not one yet.
     """
     cells = sorted((place(j), k, sorted(n)[::-1]) for (j, k), n in tables.items() if n)
-    columns = {
-        "rows": [j for j, _, _ in cells],
-        "dishes": [k for _, k, _ in cells],
-        "n_customers": [sum(sizes) for _, _, sizes in cells],
-        "n_tables": [len(sizes) for _, _, sizes in cells],
-        "sizes": [n for _, _, sizes in cells for n in sizes],
+    return {
+        "rows": np.array([j for j, _, _ in cells], dtype=np.int32),
+        "dishes": np.array([k for _, k, _ in cells], dtype=np.int32),
+        "n_customers": np.array([sum(sizes) for _, _, sizes in cells], dtype=np.int32),
+        "n_tables": np.array([len(sizes) for _, _, sizes in cells], dtype=np.int32),
+        "sizes": np.array([n for _, _, sizes in cells for n in sizes], dtype=np.int32),
     }
-    return {key: np.array(values, dtype=np.int32) for key, values in columns.items()}
 
 
-def packed_counts(counts: Mapping[Any, int]) -> dict[str, NDArray[np.int32]]:
+def packed_counts(counts: Mapping[tuple[int, int], int]) -> SeatingRecord:
     """``{(row, dish): n}`` of customers without tables as the arrays of a record."""
     arrays = packed({pair: [n] for pair, n in counts.items() if n})
     arrays["n_tables"] = np.zeros_like(arrays["n_tables"])
@@ -88,13 +90,13 @@ class PriorDraw:
         )
         self.X, self.labels, self.seating = drawn
 
-    def state(self, seed: Any) -> ChainState:
+    def state(self, seed: int | Sequence[int]) -> ChainState:
         """Build the chain at exactly this draw."""
         n_states = int(self.labels.max()) + 1
-        transitions: dict[str, Any] = dict(
-            packed(self.seating.transitions, lambda j: n_states if j == -1 else j)
+        transitions = packed(
+            self.seating.transitions, lambda j: n_states if j == -1 else j
         )
-        emission: Any
+        emission: HCRPEmission | DirichletEmission
         if self.hierarchical:
             emission = HCRPEmission(self.n_symbols, self.alpha_e, self.gamma_e)
             column = packed(self.seating.emissions)
@@ -109,10 +111,10 @@ class PriorDraw:
             make_stats(self.X, emission, concentration_prior=PRIOR),
             RandomStream(seed),
         )
-        arrays = {
+        arrays: StateRecord = {
             "n_states": n_states,
             "states": self.labels,
-            "transitions": transitions | {"alpha": self.alpha, "gamma": self.gamma},
+            "transitions": {**transitions, "alpha": self.alpha, "gamma": self.gamma},
             "emission": {
                 "columns": [column],
                 "alpha": self.alpha_e,
@@ -142,12 +144,12 @@ def statistics(state: ChainState) -> list[float]:
 
 
 def swept(
-    make_kernel: Callable[[ChainState], Any],
+    make_kernel: Callable[[ChainState], Kernel],
     n_draws: int,
     seed: int,
     n_sweeps: int = 15,
     **options: Any,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[Floats, Floats]:
     """Statistics of prior draws, and of others after some sweeps."""
     rng = np.random.default_rng(seed)
     fresh, moved = [], []
@@ -167,7 +169,7 @@ def swept(
 
 
 def invariance_pvalue(
-    make_kernel: Callable[[ChainState], Any], n_draws: int, seed: int, **options: Any
+    make_kernel: Callable[[ChainState], Kernel], n_draws: int, seed: int, **options: Any
 ) -> float:
     """The joint law of parameters and data, sampled in two ways.
 
@@ -194,7 +196,7 @@ def invariance_pvalue(
 
 
 def keeps_prior_draws(
-    make_kernel: Callable[[ChainState], Any],
+    make_kernel: Callable[[ChainState], Kernel],
     *,
     n_draws: int,
     seed: int,

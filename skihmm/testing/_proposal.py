@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
+from skihmm._typing import Array, Floats
 from skihmm.core._rcd import BlockProposal, RCDKernel
 from skihmm.core._testing import ReplayProbe, neighbours, slots
 from skihmm.testing._sampler import DOUBT, MODELS
@@ -136,7 +135,7 @@ def _paths(used: list[int], spare: list[int], length: int) -> Iterator[tuple[int
 def _check_block(
     proposal: BlockProposal,
     model: Model,
-    labels: NDArray[Any],
+    labels: Array,
     start: int,
     stop: int,
     seed: int,
@@ -147,7 +146,9 @@ def _check_block(
     after = neighbours(state, start, stop)[1]
     own = tuple(int(k) for k in slots(state)[start:stop])
 
-    def ask(n: int, salt: int, old: Any = None) -> Any:
+    def ask(
+        n: int, salt: int, old: Sequence[int] | None = None
+    ) -> tuple[Array, Array, Array, Array, bool]:
         return probe.ask_many(
             proposal, start, stop, seed + 11, seed + 12, (salt << 20) + seed, n, old
         )
@@ -156,7 +157,7 @@ def _check_block(
     used = [k for k in range(2, len(n_tables)) if n_tables[k] > 0 or k == after]
     names: dict[int, int] = {}
 
-    def named(path: Any) -> tuple[int, ...]:
+    def named(path: Sequence[int]) -> tuple[int, ...]:
         """The path, with labels that nobody uses as -1, -2, ... in their order."""
         names.clear()
         return tuple(
@@ -212,7 +213,7 @@ def _check_block(
 def _take(
     log_q: dict[tuple[int, ...], float],
     path: tuple[int, ...],
-    values: NDArray[np.float64],
+    values: Floats,
     what: str,
 ) -> None:
     """Remember the probability of a path, or compare it with what is remembered."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
 
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 
-def check_recipe(recipe: Any) -> None:
+def check_recipe(recipe: BaseEstimator) -> None:
     """An object can be cloned, printed and searched over by its parameters.
 
     Parameters

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import DirichletCategorical, HCRPCategorical, NormalInverseGamma
 from skihmm.emissions._conjugate_stats import normal_inverse_gamma
-from skihmm.samplers import BaseSampler
+from skihmm.samplers import BaseSampler, SweepInfo
 from skihmm.testing._enumeration import DirichletEmission, GaussianEmission, HCRPEmission
 from skihmm.testing._prior_draws import PriorDraw, keeps_prior_draws
 from skihmm.testing._recipe import check_recipe
@@ -22,7 +22,7 @@ from skihmm.testing._small_models import Model, is_exact
 class Gaussian(GaussianEmission):
     """The same with the statistics of the package, whose parameters can be drawn."""
 
-    def stats(self, y: Sequence[float | None]) -> Any:
+    def stats(self, y: Sequence[float | None]) -> EmissionStats:
         """Build the statistics of values, None for a missing one."""
         return normal_inverse_gamma(
             np.array(y, dtype=float)[:, None],
@@ -166,9 +166,10 @@ def _check_kernel(sampler: BaseSampler, model: Model, seed: int, where: str) -> 
     state, twin = (model.state([seed, 1], labels) for _ in range(2))
     kernel = clone(sampler).make_kernel(state)
     for _ in range(20):
-        n_proposed, n_accepted = kernel.sweep(state)
-        assert 0 <= n_accepted <= n_proposed, (
-            f"{where}: sweep returns {n_proposed} proposals made, {n_accepted} accepted"
+        info = SweepInfo(*kernel.sweep(state))
+        assert 0 <= info.n_accepted <= info.n_proposed, (
+            f"{where}: sweep returns {info.n_proposed} proposals made, "
+            f"{info.n_accepted} accepted"
         )
         problem = state.check()
         assert problem is None, f"{where}: a sweep leaves wrong counts: {problem}"

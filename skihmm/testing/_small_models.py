@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from skihmm._typing import Floats, Integers, Labels
+from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.core._testing import NormalStats, record_cells
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.samplers._base import Kernel
 from skihmm.testing._enumeration import (
+    DirichletEmission,
     GaussianEmission,
     HCRPEmission,
     Posterior,
@@ -25,7 +29,9 @@ from skihmm.testing._enumeration import (
 from skihmm.testing._statistics import TotalVariation, total_variation_test
 
 
-def make_stats(codes: Any, emission: Any, **options: Any) -> CategoricalStats:
+def make_stats(
+    codes: ArrayLike, emission: HCRPEmission | DirichletEmission, **options: Any
+) -> CategoricalStats:
     """Compiled statistics of a categorical emission given as by the reference."""
     codes = np.asarray(codes, dtype=np.int32)
     n_symbols = [emission.n_symbols] * codes.shape[1]
@@ -65,12 +71,12 @@ class Model:
         return len(self.y)
 
     @property
-    def codes(self) -> NDArray[np.int32]:
+    def codes(self) -> Labels:
         """Symbols as the statistics take them, -1 for a missing one."""
         rows = [[-1 if w is None else w for w in row] for row in as_rows(self.y)]
         return np.array(rows, dtype=np.int32)
 
-    def stats(self, **options: Any) -> Any:
+    def stats(self, **options: Any) -> EmissionStats:
         """Compiled statistics of the emission."""
         if hasattr(self.emission, "stats"):
             return self.emission.stats(self.y)
@@ -78,7 +84,12 @@ class Model:
             return NormalStats(np.array(self.y, dtype=float), *astuple(self.emission))
         return make_stats(self.codes, self.emission, **options)
 
-    def state(self, seed: Any, labels: Any = None, **options: Any) -> ChainState:
+    def state(
+        self,
+        seed: int | Sequence[int] | np.random.SeedSequence | RandomStream,
+        labels: Integers | None = None,
+        **options: Any,
+    ) -> ChainState:
         """A chain at some labels (all equal by default)."""
         state = ChainState(
             np.array(self.starts),
@@ -121,13 +132,15 @@ class Comparison(NamedTuple):
         return min(1.0, len(tests) * min(test.pvalue for test in tests))
 
 
+Cell = TypeVar("Cell")
+
 SUSPECT = 0.002
 """Planted errors must be caught at this level, and exactness is doubted at it."""
 
 
 def run_chains(
     model: Model,
-    make_kernel: Callable[[ChainState], Any],
+    make_kernel: Callable[[ChainState], Kernel],
     n_chains: int,
     n_sweeps: int,
     seed: int,
@@ -149,8 +162,10 @@ def run_chains(
 
 
 def cell_frequencies(
-    chains: NDArray[np.int64], name: Callable[[int], Any], exact: dict[Any, float]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    chains: NDArray[np.int64],
+    name: Callable[[int], Cell],
+    exact: Mapping[Cell, float],
+) -> tuple[Floats, Floats]:
     """Frequencies of cells per chain, and the exact law in the same order.
 
     Parameters
@@ -181,7 +196,7 @@ def cell_frequencies(
 
 def compare(
     model: Model,
-    make_kernel: Callable[[ChainState], Any],
+    make_kernel: Callable[[ChainState], Kernel],
     *,
     n_chains: int = 20,
     n_sweeps: int = 2000,
@@ -210,7 +225,7 @@ def compare(
 
 def is_exact(
     model: Model,
-    make_kernel: Callable[[ChainState], Any],
+    make_kernel: Callable[[ChainState], Kernel],
     *,
     n_sweeps: int,
     seed: int = 0,

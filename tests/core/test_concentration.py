@@ -142,6 +142,7 @@ def fixed_pvalues(case, update, prior, n_draws, seed=0):
     }
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.3, 2.0), (5.0, 0.5)])
 @pytest.mark.parametrize("case", CASES)
 def test_updates_match_integration(case, prior):
@@ -151,11 +152,13 @@ def test_updates_match_integration(case, prior):
     assert min(pvalues.values()) > LEVEL, pvalues
 
 
+@pytest.mark.statistical
 def test_start_restaurant_left_out_is_caught():
     pvalues = fixed_pvalues("many sequences", without_start, (1.0, 1.0), 800)
     assert pvalues["alpha"] <= LEVEL
 
 
+@pytest.mark.statistical
 def test_symbols_taken_for_root_tables_are_caught():
     pvalues = fixed_pvalues("one sequence", distinct_symbols, (1.0, 1.0), 800)
     assert pvalues["gamma_e"] <= LEVEL
@@ -242,6 +245,7 @@ def whole_pvalues(model, update, n_sweeps, seed=0, make_kernel=None):
     return {name: test.pvalue for name, test in tests.items()}
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", WHOLE)
 def test_full_chain_with_concentrations(name):
     pvalues = whole_pvalues(WHOLE[name], correct, 2500)
@@ -250,6 +254,7 @@ def test_full_chain_with_concentrations(name):
     assert min(pvalues.values()) > LEVEL, pvalues
 
 
+@pytest.mark.statistical
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WHOLE)
 def test_full_chain_with_concentrations_for_long(name):
@@ -257,6 +262,7 @@ def test_full_chain_with_concentrations_for_long(name):
     assert min(pvalues.values()) > LEVEL / 2, pvalues
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "update", "caught"),
     [

@@ -215,6 +215,7 @@ def test_viterbi_against_all_paths(setting):
     assert probs[tuple(path.tolist())] == pytest.approx(best, rel=1e-12)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_sampled_paths_against_all_paths(setting):
     model, dense = frozen(setting, 4)

@@ -507,17 +507,19 @@ def test_a_mutated_draw_is_refused_or_predicts(hmm, global_random_seed):
     for _ in range(150):
         model = copy.deepcopy(fitted)
         # Every use of draws looks at the last one, or at the best one.
-        for draw in model._chains[0]["draws"]:
-            compiled = {key: draw[key] for key in ("transitions", "emission")}
+        for draw in model._fit_state.chains[0].draws:
+            content = vars(draw)
+            compiled = {key: content[key] for key in ("transitions", "emission")}
             places = [path for path in leaves(compiled) if len(path) > 1]
             new, what = mutated(compiled, rng, places)
-            draw |= new
+            content |= new
             if rng.random() < 0.1:
-                draw["n_states"] += int(rng.integers(-3, 3))
+                content["n_states"] += int(rng.integers(-3, 3))
             if rng.random() < 0.1:
-                draw["last_state"] = int(rng.choice([-(2**31), -1, 7, 2**31 - 1]))
+                content["last_state"] = int(rng.choice([-(2**31), -1, 7, 2**31 - 1]))
             if rng.random() < 0.1:
-                draw["alpha"] = rng.choice([0.0, -1.0, np.nan, np.inf, 1e300, 1e40])
+                alpha = rng.choice([0.0, -1.0, np.nan, np.inf, 1e300, 1e40])
+                content["transitions"]["alpha"] = alpha
         for name, ask in asked.items():
             answer, message = refusal(ask, model)
             if message is not None:

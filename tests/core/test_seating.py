@@ -206,6 +206,7 @@ def assert_law(found, law, n):
         assert stats.chisquare(observed, expected).pvalue > 1e-3
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["infinite", "uniform"])
 @pytest.mark.parametrize("sizes", [(1,), (4,), (3, 2), (5, 3, 1), (1, 1, 1, 1)])
 def test_law_of_tables_on_adding(kind, sizes):
@@ -224,6 +225,7 @@ def test_law_of_tables_on_adding(kind, sizes):
     assert_law(outcomes(probe, lambda: probe.add(0, 0, stream), n), law, n)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["infinite", "uniform"])
 @pytest.mark.parametrize("sizes", [(1,), (4,), (3, 2), (5, 3, 1), (2, 1, 1, 1)])
 def test_law_of_tables_on_removing(kind, sizes):
@@ -238,6 +240,7 @@ def test_law_of_tables_on_removing(kind, sizes):
     assert_law(outcomes(probe, lambda: probe.remove(0, 0, stream), n), law, n)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("kind", ["infinite", "uniform"])
 @pytest.mark.parametrize("sizes", [(1,), (4,), (1, 1), (3, 2), (5, 3, 1), (2, 1, 1, 1)])
 def test_law_of_leaving_and_returning(kind, sizes):

@@ -8,13 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from reference.conjugate import DiagonalGaussian, FullGaussian, Poisson
-from reference.enumeration import DirichletEmission, HCRPEmission
 from reference.product import Product
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
-from small_models import SAMPLERS, Model, assert_caught, assert_exact
+from small_models import GAUSSIAN, KNOWN, PARTS, SAMPLERS, Model, assert_caught
 
 from skihmm import HCRPHMM
 from skihmm.core._testing import emission_pair, emission_row, move_value
@@ -27,101 +25,6 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
-
-GAUSSIAN = DiagonalGaussian((1.0,), 0.3, 1.2, (0.5,))
-PARTS = (HCRPEmission(3, 1.0, 2.0), GAUSSIAN, Poisson((1.0,), (0.5,)))
-MODELS = {
-    "symbols and numbers": Model(
-        ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
-        Product(PARTS, (1, 1, 1)),
-        (0, 3),
-        2.0,
-        1.0,
-    ),
-    "two kinds of symbols": Model(
-        ((0, 0, 1), (1, 1, None), (0, 1, 1), (1, 0, 0), (0, 0, 1)),
-        Product((HCRPEmission(2, 0.5, 1.0), DirichletEmission(2, 0.7)), (1, 2)),
-        (0,),
-        1.0,
-        2.0,
-    ),
-    "full and counts": Model(
-        ((0.1, 1.0, 1), (2.0, -1.0, 6), (0.3, None, 1), (0.2, 0.8, 0)),
-        Product(
-            (
-                FullGaussian((1.0, 0.0), 0.4, 3.5, ((1.0, -0.3), (-0.3, 0.6))),
-                Poisson((1.0,), (0.3,)),
-            ),
-            (2, 1),
-        ),
-        (0,),
-        3.0,
-        1.0,
-    ),
-}
-# Which steps are together is known of some: next to one another, at the ends of
-# sequences, one step alone.
-KNOWN = {
-    "two states": Model(
-        ((0,), (1,), (0,), (1,), (1,), (0,)),
-        Product((HCRPEmission(2, 0.5, 1.0),), (1,), (0, -1, -1, 1, 0, -1)),
-        (0, 3),
-        1.0,
-        2.0,
-    ),
-    "neighbours": Model(
-        ((0.1,), (0.2,), (2.0,), (2.2,), (0.3,)),
-        Product((GAUSSIAN,), (1,), (-1, 0, 0, -1, -1)),
-        (0,),
-        2.0,
-        1.0,
-    ),
-    "each alone": Model(
-        ((0,), (0,), (0,), (1,), (0,)),
-        Product((DirichletEmission(2, 0.5),), (1,), (0, 1, -1, 2, -1)),
-        (0,),
-        0.7,
-        3.0,
-    ),
-    "mixed data": Model(
-        ((0, 0.1, 1), (1, 2.0, None), (None, 0.3, 0), (1, None, 5), (None, None, None)),
-        Product(PARTS, (1, 1, 1), (-1, 0, -1, 1, 0)),
-        (0, 3),
-        2.0,
-        1.0,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_enumeration(sampler, name):
-    model = MODELS[name]
-    assert_exact(
-        model, lambda: SAMPLERS[sampler].make_kernel(model.state(0)), n_sweeps=2000
-    )
-
-
-@pytest.mark.parametrize("name", KNOWN)
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_enumeration_with_known_states(sampler, name):
-    model = KNOWN[name]
-    assert_exact(
-        model, lambda: SAMPLERS[sampler].make_kernel(model.state(0)), n_sweeps=2000
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [*MODELS, *KNOWN])
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_enumeration_with_many_sweeps(sampler, name):
-    model = {**MODELS, **KNOWN}[name]
-    assert_exact(
-        model,
-        lambda: SAMPLERS[sampler].make_kernel(model.state(0)),
-        n_sweeps=100_000,
-        seed=1,
-    )
 
 
 def believing(model, known):
@@ -147,11 +50,12 @@ def believing(model, known):
     return wrong
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("sampler", ["stepwise", "blocked", "stick-breaking"])
 @pytest.mark.parametrize("known", [None, (0, -1, -1, 1, -1, -1), (0, -1, 0, 1, 0, -1)])
 def test_other_known_states_are_noticed(sampler, known):
-    wrong = believing(KNOWN["two states"], known)
-    assert_caught(wrong, lambda: SAMPLERS[sampler].make_kernel(wrong.state(0)))
+    wrong = believing(KNOWN["known, two states"], known)
+    assert_caught(wrong, SAMPLERS[sampler].make_kernel)
 
 
 # -- statistics -----------------------------------------------------------------------

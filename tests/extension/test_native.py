@@ -58,6 +58,7 @@ def test_headers_are_where_they_are_said_to_be():
     assert (samplers / "_weights.hpp").exists()
 
 
+@pytest.mark.statistical
 def test_its_authors_checks(extra, global_random_seed):
     check_proposal(extra.ForwardProposal, random_state=global_random_seed)
     check_sampler(extra.ForwardSampler(1), random_state=global_random_seed, n_sweeps=400)
@@ -66,6 +67,7 @@ def test_its_authors_checks(extra, global_random_seed):
     check_emission(extra.Geometric(1.2, 0.8), X, random_state=global_random_seed)
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     "name",
     [
@@ -84,6 +86,7 @@ def test_proposal(extra, name, split_merge_rate):
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", COLUMNS)
 def test_proposal_on_columns(extra, name):
     sampler = extra.ForwardSampler()
@@ -116,6 +119,7 @@ class Counts(Definition):
 Y = ((0,), (7,), (1,), (None,), (9,))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("sampler", [*SAMPLERS, "forward"])
 def test_emission(extra, sampler):
     model = Model(Y, Counts(extra._native.geometric_stats, 1.2, 0.8), (0, 3), 1.0, 2.0)
@@ -125,6 +129,7 @@ def test_emission(extra, sampler):
     )
 
 
+@pytest.mark.statistical
 def test_a_wrong_prior_is_noticed(extra):
     stats = extra._native.geometric_stats
     model = Model(Y, Counts(stats, 0.5, 0.8, (1.2, 0.8)), (0, 3), 1.0, 2.0)

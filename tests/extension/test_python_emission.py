@@ -5,17 +5,14 @@ from __future__ import annotations
 import importlib.util
 import pickle
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import joblib
 import numpy as np
 import pytest
-from reference.conjugate import ConjugateEmission as Definition
-from reference.conjugate import as_matrix
-from scipy import stats
+from reference.conjugate import Waiting
 from scipy.special import gammaln
-from small_models import SAMPLERS, Model, assert_caught, assert_exact
+from small_models import SAMPLERS, WAITING, Model, assert_caught
 
 from skihmm import HCRPHMM
 from skihmm._validation import preferred_jobs
@@ -37,36 +34,6 @@ def importable(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(HERE))
 
 
-@dataclass(frozen=True)
-class Waiting(Definition):
-    """Gamma prior, from the definition."""
-
-    shape: float
-    rate: float
-    emission: type = Exponential
-
-    def log_predictive(self, seen, row) -> float:
-        if np.isnan(row).any():
-            return 0.0
-        total = 0.0
-        for c, value in enumerate(row):
-            values = [v[c] for v in seen if not np.isnan(v).any()]
-            shape, rate = self.shape + len(values), self.rate + sum(values)
-            total += stats.lomax.logpdf(value, shape, scale=rate)
-        return total
-
-    def stats(self, y):
-        X = as_matrix(y)
-        return self.emission(self.shape, self.rate).fit(X).make_stats(X)
-
-
-MODEL = Model(
-    ((0.1, 1.0), (2.0, 0.3), (0.2, None), (0.3, 1.5), (5.0, 0.1)),
-    Waiting(1.5, 0.7),
-    (0, 3),
-    1.0,
-    2.0,
-)
 SHORT = {"n_burnin": 5, "n_draws": 3, "thin": 1, "n_particles": 5, "random_state": 0}
 
 
@@ -79,23 +46,15 @@ def data(global_random_seed):
     return X, states
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_enumeration(sampler):
-    assert_exact(
-        MODEL, lambda: SAMPLERS[sampler].make_kernel(MODEL.state(0)), n_sweeps=400
-    )
-
-
+@pytest.mark.statistical
 def test_a_wrong_predictive_is_noticed():
     class Wrong(Exponential):
         def log_predictive(self, numbers, y):
             return super().log_predictive(numbers * [0.5, 1.0, 1.0], y)
 
-    wrong = Model(MODEL.y, Waiting(1.5, 0.7, Wrong), MODEL.starts, 1.0, 2.0)
-    wrong.__dict__["posterior"] = MODEL.posterior
-    assert_caught(
-        wrong, lambda: SAMPLERS["stepwise"].make_kernel(wrong.state(0)), n_sweeps=1000
-    )
+    wrong = Model(WAITING.y, Waiting(1.5, 0.7, Wrong), WAITING.starts, 1.0, 2.0)
+    wrong.__dict__["posterior"] = WAITING.posterior
+    assert_caught(wrong, SAMPLERS["stepwise"].make_kernel, n_sweeps=1000)
 
 
 @pytest.mark.parametrize("sampler", ["auto", "beam", "stick_breaking_beam"])

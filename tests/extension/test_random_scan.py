@@ -6,66 +6,13 @@ import pickle
 
 import numpy as np
 import pytest
-from reference.enumeration import GaussianEmission
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, GroupKFold
-from small_models import COLUMNS, MODELS, Model, assert_caught, assert_exact
+from small_models import MODELS, assert_caught
 
-from extension.random_scan import RandomScanGibbs
+from extension.random_scan import RandomScanGibbs, SequentialBlocks
 from skihmm import HCRPHMM
-from skihmm.samplers import BaseSampler, StepwiseGibbs
-
-GAUSSIAN = {
-    "Gaussian": Model(
-        (0.1, 0.2, None, 1.5, 0.15),
-        GaussianEmission(0.3, 0.5, 2.0, 0.02),
-        (0, 3),
-        2.0,
-        2.0,
-    )
-}
-
-
-class SequentialBlocks(BaseSampler):
-    """Proposes two or three steps at once, one after the other."""
-
-    releases_gil = False
-
-    def __init__(self, uses_ratio=True):
-        self.uses_ratio = uses_ratio
-
-    def make_kernel(self, state):
-        return self
-
-    @staticmethod
-    def log_q(move, start, path):
-        """Log probability of proposing a path."""
-        total = 0.0
-        for i, label in enumerate(path):
-            log_w = move.log_weights(start + i, path[:i])
-            total += log_w[label] - np.logaddexp.reduce(log_w)
-        return total
-
-    def sweep(self, state):
-        n_accepted = 0
-        for _ in range(2):
-            length = int(state.stream.generator.integers(2, 4))
-            start = int(state.stream.generator.integers(state.n_steps))
-            stop = min(start + length, state.n_steps)
-            try:
-                block = state.move(start, stop)
-            except ValueError:  # two sequences
-                stop = start + 1
-                block = state.move(start, stop)
-            with block as move:
-                move.remove()
-                path = []
-                for t in range(start, stop):
-                    path.append(state.stream.categorical(move.log_weights(t, path)))
-                ratio = self.log_q(move, start, move.old) - self.log_q(move, start, path)
-                move.add(path)
-                n_accepted += move.accept(ratio if self.uses_ratio else 0.0)
-        return 2, n_accepted
+from skihmm.samplers import StepwiseGibbs
 
 
 class Ungated(RandomScanGibbs):
@@ -81,40 +28,10 @@ class Ungated(RandomScanGibbs):
         return state.n_steps, n_accepted
 
 
-MODELS_HERE = {
-    name: (MODELS | COLUMNS | GAUSSIAN)[name]
-    for name in (
-        "one sequence",
-        "two sequences",
-        "missing",
-        "small concentrations",
-        "large concentrations",
-        "self-transitions",
-        "sequences of one step",
-        "one step",
-        "two columns",
-        "Gaussian",
-    )
-}
-
-
-@pytest.mark.parametrize("name", MODELS_HERE)
-def test_enumeration(name):
-    found = assert_exact(MODELS_HERE[name], RandomScanGibbs, n_sweeps=4000)
-    assert name == "one step" or found.acceptance < 1.0
-
-
-@pytest.mark.parametrize("name", ["one sequence", "two sequences", "missing", "Gaussian"])
-def test_blocks_in_python(name):
-    found = assert_exact(MODELS_HERE[name], SequentialBlocks, n_sweeps=2000)
-    assert found.acceptance < 0.98
-
-
-@pytest.mark.parametrize(
-    "make_kernel", [Ungated, lambda: SequentialBlocks(uses_ratio=False)]
-)
-def test_a_wrong_ratio_is_noticed(make_kernel):
-    assert_caught(MODELS["two sequences"], make_kernel)
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampler", [Ungated(), SequentialBlocks(uses_ratio=False)])
+def test_a_wrong_ratio_is_noticed(sampler):
+    assert_caught(MODELS["two sequences"], sampler.make_kernel)
 
 
 # -- in the estimator -----------------------------------------------------------------
@@ -139,14 +56,14 @@ def test_fit(sequence):
 def test_chains_run_as_processes(sequence, monkeypatch):
     """And give what they give one after the other."""
     seen = []
-    from skihmm import _hcrp_hmm
+    from skihmm import _fit
 
-    class Parallel(_hcrp_hmm.Parallel):
+    class Parallel(_fit.Parallel):
         def __init__(self, *args, prefer, **kwargs):
             seen.append(prefer)
             super().__init__(*args, prefer=prefer, **kwargs)
 
-    monkeypatch.setattr(_hcrp_hmm, "Parallel", Parallel)
+    monkeypatch.setattr(_fit, "Parallel", Parallel)
     alone = HCRPHMM(sampler=RandomScanGibbs(), n_chains=2, **PARAMS).fit(sequence)
     both = clone(alone).set_params(n_jobs=2).fit(sequence)
     np.testing.assert_array_equal(alone.draws_.states, both.draws_.states)

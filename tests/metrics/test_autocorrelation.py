@@ -34,6 +34,7 @@ def test_definition(global_random_seed, max_lag):
     assert autocorrelation_time(x.tolist(), max_lag) == found
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("rho", [-0.7, -0.5, 0.0, 0.5, 0.9, 0.98])
 def test_autoregressions(rho):
     """The autocorrelation at lag t is rho^t."""

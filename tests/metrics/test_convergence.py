@@ -153,6 +153,7 @@ def test_autocovariances(rng):
 # -- processes of which the answer is known -------------------------------------------
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("rho", [-0.5, 0.0, 0.5, 0.9])
 def test_autoregressions(rng, rho):
     chains = autoregressions(rng, rho, (4, 50_000))

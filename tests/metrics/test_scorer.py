@@ -212,7 +212,7 @@ def test_frozen_average_by_hand(emission, global_random_seed):
     for c in range(2):
         for d in range(2):
             alone = clone(model).fit(X)
-            alone.draws_ = type(alone.draws_)([[model._chains[c]["draws"][d]]])
+            alone.draws_ = type(alone.draws_)([[model._fit_state.chains[c].draws[d]]])
             single.append(scorer.score_samples(alone, test))
     np.testing.assert_allclose(
         together, logsumexp(single, axis=0) - math.log(4), rtol=0, atol=1e-12
@@ -223,6 +223,7 @@ def test_frozen_average_by_hand(emission, global_random_seed):
 # -- adaptive: unbiased ---------------------------------------------------------------
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("n_columns", "start", "resampling", "n_particles"),
     [
@@ -264,7 +265,7 @@ def test_adaptive_scores_are_unbiased(
         )
     )
     estimates = []
-    for seed in range(700):
+    for seed in range(350):
         scorer = ParticleFilterScorer(
             n_particles=n_particles,
             resampling=resampling,
@@ -276,7 +277,7 @@ def test_adaptive_scores_are_unbiased(
     result = unbiased_mean_test(estimates, exact)
     assert result.pvalue > LEVEL, (result, exact)
     # Sharp enough to notice an error of the size that another start would make.
-    assert np.std(estimates) / math.sqrt(700) < 0.1 * exact
+    assert np.std(estimates) / math.sqrt(350) < 0.1 * exact
 
 
 def test_adaptive_scores_of_the_first_step_are_exact(

@@ -158,3 +158,28 @@ class Bernoulli(ConjugateEmission):
     def stats(self, y):
         """Compiled statistics."""
         return compiled.beta_bernoulli(as_matrix(y), self.a, self.b)
+
+
+@dataclass(frozen=True)
+class Waiting(ConjugateEmission):
+    """Exponential columns with a Gamma prior; `emission` is the recipe in Python."""
+
+    shape: float
+    rate: float
+    emission: type
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        if np.isnan(row).any():
+            return 0.0
+        total = 0.0
+        for c, value in enumerate(row):
+            values = [v[c] for v in seen if not np.isnan(v).any()]
+            shape, rate = self.shape + len(values), self.rate + sum(values)
+            total += stats.lomax.logpdf(value, shape, scale=rate)
+        return total
+
+    def stats(self, y):
+        """Statistics of the recipe."""
+        X = as_matrix(y)
+        return self.emission(self.shape, self.rate).fit(X).make_stats(X)

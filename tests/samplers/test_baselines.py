@@ -15,17 +15,13 @@ from scipy import stats
 from skihmm.samplers._faulty_baseline_kernel import FaultyBaselineKernel
 from sklearn.base import clone
 from small_models import (
-    COLUMNS,
     MODELS,
     SUSPECT,
     Model,
     arrays_of,
     assert_caught,
-    assert_exact,
-    assert_keeps_prior_draws,
     key_of,
     make_stats,
-    with_empty_column,
 )
 
 from skihmm import HCRPHMM
@@ -59,39 +55,7 @@ RECIPES = {
 STICKS = ("stick_breaking", "stick_breaking_beam")
 
 
-# -- exactness ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", MODELS | COLUMNS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_enumeration(kernel, name):
-    # With large concentrations the beam breaks hundreds of sticks in every sweep.
-    few = kernel == "stick_breaking_beam" and name == "large concentrations"
-    assert_exact((MODELS | COLUMNS)[name], KERNELS[kernel], n_sweeps=300 if few else 6000)
-
-
-@pytest.mark.parametrize(
-    "name", ["two sequences", "missing", "self-transitions", "sequences of one step"]
-)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_enumeration_without_sparse_view(kernel, name):
-    model = with_empty_column(MODELS[name])
-    model.__dict__["posterior"] = MODELS[name].posterior
-    assert_exact(model, KERNELS[kernel], n_sweeps=4000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", [n for n in MODELS | COLUMNS if n[:5] != "large"])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_enumeration_with_many_sweeps(kernel, name):
-    assert_exact((MODELS | COLUMNS)[name], KERNELS[kernel], n_sweeps=200_000, seed=1)
-
-
-@pytest.mark.parametrize("hierarchical", [True, False])
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_prior_draws_stay_prior_draws(kernel, hierarchical):
-    """Concentrations included, at 50 steps, where nothing can be enumerated."""
-    assert_keeps_prior_draws(KERNELS[kernel], hierarchical=hierarchical)
+# -- laws ----------------------------------------------------------------------------
 
 
 def sizes_of(key) -> tuple:
@@ -102,6 +66,7 @@ def sizes_of(key) -> tuple:
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_table_sizes_have_their_law(kernel):
     """Not only the numbers of tables: other samplers go on from these."""
@@ -150,6 +115,7 @@ def naive_chain(name, seed):
     return naive, rng
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["two sequences", "missing", "self-transitions"])
 @pytest.mark.parametrize("kernel", TWINS)
 def test_naive_twins_are_exact(kernel, name):
@@ -167,6 +133,7 @@ def test_naive_twins_are_exact(kernel, name):
     assert total_variation_test(frequencies, exact / exact.sum()).pvalue > SUSPECT
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["two sequences", "missing", "self-transitions"])
 @pytest.mark.parametrize("kernel", TWINS)
 def test_one_sweep_has_the_law_of_the_twin(kernel, name):
@@ -196,6 +163,7 @@ def test_one_sweep_has_the_law_of_the_twin(kernel, name):
 # -- planted errors -------------------------------------------------------------------
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("kernel", "bug", "name"),
     [
@@ -213,12 +181,16 @@ def test_one_sweep_has_the_law_of_the_twin(kernel, name):
     ],
 )
 def test_planted_errors_are_caught(kernel, bug, name):
-    assert_caught(MODELS[name], lambda: FaultyBaselineKernel(kernel, bug))
+    assert_caught(MODELS[name], lambda state: FaultyBaselineKernel(kernel, bug))
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_without_an_error_the_faulty_kernel_is_exact(kernel):
-    assert_exact(MODELS["two sequences"], lambda: FaultyBaselineKernel(kernel))
+def test_without_an_error_the_faulty_kernel_is_the_real_one(kernel):
+    chains = [
+        record_cells(sweeper, MODELS["two sequences"].state(5), 300)
+        for sweeper in (KERNELS[kernel](), FaultyBaselineKernel(kernel))
+    ]
+    np.testing.assert_array_equal(chains[0][0], chains[1][0])
 
 
 # -- borders --------------------------------------------------------------------------

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from functools import cache
-
 import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission
-from reference.statistics import total_variation_test, two_sample_test
-from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, record_labels, run_passes
+from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked, run_passes
 from sklearn.base import clone
-from small_models import SUSPECT, Model, packed
+from small_models import MODELS, SUSPECT, Model, compare
 
 from skihmm import HCRPHMM
 from skihmm.core._concentration import resample_concentrations
@@ -20,7 +16,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.core._testing import ProposalProbe
-from skihmm.datasets import make_hcrp_hmm, make_repeating_sequence
+from skihmm.datasets import make_repeating_sequence
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
@@ -42,33 +38,6 @@ def chain(rows, emission, starts, alpha, gamma, seed):
     return ChainState(np.array(starts), Franchise(alpha, gamma), stats, stream)
 
 
-# Most reject between 5 and 30 % of the moves.
-CASES = {
-    "one sequence": Model((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
-    "two sequences": Model(
-        (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
-    ),
-    "missing": Model(
-        (0, None, 0, 2, 1, None), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0
-    ),
-    "large concentrations": Model(
-        (0, 1, 0, 1, 2), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
-    ),
-    "small concentrations": Model(
-        (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
-    ),
-    "configuration I": Model((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
-    "two columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)), HCRPEmission(2), (0,), 2.0, 3.0
-    ),
-    "two Dirichlet columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
-        DirichletEmission(2, 0.7),
-        (0, 2),
-        1.0,
-        1.0,
-    ),
-}
 PROPOSALS = {
     "blocked": BlockedProposal,
     "beam": BeamProposal,
@@ -83,86 +52,17 @@ PROPOSALS = {
 BUGS = ("no_label_factor", "no_ghost", "accept_always", "no_message")
 
 
-def compare(case, make_proposal, block_size, n_sweeps=2000, seed=0):
-    """P-values of the partitions and of their joint law with the tables."""
-    partitions, joint, accepted = [], [], []
-    for child in np.random.SeedSequence(seed).generate_state(20):
-        state = case.state(int(child))
-        kernel = RCDKernel(make_proposal(), block_size)
-        record_labels(kernel, state, 500)
-        rows, share = record_labels(kernel, state, n_sweeps)
-        assert state.check() is None
-        counts = Counter(map(tuple, rows.tolist()))
-        joint.append({(cell[:-2], *cell[-2:]): n for cell, n in counts.items()})
-        accepted.append(share)
-    for table in joint:
-        marginal = Counter()
-        for (labels, _, _), n in table.items():
-            marginal[labels] += n
-        partitions.append(marginal)
-
-    def pvalue(tables, exact):
-        cells = list(exact)
-        assert all(table.keys() <= exact.keys() for table in tables)
-        found = [[table.get(cell, 0) for cell in cells] for table in tables]
-        probabilities = np.array([exact[cell] for cell in cells])
-        return total_variation_test(found, probabilities / probabilities.sum()).pvalue
-
-    return (
-        pvalue(partitions, case.posterior.probabilities),
-        pvalue(joint, case.posterior.joint),
-        float(np.mean(accepted)),
-    )
-
-
-# -- exactness ------------------------------------------------------------------------
-
-
-def assert_exact(case, make_proposal, block_size):
-    """Compare with enumeration; a doubtful result is repeated with more sweeps."""
-    found = compare(case, make_proposal, block_size)
-    if min(found[:2]) <= SUSPECT:
-        found = compare(case, make_proposal, block_size, n_sweeps=10_000, seed=1)
-    assert min(found[:2]) > SUSPECT, found
-
-
-@pytest.mark.parametrize("block_size", [1, 2, 3, 6])
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("proposal", ["blocked", "beam"])
-def test_enumeration(proposal, name, block_size):
-    assert_exact(CASES[name], PROPOSALS[proposal], block_size)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_enumeration_of_slices(name):
-    assert_exact(CASES[name], SliceProposal, 1)
-    assert_exact(CASES[name], lambda: SliceProposal(lookup_slots=0), 1)
-
-
-@pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("proposal", [p for p in PROPOSALS if "," in p])
-def test_enumeration_of_variants(proposal, name):
-    """Also with exact or with crude messages, and for the twin without caches."""
-    for block_size in (2, 6) if "crude" in proposal else (3,):
-        assert_exact(CASES[name], PROPOSALS[proposal], block_size)
-
-
-def test_rejections_are_frequent_enough_to_be_tested():
-    rates = [
-        compare(CASES[name], PROPOSALS[proposal], 3, n_sweeps=200)[2]
-        for name in CASES
-        for proposal in ("blocked", "beam")
-    ]
-    assert all(0.6 < rate < 0.98 for rate in rates), rates
-
-
+@pytest.mark.statistical
 @pytest.mark.parametrize("sliced", [False, True])
 @pytest.mark.parametrize("bug", BUGS)
 def test_planted_errors_are_caught(bug, sliced):
     if bug == "no_message" and not sliced:
         pytest.skip("an error of the beam")
     pvalues = [
-        min(compare(CASES[name], lambda: NaiveBlocked(sliced, bug), size)[:2])
+        compare(
+            MODELS[name],
+            lambda state, size=size: RCDKernel(NaiveBlocked(sliced, bug), size),
+        ).pvalue
         for name, size in (("two sequences", 2), ("configuration I", 6), ("missing", 3))
     ]
     assert min(pvalues) <= SUSPECT
@@ -185,76 +85,6 @@ def test_vector_versions_give_the_same_bits(n):
         if found is not None:
             for name, value in expected.items():
                 np.testing.assert_array_equal(found[name], value, err_msg=name)
-
-
-# -- invariance of longer chains ------------------------------------------------------
-
-
-def prior_draw(seed):
-    """A chain of 40 steps in two sequences whose every part comes from the prior."""
-    alpha, gamma, alpha_e, gamma_e = 2.0, 1.5, 1.5, 3.0
-    X, labels, seating = make_hcrp_hmm(
-        40,
-        alpha=alpha,
-        gamma=gamma,
-        n_symbols=6,
-        emission_alpha=alpha_e,
-        emission_gamma=gamma_e,
-        n_sequences=2,
-        random_state=seed,
-        return_seating=True,
-    )
-    emission = HCRPEmission(6, alpha_e, gamma_e)
-    state = chain(X, emission, (0, 20), alpha, gamma, seed)
-    n_states = int(labels.max()) + 1
-    transitions = packed(seating.transitions, lambda j: n_states if j == -1 else j)
-    column = packed(seating.emissions)
-    state.from_arrays(
-        {
-            "n_states": n_states,
-            "states": labels,
-            "transitions": {**transitions, "alpha": alpha, "gamma": gamma},
-            "emission": {"columns": [column], "alpha": alpha_e, "gamma": gamma_e},
-        }
-    )
-    return state
-
-
-def statistics(state):
-    """What two groups of chains are compared by."""
-    arrays, labels = state.to_arrays(), state.labels
-    return [
-        state.n_states,
-        arrays["transitions"]["n_tables"].sum(),
-        arrays["emission"]["columns"][0]["n_tables"].sum(),
-        state.log_joint(),
-        np.mean(labels[1:] == labels[:-1]),
-        np.mean(labels[3:] == labels[:-3]),
-        np.max(np.bincount(labels)),
-    ]
-
-
-@cache
-def fresh_statistics():
-    return [statistics(prior_draw(seed)) for seed in range(1000, 1600)]
-
-
-@pytest.mark.parametrize(
-    ("proposal", "block_size"),
-    [("slice", 1), ("blocked", 8), ("beam", 8), ("blocked", 40), ("beam", 40)],
-)
-def test_sweeps_leave_the_joint_law_invariant(proposal, block_size):
-    """States, symbols and tables from the prior; after sweeps they have the same law."""
-    kernel, swept, accepted = RCDKernel(PROPOSALS[proposal](), block_size), [], []
-    for seed in range(600):
-        state = prior_draw(seed)
-        for _ in range(4):
-            n_proposed, n_accepted = kernel.sweep(state)
-            accepted.append(n_accepted / n_proposed)
-        assert state.check() is None
-        swept.append(statistics(state))
-    assert two_sample_test(swept, fresh_statistics()) > SUSPECT
-    assert np.mean(accepted) < 0.999
 
 
 # -- borders --------------------------------------------------------------------------

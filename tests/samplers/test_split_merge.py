@@ -11,134 +11,36 @@ from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmiss
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import (
-    SUSPECT,
+    COLUMNS,
+    DENSITIES,
     Model,
     assert_caught,
-    assert_exact,
-    assert_keeps_prior_draws,
-    compare,
     make_stats,
 )
+from small_models import MODELS as SYMBOLS
 
 from skihmm import HCRPHMM
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
+from skihmm.core._sweep_info import SweepInfo
 from skihmm.core._testing import n_touched, record_cells, slots
 from skihmm.datasets import make_repeating_sequence
-from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._faulty_split_merge_kernel import FaultySplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing._prior_draws import invariance_pvalue
 
-# Both outcomes of a trial are frequent in all of them.
-MODELS = {
-    "one sequence": Model((0, 1, 0, 1, 1, 0), HCRPEmission(3, 1.0, 1.0)),
-    "two sequences": Model(
-        (0, 1, 0, 2, 1, 0), HCRPEmission(4, 4.0, 3.0), (0, 3), 5.0, 3.0
-    ),
-    "missing": Model((0, None, 0, 2, 1, 0), DirichletEmission(3, 0.5), (0, 3), 2.0, 3.0),
-    "missing at the ends": Model(
-        (None, 1, 0, 2, None), HCRPEmission(3, 0.7, 2.0), (0, 3), 1.0, 2.0
-    ),
-    "large concentrations": Model(
-        (0, 1, 0, 1, 2, 0), HCRPEmission(3, 2.0, 2.0), (0,), 20.0, 20.0
-    ),
-    "small concentrations": Model(
-        (0, 1, 0, 2, None, 0), DirichletEmission(3, 0.5), (0,), 0.3, 0.3
-    ),
-    "self-transitions": Model((0, 0, 0, 1, 1), HCRPEmission(2, 0.3, 1.0), (0,), 0.2, 0.5),
-    "configuration I": Model((0,) * 6, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
-    "sequences of one step": Model(
-        (0, 1, 1, 0), HCRPEmission(2, 0.5, 1.0), (0, 1, 2), 1.0, 1.0
-    ),
-    "two steps": Model((1, 0), HCRPEmission(3), (0,), 2.0, 1.0),
-    "two sequences of one step": Model(
-        (1, 1), DirichletEmission(3, 0.2), (0, 1), 2.0, 1.0
-    ),
-    "two columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (None, None)),
-        HCRPEmission(2),
-        (0,),
-        2.0,
-        3.0,
-    ),
-    "two Dirichlet columns": Model(
-        ((0, 1), (1, None), (0, 1), (1, 0), (0, 0)),
-        DirichletEmission(2, 0.7),
-        (0, 2),
-        1.0,
-        1.0,
-    ),
-    # Densities far above one.
-    "densities": Model(
-        (0.0, 0.01, 0.02, None, 0.03, 0.01),
-        GaussianEmission(0.0, 1.0, 3.0, 1e-3),
-        (0, 3),
-        5.0,
-        3.0,
-    ),
-    "densities, rarely rejected": Model(
-        (0.0, 0.01, 0.02, 0.015), GaussianEmission(0.01, 1.0, 2.0, 3e-4), (0, 2), 1.0, 2.0
-    ),
-    "densities, often stopped": Model(
-        (0.0, 0.001, 0.002, 0.05, 0.003, 0.051),
-        GaussianEmission(0.0, 0.1, 1.0, 1e-5),
-        (0,),
-        5.0,
-        3.0,
-    ),
-}
+MODELS = SYMBOLS | COLUMNS | DENSITIES
 
 
 def stepwise():
     return RCDKernel(StepwiseProposal())
 
 
-KERNELS = {
-    "alone": lambda: SplitMergeKernel(5),
-    "interleaved": lambda: InterleavedKernel(stepwise(), 2.5),
-}
-
-
-# -- exactness ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_enumeration(kernel, name):
-    found = assert_exact(MODELS[name], KERNELS[kernel], n_sweeps=2000)
-    if kernel == "alone":
-        assert 0.02 < found.acceptance < 0.9
-
-
-# The recipes that interleave, with the sampler's own parameters.
-RECIPES = {
-    "stepwise": StepwiseGibbs(split_merge_rate=1.5),
-    "slice": StepwiseSlice(split_merge_rate=1.5),
-    "blocked": BlockedGibbs(block_size=2, split_merge_rate=1.5),
-    "beam": BlockedBeam(block_size=3, split_merge_rate=1.5),
-}
-
-
-@pytest.mark.parametrize("name", ["two sequences", "missing", "configuration I"])
-@pytest.mark.parametrize("recipe", RECIPES)
-def test_enumeration_of_the_recipes(recipe, name):
-    # The chain of a recipe is built for its own state; blocks here fit every model.
-    state = MODELS[name].state(0)
-    assert_exact(MODELS[name], lambda: RECIPES[recipe].make_kernel(state), n_sweeps=2000)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_enumeration_with_many_sweeps(kernel, name):
-    found = compare(MODELS[name], KERNELS[kernel], n_chains=50, n_sweeps=100_000, seed=3)
-    assert found.pvalue > SUSPECT, found
-    assert found.partitions.tv < 0.005
-
+# -- planted errors -------------------------------------------------------------------
 
 CAUGHT_ON = {
     "no_reverse": ("two sequences", 2000),
@@ -149,10 +51,13 @@ CAUGHT_ON = {
 }
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("bug", CAUGHT_ON)
 def test_planted_errors_are_caught(bug):
     name, n_sweeps = CAUGHT_ON[bug]
-    assert_caught(MODELS[name], lambda: FaultySplitMergeKernel(5, bug), n_sweeps=n_sweeps)
+    assert_caught(
+        MODELS[name], lambda state: FaultySplitMergeKernel(5, bug), n_sweeps=n_sweeps
+    )
 
 
 def test_without_its_bug_the_faulty_kernel_is_the_real_one():
@@ -203,11 +108,11 @@ def test_trials_change_what_they_say_and_nothing_else(n_columns):
         for _ in range(700):
             before, labels = copy.deepcopy(state.to_arrays()), slots(state)
             lp = state.log_joint()
-            trials, accepted = kernel.sweep(state)
-            assert trials == 1
+            info = kernel.sweep(state)
+            assert info[:3] == (0, 0, 1)
             assert state.check() is None
             after = slots(state)
-            if not accepted:
+            if not info.n_trials_accepted:
                 outcomes["rejected"] += 1
                 np.testing.assert_array_equal(labels, after)
                 assert_equal_records(before, state.to_arrays())
@@ -253,7 +158,7 @@ def test_trials_alone_pile_nothing_up():
     """What local moves would have to look at again, they find when they begin."""
     state, kernel, n_accepted = middle_sized(0), SplitMergeKernel(100), 0
     for _ in range(50):
-        n_accepted += kernel.sweep(state)[1]
+        n_accepted += kernel.sweep(state).n_trials_accepted
     assert n_accepted > 20
     assert n_touched(state) == 0
 
@@ -283,8 +188,8 @@ def test_extreme_concentrations(concentration, labels):
 
 def test_one_step_has_no_pair():
     state = Model((1,), HCRPEmission(3)).state(0)
-    assert SplitMergeKernel(4).sweep(state) == (0, 0)
-    assert InterleavedKernel(stepwise(), 2).sweep(state)[0] == 1
+    assert SplitMergeKernel(4).sweep(state) == SweepInfo()
+    assert InterleavedKernel(stepwise(), 2).sweep(state).n_proposed == 1
 
 
 # -- early stop of merges -------------------------------------------------------------
@@ -319,8 +224,8 @@ def test_early_stop_changes_no_result(chain):
             assert patient.sweep(state) == first
             assert state.check() is None
             assert_equal_records(after, state.to_arrays())
-            outcomes[first, after["n_states"] < before["n_states"]] += 1
-    assert outcomes[(1, 1), True] >= 5, outcomes
+            outcomes[first.n_trials_accepted, after["n_states"] < before["n_states"]] += 1
+    assert outcomes[1, True] >= 5, outcomes
     assert patient.counts["stopped"] == 0
     assert hurried.counts["stopped"] >= 100
 
@@ -346,10 +251,10 @@ def test_rate_is_met(rate):
     kernel = InterleavedKernel(stepwise(), rate)
     counts = []
     for _ in range(n_sweeps):
-        n_proposed, n_accepted = kernel.sweep(state)
-        assert n_accepted <= n_proposed == state.n_steps
-        assert state.n_trials_accepted <= state.n_trials
-        counts.append(state.n_trials)
+        info = kernel.sweep(state)
+        assert info.n_accepted <= info.n_proposed == state.n_steps
+        assert info.n_trials_accepted <= info.n_trials
+        counts.append(info.n_trials)
     assert set(counts) <= {int(np.floor(rate)), int(np.ceil(rate))}
     fraction = rate - np.floor(rate)
     error = np.sqrt(fraction * (1 - fraction) / n_sweeps)
@@ -367,23 +272,14 @@ def test_rate_zero_is_the_local_kernel():
 # -- invariance of longer chains ------------------------------------------------------
 
 
-PRIOR_DRAWS = {"n_steps": 40, "n_symbols": 4, "n_sweeps": 5}
-
-
-@pytest.mark.parametrize("kernel", ["alone", "interleaved"])
-def test_prior_draws_stay_prior_draws(kernel):
-    make_kernel = {
-        "alone": lambda: SplitMergeKernel(30),
-        "interleaved": lambda: InterleavedKernel(stepwise(), 4),
-    }[kernel]
-    assert_keeps_prior_draws(make_kernel, n_draws=300, **PRIOR_DRAWS)
-
-
+@pytest.mark.statistical
 def test_prior_draws_do_not_survive_an_error():
     def make_kernel(state):
         return FaultySplitMergeKernel(30, "no_reverse")
 
-    assert invariance_pvalue(make_kernel, 300, 2, **PRIOR_DRAWS) < 1e-3
+    assert (
+        invariance_pvalue(make_kernel, 300, 2, n_steps=40, n_symbols=4, n_sweeps=5) < 1e-3
+    )
 
 
 # -- the estimator --------------------------------------------------------------------

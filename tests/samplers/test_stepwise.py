@@ -20,17 +20,12 @@ from reference.seating import (
 from reference.statistics import rank_test
 from scipy import stats
 from small_models import (
-    COLUMNS,
     MODELS,
     Model,
     arrays_of,
     assert_caught,
-    assert_exact,
-    assert_keeps_prior_draws,
-    compare,
     key_of,
     make_stats,
-    with_empty_column,
 )
 
 from skihmm import HCRPHMM
@@ -79,101 +74,6 @@ HOOKS = {
     name: lambda limits=limits: SteppedStepwise(*limits)
     for name, limits in LIMITS.items()
 }
-KERNELS = {name: lambda make=make: RCDKernel(make()) for name, make in PROPOSALS.items()}
-KERNELS |= {
-    f"{name}, hooks": lambda make=make: RCDKernel(make()) for name, make in HOOKS.items()
-}
-KERNELS |= {
-    "naive": NaiveStepwise,
-    "naive, many rejections": lambda: NaiveStepwise(reject_rate=0.5),
-}
-
-
-# -- exactness ------------------------------------------------------------------------
-
-
-FEW = ("two sequences", "missing at the end", "large concentrations")
-
-
-@pytest.mark.parametrize(
-    ("kernel", "name"),
-    [(kernel, name) for kernel in PROPOSALS for name in MODELS]
-    + [(kernel, name) for kernel in KERNELS if kernel not in PROPOSALS for name in FEW],
-)
-def test_enumeration(kernel, name):
-    assert_exact(MODELS[name], KERNELS[kernel])
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_enumeration_without_sparse_view(name):
-    # The enumeration of the original: an empty column changes nothing.
-    model = with_empty_column(MODELS[name])
-    model.__dict__["posterior"] = MODELS[name].posterior
-    assert_exact(model, dense_kernel, n_sweeps=4000)
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-@pytest.mark.parametrize("kernel", ["dense", "naive"])
-def test_enumeration_of_columns(kernel, name):
-    assert_exact(COLUMNS[name], KERNELS[kernel])
-
-
-def test_rejections_are_frequent_enough_to_be_tested():
-    rates = [
-        compare(MODELS[name], dense_kernel, n_sweeps=200, n_chains=8).acceptance
-        for name in MODELS
-    ]
-    assert sum(0.7 < rate < 0.98 for rate in rates) >= 8
-    assert min(rates) < 0.8
-
-
-@pytest.mark.parametrize("block_size", [1, 2, 3, 6])
-@pytest.mark.parametrize("name", ["two sequences", "configuration I"])
-def test_core_on_blocks(name, block_size):
-    """The core is exact for any proposal on any block, also a poor one."""
-    for proposal in (PriorProposal(), PriorProposal(False, 2.5)):
-        assert_exact(
-            MODELS[name],
-            lambda proposal=proposal: FaultyKernel(proposal, block_size),
-            n_sweeps=3000,
-        )
-
-
-@pytest.mark.parametrize("name", COLUMNS)
-def test_core_on_blocks_of_columns(name):
-    assert_exact(COLUMNS[name], lambda: RCDKernel(PriorProposal(), 3), n_sweeps=3000)
-
-
-@pytest.mark.parametrize("name", ["configuration I", "self-transitions"])
-def test_core_with_forced_rejections(name):
-    """Rejecting at random as well is exact, and rolls back many acceptable moves."""
-    for make_kernel in (
-        lambda: FaultyKernel(PriorProposal(), 4, reject_rate=0.4),
-        lambda: FaultyKernel(SteppedStepwise(), reject_rate=0.6),
-        lambda: FaultyKernel(SteppedStepwise(0), reject_rate=0.6),
-        lambda: FaultyKernel(SteppedStepwise(0, 0), reject_rate=0.6),
-    ):
-        assert_exact(MODELS[name], make_kernel, n_sweeps=4000)
-
-
-def test_a_poor_proposal_is_not_a_wrong_one():
-    """The wrong predictive is harmless as long as it only proposes."""
-    found = assert_exact(
-        MODELS["two sequences"], lambda: NaiveStepwise("base_denominator_proposal")
-    )
-    assert found.acceptance < 0.85
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", MODELS | COLUMNS)
-@pytest.mark.parametrize("kernel", PROPOSALS)
-def test_enumeration_with_many_sweeps(kernel, name):
-    model = (MODELS | COLUMNS)[name]
-    found = compare(model, KERNELS[kernel], n_chains=50, n_sweeps=200_000, seed=3)
-    assert found.pvalue > 2e-3
-    # The errors of single cells are a few times 1e-5 by now.
-    assert found.partitions.tv < 0.005
-
 
 # -- one move from a given seating ----------------------------------------------------
 
@@ -189,13 +89,17 @@ def seatings_of(name):
     return all_seatings(model.y, model.emission, model.starts, model.alpha, model.gamma)
 
 
+# These draw the label and the opening of a table at once, and reject nothing; the laws of
+# the others are proved to rounding in test_transition_kernels.py.
+JOINT = ("exact", "exact, no lookup")
 ONE_MOVE = {
     "HCRP": Model((0, 0, 1, 0), HCRPEmission(2, 1.0, 1.0), (0,), 2.0, 1.5),
     "Dirichlet": Model((0, None, 0, 0), DirichletEmission(2, 0.5), (0, 3), 0.7, 2.0),
 }
 
 
-@pytest.mark.parametrize("kernel", PROPOSALS)
+@pytest.mark.statistical
+@pytest.mark.parametrize("kernel", JOINT)
 @pytest.mark.parametrize("name", ONE_MOVE)
 def test_law_of_one_move(name, kernel):
     """From given seatings, one move leads where the naive move leads, as often.
@@ -237,7 +141,8 @@ def test_law_of_one_move(name, kernel):
     assert min(pvalues) > 1e-4 / len(pvalues)
 
 
-@pytest.mark.parametrize("kernel", PROPOSALS)
+@pytest.mark.statistical
+@pytest.mark.parametrize("kernel", [*JOINT, "dense"])
 @pytest.mark.parametrize(
     ("alpha", "labels", "t"),
     [
@@ -424,23 +329,26 @@ def test_prior_proposal_is_normalised(stop):
 # -- planted errors -------------------------------------------------------------------
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["two sequences", "configuration I", "missing"])
 @pytest.mark.parametrize(
     "bug", ["base_denominator", "no_ghost", "accept_always", "first_seating"]
 )
 def test_planted_errors_are_caught(bug, name):
-    assert_caught(MODELS[name], lambda: NaiveStepwise(bug))
+    assert_caught(MODELS[name], lambda state: NaiveStepwise(bug))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("bug", ["accept_always", "first_seating", "printed_ratio"])
 @pytest.mark.parametrize("dense_slots", [0, 1024])
 def test_planted_errors_of_the_move_are_caught(bug, dense_slots):
     assert_caught(
         MODELS["configuration I"],
-        lambda: FaultyKernel(SteppedStepwise(dense_slots), bug=bug),
+        lambda state: FaultyKernel(SteppedStepwise(dense_slots), bug=bug),
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("kernel", ["naive", "native"])
 def test_reseating_on_rejection_is_caught(kernel):
     """The partitions look right; the numbers of tables do not.
@@ -448,47 +356,44 @@ def test_reseating_on_rejection_is_caught(kernel):
     The total variation is 0.008, hence the short model and the many sweeps.
     """
     make_kernel = {
-        "naive": lambda: NaiveStepwise("reseat"),
-        "native": lambda: FaultyKernel(SteppedStepwise(), bug="reseat"),
+        "naive": lambda state: NaiveStepwise("reseat"),
+        "native": lambda state: FaultyKernel(SteppedStepwise(), bug="reseat"),
     }[kernel]
     found = assert_caught(MODELS["missing at the end"], make_kernel, n_sweeps=25_000)
     assert found.joint.pvalue <= 0.002
 
 
+@pytest.mark.statistical
 def test_reseating_on_rejection_is_caught_for_blocks():
     found = assert_caught(
         MODELS["configuration I"],
-        lambda: FaultyKernel(PriorProposal(), 6, "reseat"),
+        lambda state: FaultyKernel(PriorProposal(), 6, "reseat"),
         n_sweeps=6000,
     )
     assert found.joint.pvalue <= 0.002
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("bug", ["accept_always", "first_seating", "printed_ratio"])
 def test_planted_errors_of_blocks_are_caught(bug):
     assert_caught(
-        MODELS["configuration I"], lambda: FaultyKernel(PriorProposal(), 6, bug)
+        MODELS["configuration I"], lambda state: FaultyKernel(PriorProposal(), 6, bug)
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["two sequences", "configuration I", "missing"])
 @pytest.mark.parametrize("bug", ["no_q_star", "no_ghost_customer"])
 def test_planted_errors_of_block_labels_are_caught(bug, name):
     assert_caught(
-        MODELS[name], lambda: RCDKernel(PriorProposal(bug=bug), 3), n_sweeps=4000
+        MODELS[name], lambda state: RCDKernel(PriorProposal(bug=bug), 3), n_sweeps=4000
     )
 
 
 # -- invariance of longer chains ------------------------------------------------------
 
 
-@pytest.mark.parametrize("hierarchical", [True, False])
-@pytest.mark.parametrize("kernel", [*PROPOSALS, "naive"])
-def test_prior_draws_stay_prior_draws(kernel, hierarchical):
-    """Concentrations included, at 50 steps, where nothing can be enumerated."""
-    assert_keeps_prior_draws(KERNELS[kernel], hierarchical=hierarchical)
-
-
+@pytest.mark.statistical
 def test_prior_draws_do_not_survive_an_error():
     def wrong(state):
         return NaiveStepwise("base_denominator")
@@ -521,12 +426,14 @@ def ranks(sweep, n_draws, n_ranks, seed):
     return np.array(found).T
 
 
+@pytest.mark.statistical
 def test_ranks_of_sweeps_are_uniform():
     kernel = RCDKernel(StepwiseProposal())
     for column in ranks(lambda state, rng: kernel.sweep(state), 400, 6, 8):
         assert rank_test(column, 6) > 1e-4
 
 
+@pytest.mark.statistical
 def test_ranks_of_single_moves_are_uniform():
     """Ten moves of steps or blocks at random places between the draws."""
     step, block = StepwiseProposal(), PriorProposal()

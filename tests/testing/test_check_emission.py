@@ -23,6 +23,8 @@ from skihmm.emissions import (
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.testing import check_emission
 
+pytestmark = pytest.mark.statistical
+
 
 def data():
     rng = np.random.default_rng(0)

@@ -11,6 +11,8 @@ from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, Slice
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing import check_proposal
 
+pytestmark = pytest.mark.statistical
+
 PROPOSALS = {
     "stepwise": (StepwiseProposal, 1),
     "stepwise, exact": (lambda: StepwiseProposal(exact=True), 1),

@@ -17,6 +17,8 @@ from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing import check_sampler
 
+pytestmark = pytest.mark.statistical
+
 
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_all_samplers_pass(name, global_random_seed):

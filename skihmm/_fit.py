@@ -1,0 +1,642 @@
+"""One fit: checked parameters, chains that start or go on, and what follows from them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import joblib
+import numpy as np
+from joblib.parallel import get_active_backend
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.parallel import Parallel, delayed
+
+from skihmm._callbacks import FitTasks
+from skihmm._chain import History, ModelSettings, extended_record
+from skihmm._chain_file import ChainFile, Header, chain_paths
+from skihmm._decoding import frozen_model
+from skihmm._draws import PosteriorDraws
+from skihmm._progress import Progress, SweepReport
+from skihmm._run import (
+    INTERRUPTED,
+    NO_DRAW,
+    ChainTask,
+    Monitor,
+    Plan,
+    StopFlag,
+    raised_by_interrupts,
+    run_chain,
+)
+from skihmm._sequences import Sequences
+from skihmm._typing import Array, Flags, Labels, RandomState
+from skihmm._validation import (
+    as_array,
+    check_choice,
+    check_concentration_prior,
+    check_flag,
+    check_integer,
+    check_n_jobs,
+    check_nonnegative,
+    check_positive,
+    draw_entropy,
+    is_missing,
+    preferred_jobs,
+    resolve,
+    warn_caller,
+)
+from skihmm.emissions import BaseEmission
+from skihmm.emissions._names import EMISSIONS
+from skihmm.posterior._estimate import best_draw
+from skihmm.posterior._partitions import LOSSES
+from skihmm.samplers import BaseSampler
+from skihmm.samplers._names import SAMPLERS
+
+INITS = ("auto", "particle_filter", "kmeans", "random", "single")
+POINT_ESTIMATES = (*LOSSES, "map")
+
+
+@dataclass(frozen=True)
+class FitState:
+    """What a fit leaves for further fits and for scores, beside the public attributes.
+
+    Attributes
+    ----------
+    chains : list of History
+    sequences : Sequences
+        All data so far, encoded.
+    model_hash : str
+        Of :attr:`Parameters.model_hash`.
+    entropy : list of int
+        Of the random streams.
+    is_extended : bool
+        Whether partial_fit has added data.
+    """
+
+    chains: list[History]
+    sequences: Sequences
+    model_hash: str
+    entropy: list[int]
+    is_extended: bool
+
+    @property
+    def score_entropy(self) -> list[int]:
+        """Entropy of the random streams of scores."""
+        root = np.random.SeedSequence(self.entropy).spawn(2)[1]
+        return [int(word) for word in root.generate_state(4)]
+
+    @property
+    def has_states(self) -> bool:
+        """Whether every draw has its path."""
+        return all(
+            draw.states is not None for chain in self.chains for draw in chain.draws
+        )
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The estimator's parameters, checked; sampler and emission are clones."""
+
+    plan: Plan
+    n_draws: int
+    n_chains: int
+    n_jobs: int | None
+    n_particles: int
+    verbose: int
+    point_estimate: str
+    init: str | ArrayLike
+    warm_start: bool
+    callback: Callable[[SweepReport], object] | None
+    checkpoint: str | os.PathLike[str] | None
+    checkpoint_interval: float
+    random_state: RandomState
+    alpha: float
+    gamma: float
+    concentration_prior: tuple[float, float] | None
+    sampler: BaseSampler
+    emission: BaseEmission
+
+    @classmethod
+    def check(cls, params: Mapping[str, Any]) -> Parameters:
+        """Check parameters.
+
+        Parameters
+        ----------
+        params : mapping
+            Of the estimator's ``get_params(deep=False)``.
+
+        Returns
+        -------
+        parameters : Parameters
+        """
+        # scikit-learn's own estimators take verbose=True.
+        verbose = params["verbose"]
+        if not isinstance(verbose, bool):
+            verbose = check_integer("verbose", verbose, 0)
+        max_time = params["max_time"]
+        plan = Plan(
+            check_integer("n_burnin", params["n_burnin"], 0),
+            check_integer("thin", params["thin"], 1),
+            check_flag("store_states", params["store_states"]),
+            np.inf if max_time is None else check_positive("max_time", max_time),
+        )
+        callback = params["callback"]
+        if not (callback is None or callable(callback)):
+            raise TypeError(
+                f"callback={callback!r}; expected something to call, or None."
+            )
+        point_estimate = check_choice(
+            "point_estimate", params["point_estimate"], POINT_ESTIMATES
+        )
+        if point_estimate == "binder" and not plan.store_states:
+            raise ValueError(
+                "point_estimate='binder' compares the state paths of all draws, but "
+                "store_states=False. Set store_states=True, or point_estimate='map'."
+            )
+        parameters = cls(
+            plan=plan,
+            n_jobs=check_n_jobs("n_jobs", params["n_jobs"]),
+            warm_start=check_flag("warm_start", params["warm_start"]),
+            n_draws=check_integer("n_draws", params["n_draws"], 1),
+            n_chains=check_integer("n_chains", params["n_chains"], 1),
+            n_particles=check_integer("n_particles", params["n_particles"], 1),
+            verbose=int(verbose),
+            point_estimate=point_estimate,
+            init=params["init"],
+            callback=callback,
+            checkpoint=params["checkpoint"],
+            checkpoint_interval=check_nonnegative(
+                "checkpoint_interval", params["checkpoint_interval"]
+            ),
+            random_state=params["random_state"],
+            alpha=check_positive("alpha", params["alpha"]),
+            gamma=check_positive("gamma", params["gamma"]),
+            concentration_prior=check_concentration_prior(
+                "concentration_prior", params["concentration_prior"]
+            ),
+            sampler=resolve("sampler", params["sampler"], SAMPLERS, BaseSampler),
+            emission=resolve("emission", params["emission"], EMISSIONS, BaseEmission),
+        )
+        parameters.sampler.check_parameters()
+        return parameters
+
+    @property
+    def model_hash(self) -> str:
+        """Hash of the model.
+
+        The compiled statistics could not take another emission's counts, and draws of two
+        posteriors do not belong into one set.
+        """
+        name, params = type(self.emission).__name__, self.emission.get_params()
+        return str(
+            joblib.hash((name, params, self.alpha, self.gamma, self.concentration_prior))
+        )
+
+    def settings(self, emission: BaseEmission, init: str | Labels) -> ModelSettings:
+        """What a chain samples, with the fitted emission."""
+        return ModelSettings(
+            self.sampler,
+            emission,
+            self.alpha,
+            self.gamma,
+            self.concentration_prior,
+            init,
+            self.n_particles,
+        )
+
+    def check_continued(self, state: FitState, what: str) -> None:
+        """Refuse another model, or another number of chains, than was fitted."""
+        if self.model_hash != state.model_hash:
+            raise ValueError(
+                f"{what} continues the chains of the earlier fit, but emission, alpha, "
+                "gamma or concentration_prior is not that of the earlier fit. Keep them, "
+                "or start afresh: fit with warm_start=False."
+            )
+        if self.n_chains != len(state.chains):
+            raise ValueError(
+                f"n_chains={self.n_chains}, but {what} continues the "
+                f"{len(state.chains)} chains of the earlier fit. Keep n_chains, or start "
+                "afresh: fit with warm_start=False."
+            )
+
+
+class Fit:
+    """One fit of an estimator to validated data.
+
+    Parameters
+    ----------
+    parameters : Parameters
+    names : sequence of str or None
+        Of the columns of X.
+    make_tasks : callable or None
+        Makes the tasks of scikit-learn's callbacks, as :class:`FitTasks` without its
+        first two parameters; None without callbacks.
+
+    Attributes
+    ----------
+    stopped : list of (str or None)
+        What ended every chain early.
+    """
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        names: Sequence[str] | None,
+        make_tasks: Callable[..., FitTasks] | None,
+    ) -> None:
+        self.parameters = parameters
+        self._names = names
+        self._make_tasks = make_tasks
+        self.stopped: list[str | None] = []
+
+    def start(
+        self,
+        X: Array,
+        split: Callable[[Array], Sequences],
+        earlier: FitState | None,
+        earlier_emission: BaseEmission | None,
+    ) -> dict[str, object]:
+        """Fit X anew, or go on with the chains of an earlier fit or of files.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+        split : callable
+            Makes sequences of the encoded data.
+        earlier : FitState or None
+        earlier_emission : BaseEmission or None
+            Of the earlier fit.
+
+        Returns
+        -------
+        attributes : dict
+            Fitted attributes.
+        """
+        given = self.parameters
+        emission = given.emission
+        emission.name_columns(self._names)
+        emission.fit(X)
+        sequences = split(emission.encode(X))
+        resumed = earlier if given.warm_start else None
+        is_same = (
+            resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint
+        )
+        if resumed and earlier_emission and given.model_hash == resumed.model_hash:
+            # The chains go on with the emission that they have: after partial_fit it was
+            # fitted to the first data only, and has other offsets and hyperpriors.
+            codes = _encoded(X, earlier_emission, resumed)
+            is_same = False
+            if codes is not None:
+                as_before = replace(sequences, codes=codes)
+                is_same = as_before.fingerprint == resumed.sequences.fingerprint
+                if is_same:
+                    emission, sequences = earlier_emission, as_before
+        self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
+        # Errors of the emission's parameters, and of the two together, before any work.
+        given.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
+        settings = given.settings(emission, self._check_init(sequences, emission))
+
+        files: Sequence[ChainFile | None] = [None] * given.n_chains
+        if resumed and resumed.is_extended and not is_same:
+            # As anywhere in scikit-learn, fit forgets what partial_fit has added.
+            resumed = None
+        if resumed:
+            if given.checkpoint is not None:
+                raise ValueError(
+                    "warm_start=True goes on from the earlier fit, and checkpoint "
+                    f"from the files in {str(given.checkpoint)!r}; one of them has to be "
+                    "left out. (With a checkpoint, set a larger n_draws and fit again.)"
+                )
+            if not is_same:
+                raise ValueError(
+                    "warm_start=True continues the chains of the earlier fit, but X (or "
+                    "its division into sequences, or states) is not that of the earlier "
+                    "fit. Pass the same data, or set warm_start=False to start afresh."
+                )
+            given.check_continued(resumed, "warm_start=True")
+            if given.point_estimate == "binder" and not resumed.has_states:
+                raise ValueError(
+                    "point_estimate='binder' compares the state paths of all draws, but "
+                    "the earlier fit, which warm_start=True continues, had "
+                    "store_states=False. Set point_estimate='map', or warm_start=False."
+                )
+            histories = [
+                history.continued(given.plan.thin, given.plan.n_burnin)
+                for history in resumed.chains
+            ]
+            entropy = resumed.entropy
+        else:
+            histories = [History(given.plan.n_burnin)] * given.n_chains
+            entropy = draw_entropy(given.random_state)
+            if given.checkpoint is not None:
+                files, histories, entropy = self._open_files(
+                    given.checkpoint, entropy, sequences, settings
+                )
+        is_extended = resumed is not None and resumed.is_extended
+        state = FitState(histories, sequences, given.model_hash, entropy, is_extended)
+        return self._sample(X, settings, state, files)
+
+    def extend(
+        self, X: Array, added: Sequences, earlier: FitState, emission: BaseEmission
+    ) -> dict[str, object]:
+        """Add sequences to the data of an earlier fit.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            New data.
+        added : Sequences
+            The same, encoded.
+        earlier : FitState
+        emission : BaseEmission
+            Of the earlier fit.
+
+        Returns
+        -------
+        attributes : dict
+            Fitted attributes.
+        """
+        given = self.parameters
+        settings = given.settings(emission, "particle_filter")
+        given.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
+        histories = [
+            History(
+                given.plan.n_burnin,
+                record=None
+                if history.record is None
+                else extended_record(history.record, earlier.sequences, added, settings),
+            )
+            for history in earlier.chains
+        ]
+        state = replace(
+            earlier,
+            chains=histories,
+            sequences=earlier.sequences.joined(added),
+            is_extended=True,
+        )
+        return self._sample(X, settings, state, [None] * given.n_chains)
+
+    def _sample(
+        self,
+        X: Array,
+        settings: ModelSettings,
+        state: FitState,
+        files: Sequence[ChainFile | None],
+    ) -> dict[str, object]:
+        """Run all chains to the end."""
+        given = self.parameters
+        seeds = np.random.SeedSequence(state.entropy).spawn(2)[0].spawn(given.n_chains)
+        chains = [
+            # Draws that a file holds are among those wanted.
+            ChainTask(
+                c,
+                seed,
+                history,
+                given.n_draws + (0 if file else len(history.draws)),
+                file,
+            )
+            for c, (seed, history, file) in enumerate(
+                zip(seeds, state.chains, files, strict=True)
+            )
+        ]
+        summarise = partial(_summary, settings, state, given.point_estimate)
+        return summarise(self._run(X, settings, state.sequences, chains, summarise))
+
+    def _run(
+        self,
+        X: Array,
+        settings: ModelSettings,
+        sequences: Sequences,
+        chains: list[ChainTask],
+        summarise: Callable[[list[History]], dict[str, object]],
+    ) -> list[History]:
+        given = self.parameters
+        n_sweeps = [given.plan.n_sweeps(chain.history, chain.n_draws) for chain in chains]
+        made = [chain.history.n_sweeps for chain in chains]
+        progress = None
+        if given.verbose:
+            progress = Progress(n_sweeps, made, given.verbose, given.plan.max_time)
+        tasks = None
+        if self._make_tasks is not None:
+            missing = [n - m for n, m in zip(n_sweeps, made, strict=True)]
+            tasks = self._make_tasks(X, missing, summarise)
+        prefer = preferred_jobs(settings.sampler, settings.emission)
+        backend = get_active_backend(prefer=prefer)[0]
+        stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
+        monitor = Monitor(stop, progress, given.callback, tasks)
+        try:
+            with raised_by_interrupts(stop):
+                results = Parallel(n_jobs=given.n_jobs, prefer=prefer)(
+                    delayed(run_chain)(chain, sequences, settings, given.plan, monitor)
+                    for chain in chains
+                )
+        except Exception as error:
+            if stop.is_raised():
+                # Ctrl-C has killed a worker that was about to start, say.
+                raise KeyboardInterrupt from error
+            raise
+        finally:
+            # Threads must not go on if this one leaves because of an error.
+            stop.raise_()
+            stop.close()
+            if progress is not None:
+                progress.close()
+        if tasks is not None:
+            tasks.end()
+        for chain, result in zip(chains, results, strict=True):
+            # The warning of another process does not reach this one.
+            if chain.file is not None and result.failure and not chain.file.failure:
+                warn_caller(result.failure)
+        if not any(result.history.draws for result in results):
+            raise KeyboardInterrupt
+        self.stopped = [result.stopped for result in results]
+        return [result.history for result in results]
+
+    def _open_files(
+        self,
+        checkpoint: str | os.PathLike[str],
+        entropy: list[int],
+        sequences: Sequences,
+        settings: ModelSettings,
+    ) -> tuple[list[ChainFile], list[History], list[int]]:
+        """Files of all chains, the histories that they hold, and the seed."""
+        given, plan, sampler = self.parameters, self.parameters.plan, settings.sampler
+        header = Header(
+            # Codes do not show by how much columns were shifted.
+            data=joblib.hash(
+                (
+                    sequences.fingerprint,
+                    settings.emission.offsets(sequences.codes.shape[1]).tolist(),
+                )
+            ),
+            model=given.model_hash,
+            sampler=joblib.hash((type(sampler).__name__, sampler.get_params())),
+            start=joblib.hash((settings.init, settings.n_particles)),
+            schedule=[plan.n_burnin, plan.thin, plan.store_states],
+            seed=None if given.random_state is None else entropy,
+            chain=0,
+        )
+        histories = []
+        files = []
+        for c, path in enumerate(chain_paths(checkpoint, given.n_chains)):
+            header = replace(header, chain=c)
+            file = ChainFile(path, header, given.checkpoint_interval)
+            history = file.load(sequences, settings) or History(plan.n_burnin)
+            # Without a random_state, the seed is that of the first file.
+            header = file.header
+            if len(history.draws) > given.n_draws:
+                raise ValueError(
+                    f"{path} holds {len(history.draws)} draws, more than "
+                    f"n_draws={given.n_draws}.  Set n_draws to at least as many, or "
+                    "pass another checkpoint."
+                )
+            histories.append(history)
+            files.append(file)
+        seed = header.seed or entropy
+        for file, history in zip(files, histories, strict=True):
+            file.header = replace(file.header, seed=seed)
+            if len(history.draws) < given.n_draws:
+                file.begin()
+        return files, histories, seed
+
+    def warn_of_stops(self, n_draws: NDArray[np.int_]) -> None:
+        """Warn of chains that were ended early.
+
+        Parameters
+        ----------
+        n_draws : ndarray of shape (n_chains,)
+            Draws of every chain.
+        """
+        if INTERRUPTED in self.stopped:
+            kept = f"draws made so far are kept: {n_draws.sum()}"
+            if len(n_draws) > 1:
+                kept += (
+                    f" in {len(n_draws)} chains ({n_draws.min()} to {n_draws.max()} each)"
+                )
+            how = "set warm_start=True and fit the same data again"
+            if self.parameters.checkpoint is not None:
+                how = "fit again with the same checkpoint"
+            warn_caller(
+                f"The fit was interrupted; the {kept}. To go on from there, {how}."
+            )
+        early = [c for c, reason in enumerate(self.stopped) if reason == NO_DRAW]
+        if early:
+            warn_caller(
+                f"Chains {early} were stopped by max_time or callback before their first "
+                "draw was due; the state in which they ended is their only draw. Allow "
+                "more time, or set a shorter n_burnin."
+            )
+
+    def _warn_of_missing(
+        self, X: Array, missing_rows: Flags, emission: BaseEmission
+    ) -> None:
+        """Warn of data, or columns of the data, without any observation."""
+        labels = range(X.shape[1]) if self._names is None else self._names
+        empty = [
+            label
+            for label, column in zip(labels, X.T, strict=True)
+            if is_missing(column[:1]).all() and is_missing(column).all()
+        ]
+        if len(empty) == X.shape[1]:
+            warn_caller(
+                "All entries of X are missing: the draws are those of the prior. Check "
+                "how X was read."
+            )
+        elif missing_rows.all():
+            warn_caller(
+                f"All rows of X are missing for {type(emission).__name__}: the draws are "
+                "those of the prior. With a full covariance a row of which any entry is "
+                'missing is missing as a whole (emission="diagonal_gaussian" takes '
+                'single entries), and with handle_unknown="missing" all symbols that are '
+                "not in categories are."
+            )
+        elif empty:
+            warn_caller(
+                f"All entries of column{'s' * (len(empty) > 1)} "
+                f"{', '.join(map(repr, empty))} of X are missing, which says nothing "
+                "about states. Leave them out, or check how X was read."
+            )
+
+    def _check_init(self, sequences: Sequences, emission: BaseEmission) -> str | Labels:
+        init = self.parameters.init
+        n_samples, known = sequences.n_steps, sequences.known_states
+        if isinstance(init, str):
+            check_choice("init", init, INITS)
+            n_numeric = sequences.codes[:0, emission.numeric_columns()].shape[1]
+            if init == "kmeans" and n_numeric == 0:
+                raise ValueError(
+                    'init="kmeans" needs columns of numbers, but all columns of X are '
+                    'symbols. Use init="auto" or "particle_filter".'
+                )
+            return init
+        labels = as_array("init", init)
+        if labels.ndim != 1:
+            raise ValueError(
+                f"init={init!r}; expected one of {INITS} or {n_samples} "
+                "non-negative integers, one state per row of X."
+            )
+        if labels.dtype.kind not in "iu" or len(labels) != n_samples or labels.min() < 0:
+            raise ValueError(
+                f"init is an array of {len(labels)} entries of type {labels.dtype}; "
+                f"expected one of {INITS} or {n_samples} non-negative integers, one "
+                "state per row of X."
+            )
+        if known is not None:
+            pairs = {
+                (k, label) for k, label in zip(labels, known, strict=True) if label >= 0
+            }
+            if (
+                not len(pairs)
+                == len({k for k, _ in pairs})
+                == len(sequences.known_labels)
+            ):
+                raise ValueError(
+                    "init and states contradict each other: in init, the steps of every "
+                    "known state have to be in one state, and those of two in two."
+                )
+        return labels.astype(np.int64)
+
+
+def _encoded(X: Array, emission: BaseEmission, state: FitState) -> Array | None:
+    """The data by the emission of the earlier fit; None if it refuses them."""
+    if X.shape[1] != state.sequences.codes.shape[1]:
+        return None
+    try:
+        return emission.encode(X)
+    except ValueError:
+        return None
+
+
+def _summary(
+    settings: ModelSettings,
+    state: FitState,
+    point_estimate: str,
+    chains: list[History],
+) -> dict[str, object]:
+    """All fitted attributes, which follow from the chains' histories."""
+    emission, sequences = settings.emission, state.sequences
+    draws = PosteriorDraws([chain.draws for chain in chains], emission.hyperparameters)
+    if point_estimate == "map" or not draws.has_states:
+        best = draws.argmax()
+        # Kept apart from the draws, which have no paths with store_states=False.
+        labels = chains[best[0]].best_states
+    else:
+        best = best_draw(draws, point_estimate)
+        labels = draws[best].states
+    selected = draws[best]
+    first = Sequences(sequences.codes[:1], sequences.starts[:1])
+    startprob, transmat = frozen_model(selected, first, emission).transition_matrix()
+    return {
+        "_fit_state": replace(state, chains=chains),
+        "_best": best,
+        "sampler_": settings.sampler,
+        "emission_": emission.with_states(selected.emission, selected.n_states),
+        "draws_": draws,
+        "n_states_": selected.n_states,
+        "labels_": labels,
+        "known_states_": sequences.known_labels,
+        "startprob_": startprob,
+        "transmat_": transmat,
+    }

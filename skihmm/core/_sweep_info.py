@@ -1,0 +1,64 @@
+"""What a sweep reports."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+def _share(part: int, whole: int) -> float:
+    return part / whole if whole else float("nan")
+
+
+class SweepInfo(NamedTuple):
+    """What one sweep did: the return value of a kernel's ``sweep``.
+
+    Parameters
+    ----------
+    n_proposed, n_accepted : int
+        Local moves.
+    n_trials, n_trials_accepted : int
+        Split-merge trials.
+    seconds : float
+        CPU seconds of this thread, which the chain measures.
+
+    Examples
+    --------
+    >>> from skihmm.samplers import SweepInfo
+    >>> SweepInfo(n_proposed=40, n_accepted=30).acceptance_rate
+    0.75
+    """
+
+    n_proposed: int = 0
+    n_accepted: int = 0
+    n_trials: int = 0
+    n_trials_accepted: int = 0
+    seconds: float = 0.0
+
+    @property
+    def acceptance_rate(self) -> float:
+        """Share of the local proposals that were accepted; NaN if there were none."""
+        return _share(self.n_accepted, self.n_proposed)
+
+    @property
+    def split_merge_acceptance_rate(self) -> float:
+        """The same of split-merge trials."""
+        return _share(self.n_trials_accepted, self.n_trials)
+
+    def plus(self, other: SweepInfo) -> SweepInfo:
+        """Add the counts and seconds of another sweep.
+
+        Parameters
+        ----------
+        other : SweepInfo
+
+        Returns
+        -------
+        total : SweepInfo
+        """
+        return SweepInfo(
+            self.n_proposed + other.n_proposed,
+            self.n_accepted + other.n_accepted,
+            self.n_trials + other.n_trials,
+            self.n_trials_accepted + other.n_trials_accepted,
+            self.seconds + other.seconds,
+        )

@@ -1,0 +1,251 @@
+"""What is compared with full enumeration: one table of kernels, models and sweeps.
+
+Moves of blocks and of single steps are proved to rounding, by their transition matrices,
+in samplers/test_transition_kernels.py; a run or two of each show here that a sweep is
+made of those moves.  Split-merge trials, the baselines and other samplers have no such
+matrix, and run on more models.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from extension.random_scan import RandomScanGibbs, SequentialBlocks
+from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked
+from small_models import (
+    COLUMNS,
+    DENSITIES,
+    KNOWN,
+    MIXED,
+    MODELS,
+    NUMBERS,
+    SAMPLED,
+    SAMPLERS,
+    WAITING,
+    WithHyperparameters,
+    assert_exact,
+    assert_keeps_prior_draws,
+    compare,
+)
+
+from skihmm.core._rcd import RCDKernel
+from skihmm.core._testing import (
+    FaultyKernel,
+    NaiveStepwise,
+    PriorProposal,
+    SteppedStepwise,
+)
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
+from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+
+pytestmark = pytest.mark.statistical
+
+PYTHON = {"waiting times": WAITING}
+ALL_MODELS = MODELS | COLUMNS | DENSITIES | NUMBERS | MIXED | KNOWN | SAMPLED | PYTHON
+
+# One vectorised pass; a walk over non-zeros with dense counts to look up single pairs;
+# the same without.  "hooks": as a proposal from another package would be called.
+LIMITS = {
+    "dense": (128, 1024),
+    "sparse": (0, 1024),
+    "sparse, no lookup": (0, 0),
+    "exact": (128, 1024, True),
+    "exact, no lookup": (0, 0, True),
+}
+HOOKS = [f"{name}, hooks" for name in LIMITS]
+HYPERPARAMETERS = [f"{name}, hyperparameters" for name in SAMPLERS]
+KERNELS = {name: recipe.make_kernel for name, recipe in SAMPLERS.items()}
+KERNELS |= {
+    name: lambda state, limits=limits: RCDKernel(StepwiseProposal(*limits))
+    for name, limits in LIMITS.items()
+}
+KERNELS |= {
+    f"{name}, hooks": lambda state, limits=limits: RCDKernel(SteppedStepwise(*limits))
+    for name, limits in LIMITS.items()
+}
+KERNELS |= {
+    f"{name}, hyperparameters": lambda state, recipe=recipe: WithHyperparameters(
+        recipe.make_kernel(state)
+    )
+    for name, recipe in SAMPLERS.items()
+}
+KERNELS |= {
+    "naive": lambda state: NaiveStepwise(),
+    "naive, many rejections": lambda state: NaiveStepwise(reject_rate=0.5),
+    # The wrong predictive is harmless as long as it only proposes.
+    "naive, poor proposal": lambda state: NaiveStepwise("base_denominator_proposal"),
+    "prior, blocks of 2": lambda state: RCDKernel(PriorProposal(False, 2.5), 2),
+    "prior, blocks of 3": lambda state: RCDKernel(PriorProposal(), 3),
+    "prior, blocks of 6": lambda state: RCDKernel(PriorProposal(), 6),
+    # Rejecting at random as well is exact, and rolls back many acceptable moves.
+    "prior, rejecting": lambda state: FaultyKernel(PriorProposal(), 4, reject_rate=0.4),
+    "dense, rejecting": lambda state: FaultyKernel(SteppedStepwise(), reject_rate=0.6),
+    "sparse, rejecting": lambda state: FaultyKernel(SteppedStepwise(0), reject_rate=0.6),
+    "lookup-free, rejecting": lambda state: FaultyKernel(
+        SteppedStepwise(0, 0), reject_rate=0.6
+    ),
+    "single blocks": lambda state: RCDKernel(BlockedProposal(), 1),
+    "single beams": lambda state: RCDKernel(BeamProposal(), 1),
+    "blocks": lambda state: RCDKernel(BlockedProposal(), 3),
+    "beams": lambda state: RCDKernel(BeamProposal(), 3),
+    "long blocks": lambda state: RCDKernel(BlockedProposal(), 6),
+    "long beams": lambda state: RCDKernel(BeamProposal(), 6),
+    "blocks, exact messages": lambda state: RCDKernel(BlockedProposal(cut=0.0), 3),
+    "beams, exact messages": lambda state: RCDKernel(BeamProposal(cut=0.0), 3),
+    "blocks, crude messages": lambda state: RCDKernel(BlockedProposal(cut=2.0), 6),
+    "beams, crude messages": lambda state: RCDKernel(BeamProposal(cut=2.0), 6),
+    "blocks, by definition": lambda state: RCDKernel(NaiveBlocked(), 3),
+    "beams, by definition": lambda state: RCDKernel(NaiveBlocked(sliced=True), 3),
+    "slices": lambda state: RCDKernel(SliceProposal(), 1),
+    "slices, no lookup": lambda state: RCDKernel(SliceProposal(lookup_slots=0), 1),
+    "split-merge": lambda state: SplitMergeKernel(5),
+    "interleaved": lambda state: InterleavedKernel(RCDKernel(StepwiseProposal()), 2.5),
+    "stepwise, trials": StepwiseGibbs(split_merge_rate=1.5).make_kernel,
+    "slice, trials": StepwiseSlice(split_merge_rate=1.5).make_kernel,
+    "blocked, trials": BlockedGibbs(2, split_merge_rate=1.5).make_kernel,
+    "beam, trials": BlockedBeam(3, split_merge_rate=1.5).make_kernel,
+    "random scan": lambda state: RandomScanGibbs(),
+    "blocks in Python": lambda state: SequentialBlocks(),
+}
+BASELINES = ("direct assignment", "stick-breaking", "stick-breaking beam")
+
+# Kernels, models, sweeps of each of twenty chains.
+TABLE = [
+    (LIMITS, ("two sequences", "missing at the end", "self-transitions"), 6000),
+    (HOOKS, ("large concentrations",), 6000),
+    (("dense", "exact", "naive"), COLUMNS, 4000),
+    (("naive", "naive, many rejections"), ("missing at the end",), 6000),
+    (("naive, poor proposal",), ("two sequences",), 6000),
+    (("prior, blocks of 2", "prior, blocks of 3"), ("two sequences",), 3000),
+    (("prior, blocks of 3",), COLUMNS, 3000),
+    (("prior, blocks of 6", "prior, rejecting"), ("configuration I",), 4000),
+    (
+        ("dense, rejecting", "sparse, rejecting", "lookup-free, rejecting"),
+        ("self-transitions",),
+        4000,
+    ),
+    (("blocks", "beams"), ("two sequences", "missing", "two columns"), 2000),
+    (("single blocks", "single beams"), ("large concentrations",), 2000),
+    (("long blocks", "long beams"), ("configuration I", "small concentrations"), 2000),
+    (("blocks, exact messages", "beams, exact messages"), ("two sequences",), 2000),
+    (("blocks, crude messages", "beams, crude messages"), ("seven steps",), 2000),
+    (("blocks, by definition", "beams, by definition"), ("two sequences",), 2000),
+    (("slices",), ("two sequences", "missing", "two Dirichlet columns"), 2000),
+    (("slices, no lookup",), ("self-transitions",), 2000),
+    (
+        ("split-merge",),
+        (
+            "one sequence",
+            "two sequences",
+            "missing",
+            "large concentrations",
+            "configuration I",
+            "sequences of one step",
+            "two sequences of one step",
+            *COLUMNS,
+            *DENSITIES,
+        ),
+        2000,
+    ),
+    (("interleaved",), ("two sequences", "two columns", "densities"), 2000),
+    (
+        ("stepwise, trials", "slice, trials", "blocked, trials", "beam, trials"),
+        ("configuration I",),
+        2000,
+    ),
+    (
+        BASELINES,
+        (
+            "two sequences",
+            "missing",
+            "small concentrations",
+            "self-transitions",
+            "sequences of one step",
+            "nothing observed",
+            *COLUMNS,
+        ),
+        4000,
+    ),
+    (BASELINES[:2], ("large concentrations",), 4000),
+    (SAMPLERS, ("counts", "symbols and numbers", "known, mixed data"), 2000),
+    (
+        ("stepwise", "stick-breaking"),
+        ("diagonal", "full", "binary", "two kinds of symbols", "full and counts"),
+        2000,
+    ),
+    (("stepwise", "blocked sm", "stick-breaking"), KNOWN, 2000),
+    (("stepwise, hyperparameters",), SAMPLED, 3000),
+    (
+        ("blocked sm, hyperparameters", "stick-breaking, hyperparameters"),
+        ("sampled full", "sampled symbols"),
+        3000,
+    ),
+    (("stepwise", "stick-breaking"), PYTHON, 400),
+    (("random scan",), ("two sequences", "missing", "two columns", "densities"), 3000),
+    (("blocks in Python",), ("two sequences", "densities"), 2000),
+]
+CASES = {
+    (kernel, model): n_sweeps
+    for kernels, models, n_sweeps in TABLE
+    for kernel, model in product(kernels, models)
+}
+# These propose what the posterior often refuses.
+REJECT = ("split-merge", "blocks", "beams", "blocks in Python", "naive, poor proposal")
+
+
+@pytest.mark.parametrize(("kernel", "model"), CASES)
+def test_enumeration(kernel, model):
+    found = assert_exact(
+        ALL_MODELS[model], KERNELS[kernel], n_sweeps=CASES[kernel, model]
+    )
+    if kernel in REJECT:
+        assert 0.02 < found.acceptance < 0.98
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kernel", "model"), CASES)
+def test_enumeration_with_many_sweeps(kernel, model):
+    n_sweeps = 25 * CASES[kernel, model]
+    found = assert_exact(ALL_MODELS[model], KERNELS[kernel], n_sweeps=n_sweeps, seed=1)
+    assert found.partitions.tv < 0.02
+
+
+def test_every_kernel_and_model_is_in_the_table():
+    kernels, models = zip(*CASES, strict=True)
+    rest = set(HYPERPARAMETERS)  # of a few samplers
+    assert set(kernels) | rest == set(KERNELS)
+    assert set(models) | {"one step", "two steps"} == set(ALL_MODELS)
+
+
+def test_rejections_are_frequent_enough_to_be_tested():
+    rates = [
+        compare(MODELS[name], KERNELS["dense"], n_sweeps=200, n_chains=8).acceptance
+        for name in MODELS
+    ]
+    assert sum(0.7 < rate < 0.98 for rate in rates) >= 8
+    assert min(rates) < 0.8
+
+
+# -- invariance of longer chains ------------------------------------------------------
+
+PRIOR_DRAWS = {name: (KERNELS[name], {}) for name in (*LIMITS, "naive", *BASELINES)}
+PRIOR_DRAWS |= {
+    "slices": (KERNELS["slices"], {}),
+    "blocks": (lambda state: RCDKernel(BlockedProposal(), 8), {}),
+    "beams": (lambda state: RCDKernel(BeamProposal(), 8), {}),
+    "whole blocks": (lambda state: RCDKernel(BlockedProposal(), 50), {}),
+    "whole beams": (lambda state: RCDKernel(BeamProposal(), 50), {}),
+    "split-merge": (lambda state: SplitMergeKernel(30), {"n_sweeps": 5}),
+    "interleaved": (KERNELS["interleaved"], {"n_sweeps": 5}),
+}
+
+
+@pytest.mark.parametrize("hierarchical", [True, False])
+@pytest.mark.parametrize("kernel", PRIOR_DRAWS)
+def test_prior_draws_stay_prior_draws(kernel, hierarchical):
+    """Concentrations included, at 50 steps, where nothing can be enumerated."""
+    make_kernel, options = PRIOR_DRAWS[kernel]
+    assert_keeps_prior_draws(make_kernel, hierarchical=hierarchical, **options)

@@ -35,7 +35,7 @@ class ConcentrationPosterior {
         const double a = root.symbol_mass;
         for (const int32_t m : root.dish_tables)
             for (int32_t table = 0; table < m; ++table)
-                shape_ += opens_table(table, a, table ? uniform(g) : 0.0);
+                shape_ += table == 0 || opens_table(table, a, uniform(g));
         count_restaurant(root.gamma, root.n_tables, g);
     }
     // Draws are kept in the range that records may have.  Below it a draw of Gamma with a

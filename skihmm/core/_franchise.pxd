@@ -105,20 +105,18 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         void set_symbols(int32_t n_symbols)
 
 
-ctypedef SeatingOn[InfiniteRoot] Seating        # transitions
+cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
+    cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
+        void fill_row(int32_t j, float64_t *out)
+        void push(const float64_t *weights, float64_t *out)
+        void pull(const float64_t *values, float64_t *out)
+        void push_max(const float64_t *weights, float64_t *out, int32_t *argmax_out)
+
+
 ctypedef SeatingOn[SymbolBase] SymbolSeating    # emissions: dishes are symbols
 
 
 cdef class Franchise:
     # Seating of the transitions: rows and dishes are slots.
     cdef Seating seating
-    # out[k] = p(k | row j) for every slot k; START and free slots get 0.  O(K + row).
-    cdef void fill_row(self, int32_t j, float64_t *out) noexcept nogil
-    # out[k] = sum_j weights[j] p(k | j): one forward step, O(non-zeros + K).
-    cdef void push(self, const float64_t *weights, float64_t *out) noexcept nogil
-    # out[j] = sum_k p(k | j) values[k]: one backward step, O(non-zeros + K).
-    cdef void pull(self, const float64_t *values, float64_t *out) noexcept nogil
-    # out[k] = max_j weights[j] p(k | j) and the j that reaches it: one Viterbi step.
-    cdef void push_max(self, const float64_t *weights, float64_t *out,
-                       int32_t *argmax_out) noexcept nogil
     cpdef dict to_arrays(self)

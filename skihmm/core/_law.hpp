@@ -26,6 +26,15 @@ SKIHMM_INLINE double total_weight(double n_customers, double alpha) {
 SKIHMM_INLINE double table_scale(double alpha, int64_t n_tables, double gamma) {
     return alpha / (n_tables + gamma);
 }
+// That weight for a dish of this mass at once.
+SKIHMM_INLINE double new_table_weight(double alpha, double mass, int64_t n_tables,
+                                      double gamma) {
+    return alpha * mass / (n_tables + gamma);
+}
+// table_scale if one more table were open.
+SKIHMM_INLINE double table_scale_after(double alpha, double scale) {
+    return alpha * scale / (scale + alpha);
+}
 // Weight of a dish: of its n customers, and of a new table.
 template <class Real> SKIHMM_INLINE Real dish_weight(Real n, Real new_table) {
     return n + new_table;
@@ -33,9 +42,9 @@ template <class Real> SKIHMM_INLINE Real dish_weight(Real n, Real new_table) {
 template <class Real> SKIHMM_INLINE Real dish_weight(Real n, Real scale, Real mass) {
     return n + scale * mass;
 }
-// Whether a customer of a dish with n others opens a table; u is uniform on [0, 1).
+// Whether a customer of a dish with n > 0 others opens a table; u is uniform on [0, 1).
 SKIHMM_INLINE bool opens_table(double n, double new_table, double u) {
-    return n == 0.0 || u * dish_weight(n, new_table) < new_table;
+    return u * dish_weight(n, new_table) < new_table;
 }
 
 }  // namespace skihmm

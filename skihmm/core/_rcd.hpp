@@ -19,7 +19,7 @@
 
 #include "_product.hpp"
 #include "_seating.hpp"
-#include "_slots.hpp"
+#include "_transitions.hpp"
 
 namespace skihmm {
 
@@ -41,7 +41,7 @@ struct Chain {
     int32_t *states = nullptr;
     const uint8_t *first = nullptr, *last = nullptr;
     int32_t *hints = nullptr;
-    TransitionSeating *transitions = nullptr;
+    HCRPTransitions *transitions = nullptr;
     bitgen_t *bits = nullptr;
     std::vector<int32_t> *occupancy = nullptr, *free_slots = nullptr,
                          *free_place = nullptr;
@@ -310,7 +310,7 @@ class Move : public Exchange<Emission> {
     }
     // Fill `view` from an open move of one step.
     void look(const Chain &chain, const Emission &emission) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         const int32_t i = chain.previous(start), x = chain.states[start],
                       o = chain.successor(start);
         view.i = i;
@@ -342,7 +342,7 @@ class Move : public Exchange<Emission> {
         if constexpr (!Emission::kIsSeating) {
             return false;
         } else {
-            const TransitionSeating &s = *chain.transitions;
+            const HCRPTransitions &s = *chain.transitions;
             const SymbolSeating &e = *emission.seating;
             const int32_t symbol = emission.codes[t];
             if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || symbol < 0)) return false;
@@ -476,18 +476,19 @@ class Move : public Exchange<Emission> {
     // transition into it has closed a table or opened one.  What is equal is left out.
     SKIHMM_INLINE void seat_lifted(const Chain &chain, const Emission &emission) {
         if constexpr (Emission::kIsSeating) {
-            const TransitionSeating &s = *chain.transitions;
+            const HCRPTransitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
             table_in_ = s.choose_table(in_, view.scale * s.base.mass_of(view.m_x), bits & kChoice,
                                        g);
-            const bool opens = table_in_ == TransitionSeating::kNewTable;
+            const bool opens = table_in_ == HCRPTransitions::kNewTable;
             const double fresh_out = choose_others(chain, emission, opens, bits);
             r_old.reset();
             r_new.reset();
             if (SKIHMM_UNLIKELY(opens != in_.closes)) {
-                r_old.multiply(out_.n + s.scale_after(-out_.closes) * s.base.mass_of(view.m_o));
-                r_new.multiply(out_.n + fresh_out);
+                r_old.multiply(dish_weight<double>(out_.n, s.scale_after(-out_.closes),
+                                                   s.base.mass_of(view.m_o)));
+                r_new.multiply(dish_weight<double>(out_.n, fresh_out));
             }
         }
     }
@@ -497,7 +498,7 @@ class Move : public Exchange<Emission> {
         if constexpr (Emission::kIsSeating) {
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = opens ? TransitionSeating::kNewTable
+            table_in_ = opens ? HCRPTransitions::kNewTable
                               : chain.transitions->choose_table(in_, 0.0, bits & kChoice, g);
             choose_others(chain, emission, opens, bits);
         }
@@ -506,7 +507,7 @@ class Move : public Exchange<Emission> {
     // that a new one had for the latter.
     SKIHMM_INLINE double choose_others(const Chain &chain, const Emission &emission,
                                        bool opens, uint64_t bits) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         bitgen_t *g = chain.bits;
         table_value_ = emission.seating->choose_table(value_, view.column.smooth,
                                                       bits >> 21 & kChoice, g);
@@ -523,10 +524,10 @@ class Move : public Exchange<Emission> {
         }
     }
 
-    static constexpr uint32_t kChoice = (1u << TransitionSeating::kChoiceBits) - 1;
+    static constexpr uint32_t kChoice = (1u << HCRPTransitions::kChoiceBits) - 1;
 
     bool is_lifted_ = false;
-    TransitionSeating::Lifted out_, in_;
+    HCRPTransitions::Lifted out_, in_;
     SymbolSeating::Lifted value_;
     int32_t table_in_ = 0, table_value_ = 0, table_out_ = 0;
 };

@@ -941,7 +941,6 @@ class Seating {
     std::vector<int32_t> parents_;             // else by row: the restaurant of the base
 };
 
-using TransitionSeating = Seating<InfiniteRoot>;
 using SymbolSeating = Seating<SymbolBase>;
 
 }  // namespace skihmm

@@ -128,7 +128,7 @@ class SymbolParameters {
     }
     void begin(int32_t k) {
         left_[k] = 1.0;
-        shape_left_[k] = seating_->alpha + seating_->row_customers[k];
+        shape_left_[k] = seating_->total(k);
     }
     void draw_states(const int32_t *states, int32_t n, bitgen_t *g) {
         scratch_.resize(static_cast<size_t>(kGroup) * n_symbols_);

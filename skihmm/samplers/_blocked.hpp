@@ -95,7 +95,7 @@ class Blocked {
 
     // Start of a sweep, or more slots than before; only between moves.
     void attach(const Chain &chain, const Emission &emission) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         n_slots_ = *chain.n_slots;
         stride_ = (n_slots_ + kLanes - 1) / kLanes * kLanes;
         totals_ = nullptr;
@@ -128,14 +128,14 @@ class Blocked {
     }
     void prepare(const Chain &chain, const Emission &emission, int64_t start,
                  int64_t stop) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         for (size_t i = 0; i < chain.touched->size(); ++i) refresh(s, (*chain.touched)[i]);
         start_ = start;
         length_ = stop - start;
         scale_ = s.scale();
         i_ = chain.previous(start);
         o_ = chain.successor(stop - 1);
-        ghost_ = o_ >= 0 && s.base.dish_tables[o_] == 0 ? o_ : -1;
+        ghost_ = o_ >= 0 && !s.is_served(o_) ? o_ : -1;
         if (static_cast<int64_t>(steps_.size()) < length_ + 1) steps_.resize(length_ + 1);
         const size_t room = static_cast<size_t>(length_) * stride_;
         if (messages_.size() < room) messages_.resize(room);
@@ -145,7 +145,7 @@ class Blocked {
 
     // Probability of the old path.
     void score(const Chain &chain, int64_t, int64_t, Product *q) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         labels_.open(s.mass(kNew), ghost_);
         for (int64_t l = 0; l < length_; ++l) {
             Step &step = steps_[l];
@@ -159,7 +159,7 @@ class Blocked {
     }
 
     void propose(const Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         int32_t k = steps_[length_].bar;
         bool is_fresh = false;
         for (int64_t l = length_ - 1; l >= 0; --l) {
@@ -203,34 +203,36 @@ class Blocked {
         double sum_f = 0.0;     // sum of f
     };
 
-    void refresh(const TransitionSeating &s, int32_t k) {
+    void refresh(const HCRPTransitions &s, int32_t k) {
         if (k != kNew) {
-            const double mass = s.base.dish_tables[k];
+            const double mass = s.own_mass(k);
             n_live_ += (mass > 0.0) - (mass_[k] > 0.0);
             largest_ = std::max(largest_, mass);
             mass_[k] = mass;
             mass_f_[k] = static_cast<float>(mass);
         }
-        const double size = s.row_customers[k] + s.alpha;
+        const double size = s.total(k);
         c_[k] = 1.0 / size;
         if (!kSliced) size_[k] = static_cast<float>(size);
         double w = kSliced ? 1.0 : unit_ * c_[k];
         if constexpr (Emission::kIsSeating) {
-            if (k != kStart) w /= totals_[k] + offset_;
+            if (k != kStart) w /= total_weight(totals_[k], offset_);
         }
         w_[k] = static_cast<float>(w);
     }
-    static int32_t bar_of(const TransitionSeating &s, int32_t k) {
-        return s.base.dish_tables[k] > 0 ? k : kNew;
+    static int32_t bar_of(const HCRPTransitions &s, int32_t k) {
+        return s.is_served(k) ? k : kNew;
     }
-    static int32_t pair_count(const TransitionSeating &s, int32_t j, int32_t k) {
+    static int32_t pair_count(const HCRPTransitions &s, int32_t j, int32_t k) {
         return j == kNew || k == kNew ? 0 : s.count(j, k);
     }
     // pi[j,k] from n_jk, the mass of k and c_j.
-    double link(double n, double mass, double c) const { return (n + scale_ * mass) * c; }
+    double link(double n, double mass, double c) const {
+        return dish_weight(n, scale_, mass) * c;
+    }
 
     // The old path in columns, and its slices.
-    void map_old(const Chain &chain, const TransitionSeating &s) {
+    void map_old(const Chain &chain, const HCRPTransitions &s) {
         int32_t j = i_;
         for (int64_t l = 0; l <= length_; ++l) {
             Step &step = steps_[l];
@@ -248,7 +250,7 @@ class Blocked {
             j = k;
         }
     }
-    void name(const Chain &chain, const TransitionSeating &s, int32_t *path, Product *q) {
+    void name(const Chain &chain, const HCRPTransitions &s, int32_t *path, Product *q) {
         labels_.open(s.mass(kNew), ghost_);
         size_t n_fresh = 0;
         for (int64_t l = 0; l < length_; ++l) {
@@ -266,7 +268,7 @@ class Blocked {
     const float *message(int64_t l) const {
         return messages_.data() + static_cast<size_t>(l) * stride_;
     }
-    void filter(const Chain &, const TransitionSeating &s, const Emission &emission) {
+    void filter(const Chain &, const HCRPTransitions &s, const Emission &emission) {
         // What reaches the first step comes from i alone.
         kept_[0] = i_;
         n_kept_ = 1;
@@ -294,7 +296,7 @@ class Blocked {
             for (int32_t i = at; i < at + 4; ++i) visit(line.ids[i], line.counts[i]);
     }
     // g_k = sum over kept j of f_j c_j n_jk; returns what is to be added per unit of mass.
-    double spread_rows(const TransitionSeating &s, const float *before, double share, int64_t l) {
+    double spread_rows(const HCRPTransitions &s, const float *before, double share, int64_t l) {
         float *g = g_.data();
         double kept = 0.0;
         for (int32_t at = 0; at < n_kept_; ++at) {
@@ -316,7 +318,7 @@ class Blocked {
     //
     // Where u is so small that pi[j,k] passes without customers, it does for m_k from some
     // number on: f_j is added there to bins_, whose sums up to m_k are what k gets.
-    double spread_slices(const TransitionSeating &s, const float *before, double share, int64_t l) {
+    double spread_slices(const HCRPTransitions &s, const float *before, double share, int64_t l) {
         float *g = g_.data();
         const double *mass = mass_.data();
         const double u = steps_[l].slice;
@@ -357,7 +359,7 @@ class Blocked {
         // zero can neither be left nor found again.
         return 0.03 * std::max(kLeastRest, 1.0 - kept) * scale_ / (s.alpha * u);
     }
-    void add_bins(const TransitionSeating &s, int32_t first, int32_t last) {
+    void add_bins(const HCRPTransitions &s, int32_t first, int32_t last) {
         float sum = 0.0f;
         for (int32_t m = first; m <= last; ++m) bins_[m] = sum += bins_[m];
         float *g = g_.data();
@@ -444,7 +446,7 @@ class Blocked {
     double path_factor(int64_t l, int32_t j, int32_t k, int32_t n) const {
         const double f = message(l)[j];
         if (kSliced) return k < 0 ? f : f * link(n, mass_[k], c_[j]);
-        return k < 0 ? f * size_[j] : f * (n + scale_ * mass_[k]);
+        return k < 0 ? f * size_[j] : f * dish_weight<double>(n, scale_, mass_[k]);
     }
     double sum_last(int64_t l) const {
         double sum = 0.0;
@@ -457,7 +459,7 @@ class Blocked {
         const double f = message(l)[j];
         return k < 0 || link(n, mass_[k], c_[j]) >= steps_[l + 1].slice ? f : 0.0;
     }
-    double total(const TransitionSeating &s, int64_t l, int32_t k) const {
+    double total(const HCRPTransitions &s, int64_t l, int32_t k) const {
         const Step &step = steps_[l];
         if (k < 0) return sum_last(l);
         const float *f = message(l);
@@ -490,7 +492,7 @@ class Blocked {
     }
     // A label other than `skip` before k: the one in whose part of Z_l(k) u lies.  n is set
     // to the customers of the transition.
-    SKIHMM_NOINLINE int32_t draw(const TransitionSeating &s, int64_t l, int32_t k, double u,
+    SKIHMM_NOINLINE int32_t draw(const HCRPTransitions &s, int64_t l, int32_t k, double u,
                                  int32_t skip, int32_t *n) const {
         const float *f = message(l);
         int32_t chosen = skip, chosen_n = *n;

@@ -60,7 +60,7 @@ class DirectAssignment {
     static constexpr int32_t kDenseSlots = 1024;
 
     void count(const Chain &chain) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         const int32_t n = *chain.n_slots;
         SeatingRecord record;
         for (int32_t j = 0; j < n; ++j) {
@@ -79,6 +79,7 @@ class DirectAssignment {
     void attach(const Chain &chain, const Emission &emission) {
         n_slots_ = *chain.n_slots;
         alpha_ = chain.transitions->alpha;
+        counts_.set_alpha(alpha_);
         sticks_.resize(n_slots_);
         weights_.resize(n_slots_);
         const int32_t n = weights_.n;
@@ -96,8 +97,8 @@ class DirectAssignment {
         }
     }
     void refresh(int32_t k) {
-        const double observed = totals_ ? totals_[k] + offset_ : 1.0;
-        w_[k] = k == kStart ? 0.0 : 1.0 / ((counts_.row_customers[k] + alpha_) * observed);
+        const double observed = totals_ ? total_weight(totals_[k], offset_) : 1.0;
+        w_[k] = k == kStart ? 0.0 : 1.0 / (counts_.total(k) * observed);
     }
 
     // What the step is at, everything without it.
@@ -148,7 +149,7 @@ class DirectAssignment {
         // Without the observation the old label's row is smaller by one.
         const double old = at.dies ? 0.0
             : transitions_of(at, at.x, at.n_in, at.n_out)
-                  * (value.n + d) / (totals_[at.x] - 1 + offset_);
+                  * dish_weight<double>(value.n, d) / total_weight(totals_[at.x] - 1, offset_);
         fill(at);
         const Line &column = e.columns[symbol];
         double listed = 0.0;
@@ -201,9 +202,9 @@ class DirectAssignment {
         fill_probs(emission, at.t, probs);
         scatter(at);
         for (int32_t k = 0; k < n_slots_; ++k) {
-            double weight = row_[k] + mass_[k];
+            double weight = dish_weight(row_[k], mass_[k]);
             if (at.o >= 0)
-                weight *= (column_[k] + at.b) / (counts_.row_customers[k] + alpha_);
+                weight *= dish_weight(column_[k], at.b) / counts_.total(k);
             q[k] = weight * probs[k];
         }
         correct(at, [&](int32_t k, double weight) { q[k] = weight * probs[k]; });
@@ -229,11 +230,12 @@ class DirectAssignment {
             return;
         }
         for (int32_t k = 0; k < n_slots_; ++k)
-            probs[k] = column.smooth / (totals_[k] + offset_);
+            probs[k] = column.smooth / total_weight(totals_[k], offset_);
         for (int32_t l = 0; l < column.size; ++l) {
             const int32_t k = column.ids[l];
             if (column.counts[l])
-                probs[k] = (column.counts[l] + column.smooth) / (totals_[k] + offset_);
+                probs[k] = dish_weight<double>(column.counts[l], column.smooth)
+                           / total_weight(totals_[k], offset_);
         }
     }
 
@@ -241,9 +243,9 @@ class DirectAssignment {
 
     // Of label k with n_ik and n_ko (without the step): both transitions.
     double transitions_of(const Place &at, int32_t k, double n_in, double n_out) const {
-        const double into = n_in + mass_[k];
+        const double into = dish_weight(n_in, mass_[k]);
         if (at.o < 0) return into;
-        double size = counts_.row_customers[k] + alpha_, out = n_out + at.b;
+        double size = counts_.total(k), out = dish_weight(n_out, at.b);
         // Of row x both transitions of the step are gone, of row i the one into it; what
         // comes back with k is in its row before the next one is drawn.
         if (k == at.x) size -= 1.0;
@@ -299,7 +301,7 @@ class DirectAssignment {
             unscatter(at);
         }
         correct(at, [&](int32_t k, double weight) {
-            weights_.change(k, weight / (totals_[k] + offset_));
+            weights_.change(k, weight / total_weight(totals_[k], offset_));
         });
     }
 

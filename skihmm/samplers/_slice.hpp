@@ -36,7 +36,7 @@ class Slice {
 
     // Start of a sweep, or more slots than before; only between moves.
     void attach(const Chain &chain, const Emission &emission) {
-        TransitionSeating &s = *chain.transitions;
+        HCRPTransitions &s = *chain.transitions;
         n_slots_ = *chain.n_slots;
         s.set_dense_limit(lookup_slots_);
         totals_ = nullptr;
@@ -63,7 +63,7 @@ class Slice {
         for (int32_t k = 0; k < n_slots_; k += 32) SKIHMM_PREFETCH(column + k);
     }
     void prepare(const Chain &chain, const Emission &emission, const Move<Emission> &move) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         const StepView &view = move.view;
         t_ = move.start;
         i_ = view.i;
@@ -71,7 +71,7 @@ class Slice {
         x_ = view.x;
         scale_ = view.scale;
         mass_x_ = view.m_x;
-        c_i_ = 1.0 / (view.n_i + s.alpha);
+        c_i_ = 1.0 / total_weight(view.n_i, s.alpha);
         is_ghost_ = o_ >= 0 && view.m_o == 0;
         mass_o_ = o_ >= 0 ? s.base.mass_of(view.m_o) : 0.0;
         bar_ = view.m_x > 0 ? x_ : kNew;
@@ -83,7 +83,7 @@ class Slice {
         if (o_ >= 0) {
             double n_out = 0.0;
             if (bar_ != kNew) {
-                c_x = 1.0 / (view.n_x + s.alpha);
+                c_x = 1.0 / total_weight(view.n_x, s.alpha);
                 n_out = view.n_out;
             }
             const double p = link(n_out, mass_o_, c_x);
@@ -99,7 +99,8 @@ class Slice {
         }
         old_weight_ = symbol_ < 0 ? probs_[bar_]
                       : bar_ == kNew ? symbols_.smooth * d_[kNew]
-                                     : (view.e_in + symbols_.smooth) / (view.e_x + offset_);
+                                     : dish_weight<double>(view.e_in, symbols_.smooth)
+                                           / total_weight(view.e_x, offset_);
         const double c = c_[i_];
         c_[i_] = c_i_;
         collect(s, emission);
@@ -141,7 +142,7 @@ class Slice {
 
     // End of the move: bring the caches up to date with what it changed.
     void settle(const Chain &chain, const Emission &, int64_t, int64_t, bool) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
         if (SKIHMM_LIKELY(k == x_)) {
             refresh_mass(s, x_);
@@ -160,19 +161,21 @@ class Slice {
         double weight;      // F_k(y)
     };
 
-    void refresh_mass(const TransitionSeating &s, int32_t k) {
+    void refresh_mass(const HCRPTransitions &s, int32_t k) {
         if (k == kNew) return;
-        mass_[k] = s.base.dish_tables[k];
+        mass_[k] = s.own_mass(k);
         largest_ = std::max(largest_, mass_[k]);
     }
-    void refresh(const TransitionSeating &s, int32_t k) {
+    void refresh(const HCRPTransitions &s, int32_t k) {
         refresh_mass(s, k);
-        c_[k] = 1.0 / (s.row_customers[k] + s.alpha);
+        c_[k] = 1.0 / s.total(k);
         if constexpr (Emission::kIsSeating) {
-            if (k != kStart) d_[k] = 1.0 / (totals_[k] + offset_);
+            if (k != kStart) d_[k] = 1.0 / total_weight(totals_[k], offset_);
         }
     }
-    double link(double n, double mass, double c) const { return (n + scale_ * mass) * c; }
+    double link(double n, double mass, double c) const {
+        return dish_weight(n, scale_, mass) * c;
+    }
     double seat(const Chain &chain, int32_t label) {
         labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
         return labels_.seat(label);
@@ -187,7 +190,7 @@ class Slice {
 
     // ---- candidates of a list
 
-    SKIHMM_NOINLINE void collect(const TransitionSeating &s, const Emission &emission) {
+    SKIHMM_NOINLINE void collect(const HCRPTransitions &s, const Emission &emission) {
         candidates_.clear();
         rest_ = 0.0;
         const Line &row = s.rows[i_], &column = s.columns[o_ < 0 ? kNew : o_];
@@ -265,7 +268,8 @@ class Slice {
         double weight = probs_[k];
         if constexpr (Emission::kIsSeating) {
             if (SKIHMM_LIKELY(symbol_ >= 0))
-                weight = (emission.seating->count(k, symbol_) + symbols_.smooth) * d_[k];
+                weight = dish_weight<double>(emission.seating->count(k, symbol_),
+                                             symbols_.smooth) * d_[k];
         }
         candidates_.push_back({k, p, weight});
         rest_ += weight;
@@ -328,13 +332,13 @@ class Slice {
         }
         return symbols_.smooth * sum + extra;
     }
-    SKIHMM_NOINLINE void choose_any(const TransitionSeating &s, double u, Candidate *out) {
+    SKIHMM_NOINLINE void choose_any(const HCRPTransitions &s, double u, Candidate *out) {
         const double c = c_[i_];
         c_[i_] = c_i_;
         find_any(s, u, out);
         c_[i_] = c;
     }
-    void find_any(const TransitionSeating &s, double u, Candidate *out) {
+    void find_any(const HCRPTransitions &s, double u, Candidate *out) {
         const bool has_symbol = symbol_ >= 0;
         Wide wide(this, s.rows[i_], s.columns[o_ < 0 ? kNew : o_]);
         int32_t chosen = -1;
@@ -373,7 +377,7 @@ class Slice {
         int32_t n = 0;
         for (int32_t at = 0; at < symbols_.size; ++at)
             if (symbols_.ids[at] == chosen) n = symbols_.counts[at];
-        out->weight = (n + symbols_.smooth) * d_[chosen];
+        out->weight = dish_weight<double>(n, symbols_.smooth) * d_[chosen];
     }
 
     static constexpr int32_t kGroup = 64;

@@ -270,7 +270,7 @@ class SplitMerge {
     // have the mass of any one unserved state.  It only proposes.
     void filter(const Chain &chain, const Emission &emission, const Fragment &f, int32_t j,
                 int32_t o) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         const int32_t two[2] = {a_, c_};
         double before[2], seen[2];
         for (int u = 0; u < 2; ++u) {

@@ -64,7 +64,7 @@ class Stepwise {
 
     // Start of a sweep, or more slots than before; only between moves.
     void attach(const Chain &chain, const Emission &emission) {
-        TransitionSeating &s = *chain.transitions;
+        HCRPTransitions &s = *chain.transitions;
         n_slots_ = *chain.n_slots;
         padded_ = (n_slots_ + kLanes - 1) / kLanes * kLanes;
         kind_ = kAll;
@@ -91,7 +91,7 @@ class Stepwise {
             weights_f_.assign(padded_, 0.0f);
             q_.assign(padded_, 0.0f);
             for (int32_t k = 0; k < n_slots_; ++k) {
-                mass_f_[k] = static_cast<float>(mass_of(s, k));
+                mass_f_[k] = static_cast<float>(s.own_mass(k));
                 weights_f_[k] = k == kStart ? 0.0f : float_weight(s, k);
             }
             return;
@@ -102,7 +102,7 @@ class Stepwise {
         // Of a column that nobody has asked for yet the flow is unknown: not a number.
         flow_.assign(n, std::numeric_limits<double>::quiet_NaN());
         for (int32_t k = 0; k < n_slots_; ++k) {
-            mass_[k] = mass_of(s, k);
+            mass_[k] = s.own_mass(k);
             w_[k] = k == kStart ? 0.0 : weight_now(s, k);
             v_[k] = mass_[k] * w_[k];
         }
@@ -111,7 +111,7 @@ class Stepwise {
 
     void prefetch(const Chain &chain, int64_t start, int64_t stop) const {
         if (mode_ != kSparse || chain.last[stop - 1]) return;
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         const Line &row = s.rows[chain.previous(start)];
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.ids + 16);
@@ -121,7 +121,7 @@ class Stepwise {
 
     SKIHMM_INLINE void prepare(const Chain &chain, const Emission &emission,
                                const Move<Emission> &move) {
-        TransitionSeating &s = *chain.transitions;
+        HCRPTransitions &s = *chain.transitions;
         const StepView &view = move.view;
         t_ = move.start;
         i_ = view.i;
@@ -137,7 +137,7 @@ class Stepwise {
         apart_ = is_exact_ && o_ != x_ ? o_ : -1;
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         if (is_exact_) {
-            const double opened = s.alpha * c_ / (s.alpha + c_);
+            const double opened = table_scale_after(s.alpha, c_);
             opened_b_ = o_ >= 0 ? opened * s.base.mass_of(view.m_o) : 1.0;
             opened_b_o_ = o_ >= 0 ? opened * (view.m_o + 1) : 1.0;
         }
@@ -153,9 +153,9 @@ class Stepwise {
         n_in_ = view.n_in;
         n_out_ = view.n_out;
         e_in_ = view.e_in;
-        by_i_ = (view.n_i + s.alpha) * (totals_[i_] + offset_);
+        by_i_ = total_weight(view.n_i, s.alpha) * total_weight(totals_[i_], offset_);
         const bool is_own = is_exact_ && i_ == x_;
-        by_x_ = (view.n_x + is_own + s.alpha) * (view.e_x + offset_);
+        by_x_ = total_weight(view.n_x + is_own, s.alpha) * total_weight(view.e_x, offset_);
         shows_ = has_lookup_ && SKIHMM_UNLIKELY(i_ == x_ || o_ == x_);
         if (shows_) {
             // Else only pairs of x differ from what the dense counts show, and x is apart.
@@ -198,7 +198,7 @@ class Stepwise {
     // End of the move: bring the caches up to date with what it changed.
     SKIHMM_INLINE void settle(const Chain &chain, const Emission &emission, int64_t,
                               int64_t, bool) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
             attach(chain, emission);    // a count has outgrown 16 bits
@@ -212,10 +212,10 @@ class Stepwise {
             absorb_mass(s, x_);
             if (o_ >= 0) absorb_mass(s, o_);
         } else if (mode_ == kVector) {
-            mass_f_[x_] = static_cast<float>(s.base.dish_tables[x_]);
-            if (o_ >= 0) mass_f_[o_] = static_cast<float>(s.base.dish_tables[o_]);
+            mass_f_[x_] = static_cast<float>(s.own_mass(x_));
+            if (o_ >= 0) mass_f_[o_] = static_cast<float>(s.own_mass(o_));
             if (k != x_) {
-                mass_f_[k] = static_cast<float>(s.base.dish_tables[k]);
+                mass_f_[k] = static_cast<float>(s.own_mass(k));
                 weights_f_[k] = float_weight(s, k);
                 weights_f_[x_] = float_weight(s, x_);
             }
@@ -239,14 +239,11 @@ class Stepwise {
     // A cached sum that falls by more than this has lost too many digits: take it anew.
     static constexpr double kCancelled = 1e-3;
 
-    static double mass_of(const TransitionSeating &s, int32_t k) {
-        return k == kNew ? s.mass(kNew) : s.base.dish_tables[k];
+    double denominator(const HCRPTransitions &s, int32_t k) const {
+        return s.total(k) * total_weight(totals_[k], offset_);
     }
-    double denominator(const TransitionSeating &s, int32_t k) const {
-        return (s.row_customers[k] + s.alpha) * (totals_[k] + offset_);
-    }
-    double weight_now(const TransitionSeating &s, int32_t k) const { return 1.0 / denominator(s, k); }
-    float float_weight(const TransitionSeating &s, int32_t k) const {
+    double weight_now(const HCRPTransitions &s, int32_t k) const { return 1.0 / denominator(s, k); }
+    float float_weight(const HCRPTransitions &s, int32_t k) const {
         return static_cast<float>(kUnit / denominator(s, k));
     }
     int32_t symbol_count(int32_t k) const {
@@ -256,17 +253,17 @@ class Stepwise {
             count += view_->ids[at] == k ? view_->counts[at] : 0;
         return count;
     }
-    double weight_of(const TransitionSeating &s, int32_t k) const {
+    double weight_of(const HCRPTransitions &s, int32_t k) const {
         if (kind_ == kVector)
             return float_part(q_[k], symbol_count(k));
         if (kind_ == kAll) return weights_[k];
         const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
         const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
-        return (row + c_ * mass_[k]) * (column + b_) * (symbol_count(k) + d_)
-               * w_[k];
+        return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
+               * dish_weight<double>(symbol_count(k), d_) * w_[k];
     }
     // The two parts of the weight of a label that stands in the sums (exact only).
-    SKIHMM_NOINLINE Choice split(const TransitionSeating &s, int32_t k, bitgen_t *g) const {
+    SKIHMM_NOINLINE Choice split(const HCRPTransitions &s, int32_t k, bitgen_t *g) const {
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
@@ -282,7 +279,7 @@ class Stepwise {
         return choice;
     }
     SKIHMM_INLINE Choice choose(const Chain &chain, int32_t *path) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         double u = uniform(chain.bits) * (first_q_ + apart_q_ + rest_);
         int32_t k = first_;
         Choice choice{first_q_, first_stays_, u};
@@ -301,7 +298,7 @@ class Stepwise {
         end_step(*chain.transitions);
         return choice;
     }
-    int32_t draw_other(const TransitionSeating &s, double u) const {
+    int32_t draw_other(const HCRPTransitions &s, double u) const {
         switch (kind_) {
             case kVector: return draw_vector(u);
             case kSparse:
@@ -310,7 +307,7 @@ class Stepwise {
             default: return draw_all(u);
         }
     }
-    void end_step(TransitionSeating &s) {
+    void end_step(HCRPTransitions &s) {
         if (kind_ == kAll) return;
         if (shows_) {
             s.show_dense(x_, o_, shown_out_);
@@ -348,7 +345,7 @@ class Stepwise {
     double float_part(float q, int32_t count) const {
         return q + static_cast<double>(q * (static_cast<float>(count) * by_d_));
     }
-    SKIHMM_INLINE void fill_vector(TransitionSeating &s) {
+    SKIHMM_INLINE void fill_vector(HCRPTransitions &s) {
         const float b = static_cast<float>(b_), c = static_cast<float>(c_);
         if (mass_f_[o_] != static_cast<float>(mass_o_))
             mass_f_[o_] = static_cast<float>(mass_o_);
@@ -357,8 +354,8 @@ class Stepwise {
         if (i_ != x_ && i_ != kStart) {
             // i has one customer less than its cached weight knows.  (A store before the
             // pass would stall the wide load right behind it.)
-            const float q = (static_cast<float>(s.dense_row(i_)[i_]) + c * mass_f_[i_])
-                            * (static_cast<float>(s.dense_column(o_)[i_]) + b)
+            const float q = dish_weight<float>(s.dense_row(i_)[i_], c, mass_f_[i_])
+                            * dish_weight<float>(s.dense_column(o_)[i_], b)
                             * static_cast<float>(kUnit / by_i_);
             lanes_[i_ % kLanes] += static_cast<double>(q) - q_[i_];
             q_[i_] = q;
@@ -372,8 +369,8 @@ class Stepwise {
         }
         extra_ = extra;
         if (SKIHMM_LIKELY(first_ == x_)) {
-            const float q = (static_cast<float>(n_in_) + c * static_cast<float>(mass_x_))
-                            * (static_cast<float>(n_out_) + b)
+            const float q = dish_weight<float>(n_in_, c, mass_x_)
+                            * dish_weight<float>(n_out_, b)
                             * static_cast<float>(kUnit / by_x_);
             first_q_ = float_part(q, e_in_);
         } else {
@@ -407,7 +404,7 @@ class Stepwise {
     // ---- sparse
 
     template <class Count>
-    SKIHMM_INLINE void fill_sparse(const TransitionSeating &s, const Count *row_counts,
+    SKIHMM_INLINE void fill_sparse(const HCRPTransitions &s, const Count *row_counts,
                                    const Count *column_counts) {
         double *w = w_.data(), *mass = mass_.data();
         const double b = b_, c = c_;
@@ -486,7 +483,8 @@ class Stepwise {
             first_q_ = first_stays_ + c * mass_x_ * (out + (o_ == x_ ? opened_b_o_ : opened_b))
                                       * by_symbol;
         } else {
-            first_q_ = (n_in_ + c * mass_x_) * (n_out_ + b) * (e_in_ + d_) * (1.0 / by_x_);
+            first_q_ = dish_weight<double>(n_in_, c, mass_x_) * dish_weight<double>(n_out_, b)
+                       * dish_weight<double>(e_in_, d_) * (1.0 / by_x_);
         }
     }
     // Exact only: the weight of the successor's label, which is not x.
@@ -499,7 +497,7 @@ class Stepwise {
         apart_q_ = apart_stays_ + c_ * mass_o_ * (out + opened_b_o_) * by_symbol;
     }
     // flow[o] as it was between moves, without x and what is apart, from the column at s_0.
-    SKIHMM_NOINLINE void walk_column(const TransitionSeating &s, double gone) {
+    SKIHMM_NOINLINE void walk_column(const HCRPTransitions &s, double gone) {
         const Line &column = s.columns[o_];
         double sum = 0.0;
         for (int32_t at = 0; at < column.size; ++at)
@@ -522,7 +520,7 @@ class Stepwise {
                + ((part[4] + part[5]) + (part[6] + part[7]));
     }
     template <class Count>
-    SKIHMM_NOINLINE int32_t draw_sparse(const TransitionSeating &s, const Count *row_counts,
+    SKIHMM_NOINLINE int32_t draw_sparse(const HCRPTransitions &s, const Count *row_counts,
                                         const Count *column_counts, double u) const {
         const double *w = w_.data(), *mass = mass_.data();
         const double opened_b = is_exact_ ? opened_b_ : b_;
@@ -571,14 +569,14 @@ class Stepwise {
         for (k = n_slots_ - 1; k > 0 && !(value(k) > 0.0); --k) {}
         return value(k) > 0.0 ? k : first_;
     }
-    void absorb_mass(const TransitionSeating &s, int32_t k) {
-        const double mass = s.base.dish_tables[k];
+    void absorb_mass(const HCRPTransitions &s, int32_t k) {
+        const double mass = s.own_mass(k);
         mass_[k] = mass;
         const double v = mass * w_[k];
         if (v != v_[k]) spread(s, k, v);
     }
     // v[k] becomes v: so do the flows of all that k leads to, and the total.
-    SKIHMM_NOINLINE void spread(const TransitionSeating &s, int32_t k, double v) {
+    SKIHMM_NOINLINE void spread(const HCRPTransitions &s, int32_t k, double v) {
         const double change = v - v_[k], limit = kCancelled * v_[k];
         const Line &row = s.rows[k];
         for (int32_t at = 0; at < row.size; ++at) {
@@ -595,7 +593,7 @@ class Stepwise {
         const double now = flow_[k] - by;
         flow_[k] = now < kCancelled * by ? std::numeric_limits<double>::quiet_NaN() : now;
     }
-    SKIHMM_NOINLINE void settle_moved(const TransitionSeating &s, int32_t k) {
+    SKIHMM_NOINLINE void settle_moved(const HCRPTransitions &s, int32_t k) {
         // First the counts at the old v, then v at the new counts.
         lower_flow(x_, v_[i_]);
         flow_[k] += v_[i_];
@@ -612,15 +610,14 @@ class Stepwise {
 
     // ---- all
 
-    SKIHMM_NOINLINE void fill_all(const TransitionSeating &s, const Emission &emission,
+    SKIHMM_NOINLINE void fill_all(const HCRPTransitions &s, const Emission &emission,
                                   bool has_symbol) {
         kind_ = kAll;
         shows_ = false;
         apart_ = -1;
         const double b = o_ >= 0 ? c_ * s.mass(o_) : 1.0, d = view_->smooth;
         double *weights = weights_.data(), *stays = stays_.data();
-        for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.base.dish_tables[k];
-        weights[kNew] = c_ * s.mass(kNew);
+        for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.own_mass(k);
         weights[kStart] = 0.0;
         if (is_ghost_) weights[o_] = c_ * s.mass(kNew);
         const Line &row = s.rows[i_];
@@ -633,7 +630,7 @@ class Stepwise {
             if (is_exact_) out[i_] += i_ == o_;
             for (int32_t k = 0; k < n_slots_; ++k) {
                 const double opened_b = !is_exact_ ? b : k == o_ ? opened_b_o_ : opened_b_;
-                const double size = s.row_customers[k] + s.alpha + (is_exact_ && k == i_);
+                const double size = s.total(k) + (is_exact_ && k == i_);
                 stays[k] = row_[k] * (out[k] + b) / size;
                 weights[k] = stays[k] + weights[k] * (out[k] + opened_b) / size;
             }
@@ -644,7 +641,7 @@ class Stepwise {
         }
         for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = 0.0;
         if (has_symbol) {
-            for (int32_t k = 0; k < n_slots_; ++k) probs_[k] = d / (totals_[k] + offset_);
+            for (int32_t k = 0; k < n_slots_; ++k) probs_[k] = d / total_weight(totals_[k], offset_);
             for (int32_t at = 0; at < view_->size; ++at)
                 probs_[view_->ids[at]] *= (view_->counts[at] + d) / d;
         } else if (!has_columns_) {

@@ -103,14 +103,14 @@ class StickBreaking {
     }
     // Row j given the transitions out of it, as they were at the start of the sweep.
     void draw_observed_row(const Chain &chain, int32_t j, double weight) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         fill_shapes(s);
         const Line &line = s.rows[j];
         for (int32_t at = 0; at < line.size; ++at)
             shapes_[line.ids[at]] += weight * line.counts[at];
         draw_row(chain, j);
     }
-    void fill_shapes(const TransitionSeating &s) {
+    void fill_shapes(const HCRPTransitions &s) {
         shapes_.resize(n_slots_);
         for (int32_t k = 0; k < n_slots_; ++k) shapes_[k] = s.alpha * sticks_.beta[k];
     }
@@ -350,7 +350,7 @@ class StickBreakingPaths : public StickBreaking {
         rests_.push_back(sticks_.beta[kNew]);
     }
     // (Labels and seating are still those from before the sweep.)
-    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const TransitionSeating &s) {
+    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const HCRPTransitions &s) {
         std::ostringstream message;
         message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
                 << kMostParts << " parts of them, in one sweep: gamma = " << s.base.gamma

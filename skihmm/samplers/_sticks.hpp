@@ -35,11 +35,10 @@ class Sticks {
     std::vector<double> beta;
 
     void draw(const Chain &chain) {
-        const TransitionSeating &s = *chain.transitions;
+        const HCRPTransitions &s = *chain.transitions;
         const int32_t n = *chain.n_slots;
-        shapes_.assign(n, 0.0);
-        for (int32_t k = kFirst; k < n; ++k) shapes_[k] = s.base.dish_tables[k];
-        shapes_[kNew] = s.base.gamma;
+        shapes_.resize(n);
+        for (int32_t k = 0; k < n; ++k) shapes_[k] = s.own_mass(k);
         beta.resize(n);
         draw_dirichlet(chain.bits, n, shapes_.data(), beta.data(), &falls_);
     }
@@ -55,7 +54,7 @@ class Sticks {
     }
     // The seating of all transitions given x and beta.
     void reseat(const Chain &chain) {
-        TransitionSeating &s = *chain.transitions;
+        HCRPTransitions &s = *chain.transitions;
         rows_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.previous(t);
         shapes_.resize(beta.size());

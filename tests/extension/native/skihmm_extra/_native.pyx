@@ -44,7 +44,7 @@ cdef class ForwardProposal(BlockProposal):
         cdef int32_t k, o = state.successor(start)
         self.weights.resize(state.n_slots)
         self.emitted.resize(state.n_slots)
-        state.transitions.fill_row(state.previous(start), self.weights.data())
+        state.transitions.seating.fill_row(state.previous(start), self.weights.data())
         state.emission.fill_probs(start, self.emitted.data())
         # The successor's label may have lost its last table: it is as new as a new one,
         # and a candidate of its own.

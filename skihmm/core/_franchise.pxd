@@ -45,6 +45,10 @@ cdef extern from "_containers.hpp" namespace "skihmm" nogil:
         int32_t size
 
 
+cdef extern from "_law.hpp" namespace "skihmm" nogil:
+    float64_t dish_weight "skihmm::dish_weight<double>"(float64_t n, float64_t new_table)
+
+
 cdef extern from "_seating.hpp" namespace "skihmm" nogil:
     cdef cppclass Root:
         pass

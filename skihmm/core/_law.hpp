@@ -26,7 +26,8 @@ SKIHMM_INLINE double total_weight(double n_customers, double alpha) {
 SKIHMM_INLINE double table_scale(double alpha, int64_t n_tables, double gamma) {
     return alpha / (n_tables + gamma);
 }
-// That weight for a dish of this mass at once.
+// The weight of a new table of a dish; and the same at once, rounded once less.
+SKIHMM_INLINE double new_table_weight(double scale, double mass) { return scale * mass; }
 SKIHMM_INLINE double new_table_weight(double alpha, double mass, int64_t n_tables,
                                       double gamma) {
     return alpha * mass / (n_tables + gamma);

@@ -479,7 +479,7 @@ class Move : public Exchange<Emission> {
             const HCRPTransitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = s.choose_table(in_, view.scale * s.base.mass_of(view.m_x), bits & kChoice,
+            table_in_ = s.choose_table(in_, new_table_weight(view.scale, s.base.mass_of(view.m_x)), bits & kChoice,
                                        g);
             const bool opens = table_in_ == HCRPTransitions::kNewTable;
             const double fresh_out = choose_others(chain, emission, opens, bits);
@@ -511,8 +511,8 @@ class Move : public Exchange<Emission> {
         bitgen_t *g = chain.bits;
         table_value_ = emission.seating->choose_table(value_, view.column.smooth,
                                                       bits >> 21 & kChoice, g);
-        const double fresh_out = s.scale_after(opens - in_.closes - out_.closes)
-                                 * s.base.mass_of(view.m_o);
+        const double fresh_out = new_table_weight(
+            s.scale_after(opens - in_.closes - out_.closes), s.base.mass_of(view.m_o));
         table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & kChoice, g);
         return fresh_out;
     }

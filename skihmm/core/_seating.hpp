@@ -223,9 +223,10 @@ class Seating {
         return SKIHMM_LIKELY(change == 0) ? scale_ : base.scale(alpha, change);
     }
     // The weight of a new table of a dish; with `change` tables of it more.
-    double new_table(int32_t dish) const { return scale_ * mass(dish); }
+    double new_table(int32_t dish) const { return new_table_weight(scale_, mass(dish)); }
     double new_table_after(int32_t dish, int32_t change) const {
-        return scale_after(change) * base.mass_of(base.dish_tables[dish] + change);
+        return new_table_weight(scale_after(change),
+                                base.mass_of(base.dish_tables[dish] + change));
     }
     // The same in a restaurant of any seating.
     double new_table_in(int32_t row, int32_t dish) const {

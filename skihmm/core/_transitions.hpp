@@ -74,8 +74,9 @@ class HCRPTransitions : public Seating<InfiniteRoot> {
                 best = j;
             }
         }
+        const double smooth = largest * scale();
         for (int32_t k = 0; k < n_slots(); ++k) {
-            out[k] = largest * scale() * own_mass(k);
+            out[k] = smooth * own_mass(k);
             argmax_out[k] = best;
         }
         for (int32_t j = 0; j < n_slots(); ++j) {

@@ -7,7 +7,7 @@ from numpy.random cimport bitgen_t
 
 from skihmm.core._concentration cimport ConcentrationPosterior
 from skihmm.core._emission cimport SeatingEmission, SymbolColumn
-from skihmm.core._franchise cimport Line, Product, SymbolSeating
+from skihmm.core._franchise cimport Line, Product, SymbolSeating, dish_weight
 from skihmm.core._random cimport RandomStream, uniform
 from skihmm.core._record cimport (
     SeatingRecord,
@@ -173,7 +173,7 @@ cdef class CategoricalStats(EmissionStats):
             for k in range(self.n_slots):
                 out[k] *= smooth / s.total(k)
             for i in range(line.size):
-                out[line.ids[i]] *= (line.counts[i] + smooth) / smooth
+                out[line.ids[i]] *= dish_weight(line.counts[i], smooth) / smooth
 
     cdef int fill_pair(self, intp_t t, const int32_t *states,
                        float64_t *out) except -1 nogil:

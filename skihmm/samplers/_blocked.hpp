@@ -58,7 +58,7 @@ class FreshLabels {
     }
     // The probability that the next one is called `label`; seats it.
     double seat(int32_t label) {
-        const double total = n_ + concentration_;
+        const double total = total_weight(n_, concentration_);
         n_ += 1.0;
         for (size_t i = 0; i < labels_.size(); ++i) {
             if (labels_[i] != label) continue;
@@ -72,7 +72,7 @@ class FreshLabels {
     }
     // A label in use already, or -1.
     int32_t draw(bitgen_t *g) const {
-        double u = uniform(g) * (n_ + concentration_);
+        double u = uniform(g) * total_weight(n_, concentration_);
         for (size_t i = 0; i < labels_.size(); ++i)
             if ((u -= customers_[i]) < 0.0) return labels_[i];
         return -1;
@@ -469,10 +469,11 @@ class Blocked {
             for (int32_t at = 0; at < column.size; at += 2)
                 sum = sum + pair_at(f, column.ids[at], column.ids[at + 1])
                             * Pair::next(column.counts + at);
-            return sum.sum() + scale_ * mass_[k] * step.sum;
+            return sum.sum() + new_table_weight(scale_, mass_[k]) * step.sum;
         } else {
             const double u = steps_[l + 1].slice, mass = mass_[k], *c = c_.data();
-            if (!(scale_ * mass * c[kNew] >= u)) {      // no other c is larger
+            const double smooth = new_table_weight(scale_, mass);
+            if (!(smooth * c[kNew] >= u)) {     // no other c is larger
                 double sums[4] = {};
                 for (int32_t at = 0; at < column.size; at += 4)
                     for (int32_t i = 0; i < 4; ++i) {
@@ -481,7 +482,7 @@ class Blocked {
                     }
                 return (sums[0] + sums[1]) + (sums[2] + sums[3]);
             }
-            double sum = blocked_passes.sum_where(stride_, scale_ * mass, c, u, f);
+            double sum = blocked_passes.sum_where(stride_, smooth, c, u, f);
             for (int32_t at = 0; at < column.size; ++at) {
                 const int32_t j = column.ids[at];
                 sum += f[j] * static_cast<double>((link(column.counts[at], mass, c[j]) >= u)
@@ -519,7 +520,7 @@ class Blocked {
                 const double n_jk = column.counts[at];
                 if (take(j, f[j] * n_jk, column.counts[at])) return end();
             }
-            const double a = scale_ * mass;
+            const double a = new_table_weight(scale_, mass);
             for (int32_t j = 0; j < n_slots_; ++j)
                 if (take(j, f[j] * a, -1)) break;
         } else {

@@ -226,11 +226,11 @@ class Slice {
         int32_t least = static_cast<int32_t>(u_ / c_i_ - scale_ * largest_);
         while (!(link(least, largest_, c_i_) >= u_)) ++least;
         int32_t n = 0, *found = found_.data();
-        const double smooth = scale_ * mass_o_, v = v_, *c = c_.data();
+        const double smooth = new_table_weight(scale_, mass_o_), v = v_, *c = c_.data();
         for (int32_t at = 0; at < row.size; ++at) {
             const int32_t k = row.ids[at];
             found[n] = at;
-            n += (row.counts[at] >= least) & ((n_out[k] + smooth) * c[k] >= v);
+            n += (row.counts[at] >= least) & (dish_weight<double>(n_out[k], smooth) * c[k] >= v);
         }
         for (int32_t f = 0; f < n; ++f) {
             const int32_t at = found[f], k = row.ids[at];
@@ -241,13 +241,13 @@ class Slice {
     template <class Count>
     void filter_column(const Line &column, const Emission &emission, const Count *n_in) {
         int32_t n = 0, *found = found_.data();
-        const double smooth = scale_ * mass_o_;
+        const double smooth = new_table_weight(scale_, mass_o_);
         for (int32_t at = 0; at < column.size; ++at) {
             const int32_t k = column.ids[at];
             found[n] = at;
             // mass_ is at least what it is at s_0.
             n += (link(n_in[k], mass_[k], c_i_) >= u_)
-                 & ((column.counts[at] + smooth) * c_[k] >= v_);
+                 & (dish_weight<double>(column.counts[at], smooth) * c_[k] >= v_);
         }
         for (int32_t f = 0; f < n; ++f) {
             const int32_t at = found[f], k = column.ids[at];
@@ -319,8 +319,8 @@ class Slice {
     double sum_slots(int32_t from, int32_t width) const {
         const double *w = symbol_ >= 0 ? d_.data() : probs_.data();
         return blocked_passes.sum_both(width, scale_, &row_[from], &mass_[from], c_i_, u_,
-                                       &column_[from], scale_ * mass_o_, &c_[from], v_,
-                                       w + from);
+                                       &column_[from], new_table_weight(scale_, mass_o_),
+                                       &c_[from], v_, w + from);
     }
     double sum_wide() const {
         const double sum = sum_slots(0, stride_);

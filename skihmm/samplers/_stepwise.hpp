@@ -148,7 +148,7 @@ class Stepwise {
         }
         kind_ = mode_;
         mass_o_ = s.base.mass_of(view.m_o);
-        b_ = c_ * mass_o_;
+        b_ = new_table_weight(c_, mass_o_);
         d_ = view_->smooth;
         n_in_ = view.n_in;
         n_out_ = view.n_out;
@@ -268,9 +268,9 @@ class Stepwise {
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
             const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
-            const double by_symbol = (symbol_count(k) + d_) * w_[k];
-            choice.stays = row * (column + b_) * by_symbol;
-            choice.q = choice.stays + c_ * mass_[k] * (column + opened_b_) * by_symbol;
+            const double by_symbol = dish_weight<double>(symbol_count(k), d_) * w_[k];
+            choice.stays = row * dish_weight(column, b_) * by_symbol;
+            choice.q = choice.stays + c_ * mass_[k] * dish_weight(column, opened_b_) * by_symbol;
         } else if (kind_ == kSparse) {
             choice.stays = first_stays_;
             choice.q = first_q_;
@@ -441,7 +441,7 @@ class Stepwise {
                 const int32_t *n = row.counts + at + 2 * l;
                 const int32_t k = row.ids[at + 2 * l], j = row.ids[at + 2 * l + 1];
                 part[l] = part[l] + Pair::next(n) * Pair::at(w, k, j)
-                                    * (Pair::at(column_counts, k, j) + bb);
+                                    * dish_weight(Pair::at(column_counts, k, j), bb);
             }
         }
         row_sum_ = part[0].sum() + part[1].sum();
@@ -454,8 +454,8 @@ class Stepwise {
                 const int32_t k = ids[at + 2 * l], j = ids[at + 2 * l + 1];
                 const Pair out = Pair::at(column_counts, k, j);
                 part[l] = part[l] + Pair::next(counts + at + 2 * l) * Pair::at(w, k, j)
-                                    * (Pair::at(row_counts, k, j) * (out + bb)
-                                       + cc * Pair::at(mass, k, j) * (out + opened));
+                                    * (Pair::at(row_counts, k, j) * dish_weight(out, bb)
+                                       + cc * Pair::at(mass, k, j) * dish_weight(out, opened));
             }
         }
         symbol_sum_ = part[0].sum() + part[1].sum();
@@ -478,10 +478,12 @@ class Stepwise {
         if (SKIHMM_UNLIKELY(first_ != x_)) {
             first_q_ = c * mass[kNew] * opened_b * d_ * w[kNew];
         } else if (is_exact_) {
-            const double out = n_out_ + is_loop, by_symbol = (e_in_ + d_) / by_x_;
-            first_stays_ = n_in_ * (out + b) * by_symbol;
-            first_q_ = first_stays_ + c * mass_x_ * (out + (o_ == x_ ? opened_b_o_ : opened_b))
-                                      * by_symbol;
+            const double out = n_out_ + is_loop;
+            const double by_symbol = dish_weight<double>(e_in_, d_) / by_x_;
+            first_stays_ = n_in_ * dish_weight(out, b) * by_symbol;
+            first_q_ = first_stays_
+                       + c * mass_x_ * dish_weight(out, o_ == x_ ? opened_b_o_ : opened_b)
+                             * by_symbol;
         } else {
             first_q_ = dish_weight<double>(n_in_, c, mass_x_) * dish_weight<double>(n_out_, b)
                        * dish_weight<double>(e_in_, d_) * (1.0 / by_x_);
@@ -492,9 +494,9 @@ class Stepwise {
         saved_w_o_ = w_[o_];
         w_[o_] = 0.0;
         const double out = column + (i_ == o_);
-        const double by_symbol = (symbol_count(o_) + d_) * saved_w_o_;
-        apart_stays_ = row * (out + b_) * by_symbol;
-        apart_q_ = apart_stays_ + c_ * mass_o_ * (out + opened_b_o_) * by_symbol;
+        const double by_symbol = dish_weight<double>(symbol_count(o_), d_) * saved_w_o_;
+        apart_stays_ = row * dish_weight(out, b_) * by_symbol;
+        apart_q_ = apart_stays_ + c_ * mass_o_ * dish_weight(out, opened_b_o_) * by_symbol;
     }
     // flow[o] as it was between moves, without x and what is apart, from the column at s_0.
     SKIHMM_NOINLINE void walk_column(const HCRPTransitions &s, double gone) {
@@ -529,8 +531,8 @@ class Stepwise {
                           [&](int32_t at) {
                 const int32_t k = view_->ids[at];
                 return view_->counts[at] * w[k]
-                       * (row_counts[k] * (column_counts[k] + b_)
-                          + c_ * mass[k] * (column_counts[k] + opened_b));
+                       * (row_counts[k] * dish_weight<double>(column_counts[k], b_)
+                          + c_ * mass[k] * dish_weight<double>(column_counts[k], opened_b));
             }, u);
         }
         u = (u - symbol_sum_) / d_;
@@ -539,7 +541,7 @@ class Stepwise {
             return search(row.size, [&](int32_t at) { return row.ids[at]; },
                           [&](int32_t at) {
                 const int32_t k = row.ids[at];
-                return row.counts[at] * w[k] * (column_counts[k] + b_);
+                return row.counts[at] * w[k] * dish_weight<double>(column_counts[k], b_);
             }, u);
         }
         u = (u - row_sum_) / c_;
@@ -615,7 +617,7 @@ class Stepwise {
         kind_ = kAll;
         shows_ = false;
         apart_ = -1;
-        const double b = o_ >= 0 ? c_ * s.mass(o_) : 1.0, d = view_->smooth;
+        const double b = o_ >= 0 ? new_table_weight(c_, s.mass(o_)) : 1.0, d = view_->smooth;
         double *weights = weights_.data(), *stays = stays_.data();
         for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.own_mass(k);
         weights[kStart] = 0.0;
@@ -631,8 +633,8 @@ class Stepwise {
             for (int32_t k = 0; k < n_slots_; ++k) {
                 const double opened_b = !is_exact_ ? b : k == o_ ? opened_b_o_ : opened_b_;
                 const double size = s.total(k) + (is_exact_ && k == i_);
-                stays[k] = row_[k] * (out[k] + b) / size;
-                weights[k] = stays[k] + weights[k] * (out[k] + opened_b) / size;
+                stays[k] = row_[k] * dish_weight(out[k], b) / size;
+                weights[k] = stays[k] + weights[k] * dish_weight(out[k], opened_b) / size;
             }
             for (int32_t at = 0; at < column.size; ++at) out[column.ids[at]] = 0.0;
             out[i_] = 0.0;
@@ -643,7 +645,7 @@ class Stepwise {
         if (has_symbol) {
             for (int32_t k = 0; k < n_slots_; ++k) probs_[k] = d / total_weight(totals_[k], offset_);
             for (int32_t at = 0; at < view_->size; ++at)
-                probs_[view_->ids[at]] *= (view_->counts[at] + d) / d;
+                probs_[view_->ids[at]] *= dish_weight<double>(view_->counts[at], d) / d;
         } else if (!has_columns_) {
             emission.fill_probs(t_, probs_.data());
         }

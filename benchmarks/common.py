@@ -20,6 +20,7 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
+from skihmm.transitions import HCRPTransitions
 
 SAMPLERS = {
     "stepwise": StepwiseGibbs(proposal="rcd"),
@@ -52,7 +53,7 @@ def make_model(codes, n_symbols, init, seed=0, sampler=None):
     if isinstance(init, int):
         init = np.random.default_rng(seed).integers(init, size=len(codes))
     sampler = SAMPLERS["stepwise"] if sampler is None else sampler
-    settings = ModelSettings(sampler, emission, 1.0, 1.0, (1.0, 1.0), init, 100)
+    settings = ModelSettings(sampler, emission, HCRPTransitions(), init, 100)
     return sequences, settings
 
 

@@ -26,6 +26,7 @@ from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import mutual_information
 from skihmm.samplers import FranchiseSampler
+from skihmm.transitions import HCRPTransitions
 
 
 def make_sequence(name, seed):
@@ -40,9 +41,7 @@ def run(sampler, name, seed, seconds):
     X, states = make_sequence(name, seed)
     emission = HCRPCategorical().fit(X)
     sequences = Sequences(emission.encode(X), np.zeros(1, dtype=np.intp))
-    settings = ModelSettings(
-        sampler, emission, 1.0, 1.0, (1.0, 1.0), "particle_filter", 100
-    )
+    settings = ModelSettings(sampler, emission, HCRPTransitions(), "particle_filter", 100)
     chain = Chain(sequences, settings, np.random.SeedSequence(seed))
     best = mutual_information(states, states)
     bits, times, used = [], [], 0.0
@@ -93,9 +92,7 @@ def main():
     for concentration in (1e-3, 1e3):
         X, _ = make_repeating_sequence(200)
         hmm = HCRPHMM(
-            alpha=concentration,
-            gamma=concentration,
-            concentration_prior=None,
+            transitions=HCRPTransitions(concentration, concentration, None),
             n_burnin=50,
             n_draws=20,
             random_state=0,

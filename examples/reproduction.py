@@ -29,7 +29,6 @@ from sklearn.base import clone
 
 from skihmm._chain import Chain, ModelSettings
 from skihmm._checkpoint import load, save
-from skihmm._draws import Draw
 from skihmm._sequences import Sequences
 from skihmm._version import __version__
 from skihmm.metrics import autocorrelation_time
@@ -41,7 +40,9 @@ from skihmm.samplers import (
     StepwiseSlice,
     StickBreakingBeam,
     StickBreakingGibbs,
+    SweepInfo,
 )
+from skihmm.transitions import HCRPTransitions
 
 KIND = "trial of a reproduction"
 N_SAMPLES = 200  # per trial
@@ -133,13 +134,12 @@ class Trial:
         emission.fit(X)
         self.sequences = Sequences(emission.encode(X), np.zeros(1, dtype=np.intp))
         self.settings = ModelSettings(
-            row.recipe, emission, 1.0, 1.0, (1.0, 1.0), "particle_filter", 100
+            row.recipe, emission, HCRPTransitions(), "particle_filter", 100
         )
         self.progress = {
             "used": 0.0,  # on the clock
-            "seconds": 0.0,
+            "tally": SweepInfo(),  # sum over all sweeps
             "n_sweeps": 0,
-            "counts": [0, 0, 0, 0],  # moves, accepted; split-merge trials, accepted
             "times": [],
             "samples": [],
             "last": 0,  # index of the last measured sample
@@ -172,6 +172,7 @@ class Trial:
                 f"{self.setup}.  Choose another --folder or delete it."
             )
         self.progress, self.record = content["progress"], content["record"]
+        self.progress["tally"] = SweepInfo(*self.progress["tally"])
         return content["complete"]
 
     def save(self, chain, complete):
@@ -202,16 +203,9 @@ class Trial:
             self._take_sample(chain)
         while len(p["samples"]) < N_SAMPLES:
             info = next(chain)
-            p["seconds"] += info.seconds
+            p["tally"] = p["tally"].plus(info)
             p["used"] += info.seconds if self.clock == "cpu" else 1.0
             p["n_sweeps"] += 1
-            counts = (
-                info.n_proposed,
-                info.n_accepted,
-                info.n_trials,
-                info.n_trials_accepted,
-            )
-            p["counts"] = [a + b for a, b in zip(p["counts"], counts, strict=True)]
             n_due = min(int(p["used"] / interval), N_SAMPLES) - len(p["samples"])
             if n_due <= 0:
                 continue
@@ -219,7 +213,7 @@ class Trial:
             is_late = p["used"] > self.budget + interval
             n_held = n_due if is_late else n_due - 1
             p["samples"] += [p["samples"][-1]] * n_held
-            p["times"] += [p["seconds"]] * n_held
+            p["times"] += [p["tally"].seconds] * n_held
             if not is_late:
                 self._take_sample(chain)
             if time.monotonic() - saved >= self.save_every:
@@ -230,40 +224,31 @@ class Trial:
     def _take_sample(self, chain):
         # A draw and a record pack the chain alike, so that the chain does not depend on
         # the times at which files are written.
-        p, draw = self.progress, _as_draw(chain.draw())
+        p, draw = self.progress, chain.draw(self.progress["tally"])
         index = len(p["samples"])
         measured = self.study.measure(self.extra, draw, index, p["last"])
         p["last"] = index
         p["samples"].append({"n_states": draw.n_states, "lp": draw.lp, **measured})
-        p["times"].append(p["seconds"])
+        p["times"].append(p["tally"].seconds)
 
     def summary(self):
         p = self.progress
         late = p["samples"][N_SAMPLES // 2 :]
-        n_proposed, n_accepted, n_trials, n_trials_accepted = p["counts"]
+        tally = p["tally"]
         lp = [sample["lp"] for sample in late]
         return {
             "row": self.row.title,
             "seed": self.seed,
             "sweeps": p["n_sweeps"],
-            "seconds": p["seconds"],
-            "seconds_per_sweep": p["seconds"] / p["n_sweeps"],
+            "seconds": tally.seconds,
+            "seconds_per_sweep": tally.seconds / p["n_sweeps"],
             "n_states": float(np.mean([sample["n_states"] for sample in late])),
             "lp": float(np.mean(lp)),
-            "act": autocorrelation_time(lp, "auto") * p["seconds"] / N_SAMPLES,
-            "acceptance": n_accepted / n_proposed,
-            "sm_acceptance": n_trials_accepted / n_trials if n_trials else float("nan"),
+            "act": autocorrelation_time(lp, "auto") * tally.seconds / N_SAMPLES,
+            "acceptance": tally.acceptance_rate,
+            "sm_acceptance": tally.split_merge_acceptance_rate,
             **self.study.summarise(np.array(p["times"]), p["samples"], self.extra),
         }
-
-
-def _as_draw(arrays):
-    keys = ("n_states", "lp", "alpha", "gamma", "states", "last_state")
-    return Draw(
-        **{key: arrays[key] for key in keys},
-        transitions=arrays["transitions"],
-        emission=arrays["emission"],
-    )
 
 
 def run_trial(*args):

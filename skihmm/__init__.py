@@ -1,7 +1,7 @@
-"""Hidden Markov models whose number of states is not known in advance.
+"""Infinite hidden Markov models (HDP-HMM).
 
 The estimator is :class:`HCRPHMM`; samplers, emissions, metrics, data sets, summaries of
-the posterior and pictures are in the modules `samplers`, `emissions`, `metrics`,
+the posterior and displays are in the modules `samplers`, `emissions`, `metrics`,
 `datasets`, `posterior` and `inspection`.
 """
 
@@ -14,12 +14,12 @@ __all__ = ["HCRPHMM", "__version__", "get_include"]
 
 
 def get_include() -> list[str]:
-    """Folders of the C++ headers, for packages that extend the compiled core.
+    """List the folders of the C++ headers, for packages that extend the compiled core.
 
     Returns
     -------
     folders : list of str
-        Everything that ``skihmm``'s ``.pxd`` files include is in them.
+        Folders of all headers that ``skihmm``'s ``.pxd`` files include.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""scikit-learn's callbacks, which came with its version 1.9."""
+"""Support of scikit-learn's callbacks (1.9)."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ try:
 except ImportError:  # before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Nothing: this version of scikit-learn has no callbacks."""
+        """Empty class for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Method) -> Method:
-        """The method itself."""
+        """Return the method unchanged."""
         return method
 
 
 class FitTasks:
-    """The tasks of a fit, as scikit-learn's callbacks see them: chains and their sweeps.
+    """Tasks of a fit for scikit-learn's callbacks: chains and their sweeps.
 
     Parameters
     ----------
     estimator : HCRPHMM
     X : ndarray of shape (n_samples, n_features)
     n_sweeps : list of int
-        Sweeps that every chain has to make.
+        Number of sweeps of every chain.
     summarise : callable
-        Fitted attributes that follow from a list of histories of chains.
+        Returns fitted attributes from a list of histories of chains.
     """
 
     def __init__(
@@ -58,21 +58,21 @@ class FitTasks:
         self._root.call_on_fit_task_begin(**self._given)
 
     def begin_chain(self, index: int) -> None:
-        """A chain begins."""
+        """Report the start of a chain."""
         task = self._root.subcontext(
             task_name="chain", task_id=index, max_subtasks=self._n_sweeps[index]
         )
         self._chains[index] = task.call_on_fit_task_begin(**self._given)
 
     def after_sweep(self, index: int, history: Callable[[], History]) -> bool:
-        """A sweep was made; a true answer ends the chain.
+        """Report a sweep; return whether to end the chain.
 
         Parameters
         ----------
         index : int
             Number of the chain.
         history : callable
-            Returns the history of the chain if it ended here.
+            Returns the history of the chain up to this sweep.
 
         Returns
         -------
@@ -83,15 +83,15 @@ class FitTasks:
         return bool(
             task.call_on_fit_task_end(
                 **self._given,
-                # Only worked out for a callback that asks for it.
+                # Computed only for a callback that needs it.
                 reconstruction_attributes=lambda: self._summarise([history()]),
             )
         )
 
     def end_chain(self, index: int) -> None:
-        """A chain has ended."""
+        """Report the end of a chain."""
         self._chains[index].call_on_fit_task_end(**self._given)
 
     def end(self) -> None:
-        """The fit has ended."""
+        """Report the end of the fit."""
         self._root.call_on_fit_task_end(**self._given)

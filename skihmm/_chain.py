@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from sklearn.base import clone
 
 from skihmm._draws import Draw, order_by_occupancy
 from skihmm._records import ChainRecord, EmissionRecord, StateRecord
@@ -24,6 +25,7 @@ from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._product_stats import ProductStats
 from skihmm.samplers import BaseSampler
+from skihmm.transitions import HCRPTransitions
 
 # Labels are packed and lists put in order every so many sweeps, and at each stored draw:
 # a fixed schedule, because the order of the lists is part of what a chain does next.
@@ -39,25 +41,21 @@ CLUSTERING = threading.Lock()
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What a chain samples: the recipes and the prior.
+    """What a chain samples: the recipes and the start.
 
     Attributes
     ----------
     sampler : BaseSampler
     emission : BaseEmission
         Fitted.
-    alpha, gamma : float
-        Concentrations at the start.
-    concentration_prior : (float, float) or None
+    transitions : HCRPTransitions
     init : str or ndarray of shape (n_samples,)
     n_particles : int
     """
 
     sampler: BaseSampler
     emission: BaseEmission
-    alpha: float
-    gamma: float
-    concentration_prior: tuple[float, float] | None
+    transitions: HCRPTransitions
     init: str | Labels
     n_particles: int
 
@@ -108,7 +106,7 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     labels : ndarray of shape (n_samples,), int32
         0, 1, ..., every one of them used.
     """
-    # (Only here, since to import them takes longer than to import this package.)
+    # Only here, since to import them takes longer than to import this package.
     from sklearn.cluster import KMeans
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import StandardScaler
@@ -167,9 +165,10 @@ class Chain(Iterator[SweepInfo]):
         self.saved: ChainRecord | None = None
         self._stats = settings.emission.make_stats(sequences.codes)
         self._known = sequences.known_states
+        self._prior = settings.transitions.prior()
         self.state = ChainState(
             sequences.starts,
-            Franchise(settings.alpha, settings.gamma),
+            Franchise(*settings.transitions.concentrations()),
             self._stats
             if self._known is None
             else ProductStats([self._stats], self._known),
@@ -212,8 +211,7 @@ class Chain(Iterator[SweepInfo]):
             self._stats.columns(),
             self.stream,
             n_particles=self.settings.n_particles,
-            alpha=self.settings.alpha,
-            gamma=self.settings.gamma,
+            concentrations=self.settings.transitions.concentrations(),
             is_stopped=is_stopped,
         )[1]
 
@@ -227,7 +225,7 @@ class Chain(Iterator[SweepInfo]):
             self.state.transitions,
             self.state.emission,
             self.stream,
-            self.settings.concentration_prior,
+            self._prior,
         )
         self.n_sweeps += 1
         return info._replace(seconds=time.thread_time() - started)
@@ -331,7 +329,6 @@ def extended_record(
     emission = arrays["emission"]
     if earlier.known_states is not None:
         emission = emission["parts"][0]
-    alpha, gamma = arrays["transitions"]["alpha"], arrays["transitions"]["gamma"]
     if settings.emission.default_init == "particle_filter":
         stats = settings.emission.make_stats(added.codes[:0])
         path = filter_particles(
@@ -340,8 +337,6 @@ def extended_record(
             stats.columns(emission),
             stream,
             n_particles=settings.n_particles,
-            alpha=alpha,
-            gamma=gamma,
             seating={
                 "n_states": arrays["n_states"],
                 "transitions": arrays["transitions"],
@@ -362,8 +357,9 @@ def extended_record(
         path = np.asarray(frozen.viterbi()[1])
     start = replace(
         settings,
-        alpha=alpha,
-        gamma=gamma,
+        transitions=clone(settings.transitions).set_params(
+            alpha=arrays["transitions"]["alpha"], gamma=arrays["transitions"]["gamma"]
+        ),
         init=np.concatenate([arrays["states"], path]),
     )
     chain = Chain(earlier.joined(added), start, stream.bit_generator)

@@ -29,7 +29,7 @@ PAUSE = 20
 # What a header says, in the words of the estimator's parameters.
 MEANING = {
     "data": "X (or its division into sequences)",
-    "model": "emission, alpha, gamma or concentration_prior",
+    "model": "emission or transitions",
     "sampler": "sampler",
     "start": "init or n_particles",
     "schedule": "n_burnin, thin or store_states",

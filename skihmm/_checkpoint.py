@@ -31,12 +31,12 @@ VERSION = 1
 _TREE = "tree"
 _ARRAY = "__array__"
 
-# Seconds after which an unfinished file that does not grow is that of a killed process.
+# Seconds without growth after which an unfinished file belongs to a killed process.
 _ABANDONED = 600
 
 
 def _flatten(value: Any, arrays: dict[str, Array]) -> Any:
-    """What JSON can hold; arrays go to `arrays` and leave their name."""
+    """Convert to JSON's types; arrays are moved to `arrays` and replaced by names."""
     if is_dataclass(value):
         value = vars(value)
     if isinstance(value, dict):
@@ -59,7 +59,7 @@ def _flatten(value: Any, arrays: dict[str, Array]) -> Any:
 
 
 def _restore(value: Any, arrays: dict[str, Array]) -> Any:
-    """The nesting with its arrays, each of which is taken out of `arrays`."""
+    """Restore the nesting with its arrays, which are removed from `arrays`."""
     if isinstance(value, dict):
         if value.keys() == {_ARRAY}:
             if value[_ARRAY] not in arrays:
@@ -72,12 +72,12 @@ def _restore(value: Any, arrays: dict[str, Array]) -> Any:
 
 
 def _unfinished(path: Path) -> Path:
-    """A new name in the same folder, so that renaming replaces a file in one step."""
+    """Make a new name in the same folder, so that renaming is atomic."""
     return path.with_name(f".{path.name}.{uuid.uuid4().hex}.unfinished")
 
 
 def prepare(path: str | os.PathLike[str]) -> None:
-    """Remove what killed processes left beside `path`, and try whether it can be written.
+    """Remove files of killed processes beside `path`, and check that it is writable.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def prepare(path: str | os.PathLike[str]) -> None:
     Raises
     ------
     OSError
-        If no file can be made in its folder.
+        If no file can be created in its folder.
     """
     path = Path(path)
     for name in path.parent.glob(f".{glob.escape(path.name)}.*.unfinished"):
@@ -99,17 +99,17 @@ def prepare(path: str | os.PathLike[str]) -> None:
 
 
 def save(path: str | os.PathLike[str], kind: str, content: Mapping[str, object]) -> None:
-    """Write `content` so that `path` always holds a complete file, the old or the new.
+    """Write `content` atomically: `path` always holds a complete file.
 
     Parameters
     ----------
     path : path-like
         Its folder must exist.  A symbolic link would be replaced, not its target.
     kind : str
-        What the file is; `load` asks for the same.
+        Kind of the file, which `load` checks.
     content : dict
-        Dicts with string keys, lists, arrays, numbers, strings, booleans and None, nested
-        at will.  Lists and tuples come back as lists, dataclasses as dicts.
+        Nested dicts with string keys, lists, arrays, numbers, strings, booleans and None.
+        Tuples are loaded as lists, dataclasses as dicts.
     """
     path = Path(path)
     arrays: dict[str, Any] = {}
@@ -131,7 +131,7 @@ def save(path: str | os.PathLike[str], kind: str, content: Mapping[str, object])
 
 
 def _read_array(data: bytes) -> Array:
-    """The array of a member, if it is as large as its header says."""
+    """Read the array of a member, checking its size against its header."""
     stream = io.BytesIO(data)
     if np.lib.format.read_magic(stream) != (1, 0):
         raise ValueError("an array has another version of NumPy's format")
@@ -148,8 +148,8 @@ def _read_array(data: bytes) -> Array:
 
 
 def _read_arrays(path: Path) -> dict[str, Array]:
-    """All arrays of a file, which take no more memory than the file has bytes."""
-    # Asked before the file is opened: to open a pipe is to wait for what fills it.
+    """Read all arrays of a file, without allocating more memory than its bytes."""
+    # Checked before the file is opened, because opening a pipe blocks.
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise ValueError("it is not a regular file")
@@ -167,7 +167,7 @@ def _read_arrays(path: Path) -> dict[str, Array]:
 
 
 def load(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
-    """Read what `save` wrote.
+    """Read a file of `save`.
 
     Parameters
     ----------
@@ -182,8 +182,7 @@ def load(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
     ------
     FileNotFoundError
     ValueError
-        If the file is torn, or not of this format, version or kind, whatever is wrong
-        with it.
+        If the file is torn, or of another format, version or kind.
     """
     path = Path(path)
     try:
@@ -205,7 +204,7 @@ def load(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
             raise ValueError("it holds no dict")
     except FileNotFoundError:
         raise
-    # zipfile, zlib, json and NumPy have a dozen errors for what may be wrong.
+    # zipfile, zlib, json and NumPy raise a dozen kinds of errors for corrupt files.
     except Exception as error:
         raise ValueError(
             f"{path} cannot be read: {error}.  Delete or move it to start afresh."

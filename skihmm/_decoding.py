@@ -1,4 +1,4 @@
-"""What one posterior draw says about sequences: paths, probabilities, new data."""
+"""Paths, state probabilities and simulation under one posterior draw."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from skihmm.emissions import BaseEmission
 
 
 def frozen_model(draw: Draw, sequences: Sequences, emission: BaseEmission) -> FrozenModel:
-    """The draw as an HMM of K + 1 states over encoded sequences.
+    """Build the HMM of K + 1 states of a draw over encoded sequences.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def frozen_model(draw: Draw, sequences: Sequences, emission: BaseEmission) -> Fr
 
 
 def known_symbols(emission: BaseEmission) -> list[int]:
-    """Of every column of symbols, how many of them may be drawn.
+    """Number of symbols that may be drawn, for every column of symbols.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def known_symbols(emission: BaseEmission) -> list[int]:
 
 
 def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
-    """Of every column of the data, how many symbols may be drawn; 0 for numbers.
+    """Number of symbols that may be drawn, for every column; 0 for numbers.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
         If there is no symbol to draw in some column.
     """
     n_known = iter(known_symbols(emission))
-    # Of no states: only the shapes are asked for.
+    # With no states, because only the shapes are needed.
     columns = emission.make_stats(codes[:0]).predictives(np.empty(0, dtype=np.int32))
     return [next(n_known) if column.ndim == 2 else 0 for column in columns]
 
@@ -90,7 +90,7 @@ def simulate_sequence(
     emission: BaseEmission,
     seed: np.random.SeedSequence,
 ) -> tuple[Array, Labels]:
-    """A new sequence from the draw's predictive distribution.
+    """Simulate a new sequence from the draw's predictive distribution.
 
     Parameters
     ----------
@@ -110,13 +110,5 @@ def simulate_sequence(
     columns, seating = draw.for_particles(
         emission.make_stats(np.empty((0, n_features), dtype=dtype))
     )
-    codes, states = simulate(
-        n_samples,
-        columns,
-        n_known,
-        RandomStream(seed),
-        alpha=draw.alpha,
-        gamma=draw.gamma,
-        seating=seating,
-    )
+    codes, states = simulate(n_samples, columns, n_known, RandomStream(seed), seating)
     return emission.decode(codes), states

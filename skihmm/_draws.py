@@ -1,4 +1,4 @@
-"""Posterior draws: plain arrays, chain and draw first."""
+"""Posterior draws as plain arrays with dimensions chain and draw first."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ from skihmm._records import (
     Hyperparameters,
     ModelRecord,
     ParticleRecord,
-    SeatingRecord,
     StateRecord,
     TransitionsRecord,
     map_emission,
-    map_seating,
+    map_integers,
     seatings,
     sorted_seating,
 )
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def occupancy_order(states: Integers, n_states: int) -> NDArray[np.intp]:
-    """States by decreasing occupancy; ties go to the one that occurs first.
+    """Order states by decreasing occupancy, ties by first appearance.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def occupancy_order(states: Integers, n_states: int) -> NDArray[np.intp]:
 def order_by_occupancy(arrays: StateRecord, known: Labels | None = None) -> StateRecord:
     """Renumber the states of a chain's record by decreasing occupancy.
 
-    As :func:`occupancy_order` says, so equal partitions get equal labels.
+    The order is that of :func:`occupancy_order`, so equal partitions get equal labels.
 
     Parameters
     ----------
@@ -103,7 +102,7 @@ def order_by_occupancy(arrays: StateRecord, known: Labels | None = None) -> Stat
 
 
 def narrow(values: Integers) -> Integers:
-    """Non-negative integers in as few bytes as the largest of them needs.
+    """Convert non-negative integers to the smallest type of one or two bytes that fits.
 
     Parameters
     ----------
@@ -112,7 +111,7 @@ def narrow(values: Integers) -> Integers:
     Returns
     -------
     values : ndarray
-        Of uint8 or uint16; as they are if neither does.
+        As uint8 or uint16; unchanged if neither fits.
     """
     top = int(values.max(initial=0))
     for dtype in (np.uint8, np.uint16):
@@ -127,12 +126,12 @@ def _widen(values: Integers) -> Integers:
 
 @dataclass(frozen=True)
 class Draw:
-    """One posterior draw: a model whose seating is known.
+    """One posterior draw.
 
     Parameters
     ----------
     n_states : int
-        Number of states that some step is in.
+        Number of occupied states.
     lp : float
         Log joint probability of states, seating and data given the hyperparameters, nats.
     states : ndarray of shape (n_samples,) or None
@@ -147,9 +146,9 @@ class Draw:
     emission : EmissionRecord
         The emission's statistics.
     sweep : int
-        Sweeps that the chain had made.
+        Number of sweeps of the chain before the draw.
     info : SweepInfo
-        Of the sweeps since the draw before.
+        Sum over the sweeps since the previous draw.
 
     Examples
     --------
@@ -181,17 +180,17 @@ class Draw:
 
     @property
     def n_tables(self) -> int:
-        """Number of tables of the transitions in all."""
+        """Total number of tables of the transitions."""
         return int(self.transitions["n_tables"].sum())
 
     @property
     def summed_lp(self) -> float:
-        """Log joint probability, summed over seatings with as many tables, nats."""
+        """Log joint probability, summed over seatings with these table counts, nats."""
         return self.lp + log_seatings([self.transitions, *seatings(self.emission)])
 
     @property
     def arrays(self) -> ModelRecord:
-        """The draw as the compiled core takes it."""
+        """Return the part of the draw for the compiled core."""
         return {
             "n_states": self.n_states,
             "transitions": self.transitions,
@@ -199,12 +198,12 @@ class Draw:
         }
 
     def for_particles(self, stats: EmissionStats) -> tuple[list[Column], ParticleRecord]:
-        """The draw as particle filters take it.
+        """Return the part of the draw for particle filters.
 
         Parameters
         ----------
         stats : EmissionStats
-            Of the same emission, over any data.
+            Statistics of the same emission, over any data.
 
         Returns
         -------
@@ -219,23 +218,20 @@ class Draw:
         }
 
     def _with_integers(self, change: Callable[[Integers], Integers]) -> Draw:
-        def changed(record: SeatingRecord) -> SeatingRecord:
-            return map_seating(record, change)
-
         return replace(
             self,
-            states=None if self.states is None else change(self.states),
-            transitions={**self.transitions, **changed(self.transitions)},
-            emission=map_emission(self.emission, changed),
+            states=map_integers(self.states, change),
+            transitions=map_integers(self.transitions, change),
+            emission=map_integers(self.emission, change),
         )
 
     def compact(self, store_states: bool) -> Draw:
-        """The draw in as few bytes as its labels and counts, all non-negative, need.
+        """Copy the draw with labels and counts in the smallest integer type that fits.
 
         Parameters
         ----------
         store_states : bool
-            Keep the path.
+            Whether to keep the path.
 
         Returns
         -------
@@ -245,7 +241,7 @@ class Draw:
         return draw._with_integers(narrow)
 
     def widened(self) -> Draw:
-        """The draw with all integers of 32 bits.
+        """Copy the draw with all integers of 32 bits.
 
         Returns
         -------
@@ -255,7 +251,7 @@ class Draw:
 
 
 def _import_arviz() -> ModuleType:
-    """ArviZ, or the part of it that knows the format."""
+    """Import ArviZ, or its part for the format."""
     for name in ("arviz", "arviz_base"):
         try:
             return import_module(name)
@@ -272,15 +268,15 @@ class PosteriorDraws:
 
     ``draws[c, d]`` is one :class:`Draw`; the attributes are arrays over all of them.  If
     a fit was stopped early (``max_time``, a callback, Ctrl-C), chains may have different
-    numbers of draws: the arrays are then as long as the longest chain, and what is not
-    there is NaN, or -1 in arrays of integers.
+    numbers of draws: the arrays are then as long as the longest chain, filled with NaN,
+    or -1 in arrays of integers.
 
     Parameters
     ----------
     chains : sequence of sequence of Draw
         The draws of every chain.
     hyperparameters : callable, optional
-        Finds those of the emission in its record, as the emission's method of this name.
+        Method of the emission with this name, which returns them from its record.
 
     Attributes
     ----------
@@ -291,25 +287,25 @@ class PosteriorDraws:
     n_states : ndarray of shape (n_chains, max(n_draws)), int
         Number of states.
     n_tables : ndarray of shape (n_chains, max(n_draws)), int
-        Number of tables of the transitions in all.
+        Total number of tables of the transitions.
     alpha, gamma : ndarray of shape (n_chains, max(n_draws))
         Transition concentrations.
     emission_alpha, emission_gamma : ndarray of shape (n_chains, max(n_draws))
         Emission concentrations; only if the emission has them.
     hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws), ...)}
         All hyperparameters that are part of a draw, by name: the concentrations above,
-        and those of the emission that have no fixed value, such as
-        ``"emission_strength"``.  Where every column has its own, columns are the last
-        dimension.  Of mixed data
-        (:class:`~skihmm.emissions.ProductEmission`) ``"emission_<part>__<name>"``.
+        and those of the emission that are not fixed, such as ``"emission_strength"``,
+        with columns as the last dimension if every column has its own.  Those of the
+        parts of :class:`~skihmm.emissions.ProductEmission` are
+        ``"emission_<part>__<name>"``.
     acceptance_rate : ndarray of shape (n_chains, max(n_draws))
-        Share of local proposals accepted in the sweeps since the draw before.
+        Acceptance rate of local proposals in the sweeps since the previous draw.
     split_merge_acceptance_rate : ndarray of shape (n_chains, max(n_draws))
         The same of split-merge trials; NaN where there were none.
     seconds : ndarray of shape (n_chains, max(n_draws))
-        CPU seconds of the sweeps since the draw before.
+        CPU seconds of the sweeps since the previous draw.
     sweep : ndarray of shape (n_chains, max(n_draws)), int
-        Sweeps that the chain had made, those of the burn-in included.
+        Number of sweeps of the chain before the draw, with those of the burn-in.
     states : ndarray of shape (n_chains, max(n_draws), n_samples), int32, or None
         State of every step; None with ``store_states=False``.
 
@@ -384,12 +380,12 @@ class PosteriorDraws:
                     values[c, d] = value
 
     def positive_hyperparameters(self) -> dict[str, Floats]:
-        """One number per draw of every hyperparameter that is positive.
+        """One value per draw of every positive hyperparameter.
 
         Returns
         -------
         hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws))}
-            Where every column of the data has its own, their geometric mean.
+            The geometric mean of a hyperparameter with one value per column.
         """
         positive = {
             name: values
@@ -418,7 +414,7 @@ class PosteriorDraws:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of chains, and of draws of the longest chain."""
+        """Number of chains and of draws of the longest chain."""
         return len(self._chains), int(self.n_draws.max())
 
     def __len__(self) -> int:
@@ -445,12 +441,12 @@ class PosteriorDraws:
             ) from None
 
     def thinned(self, max_draws: int | None = None) -> list[Draw]:
-        """Draws of all chains in one list, evenly spaced if there are too many.
+        """List the draws of all chains, evenly spaced if there are too many.
 
         Parameters
         ----------
         max_draws : int, optional
-            Longest list wanted; all draws by default.
+            Largest length of the list; all draws by default.
 
         Returns
         -------
@@ -468,40 +464,42 @@ class PosteriorDraws:
     @property
     def has_states(self) -> bool:
         """Whether every draw has its path: False after ``store_states=False``."""
-        # (warm_start may have gone on with another store_states.)
+        # warm_start may have changed store_states.
         return all(d.states is not None for chain in self._chains for d in chain)
 
     def summed_lp(self) -> Floats:
         """Log joint probability of every draw, summed over seatings.
 
-        ``lp`` is that of one seating.  Here the probabilities of all seatings with as
-        many tables are added up: who sits with whom says nothing about the states, but
-        makes ``lp`` wander, by hundreds of nats where a concentration is large.
+        ``lp`` is that of one seating.  Here the probabilities of all seatings with the
+        same table counts are added: the assignment of customers to tables carries no
+        information about the states, but makes ``lp`` vary by hundreds of nats where a
+        concentration is large.
 
         Returns
         -------
         lp : ndarray of shape (n_chains, max(n_draws))
-            Of states, numbers of tables and data given the concentrations (nats).
+            Log probability of states, table counts and data given the concentrations,
+            nats.
         """
         return self._collect("summed_lp", float)
 
     def argmax(self) -> tuple[int, int]:
-        """Chain and draw of the highest log joint probability, summed over seatings.
+        """Find the draw with the highest log joint probability, summed over seatings.
 
         Returns
         -------
         chain, draw : int
-            Of the largest :meth:`summed_lp`; the first one, if there are several.
+            Indices of the largest :meth:`summed_lp`; of ties the first one.
         """
         values = self.summed_lp()
         chain, draw = np.unravel_index(np.nanargmax(values), values.shape)
         return int(chain), int(draw)
 
     def to_dict(self) -> dict[str, dict[str, Array]]:
-        """Arrays in ArviZ's groups.
+        """Return the arrays in ArviZ's groups.
 
-        Chains without a draw are left out, and of the others as many draws, the first
-        ones, are taken as the shortest has: ArviZ needs arrays without holes.
+        Chains without a draw are left out, and the others are cut to the shortest one,
+        because ArviZ needs complete arrays.
 
         Returns
         -------
@@ -533,21 +531,21 @@ class PosteriorDraws:
         }
 
     def to_arviz(self, *, with_states: bool = False) -> Any:
-        """The draws as ArviZ takes them: for its summaries, plots and files.
+        """Convert the draws to ArviZ's data structure.
 
-        As in :meth:`to_dict`, of every chain as many draws are taken as the shortest has.
+        As in :meth:`to_dict`, chains are cut to the shortest one.
 
         Parameters
         ----------
         with_states : bool, default=False
-            Put the state paths into the posterior too, with a dimension ``step``.  Labels
-            mean nothing beyond one draw, so summaries of them say nothing.
+            Whether to add the state paths to the posterior, with a dimension ``step``.
+            Labels are not comparable between draws, so their summaries are meaningless.
 
         Returns
         -------
         data : xarray.DataTree or arviz.InferenceData
-            A DataTree from ArviZ 1.0 on, InferenceData from earlier versions.  Groups
-            ``posterior`` and ``sample_stats`` with dimensions ``chain`` (numbers of the
+            A DataTree from ArviZ 1.0 on, InferenceData from earlier versions, with groups
+            ``posterior`` and ``sample_stats`` and dimensions ``chain`` (numbers of the
             chains) and ``draw``.
 
         Raises
@@ -575,7 +573,7 @@ class PosteriorDraws:
             "inference_library": "skihmm",
             "inference_library_version": __version__,
         }
-        # (ArviZ 1.0 still answers to the name of its former class, with a warning.)
+        # ArviZ 1.0 still has the name of its former class, with a warning.
         if arviz.__name__ == "arviz" and arviz.__version__.startswith("0."):
             return arviz.from_dict(**groups, coords=coords, dims=dims, attrs=creator)
         return arviz.from_dict(

@@ -35,7 +35,6 @@ from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._validation import (
     as_array,
     check_choice,
-    check_concentration_prior,
     check_flag,
     check_integer,
     check_n_jobs,
@@ -53,6 +52,8 @@ from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS
+from skihmm.transitions import HCRPTransitions
+from skihmm.transitions._names import TRANSITIONS
 
 INITS = ("auto", "particle_filter", "kmeans", "random", "single")
 POINT_ESTIMATES = (*LOSSES, "map")
@@ -97,7 +98,7 @@ class FitState:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The estimator's parameters, checked; sampler and emission are clones."""
+    """The estimator's parameters, checked; recipes are cloned."""
 
     plan: Plan
     n_draws: int
@@ -112,11 +113,9 @@ class Parameters:
     checkpoint: str | os.PathLike[str] | None
     checkpoint_interval: float
     random_state: RandomState
-    alpha: float
-    gamma: float
-    concentration_prior: tuple[float, float] | None
     sampler: BaseSampler
     emission: BaseEmission
+    transitions: HCRPTransitions
 
     @classmethod
     def check(cls, params: Mapping[str, Any]) -> Parameters:
@@ -171,15 +170,14 @@ class Parameters:
                 "checkpoint_interval", params["checkpoint_interval"]
             ),
             random_state=params["random_state"],
-            alpha=check_positive("alpha", params["alpha"]),
-            gamma=check_positive("gamma", params["gamma"]),
-            concentration_prior=check_concentration_prior(
-                "concentration_prior", params["concentration_prior"]
-            ),
             sampler=resolve("sampler", params["sampler"], SAMPLERS, BaseSampler),
             emission=resolve("emission", params["emission"], EMISSIONS, BaseEmission),
+            transitions=resolve(
+                "transitions", params["transitions"], TRANSITIONS, HCRPTransitions
+            ),
         )
         parameters.sampler.check_parameters()
+        parameters.transitions.check_parameters()
         return parameters
 
     @property
@@ -189,19 +187,16 @@ class Parameters:
         The compiled statistics could not take another emission's counts, and draws of two
         posteriors do not belong into one set.
         """
-        name, params = type(self.emission).__name__, self.emission.get_params()
-        return str(
-            joblib.hash((name, params, self.alpha, self.gamma, self.concentration_prior))
-        )
+        parts = (self.emission, self.transitions)
+        named = [(type(part).__name__, part.get_params()) for part in parts]
+        return str(joblib.hash(named))
 
     def settings(self, emission: BaseEmission, init: str | Labels) -> ModelSettings:
         """What a chain samples, with the fitted emission."""
         return ModelSettings(
             self.sampler,
             emission,
-            self.alpha,
-            self.gamma,
-            self.concentration_prior,
+            self.transitions,
             init,
             self.n_particles,
         )
@@ -210,9 +205,9 @@ class Parameters:
         """Refuse another model, or another number of chains, than was fitted."""
         if self.model_hash != state.model_hash:
             raise ValueError(
-                f"{what} continues the chains of the earlier fit, but emission, alpha, "
-                "gamma or concentration_prior is not that of the earlier fit. Keep them, "
-                "or start afresh: fit with warm_start=False."
+                f"{what} continues the chains of the earlier fit, but emission or "
+                "transitions is not that of the earlier fit. Keep them, or start afresh: "
+                "fit with warm_start=False."
             )
         if self.n_chains != len(state.chains):
             raise ValueError(
@@ -632,6 +627,7 @@ def _summary(
         "_fit_state": replace(state, chains=chains),
         "_best": best,
         "sampler_": settings.sampler,
+        "transitions_": settings.transitions,
         "emission_": emission.with_states(selected.emission, selected.n_states),
         "draws_": draws,
         "n_states_": selected.n_states,

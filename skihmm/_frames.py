@@ -1,4 +1,4 @@
-"""Data frames as results, where frames came in or ``set_output`` asks for them."""
+"""Data frames as results, for data frames as input or by ``set_output``."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def output_library(estimator: BaseEstimator, came_in: str | None) -> str | None:
     Parameters
     ----------
     estimator : BaseEstimator
-        Its ``set_output``, or else scikit-learn's global ``transform_output``, decides.
+        Its ``set_output``, or else scikit-learn's global ``transform_output``, applies.
     came_in : {"pandas", "polars"} or None
-        What decides if neither of them was set.
+        Library of the input, which applies if neither of them was set.
 
     Returns
     -------
@@ -53,16 +53,16 @@ def output_library(estimator: BaseEstimator, came_in: str | None) -> str | None:
 
 
 def make_frame(library: str, values: Array, names: Sequence[str], X: Any) -> Any:
-    """A data frame of an array.
+    """Convert an array to a data frame.
 
     Parameters
     ----------
     library : {"pandas", "polars"}
     values : ndarray of shape (n_samples, n_columns)
-        The types of columns of objects are found by the library.
+        The library infers the types of columns of objects.
     names : sequence of str
     X : object
-        What the rows belong to; if it is a frame of pandas, its index is kept.
+        Data of the rows; the index of a pandas frame is kept.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def make_frame(library: str, values: Array, names: Sequence[str], X: Any) -> Any
 
 
 def fill_frame(X: Any, missing: Flags, values: Array) -> Any:
-    """A copy of a data frame with its missing entries filled in.
+    """Copy a data frame with its missing entries filled in.
 
     Parameters
     ----------
@@ -106,9 +106,9 @@ def fill_frame(X: Any, missing: Flags, values: Array) -> Any:
 
 
 def _as_type(column: Any, dtype: Any, method: str) -> Any:
-    """A column with another type, or as it is where values would change."""
+    """Convert a column to another type, or return it where values would change."""
     with warnings.catch_warnings():
-        # (pandas warns of categories that the type does not have.)
+        # pandas warns of categories that the type does not have.
         warnings.simplefilter("error")
         try:
             cast = getattr(column, method)(dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -64,9 +64,18 @@ from skihmm.metrics._scorer import (
 )
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS
+from skihmm.transitions import HCRPTransitions
+from skihmm.transitions._names import TRANSITIONS
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
+
+
+SHORT_NAMES: dict[str, Mapping[str, Callable[[], object]]] = {
+    "sampler": SAMPLERS,
+    "emission": EMISSIONS,
+    "transitions": TRANSITIONS,
+}
 
 
 class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
@@ -91,12 +100,9 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         (symbols), "gaussian" (full covariance), "diagonal_gaussian", "poisson" (counts)
         and "bernoulli" (zeros and ones).  For mixed data:
         :class:`~skihmm.emissions.ProductEmission`.
-    alpha, gamma : float, default=1.0
-        Transition concentrations at the start of a chain: of every state's transitions
-        around the shared distribution, and of the shared distribution.
-    concentration_prior : (float, float) or None, default=(1.0, 1.0)
-        Shape and rate of the Gamma prior on `alpha` and `gamma`, which are resampled
-        after every sweep.  None keeps them fixed.
+    transitions : str or HCRPTransitions, default="hcrp"
+        Prior of the transition probabilities and its concentrations; cloned to
+        ``transitions_``.  Short name: "hcrp".
     init : {"auto", "particle_filter", "kmeans", "random", "single"} or array-like of \
 shape (n_samples,), default="auto"
         Where a chain starts: the path of a particle filter, clusters of the rows by
@@ -174,6 +180,8 @@ shape (n_samples,), default="auto"
     emission_ : BaseEmission
         The emission used, with what it learned about the data, and for numbers the
         parameters of the states of the selected draw (such as ``means_``).
+    transitions_ : HCRPTransitions
+        The transitions used.
     draws_ : PosteriorDraws
         All posterior draws, chain and draw first.
     n_states_ : int
@@ -261,10 +269,8 @@ shape (n_samples,), default="auto"
         self,
         sampler: str | BaseSampler = "auto",
         emission: str | BaseEmission = "hcrp",
+        transitions: str | HCRPTransitions = "hcrp",
         *,
-        alpha: float = 1.0,
-        gamma: float = 1.0,
-        concentration_prior: tuple[float, float] | None = (1.0, 1.0),
         init: str | ArrayLike = "auto",
         n_burnin: int = 500,
         n_draws: int = 100,
@@ -284,9 +290,7 @@ shape (n_samples,), default="auto"
     ) -> None:
         self.sampler = sampler
         self.emission = emission
-        self.alpha = alpha
-        self.gamma = gamma
-        self.concentration_prior = concentration_prior
+        self.transitions = transitions
         self.init = init
         self.n_burnin = n_burnin
         self.n_draws = n_draws
@@ -312,8 +316,8 @@ shape (n_samples,), default="auto"
         emission = self.emission
         if isinstance(emission, str) and emission in EMISSIONS:
             emission = EMISSIONS[emission]()
-        # (There is no tag for whole numbers; with this one the data of scikit-learn's
-        # checks are such.)
+        # There is no tag for whole numbers; with this one the data of scikit-learn's
+        # checks are such.
         tags.input_tags.categorical = getattr(emission, "takes_integers", True)
         tags.input_tags.positive_only = getattr(emission, "is_positive_only", False)
         tags.input_tags.allow_nan = True
@@ -322,8 +326,8 @@ shape (n_samples,), default="auto"
     def set_params(self, **params: object) -> HCRPHMM:
         """Set parameters, nested ones too.
 
-        ``sampler__x=...`` and ``emission__x=...`` work on short names as well: the name
-        is replaced by the object that it stands for.
+        ``sampler__x=...``, ``emission__x=...`` and ``transitions__x=...`` work on short
+        names as well: the name is replaced by the object that it stands for.
 
         Parameters
         ----------
@@ -333,7 +337,7 @@ shape (n_samples,), default="auto"
         -------
         self : HCRPHMM
         """
-        for name, known in (("sampler", SAMPLERS), ("emission", EMISSIONS)):
+        for name, known in SHORT_NAMES.items():
             given = {name: getattr(self, name)}
             params.update(nested_short_names(params, given, known))
         return super().set_params(**params)
@@ -588,7 +592,7 @@ shape (n_samples,), default="auto"
         X = unify_frame(unmask(X))
         if isinstance(X, list | tuple | np.ndarray):
             X = as_array("X", X)
-        # (The next lines say where the infinity is; scikit-learn does not.)
+        # The next lines say where the infinity is; scikit-learn does not.
         X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
         if X.dtype.kind == "f" and np.isinf(X).any():
             row, c = np.argwhere(np.isinf(X))[0]

@@ -1,4 +1,4 @@
-"""Missing observations, filled in from what the posterior draws say about them."""
+"""Imputation of missing observations from the posterior predictive."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from skihmm.emissions import BaseEmission
 
 
 def _missing_rows(codes: Array, limits: list[int]) -> list[NDArray[np.intp]]:
-    """Of every column the rows where it is missing: -1 for symbols, NaN for numbers."""
+    """Rows where each column is missing: -1 for symbols, NaN for numbers."""
     return [
         np.flatnonzero(~(column >= 0) if limit else np.isnan(column))
         for column, limit in zip(codes.T, limits, strict=True)
@@ -25,15 +25,15 @@ def _missing_rows(codes: Array, limits: list[int]) -> list[NDArray[np.intp]]:
 
 
 def _are_whole(values: Array) -> bool:
-    """Whether floats are integers, and small enough to be told from their neighbours."""
-    values = values.astype(np.float64)  # (Half precision cannot hold the limit.)
+    """Whether floats are integers, small enough to be exact."""
+    values = values.astype(np.float64)  # half precision cannot represent the limit
     return bool(((np.floor(values) == values) & (np.abs(values) <= 2.0**53)).all())
 
 
 def expected_codes(
     draws: Sequence[Draw], sequences: Sequences, emission: BaseEmission
 ) -> Array:
-    """For what is missing, the most probable code or the mean, over all draws.
+    """Most probable codes or means of missing entries, over all draws.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def drawn_codes(
     emission: BaseEmission,
     seed: np.random.SeedSequence,
 ) -> Array:
-    """For what is missing, codes or numbers drawn jointly, under one of the draws.
+    """Draw codes or numbers of missing entries jointly, under one of the draws.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def drawn_codes(
 
 
 def fill(X: Array, missing: Flags, filled: Array) -> Array:
-    """Take the missing entries of one array from another.
+    """Fill the missing entries of one array from another.
 
     Parameters
     ----------
@@ -126,5 +126,5 @@ def fill(X: Array, missing: Flags, filled: Array) -> Array:
     numbers = np.array(entries.tolist())
     if numbers.dtype.kind == "f" and filled.dtype.kind == "i" and _are_whole(numbers):
         return numbers.astype(np.int64)
-    # (Decimal and the like stay what they are.)
+    # Decimal and the like keep their types.
     return numbers if numbers.dtype.kind in "iuf" else entries

@@ -1,4 +1,4 @@
-"""The log joint probability of a draw, summed over who shares a table with whom."""
+"""Log joint probability of a draw, summed over seatings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from skihmm._typing import Floats, Integers
 
 # Up to so many customers, numbers of seatings come from a table.
 _N_SMALL = 256
-# Halvings of the interval in which a radius is looked for.
+# Bisections of the interval of a radius.
 _N_HALVINGS = 12
 
 
@@ -21,7 +21,7 @@ _N_HALVINGS = 12
 def _small_log_cycles() -> Floats:
     """Logs of ``|s(n, m)|`` for n and m up to ``_N_SMALL``."""
     table = np.full((_N_SMALL + 1, _N_SMALL + 1), -np.inf)
-    table[0, 0] = 0.0  # of no customers
+    table[0, 0] = 0.0  # no customers
     table[1, 1] = 0.0
     for n in range(1, _N_SMALL):
         # |s(n + 1, m)| = n |s(n, m)| + |s(n, m - 1)|
@@ -30,12 +30,12 @@ def _small_log_cycles() -> Floats:
 
 
 def _large_log_cycles(n: Floats, m: Floats) -> Floats:
-    """The same for 1 < m < n, each in a time that depends on the root of m only.
+    """Logs of ``|s(n, m)|`` for 1 < m < n, each in a time of the order of the root of m.
 
-    ``|s(n, m)|`` is the coefficient of ``z^m`` in ``Gamma(z + n) / Gamma(z)``: an
-    integral over a circle around 0, which the mean over a few points of the circle is to
-    rounding.  Divided by their value at the real point r, the coefficients are the
-    probabilities of the number of tables at concentration r, so r is chosen to make m
+    ``|s(n, m)|`` is the coefficient of ``z^m`` in ``Gamma(z + n) / Gamma(z)``, an
+    integral over a circle around 0, which the mean over a few points of the circle equals
+    to rounding.  Divided by their value at the real point r, the coefficients are the
+    probabilities of the number of tables at concentration r; r is chosen such that m is
     the mean.
     """
     low, high = np.full(n.shape, np.log(1e-3)), 2 * np.log(n)
@@ -47,12 +47,12 @@ def _large_log_cycles(n: Floats, m: Floats) -> Floats:
     r = np.exp((low + high) / 2)
     top = gammaln(r + n) - gammaln(r) - m * np.log(r)
     found = np.empty(n.shape)
-    # The standard deviation is at most the root of the mean.  (Powers of two, so that
-    # many pairs share their points.)
+    # The standard deviation is at most the root of the mean.  Powers of two, so that many
+    # pairs share their points.
     n_points = 2 ** np.ceil(np.log2(10 + 5 * np.sqrt(m))).astype(int)
     for count in np.unique(n_points):
         which = np.flatnonzero(n_points == count)
-        # Half of the circle: the other half is its mirror image.
+        # Half of the circle; the other half is its mirror image.
         z = r[which, None] * np.exp(1j * np.pi * (np.arange(count) + 0.5) / count)
         logs = loggamma(z + n[which, None]) - loggamma(z) - m[which, None] * np.log(z)
         found[which] = np.log(np.exp(logs - top[which, None]).real.mean(axis=1))
@@ -71,7 +71,7 @@ def log_cycles(n: Integers, m: Integers) -> Floats:
     -------
     logs : ndarray of float
     """
-    # (Of n tables there is one seating: 0.)
+    # There is one seating at n tables, with logarithm 0.
     found = np.zeros(len(n))
     is_small = n <= _N_SMALL
     found[is_small] = _small_log_cycles()[n[is_small], m[is_small]]
@@ -84,12 +84,12 @@ def log_cycles(n: Integers, m: Integers) -> Floats:
 
 
 def log_seatings(records: Iterable[SeatingRecord]) -> float:
-    """Log of the probability of all seatings like this one, relative to its own.
+    """Log probability of all seatings with the same table counts, relative to this one.
 
-    The seating of a draw is one of many with as many tables; they differ in nothing but
-    who sits with whom, which says nothing about states and changes slowly.  Their
-    probabilities are proportional to the product of ``(size - 1)!`` over tables, and all
-    together make a Stirling number for every cell.
+    The seating of a draw is one of many with the same table counts; they differ only in
+    the assignment of customers to tables, which carries no information about the states
+    and changes slowly.  Their probabilities are proportional to the product of
+    ``(size - 1)!`` over tables, and their sum is a Stirling number for every cell.
 
     Parameters
     ----------
@@ -98,13 +98,13 @@ def log_seatings(records: Iterable[SeatingRecord]) -> float:
     Returns
     -------
     log_ratio : float
-        To be added to the log joint probability of the draw, nats.
+        Nats; added to the log joint probability of the draw it gives the sum.
     """
-    found = [record for record in records if len(record["sizes"])]
-    if not found:
+    seated = [record for record in records if len(record["sizes"])]
+    if not seated:
         return 0.0
-    # (Draws are kept in small integers, of which SciPy would make single precision.)
-    n = np.concatenate([record["n_customers"] for record in found]).astype(np.int64)
-    m = np.concatenate([record["n_tables"] for record in found]).astype(np.int64)
-    sizes = np.concatenate([record["sizes"] for record in found]).astype(np.int64)
+    # Draws hold small integers, which SciPy would convert to single precision.
+    n = np.concatenate([record["n_customers"] for record in seated]).astype(np.int64)
+    m = np.concatenate([record["n_tables"] for record in seated]).astype(np.int64)
+    sizes = np.concatenate([record["sizes"] for record in seated]).astype(np.int64)
     return float(log_cycles(n, m).sum() - gammaln(sizes).sum())

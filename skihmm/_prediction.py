@@ -1,4 +1,4 @@
-"""What all posterior draws together say about observations that nobody has made."""
+"""Posterior predictive distribution of future observations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from skihmm.emissions import BaseEmission
 
 
 def _choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
-    """In every row the index at which the share u of the row's sum is reached."""
+    """Draw an index per row by inversion at u, with probabilities as the weights."""
     cumulative = np.cumsum(weights, axis=1)
     reached = cumulative <= (u * cumulative[:, -1])[:, None]
     return reached.sum(axis=1)
@@ -33,32 +33,32 @@ def _choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
 class PosteriorPredictive:
     """Distribution of the observations that follow a sequence, given all of it.
 
-    :meth:`skihmm.HCRPHMM.predict_next` returns one.  All posterior draws count alike, and
-    the seating of each stays as it is: a draw is a mixture over its states, "a state not
-    seen yet" included, and this is the mixture of all draws.
+    :meth:`skihmm.HCRPHMM.predict_next` returns one.  It is the mixture of all posterior
+    draws with equal weights; each draw, with its seating fixed, is a mixture over its
+    states and the new state.
 
     Parameters
     ----------
     draws : sequence of Draw
     sequences : Sequences
-        Encoded observations; what is predicted follows the last of them.
+        Encoded observations; the predicted steps follow the last of them.
     emission : BaseEmission
         Fitted.
     n_steps : int
         Steps to predict.
     random_state : int, RandomState instance or None, default=None
-        What :meth:`sample` uses unless it is given another.
+        Default of :meth:`sample`.
     feature_names : array-like of shape (n_features,), optional
         Names of the columns of the data.
 
     Attributes
     ----------
     n_steps : int
-        Steps predicted.
+        Number of predicted steps.
     n_features : int
-        Columns of the data.
+        Number of columns of the data.
     n_draws : int
-        Posterior draws averaged over.
+        Number of posterior draws.
 
     Examples
     --------
@@ -91,9 +91,9 @@ class PosteriorPredictive:
         self._emission = emission
         self._random_state = random_state
         self._names = [] if feature_names is None else list(feature_names)
-        # Which column of the data every encoded one is.
+        # Index of every encoded column in the data.
         self._order = emission.column_order(self.n_features)
-        # No data: models that are asked for what their states emit.
+        # Models without data, for the predictive distributions of their states.
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._state_probs = [
             frozen_model(draw, sequences, emission).forecast(self.n_steps)
@@ -108,7 +108,7 @@ class PosteriorPredictive:
             yield frozen_model(draw, sequences, self._emission), probs
 
     def _place(self, column: int | str) -> int:
-        """Which encoded column a column of the data is."""
+        """Index of the encoded column of a column of the data."""
         if isinstance(column, str):
             if column not in self._names:
                 raise ValueError(
@@ -131,16 +131,15 @@ class PosteriorPredictive:
         Parameters
         ----------
         column : int or str, default=0
-            Which column of the data: counted from 0, or its name if the model was fitted
-            to a frame.
+            Index of a column of the data, or its name if the model was fitted to a frame.
 
         Returns
         -------
         probs : ndarray of shape (n_steps, n_symbols)
-            Rows sum to one.  In the order of the column's categories
-            (``emission_.categories_[column]``, for mixed data those of its part); if the
-            emission keeps a cell for unknown symbols (``handle_unknown="base"``), it is
-            the last one.
+            Rows sum to one, in the order of the column's categories
+            (``emission_.categories_[column]``, for mixed data those of its part).  If the
+            emission has a cell for unknown symbols (``handle_unknown="base"``), it is the
+            last one.
 
         Raises
         ------
@@ -165,8 +164,8 @@ class PosteriorPredictive:
         Returns
         -------
         means : ndarray of shape (n_steps, n_features)
-            Means of the predictive distribution (of a state's Student's t its centre if
-            it has too few degrees of freedom for a mean); NaN in columns of symbols.
+            Means of the predictive distribution, for a Student's t without a mean its
+            centre; NaN in columns of symbols.
 
         Raises
         ------
@@ -192,15 +191,15 @@ class PosteriorPredictive:
         Parameters
         ----------
         X_next : array-like of shape (n_steps, n_features)
-            Observations of the coming steps.  What is missing has probability one.
+            Observations of the future steps.  Missing ones have probability one.
 
         Returns
         -------
         log_probs : ndarray of shape (n_steps,)
-            Nats; densities for numbers.  Each step given the observations that were
-            predicted from, whatever the coming steps before it hold, so these are not the
-            terms of the probability of all of them (:meth:`skihmm.HCRPHMM.score_samples`
-            has such terms).  0 where the whole row is missing.
+            Nats; densities for numbers; 0 where the whole row is missing.  Each is
+            conditional on the given sequence only, not on the other future steps, so they
+            do not sum to the joint log probability
+            (:meth:`skihmm.HCRPHMM.score_samples` has its terms).
         """
         X_next = as_matrix(unify_frame(unmask(X_next)))
         if X_next.shape != (self.n_steps, self.n_features):
@@ -217,14 +216,14 @@ class PosteriorPredictive:
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
         """Draw futures: of each all steps jointly.
 
-        A future belongs to one posterior draw, chosen at random; its states are a walk
-        from where the sequence ended, and every state on it emits from its posterior
-        predictive distribution.
+        Each sample uses one posterior draw, chosen at random; its states follow the
+        transition probabilities from the end of the sequence, and every state emits from
+        its posterior predictive distribution.
 
         Parameters
         ----------
         n_samples : int, default=1
-            Number of futures, independent of one another.
+            Number of independent samples.
         random_state : int, RandomState instance or None, default=None
             None uses the estimator's `random_state`.
 

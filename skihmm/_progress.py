@@ -1,4 +1,4 @@
-"""What a running fit tells: reports for callbacks, a progress bar, lines for a log."""
+"""Progress of a fit: reports for callbacks, a progress bar, lines of a log."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import threading
 import time
 from dataclasses import dataclass
 
-# Seconds between two pictures of the bar, and between two lines of a log.
+# Seconds between two updates of the bar, and between two lines of a log.
 BAR_EVERY = 0.1
 LINE_EVERY = 1.0
 
@@ -17,19 +17,19 @@ BAR_WIDTH = 20
 
 @dataclass(frozen=True)
 class SweepReport:
-    """What one sweep of one chain did: the argument of ``HCRPHMM(callback=...)``.
+    """Report of one sweep of one chain: the argument of ``HCRPHMM(callback=...)``.
 
     Attributes
     ----------
     chain : int
         Number of the chain.
     sweep : int
-        Sweeps that this fit has made in this chain, burn-in included; those of the
-        checkpoint that it goes on from count.
+        Sweeps of this fit in this chain so far, with the burn-in and those of a resumed
+        checkpoint.
     n_sweeps : int
-        Sweeps that it will have made in the end.
+        Total number of sweeps of this fit in this chain.
     n_draws : int
-        Draws stored by the chain so far, those of earlier fits and checkpoints included.
+        Draws stored by the chain so far, with those of earlier fits and checkpoints.
     n_states : int
         Number of states.
     lp : float
@@ -37,11 +37,11 @@ class SweepReport:
     alpha, gamma : float
         Transition concentrations.
     acceptance_rate : float
-        Share of this sweep's local proposals that were accepted.
+        Acceptance rate of this sweep's local proposals.
     split_merge_acceptance_rate : float
         The same of its split-merge trials; NaN if there were none.
     seconds : float
-        CPU seconds that this fit has spent in this chain.
+        CPU seconds of this fit in this chain.
     """
 
     chain: int
@@ -58,17 +58,17 @@ class SweepReport:
 
 
 class Progress:
-    """Progress of all chains: a bar on a terminal, lines anywhere else.
+    """Progress of all chains: a bar on a terminal, otherwise lines.
 
     Chains that run as threads share one object and one bar.  A copy in another process
-    writes lines, because it does not know what the others do.
+    writes lines, because it does not have the progress of the other chains.
 
     Parameters
     ----------
     n_sweeps : list of int
-        Sweeps that every chain will have made in the end.
+        Total number of sweeps of every chain.
     done : list of int
-        Those that are made already.
+        Number of sweeps already made.
     verbose : int
         1: a bar, or a line about once a second; 2: a line after every sweep.
     max_time : float
@@ -88,7 +88,7 @@ class Progress:
         self._shown = [self._started] * len(n_sweeps)
         self._lock = threading.Lock()
         self._width = 0
-        # Asked once, here: another process has another standard output.
+        # Set here, because another process has another standard output.
         self._is_bar = verbose == 1 and sys.stdout.isatty()
         self._every = LINE_EVERY if verbose == 1 else 0.0
 
@@ -100,7 +100,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def is_due(self, chain: int, sweep: int, seconds: float) -> bool:
-        """Count a sweep; say whether its report is to be shown.
+        """Count a sweep; return whether its report is to be shown.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Progress:
         sweep : int
             Sweeps made.
         seconds : float
-            CPU seconds that they took.
+            Their CPU seconds.
 
         Returns
         -------
@@ -125,12 +125,12 @@ class Progress:
         return True
 
     def show(self, report: SweepReport) -> None:
-        """Show where the fit is.
+        """Show the progress.
 
         Parameters
         ----------
         report : SweepReport
-            Of the chain that asked :meth:`is_due`.
+            Report of the chain for which :meth:`is_due` was true.
         """
         with self._lock:
             if self._is_bar:
@@ -149,7 +149,7 @@ class Progress:
             print(flush=True)
 
     def _left(self, chains: list[int]) -> float:
-        """Seconds left, if the rest is like what was done."""
+        """Seconds left at the mean speed so far."""
         elapsed = time.perf_counter() - self._started
         done = sum(self._done[c] - self._begun[c] for c in chains)
         left = 0.0
@@ -185,7 +185,7 @@ class Progress:
             f"{share:4.0%} |{bar:<{BAR_WIDTH}}| {sum(self._done)}/{total} sweeps, "
             f"{summary}"
         )
-        # A longer line would wrap, and a wrapped one cannot be drawn over.
+        # A longer line would wrap, and a wrapped one cannot be overwritten.
         line = line[: shutil.get_terminal_size().columns - 1]
         print("\r" + line.ljust(self._width), end="", flush=True)
         self._width = len(line)

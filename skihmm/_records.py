@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias, TypedDict
+from typing import TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 
 from skihmm._typing import Floats, Integers, Labels
 
-# Of an emission, by name; arrays hold one per column.
+# Hyperparameters of an emission, by name; arrays have one entry per column.
 Hyperparameters: TypeAlias = Mapping[str, float | Floats]
 
 
@@ -34,7 +34,7 @@ class SeatingRecord(TypedDict):
 
 
 class TransitionsRecord(SeatingRecord):
-    """The seating of the transitions.
+    """Seating of the transitions.
 
     Attributes
     ----------
@@ -47,20 +47,20 @@ class TransitionsRecord(SeatingRecord):
 
 
 class EmissionRecord(TypedDict, total=False):
-    """Statistics of an emission; which of the entries there are depends on its kind.
+    """Statistics of an emission; the entries depend on its kind.
 
     Attributes
     ----------
     columns : list of SeatingRecord
-        Of symbols: counts, and tables where states share a base measure.
+        Symbols: counts, and tables where states share a base measure.
     alpha, gamma : float
-        Of symbols: concentrations.
+        Symbols: concentrations.
     numbers : ndarray of shape (n_states, width)
-        Of conjugate families: sufficient statistics of every state.
+        Conjugate families: sufficient statistics of every state.
     hyperparameters : ndarray
-        Of conjugate families: those that are sampled.
+        Conjugate families: hyperparameters that are sampled.
     parts : list of EmissionRecord
-        Of products.
+        Products: records of the parts.
     """
 
     columns: list[SeatingRecord]
@@ -72,7 +72,7 @@ class EmissionRecord(TypedDict, total=False):
 
 
 class ModelRecord(TypedDict):
-    """What the compiled core needs of a posterior draw.
+    """Part of a posterior draw for the compiled core.
 
     Attributes
     ----------
@@ -87,19 +87,19 @@ class ModelRecord(TypedDict):
 
 
 class ParticleEmissionRecord(TypedDict):
-    """Statistics of the columns of an emission, as particle filters take them.
+    """Statistics of the columns of an emission for particle filters.
 
     Attributes
     ----------
     columns : list of SeatingRecord or EmissionRecord
-        What ``EmissionStats.records`` returns.
+        Result of ``EmissionStats.records``.
     """
 
     columns: list[SeatingRecord | EmissionRecord]
 
 
 class ParticleRecord(TypedDict):
-    """What particle filters need of a posterior draw.
+    """Part of a posterior draw for particle filters.
 
     Attributes
     ----------
@@ -114,7 +114,7 @@ class ParticleRecord(TypedDict):
 
 
 class StateRecord(ModelRecord):
-    """``ChainState.to_arrays()``.
+    """Result of ``ChainState.to_arrays()``.
 
     Attributes
     ----------
@@ -125,7 +125,7 @@ class StateRecord(ModelRecord):
 
 
 class ChainRecord(TypedDict):
-    """Everything that a chain goes on from.
+    """State from which a chain continues bit for bit.
 
     Attributes
     ----------
@@ -138,6 +138,9 @@ class ChainRecord(TypedDict):
     arrays: StateRecord
     stream: Mapping[str, object]
     n_sweeps: int
+
+
+Record = TypeVar("Record")
 
 
 def _same(numbers: Floats) -> Floats:
@@ -174,7 +177,7 @@ def map_emission(
 
 
 def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
-    """All seatings in an emission's record, those of its parts included.
+    """Iterate over all seatings in an emission's record and its parts.
 
     Parameters
     ----------
@@ -189,33 +192,32 @@ def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
         yield from seatings(part)
 
 
-def map_seating(
-    record: SeatingRecord, change: Callable[[Integers], Integers]
-) -> SeatingRecord:
-    """Change every array of a seating.
+def map_integers(record: Record, change: Callable[[Integers], Integers]) -> Record:
+    """Change every array of integers in nested dicts and lists.
 
     Parameters
     ----------
-    record : SeatingRecord
+    record : dict, list, ndarray or object
     change : callable
 
     Returns
     -------
-    record : SeatingRecord
+    record : dict, list, ndarray or object
     """
-    return {
-        "rows": change(record["rows"]),
-        "dishes": change(record["dishes"]),
-        "n_customers": change(record["n_customers"]),
-        "n_tables": change(record["n_tables"]),
-        "sizes": change(record["sizes"]),
-    }
+    changed: object = record
+    if isinstance(record, dict):
+        changed = {key: map_integers(value, change) for key, value in record.items()}
+    elif isinstance(record, list):
+        changed = [map_integers(value, change) for value in record]
+    elif isinstance(record, np.ndarray) and record.dtype.kind in "iu":
+        changed = change(record)
+    return cast(Record, changed)
 
 
 def sorted_seating(
     record: SeatingRecord, rows: Integers, dishes: Integers
 ) -> SeatingRecord:
-    """A seating under new row and dish numbers, sorted by (row, dish).
+    """Renumber the rows and dishes of a seating and sort it by (row, dish).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Runs of chains: how far they go, what is kept, what ends them early."""
+"""Runs of chains: lengths, stored draws, stopping and observers."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ from skihmm.core._sweep_info import SweepInfo
 
 # Why a chain ended before it had all its draws.
 INTERRUPTED, MAX_TIME, CALLBACK = "interrupted", "max_time", "callback"
-# The latter two, before the first draw was due.
+# Ended by max_time or a callback before the first draw was due.
 NO_DRAW = "no draw"
 
-# Seconds between two looks of a worker process at the flag and at its parent.
+# Polling interval of a worker process for the flag and its parent, seconds.
 LOOK_EVERY = 0.05
 
 
 class StopFlag:
-    """Tells the chains of a fit to end after the sweep that they are in.
+    """Flag that ends the chains of a fit after their current sweeps.
 
     Threads share the object; a copy in another process of this machine looks for a file,
-    which exists only from the moment when the flag is raised until it is closed.
+    which exists from the raising of the flag until it is closed.
 
     Parameters
     ----------
     has_processes : bool
-        Chains may run in other processes.
+        Whether chains may run in other processes.
     """
 
     def __init__(self, has_processes: bool) -> None:
@@ -68,7 +68,7 @@ class StopFlag:
         self._is_raised = True
 
     def look(self) -> None:
-        """Notice, in a copy, that the flag was raised."""
+        """Update a copy from the file."""
         if self._file is not None and self._file.exists():
             self._is_raised = True
 
@@ -87,8 +87,8 @@ class StopFlag:
 def raised_by_interrupts(flag: StopFlag) -> Iterator[None]:
     """Let the first Ctrl-C raise the flag, and a second one end the fit at once.
 
-    Does nothing outside the main thread, which alone gets signals, and leaves a handler
-    that somebody else has installed.
+    It has no effect outside of the main thread, which alone gets signals, and does not
+    replace another handler than Python's own.
 
     Parameters
     ----------
@@ -120,19 +120,19 @@ def _is_orphan() -> bool:
     if parent is None or os.getppid() == parent.pid:
         return False
     try:
-        # A fork server stands between the two.
+        # With a fork server the parent is another process than the main one.
         return not parent.is_alive()
     except ValueError:
-        # loky's workers cannot ask that, and nothing stands between.
+        # loky's workers, direct children of the main process, do not support the query.
         return True
 
 
 @contextmanager
 def _watched(stop: StopFlag) -> Iterator[None]:
-    """In a worker process: look for the flag, and end if the main process has ended.
+    """Poll the flag in a worker process, which ends if the main process has ended.
 
-    A copy of the flag says what Ctrl-C does; the signal, which goes to all processes of a
-    terminal, is ignored meanwhile.
+    The signal of Ctrl-C, which goes to all processes of a terminal, is ignored meanwhile,
+    since the flag reports it.
     """
     if not stop.is_copy and multiprocessing.parent_process() is None:
         yield
@@ -140,7 +140,7 @@ def _watched(stop: StopFlag) -> Iterator[None]:
 
     def look() -> None:
         if _is_orphan():
-            # At once, without another write: a new fit may use the checkpoint by now.
+            # At once, without another write: a new fit may use the checkpoint already.
             stop.close()
             os._exit(1)
         stop.look()
@@ -169,14 +169,14 @@ def _watched(stop: StopFlag) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Plan:
-    """What all chains of a fit do.
+    """Schedule of all chains of a fit.
 
     Attributes
     ----------
     n_burnin, thin : int
         Sweeps discarded, sweeps per draw.
     store_states : bool
-        Keep every draw's path.
+        Whether draws keep their paths.
     max_time : float
         CPU seconds after which a chain ends.
     """
@@ -187,13 +187,13 @@ class Plan:
     max_time: float
 
     def n_sweeps(self, history: History, n_draws: int) -> int:
-        """Sweeps of this fit that a chain will have made when it has all draws.
+        """Total number of sweeps of this fit in a chain.
 
         Parameters
         ----------
         history : History
         n_draws : int
-            Draws wanted, those of the history included.
+            Total number of draws, with those of the history.
 
         Returns
         -------
@@ -204,14 +204,14 @@ class Plan:
 
 
 class Monitor:
-    """What looks at chains while they run.
+    """Observers of running chains: stop flag, progress, callbacks.
 
     Parameters
     ----------
     stop : StopFlag
     progress : Progress or None
     callback : callable or None
-        Called with a SweepReport after every sweep; a true answer ends the chain.
+        Called with a SweepReport after every sweep; returning True ends the chain.
     tasks : FitTasks or None
         scikit-learn's callbacks.
     """
@@ -237,7 +237,7 @@ class Monitor:
         n_draws: int,
         n_sweeps: int,
     ) -> bool:
-        """Report a sweep to all observers; a true answer ends the chain.
+        """Report a sweep to all observers; return whether to end the chain.
 
         Parameters
         ----------
@@ -246,9 +246,9 @@ class Monitor:
         chain : Chain
         info : SweepInfo
         now : History
-            As far as this sweep.
+            History up to this sweep.
         n_draws, n_sweeps : int
-            Draws made, and sweeps that this fit will have made.
+            Draws so far, and total number of sweeps of this fit.
 
         Returns
         -------
@@ -292,13 +292,13 @@ class ChainTask:
     index : int
         Number of the chain.
     seed : numpy.random.SeedSequence
-        Where the chain's random stream starts; not used if the history has a record.
+        Seed of the chain's random stream; not used if the history has a record.
     history : History
-        What was done already.
+        Earlier part of the chain.
     n_draws : int
-        Draws wanted, those of the history included.
+        Total number of draws, with those of the history.
     file : ChainFile or None
-        Where the history is written to, now and then and in the end.
+        File of the history, written at intervals and at the end.
     """
 
     index: int
@@ -309,17 +309,17 @@ class ChainTask:
 
 
 class ChainResult(NamedTuple):
-    """How a chain has ended.
+    """Result of a chain.
 
     Attributes
     ----------
     history : History
-        Ends at the last record of the chain's own schedule, which is at most a few sweeps
-        back, so that to go on from it is to go on as if nothing had happened.
+        It ends at the last record of the chain's own schedule, at most a few sweeps back,
+        from which the chain continues as without the interruption.
     stopped : {INTERRUPTED, MAX_TIME, CALLBACK, NO_DRAW} or None
-        What ended the chain early.
+        Why the chain ended early.
     failure : str or None
-        The warning, if the file could not be written.
+        Warning, if the file could not be written.
     """
 
     history: History
@@ -355,7 +355,7 @@ def run_chain(
     n_sweeps = plan.n_sweeps(history, n_draws)
     limit = history.origin_seconds + plan.max_time
     stopped = None
-    # All draws, and of how many of them the last record knows.
+    # All draws, and the number of them at the last record.
     draws = list(history.draws)
     kept = history, len(draws)
 
@@ -382,7 +382,7 @@ def run_chain(
                 saved = chain.saved
                 info = next(chain)
                 if chain.saved is not saved:
-                    # (Of the moment before the sweep.)
+                    # Of the moment before the sweep.
                     now = replace(now, record=chain.saved)
                     kept = now, len(draws)
                     if file is not None and file.is_due():
@@ -408,7 +408,7 @@ def run_chain(
             if monitor.tasks is not None:
                 monitor.tasks.end_chain(index)
         except KeyboardInterrupt:
-            # The chain may be broken in the middle of something; its history is not.
+            # The chain may be in an inconsistent state; its history is not.
             stop.raise_()
             stopped = INTERRUPTED
         finally:
@@ -416,20 +416,20 @@ def run_chain(
             if file is not None:
                 file.save(history)
         if stopped in (MAX_TIME, CALLBACK) and not draws:
-            # Something to predict with.  It is not part of the chain's schedule, and a
-            # file that the chain goes on from does not have it.
+            # A draw for predictions, which is not part of the chain's schedule and not in
+            # its file.
             history, stopped = with_last_state(history, chain, now.tally), NO_DRAW
     return ChainResult(history, stopped, None if file is None else file.failure)
 
 
 def with_last_state(history: History, chain: Chain, tally: SweepInfo) -> History:
-    """A history whose only draw is the chain's state.
+    """Return a history whose only draw is the chain's state.
 
     Parameters
     ----------
     history : History
     chain : Chain
-        Is not touched.
+        Chain, which is not changed.
     tally : SweepInfo
         Sum over its last sweeps.
 

@@ -1,4 +1,4 @@
-"""Boundaries of sequences inside one array of time steps."""
+"""Encoded sequences: their boundaries, row labels and known states."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from skihmm._validation import as_array, is_missing, unmask, warn_caller
 
 @dataclass(frozen=True)
 class Sequences:
-    """Encoded observations and where sequences begin; shared by all chains.
+    """Encoded observations and starts of sequences; shared by all chains.
 
     Attributes
     ----------
     codes : ndarray of shape (n_samples, n_features)
     starts : ndarray of shape (n_sequences,)
     known_states : ndarray of shape (n_samples,), int32, or None
-        Place in `known_labels` of the state of every step, -1 where it is not known.
+        Index in `known_labels` of the state of every step, -1 where it is unknown.
     known_labels : ndarray of int64
-        What the user calls the known states, increasing.
+        The user's labels of the known states, increasing.
     """
 
     codes: Array
@@ -44,14 +44,14 @@ class Sequences:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of everything that a chain takes from here."""
+        """Hash of all data that a chain uses."""
         content = self.codes.tobytes() + self.starts.astype(np.int64).tobytes()
         if self.known_states is not None:
             content += self.known_states.tobytes() + self.known_labels.tobytes()
         return hashlib.sha256(content).hexdigest()
 
     def joined(self, other: Sequences) -> Sequences:
-        """These sequences and then others.
+        """Concatenate with other sequences.
 
         Parameters
         ----------
@@ -69,7 +69,7 @@ class Sequences:
 
     @property
     def given(self) -> tuple[Array, NDArray[np.intp], NDArray[np.int64]]:
-        """What :func:`make_sequences` made them of."""
+        """Arguments of :func:`make_sequences` for these sequences."""
         labels = np.full(self.n_steps, -1, dtype=np.int64)
         if self.known_states is not None:
             labels = np.append(self.known_labels, -1)[self.known_states]
@@ -79,14 +79,14 @@ class Sequences:
 def make_sequences(
     codes: Array, starts: NDArray[np.intp], labels: NDArray[np.int64] | None
 ) -> Sequences:
-    """Sequences with the known states that the user has given.
+    """Make sequences with the known states of the user.
 
     Parameters
     ----------
     codes : ndarray of shape (n_samples, n_features)
     starts : ndarray of shape (n_sequences,)
     labels : ndarray of shape (n_samples,) or None
-        Of :func:`check_states`.
+        Result of :func:`check_states`.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def make_sequences(
 
 
 def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64] | None:
-    """Known states as the user gives them.
+    """Check the user's known states.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64]
         if all(isinstance(value, Integral) for value in labels[~missing]):
             labels = np.where(missing, -1, labels).astype(np.int64)
     elif labels.dtype.kind == "f":
-        # A column of a data frame with holes.
+        # A column of a data frame with missing entries.
         filled = np.where(np.isnan(labels), -1.0, labels)
         if (np.floor(filled) == filled).all() and (abs(filled) <= 2.0**53).all():
             labels = filled.astype(np.int64)
@@ -151,16 +151,17 @@ def row_times(X: object, *, local: bool = True) -> NDArray[np.datetime64] | None
     Parameters
     ----------
     X : object
-        What the user passed.
+        The user's data.
     local : bool, default=True
-        In the zone of the index, if it has one; else in UTC, where no hour comes twice.
+        Whether times are in the zone of the index, if it has one; otherwise in UTC, where
+        no hour is repeated.
 
     Returns
     -------
     times : ndarray of shape (n_samples,), datetime64, or None
     """
     index: Any = getattr(X, "index", None)
-    # (Periods begin at a time.)
+    # A period is represented by its start.
     if hasattr(index, "to_timestamp"):
         index = index.to_timestamp()
     if getattr(getattr(index, "dtype", None), "kind", None) != "M":
@@ -176,7 +177,7 @@ def row_index(X: Any) -> Array | None:
     Parameters
     ----------
     X : object
-        What the user passed.
+        The user's data.
 
     Returns
     -------
@@ -196,8 +197,8 @@ def row_index(X: Any) -> Array | None:
 def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
     """Warn if row labels do not go on by a constant step inside a sequence.
 
-    Slicing keeps the labels of a data frame: a training set that KFold has glued
-    together, shuffled rows and frames put one below the other can be told by them.
+    Slicing keeps the labels of a data frame, so that they reveal training sets of KFold,
+    shuffled rows and concatenated frames.
 
     Parameters
     ----------
@@ -215,7 +216,7 @@ def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
         steps = np.diff(index[start:stop])
         values, counts = np.unique(steps, return_counts=True)
         if len(values) > 1:
-            # The usual step; of equally frequent ones the smallest that goes forward.
+            # The most frequent step; of equally frequent ones the smallest positive one.
             usual = values[np.lexsort((np.abs(values), values <= 0, -counts))[0]]
             rows = start + np.flatnonzero(steps != usual)
             gaps += [(int(row), int(index[row]) + int(usual)) for row in rows]
@@ -233,7 +234,7 @@ def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
 
 
 def time_texts(times: NDArray[np.datetime64]) -> list[str]:
-    """Times as text, in the coarsest unit that all of them are whole in.
+    """Format times in the coarsest unit of which all of them are multiples.
 
     Parameters
     ----------
@@ -291,7 +292,7 @@ def sequence_starts(
     lengths : array-like of shape (n_sequences,), optional
         Steps per sequence.
     index : ndarray of shape (n_samples,), optional
-        Integer row labels, or times; a warning says where they contradict the sequences.
+        Integer row labels, or times; a warning shows contradictions to the sequences.
 
     Returns
     -------
@@ -300,7 +301,7 @@ def sequence_starts(
     Raises
     ------
     ValueError
-        If both are given, or the one given does not describe `n_samples` steps.
+        If both are given, or they do not match `n_samples` steps.
     """
     if groups is not None and lengths is not None:
         raise ValueError(
@@ -382,7 +383,7 @@ def _starts_of_lengths(n_samples: int, lengths: VectorLike | None) -> NDArray[np
         raise ValueError(
             f"lengths holds {sizes.min()}; every sequence needs at least one row."
         )
-    # (numpy's sum of integers begins again at zero when it becomes too large.)
+    # NumPy's sum of integers overflows silently.
     total = sum(sizes.tolist())
     if total != n_samples:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Types of arrays that annotations share."""
+"""Array types for annotations."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-# Symbols, numbers or objects: of a type that only the data determine.
+# Symbols, numbers or objects, depending on the data.
 Array: TypeAlias = NDArray[Any]
 Integers: TypeAlias = NDArray[np.integer]
 Labels: TypeAlias = NDArray[np.int32]
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 
-# What users pass: arrays, data frames, or lists, with None where a value is missing.
+# User input: arrays, data frames, or lists, with None for missing values.
 MatrixLike: TypeAlias = ArrayLike | Sequence[Sequence[object]]
 VectorLike: TypeAlias = ArrayLike | Sequence[object]
 
-# What scikit-learn takes as random_state.
+# scikit-learn's random_state.
 RandomState: TypeAlias = int | np.random.RandomState | None

@@ -1,4 +1,4 @@
-"""Checks of constructor parameters, made when fitting."""
+"""Checks of parameters and data."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Recipe = TypeVar("Recipe")
 
 
 def warn_caller(message: str) -> None:
-    """A UserWarning that points to the line outside the package that led to it.
+    """Issue a UserWarning that points to the caller's line outside of the package.
 
     Parameters
     ----------
     message : str
     """
     level, frame = 1, sys._getframe()
-    # (fit is wrapped by scikit-learn's callbacks.)
+    # fit is wrapped by scikit-learn's callbacks.
     inside = ("skihmm.", "sklearn.callback.")
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
         inside
@@ -37,7 +37,7 @@ def warn_caller(message: str) -> None:
 
 
 def check_integer(name: str, value: object, minimum: int) -> int:
-    """Return an integer parameter, or say what it should have been."""
+    """Return an integer parameter, or raise an error with the expected range."""
     if not isinstance(value, Integral) or isinstance(value, bool | np.bool_):
         raise TypeError(
             f"{name}={value!r} is not an integer; expected an integer >= {minimum}."
@@ -55,7 +55,7 @@ def _as_float(value: Real) -> float:
 
 
 def check_positive(name: str, value: object) -> float:
-    """Return a positive, finite number, or say what it should have been."""
+    """Return a positive, finite number, or raise an error with the expected range."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number > 0.")
     number = _as_float(value)
@@ -65,7 +65,7 @@ def check_positive(name: str, value: object) -> float:
 
 
 def check_finite(name: str, value: object) -> float:
-    """Return a finite number, or say what it should have been."""
+    """Return a finite number, or raise an error with the expected range."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r}; expected a finite number.")
     try:
@@ -78,7 +78,7 @@ def check_finite(name: str, value: object) -> float:
 
 
 def check_nonnegative(name: str, value: object) -> float:
-    """Return a finite number >= 0, or say what it should have been."""
+    """Return a finite number >= 0, or raise an error with the expected range."""
     if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
         raise TypeError(f"{name}={value!r} is not a number; expected a number >= 0.")
     number = _as_float(value)
@@ -88,7 +88,7 @@ def check_nonnegative(name: str, value: object) -> float:
 
 
 def check_n_jobs(name: str, value: object) -> int | None:
-    """Return a number of jobs as joblib takes it."""
+    """Return a number of jobs for joblib."""
     expected = "expected an integer other than 0 (-1: all cores), or None"
     if value is None:
         return None
@@ -103,7 +103,7 @@ def check_concentration_prior(name: str, value: object) -> tuple[float, float] |
     """Return a Gamma prior as (shape, rate), or None if concentrations are fixed."""
     if value is None:
         return None
-    # (A set has no first entry, and an iterator could be read only once.)
+    # A set has no first entry, and an iterator could be read only once.
     pair = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(
@@ -115,7 +115,7 @@ def check_concentration_prior(name: str, value: object) -> tuple[float, float] |
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
-    """Return one of a few words, or list them."""
+    """Return one of a few words, or raise an error that lists them."""
     if not isinstance(value, str) or value not in choices:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name}={value!r}; expected one of {listed}.")
@@ -130,7 +130,7 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def draw_entropy(random_state: object) -> list[int]:
-    """Entropy of a SeedSequence from scikit-learn's kind of random_state.
+    """Convert scikit-learn's random_state to the entropy of a SeedSequence.
 
     Parameters
     ----------
@@ -156,12 +156,12 @@ def draw_entropy(random_state: object) -> list[int]:
 
 
 def unmask(X: Any) -> Any:
-    """A masked array as a plain one with NaN (or None) where it is masked.
+    """Convert a masked array to a plain one with NaN (or None) where it is masked.
 
     Parameters
     ----------
     X : object
-        Anything else is returned as it is.
+        Other objects are returned unchanged.
 
     Returns
     -------
@@ -170,7 +170,7 @@ def unmask(X: Any) -> Any:
     if not isinstance(X, np.ma.MaskedArray):
         return X
     mask = np.ma.getmaskarray(X)
-    # (Dates and other types that are refused keep their type, for the error to name.)
+    # Dates and other refused types are kept, so that the error can name them.
     if X.dtype.kind not in "OUSTbiuf" or not mask.any():
         return X.data
     filled = X.data.astype(float if X.dtype.kind in "biuf" else object)
@@ -181,12 +181,12 @@ def unmask(X: Any) -> Any:
 def as_array(name: str, values: object) -> Array:
     """Something like an array as an array in which every entry is what it was.
 
-    numpy makes strings of everything in a list that holds one: NaN would be "nan".
+    NumPy would turn NaN among strings into "nan".
 
     Parameters
     ----------
     name : str
-        What it is called in errors.
+        Name of the argument, for errors.
     values : array-like
 
     Returns
@@ -205,12 +205,12 @@ def as_array(name: str, values: object) -> Array:
             ) from None
         if values.dtype.kind in "US" and not hasattr(given, "dtype"):
             values = np.array(given, dtype=object)
-    # scikit-learn does not know numpy's strings of any length.
+    # scikit-learn does not support NumPy's strings of any length.
     return values.astype(object) if values.dtype.kind == "T" else values
 
 
 def _has_rows(value: ArrayLike) -> bool:
-    """Whether an entry of a list has two dimensions, so that it is no row."""
+    """Whether an entry of a list has two dimensions and is therefore not a row."""
     if isinstance(value, list | tuple):
         return any(isinstance(entry, list | tuple) or np.ndim(entry) for entry in value)
     return np.ndim(value) > 1
@@ -222,7 +222,7 @@ def refuse_sequences(X: Any) -> None:
     Parameters
     ----------
     X : object
-        The data, as the user has passed it.
+        The user's data.
 
     Raises
     ------
@@ -253,7 +253,7 @@ def refuse_sequences(X: Any) -> None:
 
 
 def shown(value: object) -> str:
-    """A number in full, for errors.
+    """Format a number with all digits, for errors.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ def shown(value: object) -> str:
 
 
 def as_matrix(X: object) -> Array:
-    """X as :func:`as_array` with two dimensions.
+    """Convert X by :func:`as_array` and check that it has two dimensions.
 
     Parameters
     ----------
@@ -288,15 +288,15 @@ def as_matrix(X: object) -> Array:
 
 
 def unify_frame(X: Any) -> Any:
-    """A data frame of types that have no common one as one of Python objects.
+    """Convert a data frame without a common type to Python objects.
 
-    scikit-learn before 1.9 takes a frame with other types than numpy's for numbers and
+    scikit-learn before 1.9 treats a frame with other types than NumPy's as numbers and
     fails on strings.
 
     Parameters
     ----------
     X : object
-        Anything else is returned as it is.
+        Other objects are returned unchanged.
 
     Returns
     -------
@@ -306,7 +306,7 @@ def unify_frame(X: Any) -> Any:
         return X
     dtypes = set(X.dtypes)
     if not dtypes:
-        return X.to_numpy()  # scikit-learn would look for the type of no columns
+        return X.to_numpy()  # scikit-learn fails on the type of no columns
     if len(dtypes) < 2 or all(
         isinstance(dtype, np.dtype) and dtype.kind in "biufO" for dtype in dtypes
     ):
@@ -325,7 +325,7 @@ def is_number(value: object) -> bool:
     -------
     is_number : bool
     """
-    # (To numpy times are integers; Decimal and numpy's bool are no Real.)
+    # NumPy's times are Integral; Decimal and NumPy's bool are not Real.
     return isinstance(value, Real | Decimal | np.bool_) and not isinstance(
         value, np.timedelta64
     )
@@ -345,13 +345,13 @@ def is_missing_entry(value: object) -> bool:
     if value is None or isinstance(value, str):
         return value is None
     name = type(value).__name__
-    # NaN differs from itself; pandas.NA does not even say whether, nor do arrays.
+    # NaN differs from itself; for pandas.NA and arrays the comparison has no truth value.
     is_scalar = isinstance(value, Number | np.generic) or name == "NaTType"
     return name == "NAType" or bool(is_scalar and value != value)
 
 
 def is_missing(values: Array) -> Flags:
-    """Which entries of a one-dimensional array are NaN, NaT, None or pandas.NA.
+    """Mask of entries of a one-dimensional array that are NaN, NaT, None or pandas.NA.
 
     Parameters
     ----------
@@ -378,16 +378,16 @@ def resolve(
     Parameters
     ----------
     name : str
-        What it is called in errors.
+        Name of the argument, for errors.
     value : str or object
     known : dict
-        What makes the object of every short name.
+        Factories of objects by short name.
     base : type
-        Of objects.
+        Base class of objects.
 
     Returns
     -------
-    found : object
+    recipe : object
 
     Raises
     ------
@@ -418,13 +418,13 @@ def nested_short_names(
     params : dict
         As for ``set_params``.
     given : dict
-        What every nested parameter is now.
+        Current value of every nested parameter.
     known : dict
-        What makes the object of every short name.
+        Factories of objects by short name.
 
     Returns
     -------
-    found : dict
+    recipes : dict
     """
     found = {}
     for name, value in given.items():
@@ -444,7 +444,7 @@ class HasLock(Protocol):
 
 
 def preferred_jobs(*recipes: HasLock) -> str:
-    """What joblib should run chains as: threads, unless a recipe needs Python's lock.
+    """Kind of joblib's workers: threads, unless a recipe holds the GIL.
 
     Parameters
     ----------
@@ -464,15 +464,15 @@ def check_ignored(y: object, X: object) -> None:
     Parameters
     ----------
     y : object
-        What was passed for scikit-learn's sake.
+        Argument of scikit-learn's interface.
     X : object
-        The data, not looked at yet.
+        The unchecked data.
 
     Raises
     ------
     ValueError
-        If it is a list or array without an entry for every row: the `lengths` of
-        sequences, most probably, which some packages take in this place.
+        If it is a list or array without an entry for every row: probably the `lengths` of
+        sequences, which are the second argument in some packages.
     """
     n_entries, n_rows = (
         len(value)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import tempfile
 from pathlib import Path
 
 import pytest
+from native.build import FOLDER
 from reference.enumeration import START, SeatingCounts
 
 from skihmm import HCRPHMM
@@ -15,6 +18,13 @@ from skihmm.datasets import fetch_alice, make_repeating_sequence
 # Shells start what runs in the background deaf to Ctrl-C; tests of it would never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config):
+    """Make the folder for native test code; workers of pytest-xdist inherit it."""
+    if FOLDER not in os.environ:
+        os.environ[FOLDER] = tempfile.mkdtemp()
+        config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(FOLDER)))
 
 
 @pytest.fixture(scope="session")

@@ -42,6 +42,7 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
+from skihmm.transitions import HCRPTransitions
 
 # No example may take this long, in CPU seconds: most take some hundredths.
 TOO_LONG = 60
@@ -331,9 +332,7 @@ def models(draw, n, tables, limits=True):
     model = HCRPHMM(
         sampler,
         emission,
-        alpha=draw(CONCENTRATION),
-        gamma=gamma,
-        concentration_prior=prior,
+        HCRPTransitions(draw(CONCENTRATION), gamma, prior),
         init=init,
         n_burnin=draw(st.integers(0, 5)),
         n_draws=draw(st.integers(1, 4)),

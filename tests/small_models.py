@@ -40,6 +40,7 @@ from skihmm.samplers import (
     StickBreakingGibbs,
 )
 from skihmm.testing._prior_draws import keeps_prior_draws, packed, packed_counts
+from skihmm.testing._probes import EmissionProbe
 from skihmm.testing._small_models import (
     SUSPECT,
     Comparison,
@@ -72,7 +73,10 @@ __all__ = [
     "compare",
     "counts_of",
     "key_of",
+    "log_pair",
+    "log_row",
     "make_stats",
+    "move_value",
     "packed",
     "unpacked",
 ]
@@ -395,4 +399,28 @@ def assert_caught(model: Model, make_kernel, *, n_sweeps=2000, seed=0) -> Compar
     """The same statistics notice that the kernel is wrong."""
     found = compare(model, make_kernel, n_sweeps=n_sweeps, seed=seed)
     assert min(test.pvalue for test in found[:3]) <= SUSPECT, found
+    return found
+
+
+def log_row(state, t):
+    """log p(y[t] | k) of every slot k."""
+    return EmissionProbe(state.emission, state.stream).log_row(t)
+
+
+def log_pair(state, t, first, second):
+    """log p(y[t] | first) - log p(y[t] | second)."""
+    return EmissionProbe(state.emission, state.stream).log_pair(t, first, second)
+
+
+def move_value(state, t, source, target, keep=True):
+    """y[t] leaves a slot and joins another one; logs of the two predictive probabilities.
+
+    Without `keep` all of it is undone.
+    """
+    probe = EmissionProbe(state.emission, state.stream)
+    found = probe.remove(t, source), probe.add(t, target)
+    if keep:
+        probe.commit()
+    else:
+        probe.rollback()
     return found

@@ -21,6 +21,7 @@ from test_reproducibility import assert_same
 from skihmm import HCRPHMM, _chain_file
 from skihmm._checkpoint import load, save
 from skihmm.samplers import BlockedBeam, StickBreakingGibbs
+from skihmm.transitions import HCRPTransitions
 
 SAMPLERS = ["auto", BlockedBeam(5, split_merge_rate=1.5), StickBreakingGibbs()]
 
@@ -116,7 +117,10 @@ def test_missing_values_and_sequences(sequence, tmp_path):
     X = np.column_stack([sequence[:, 0], sequence[:, 0] % 3]).astype(float)
     X[::7, 1] = np.nan
     groups = np.repeat([0, 1, 2], 20)
-    params = {"emission": "dirichlet", "concentration_prior": None}
+    params = {
+        "emission": "dirichlet",
+        "transitions": HCRPTransitions(concentration_prior=None),
+    }
     whole = make_model(**params).fit(X, groups=groups)
     make_model(tmp_path, callback=EndsAt(18), **params).fit(X, groups=groups)
     assert_same(make_model(tmp_path, **params).fit(X, groups=groups), whole)
@@ -307,9 +311,8 @@ def test_a_full_disk(sequence, path, monkeypatch):
     [
         ({"sampler": "slice"}, "it differs in sampler"),
         ({"sampler__split_merge_rate": 1}, "sampler"),
-        ({"emission": "dirichlet"}, "emission, alpha"),
-        ({"alpha": 2.0}, "alpha"),
-        ({"concentration_prior": None}, "concentration_prior"),
+        ({"emission": "dirichlet"}, "emission or transitions"),
+        ({"transitions__alpha": 2.0}, "emission or transitions"),
         ({"init": "single"}, "init"),
         ({"n_particles": 11}, "n_particles"),
         ({"n_burnin": 11}, "n_burnin"),
@@ -467,8 +470,8 @@ X, _ = make_automaton_sequence(300, random_state=0)
 
 def fit(checkpoint):
     return HCRPHMM(
-        n_burnin=100, n_draws=300, thin=2, n_chains=2, n_particles=20, random_state=1,
-        checkpoint=checkpoint, checkpoint_interval=0,
+        n_burnin=100, n_draws=6 * n_kills, thin=2, n_chains=2, n_particles=20,
+        random_state=1, checkpoint=checkpoint, checkpoint_interval=0,
     ).fit(X)
 
 rng = random.Random(2)

@@ -165,7 +165,10 @@ def test_example(backend, module, tmp_path):
     pytest.importorskip(module)
     example = Path(__file__).parents[1] / "examples" / "cluster.py"
     done = subprocess.run(
-        [sys.executable, example, "--backend", backend, "--chains=2", "--burnin=0"],
+        [
+            *(sys.executable, example, "--backend", backend),
+            *("--chains=2", "--burnin=0", "--draws=5"),
+        ],
         cwd=tmp_path,
         env={**os.environ, "PYTHONWARNINGS": "error", "RAY_AUTH_MODE": "disabled"},
         capture_output=True,

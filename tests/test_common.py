@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from itertools import chain, cycle
 
 import numpy as np
 import pytest
 import sklearn
+from recipes import INSTANCES
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import (
@@ -21,79 +23,35 @@ from sklearn.utils.estimator_checks import (
 )
 
 from skihmm import HCRPHMM, _hcrp_hmm, emissions, samplers
-from skihmm.emissions import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaPoisson,
-    HCRPCategorical,
-    NormalInverseGamma,
-    NormalInverseWishart,
-    ProductEmission,
-)
-from skihmm.emissions._names import EMISSIONS
+from skihmm._hcrp_hmm import SHORT_NAMES
 from skihmm.metrics import ParticleFilterScorer
-from skihmm.samplers import (
-    BlockedBeam,
-    BlockedGibbs,
-    DirectAssignmentGibbs,
-    StepwiseGibbs,
-    StepwiseSlice,
-    StickBreakingBeam,
-    StickBreakingGibbs,
-)
-from skihmm.samplers._names import SAMPLERS
 
 SHORT = {"n_burnin": 2, "n_draws": 2, "thin": 1, "n_particles": 8, "random_state": 0}
 
-# Every sampler by short name and by object, with and without split-merge trials; both
-# emissions and all their parameters; every way to start, store, continue and run chains.
+# Every way to start, store, continue and run chains.
+OPTIONS = [
+    {},
+    {"init": "random"},
+    {"init": "single", "n_chains": 2},
+    {"warm_start": True},
+    {"store_states": False},
+    {"init": "random", "n_chains": 2, "n_jobs": 2},
+    {"n_chains": 3, "n_jobs": 2, "warm_start": True, "store_states": False},
+]
+# Every recipe by short name and by object.  (scikit-learn's checks have no binary data.)
+RECIPES = {
+    part: [*(name for name in names if name != "bernoulli"), *INSTANCES[part]]
+    for part, names in SHORT_NAMES.items()
+}
 ESTIMATORS = [
-    HCRPHMM(**SHORT),
-    HCRPHMM(sampler="auto", emission="dirichlet", init="random", **SHORT),
-    HCRPHMM(sampler="stepwise", n_chains=2, init="single", **SHORT),
-    HCRPHMM(sampler="slice", warm_start=True, **SHORT),
-    HCRPHMM(
-        sampler="blocked",
-        alpha=0.5,
-        gamma=2.0,
-        concentration_prior=None,
-        emission=HCRPCategorical(alpha=0.5, gamma=3.0, concentration_prior=None),
-        store_states=False,
-        **SHORT,
-    ),
-    HCRPHMM(sampler="beam", emission=HCRPCategorical(handle_unknown="missing"), **SHORT),
-    HCRPHMM(sampler="direct_assignment", init="random", **SHORT),
-    HCRPHMM(sampler="stick_breaking", emission="dirichlet", **SHORT),
-    HCRPHMM(sampler="stick_breaking_beam", store_states=False, **SHORT),
-    HCRPHMM(
-        sampler=StepwiseGibbs(proposal="rcd", split_merge_rate=1.5),
-        emission=DirichletCategorical(0.3, handle_unknown="error"),
-        n_chains=2,
-        n_jobs=2,
-        init="random",
-        **SHORT,
-    ),
-    HCRPHMM(
-        sampler=StepwiseSlice(split_merge_rate=1), emission=HCRPCategorical(), **SHORT
-    ),
-    HCRPHMM(sampler=BlockedGibbs(block_size=3, split_merge_rate=2), **SHORT),
-    HCRPHMM(
-        sampler=BlockedBeam(block_size=100, split_merge_rate=0.5),
-        n_chains=3,
-        n_jobs=2,
-        warm_start=True,
-        store_states=False,
-        **SHORT,
-    ),
-    HCRPHMM(sampler=StickBreakingBeam(), emission=DirichletCategorical(), **SHORT),
-    HCRPHMM(emission="gaussian", **SHORT),
-    HCRPHMM(emission="diagonal_gaussian", sampler="beam", n_chains=2, **SHORT),
-    HCRPHMM(emission="poisson", sampler="stick_breaking", **SHORT),
-    HCRPHMM(emission=BetaBernoulli(binarize=1.0), sampler="slice", **SHORT),
-    # (The checks have data of one column and more.)
-    HCRPHMM(
-        emission=ProductEmission([("all", "diagonal_gaussian", slice(None))]), **SHORT
-    ),
+    HCRPHMM(sampler, emission, transitions, **options, **SHORT)
+    for sampler, emission, transitions, options in zip(
+        RECIPES["sampler"],
+        cycle(RECIPES["emission"]),
+        cycle(RECIPES["transitions"]),
+        cycle(OPTIONS),
+        strict=False,
+    )
 ]
 
 EXPECTED_FAILURES = {
@@ -124,37 +82,13 @@ def test_sklearn_checks(estimator, check):
     check(estimator)
 
 
-def test_every_sampler_and_emission_is_checked():
-    names = {model.sampler for model in ESTIMATORS if isinstance(model.sampler, str)}
-    assert names == set(SAMPLERS)
-    names = {model.emission for model in ESTIMATORS if isinstance(model.emission, str)}
-    # (scikit-learn's checks have no binary data.)
-    assert names == set(EMISSIONS) - {"bernoulli"}
-    for module, bases in (
-        (samplers, {"BaseSampler", "FranchiseSampler"}),
-        (emissions, {"BaseEmission", "ConjugateEmission"}),
-    ):
-        classes = {type(part).__name__ for part in PARTS}
-        assert set(module.__all__) - bases <= classes
+def test_every_recipe_is_checked():
+    for part, recipes in RECIPES.items():
+        used = {str(getattr(model, part)) for model in ESTIMATORS}
+        assert used == {str(recipe) for recipe in recipes}
 
 
-PARTS = [
-    HCRPCategorical(),
-    DirichletCategorical(),
-    NormalInverseWishart(),
-    NormalInverseGamma(),
-    GammaPoisson(),
-    BetaBernoulli(),
-    ProductEmission([("a", GammaPoisson(), [0])]),
-    StepwiseGibbs(),
-    StepwiseSlice(),
-    BlockedGibbs(),
-    BlockedBeam(),
-    DirectAssignmentGibbs(),
-    StickBreakingGibbs(),
-    StickBreakingBeam(),
-    ParticleFilterScorer(),
-]
+PARTS = [*chain.from_iterable(INSTANCES.values()), ParticleFilterScorer()]
 
 
 @pytest.mark.parametrize(

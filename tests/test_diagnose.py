@@ -8,6 +8,7 @@ import re
 import numpy as np
 import pytest
 from scipy import signal
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._testing import ignore_warnings
 
@@ -19,6 +20,7 @@ from skihmm.metrics import Diagnosis, effective_sample_size, rhat
 from skihmm.metrics._diagnosis import Setting, _rounded_up
 from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler, BlockedGibbs, StepwiseGibbs, SweepInfo
+from skihmm.transitions import HCRPTransitions
 
 KEYS = ["mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second"]
 TRANSITIONS = ["alpha", "gamma"]
@@ -43,6 +45,9 @@ def easy():
 def made_draws(lp, paths=None, acceptance=1.0, concentrations=None):
     """Draws with these numbers; `paths` are few states per step, (chain, draw, step)."""
     chains = []
+    n_proposed = 0 if np.isnan(acceptance) else 10**6
+    n_accepted = round(n_proposed * acceptance) if n_proposed else 0
+    info = SweepInfo(n_proposed, n_accepted, seconds=0.01)
     for c, row in enumerate(lp):
         chain = []
         for d, value in enumerate(row):
@@ -64,7 +69,7 @@ def made_draws(lp, paths=None, acceptance=1.0, concentrations=None):
                 transitions={**seating, "alpha": alpha, "gamma": 1.0},
                 emission={},
                 sweep=d + 1,
-                info=SweepInfo(10**6, round(10**6 * acceptance), seconds=0.01),
+                info=info,
             )
             chain.append(draw)
         chains.append(chain)
@@ -574,17 +579,26 @@ def test_every_sampler(sampler, easy):
     str(found)
 
 
+FIXED = HCRPTransitions(concentration_prior=None)
+
+
 @pytest.mark.parametrize(
     ("X", "params"),
     [
         (np.array([[3]]), {}),
-        (np.array([[3]]), {"concentration_prior": None}),
+        (np.array([[3]]), {"transitions": FIXED}),
         (np.full((12, 1), np.nan), {}),
         (np.random.default_rng(0).normal(size=(20, 2)), {"emission": "gaussian"}),
         (np.random.default_rng(0).poisson(3, size=(20, 1)), {"emission": "poisson"}),
         (np.zeros((5, 1), int), {"init": "single", "emission": "dirichlet"}),
-        (np.zeros((5, 1), int), {"init": [0, 1, 2, 3, 4], "alpha": 1e-3}),
-        (np.arange(6).reshape(6, 1), {"gamma": 100.0, "concentration_prior": None}),
+        (
+            np.zeros((5, 1), int),
+            {"init": [0, 1, 2, 3, 4], "transitions": HCRPTransitions(1e-3)},
+        ),
+        (
+            np.arange(6).reshape(6, 1),
+            {"transitions": clone(FIXED).set_params(gamma=100.0)},
+        ),
         (np.zeros((3, 1), int), {"n_burnin": 0, "n_draws": 1, "thin": 1}),
     ],
 )
@@ -595,7 +609,9 @@ def test_nothing_raises(X, params):
         model = HCRPHMM(n_chains=n_chains, **{**settings, **params}).fit(X)
         found = model.diagnose(verbose=False)
         assert set(ALWAYS) <= set(found.table)
-        assert ("alpha" in found.table) == ("concentration_prior" not in params)
+        assert ("alpha" in found.table) == (
+            model.transitions_.concentration_prior is not None
+        )
         assert str(found)
         shares = isinstance(params.get("init"), list) or params.get("init") == "single"
         assert (n_chains > 1 and shares) == any(

@@ -11,19 +11,12 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from recipes import INSTANCES
 
 import skihmm
 from skihmm import HCRPHMM
 from skihmm._draws import Draw, PosteriorDraws
-from skihmm.emissions import (
-    BetaBernoulli,
-    DirichletCategorical,
-    GammaPoisson,
-    HCRPCategorical,
-    NormalInverseGamma,
-    NormalInverseWishart,
-    ProductEmission,
-)
+from skihmm._hcrp_hmm import SHORT_NAMES
 
 
 def _packages():
@@ -81,12 +74,13 @@ def listed_names(lines):
     return names
 
 
+PLAIN = (object.__init__, object.__new__)
+
+
 def signature_names(value):
     """Parameters as numpydoc writes them."""
-    if inspect.isclass(value):
-        if value.__init__ is object.__init__:
-            return []
-        value = value.__init__
+    if inspect.isclass(value) and (value.__init__, value.__new__) == PLAIN:
+        return []
     stars = {
         inspect.Parameter.VAR_POSITIONAL: "*",
         inspect.Parameter.VAR_KEYWORD: "**",
@@ -153,14 +147,15 @@ def test_numpydoc_finds_nothing(name):
 
 FITTED = [
     HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0),
-    HCRPCategorical(),
-    DirichletCategorical(),
-    NormalInverseWishart(),
-    NormalInverseGamma(),
-    GammaPoisson(),
-    BetaBernoulli(),
-    ProductEmission([("all", "hcrp", slice(None))]),
+    *INSTANCES["emission"],
 ]
+
+
+@pytest.mark.parametrize("part", SHORT_NAMES)
+def test_short_names_are_documented(part):
+    text = inspect.cleandoc(HCRPHMM.__doc__)
+    described = re.search(rf"\n{part} : .*\n((?:    .*\n)+)", text)[1]
+    assert set(re.findall(r'"(\w+)"', described)) == set(SHORT_NAMES[part])
 
 
 @pytest.mark.parametrize("estimator", FITTED, ids=lambda e: type(e).__name__)

@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skihmm import HCRPHMM
 from skihmm.emissions import ProductEmission
+from skihmm.transitions import HCRPTransitions
 
 pd = pytest.importorskip("pandas")
 
@@ -153,8 +154,8 @@ def test_global_configuration(model):
 def test_cross_validated_probabilities_of_frames():
     # (Folds must have equal numbers of states, as in scikit-learn: here there is one.)
     X = pd.DataFrame({"letter": ["a"] * 30}, index=INDEX)
-    fixed = {"alpha": 1e-6, "gamma": 1e-6, "concentration_prior": None}
-    hmm = HCRPHMM("stepwise", **fixed, init="single", **SHORT)
+    fixed = HCRPTransitions(1e-6, 1e-6, concentration_prior=None)
+    hmm = HCRPHMM("stepwise", transitions=fixed, init="single", **SHORT)
     found = cross_val_predict(hmm, X, cv=2, method="predict_proba")
     assert found.shape == (30, 2)
 

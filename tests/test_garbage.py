@@ -232,15 +232,14 @@ def whole_garbage():
     ]
 
 
-def check_refused_as_data(tables):
+def check_refused_as_data(tables, again, once_more):
     """By `fit`, before and after another one, and by the other methods in turn."""
     fresh = HCRPHMM(**SHORT)
-    for i, make in enumerate(tables):
+    for i, copies in enumerate(zip(tables, again, once_more, strict=True)):
         model, _, _ = fitted(KINDS[i % len(KINDS)])
-        # Some of it cannot be used twice.
-        check_refused(model, "fit", make())
-        check_refused(fresh, "fit", make())
-        check_refused(model, METHODS[i % len(METHODS)], make())
+        check_refused(model, "fit", copies[0])
+        check_refused(fresh, "fit", copies[1])
+        check_refused(model, METHODS[i % len(METHODS)], copies[2])
     for kind in KINDS:
         model, X, path = fitted(kind)
         np.testing.assert_array_equal(model.predict(X), path)
@@ -248,17 +247,17 @@ def check_refused_as_data(tables):
 
 def test_entries():
     tables = [X for entry in BAD_ENTRIES for X in with_one_entry(entry)]
-    check_refused_as_data([lambda X=X: X for X in tables])
+    check_refused_as_data(tables, tables, tables)
 
 
 def test_numbers():
     tables = [X for number in NUMBERS for X in with_one_number(*number)]
-    check_refused_as_data([lambda X=X: X for X in tables])
+    check_refused_as_data(tables, tables, tables)
 
 
 def test_what_is_no_table():
-    indices = range(len(whole_garbage()))
-    check_refused_as_data([lambda i=i: whole_garbage()[i] for i in indices])
+    # Some of it cannot be used twice.
+    check_refused_as_data(whole_garbage(), whole_garbage(), whole_garbage())
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -349,11 +348,11 @@ def bad_sequences():
 
 
 def test_groups_and_lengths():
-    for i in range(len(bad_sequences())):
+    # Some of it cannot be used twice.
+    for i, copies in enumerate(zip(bad_sequences(), bad_sequences(), strict=True)):
         model, X, _ = fitted(KINDS[i % len(KINDS)])
-        # Some of it cannot be used twice.
-        check_refused(model, "fit", X, **bad_sequences()[i])
-        check_refused(model, METHODS[i % len(METHODS)], X, **bad_sequences()[i])
+        check_refused(model, "fit", X, **copies[0])
+        check_refused(model, METHODS[i % len(METHODS)], X, **copies[1])
     for kind in KINDS:
         model, X, path = fitted(kind)
         np.testing.assert_array_equal(model.predict(X), path)
@@ -370,6 +369,9 @@ JUNK = [
 NESTED = {
     "sampler__block_size": {"sampler": "blocked"},
     "sampler__split_merge_rate": {"sampler": "blocked"},
+    "transitions__alpha": {},
+    "transitions__gamma": {},
+    "transitions__concentration_prior": {},
     "emission__alpha": {},
     "emission__gamma": {},
     "emission__concentration_prior": {},

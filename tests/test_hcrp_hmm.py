@@ -22,6 +22,7 @@ from skihmm.datasets import make_hcrp_hmm
 from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
 from skihmm.posterior._estimate import best_draw
 from skihmm.samplers import StepwiseGibbs
+from skihmm.transitions import HCRPTransitions
 
 LETTERS = np.array(list("abcdefgh"))
 
@@ -624,10 +625,14 @@ def test_unsorted_categories_of_a_column_without_symbols():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda value: make_model(alpha=value),
-        lambda value: make_model(gamma=value),
-        lambda value: make_model(concentration_prior=(value, 1.0)),
-        lambda value: make_model(concentration_prior=(1.0, value)),
+        lambda value: make_model(transitions=HCRPTransitions(alpha=value)),
+        lambda value: make_model(transitions=HCRPTransitions(gamma=value)),
+        lambda value: make_model(
+            transitions=HCRPTransitions(concentration_prior=(value, 1.0))
+        ),
+        lambda value: make_model(
+            transitions=HCRPTransitions(concentration_prior=(1.0, value))
+        ),
         lambda value: make_model(emission=HCRPCategorical(alpha=value)),
         lambda value: make_model(emission=HCRPCategorical(gamma=value)),
         lambda value: make_model(
@@ -645,8 +650,9 @@ def test_bad_concentrations(sequence, make, value):
     "value", [1.0, (1.0,), (1.0, 2.0, 3.0), "a", {1.0, 2.0}, {1.0: 1, 2.0: 2}, iter("ab")]
 )
 def test_bad_concentration_prior(sequence, value):
+    model = make_model(transitions=HCRPTransitions(concentration_prior=value))
     with pytest.raises(TypeError, match="concentration_prior="):
-        make_model(concentration_prior=value).fit(sequence)
+        model.fit(sequence)
 
 
 @pytest.mark.parametrize(
@@ -907,9 +913,7 @@ def test_extreme_concentrations(sequence, value, resampled, emission, global_ran
     else:
         emission = DirichletCategorical(value)
     model = make_model(
-        alpha=value,
-        gamma=value,
-        concentration_prior=prior,
+        transitions=HCRPTransitions(value, value, prior),
         emission=emission,
         random_state=global_random_seed,
         n_burnin=20,
@@ -931,9 +935,7 @@ def test_extreme_concentrations(sequence, value, resampled, emission, global_ran
 def test_log_joint_of_large_concentrations(sequence, value):
     # Every step opens a table with a state of its own, and symbols are uniform.
     model = make_model(
-        alpha=value,
-        gamma=value,
-        concentration_prior=None,
+        transitions=HCRPTransitions(value, value, None),
         emission=DirichletCategorical(value),
     ).fit(sequence)
     assert (model.draws_.n_states == 60).all()
@@ -952,9 +954,7 @@ def test_a_dirichlet_keeps_its_concentration(value):
 
 def test_fixed_and_resampled_concentrations(sequence):
     fixed = make_model(
-        alpha=0.7,
-        gamma=1.4,
-        concentration_prior=None,
+        transitions=HCRPTransitions(0.7, 1.4, concentration_prior=None),
         emission=HCRPCategorical(0.3, 2.5, concentration_prior=None),
     ).fit(sequence)
     for name, value in [
@@ -1085,9 +1085,10 @@ def test_parameters_of_short_names():
     model = HCRPHMM().set_params(emission="dirichlet", emission__concentration=0.1)
     assert isinstance(model.emission, DirichletCategorical)
     assert model.emission.concentration == 0.1
-    model.set_params(emission__concentration=0.2, alpha=3.0)
+    model.set_params(emission__concentration=0.2, transitions__alpha=3.0)
     assert model.emission.concentration == 0.2
-    assert model.alpha == 3.0
+    assert isinstance(model.transitions, HCRPTransitions)
+    assert model.transitions.alpha == 3.0
     assert model.get_params()["emission__concentration"] == 0.2
     with pytest.raises(ValueError, match="Invalid parameter 'nothing'"):
         HCRPHMM().set_params(emission__nothing=1)
@@ -1095,7 +1096,8 @@ def test_parameters_of_short_names():
         HCRPHMM().set_params(nothing=1)
     # A plain short name stays a short name.
     assert HCRPHMM().set_params(emission="dirichlet").emission == "dirichlet"
-    assert HCRPHMM().set_params(alpha=2.0).emission == "hcrp"
+    model = HCRPHMM().set_params(n_draws=2)
+    assert model.emission == model.transitions == "hcrp"
 
 
 def test_clone_and_repr(fitted):

@@ -19,7 +19,6 @@ NOT_NEEDED = {
     "distributed",
     "matplotlib",
     "ray",
-    "skihmm.core._testing",
     "skihmm.datasets",
     "skihmm.inspection",
     "skihmm.testing",

@@ -5,22 +5,24 @@ from __future__ import annotations
 import ast
 import re
 from fnmatch import fnmatchcase
+from itertools import permutations
 from pathlib import Path
 
 import pytest
 
 import skihmm
 
+RECIPES = ("samplers", "emissions", "transitions")
 # From the bottom to the top; a module may use its own layer and those below.
 LAYERS = [
-    ["_version", "_typing", "_validation", "_records", "_frames"],
+    ["_version", "_typing", "_validation", "_records", "_recipe", "_frames"],
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
     ["core._franchise", "core._emission", "core._concentration", "core._transitions"],
     ["core._state", "core._messages"],
     ["core._rcd", "core._particle_filter"],
     ["core"],  # lists the names of the native interface
     ["emissions.*_stats", "samplers.*_kernel"],
-    ["emissions", "emissions.*", "samplers", "samplers.*"],
+    [f"{package}{modules}" for package in RECIPES for modules in ("", ".*")],
     [
         "_sequences",
         "_draws",
@@ -37,10 +39,6 @@ LAYERS = [
     ["inspection", "inspection.*", "testing", "testing.*"],
     [""],  # the package itself lists the public names
 ]
-# Look into compiled classes for the tests and skihmm.testing, or plant errors in them.
-TEST_ACCESS = ["core._testing", "samplers._faulty_*"]
-TEST_ACCESS_USES = ["core", "core.*", "emissions.*_stats", "samplers.*_kernel"]
-
 SUFFIXES = (".py", ".pyx", ".pxd")
 _NATIVE_FROM = re.compile(
     r"^[ \t]*from[ \t]+(\.*[\w.]*)[ \t]+c?import[ \t]+(\([^)]*\)|[^\n#]+)", re.MULTILINE
@@ -133,10 +131,6 @@ def problem(user: str, used: str) -> str | None:
     """What is wrong with a module using another, if anything is."""
     if _of(user, "datasets"):
         return None if _of(used, "datasets") else "datasets use nothing of ours"
-    if _matches(user, TEST_ACCESS):
-        return None if _matches(used, TEST_ACCESS_USES) else "it looks at compiled parts"
-    if _matches(used, TEST_ACCESS):
-        return None if _of(user, "testing") else "only tests use it"
     above = layer_of(user)
     if above is None:
         return "it has no layer: add it to LAYERS"
@@ -149,9 +143,9 @@ def problem(user: str, used: str) -> str | None:
         return "what it uses has no layer: add it to LAYERS"
     if below > above:
         return "points up"
-    for one, other in (("samplers", "emissions"), ("emissions", "samplers")):
+    for one, other in permutations(RECIPES, 2):
         if _of(user, one) and _of(used, other):
-            return "samplers and emissions do not know one another"
+            return f"{one} and {other} do not know one another"
     return None
 
 
@@ -165,14 +159,11 @@ def wrong_edges(root: Path) -> list[str]:
     for path in sorted(root.rglob("*")):
         if path.suffix in SUFFIXES:
             module = module_name(root, path)
-            known = layer_of(module) is not None or _matches(module, TEST_ACCESS)
-            if not known and not _of(module, "datasets"):
+            if layer_of(module) is None and not _of(module, "datasets"):
                 lines.append(f"{module}: it has no layer: add it to LAYERS")
         if path.suffix in (".hpp", ".pyx", ".pxd"):
             for header in _INCLUDE.findall(path.read_text(encoding="utf-8")):
                 places = [path.parent / header, root / "core" / header]
-                if _matches(module, TEST_ACCESS):
-                    places += root.rglob(header)
                 if not any(place.is_file() for place in places):
                     lines.append(
                         f"{path.relative_to(root).as_posix()} -> {header}: headers come "
@@ -188,12 +179,18 @@ def test_package_points_down():
     assert wrong_edges(ROOT) == []
 
 
+def test_no_module_is_there_for_our_tests_only():
+    names = {path.name for path in ROOT.rglob("*")}
+    assert "_hcrp_hmm.py" in names
+    assert not [name for name in names if re.match("_(testing|faulty)", name)]
+
+
 def test_edges_are_seen():
     # An empty set would pass the test above.
     found = edges(ROOT)
     for edge in [
         ("", "_hcrp_hmm"),
-        ("_hcrp_hmm", "_chain"),
+        ("_fit", "_chain"),
         ("_chain", "core._state"),
         ("core._state", "core._random"),  # in the .pxd
         ("core._concentration", "core._random"),  # in the .pyx
@@ -220,15 +217,13 @@ GOOD_TREE = {
     "core/_seating.hpp": "#include <vector>\n",
     "core/_state.pyx": 'from skihmm.core._types cimport (\n    int32_t,  # "labels"\n)\n',
     "core/_state.pxd": 'cdef extern from "_seating.hpp" nogil:\n    pass\n',
-    "core/_testing.pyx": (
-        "cimport skihmm.core._state\nfrom skihmm.samplers._x_kernel cimport Kernel\n"
-    ),
+    "testing/_probes.pyx": "cimport skihmm.core._state\n",
     "samplers/__init__.py": "",
     "samplers/_x_kernel.pyx": "from skihmm.core._state cimport ChainState\n",
     "samplers/_x_weights.hpp": '#include "_seating.hpp"\n',
     "emissions/__init__.py": "",
     "emissions/_x_stats.pyx": "from skihmm.core cimport _state\n",
-    "testing/_laws.py": "from skihmm.core._testing import peek\n",
+    "testing/_laws.py": "from skihmm.testing._probes import peek\n",
     "datasets/__init__.py": "from skihmm.datasets._data import data\n",
     "datasets/_data.py": "import os\n",
 }
@@ -286,22 +281,17 @@ def test_a_good_tree_passes(tmp_path):
         (
             "emissions/_x.py",
             "from skihmm.samplers import BaseSampler",
-            "emissions._x -> samplers: samplers and emissions",
+            "emissions._x -> samplers: emissions and samplers",
         ),
         (
             "samplers/_x.py",
-            "from skihmm.core._testing import peek",
-            "samplers._x -> core._testing: only tests",
+            "from skihmm.testing._probes import peek",
+            "samplers._x -> testing._probes: points up",
         ),
         (
             "samplers/_x.py",
             "from skihmm.testing._laws import law",
             "samplers._x -> testing._laws: points up",
-        ),
-        (
-            "core/_testing.pyx",
-            "from skihmm._chain import Chain",
-            "core._testing -> _chain: it looks",
         ),
         (
             "datasets/_data.py",

@@ -337,8 +337,7 @@ def test_a_flag_seen_in_the_start_changes_nothing():
             [(30, True, 1.0, 1.0)],
             RandomStream(np.random.SeedSequence(1)),
             n_particles=100,
-            alpha=1.0,
-            gamma=1.0,
+            concentrations=(1.0, 1.0),
             is_stopped=ask,
         )
         for ask in (None, is_stopped)

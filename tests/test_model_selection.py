@@ -104,11 +104,12 @@ def test_grid_search_over_objects(sequence, scoring):
 def test_grid_search_over_nested_parameters(sequence, emission):
     # A short name has nested parameters too.
     search = GridSearchCV(
-        HCRPHMM(emission=emission, concentration_prior=None, **SHORT),
+        HCRPHMM(emission=emission, **SHORT),
         {
             "emission__alpha": [0.1, 10.0],
             "emission__concentration_prior": [None],
-            "alpha": [0.5, 5.0],
+            "transitions__alpha": [0.5, 5.0],
+            "transitions__concentration_prior": [None],
         },
         scoring=SCORINGS["adaptive"],
         cv=holdout(60),
@@ -118,13 +119,15 @@ def test_grid_search_over_nested_parameters(sequence, emission):
     best = search.best_estimator_
     assert best.emission_.alpha == search.best_params_["emission__alpha"]
     assert (best.draws_.emission_alpha == best.emission_.alpha).all()
+    assert (best.draws_.alpha == search.best_params_["transitions__alpha"]).all()
     assert search.estimator.emission is emission
+    assert search.estimator.transitions == "hcrp"
 
 
-def test_grid_search_reports_bad_parameters(sequence):
-    search = GridSearchCV(
-        HCRPHMM(**SHORT), {"emission__alpha": [-1.0]}, cv=holdout(60), error_score="raise"
-    )
+@pytest.mark.parametrize("part", ["emission", "transitions"])
+def test_grid_search_reports_bad_parameters(sequence, part):
+    grid = {f"{part}__alpha": [-1.0]}
+    search = GridSearchCV(HCRPHMM(**SHORT), grid, cv=holdout(60), error_score="raise")
     with pytest.raises(ValueError, match="alpha=-1"):
         search.fit(sequence)
 
@@ -134,7 +137,7 @@ def test_grid_search_in_parallel(sequence):
     for n_jobs in (1, 2):
         search = GridSearchCV(
             HCRPHMM(**SHORT),
-            {"emission": ["hcrp", "dirichlet"], "alpha": [0.5, 2.0]},
+            {"emission": ["hcrp", "dirichlet"], "transitions__alpha": [0.5, 2.0]},
             scoring=SCORINGS["adaptive"],
             cv=TimeSeriesSplit(2),
             n_jobs=n_jobs,
@@ -308,7 +311,7 @@ def test_halving_search_with_rows_as_resource_destroys_sequences(sequence, calls
     X = pd.DataFrame(sequence, columns=["symbol"])
     search = HalvingRandomSearchCV(
         HCRPHMM(**SHORT),
-        {"alpha": [0.5, 2.0]},
+        {"transitions__alpha": [0.5, 2.0]},
         resource="n_samples",
         min_resources=20,
         n_candidates=2,
@@ -421,7 +424,7 @@ def test_scorer_with_routing(sequences, calls, monkeypatch):
         scorer = ParticleFilterScorer(n_particles=5).set_score_request(groups=True)
         search = GridSearchCV(
             Recording(**SHORT),
-            {"alpha": [1.0]},
+            {"transitions__alpha": [1.0]},
             scoring=scorer,
             cv=GroupKFold(3),
             error_score="raise",
@@ -433,7 +436,7 @@ def test_scorer_with_routing(sequences, calls, monkeypatch):
 
 def test_frozen_log_likelihood_as_scorer(sequences):
     X, groups = sequences
-    grid = {"alpha": [0.5, 2.0]}
+    grid = {"transitions__alpha": [0.5, 2.0]}
     found = []
     with sklearn.config_context(enable_metadata_routing=True):
         for scoring in (frozen_log_likelihood, ParticleFilterScorer(adaptive=False)):

@@ -23,6 +23,7 @@ from skihmm.emissions import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
+from skihmm.emissions._names import EMISSIONS
 from skihmm.metrics import ParticleFilterScorer, _scorer
 from skihmm.samplers import (
     BlockedBeam,
@@ -33,6 +34,9 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
+from skihmm.samplers._names import SAMPLERS
+from skihmm.transitions import HCRPTransitions
+from skihmm.transitions._names import TRANSITIONS
 
 SHORT = {"n_burnin": 2, "n_draws": 2, "thin": 1, "n_particles": 5, "random_state": 0}
 
@@ -166,31 +170,11 @@ def init():
     ]
 
 
-SAMPLER_NAMES = (
-    "auto",
-    "stepwise",
-    "slice",
-    "blocked",
-    "beam",
-    "direct_assignment",
-    "stick_breaking",
-    "stick_breaking_beam",
-)
-EMISSION_NAMES = (
-    "hcrp",
-    "dirichlet",
-    "gaussian",
-    "diagonal_gaussian",
-    "poisson",
-    "bernoulli",
-)
 BAD: dict[type, dict[str, list[Bad]]] = {
     HCRPHMM: {
-        "sampler": recipe(StepwiseGibbs, *SAMPLER_NAMES),
-        "emission": recipe(HCRPCategorical, *EMISSION_NAMES),
-        "alpha": number(),
-        "gamma": number(),
-        "concentration_prior": prior(),
+        "sampler": recipe(StepwiseGibbs, *SAMPLERS),
+        "emission": recipe(HCRPCategorical, *EMISSIONS),
+        "transitions": recipe(HCRPTransitions, *TRANSITIONS),
         "init": init(),
         "n_burnin": integer(0),
         "n_draws": integer(1),
@@ -214,6 +198,11 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "random_state": random_state(),
         # (True and False are allowed, as in scikit-learn.)
         "verbose": [bad for bad in integer(0) if bad.value is not True],
+    },
+    HCRPTransitions: {
+        "alpha": number(),
+        "gamma": number(),
+        "concentration_prior": prior(),
     },
     StepwiseGibbs: {
         "proposal": choice("exact", "rcd"),
@@ -284,8 +273,6 @@ BAD: dict[type, dict[str, list[Bad]]] = {
 # The smallest (or another unusual) value of every kind that must be accepted.
 GOOD: dict[type, dict[str, list[Any]]] = {
     HCRPHMM: {
-        "alpha": [1, np.float32(0.5), np.int8(2)],
-        "concentration_prior": [None, [1, 2], np.array([0.5, 2.0])],
         "init": [[0] * 20, np.arange(20, dtype=np.uint8)],
         "n_burnin": [0, np.int64(1)],
         "n_draws": [1],
@@ -297,6 +284,10 @@ GOOD: dict[type, dict[str, list[Any]]] = {
         "point_estimate": ["map", "binder"],
         "random_state": [None, 0, 2**32 - 1, np.random.RandomState(0)],
         "verbose": [False, 0],
+    },
+    HCRPTransitions: {
+        "alpha": [1, np.float32(0.5), np.int8(2)],
+        "concentration_prior": [None, [1, 2], np.array([0.5, 2.0])],
     },
     StepwiseGibbs: {"split_merge_rate": [0, 0.25, np.int64(1)]},
     BlockedBeam: {"block_size": [1, 20, 21, 10**30]},
@@ -323,13 +314,16 @@ def model(X):
     return HCRPHMM(**SHORT).fit(X)
 
 
+PARTS = {"samplers": "sampler", "emissions": "emission", "transitions": "transitions"}
+
+
 def use(owner, params, X, model):
     """Fit a model that has the object in it, or score with it."""
     if owner is HCRPHMM:
         return HCRPHMM(**{**SHORT, **params}).fit(X)
     if owner is ParticleFilterScorer:
         return ParticleFilterScorer(**params)(model, X)
-    part = "emission" if owner.__module__.startswith("skihmm.emissions") else "sampler"
+    part = PARTS[owner.__module__.split(".")[1]]
     return HCRPHMM(**{part: owner(**params)}, **SHORT).fit(X)
 
 
@@ -421,7 +415,7 @@ def test_get_params_lists_what_is_nested():
     assert HCRPHMM().get_params().keys() == HCRPHMM().get_params(deep=False).keys()
 
 
-@pytest.mark.parametrize("name", SAMPLER_NAMES)
+@pytest.mark.parametrize("name", SAMPLERS)
 def test_nested_parameters_of_every_short_name(name, X):
     model = HCRPHMM(sampler=name, **SHORT)
     resolved = model.fit(X).sampler_
@@ -473,7 +467,9 @@ def test_sample_weight_is_refused_everywhere(X, model):
         pipeline.fit(X, hcrphmm__sample_weight=weights)
     with pytest.raises(ValueError, match="steps of a sequence cannot be weighted"):
         make_pipeline(model).score(X, sample_weight=weights)
-    search = GridSearchCV(HCRPHMM(**SHORT), {"alpha": [1.0]}, cv=2, error_score="raise")
+    search = GridSearchCV(
+        HCRPHMM(**SHORT), {"transitions__alpha": [1.0]}, cv=2, error_score="raise"
+    )
     with pytest.raises(TypeError, match=r"fit\(\) got an unexpected .*'sample_weight'"):
         search.fit(X, sample_weight=weights)
 
@@ -483,7 +479,7 @@ def test_sample_weight_is_not_routed(X, model):
     with sklearn.config_context(enable_metadata_routing=True):
         for wrapped in (
             make_pipeline(HCRPHMM(**SHORT)),
-            GridSearchCV(HCRPHMM(**SHORT), {"alpha": [1.0]}, cv=2),
+            GridSearchCV(HCRPHMM(**SHORT), {"transitions__alpha": [1.0]}, cv=2),
         ):
             with pytest.raises((TypeError, ValueError), match="sample_weight"):
                 wrapped.fit(X, sample_weight=weights)

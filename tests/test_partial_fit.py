@@ -20,6 +20,7 @@ from skihmm.emissions import (
     NormalInverseGamma,
     ProductEmission,
 )
+from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 10, "n_draws": 4, "thin": 2, "n_particles": 20, "random_state": 0}
 
@@ -36,9 +37,7 @@ def test_the_posterior_is_that_of_all_data(sampler):
     hmm = HCRPHMM(
         sampler,
         emission,
-        alpha=2.0,
-        gamma=1.0,
-        concentration_prior=None,
+        HCRPTransitions(alpha=2.0, concentration_prior=None),
         n_burnin=20,
         n_draws=10,
         thin=2,
@@ -117,9 +116,7 @@ def test_concentrations_are_taken_over(halves):
     first, second = halves
     model = HCRPHMM(
         emission=HCRPCategorical(alpha=3.0, concentration_prior=None),
-        alpha=5.0,
-        gamma=4.0,
-        concentration_prior=None,
+        transitions=HCRPTransitions(5.0, 4.0, concentration_prior=None),
         **SHORT,
     ).fit(first)
     record = model._fit_state.chains[0].record["arrays"]
@@ -187,8 +184,8 @@ def test_what_does_not_go_together(halves, tmp_path):
     hmm = HCRPHMM(**SHORT).fit(first)
     draws = hmm.draws_
     for params, message in (
-        ({"alpha": 2.0}, "alpha, gamma or"),
-        ({"emission": "dirichlet"}, "emission, alpha"),
+        ({"transitions__alpha": 2.0}, "emission or transitions"),
+        ({"emission": "dirichlet"}, "emission or transitions"),
         ({"n_chains": 2}, "n_chains=2"),
         ({"checkpoint": tmp_path / "run.npz"}, "checkpoint=None"),
         ({"n_burnin": -1}, "n_burnin=-1"),

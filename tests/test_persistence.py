@@ -22,6 +22,7 @@ from skihmm import HCRPHMM, _hcrp_hmm
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._names import SAMPLERS
+from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 4, "n_draws": 3, "thin": 2, "n_particles": 10, "n_chains": 2}
 LETTERS = np.array(list("vwxyz"), dtype=object)
@@ -44,7 +45,7 @@ MODELS = {
         BlockedGibbs(block_size=3, split_merge_rate=1),
         "dirichlet",
         init=np.arange(60) % 5,
-        concentration_prior=None,
+        transitions=HCRPTransitions(concentration_prior=None),
         random_state=0,
         **SHORT,
     ),

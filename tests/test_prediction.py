@@ -345,6 +345,7 @@ def test_only_the_last_sequence_goes_on(name, models):
 KNOWN_ONLY = ("hcrp, strings", "dirichlet")
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", KNOWN_ONLY)
 def test_drawn_futures_have_the_joint_law_of_all_steps(
     name, models, seating_counts, global_random_seed
@@ -393,6 +394,7 @@ def student(family, seen, direction):
     return stats.t(free, direction @ mean, np.sqrt(direction @ spread @ direction))
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "direction"),
     [
@@ -423,6 +425,7 @@ def test_drawn_numbers_have_the_predictive_density(
         assert stats.kstest(X[:, step] @ direction, cdf).pvalue > 1e-4
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["poisson", "poisson, two columns", "bernoulli"])
 def test_drawn_counts_have_the_predictive_probabilities(
     name, models, seating_counts, global_random_seed
@@ -455,6 +458,7 @@ def test_drawn_counts_have_the_predictive_probabilities(
         assert stats.chisquare(counts, n * law).pvalue > 1e-4
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", ["gaussian, two columns", "poisson, two columns"])
 def test_drawn_futures_have_the_means(name, models, global_random_seed):
     following = models(name).predict_next(data_of(name), 2, lengths=LENGTHS)
@@ -615,6 +619,7 @@ def imputed(model, X, n, **given):
     )
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", KNOWN_ONLY)
 def test_drawn_symbols_have_their_joint_law(name, models, seating_counts):
     model = models(name)
@@ -644,6 +649,7 @@ def test_drawn_symbols_have_their_joint_law(name, models, seating_counts):
     assert stats.chisquare(counts, n * apart.ravel()).pvalue < 1e-4
 
 
+@pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "row", "direction"),
     [
@@ -683,6 +689,7 @@ def test_drawn_numbers_have_their_law(name, row, direction, models, seating_coun
     assert unbiased_mean_test(values, means).pvalue > 1e-4
 
 
+@pytest.mark.statistical
 def test_drawn_counts_have_their_law(models, seating_counts):
     name = "poisson, two columns"
     model = models(name)

@@ -1,6 +1,6 @@
-"""Shared mechanism of all samplers, compiled.
+"""Compiled core of all samplers.
 
 The ``.pxd`` files of this folder are a public native interface: other packages may
 ``cimport`` the names that ``skihmm/core/__init__.pxd`` lists and build samplers on them.
-Python code outside skihmm has no business here.
+For Python code outside of skihmm it is private.
 """

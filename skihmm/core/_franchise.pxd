@@ -51,7 +51,7 @@ cdef extern from "_law.hpp" namespace "skihmm" nogil:
 
 cdef extern from "_seating.hpp" namespace "skihmm" nogil:
     cdef cppclass Root:
-        pass
+        cbool has_tables()
 
     cdef cppclass InfiniteRoot(Root):
         pass

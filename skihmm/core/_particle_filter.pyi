@@ -14,8 +14,7 @@ def filter_particles(
     stream: RandomStream,
     *,
     n_particles: int,
-    alpha: float,
-    gamma: float,
+    concentrations: tuple[float, float] | None = ...,
     seating: ParticleRecord | None = ...,
     restaurant: int = ...,
     resampling: str = ...,
@@ -27,8 +26,5 @@ def simulate(
     columns: list[Column],
     n_known: list[int],
     stream: RandomStream,
-    *,
-    alpha: float,
-    gamma: float,
     seating: ParticleRecord,
 ) -> tuple[Array, Labels]: ...

@@ -54,21 +54,26 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
 RESAMPLING = ("systematic", "stratified", "multinomial")
 
 
-cdef CppParticleFilter *_build(n_particles, resampling, alpha, gamma, columns,
+cdef CppParticleFilter *_build(n_particles, resampling, concentrations, columns,
                                seating, int32_t *n_states_out) except NULL:
     # The caller deletes.
     cdef size_t i
     cdef int32_t c, n_states
     cdef SeatingRecord record
-    cdef float64_t ignored
+    cdef float64_t alpha, gamma
     n_states_out[0] = 0
     if resampling not in RESAMPLING:
         choices = ", ".join(map(repr, RESAMPLING))
         raise ValueError(f"resampling={resampling!r}; expected one of {choices}.")
+    if seating is None:
+        alpha = concentration_of(concentrations[0], "alpha")
+        gamma = concentration_of(concentrations[1], "gamma")
+    else:
+        n_states = transitions_from_arrays(seating, &record, &alpha, &gamma)
+        n_states_out[0] = n_states
     cdef CppParticleFilter *particles = new CppParticleFilter(
         integer_of(n_particles, "n_particles", 1, 2**31 - 1),
-        <Resampling> <int> RESAMPLING.index(resampling),
-        concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
+        <Resampling> <int> RESAMPLING.index(resampling), alpha, gamma)
     cdef const float64_t[:, ::1] numbers
     cdef EmissionStats stats
     cdef int32_t n_symbol_columns = 0
@@ -87,8 +92,6 @@ cdef CppParticleFilter *_build(n_particles, resampling, alpha, gamma, columns,
                 if isinstance(column, EmissionStats):
                     particles.add_family((<EmissionStats> column).family(), NULL)
             return particles
-        n_states = transitions_from_arrays(seating, &record, &ignored, &ignored)
-        n_states_out[0] = n_states
         particles.add_states(n_states)
         for i in range(record.rows.size()):
             particles.add_transition(
@@ -145,7 +148,7 @@ cdef int _check_codes(codes, columns) except -1:
 
 
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
-                     alpha, gamma, seating=None, restaurant=0,
+                     concentrations=None, seating=None, restaurant=0,
                      resampling="systematic", is_stopped=None, independent=False):
     """Run a particle filter along sequences of observations.
 
@@ -165,8 +168,8 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         columns as it has.
     stream : RandomStream
     n_particles : int
-    alpha, gamma : float
-        Concentrations of the transitions.
+    concentrations : (float, float), optional
+        Of the transitions, if there is no `seating`, which has its own.
     seating : dict, optional
         ``ChainState.to_arrays()`` of the state to start from, its emission as a dict whose
         ``"columns"`` are the records of `columns`; empty by default.
@@ -237,7 +240,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         ends.assign(begins.begin() + (first[0] != 0), begins.end())
     ends.push_back(n_steps)
     cdef CppParticleFilter *particles = _build(
-        n_particles, resampling, alpha, gamma, columns, seating, &n_states)
+        n_particles, resampling, concentrations, columns, seating, &n_states)
     try:
         start = <int32_t> integer_of(restaurant, "restaurant", 0, n_states)
         if symbol_places:
@@ -271,7 +274,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     return log_predictive, states
 
 
-def simulate(n_steps, columns, n_known, RandomStream stream, *, alpha, gamma, seating):
+def simulate(n_steps, columns, n_known, RandomStream stream, seating):
     """Draw a new sequence from the predictive distribution of a seating.
 
     Parameters
@@ -283,8 +286,6 @@ def simulate(n_steps, columns, n_known, RandomStream stream, *, alpha, gamma, se
     n_known : list of int
         Of every column of symbols, how many of its symbols (the first ones) may be drawn.
     stream : RandomStream
-    alpha, gamma : float
-        Concentrations of the transitions.
     seating : dict
         As for :func:`filter_particles`; only read.
 
@@ -312,7 +313,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, *, alpha, gamma, se
     cdef int32_t[::1] states_view = states
     cdef const int32_t[::1] known = np.asarray([*n_known, 0], dtype=np.int32)
     cdef CppParticleFilter *particles = _build(
-        1, "systematic", alpha, gamma, columns, seating, &n_states)
+        1, "systematic", None, columns, seating, &n_states)
     try:
         particles.begin(0)
         while n_done < n:

@@ -121,6 +121,7 @@ struct FixedBase : Root {
     void set_symbols(int32_t n) { n_symbols = n; }
     double scale(double alpha, int32_t = 0) const { return alpha / n_symbols; }
     double mass_of(int32_t) const { return 1.0; }
+    void add_log_joint(double *) const {}
 };
 
 // Of a column of symbols: which of the two is chosen when it is set up.
@@ -132,6 +133,9 @@ struct SymbolBase : UniformRoot {
         return is_fixed ? alpha / n_symbols : Root::scale(alpha, change);
     }
     double mass_of(int32_t n) const { return is_fixed ? 1.0 : UniformRoot::mass_of(n); }
+    void add_log_joint(double *lp) const {
+        if (!is_fixed) UniformRoot::add_log_joint(lp);
+    }
 };
 
 // A packed copy of a seating: cells by (row, dish), each cell's table sizes in decreasing
@@ -533,7 +537,7 @@ class Seating {
             }
         }
         if constexpr (!Base::kIsRoot) lp += base.log_joint();
-        else if (base.has_tables()) base.add_log_joint(&lp);
+        else base.add_log_joint(&lp);
         return lp;
     }
 

@@ -1,4 +1,4 @@
-"""Sequences to try hidden Markov models on: synthetic ones and a book."""
+"""Data sets for hidden Markov models: synthetic sequences and the words of a novel."""
 
 from skihmm.datasets._alice import fetch_alice
 from skihmm.datasets._synthetic import (

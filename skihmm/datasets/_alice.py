@@ -21,11 +21,11 @@ _URL = "https://www.gutenberg.org/cache/epub/11/pg11.txt"
 _FILE_NAME = "alice.txt"
 _FOLDER_VARIABLE = "SKIHMM_DATA"
 _TIMEOUT = 60  # seconds without an answer
-# The book has about 26,700 words.  Anything much shorter that comes from the network
-# is an error page and must not get into the cache.
+# The book has about 26,700 words.  A much shorter download is an error page and must not
+# get into the cache.
 _MIN_DOWNLOADED_WORDS = 20_000
 
-# Upper case, so that no word of the lower-cased text can be mistaken for them.
+# Upper case, which no word of the lower-cased text has.
 _END_OF_SENTENCE = "EOS"
 _UNKNOWN = "UNK"
 _N_TEST = 1000
@@ -35,7 +35,7 @@ _N_TEST = 1000
 _WORD = r"[^\W_]+(?:'[^\W_]+)*"
 _WORD_OR_STOP = re.compile(rf"{_WORD}|[.!?]+")
 _PARAGRAPH_BREAK = re.compile(r"\n\s*\n")
-# From the last one on, as some editions have a table of contents.
+# The last match starts the story, as some editions have a table of contents.
 _FIRST_CHAPTER = re.compile(r"^[ \t]*CHAPTER I\b.*$", re.MULTILINE)
 _CLOSING_LINE = re.compile(r"\bTHE END\W*\Z")
 _GUTENBERG_START = re.compile(
@@ -59,11 +59,7 @@ def _decode(raw: bytes) -> str:
 
 
 def _strip_frame(text: str) -> str:
-    """Remove what is not the story: licence, title page, contents, closing line.
-
-    These differ between editions, and each of these steps leaves a text alone that has
-    nothing of the kind.
-    """
+    """Remove licence, title page, contents and closing line, as far as there are any."""
     start = _GUTENBERG_START.search(text)
     if start:
         text = text[start.end() :]
@@ -87,7 +83,7 @@ def _tokenize(story: str) -> list[str]:
             if token[0] in ".!?":
                 stop_seen = has_words
                 continue
-            # An exclamation inside a sentence goes on in lower case.
+            # An exclamation mark inside a sentence is followed by lower case.
             if stop_seen and not token[0].islower():
                 tokens.append(_END_OF_SENTENCE)
             tokens.append(token.lower())
@@ -109,7 +105,7 @@ def _replace_rare_words(tokens: list[str]) -> list[str]:
 
 def _download(path: Path) -> None:
     """Store the book at `path`, completely or not at all."""
-    # Project Gutenberg asks automatic readers to say who they are.
+    # Project Gutenberg requires automatic readers to identify themselves.
     request = urllib.request.Request(_URL, headers={"User-Agent": "skihmm"})
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
@@ -137,7 +133,7 @@ def _download(path: Path) -> None:
 def _find_text(
     data_home: str | os.PathLike[str] | None, download_if_missing: bool
 ) -> Path:
-    """Return the path of the text, downloading it if it is nowhere and this is wanted.
+    """Return the path of the text, after a download if it is missing and allowed.
 
     Raises
     ------
@@ -153,7 +149,7 @@ def _find_text(
         if (folder / _FILE_NAME).is_file():
             return folder / _FILE_NAME
 
-    # Imported late: it loads every dataset of scikit-learn, and creates the folder.
+    # Imported late, because it loads every dataset of scikit-learn; creates the folder.
     from sklearn.datasets import get_data_home
 
     cached = Path(get_data_home(data_home)) / _FILE_NAME
@@ -179,8 +175,8 @@ def fetch_alice(
     """Load the words of Alice's Adventures in Wonderland as a sequence of codes.
 
     This is the text experiment of [1]_. The book is read from a file if there is one,
-    else downloaded from Project Gutenberg [2]_ and kept. It is prepared as the paper
-    says: lower case, no punctuation, a symbol EOS at the end of each sentence, and UNK
+    otherwise downloaded from Project Gutenberg [2]_ and stored. It is prepared as in the
+    paper: lower case, no punctuation, a symbol EOS at the end of each sentence, and UNK
     in place of words that occur once.
 
     =================   =============================================
@@ -200,8 +196,7 @@ def fetch_alice(
     download_if_missing : bool, default=True
         If False, raise an OSError if there is no file instead of downloading it.
     return_X_y : bool, default=False
-        Return ``(data, None)`` instead of a Bunch. There is no target; the None lets
-        the result be used where a pair is expected.
+        Return ``(data, None)`` instead of a Bunch; there is no target.
 
     Returns
     -------
@@ -211,11 +206,11 @@ def fetch_alice(
         data : ndarray of shape (n_samples, 1), dtype int64
             The words as codes.
         target : None
-            Nothing is to be predicted but the words themselves.
+            There is no target.
         feature_names : list of str
             ``["word"]``.
         words : ndarray of shape (n_samples,) of str
-            The same words, readable: ``words[t] == vocabulary[data[t, 0]]``.
+            The same words as text: ``words[t] == vocabulary[data[t, 0]]``.
         vocabulary : list of str
             The symbol of each code, by decreasing frequency; equally frequent ones
             are in alphabetical order.
@@ -236,15 +231,15 @@ def fetch_alice(
 
     Notes
     -----
-    The paper does not say which edition it took or how it found words and sentences,
-    and its counts are met to within 14 samples and one symbol, not exactly. The counts
-    above are for the Millennium Fulcrum edition 2.9; other editions differ a little.
-    ``DESCR`` has the rules.
+    The paper does not specify the edition or the rules for words and sentences; its
+    counts are met to within 14 samples and one symbol, not exactly. The counts above are
+    for the Millennium Fulcrum edition 2.9; other editions differ a little. ``DESCR`` has
+    the rules.
 
-    Which words are rare is decided on the whole text, as the counts of the paper are
-    those of the whole text. The held-out part therefore has no symbol that is unknown
-    to the vocabulary, but some that the part before it does not have: an emission
-    fitted to that part needs ``categories=[np.arange(len(alice.vocabulary))]``.
+    Rare words are those of the whole text, as in the paper. The held-out part therefore
+    has no symbol outside of the vocabulary, but some that the part before it does not
+    have: an emission fitted to that part needs
+    ``categories=[np.arange(len(alice.vocabulary))]``.
 
     References
     ----------

@@ -1,8 +1,8 @@
 """Synthetic sequences: two benchmarks of the literature and draws from the prior.
 
-Nothing here uses the compiled core.  `make_hcrp_hmm` in particular is written from
-the definitions of the model only, so that tests can start the samplers from an
-exact draw of the prior and notice when core and definition disagree.
+This module does not use the compiled core.  `make_hcrp_hmm` is written from the
+definitions of the model only, so that tests can start the samplers from an exact draw of
+the prior and detect differences between the core and the definitions.
 """
 
 from numbers import Integral, Real
@@ -21,10 +21,10 @@ _REPEATING_CYCLE = np.array([0, 1, 2, 3, 1, 2, 3, 4], dtype=np.int64)
 # letter group of each state along it: ABCDE ABCED ABEDC, every group three times.
 _AUTOMATON_GROUPS = np.array([0, 1, 2, 3, 4, 0, 1, 2, 4, 3, 0, 1, 4, 3, 2])
 _AUTOMATON_LETTERS_PER_GROUP = 3
-# Where the cycle can be left, by the probability of staying on it.  The two weak
-# transitions of a junction enter where the next two junctions of its class would
-# have gone.  Inside a class every entry point thus receives total probability one,
-# so the matrix is doubly stochastic and all states are equally frequent.
+# Junctions of the cycle, by the probability of staying on it.  The two weak transitions
+# of a junction lead to the successors of the next two junctions of its class.  Inside a
+# class every successor thus receives total probability one, so the matrix is doubly
+# stochastic and all states are equally frequent.
 _AUTOMATON_JUNCTIONS = {0.84: (2, 7, 10, 14), 0.80: (4, 6, 8, 13)}
 
 # The restaurant of a first time step.  It is not a state, hence not a valid label.
@@ -38,7 +38,7 @@ def _check_count(
     expected = f"an integer >= {minimum}"
     if maximum is not None:
         expected = f"an integer from {minimum} to {maximum}"
-    # bool is an Integral, but n_samples=True is a slip, not a length.
+    # bool is an Integral, but n_samples=True is a mistake, not a length.
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         raise TypeError(
             f"{name}={value!r} of type {type(value).__name__}; expected {expected}. "
@@ -76,18 +76,18 @@ def make_repeating_sequence(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Make the deterministic sequence A B C D B C D E A B C D ...
 
-    This is Sequence 1 of [1]_. Five symbols hide eight states: the run B C D occurs
-    twice per cycle, and only what came before it tells whether A or E is near. A
-    model with one state per symbol has 2.25 bits of information about the hidden
-    states, the right one has 3 bits.
+    This is Sequence 1 of [1]_. It has five symbols and eight states: the run B C D occurs
+    twice per cycle, and only the symbol before it determines whether A or E follows. A
+    model with one state per symbol has 2.25 bits of information about the hidden states,
+    the true one has 3 bits.
 
     Parameters
     ----------
     n_samples : int, default=500
         Number of time steps, at least 1.
     start : int, default=0
-        Hidden state of the first time step, 0 to 7. The sequence has no other
-        freedom: it is deterministic and takes no `random_state`.
+        Hidden state of the first time step, 0 to 7. The sequence is deterministic and
+        has no `random_state`.
 
     Returns
     -------
@@ -164,13 +164,12 @@ def make_automaton_sequence(
 ):
     """Make a sequence from an automaton whose states share their letters.
 
-    This stands for Sequence 2 of [1]_. It is a reconstruction, not the original: the
-    automaton is published as a drawing, and only what is said of it is kept here.
-    Groups of hidden states emit the same three letters with probability 1/3 each, the
-    strong transitions have probability 0.84 and 0.80, the default length is 2500, and
-    there are at least eleven hidden states, without which the published 3.37 bits of
-    mutual information could not be reached. Compare results with the published ones
-    in kind, not in digits.
+    This is a reconstruction of Sequence 2 of [1]_, whose automaton is published as a
+    drawing. It has the published properties: groups of hidden states emit the same three
+    letters with probability 1/3 each, the strong transitions have probability 0.84 and
+    0.80, the default length is 2500, and there are at least eleven hidden states, which
+    the published 3.37 bits of mutual information require. Results are comparable with the
+    published ones in kind, not in digits.
 
     Parameters
     ----------
@@ -179,7 +178,7 @@ def make_automaton_sequence(
     random_state : int, RandomState instance or None, default=None
         Seed of the draw. Pass an int for the same sequence at every call.
     return_model : bool, default=False
-        Return the true parameters too.
+        Whether to return the true parameters.
 
     Returns
     -------
@@ -191,8 +190,8 @@ def make_automaton_sequence(
         Only if `return_model=True`. The true model, with the attributes
 
         startprob : ndarray of shape (15,)
-            Distribution of the first state. It is uniform, which is the stationary
-            distribution, so that the sequence has no warm-up phase.
+            Distribution of the first state: uniform, which is the stationary
+            distribution.
         transmat : ndarray of shape (15, 15)
             ``transmat[j, k]`` is the probability of going from state j to state k.
         emissionprob : ndarray of shape (15, 15)
@@ -213,11 +212,11 @@ def make_automaton_sequence(
     -----
     There are 15 hidden states in five groups of three, and 15 letters. The strong
     transitions lead through the states 0, 1, ..., 14 and back to 0, along which the
-    letter groups read ABCDE ABCED ABEDC: a letter alone leaves three states possible,
-    and the letters before and after it decide. Seven states always go on along the
-    cycle. Four go on with probability 0.84 and jump to either of two other places
-    with 0.08 each; four go on with 0.80 and jump with 0.10 each. A jump enters the
-    cycle where another of these junctions would have gone.
+    letter groups read ABCDE ABCED ABEDC: a letter alone leaves three possible states,
+    and the letters before and after it determine the state. Seven states always continue
+    along the cycle. Four continue with probability 0.84 and jump to either of two other
+    states with 0.08 each; four continue with 0.80 and jump with 0.10 each. A jump leads
+    to the successor of another of these junctions.
 
     The stationary distribution is uniform, with an entropy of 3.907 bits (2.708
     nats): no labelling has more mutual information with the hidden states. The most
@@ -272,7 +271,7 @@ def _draw_index(weights: list[float], rng: np.random.RandomState) -> int:
         remaining -= weight
         if remaining < 0:
             return i
-    # Only rounding leads here; the last possible index takes the excess.
+    # Reached by rounding only; the last possible index takes the excess.
     return max(i for i, weight in enumerate(weights) if weight > 0)
 
 
@@ -311,7 +310,7 @@ class _TransitionFranchise:
         ]
         k = _draw_index([*probs, self.alpha * base_new / total], rng)
         if k == n_states:
-            # Nobody serves a new dish yet: its first customer opens a table for sure.
+            # The first customer of a new dish always opens a table.
             self.tables[j, k] = [1]
             self.n_tables_of_dish.append(1)
         elif _seat_customer(
@@ -385,25 +384,25 @@ def make_hcrp_hmm(
 ):
     r"""Draw states and symbols from the prior of an HCRP hidden Markov model.
 
-    The number of states is not given but drawn too. All transition and emission
-    distributions are integrated out: the sequence is built step by step from the
-    Chinese restaurant franchise [1]_, as in [2]_.
+    The number of states is drawn too. All transition and emission distributions are
+    integrated out: the sequence is built step by step from the Chinese restaurant
+    franchise [1]_, as in [2]_.
 
     Parameters
     ----------
     n_samples : int, default=100
         Number of time steps, over all sequences; at least 1.
     alpha : float, default=1.0
-        Lower concentration of the transitions, > 0. The larger, the more alike are
-        the rows of the transition matrix.
+        Lower concentration of the transitions, > 0. Larger values give more similar rows
+        of the transition matrix.
     gamma : float, default=1.0
-        Top concentration of the transitions, > 0. The larger, the more states.
+        Top concentration of the transitions, > 0. Larger values give more states.
     emission : {"hcrp", "dirichlet"}, default="hcrp"
-        "hcrp": the symbol distributions of the states are Dirichlet process draws
-        around one that they share. "dirichlet": they are independent draws of a
-        symmetric Dirichlet distribution.
+        "hcrp": the symbol distributions of the states are draws of a Dirichlet process
+        with a common base. "dirichlet": they are independent draws of a symmetric
+        Dirichlet distribution.
     n_symbols : int, default=10
-        Number V of different symbols that may occur, at least 1.
+        Size V of the vocabulary, at least 1.
     emission_alpha : float, default=1.0
         "hcrp": lower concentration of the emissions. "dirichlet": the concentration of
         each symbol. Must be > 0.
@@ -415,7 +414,7 @@ def make_hcrp_hmm(
     random_state : int, RandomState instance or None, default=None
         Seed of the draw. Pass an int for the same result at every call.
     return_seating : bool, default=False
-        Return the sequence ids and the seating of the customers too.
+        Whether to return the sequence ids and the seating of the customers.
 
     Returns
     -------
@@ -458,7 +457,7 @@ def make_hcrp_hmm(
     :math:`m_k / (m + \gamma)`. Emissions by "dirichlet" have the probability
     :math:`(c_{kw} + a) / (c_k + V a)`.
 
-    Plain Python on purpose, as a check of the compiled samplers. A draw takes time
+    The function is plain Python, as a check of the compiled samplers. A draw takes time
     proportional to `n_samples` times the number of states plus `n_symbols`.
 
     References

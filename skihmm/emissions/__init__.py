@@ -1,4 +1,4 @@
-"""How states emit observations: recipes that an estimator fits."""
+"""Emission recipes, which the estimator fits to the data."""
 
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical

@@ -7,34 +7,40 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 
+from skihmm._recipe import Recipe
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Flags, Floats, MatrixLike
 from skihmm.core._emission import EmissionStats
 
 
-class BaseEmission(BaseEstimator, metaclass=ABCMeta):
-    """An emission: what it accepts, and how to count it.
+class BaseEmission(Recipe, metaclass=ABCMeta):
+    """Base class of emissions: encoding of the data and their sufficient statistics.
 
-    An emission object is a recipe.  It holds constructor parameters and what it learned
-    about the data (such as the categories); the counts themselves live in compiled
-    statistics that :meth:`make_stats` builds for every chain.
+    An emission object is a recipe.  It holds constructor parameters and fitted attributes
+    (such as the categories); the counts are in compiled statistics that
+    :meth:`make_stats` builds for every chain.
+
+    Attributes
+    ----------
+    test_params : sequence of dict
+        Of the class: parameters of the instances that tests should cover, which
+        :func:`skihmm.testing.make_instances` builds.
     """
 
     @property
     def is_categorical(self) -> bool:
-        """Whether observations are symbols: yes, unless a subclass says no."""
+        """Whether observations are symbols, True by default."""
         return True
 
     @property
     def takes_integers(self) -> bool:
-        """Whether numbers have to be integers: yes, unless a subclass says no."""
+        """Whether numbers have to be integers, True by default."""
         return True
 
     @property
     def releases_gil(self) -> bool:
-        """Whether the statistics work without Python's lock: not if they are in Python.
+        """Whether the statistics work without the GIL, which compiled ones do.
 
         If so, chains run as threads, otherwise as processes.
         """
@@ -42,35 +48,33 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @property
     def default_init(self) -> str:
-        """Where ``init="auto"`` starts chains; "particle_filter" unless overridden."""
+        """Initialisation by ``init="auto"``, "particle_filter" by default."""
         return "particle_filter"
 
     @property
     def is_positive_only(self) -> bool:
-        """Whether negative numbers are refused: no, unless a subclass says so."""
+        """Whether negative numbers are refused, False by default."""
         return False
 
     def name_columns(self, names: Sequence[str | int] | None) -> None:
-        """Learn the names of the columns of X; called before :meth:`fit`.
-
-        Errors about entries of X contain them.
+        """Set the names of the columns of X, for error messages; precedes :meth:`fit`.
 
         Parameters
         ----------
         names : sequence of str or None
             None: the columns have no names.  Those of a part of a
             :class:`~skihmm.emissions.ProductEmission` without names are integers, their
-            places in X.
+            indices in X.
         """
         self._names_of_columns = None if names is None else list(names)
 
     def _column_labels(self, n_columns: int) -> Sequence[str | int]:
-        """Names of the columns of X, or their places if they have no names."""
+        """Names of the columns of X, or their indices if they have no names."""
         names = getattr(self, "_names_of_columns", None)
         return names if names and len(names) == n_columns else range(n_columns)
 
     def column_order(self, n_columns: int) -> NDArray[np.intp]:
-        """Which column of X every column of the encoded data is.
+        """Index in X of every column of the encoded data.
 
         Parameters
         ----------
@@ -79,12 +83,12 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         places : ndarray of shape (n_columns,)
-            0, 1, ... unless a subclass says otherwise.
+            0, 1, ... by default.
         """
         return np.arange(n_columns, dtype=np.intp)
 
     def n_known(self) -> list[int]:
-        """Of every column of symbols, how many of its symbols may be drawn.
+        """Number of symbols that may be drawn, for every column of symbols.
 
         Returns
         -------
@@ -94,12 +98,12 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         return []
 
     def numeric_columns(self) -> slice | NDArray[np.intp]:
-        """Which columns of the encoded data are numbers that k-means can start from.
+        """Columns of numbers in the encoded data, for initialisation by k-means.
 
         Returns
         -------
         columns : slice or ndarray of int
-            All of them, or none, by `is_categorical`.
+            By default none if `is_categorical`, otherwise all.
         """
         return slice(0) if self.is_categorical else slice(None)
 
@@ -113,12 +117,12 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         offsets : ndarray of shape (n_columns,)
-            0 unless a subclass says otherwise.
+            0 by default.
         """
         return np.zeros(n_columns)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds, by name.
+        """Hyperparameters of a posterior draw, by name.
 
         Parameters
         ----------
@@ -133,7 +137,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         return {}
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
-        """The emission with what a posterior draw says of its states as attributes.
+        """Copy the emission with attributes of a posterior draw's states.
 
         Parameters
         ----------
@@ -145,13 +149,13 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         emission : BaseEmission
-            A copy; the emission itself, the default, if there is nothing to say.
+            A copy; by default the emission itself, without such attributes.
         """
         return self
 
     @abstractmethod
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
-        """Learn what values there are.
+        """Fit the encoding and the prior to the data.
 
         Parameters
         ----------
@@ -166,7 +170,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def encode(self, X: MatrixLike) -> Array:
-        """Turn data into the values that the statistics count.
+        """Convert data to the values that the statistics take.
 
         Parameters
         ----------
@@ -179,7 +183,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def decode(self, codes: Array) -> Array:
-        """Turn counted values back into data.
+        """Convert encoded values back to data.
 
         Parameters
         ----------
@@ -192,7 +196,7 @@ class BaseEmission(BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def is_missing(self, codes: Array) -> Flags:
-        """Say which steps have no observation at all; they do not count in scores.
+        """Mask of steps without any observation, which do not count in scores.
 
         Parameters
         ----------

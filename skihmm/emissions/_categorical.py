@@ -24,11 +24,11 @@ from skihmm._validation import (
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
 
-# Larger floats have neighbours that they cannot be told apart from.
+# Larger integers are not exact as floats.
 _LARGEST_FLOAT = 2.0**53
 
 
-# What to do about real values.
+# Remedy for real values.
 _FOR_NUMBERS = (
     'Real-valued data need emission="gaussian" (or "diagonal_gaussian"); or discretise '
     'them (KBinsDiscretizer(encode="ordinal")).'
@@ -47,7 +47,7 @@ def _too_large(c: str | int) -> ValueError:
 
 
 def _unpack(column: Array, c: str | int) -> Array:
-    """A column of Python objects as numbers if it has no strings."""
+    """Convert a column of Python objects to numbers if it has no strings."""
     missing = is_missing(column)
     present = column[~missing]
     n_strings = 0
@@ -76,7 +76,7 @@ def _unpack(column: Array, c: str | int) -> Array:
 
 
 def _as_symbols(column: Array, c: str | int) -> Array:
-    """A column as integers, floats (NaN: missing) or strings (object; None: missing)."""
+    """Convert a column to integers, floats with NaN, or objects (strings with None)."""
     if column.dtype.kind in "UT":
         return column.astype(object)
     if column.dtype.kind == "O":
@@ -94,7 +94,7 @@ def _as_symbols(column: Array, c: str | int) -> Array:
 
 
 def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
-    """Refuse numbers that are no symbols; that one is negative is said first."""
+    """Refuse numbers that are not symbols, negative ones first."""
     numeric = [
         (c, column)
         for c, column in zip(labels, columns, strict=True)
@@ -106,7 +106,7 @@ def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
             row = np.flatnonzero(column < 0)[0]
             remedy = "Mark missing symbols by NaN or a masked array."
             if (np.floor(column) != column)[np.isfinite(column)].any():
-                # Measurements, scaled ones perhaps, rather than codes.
+                # Probably scaled measurements rather than codes.
                 remedy = for_reals
             raise ValueError(
                 f"Negative values in data: X[{row}, {c!r}] = {shown(column[row])}; "
@@ -167,7 +167,7 @@ def _given_categories(values: ArrayLike, c: int) -> Array:
 
 
 class _Categorical(BaseEmission):
-    """What the two categorical emissions share: symbols and their codes."""
+    """Base class of the categorical emissions: symbols and their codes."""
 
     is_positive_only = True
 
@@ -184,7 +184,7 @@ class _Categorical(BaseEmission):
         return [len(values) for values in self.categories_]
 
     def fit(self, X: MatrixLike, y: None = None) -> _Categorical:
-        """Learn the symbols of every column.
+        """Collect the symbols of every column.
 
         Parameters
         ----------
@@ -223,12 +223,12 @@ class _Categorical(BaseEmission):
             for values in found
         ]
         extra = 1 if self.handle_unknown == "base" else 0
-        # With nothing observed there still has to be one cell.
+        # The vocabulary needs at least one cell, even without observations.
         self.n_symbols_ = [max(len(values) + extra, 1) for values in self.categories_]
         return self
 
     def encode(self, X: MatrixLike) -> Labels:
-        """Symbols as codes.
+        """Convert symbols to codes.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class _Categorical(BaseEmission):
         Returns
         -------
         codes : ndarray of shape (n_samples, n_features), int32
-            Places in ``categories_``; -1 is missing, and an unseen symbol gets the cell
+            Indices in ``categories_``; -1 is missing, and an unseen symbol gets the cell
             after the last category with ``handle_unknown="base"``.
         """
         check_is_fitted(self)
@@ -257,8 +257,8 @@ class _Categorical(BaseEmission):
                         f"Column {labels[c]!r} of X holds {seen}, but its categories "
                         f"are {known}. Pass symbols of the type that was fitted."
                     )
-                # (As integers: floats are whole here, and could not tell apart the
-                # largest categories.)
+                # These floats are integers; as floats the largest categories would
+                # coincide.
                 symbols = column[present].astype(values.dtype).reshape(-1, 1)
                 encoder = OrdinalEncoder(
                     categories=[values],
@@ -284,17 +284,17 @@ class _Categorical(BaseEmission):
         return codes
 
     def decode(self, codes: Array) -> Array:
-        """Codes as symbols; the inverse of :meth:`encode` for known symbols.
+        """Convert codes to symbols; the inverse of :meth:`encode` for known symbols.
 
         Parameters
         ----------
         codes : ndarray of shape (n_samples, n_features)
-            Places in ``categories_``; others are no known symbol, or missing.
+            Indices in ``categories_``; other codes are unknown or missing.
 
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            What is no known symbol is None among strings and NaN among numbers.
+            Unknown and missing symbols are None among strings and NaN among numbers.
         """
         check_is_fitted(self)
         columns = []
@@ -310,7 +310,7 @@ class _Categorical(BaseEmission):
         return np.stack(columns, axis=1)
 
     def is_missing(self, codes: Array) -> Flags:
-        """Steps without any observed column.
+        """Mask of steps without any observed column.
 
         Parameters
         ----------
@@ -326,26 +326,27 @@ class _Categorical(BaseEmission):
 class HCRPCategorical(_Categorical):
     """Symbols from a hierarchical Chinese restaurant process.
 
-    Every state has its own distribution over symbols, drawn around a shared distribution
-    that is itself learned: a state is a restaurant, a symbol a dish.  The base of all is
-    uniform over the vocabulary, so that symbols not seen in training have mass.
+    Every state has its own distribution over symbols, a draw of a Dirichlet process whose
+    base distribution is shared by all states and inferred: a state is a restaurant, a
+    symbol a dish.  The top base is uniform over the vocabulary, so that unseen symbols
+    have positive probability.
 
     Several columns are independent given the state; they share the two concentrations.
 
     Parameters
     ----------
     alpha, gamma : float, default=1.0
-        Concentrations at the start of the chain: of every state's distribution around the
-        shared one, and of the shared one around the uniform.
+        Initial concentrations of a chain: `alpha` of every state's distribution around
+        the shared one, `gamma` of the shared one around the uniform.
     concentration_prior : (float, float) or None, default=(1.0, 1.0)
         Shape and rate of the Gamma prior on both, which are resampled after every sweep.
         None keeps them fixed.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
-        "auto" takes what is in the training data.
+        "auto": those of the training data.
     handle_unknown : {"base", "missing", "error"}, default="base"
-        What a symbol outside the categories is: one more cell of the vocabulary, with the
-        mass that the base gives it; a missing observation; or an error.
+        Treatment of symbols outside of the categories: one more cell of the vocabulary,
+        with its probability under the base; a missing observation; or an error.
 
     Attributes
     ----------
@@ -370,6 +371,11 @@ class HCRPCategorical(_Categorical):
     array([ 1,  2, -1], dtype=int32)
     """
 
+    test_params = (
+        {"handle_unknown": "missing"},
+        {"alpha": 0.5, "gamma": 3.0, "concentration_prior": None},
+    )
+
     def __init__(
         self,
         alpha: float = 1.0,
@@ -385,7 +391,7 @@ class HCRPCategorical(_Categorical):
         self.handle_unknown = handle_unknown
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Concentrations that a posterior draw holds.
+        """Concentrations of a posterior draw.
 
         Parameters
         ----------
@@ -427,12 +433,12 @@ class DirichletCategorical(_Categorical):
     ----------
     concentration : float or None, default=None
         Pseudo-count of every symbol.  None: drawn from its posterior after every sweep,
-        with the prior ``Gamma(1/2, 1/2)``; chains start from one pseudo-count in all.
+        with the prior ``Gamma(1/2, 1/2)``; chains start from a total pseudo-count of one.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
-        "auto" takes what is in the training data.
+        "auto": those of the training data.
     handle_unknown : {"base", "missing", "error"}, default="base"
-        What a symbol outside the categories is: one more cell of the vocabulary; a
+        Treatment of symbols outside of the categories: one more cell of the vocabulary; a
         missing observation; or an error.
 
     Attributes
@@ -448,6 +454,8 @@ class DirichletCategorical(_Categorical):
     >>> DirichletCategorical(0.5).fit([[0], [3], [3]]).categories_
     [array([0, 3])]
     """
+
+    test_params = ({}, {"concentration": 0.3, "handle_unknown": "error"})
 
     def __init__(
         self,
@@ -473,8 +481,8 @@ class DirichletCategorical(_Categorical):
         return CategoricalStats(
             codes,
             self.n_symbols_,
-            # (A chain that starts from larger pseudo-counts of many symbols, where states
-            # look alike, stays there: on the words of a novel 4 states for 400.)
+            # With larger pseudo-counts of many symbols states are alike at the start,
+            # and chains stay there: on the words of a novel at 4 states instead of 400.
             1.0 / max(self.n_symbols_)
             if self.concentration is None
             else check_positive("concentration", self.concentration),
@@ -485,7 +493,7 @@ class DirichletCategorical(_Categorical):
         )
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds.
+        """Hyperparameters of a posterior draw, by name.
 
         Parameters
         ----------

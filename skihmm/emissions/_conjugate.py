@@ -1,4 +1,4 @@
-"""Emissions of numbers: Gaussian, Poisson and Bernoulli, with conjugate priors."""
+"""Gaussian, Poisson and Bernoulli emissions with conjugate priors."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from skihmm.emissions._conjugate_stats import (
     normal_inverse_wishart,
 )
 
-# Where chains start if a hyperparameter is drawn: a tenth of a column's variance inside a
-# state, and means of states that then vary as the column does.
+# Initial values of drawn hyperparameters: a tenth of a column's variance inside a state,
+# and means of states that vary like the column.
 SHARE_WITHIN = 0.1
 START_STRENGTH = 0.1
 
@@ -60,7 +60,7 @@ def _as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
         X = np.array(columns, dtype=float).T.reshape(X.shape)
     if X.dtype.kind not in "biuf":
         raise TypeError(f"X has the type {X.dtype}; expected numbers.")
-    # (Sums over rows depend on the order in memory, to the last bits.)
+    # Sums over rows depend on the order in memory, to the last bits.
     X = X.astype(np.float64, order="C")
     for row, c in np.argwhere(np.isinf(X)):
         raise ValueError(
@@ -71,13 +71,13 @@ def _as_floats(X: MatrixLike, emission: BaseEmission) -> Floats:
 
 
 def _entry(X: Array, row: int, c: int, emission: BaseEmission) -> str:
-    """An entry of X with its row and the name of its column, for errors."""
+    """Describe an entry of X with its row and the name of its column, for errors."""
     label = emission._column_labels(X.shape[1])[c]
     return f"X[{row}, {label!r}] = {shown(X[row, c])}"
 
 
 def _numbers(column: list[object], label: str | int, X: Array) -> list[float]:
-    """A column of Python objects as floats."""
+    """Convert a column of Python objects to floats."""
     return [_number(value, f"X[{row}, {label!r}]", X) for row, value in enumerate(column)]
 
 
@@ -100,7 +100,7 @@ def _number(value: object, place: str, X: Array) -> float:
 
 
 def _remedy_for_strings(X: Array) -> str:
-    """What to do about strings: columns without any besides them are mixed data."""
+    """Remedy for strings: beside columns of numbers they are mixed data."""
     are_strings = [[isinstance(value, str) for value in column] for column in X.T]
     if not np.any(are_strings, axis=1).all():
         return (
@@ -127,7 +127,7 @@ def _check_counts(X: Floats, largest: float, what: str, emission: BaseEmission) 
 def _column_values(name: str, value: ArrayLike | None, n_columns: int) -> Floats:
     """One finite number per column, from a number or an array of them."""
     try:
-        # (NumPy would turn strings and truth values into numbers.)
+        # NumPy would turn strings and truth values into numbers.
         if np.asarray(value).dtype.kind in "bUS":
             raise TypeError
         values = np.asarray(value, dtype=float)
@@ -146,7 +146,7 @@ def _column_values(name: str, value: ArrayLike | None, n_columns: int) -> Floats
 
 
 def _relative_scale(scale: object) -> float | None:
-    """The factor in "<factor>*var"; None if the scale is not a string."""
+    """Return the factor in "<factor>*var"; None if the scale is not a string."""
     if not isinstance(scale, str):
         return None
     try:
@@ -170,25 +170,25 @@ def _positive_values(name: str, value: ArrayLike | None, n_columns: int) -> Floa
 
 
 def _column_means(X: Floats) -> Floats:
-    """Mean of every column, 0 where nothing is observed."""
+    """Mean of every column, 0 without observations."""
     observed = ~np.isnan(X)
     n = np.maximum(observed.sum(axis=0), 1)
-    # (Divided first: sums of numbers near the largest float overflow.)
+    # Divided before summation, because sums of numbers near the largest float overflow.
     return np.where(observed, X / n, 0.0).sum(axis=0)
 
 
 def _column_variances(X: Floats) -> Floats:
-    """Variance of every column; something of the data's size where it is zero."""
+    """Variance of every column; where it is zero, a value of the data's magnitude."""
     means = _column_means(X)
     variances = _column_means((X - means) ** 2)
     size = np.where(means != 0, np.maximum(np.abs(means), _LEAST_SIZE), 1.0)
-    # What rounding makes of a constant column is no variance.
+    # The variance of a constant column is rounding error.
     is_constant = variances <= (1e-13 * size) ** 2
     return np.where(is_constant, (0.1 * size) ** 2, variances)
 
 
 class _Conjugate(BaseEmission):
-    """What emissions of numbers share."""
+    """Base class of the conjugate emissions of numbers."""
 
     is_categorical = False
     takes_integers = False
@@ -201,11 +201,11 @@ class _Conjugate(BaseEmission):
         return {name for name in self._hyperparameters if getattr(self, name) is None}
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
-        """Attributes of the states, from the family's layout of expectations."""
+        """Attributes of the states, from the family's array of expectations."""
         return {}
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
-        """The emission with the posterior means of its states' parameters as attributes.
+        """Copy the emission with posterior means of its states' parameters as attributes.
 
         Parameters
         ----------
@@ -221,7 +221,7 @@ class _Conjugate(BaseEmission):
         """
         if not self._hyperparameters:
             return self
-        # (Of no data: only the layout counts.)
+        # Without data, because only the layout is needed.
         n_columns = len(getattr(self, self._hyperparameters[0] + "_"))
         stats = cast(ConjugateStats, self.make_stats(np.empty((0, n_columns))))
         described = copy(self)
@@ -230,13 +230,13 @@ class _Conjugate(BaseEmission):
             setattr(described, name, values)
         return described
 
-    def _split(self, numbers: Floats) -> dict[str, Floats]:
-        """Hyperparameters by name, from the family's layout of them."""
+    def _split(self, values: Floats) -> dict[str, Floats]:
+        """Hyperparameters by name, from the family's array of them."""
         n = len(self._hyperparameters)
-        return dict(zip(self._hyperparameters, numbers.reshape(n, -1), strict=True))
+        return dict(zip(self._hyperparameters, values.reshape(n, -1), strict=True))
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds: those without a fixed value.
+        """Hyperparameters of a posterior draw that are not fixed, by name.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class _Conjugate(BaseEmission):
         return X
 
     def decode(self, codes: Array) -> Array:
-        """The data, rounded to integers where the emission's are.
+        """Convert values back to data, rounded to integers for an emission of integers.
 
         Parameters
         ----------
@@ -303,7 +303,7 @@ class _Conjugate(BaseEmission):
 
 
 class _Gaussian(_Conjugate):
-    """What the Gaussian emissions share: the prior of a state's mean."""
+    """Base class of the Gaussian emissions: prior of a state's mean, and offsets."""
 
     default_init = "kmeans"
     _hyperparameters = ("mean", "strength", "scale")
@@ -319,7 +319,7 @@ class _Gaussian(_Conjugate):
             )
 
     def _fit_columns(self, X: MatrixLike) -> Floats:
-        """Learn the mean and the variance of every column; returns the variances."""
+        """Fit the mean and the variance of every column; return the variances."""
         X = _as_floats(X, self)
         self._check(X)
         means, variances = _column_means(X), _column_variances(X)
@@ -332,7 +332,7 @@ class _Gaussian(_Conjugate):
         return variances
 
     def encode(self, X: MatrixLike) -> Floats:
-        """The data as floats, without the offset of their columns.
+        """Convert data to floats without the offsets of their columns.
 
         Parameters
         ----------
@@ -346,7 +346,7 @@ class _Gaussian(_Conjugate):
         return super().encode(X) - self.offset_
 
     def decode(self, codes: Array) -> Array:
-        """The data, with the offset of their columns.
+        """Convert values back to data, with the offsets of their columns.
 
         Parameters
         ----------
@@ -359,7 +359,7 @@ class _Gaussian(_Conjugate):
         return np.asarray(codes + self.offset_)
 
     def offsets(self, n_columns: int) -> Floats:
-        """What :meth:`encode` subtracts from every column.
+        """Offsets that :meth:`encode` subtracts from the columns.
 
         Parameters
         ----------
@@ -372,7 +372,7 @@ class _Gaussian(_Conjugate):
         return self.offset_
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds: those without a fixed value.
+        """Hyperparameters of a posterior draw that are not fixed, by name.
 
         Parameters
         ----------
@@ -382,7 +382,7 @@ class _Gaussian(_Conjugate):
         Returns
         -------
         hyperparameters : dict
-            Of ``"mean"``, ``"strength"`` and ``"scale"``.
+            Some of ``"mean"``, ``"strength"`` and ``"scale"``.
         """
         found = super().hyperparameters(record)
         if "mean" in found:
@@ -394,8 +394,8 @@ class NormalInverseGamma(_Gaussian):
     """Gaussian observations, columns independent given the state.
 
     In every state and column ``variance ~ InverseGamma(shape, scale)`` and ``mean |
-    variance ~ Normal(mean, variance / strength)``; both are integrated out, which leaves
-    Student's t for the next observation.
+    variance ~ Normal(mean, variance / strength)``; both are integrated out, and the
+    predictive distribution is Student's t.
 
     Single entries may be missing.
 
@@ -405,23 +405,23 @@ class NormalInverseGamma(_Gaussian):
         Prior mean of a state's mean.  None: drawn from its posterior after every sweep,
         with the prior ``Normal(m, v)``, m and v the mean and the variance of the column.
     strength : float, array-like of shape (n_features,) or None, default=None
-        How many observations the prior mean is worth.  None: drawn, with the prior
+        Weight of the prior mean in observations.  None: drawn, with the prior
         ``Gamma(1/2, 1/2)``.
     shape : float, default=1.5
-        Of the inverse gamma prior.  Above 1 the variance has an expectation.
+        Shape of the inverse gamma prior.  Above 1 the variance has an expectation.
     scale : float, array-like of shape (n_features,), str or None, default=None
-        Of the inverse gamma prior, in squared units of the column; ``"0.1*var"`` is a
-        tenth of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``
-        from ``v / 2e8`` on.
+        Scale of the inverse gamma prior, in squared units of the column; ``"0.1*var"`` is
+        a tenth of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``
+        truncated below ``v / 2e8``.
 
     Attributes
     ----------
     mean_, strength_, scale_ : ndarray of shape (n_features,)
-        The prior, where it is drawn that at the start of a chain.  The draws of a fit are
-        in ``draws_.hyperparameters``.
+        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
+        are in ``draws_.hyperparameters``.
     offset_ : ndarray of shape (n_features,)
-        What is subtracted from the data before statistics are kept: the mean of a column
-        that is far from zero in units of its standard deviation, otherwise 0.
+        Offset subtracted from the data: the mean of a column that is far from zero in
+        units of its standard deviation, otherwise 0.
 
     Notes
     -----
@@ -429,9 +429,8 @@ class NormalInverseGamma(_Gaussian):
     states' means and variances under the selected draw: ``means_`` and ``covariances_``,
     both of shape (n_states, n_features).
 
-    How far apart states are, and how wide, is learned with everything else, as the
-    distribution of symbols is for symbols.  A fixed prior decides the number of states:
-    one that expects narrow states splits wide ones.
+    The prior of the states' means and variances is inferred too.  A fixed prior largely
+    determines the number of states: a prior for narrow states splits wide ones.
 
     References
     ----------
@@ -520,10 +519,11 @@ class NormalInverseWishart(_Gaussian):
     """Gaussian observations with a full covariance matrix in every state.
 
     ``covariance ~ InverseWishart(scale, dof)`` and ``mean | covariance ~ Normal(mean,
-    covariance / strength)`` are integrated out, which leaves a multivariate Student's t.
+    covariance / strength)`` are integrated out, and the predictive distribution is a
+    multivariate Student's t.
 
-    A step of which any entry is missing is missing as a whole: what is left of it would
-    not be conjugate.
+    A step with any missing entry is missing as a whole, because a partial row is not
+    conjugate.
 
     Parameters
     ----------
@@ -532,7 +532,7 @@ class NormalInverseWishart(_Gaussian):
         with the prior ``Normal(m, diag(v))``, m and v the means and the variances of the
         columns.
     strength : float or None, default=None
-        How many observations the prior mean is worth.  None: drawn, with the prior
+        Weight of the prior mean in observations.  None: drawn, with the prior
         ``Gamma(1/2, 1/2)``.
     dof : float or None, default=None
         Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 2``, so
@@ -540,20 +540,20 @@ class NormalInverseWishart(_Gaussian):
     scale : array-like of shape (n_features, n_features), str or None, default=None
         Positive definite; ``"0.1*var"`` is diagonal, a tenth of the columns' variances.
         None: diagonal, and drawn, with the prior ``Gamma(1/2, 1/(2 v))`` on every entry,
-        from ``v / 1e8`` on.
+        truncated below ``v / 1e8``.
 
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
     strength_ : float
     scale_ : ndarray of shape (n_features, n_features)
-        The prior, where it is drawn that at the start of a chain.  The draws of a fit are
-        in ``draws_.hyperparameters``.
+        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
+        are in ``draws_.hyperparameters``.
     dof_ : float
         The degrees of freedom used.
     offset_ : ndarray of shape (n_features,)
-        What is subtracted from the data before statistics are kept: the mean of a column
-        that is far from zero in units of its standard deviation, otherwise 0.
+        Offset subtracted from the data: the mean of a column that is far from zero in
+        units of its standard deviation, otherwise 0.
 
     Notes
     -----
@@ -561,9 +561,8 @@ class NormalInverseWishart(_Gaussian):
     states' parameters under the selected draw: ``means_`` of shape (n_states, n_features)
     and ``covariances_`` of shape (n_states, n_features, n_features).
 
-    How far apart states are, and how wide, is learned with everything else, as the
-    distribution of symbols is for symbols.  A fixed prior decides the number of states:
-    one that expects narrow states splits wide ones.
+    The prior of the states' means and variances is inferred too.  A fixed prior largely
+    determines the number of states: a prior for narrow states splits wide ones.
 
     References
     ----------
@@ -641,7 +640,7 @@ class NormalInverseWishart(_Gaussian):
                 f"({n}, {n})."
             )
         try:
-            # (False for NaN too.)
+            # False for NaN too.
             if not np.allclose(scale, scale.T, rtol=1e-10, atol=0):
                 raise np.linalg.LinAlgError
             np.linalg.cholesky(scale)
@@ -652,7 +651,7 @@ class NormalInverseWishart(_Gaussian):
         return scale
 
     def is_missing(self, codes: Array) -> Flags:
-        """Steps of which any column is missing.
+        """Mask of steps with any missing column.
 
         Parameters
         ----------
@@ -692,14 +691,14 @@ class NormalInverseWishart(_Gaussian):
             "covariances_": expected[:, n:].reshape(-1, n, n),
         }
 
-    def _split(self, numbers: Floats) -> dict[str, Floats]:
+    def _split(self, values: Floats) -> dict[str, Floats]:
         n = len(self.mean_)
         triangle = np.zeros((n, n))
-        triangle[np.tril_indices(n)] = numbers[n + 1 :]
-        # (Drawn scales are diagonal.)
+        triangle[np.tril_indices(n)] = values[n + 1 :]
+        # Drawn scales are diagonal.
         return {
-            "mean": numbers[:n],
-            "strength": numbers[n],
+            "mean": values[:n],
+            "strength": values[n],
             "scale": np.diag(triangle) ** 2,
         }
 
@@ -707,25 +706,25 @@ class NormalInverseWishart(_Gaussian):
 class GammaPoisson(_Conjugate):
     """Counts: Poisson observations, columns independent given the state.
 
-    In every state and column the rate is ``Gamma(shape, rate)`` and integrated out, which
-    leaves a negative binomial distribution for the next count.
+    In every state and column the rate is ``Gamma(shape, rate)`` and integrated out, and
+    the predictive distribution is negative binomial.
 
     Single entries may be missing.
 
     Parameters
     ----------
     shape : float, array-like of shape (n_features,) or None, default=None
-        Of the gamma prior.  None: drawn from its posterior after every sweep, with the
-        prior ``Gamma(1/2, 1/2)``.
+        Shape of the gamma prior.  None: drawn from its posterior after every sweep, with
+        the prior ``Gamma(1/2, 1/2)``.
     rate : float, array-like of shape (n_features,) or None, default=None
-        Of the gamma prior.  None: drawn, with the prior ``Gamma(1/2, m/2)``, m the mean
-        of the column.
+        Rate of the gamma prior.  None: drawn, with the prior ``Gamma(1/2, m/2)``, m the
+        mean of the column.
 
     Attributes
     ----------
     shape_, rate_ : ndarray of shape (n_features,)
-        The prior, where it is drawn that at the start of a chain: a prior mean
-        ``shape / rate`` as that of the column.  The draws of a fit are in
+        The prior; initial values of hyperparameters that are drawn, with a prior mean
+        ``shape / rate`` equal to that of the column.  The draws of a fit are in
         ``draws_.hyperparameters``.
 
     Notes
@@ -818,16 +817,16 @@ class BetaBernoulli(_Conjugate):
     Parameters
     ----------
     a, b : float, array-like of shape (n_features,) or None, default=None
-        Of the beta prior: pseudo-counts of 1 and of 0.  None: drawn from its posterior
+        Pseudo-counts of 1 and of 0 in the beta prior.  None: drawn from its posterior
         after every sweep, with the prior ``Gamma(1/2, 1/2)``.
     binarize : float or None, default=None
-        Numbers above this are ones, others zeros; None: X has to be binary.
+        Threshold above which numbers are ones; None: X has to be binary.
 
     Attributes
     ----------
     a_, b_ : ndarray of shape (n_features,)
-        The prior, where it is drawn that at the start of a chain: 1.  The draws of a fit
-        are in ``draws_.hyperparameters``.
+        The prior; 1 at the start of a chain for hyperparameters that are drawn.  The
+        draws of a fit are in ``draws_.hyperparameters``.
 
     Notes
     -----
@@ -853,6 +852,8 @@ class BetaBernoulli(_Conjugate):
     _emits_integers = True
     _hyperparameters = ("a", "b")
 
+    test_params = ({"binarize": 1.0},)
+
     def __init__(
         self,
         a: ArrayLike | None = None,
@@ -873,7 +874,7 @@ class BetaBernoulli(_Conjugate):
             _check_counts(X, 1.0, "0 or 1", self)
 
     def encode(self, X: MatrixLike) -> Floats:
-        """The data as floats 0 and 1.
+        """Convert data to floats 0 and 1.
 
         Parameters
         ----------

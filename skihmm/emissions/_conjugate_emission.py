@@ -1,4 +1,4 @@
-"""Conjugate emissions whose functions are written in Python."""
+"""Base class of conjugate emissions in Python."""
 
 from __future__ import annotations
 
@@ -15,38 +15,37 @@ from skihmm.emissions._python_stats import PythonStats
 class ConjugateEmission(_Conjugate):
     """Base class of conjugate emissions written in Python.
 
-    A subclass says what a state remembers of its observations, as a few numbers, and what
-    these numbers predict; the parameters of a state are integrated out.  It then works
-    with every sampler and scorer, with missing data, in pipelines and in searches, as the
-    emissions of this package do.
+    A subclass defines the sufficient statistics of a state, an array of a few floats, and
+    the predictive distribution given these; the parameters of a state are integrated out.
+    It then works with every sampler and scorer, with missing data, in pipelines and in
+    searches, like the other emissions of this package.
 
-    Write :meth:`empty`, :meth:`add`, :meth:`log_predictive` and :meth:`log_marginal`.
-    :meth:`remove` is needed for speed, :meth:`is_sound` for files that cannot be trusted,
+    Implement :meth:`empty`, :meth:`add`, :meth:`log_predictive` and :meth:`log_marginal`.
+    :meth:`remove` is needed for speed, :meth:`is_sound` for untrusted files,
     :meth:`draw_parameters` with :meth:`emit` for ``sample``, and with :meth:`log_density`
     for the samplers that draw parameters, :meth:`mean` for imputed values and means of
-    predictions.  A subclass that learns from data, a prior say, writes :meth:`learn`.
+    predictions.  A subclass that fits a prior to the data implements :meth:`learn`.
 
-    The numbers are a NumPy array of floats, and none of them may be infinite or NaN.
-    Arrays that the functions are given are theirs to change and to keep; what counts is
-    what they return.  A row of which any entry is missing is missing as a whole and
-    reaches none of them, unless `takes_partial_rows` is True.
+    Sufficient statistics have to be finite.  Methods may change and keep the arrays that
+    they are called with; only their return values are used.  A row with any missing entry
+    is missing as a whole and not passed to them, unless `takes_partial_rows` is True.
 
     Attributes
     ----------
     takes_partial_rows : bool, default=False
-        Rows with some NaN, but not all, are observations, and the functions leave out
-        what is missing.
+        Whether rows with some NaN, but not all, are observations, of which the methods
+        leave out the missing entries.
     emits_integers : bool, default=False
-        ``sample`` returns integers.
+        Whether ``sample`` returns integers.
     releases_gil : bool
-        False: chains of such an emission run as processes, since only one thread at a
-        time can be in Python.
+        False: chains of such an emission run as processes, because Python code holds the
+        GIL.
 
     Notes
     -----
     A call costs about 5 to 10 microseconds, most of it in NumPy; a time step of a sweep
-    needs three to five.  `docs/extending.md` has figures.  :func:`skihmm.testing.\
-check_emission` tests everything that is promised here.
+    needs three to five.  :func:`skihmm.testing.check_emission` tests all properties that
+    are required here.
 
     Examples
     --------
@@ -60,18 +59,18 @@ check_emission` tests everything that is promised here.
     ...     def empty(self):
     ...         return np.array([1.0, 1.0])  # shape and rate of the posterior
     ...
-    ...     def add(self, numbers, y):
-    ...         return numbers + [1.0, y[0]]
+    ...     def add(self, stats, y):
+    ...         return stats + [1.0, y[0]]
     ...
-    ...     def remove(self, numbers, y):
-    ...         return numbers - [1.0, y[0]]
+    ...     def remove(self, stats, y):
+    ...         return stats - [1.0, y[0]]
     ...
-    ...     def log_predictive(self, numbers, y):
-    ...         shape, rate = numbers.T
+    ...     def log_predictive(self, stats, y):
+    ...         shape, rate = stats.T
     ...         return np.log(shape / rate) - (shape + 1) * np.log1p(y[0] / rate)
     ...
-    ...     def log_marginal(self, numbers):
-    ...         shape, rate = numbers.T
+    ...     def log_marginal(self, stats):
+    ...         shape, rate = stats.T
     ...         return gammaln(shape) - shape * np.log(rate)
     >>> rng = np.random.default_rng(0)
     >>> X = rng.exponential(np.repeat([[0.1], [10.0], [0.1], [10.0]], 25, axis=0))
@@ -103,7 +102,7 @@ check_emission` tests everything that is promised here.
         self.check_values(X)
 
     def fit(self, X: MatrixLike, y: None = None) -> ConjugateEmission:
-        """Check the data, and let the subclass learn from them.
+        """Check the data, and call :meth:`learn` with them.
 
         Parameters
         ----------
@@ -122,7 +121,7 @@ check_emission` tests everything that is promised here.
         return self
 
     def learn(self, X: Floats) -> None:
-        """Learn from the data, such as a prior from their scale.  Nothing by default.
+        """Fit to the data, such as a prior to their scale.  By default there is nothing.
 
         Parameters
         ----------
@@ -131,11 +130,11 @@ check_emission` tests everything that is promised here.
         """
 
     def __sklearn_is_fitted__(self) -> bool:
-        # What a subclass learns is its own affair.
+        # Subclasses need not have fitted attributes.
         return True
 
     def is_missing(self, codes: Array) -> Flags:
-        """Steps that no function of the emission sees.
+        """Mask of steps that are not passed to the methods of the emission.
 
         Parameters
         ----------
@@ -163,69 +162,69 @@ check_emission` tests everything that is promised here.
         return PythonStats(codes, self)
 
     def capabilities(self) -> tuple[bool, bool]:
-        """Say which optional functions the subclass has.
+        """Return which optional methods the subclass has.
 
         Returns
         -------
         draws : bool
-            It has `draw_parameters`.
+            Whether it has `draw_parameters`.
         weighs : bool
-            It has `log_density` besides, so that samplers may draw parameters.
+            Whether it also has `log_density`, so that samplers may draw parameters.
         """
         base = ConjugateEmission
         draws = type(self).draw_parameters is not base.draw_parameters
         return draws, draws and type(self).log_density is not base.log_density
 
-    # -- what a subclass writes
+    # -- methods of subclasses
 
     @abstractmethod
     def empty(self) -> ArrayLike:
-        """Give the numbers of a state without observations.
+        """Sufficient statistics of a state without observations.
 
         Returns
         -------
-        numbers : ndarray of shape (width,)
+        stats : ndarray of shape (width,)
         """
 
     @abstractmethod
-    def add(self, numbers: Floats, y: Floats) -> ArrayLike:
-        """Let an observation join a state.
+    def add(self, stats: Floats, y: Floats) -> ArrayLike:
+        """Add an observation to the sufficient statistics of a state.
 
         Parameters
         ----------
-        numbers : ndarray of shape (width,)
+        stats : ndarray of shape (width,)
         y : ndarray of shape (n_features,)
 
         Returns
         -------
-        numbers : ndarray of shape (width,)
+        stats : ndarray of shape (width,)
         """
 
-    def remove(self, numbers: Floats, y: Floats) -> ArrayLike | None:
+    def remove(self, stats: Floats, y: Floats) -> ArrayLike | None:
         """Let an observation leave a state that it is in.
 
-        Sums lose digits when a large term leaves them.  Return None where that matters:
-        the numbers are then worked out again from the observations that stay, at the cost
-        of as many calls of `add`.  The default does so always.
+        Sums lose digits when a large term is subtracted.  Return None where that matters:
+        the statistics are then recomputed from the remaining observations, at the cost of
+        as many calls of `add`.  The default always returns None.
 
         Parameters
         ----------
-        numbers : ndarray of shape (width,)
+        stats : ndarray of shape (width,)
         y : ndarray of shape (n_features,)
 
         Returns
         -------
-        numbers : ndarray of shape (width,), or None
+        stats : ndarray of shape (width,), or None
         """
         return None
 
     @abstractmethod
-    def log_predictive(self, numbers: Floats, y: Floats) -> ArrayLike:
-        """Log predictive probability (density) of an observation in many states at once.
+    def log_predictive(self, stats: Floats, y: Floats) -> ArrayLike:
+        """Log predictive probability (density) of an observation in several states.
 
         Parameters
         ----------
-        numbers : ndarray of shape (n_states, width)
+        stats : ndarray of shape (n_states, width)
         y : ndarray of shape (n_features,)
 
         Returns
@@ -235,16 +234,16 @@ check_emission` tests everything that is promised here.
         """
 
     @abstractmethod
-    def log_marginal(self, numbers: Floats) -> ArrayLike:
+    def log_marginal(self, stats: Floats) -> ArrayLike:
         """Log probability (density) of all observations of a state together.
 
-        The sum of their predictive ones, one after the other, in whatever order.  What
-        depends on the data alone and not on which of them share a state, such as a
-        factorial, may be left out, here but not from `log_predictive`.
+        It is the sum of their log predictive probabilities, one after the other, in any
+        order.  Terms that do not depend on the assignment to states, such as a factorial,
+        may be left out here, but not in `log_predictive`.
 
         Parameters
         ----------
-        numbers : ndarray of shape (n_states, width)
+        stats : ndarray of shape (n_states, width)
 
         Returns
         -------
@@ -252,15 +251,15 @@ check_emission` tests everything that is promised here.
             0 for a state without observations.
         """
 
-    def is_sound(self, numbers: Floats) -> bool:
-        """Say whether numbers can be what some observations have made of `empty`.
+    def is_sound(self, stats: Floats) -> bool:
+        """Whether statistics are possible for some observations.
 
-        Asked before numbers out of a file are used; that they are finite is known then.
-        The default says yes.
+        Called with finite statistics from a file before they are used.  The default is
+        True.
 
         Parameters
         ----------
-        numbers : ndarray of shape (width,)
+        stats : ndarray of shape (width,)
 
         Returns
         -------
@@ -268,12 +267,12 @@ check_emission` tests everything that is promised here.
         """
         return True
 
-    def mean(self, numbers: Floats) -> ArrayLike:
+    def mean(self, stats: Floats) -> ArrayLike:
         """Mean of the next observation.
 
         Parameters
         ----------
-        numbers : ndarray of shape (width,)
+        stats : ndarray of shape (width,)
 
         Returns
         -------
@@ -287,26 +286,24 @@ check_emission` tests everything that is promised here.
             "class; ConjugateEmission says what it returns."
         )
 
-    def draw_parameters(
-        self, numbers: Floats, generator: np.random.Generator
-    ) -> ArrayLike:
+    def draw_parameters(self, stats: Floats, generator: np.random.Generator) -> ArrayLike:
         """Draw the parameters of a state from their posterior.
 
         Parameters
         ----------
-        numbers : ndarray of shape (width,)
+        stats : ndarray of shape (width,)
         generator : numpy.random.Generator
-            Of the chain; use no other.
+            Generator of the chain; use no other.
 
         Returns
         -------
         parameters : ndarray of shape (n_parameters,)
-            Any fixed number of them, at least one.
+            A fixed number of parameters, at least one.
         """
         raise self._lacks("draw_parameters", "`sample` needs to draw observations")
 
     def log_density(self, parameters: Floats, y: Floats) -> ArrayLike:
-        """Log probability (density) of an observation given parameters of many states.
+        """Log probability (density) of an observation given parameters of several states.
 
         Parameters
         ----------
@@ -326,7 +323,7 @@ check_emission` tests everything that is promised here.
         ----------
         parameters : ndarray of shape (n_parameters,)
         generator : numpy.random.Generator
-            Of the chain; use no other.
+            Generator of the chain; use no other.
 
         Returns
         -------

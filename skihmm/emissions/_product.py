@@ -1,4 +1,4 @@
-"""Mixed data: an emission of its own for every group of columns."""
+"""Product emission for mixed data."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Columns: TypeAlias = str | int | slice | Sequence[str | int | bool] | Array
 def _column_places(
     part: str, columns: Columns, names: Sequence[str] | None, n_features: int
 ) -> NDArray[np.intp]:
-    """Places of the columns that one part of the emission names."""
+    """Indices of the columns of one part."""
     given: Sequence[object]
     if isinstance(columns, slice):
         given = list(range(n_features)[columns])
@@ -75,27 +75,27 @@ def _column_places(
 
 
 class ProductEmission(_BaseComposition, BaseEmission):
-    """Mixed data: every group of columns has its own emission.
+    """Emission for mixed data: every group of columns has its own emission.
 
-    Given the state, the groups are independent.  Missing values are what they are for
-    the emission of their group; a step is missing if it is missing for all groups.
+    Given the state, the groups are independent.  The emission of a group determines which
+    of its entries are missing; a step is missing if it is missing for all groups.
 
     Parameters
     ----------
     emissions : list of (str, str or BaseEmission, columns)
-        A name for the group, its emission (an object or a short name, as the `emission`
-        of :class:`~skihmm.HCRPHMM`), and its columns: a name of a column of a data
-        frame, a place (integer), a list of either, a slice or a mask of booleans.  Every
-        column of X has to be in exactly one group.
+        The name of a group, its emission (an object or a short name, as the `emission`
+        of :class:`~skihmm.HCRPHMM`), and its columns: the name of a column of a data
+        frame, an index, a list of either, a slice or a mask of booleans.  Every column of
+        X has to be in exactly one group.
 
     Attributes
     ----------
     emissions_ : list of (str, BaseEmission, ndarray)
-        The groups with fitted emissions and the places of their columns.
+        The groups with fitted emissions and the indices of their columns.
 
     Notes
     -----
-    Parameters of a group's emission are reached by the name of the group, as in
+    Parameters of a group's emission are prefixed by the name of the group, as in
     scikit-learn's ColumnTransformer: ``emission__sizes__shape`` in a grid search over a
     :class:`~skihmm.HCRPHMM`.
 
@@ -117,6 +117,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
     2.0
     """
 
+    test_params = ({"emissions": [("all", "diagonal_gaussian", slice(None))]},)
+
     def __init__(self, emissions: list[tuple[str, str | BaseEmission, Columns]]) -> None:
         self.emissions = emissions
 
@@ -124,11 +126,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     @property
     def _named(self) -> list[tuple[str, str | BaseEmission]]:
-        """Names and emissions, as scikit-learn's compositions want them."""
+        """Names and emissions, in the form of scikit-learn's compositions."""
         try:
             return [(name, emission) for name, emission, _ in self.emissions]
         except (TypeError, ValueError):
-            return []  # not a list of triples: fit says so
+            return []  # not a list of triples: fit raises the error
 
     @_named.setter
     def _named(self, value: list[tuple[str, str | BaseEmission]]) -> None:
@@ -140,7 +142,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         ]
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
-        """Parameters, those of the parts included.
+        """Get parameters, including those of the parts.
 
         Parameters
         ----------
@@ -153,7 +155,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return dict(self._get_params("_named", deep=deep))
 
     def set_params(self, **params: Any) -> ProductEmission:
-        """Set parameters, those of the parts included.
+        """Set parameters, including those of the parts.
 
         Parameters
         ----------
@@ -170,7 +172,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self
 
     def _parts(self) -> list[tuple[str, BaseEmission, Columns]]:
-        """The groups, with objects for short names."""
+        """Groups with objects for short names."""
         expected = "expected a list of (name, emission, columns), one or more"
         if not isinstance(self.emissions, list | tuple) or not self.emissions:
             raise ValueError(f"emissions={self.emissions!r}; {expected}.")
@@ -201,7 +203,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     @property
     def takes_integers(self) -> bool:
-        """Whether any part takes whole numbers only."""
+        """Whether any part takes only integers."""
         return self._any_part("takes_integers")
 
     @property
@@ -210,7 +212,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self._any_part("is_positive_only")
 
     def column_order(self, n_columns: int) -> NDArray[np.intp]:
-        """Which column of X every column of the encoded data is.
+        """Index in X of every column of the encoded data.
 
         Parameters
         ----------
@@ -229,11 +231,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     @property
     def releases_gil(self) -> bool:
-        """Whether all parts work without Python's lock."""
+        """Whether all parts release the GIL."""
         return all(part.releases_gil for _, part, _ in self.emissions_)
 
     def n_known(self) -> list[int]:
-        """Of every column of symbols, how many of its symbols may be drawn.
+        """Number of symbols that may be drawn, for every column of symbols.
 
         Returns
         -------
@@ -244,17 +246,17 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     @property
     def default_init(self) -> str:
-        """Where ``init="auto"`` starts chains: as the first part with a wish says."""
+        """Initialisation by ``init="auto"``: that of the first part with its own."""
         parts = [part.default_init for _, part, _ in self.emissions_]
         return next((init for init in parts if init != "particle_filter"), parts[0])
 
     def numeric_columns(self) -> NDArray[np.intp]:
-        """Which columns of the encoded data are numbers that k-means can start from.
+        """Columns of numbers in the encoded data, for initialisation by k-means.
 
         Returns
         -------
         columns : ndarray of int
-            Those of the parts.
+            Columns of numbers of all parts.
         """
         found, n = [], 0
         for _, part, places in self.emissions_:
@@ -263,7 +265,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return np.concatenate(found)
 
     def offsets(self, n_columns: int) -> Floats:
-        """What :meth:`encode` subtracts from every column of numbers.
+        """Offsets that :meth:`encode` subtracts from the columns of numbers.
 
         Parameters
         ----------
@@ -279,7 +281,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters that a posterior draw holds.
+        """Hyperparameters of a posterior draw, by name.
 
         Parameters
         ----------
@@ -289,7 +291,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         Returns
         -------
         hyperparameters : dict
-            Those of all parts, after the name of the part: ``"<part>__<name>"``.
+            Hyperparameters of all parts, as ``"<part>__<name>"``.
         """
         return {
             f"{name}__{key}": value
@@ -298,7 +300,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         }
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
-        """The emission with what a posterior draw says of the states of its parts.
+        """Copy the emission with attributes of a posterior draw's states in its parts.
 
         Parameters
         ----------
@@ -365,7 +367,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self
 
     def encode(self, X: MatrixLike) -> Array:
-        """Values of all groups, one group after the other.
+        """Convert data to the values of all groups, one group after the other.
 
         Parameters
         ----------
@@ -383,7 +385,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def _split(self, codes: Array) -> list[tuple[BaseEmission, Array]]:
-        """The parts with their columns of the codes."""
+        """Pair the parts with their columns of the codes."""
         stops = np.cumsum([len(places) for _, _, places in self.emissions_])
         return [
             (
@@ -397,7 +399,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         ]
 
     def decode(self, codes: Array) -> Array:
-        """Turn values back into data, columns in the order of X.
+        """Convert values back to data, with the columns in the order of X.
 
         Parameters
         ----------
@@ -406,7 +408,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         Returns
         -------
         X : ndarray of shape (n_samples, n_features)
-            Of Python objects if any group has strings.
+            Array of Python objects if any group has strings.
         """
         decoded = [part.decode(values) for part, values in self._split(codes)]
         dtypes = [values.dtype for values in decoded]
@@ -417,7 +419,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return X
 
     def is_missing(self, codes: Array) -> Flags:
-        """Steps that are missing for all groups.
+        """Mask of steps that are missing for all groups.
 
         Parameters
         ----------

@@ -1,7 +1,7 @@
-"""Pictures of fitted models and of posterior draws; they need matplotlib.
+"""Displays of fitted models and of posterior draws, by matplotlib.
 
-Each display has class methods that compute and draw, as scikit-learn's have, and a method
-:meth:`plot` that draws again.
+Each display has class methods that compute and plot, as in scikit-learn, and a method
+:meth:`plot` that plots again.
 """
 
 from skihmm.inspection._comparison import SamplerComparisonDisplay

@@ -1,4 +1,4 @@
-"""Several fits against time, by which samplers can be compared."""
+"""Comparison of samplers: quality of the draws against CPU time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ SUMMARIES = ("chains", "median")
 def _scores_of_paths(
     draws: PosteriorDraws, score: Callable[[Labels], float], label: str
 ) -> Floats:
-    """A score of every draw's path, NaN where there is no draw."""
+    """Compute a score of every draw's path, NaN where there is no draw."""
     states = draws.states
     if states is None:
         raise ValueError(
@@ -52,32 +52,32 @@ def _scores_of_paths(
 class SamplerComparisonDisplay:
     """Quality of the draws against CPU time, for several fitted models.
 
-    One colour for each model, one line for each of its chains.
+    Every model has a colour, every chain a line.
 
-    :meth:`from_estimators` makes one and draws it.
+    Use :meth:`from_estimators` to create and plot one.
 
     Parameters
     ----------
     seconds : dict of {str: ndarray of shape (n_chains, n_draws)}
-        For each label the CPU seconds from the end of the burn-in to every draw; NaN: a
-        chain has fewer draws.
+        CPU seconds from the end of the burn-in to every draw, by label; NaN where a chain
+        has fewer draws.
     scores : dict of {str: ndarray of shape (n_chains, n_draws)}
-        For each label a number per draw.
+        Score of every draw, by label.
     score_name : str
-        What the scores are.
+        Name of the score.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
     figure_ : matplotlib Figure
     lines_ : dict of {str: list of matplotlib Line2D}
-        Of every label.
+        Lines of every label.
 
     Notes
     -----
-    Seconds are those of the sweeps, of one chain, without the time that starts and draws
-    take.  To see the way from the start, fit with ``n_burnin=0``: how long a burn-in took
-    is not stored.
+    Seconds are those of the sweeps of one chain, without the time of initialisation and
+    of storing draws.  The time of the burn-in is not stored; to include it, fit with
+    ``n_burnin=0``.
 
     Examples
     --------
@@ -116,20 +116,20 @@ class SamplerComparisonDisplay:
         log_time: bool = False,
         ax: Axes | None = None,
     ) -> SamplerComparisonDisplay:
-        """Draw several fitted models.
+        """Plot several fitted models.
 
         Parameters
         ----------
         hmms : dict of {str: HCRPHMM}
-            Fitted models by the labels that they are to have.
+            Fitted models by label.
         score : {"lp", "n_states", "n_tables"}, str or callable, default="lp"
-            What to show of every draw: the log joint probability of states, seating and
-            data (which compares models of the same data only, and the same emission),
-            another attribute of `draws_`, one of ``draws_.hyperparameters`` such as
-            "alpha" or "emission_gamma", or a function of a state path, such as
+            Score of every draw: the log joint probability of states, seating and data
+            (comparable for the same data and emission only), another attribute of
+            `draws_`, one of ``draws_.hyperparameters`` such as "alpha" or
+            "emission_gamma", or a function of a state path, such as
             ``lambda states: mutual_information(states_true, states)``.
         score_name : str, default=None
-            What the axis says.  None: the name of `score`.
+            Label of the axis.  None: the name of `score`.
         summary, log_time, ax
             As in :meth:`plot`.
 
@@ -183,17 +183,17 @@ class SamplerComparisonDisplay:
     def plot(
         self, ax: Axes | None = None, *, summary: str = "chains", log_time: bool = False
     ) -> SamplerComparisonDisplay:
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             None: a new figure.
         summary : {"chains", "median"}, default="chains"
-            A line for every chain; or thin ones, and a thick line for the median over
-            the chains of what each has reached, while all of them have draws.
+            "chains": a line for every chain.  "median": also a thick line for the median
+            over the chains of their latest scores, as long as all of them have draws.
         log_time : bool, default=False
-            A logarithmic axis of time.
+            Whether the axis of time is logarithmic.
 
         Returns
         -------
@@ -224,7 +224,7 @@ class SamplerComparisonDisplay:
             self.ax_.set_xlim(left=0)
         self.ax_.set(xlabel="CPU seconds per chain", ylabel=self.score_name)
         if ax is None:
-            # (Only here is there sure to be a layout that makes room for it.)
+            # A new figure has a layout that makes room for it.
             self.figure_.legend(fontsize="small", loc="outside right upper")
         else:
             self.ax_.legend(fontsize="small", loc="best")
@@ -232,7 +232,7 @@ class SamplerComparisonDisplay:
 
     @staticmethod
     def _median(seconds: Floats, scores: Floats) -> tuple[Floats, Floats]:
-        """Median over the chains of their last draws before each moment of any draw."""
+        """Median over the chains of their latest draws, at the time of every draw."""
         chains = [
             (t[~np.isnan(t)], y[~np.isnan(t)])
             for t, y in zip(seconds, scores, strict=True)

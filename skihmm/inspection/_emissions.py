@@ -1,4 +1,4 @@
-"""What the states emit: symbols, numbers, ones and zeros."""
+"""Posterior predictive distributions of the states' emissions."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 KINDS = ("auto", "density", "interval", "top", "matrix")
-# What can be drawn of a column; the first one is what "auto" is.
+# Kinds of plots of a column; the first one is "auto".
 _KINDS_OF = {
     "symbols": ("matrix", "top"),
     "real": ("density", "interval"),
@@ -55,14 +55,14 @@ _OTHER_SYMBOL = "(unseen)"
 # Longer symbols are cut.
 _LONGEST = 12
 
-# Draws of every state that quantiles are taken from; points of a density.
+# Draws of every state for quantiles; points of a density.
 _N_DRAWS, _N_POINTS = 4000, 200
-# Tails that the range of a density leaves out.
+# Tail probability outside of the range of a density.
 _TAIL = 0.002
 
 
 def _parts(emission: BaseEmission, n_columns: int) -> list[tuple[BaseEmission, int]]:
-    """Of every encoded column its emission, and which of that one's columns it is."""
+    """List every encoded column's emission and its index within that emission."""
     if isinstance(emission, ProductEmission):
         return [
             pair
@@ -81,7 +81,7 @@ def _column_kind(part: BaseEmission, is_symbols: bool, codes: Array) -> str:
 
 
 def column_kinds(hmm: HCRPHMM) -> list[str]:
-    """What each column of X holds: "symbols", "real", "counts" or "binary".
+    """Kind of each column of X: "symbols", "real", "counts" or "binary".
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def column_kinds(hmm: HCRPHMM) -> list[str]:
     """
     emission, n_features = hmm.emission_, hmm.n_features_in_
     nothing = emission.encode(np.full((1, n_features), np.nan))[:0]
-    # Of no states: only the shapes are asked for.
+    # With no states, because only the shapes are needed.
     columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
     kinds = [""] * n_features
     parts = _parts(emission, n_features)
@@ -114,28 +114,28 @@ def _symbols(part: BaseEmission, c: int, n_symbols: int) -> list[str]:
 
 
 def _points(values: Floats, kind: str) -> Floats:
-    """Where a density is evaluated: the range of one state's draws."""
+    """Points at which a density is evaluated: the range of one state's draws."""
     low, high = np.quantile(values, (_TAIL, 1 - _TAIL))
     if kind == "counts":
         return np.unique(np.rint(np.linspace(np.floor(low), np.ceil(high), _N_POINTS)))
     if low == high:
-        # (A constant column: as narrow as floats are.)
+        # A constant column gets the narrowest range of floats.
         low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
     margin = 0.1 * (high - low)
     return np.asarray(np.linspace(low - margin, high + margin, _N_POINTS))
 
 
 def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunch]:
-    """What every state of the selected draw emits next, column by column.
+    """Posterior predictive distributions of the selected draw's states, by column.
 
     Parameters
     ----------
     hmm : HCRPHMM
         Fitted.
     probability : float
-        Of the intervals.
+        Probability of the intervals.
     seed : int
-        Of the draws from which their ends are taken.
+        Seed of the draws whose quantiles are the ends of the intervals.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
     startprob = frozen.transition_matrix()[0]
     predictives = frozen.predictives()
     n_states = len(startprob)
-    # (Symbols are drawn too, whichever there are, and not used.)
+    # Draws of symbols are not used.
     limits = [p.shape[1] if p.ndim == 2 else 0 for p in predictives]
     values: list[Array] = []
     if 0 in limits:
@@ -195,8 +195,8 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
         codes[:, place] = np.concatenate(points)
         if emission.is_missing(codes).any():
             continue  # this column alone has no distribution that can be evaluated
-        # By Bayes' rule: what a state gives to a point is what the point says about the
-        # state, times the probability of the point, over that of the state.
+        # By Bayes' rule the density of a point under a state is the probability of the
+        # state given the point, times that of the point, over that of the state.
         log_probs, probs = model(codes).filter(with_probs=True)
         given = np.exp(log_probs)[:, None] * probs / startprob
         ends = np.cumsum([len(row) for row in points])
@@ -209,25 +209,25 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
 
 
 class EmissionDisplay:
-    """What each state of the selected draw emits, one panel per column of the data.
+    """Emissions of the states of the selected draw, one panel per column of the data.
 
     Parameters of the states are integrated out: probabilities and densities are those of
-    the next observation of a state, given all that it has.
+    the posterior predictive distribution of each state.
 
-    :meth:`from_estimator` makes one and draws it.
+    Use :meth:`from_estimator` to create and plot one.
 
     Parameters
     ----------
     columns : list of Bunch
         One for every column, with ``name`` and ``kind``: "symbols", "real", "counts" or
-        "binary".  States are in the order of their labels, and last comes "a state not
-        seen yet".  Symbols have ``symbols``, a list of n_symbols strings, and
-        ``probabilities`` of shape (n_states + 1, n_symbols).  Numbers have ``mean``,
-        ``lower`` and ``upper`` of shape (n_states + 1,) (of ones and zeros the mean is
-        the probability of 1, and so are the ends), and ``points`` and ``density``, lists
-        with an array for each state, or None if the column has no density of its own.
+        "binary".  States are in the order of their labels, the new state is last.
+        Symbols have ``symbols``, a list of n_symbols strings, and ``probabilities`` of
+        shape (n_states + 1, n_symbols).  Numbers have ``mean``, ``lower`` and ``upper``
+        of shape (n_states + 1,) (all three the probability of 1 for binary columns), and
+        ``points`` and ``density``, lists with an array for each state, or None if the
+        column has no marginal density.
     probability : float
-        Of the central intervals from ``lower`` to ``upper``.
+        Probability of the central intervals from ``lower`` to ``upper``.
 
     Attributes
     ----------
@@ -237,11 +237,11 @@ class EmissionDisplay:
 
     Notes
     -----
-    Densities are evaluated by the emission itself.  With several columns in one
-    :class:`~skihmm.emissions.NormalInverseWishart` a single one cannot be evaluated
-    alone; means and intervals are shown then.
+    Densities are evaluated by the emission.  Of several columns in one
+    :class:`~skihmm.emissions.NormalInverseWishart` marginal densities are not available;
+    means and intervals are shown then.
 
-    Ends of intervals are quantiles of 4,000 draws of each state, always the same ones.
+    Ends of intervals are quantiles of 4,000 draws of each state, with a fixed seed.
 
     Examples
     --------
@@ -271,7 +271,7 @@ class EmissionDisplay:
         probability: float = 0.9,
         ax: Axes | None = None,
     ) -> EmissionDisplay:
-        """Draw the emissions of a fitted model.
+        """Plot the emissions of a fitted model.
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class EmissionDisplay:
         columns, kind, states, new_state, n_top, ax
             As in :meth:`plot`.
         probability : float, default=0.9
-            Of the central intervals.
+            Probability of the central intervals.
 
         Returns
         -------
@@ -368,14 +368,14 @@ class EmissionDisplay:
         new_state: bool = False,
         n_top: int = 8,
     ) -> EmissionDisplay:
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
             One, which is divided into panels, or one per column; None: a new figure.
         columns : int, str or list of these, default=None
-            Places or names of the columns to show.  None: all.
+            Indices or names of the columns to show.  None: all.
         kind : {"auto", "density", "interval", "top", "matrix"}, default="auto"
             "density": of numbers, one ridge per state, each as high as the others (of
             counts, probabilities).  "interval": means and central intervals of numbers;
@@ -385,7 +385,7 @@ class EmissionDisplay:
         states : array-like of int, default=None
             States to show, from top to bottom.  None: all.
         new_state : bool, default=False
-            Show "a state not seen yet" too, last.
+            Also show the new state, last.
         n_top : int, default=8
             Symbols of every state with "top".
 
@@ -440,7 +440,7 @@ class EmissionDisplay:
         is_counts = column.kind == "counts"
         for row, k in enumerate(shown):
             points, density = column.points[k], column.density[k]
-            # Ridges reach into the row above, where the lower one is in front.
+            # Ridges extend into the row above, behind which they are.
             height = 1.25 * density / density.max()
             if is_counts:
                 # Steps as wide as the distance of the points, down to zero at both ends.
@@ -457,7 +457,7 @@ class EmissionDisplay:
                 linewidth=0,
                 zorder=front,
             )
-            # A white outline, which parts ridges that overlap.
+            # A white outline separates ridges that overlap.
             ax.plot(
                 points,
                 base - height,
@@ -518,7 +518,7 @@ class EmissionDisplay:
     def _write_symbols(
         self, ax: Axes, column: Bunch, shown: NDArray[np.intp], n_top: int
     ) -> None:
-        """Symbols into the cells, as large as they fit."""
+        """Write the symbols into the cells, as large as they fit."""
         image = ax.images[0]
         places = _top(column, shown, n_top)
         values = np.take_along_axis(column.probabilities[shown], places, axis=1)
@@ -542,17 +542,17 @@ class EmissionDisplay:
 
 
 def _n_states(column: Bunch) -> int:
-    """Number of states that a column tells about, without the new one."""
+    """Number of states of a column, without the new state."""
     return len(column.probabilities if column.kind == "symbols" else column.mean) - 1
 
 
 def _top(column: Bunch, shown: NDArray[np.intp], n_top: int) -> NDArray[np.intp]:
-    """Places of the most probable symbols of every state shown."""
+    """Indices of the most probable symbols of every state shown."""
     order = np.argsort(-column.probabilities[shown], axis=1, kind="stable")
     return order[:, :n_top]
 
 
 def _cut(symbol: str) -> str:
     text = symbol if len(symbol) <= _LONGEST else symbol[: _LONGEST - 1] + "…"
-    # (Dollars would begin a formula.)
+    # A dollar sign would start a formula.
     return text.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""Which steps are together: the posterior similarity matrix."""
+"""Posterior similarity matrix."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
 
 ORDERS = ("estimate", "time")
 
-# Steps that are chosen, evenly spaced, if nobody says which.
+# Default number of steps, evenly spaced.
 _N_STEPS = 500
 
 
 class PosteriorSimilarityDisplay:
-    """Posterior probabilities that two steps are in the same state.
+    """Posterior probabilities that two steps share a state.
 
-    They do not depend on how draws number their states.  Clear blocks are states that
-    the draws agree about; grey between two blocks, states that some draws merge.
+    They do not depend on the labels of the draws.  Clear blocks are states that the draws
+    agree on; grey between two blocks are states that some draws merge.
 
-    :meth:`from_estimator` and :meth:`from_draws` make one and draw it.
+    Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
     Parameters
     ----------
     similarity : ndarray of shape (n_steps, n_steps)
         Probabilities.
     steps : ndarray of shape (n_steps,), int
-        Which steps these are.
+        Indices of the steps.
     states : ndarray of shape (n_steps,), int, optional
         A partition of these steps, by which they can be ordered.
 
@@ -93,7 +93,7 @@ class PosteriorSimilarityDisplay:
         colorbar: bool = True,
         ax: Axes | None = None,
     ) -> PosteriorSimilarityDisplay:
-        """Draw the similarity matrix of the training data of a fitted model.
+        """Plot the similarity matrix of the training data of a fitted model.
 
         Parameters
         ----------
@@ -127,18 +127,18 @@ class PosteriorSimilarityDisplay:
         colorbar: bool = True,
         ax: Axes | None = None,
     ) -> PosteriorSimilarityDisplay:
-        """Draw the similarity matrix of all draws.
+        """Plot the similarity matrix of all draws.
 
         Parameters
         ----------
         draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-            State paths; the draws of all chains count alike.
+            State paths; all chains have equal weight per draw.
         steps : array-like of int, default=None
             Indices of the steps.  None: all up to 500 steps, beyond that 500 evenly
             spaced ones.
         reference : array-like of shape (n_samples,), default=None
-            A path of all steps, such as ``labels_``, like which the states are numbered,
-            as :func:`skihmm.posterior.match_states` does.  None: by decreasing occupancy.
+            A path of all steps, such as ``labels_``, whose numbering the states get by
+            :func:`skihmm.posterior.match_states`.  None: by decreasing occupancy.
         order, colorbar, ax
             As in :meth:`plot`; the partition is :func:`skihmm.posterior.point_estimate`
             of these steps.
@@ -166,7 +166,7 @@ class PosteriorSimilarityDisplay:
         if reference is not None:
             largest = reference[chosen].max()
             states = match_states(reference[chosen], states)
-            # What has no partner does not get the number of a state of other steps.
+            # A state without a partner must not get the number of a state of other steps.
             states[states > largest] += reference.max() - largest
         display = cls(similarity, steps=chosen, states=states)
         return display.plot(ax, order=order, colorbar=colorbar)
@@ -174,17 +174,17 @@ class PosteriorSimilarityDisplay:
     def plot(
         self, ax: Axes | None = None, *, order: str = "estimate", colorbar: bool = True
     ) -> PosteriorSimilarityDisplay:
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             None: a new figure.
         order : {"estimate", "time"}, default="estimate"
-            Of the steps: states of the partition one after the other, the largest first,
-            each in the order of time, with lines between them; or all as they are given.
+            "estimate": the steps of one state of the partition after the other, the
+            largest first, with lines between them.  "time": all in the order of `steps`.
         colorbar : bool, default=True
-            The colours and what they mean.
+            Whether to add a colour bar.
 
         Returns
         -------
@@ -206,7 +206,7 @@ class PosteriorSimilarityDisplay:
             names, labels, counts = np.unique(
                 np.asarray(self.states), return_inverse=True, return_counts=True
             )
-            # (Ties in the order of the labels.)
+            # Ties in the order of the labels.
             rank = np.empty(len(names), dtype=np.intp)
             rank[np.argsort(-counts, kind="stable")] = np.arange(len(names))
             self.order_ = np.argsort(rank[labels.ravel()], kind="stable")
@@ -226,7 +226,7 @@ class PosteriorSimilarityDisplay:
         return self
 
     def _mark_states(self, states: Array) -> None:
-        """Lines between the states, and a tick with a name for each."""
+        """Draw lines between the states and a tick with a name for each."""
         from matplotlib.ticker import FixedLocator
 
         from skihmm.inspection._ticks import SparseFormatter
@@ -239,7 +239,7 @@ class PosteriorSimilarityDisplay:
         middles = (begins + ends - 1) / 2
         names = [str(k) for k in states[begins]]
         for axis in (self.ax_.xaxis, self.ax_.yaxis):
-            # (The largest states come first, and get their names before the others.)
+            # The largest states come first, so that they get their names.
             axis.set_major_locator(FixedLocator(middles))
             axis.set_major_formatter(SparseFormatter(middles, names))
             axis.set_tick_params(labelsize=8)

@@ -1,4 +1,4 @@
-"""State paths under the data that they explain."""
+"""State sequences with their data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ METHODS = ("viterbi", "smooth", "filter")
 
 
 def _as_panel(column: Array, is_symbols: bool) -> tuple[Floats, list[str] | None]:
-    """Numbers to draw, NaN where missing, and names of symbols (None: numbers)."""
+    """Values to plot, NaN where missing, and names of symbols (None for numbers)."""
     missing = is_missing(column)
     if not is_symbols:
         values = np.full(len(column), np.nan)
@@ -60,36 +60,36 @@ def _as_panel(column: Array, is_symbols: bool) -> tuple[Floats, list[str] | None
 
 
 class StateSequenceDisplay:
-    """States along a sequence, how sure they are, and the data under them.
+    """States along a sequence, their probabilities, and the data under them.
 
     The top panel has a segment for every stay in a state, in the state's colour; its
     height is the posterior probability of the state shown.  Below is one panel per
     column of the data, lines for numbers and ticks for symbols, on the same colours.
 
-    :meth:`from_estimator` and :meth:`from_draws` make one and draw it.
+    Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
     Parameters
     ----------
     states : ndarray of shape (n_samples,), int
     probability : ndarray of shape (n_samples,), optional
-        Of the state shown, at every step.  None: not known; segments are full.
+        Probability of the state at every step.  None: segments are full.
     X : ndarray of shape (n_samples, n_features), optional
         The data.  NaN and None are missing.
     names : list of str, optional
-        Of the columns of X.
+        Names of the columns of X.
     symbols : list of bool, optional
-        Of every column whether it holds symbols.  None: those that hold strings.
+        Whether each column holds symbols.  None: those with strings do.
     starts : ndarray of int, optional
-        First steps of sequences; lines are drawn where a new one begins.
+        First steps of sequences, marked by lines.
     n_states : int, optional
-        A state with this number is "a state not seen yet".  None: there is none.
+        Label of the new state.  None: there is none.
     times : ndarray of shape (n_samples,), datetime64, optional
-        Written on the axis in the place of the numbers of the steps.
+        Times of the steps, shown on the axis instead of their indices.
 
     Attributes
     ----------
     axes_ : ndarray of matplotlib Axes
-        That of the states, then one for each column.
+        The axes of the states, then one for each column.
     figure_ : matplotlib Figure
 
     Examples
@@ -141,17 +141,17 @@ class StateSequenceDisplay:
         last: int | None = None,
         ax: Axes | None = None,
     ) -> StateSequenceDisplay:
-        """Draw the states that a fitted model predicts, under its selected draw.
+        """Plot the states predicted by a fitted model, under its selected draw.
 
         Parameters
         ----------
         hmm : HCRPHMM
             Fitted.
         X : array-like of shape (n_samples, n_features)
-            The index of a data frame, if it holds dates, is on the axis.
+            The data.  Dates in the index of a data frame are shown on the axis.
         method : {"viterbi", "smooth", "filter"}, default="viterbi"
-            As in :meth:`skihmm.HCRPHMM.predict`.  Probabilities of the states shown are
-            those given all of X, or with "filter" those given X up to each step.
+            As in :meth:`skihmm.HCRPHMM.predict`.  Probabilities of the states are
+            conditional on all of X, or with "filter" on X up to each step.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
         columns, first, last, ax
@@ -196,24 +196,22 @@ class StateSequenceDisplay:
         last: int | None = None,
         ax: Axes | None = None,
     ) -> StateSequenceDisplay:
-        """Draw one path of the training data and how far all draws agree with it.
+        """Plot one path of the training data and the agreement of all draws with it.
 
         Parameters
         ----------
         draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-            State paths; the draws of all chains count alike.
+            State paths; all chains have equal weight per draw.
         X : array-like of shape (n_samples, n_features), default=None
-            The training data.  Columns of strings hold symbols, others numbers.  The
-            index of a data frame, if it holds dates, is on the axis.  None: only the
-            states are drawn.
+            The training data.  Columns of strings hold symbols, others numbers.  Dates in
+            the index of a data frame are shown on the axis.  None: only states are shown.
         states : array-like of shape (n_samples,), default=None
             The path to show, such as ``labels_``.  None:
             :func:`skihmm.posterior.point_estimate`.
         reference : array-like of shape (n_samples,), default=None
-            A path of the same steps, like which the states are numbered and coloured, as
-            :func:`skihmm.posterior.match_states` does.  With ``labels_`` they are called
-            as in :meth:`from_estimator` and as `predict` calls them.  None: as in the
-            path that is shown.
+            A path of the same steps, whose numbering and colours the states get by
+            :func:`skihmm.posterior.match_states`.  With ``labels_`` they are those of
+            :meth:`from_estimator` and `predict`.  None: as in the path that is shown.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
         columns, first, last, ax
@@ -222,7 +220,7 @@ class StateSequenceDisplay:
         Returns
         -------
         display : StateSequenceDisplay
-            Its probabilities are the shares of the draws which, after
+            Its probabilities are the proportions of the draws which, after
             :func:`skihmm.posterior.align`, have a step in the state shown.
 
         Raises
@@ -297,7 +295,7 @@ class StateSequenceDisplay:
         first: int = 0,
         last: int | None = None,
     ) -> StateSequenceDisplay:
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
@@ -305,11 +303,11 @@ class StateSequenceDisplay:
             One, which is divided into panels, or one for the states and one per column;
             None: a new figure.
         columns : int, str or list of these, default=None
-            Places or names of the columns to show, [] for none.  None: all.
+            Indices or names of the columns to show, [] for none.  None: all.
         first : int, default=0
             First step to show.
         last : int, default=None
-            The step before which to stop.  None: the end.
+            One after the last step to show.  None: the end.
 
         Returns
         -------
@@ -347,7 +345,7 @@ class StateSequenceDisplay:
                     one.axvline(start - 0.5, color="black", linewidth=1, linestyle="--")
         self.axes_[-1].set_xlabel("step" if self.times is None else "time")
         if ax is None:
-            # (Only here is there sure to be a layout that makes room for it.)
+            # A new figure has a layout that makes room for it.
             self._add_legend(states)
         lay_out(top)
         if self.times is not None:
@@ -384,7 +382,7 @@ class StateSequenceDisplay:
             numbers = np.full(len(column), np.nan)
             numbers[~missing] = column[~missing].astype(float)
             column = numbers
-        # (All symbols of the data, so that pieces of it have the same rows.)
+        # All symbols of the data, so that all windows have the same rows.
         values, names = _as_panel(column, is_symbols)
         return values[first:last], names
 
@@ -414,13 +412,13 @@ class StateSequenceDisplay:
             ax.set_ylabel("probability\nof the state", fontsize="small")
 
     def _write_times(self, times: NDArray[np.datetime64], first: int) -> None:
-        """Times of the steps on their axis, as many as have room."""
+        """Label the axis with times of the steps, as many as have room."""
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
         texts = time_texts(times)
         ax = self.axes_[-1]
         size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
-        # (Digits are some 0.6 of the size wide.)
+        # The width of a digit is about 0.6 of the font size.
         needed = size * (0.6 * len(texts[0]) + 1)
         room = ax.get_window_extent().width / self.figure_.dpi * 72
         n_ticks = int(np.clip(room / needed, 1, 9))
@@ -434,7 +432,7 @@ class StateSequenceDisplay:
             one.xaxis.set_major_formatter(FuncFormatter(text_of))
 
     def _write_states(self, ax: Axes, states: Array, first: int) -> None:
-        """Numbers of the states into segments with room for them."""
+        """Write the numbers of the states into segments with room for them."""
         room = ax.get_window_extent().width / self.figure_.dpi * 72 / len(states)
         borders = np.flatnonzero(np.diff(states)) + 1
         begins = np.r_[0, borders]
@@ -456,7 +454,7 @@ class StateSequenceDisplay:
             )
 
     def _add_legend(self, states: Array) -> None:
-        """The key of the colours, beside the panels."""
+        """Add the key of the colours beside the panels."""
         from matplotlib.patches import Patch
 
         shown = [int(k) for k in np.unique(states)]
@@ -489,7 +487,7 @@ class StateSequenceDisplay:
             low, high = (present.min(), present.max()) if len(present) else (0.0, 1.0)
             margin = 0.06 * (high - low) if high > low else 0.5
             low, high = low - margin, high + margin
-            # (A marker for what stands between missing values.)
+            # A marker for single values between missing ones.
             marker = "." if np.isnan(values).any() or len(values) < 60 else None
             ax.plot(
                 steps,

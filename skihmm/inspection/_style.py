@@ -1,4 +1,4 @@
-"""What all displays share: axes, colours, labels that do not overlap."""
+"""Axes, colours and labels of all displays."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LINE_COLOURS = (
 )  # fmt: skip
 LINE_STYLES = ("-", "--", ":", "-.")
 
-# "A state not seen yet" has no colour of its own.
+# The new state has no colour of its own.
 NEW_COLOUR = "#D9D9D9"
 NEW_LABEL = "new"
 
@@ -49,7 +49,7 @@ def import_pyplot(caller: str) -> ModuleType:
     Parameters
     ----------
     caller : str
-        Who needs it.
+        Name of the display, for the error.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
     Parameters
     ----------
     name : str
-        What it is called in errors.
+        Name of the argument, for errors.
     hmm : object
 
     Returns
@@ -93,7 +93,7 @@ def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
     Raises
     ------
     TypeError
-        If it is something else.
+        If it is of another type.
     sklearn.exceptions.NotFittedError
         If it is not fitted.
     """
@@ -107,7 +107,7 @@ def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
 
 
 def state_colours(n_states: int) -> list[str]:
-    """A colour for every state; from the 33rd on they repeat.
+    """Colours of the states; from the 33rd on they repeat.
 
     Parameters
     ----------
@@ -139,12 +139,12 @@ def line_look(i: int) -> dict[str, Any]:
 
 
 def ink_on(colour: ColorType | Array) -> str:
-    """Black or white, whichever is easier to read on a colour.
+    """Choose black or white for text on a colour, by the larger contrast.
 
     Parameters
     ----------
     colour : (float, float, float, ...) or str
-        As matplotlib takes it.
+        A colour of matplotlib.
 
     Returns
     -------
@@ -155,7 +155,7 @@ def ink_on(colour: ColorType | Array) -> str:
     rgb = np.array(to_rgb(cast("ColorType", colour)))
     linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
     luminance = linear @ (0.2126, 0.7152, 0.0722)
-    # Where both have the same contrast by WCAG: (L + 0.05)^2 = 0.05 * 1.05.
+    # Both have the same contrast by WCAG where (L + 0.05)^2 = 0.05 * 1.05.
     return "white" if luminance < 0.179 else "black"
 
 
@@ -169,7 +169,7 @@ def make_axes(
     height_ratios: Sequence[float] | None = None,
     sharex: bool = False,
 ) -> tuple[Figure, Array]:
-    """Axes to draw into: new ones, those given, or one that is divided.
+    """Make axes: new ones, the ones of the caller, or one divided into several.
 
     Parameters
     ----------
@@ -177,10 +177,10 @@ def make_axes(
     ax : matplotlib Axes, array-like of Axes, or None
     n_axes : int
     figsize : (float, float)
-        Of a new figure, inches.
+        Size of a new figure, inches.
     n_columns : int, default=1
     height_ratios : sequence of float, optional
-        Of the rows.
+        Relative heights of the rows.
     sharex : bool, default=False
         Whether all axes have one x-axis.
 
@@ -228,20 +228,20 @@ def make_axes(
 
 
 def lay_out(ax: Axes) -> None:
-    """Find out where things are: before that, axes have no size to fit text into.
+    """Run the layout, which gives axes the size to fit text into.
 
     Parameters
     ----------
     ax : matplotlib Axes
     """
-    # (Of a subfigure, the whole.)
+    # A subfigure has no layout of its own; its figure has.
     ax.figure.canvas.figure.draw_without_rendering()
 
 
 def set_state_ticks(
     axis: XAxis | YAxis, labels: Sequence[str], size: float = 8.0
 ) -> None:
-    """Ticks 0, 1, ... with labels, as many of them as have room.
+    """Set ticks 0, 1, ... with labels, as many of them as have room.
 
     Parameters
     ----------
@@ -254,7 +254,7 @@ def set_state_ticks(
     box = ax.get_window_extent()
     is_x = axis.axis_name == "x"
     room = (box.width if is_x else box.height) / ax.figure.dpi * 72 / max(len(labels), 1)
-    # Digits are some 0.6 of the size wide.
+    # The width of a digit is about 0.6 of the font size.
     longest = max((len(label) for label in labels), default=1)
     needed = size * (0.6 * longest + 0.5 if is_x else 1.15)
     step = max(1, int(np.ceil(needed / room)))
@@ -265,7 +265,7 @@ def set_state_ticks(
 def set_log_scale(axis: XAxis | YAxis) -> None:
     """A logarithmic axis with plain numbers at 1, 2, 5, 10, ... or at 1, 10, ...
 
-    To be called when everything is drawn: the range decides.
+    It has to be called after plotting, because the choice depends on the range.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def set_log_scale(axis: XAxis | YAxis) -> None:
     scale("log")
     axis.axes.autoscale_view()
     low, high = axis.get_view_interval()
-    # (Numbers beside one another need more room than numbers on top of one another.)
+    # Numbers on a horizontal axis need more room than on a vertical one.
     is_short = high / low < (20 if axis.axis_name == "x" else 300)
     subs = (1.0, 2.0, 5.0) if is_short else (1.0,)
     axis.set_major_locator(LogLocator(subs=subs, numticks=7))

@@ -1,6 +1,6 @@
-"""Labels of ticks that are unevenly spaced.
+"""Labels of unevenly spaced ticks.
 
-This module needs matplotlib when it is imported: displays import it when they draw.
+This module imports matplotlib; displays import it when they plot.
 """
 
 from __future__ import annotations
@@ -18,35 +18,34 @@ if TYPE_CHECKING:
 
 
 class SparseFormatter(Formatter):
-    """Labels of given places, without those that would run into another one.
+    """Formatter of ticks that leaves out labels that would overlap others.
 
-    A label is left out if it would come too close to the last one before it that is
-    written.  That is found out whenever the axis is drawn, so that it is right in every
-    layout, when the figure is resized, and in a part of the axis.  The scale has to be
-    linear.
+    A label is left out if it is too close to the previous one that is written.  This is
+    computed whenever the axis is drawn, for every layout, size of the figure and part of
+    the axis.  The scale has to be linear.
 
     Parameters
     ----------
     places : array-like of shape (n_labels,)
-        Of the ticks, increasing.
+        Positions of the ticks, increasing.
     labels : sequence of str
-        One for each.
+        Label of each tick.
     """
 
     def __init__(self, places: ArrayLike, labels: Sequence[str]) -> None:
         self._labels = dict(zip(np.asarray(places).tolist(), labels, strict=True))
 
     def __call__(self, x: float, pos: int | None = None) -> str:
-        """Label of a place, "" if it has none."""
+        """Return the label at a position, "" if it has none."""
         return self._labels.get(float(x), "")
 
     def format_ticks(self, values: Sequence[float]) -> list[str]:
-        """Labels of ticks, "" where there is no room for one."""
+        """Return the labels of ticks, "" where there is no room for one."""
         axis = cast("XAxis | YAxis", self.axis)
         low, high = np.sort(axis.get_view_interval())
         is_x = axis.axis_name == "x"
         font = axis.get_major_ticks(1)[0].label1.get_fontproperties()
-        # All in points.
+        # All lengths are in points.
         box = axis.axes.bbox
         length = (box.width if is_x else box.height) / axis.axes.figure.dpi * 72
         gap = (0.5 if is_x else 0.35) * font.get_size_in_points()
@@ -55,7 +54,7 @@ class SparseFormatter(Formatter):
         for value in values:
             label = self(value)
             if label and low <= value <= high:
-                # (All digits have one width, or nearly; all lines the height of "lp".)
+                # Digits have nearly the same width, and lines the height of "lp".
                 text = "0" * len(label) if is_x else "lp"
                 size = text_to_path.get_text_width_height_descent(text, font, False)
                 half = size[0 if is_x else 1] / 2

@@ -1,4 +1,4 @@
-"""Traces of chains, by which they can be seen to have converged, or not."""
+"""Traces of chains, for a visual check of convergence."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.ticker import MaxNLocator
 
 
-# Panels, and what their axes say.
+# Panels and the labels of their axes.
 _PANELS = {
     "lp": "log joint\nprobability (nats)",
     "n_states": "number of\nstates",
@@ -35,7 +35,7 @@ _PANELS = {
     "emission_hyperparameters": "emission\nhyperparameters",
 }
 _SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
-# (Of mixed data with three or more hierarchies some share theirs.)
+# Of mixed data with three or more hierarchies some share a style.
 _LINE_STYLES = ("-", ":", "--", "-.")
 _X_LABELS = {
     "sweep": "sweep",
@@ -44,7 +44,7 @@ _X_LABELS = {
 }
 # With more chains a legend has no room.
 _MOST_IN_LEGEND = 8
-# The selected draw: by its shape, not by a colour, and above all lines.
+# Marker of the selected draw: a shape, not a colour, above all lines.
 _SELECTED: Look = {
     "linestyle": "none",
     "marker": "o",
@@ -57,20 +57,20 @@ _SELECTED: Look = {
 
 
 def _panel_of(name: str) -> str:
-    """Where a quantity is drawn."""
+    """Panel of a quantity."""
     if name.startswith("emission_"):
         return "emission_hyperparameters"
     return "concentrations" if name in _SYMBOLS else name
 
 
 def concentration_name(name: str) -> str:
-    """The name of a hyperparameter, a Greek letter for a concentration."""
+    """Name of a hyperparameter, with a Greek letter for a concentration."""
     part, _, letter = name.removeprefix("emission_").rpartition("__")
     return f"{part} {_SYMBOLS.get(letter, letter)}".lstrip()
 
 
 def elapsed(draws: PosteriorDraws) -> Floats:
-    """CPU seconds of every chain's sweeps from the end of its burn-in to each draw.
+    """CPU seconds of each chain's sweeps from the end of its burn-in to each draw.
 
     Parameters
     ----------
@@ -103,27 +103,25 @@ def as_floats(values: Array, n_draws: Array) -> Floats:
 class TraceDisplay:
     """Traces of the log joint probability, the number of states and the concentrations.
 
-    One line per chain.  Chains that have forgotten where they began look alike: no trend,
-    the same level.
+    One line per chain.  Converged chains have no trend and the same level.
 
-    :meth:`from_estimator` and :meth:`from_draws` make one and draw it.
+    Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
     Parameters
     ----------
     values : dict of {str: ndarray of shape (n_chains, n_draws)}
         Any of "lp" (nats), "n_states", "alpha", "gamma", "emission_alpha",
-        "emission_gamma" and, of mixed data, "emission_<part>__alpha" and the like.  NaN:
-        a chain has fewer draws.
+        "emission_gamma" and, of mixed data, "emission_<part>__alpha" and the like; NaN
+        where a chain has fewer draws.
     sweeps : ndarray of shape (n_chains, n_draws), optional
-        Sweeps made when each draw was taken, those of the burn-in included.
+        Number of sweeps before each draw, with those of the burn-in.
     seconds : ndarray of shape (n_chains, n_draws), optional
         CPU seconds from the end of the burn-in to each draw.
     n_burnin : int, optional
-        Sweeps of the burn-in, at whose end the axis of sweeps begins.  None: not known.
+        Sweeps of the burn-in, at whose end the axis of sweeps begins.  None: unknown.
     selected : (int, int), optional
-        Chain and draw, counted from 0, that a hollow circle marks in every panel: the
-        draw of which ``labels_``, ``n_states_`` and ``predict`` speak.  None: not known,
-        no mark.
+        Chain and draw of the selected draw behind ``labels_``, ``n_states_`` and
+        ``predict``, marked by a hollow circle.  None: unknown, no mark.
 
     Attributes
     ----------
@@ -133,7 +131,7 @@ class TraceDisplay:
 
     See Also
     --------
-    skihmm.metrics.autocorrelation_time : How far apart draws are independent.
+    skihmm.metrics.autocorrelation_time : Distance of independent draws.
 
     Examples
     --------
@@ -174,14 +172,14 @@ class TraceDisplay:
         ax: Axes | None = None,
         line_kw: Look | None = None,
     ) -> TraceDisplay:
-        """Draw the traces of a fitted model, and mark its selected draw.
+        """Plot the traces of a fitted model, and mark its selected draw.
 
         Parameters
         ----------
         hmm : HCRPHMM
             Fitted.  The axis of sweeps begins at the end of the burn-in if the first
-            draw of every chain is where `n_burnin` and `thin` put it (they may have been
-            changed after the fit).
+            draw of every chain agrees with `n_burnin` and `thin`, which may have been
+            changed after the fit.
         x, quantities, ax, line_kw
             As in :meth:`plot`.
 
@@ -207,12 +205,12 @@ class TraceDisplay:
         ax: Axes | None = None,
         line_kw: Look | None = None,
     ) -> TraceDisplay:
-        """Draw the traces of posterior draws.
+        """Plot the traces of posterior draws.
 
         Parameters
         ----------
         draws : PosteriorDraws
-            ``draws_`` of a fitted model.  They do not know which of them it selected.
+            ``draws_`` of a fitted model, without its selection.
         x, quantities, ax, line_kw
             As in :meth:`plot`.
 
@@ -260,7 +258,7 @@ class TraceDisplay:
             c, d = map(index, self.selected)
         except (TypeError, ValueError):
             c = d = -1
-        # (NaN in one quantity only does not say that there is no draw.)
+        # A draw is absent only if all its quantities are NaN.
         there = ~np.all([np.isnan(np.asarray(v)) for v in self.values.values()], axis=0)
         n_draws = there.sum(axis=1)
         if not (0 <= c < len(n_draws) and 0 <= d < n_draws[c]):
@@ -278,21 +276,20 @@ class TraceDisplay:
         quantities: Sequence[str] | None = None,
         line_kw: Look | None = None,
     ) -> TraceDisplay:
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes or array-like of Axes, default=None
             One, which is divided into panels, or one per quantity; None: a new figure.
         x : {"sweep", "seconds", "draw"}, default="sweep"
-            What draws are plotted against: sweeps of the chain; CPU seconds of its sweeps
-            since the end of the burn-in (how long the burn-in took is not stored); or the
-            number of the draw.
+            Horizontal axis: sweeps of the chain; CPU seconds of its sweeps since the end
+            of the burn-in, whose time is not stored; or the index of the draw.
         quantities : list of {"lp", "n_states", "concentrations", \
 "emission_hyperparameters"}, default=None
-            One panel each.  None: all that there are.
+            One panel each.  None: all available ones.
         line_kw : dict, default=None
-            For ``matplotlib.axes.Axes.plot``.
+            Keywords of ``matplotlib.axes.Axes.plot``.
 
         Returns
         -------
@@ -312,7 +309,7 @@ class TraceDisplay:
             check_choice("quantities", panel, tuple(available))
         places = self._places(x)
         selected = self._check_selected()
-        # (A marker where a line would have one point only.)
+        # A marker where a line would have one point only.
         look = {"linewidth": 1.0, "marker": "." if places.shape[1] < 2 else None}
         look.update(line_kw or {})
         self.figure_, self.axes_ = make_axes(
@@ -327,7 +324,7 @@ class TraceDisplay:
         first, last = self.axes_[0], self.axes_[-1]
         last.set_xlabel(_X_LABELS[x])
         if x == "sweep" and self.n_burnin:
-            # There is nothing to draw of the burn-in: the axis begins at its end.
+            # The burn-in has no draws.
             first.set_xlim(left=self.n_burnin)
             last.set_xlabel(f"sweep (the first {self.n_burnin}: burn-in)")
         handles, labels = [], []
@@ -340,11 +337,11 @@ class TraceDisplay:
             handles += first.plot([], [], **_SELECTED)
             labels.append("selected draw")
             if len(places) > 1:
-                # (Where lines cross, the mark does not say which one it is on.)
+                # Where lines cross, the mark alone is ambiguous.
                 gap = "\n" if ax is None else " "
                 labels[-1] += f"{gap}(chain {selected[0]})"
         if handles:
-            # (Beside the panels only where the layout makes room for it; else low.)
+            # Beside the panels if the layout makes room for it, otherwise low.
             where = (
                 {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}
                 if ax is None
@@ -379,7 +376,7 @@ class TraceDisplay:
         if selected is not None:
             marked = [np.asarray(self.values[name])[selected] for name in names]
             ax.plot(np.repeat(places[selected], len(marked)), marked, **_SELECTED)
-            # The selected draw may be at the edge, and its mark has a size.
+            # The mark of a selected draw at the edge would be cut.
             ax.margins(y=0.1)
         if panel == "n_states":
             cast("MaxNLocator", ax.yaxis.get_major_locator()).set_params(integer=True)

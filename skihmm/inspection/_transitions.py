@@ -42,9 +42,9 @@ _MOST_WITH_LABELS_INSIDE = 12
 def cycle_order(transmat: Floats, first: int = 0) -> NDArray[np.intp]:
     """States in a circle such that each is followed by where it probably goes.
 
-    Greedy: pairs of states are linked from the most probable transition on, unless the
-    one has a successor already, the other a predecessor, or the circle would close
-    before all states are in it.
+    Pairs of states are linked greedily, from the most probable transition on, except if
+    the first has a successor, the second a predecessor, or the link would close the
+    circle before all states are in it.
 
     Parameters
     ----------
@@ -80,8 +80,8 @@ def cycle_order(transmat: Floats, first: int = 0) -> NDArray[np.intp]:
 def block_order(transmat: Floats) -> NDArray[np.intp]:
     """States such that those between which transitions are frequent are neighbours.
 
-    The leaves of average linkage, in the order that keeps near states together, with the
-    larger transition probability of a pair, in either direction, as its nearness.
+    The order is the optimal leaf order of average linkage; the similarity of a pair is
+    the larger of its two transition probabilities.
 
     Parameters
     ----------
@@ -103,15 +103,15 @@ def block_order(transmat: Floats) -> NDArray[np.intp]:
 class TransitionMatrixDisplay:
     """Transition probabilities between the states of the selected draw.
 
-    :meth:`from_estimator` makes one and draws it.
+    Use :meth:`from_estimator` to create and plot one.
 
     Parameters
     ----------
     transmat : ndarray of shape (n_states + 1, n_states + 1)
-        Probabilities; rows are where a transition comes from.  The last row and column
-        are "a state not seen yet".
+        Probabilities of the transitions from rows to columns.  The last row and column
+        are the new state.
     occupancy : ndarray of shape (n_states,)
-        Share of the steps in each state.
+        Proportion of the steps in each state.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class TransitionMatrixDisplay:
         colorbar: bool = True,
         ax: Axes | None = None,
     ) -> TransitionMatrixDisplay:
-        """Draw ``transmat_`` of a fitted model.
+        """Plot ``transmat_`` of a fitted model.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class TransitionMatrixDisplay:
             return cycle_order(among_known, int(np.argmax(self.occupancy)))
         if order == "block":
             return block_order(among_known)
-        # (Known states come first in all draws, whatever their occupancy.)
+        # Known states come first in all draws, regardless of their occupancy.
         return np.argsort(-self.occupancy, kind="stable").astype(np.intp)
 
     def plot(
@@ -206,29 +206,28 @@ class TransitionMatrixDisplay:
         threshold: float = 0.05,
         colorbar: bool = True,
     ) -> TransitionMatrixDisplay:
-        """Draw.
+        """Plot the display.
 
         Parameters
         ----------
         ax : matplotlib Axes, default=None
             None: a new figure.
         kind : {"heatmap", "graph"}, default="heatmap"
-            A matrix; or states on a circle, clockwise, their areas by occupancy, with
-            arrows whose widths are transition probabilities.
+            A matrix; or states on a circle, clockwise, with areas proportional to their
+            occupancy and arrows with widths proportional to transition probabilities.
         order : {"occupancy", "cycle", "block"} or array-like of shape (n_states,), \
 default="occupancy"
-            Of the states.  "occupancy": decreasing.  "cycle": from the largest state on,
-            a circle that is linked from the most probable transition on, so that what
-            is nearly cyclic stands beside the diagonal.  "block": the leaves of
+            Order of the states.  "occupancy": decreasing.  "cycle": from the largest
+            state on, a circle that is linked from the most probable transition on, which
+            puts nearly cyclic transitions beside the diagonal.  "block": the leaves of
             average linkage by the larger of the two probabilities of a pair, so that
-            states that lead to one another form blocks.  Or the states as they are to
-            be.
+            states that lead to one another form blocks.  Array-like: this order.
         new_state : bool, default=False
-            Show "a state not seen yet" too, last.
+            Also show the new state, last.
         threshold : float, default=0.05
             Least probability of an arrow of a graph.
         colorbar : bool, default=True
-            With a heat map, the colours and what they mean.
+            Whether to add a colour bar to a heat map.
 
         Returns
         -------
@@ -295,7 +294,7 @@ default="occupancy"
         from matplotlib.patches import Circle, FancyArrowPatch
 
         ax, n = self.ax_, len(labels)
-        # Clockwise from the top, as a clock.
+        # Clockwise from the top.
         angles = np.pi / 2 - 2 * np.pi * np.arange(n) / n
         centres = np.column_stack([np.cos(angles), np.sin(angles)])
         is_crowded = n > _MOST_WITH_LABELS_INSIDE
@@ -340,7 +339,7 @@ default="occupancy"
                 "arrowstyle": "-|>",
                 "mutation_scale": head,
                 "linewidth": 0.8 + 1.8 * value,
-                # (A contrast of 3 to 1 with white, or more.)
+                # The contrast with white is at least 3 to 1.
                 "color": str(0.55 * (1 - value)),
                 "shrinkA": 0,
                 "shrinkB": 0,
@@ -361,7 +360,7 @@ default="occupancy"
                     centres[j],
                     patchA=nodes[i],
                     patchB=nodes[j],
-                    # Curved, so that the way back is another one.
+                    # Curved, so that the opposite transition does not coincide.
                     connectionstyle="arc3,rad=0.15",
                     **look,
                 )

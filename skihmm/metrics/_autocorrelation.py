@@ -1,4 +1,4 @@
-"""How many independent draws a chain is worth."""
+"""Autocorrelation time of a chain."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_array
 from skihmm._typing import Floats
 from skihmm._validation import check_integer
 
-# Sokal's window: it ends at the first lag beyond this multiple of the time that it gives.
+# Sokal's window ends at the first lag beyond this multiple of the estimated time.
 _WINDOW = 10
 
 
@@ -44,18 +44,18 @@ def _autocorrelations(values: Floats) -> Floats:
 def autocorrelation_time(values: ArrayLike, max_lag: int | str = 1000) -> float:
     """Integrated autocorrelation time of one chain, in draws.
 
-    1/2 plus the sum of the autocorrelations.  `n` draws are worth
-    ``n / (2 * autocorrelation_time)`` independent ones: white noise gives 1/2.
+    1/2 plus the sum of the autocorrelations.  The effective number of `n` draws is
+    ``n / (2 * autocorrelation_time)``: white noise gives 1/2.
 
     Parameters
     ----------
     values : array-like of shape (n_draws,)
-        One number per draw, in the order of the chain; it should not depend on how the
-        states are numbered (``draws_.lp[c]`` or ``draws_.n_states[c]``).
+        One value per draw, in the order of the chain, which should not depend on the
+        labels of the states (``draws_.lp[c]`` or ``draws_.n_states[c]``).
     max_lag : int or "auto", default=1000
-        Lags summed.  1000 is what arXiv 1106.0474 uses; with only some thousand draws
-        their noise adds up.  "auto" stops at the first lag that is at least 10 times the
-        time found so far (Sokal's window, at least 5 lags), which is less noisy.
+        Number of lags.  arXiv 1106.0474 uses 1000; with only some thousand draws their
+        noise adds up.  "auto" stops at the first lag that is at least 10 times the
+        estimate so far (Sokal's window, at least 5 lags), which is less noisy.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def autocorrelation_time(values: ArrayLike, max_lag: int | str = 1000) -> float:
         return float("nan")
     times = 0.5 + np.cumsum(_autocorrelations(checked))
     if isinstance(max_lag, str):
-        # (In chains that alternate the sum falls below that of white noise at first.)
+        # In alternating chains the sum is at first below that of white noise.
         beyond = np.arange(1, len(times) + 1) >= _WINDOW * np.maximum(times, 0.5)
         return float(times[np.argmax(beyond)] if beyond.any() else times[-1])
     return float(times[min(max_lag, len(times)) - 1])

@@ -1,4 +1,4 @@
-"""Whether chains agree, and how many independent draws they are worth."""
+"""R-hat, effective sample size and autocorrelation time of several chains."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAILS = (0.05, 0.95)
 
 
 def _halves(chains: Floats) -> Floats:
-    """First and second halves as chains of their own, without a draw in the middle."""
+    """Split chains into halves, without the middle draw of an odd number."""
     half = chains.shape[1] // 2
     return np.concatenate([chains[:, :half], chains[:, -half:]])
 
@@ -45,7 +45,7 @@ def _variance_ratio(chains: Floats) -> float:
     """R-hat of the chains as they are: the root of total over within-chain variance."""
     n = chains.shape[1]
     if not np.ptp(chains, axis=1).any():
-        # No chain moves: either there is nothing to see, or nothing that they share.
+        # All chains are constant, at one value or at several.
         return float("inf") if np.ptp(chains) else float("nan")
     within = np.var(chains, axis=1, ddof=1).mean()
     between = np.var(chains.mean(axis=1), ddof=1)
@@ -56,7 +56,7 @@ def _rank_rhat(chains: Floats) -> float:
     halves = _halves(chains)
     folded = np.abs(halves - np.median(halves))
     ratios = [_variance_ratio(rank_normalised(part)) for part in (halves, folded)]
-    # Two values that lie at the same distance from the median: folded, they are constant.
+    # Two values at the same distance from the median are constant when folded.
     known = [ratio for ratio in ratios if not np.isnan(ratio)]
     return max(known, default=float("nan"))
 
@@ -70,12 +70,12 @@ def _independent_draws(chains: Floats) -> float:
     variance = covariances[0]
     within = variance * n / (n - 1)
     if n_chains > 1:
-        # What separates the chains counts as correlation at every lag.
+        # The variance between chains counts as correlation at every lag.
         variance = variance + np.var(chains.mean(axis=1), ddof=1)
     rho = 1 - (within - covariances) / variance
     rho[0] = 1
-    # Sums of two neighbouring lags are positive and decrease in a reversible chain: they
-    # are cut off where they stop being positive, at the latest before the last lag.
+    # Sums of two neighbouring lags are positive and decrease in a reversible chain; they
+    # are truncated where they are no longer positive, at the latest before the last lag.
     n_pairs = max((n - 1) // 2, 1)
     even, odd = rho[0::2][:n_pairs], rho[1::2][:n_pairs]
     sums = even + odd
@@ -84,7 +84,7 @@ def _independent_draws(chains: Floats) -> float:
     # The first lag that is left out counts once if it is positive, which is more precise
     # where correlations alternate.
     time = -1 + 2 * decreasing.sum() + max(even[end], 0.0)
-    # Chains that are better than independent are not believed beyond this.
+    # Upper limit for alternating chains, as in Vehtari et al.
     n_all = n_chains * n
     return float(n_all / max(time, 1 / np.log10(n_all)))
 
@@ -94,7 +94,7 @@ def _bulk(chains: Floats) -> float:
 
 
 def _tail(chains: Floats) -> float:
-    """The smaller one of two quantiles; one at the end of what occurs says nothing."""
+    """Smaller value of both quantiles; one equal to an extreme value is left out."""
     below = [(chains <= q).astype(float) for q in np.quantile(chains, _TAILS)]
     worths = [_independent_draws(_halves(part)) for part in below]
     known = [worth for worth in worths if not np.isnan(worth)]
@@ -109,7 +109,7 @@ _ESS = {"bulk": _bulk, "tail": _tail, "mean": _mean}
 
 
 def _complete_chains(values: ArrayLike) -> Floats:
-    """Chains with all that the shortest has; those without a draw are left out."""
+    """Cut chains to the shortest one, without chains that have no draw."""
     values = as_array("values", values)
     if values.ndim < 2 or values.dtype.kind not in "biuf":
         raise ValueError(
@@ -136,7 +136,7 @@ def _complete_chains(values: ArrayLike) -> Floats:
 def _of_every_quantity(
     function: Callable[[Floats], float], values: ArrayLike
 ) -> float | Floats:
-    """A function of (n_chains, n_draws) for every entry of the further dimensions."""
+    """Apply a function of (n_chains, n_draws) along all further dimensions."""
     values = _complete_chains(values)
     shape = values.shape[2:]
     found = np.full(shape, np.nan)
@@ -149,20 +149,19 @@ def _of_every_quantity(
 def rhat(values: ArrayLike) -> float | Floats:
     """Rank-normalised split R-hat: whether chains agree with one another and in time.
 
-    Every chain is cut in two halves.  R-hat is the root of the variance of all draws over
-    the variance within halves: 1 if all halves look alike, larger if they do not, because
-    chains are in different places or still on their way.  It is computed from the ranks
-    of the draws, and again from the ranks of their distances to the median, which shows
-    different spreads; the larger one counts.
+    Every chain is split into two halves.  R-hat is the root of the variance of all draws
+    over the variance within halves: 1 if all halves have the same distribution, larger if
+    chains are in different modes or not yet stationary.  It is computed from the ranks of
+    the draws, and from the ranks of their distances to the median, which shows different
+    spreads; the result is the larger value.
 
     Parameters
     ----------
     values : array-like of shape (n_chains, n_draws, ...)
-        Any numbers that do not depend on how states are numbered, such as ``draws_.lp``.
-        NaN may stand at the end of chains that have fewer draws: as many draws, the first
-        ones, are then used of every chain as the shortest has; chains without any draw
-        are left out.  In ``draws_.n_states`` that would be -1, which is a number like
-        any other: take ``draws_.to_dict()["posterior"]["n_states"]``.
+        Values that do not depend on the labels of the states, such as ``draws_.lp``.
+        Chains with fewer draws end with NaN: all chains are then cut to the shortest one;
+        chains without any draw are left out.  ``draws_.n_states`` is filled with -1
+        instead: use ``draws_.to_dict()["posterior"]["n_states"]``.
 
     Returns
     -------
@@ -177,7 +176,7 @@ def rhat(values: ArrayLike) -> float | Floats:
 
     See Also
     --------
-    effective_sample_size : How many independent draws the chains are worth.
+    effective_sample_size : Number of independent draws with the same precision.
 
     References
     ----------
@@ -201,24 +200,24 @@ def rhat(values: ArrayLike) -> float | Floats:
 def effective_sample_size(values: ArrayLike, method: str = "bulk") -> float | Floats:
     """How many independent draws would be as informative as the draws of all chains.
 
-    Autocorrelation within chains and differences between them both count.
+    It accounts for autocorrelation within chains and differences between them.
 
     Parameters
     ----------
     values : array-like of shape (n_chains, n_draws, ...)
         As in :func:`rhat`; NaN at the end of chains likewise.
     method : {"bulk", "tail", "mean"}, default="bulk"
-        "bulk": of the ranks, which says how well the middle of the distribution is known
-        and works without a variance.  "tail": of the 5 % or 95 % quantile, whichever is
-        worse.  "mean": of the values as they are, for the standard error of their mean,
+        "bulk": of the ranks, for the centre of the distribution, also without finite
+        variance.  "tail": the smaller one of the 5 % and 95 % quantiles.  "mean": of the
+        values, for the standard error of their mean,
         ``values.std() / sqrt(effective_sample_size(values, "mean"))``.
 
     Returns
     -------
     size : float or ndarray of shape (...)
-        At most ``n * log10(n)`` for n draws in all: draws that alternate can be worth
-        more than independent ones.  NaN if all draws are equal (with "tail", also if both
-        quantiles are the largest value that occurs), or if a chain has fewer than four.
+        At most ``n * log10(n)`` for n draws in all: alternating draws can be more precise
+        than independent ones.  NaN if all draws are equal (with "tail", also if both
+        quantiles are the largest value), or if a chain has fewer than four.
 
     Raises
     ------
@@ -242,7 +241,7 @@ def effective_sample_size(values: ArrayLike, method: str = "bulk") -> float | Fl
     >>> import numpy as np
     >>> from skihmm.metrics import effective_sample_size
     >>> steps = np.random.default_rng(0).normal(size=(4, 25_000, 2))
-    >>> steps[:, 1:, 1] += steps[:, :-1, 1]  # neighbours have something in common
+    >>> steps[:, 1:, 1] += steps[:, :-1, 1]  # neighbours are correlated
     >>> effective_sample_size(steps).round(-4)
     array([100000.,  50000.])
     """
@@ -255,8 +254,8 @@ def integrated_autocorr_time(values: ArrayLike) -> float | Floats:
 
     One plus twice the sum of the autocorrelations, by Geyer's estimate over all chains:
     the number of draws divided by :func:`effective_sample_size` with ``method="mean"``.
-    Independent draws have 1.  (:func:`autocorrelation_time` is half of it, in the paper's
-    definition, from one chain.)
+    Independent draws have 1.  :func:`autocorrelation_time`, the paper's definition for
+    one chain, is half of it.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the draws of a fit say about how well it has mixed, in words."""
+"""Diagnosis of the mixing of a fit's chains, in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from skihmm.metrics._convergence import (
 from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler
 
-# What is said to the user about quantities of the table; of concentrations, their names.
+# Names of the quantities of the table; concentrations keep theirs.
 NAMES = {
     "lp": "log joint probability",
     "n_states": "number of states",
@@ -29,39 +29,39 @@ NAMES = {
 }
 _COLUMNS = ("mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second")
 
-# With fewer draws per chain nothing is said about mixing.
+# With fewer draws per chain mixing is not judged.
 FEW_DRAWS = 20
-# Alarms.  (Vehtari et al. want 1.01 and 400; of eight quantities of good runs that have
-# the latter, the worst one is often above the former.)
+# Limits of warnings.  Vehtari et al. recommend 1.01 and 400; of eight quantities of good
+# runs with the latter, the worst one is often above the former.
 HIGH_RHAT = 1.05
 LOW_ESS = 100
-# (By itself, and next to other signs of trouble, of which it may be the cause.)
+# Acceptance rates: alone, and beside other warnings, of which they may be the cause.
 LOW_ACCEPTANCE, MODERATE_ACCEPTANCE = 0.2, 0.5
-# What the advice aims at.
+# Effective sample size that the advice aims at.
 GOOD_ESS = 400
-# Chains with a smaller share of the longest one's draws are left out.
+# Chains with a smaller proportion of the longest one's draws are left out.
 _SHORT_CHAIN = 0.5
-# Means of two chains that are so many standard errors apart are two means.
+# Standard errors between the means of two chains that disagree.
 _SEPARATED = 5.0
 # A chain is in another mode than the best one if the upper of these quantiles of its log
 # joint is below the lower one of the best.
 _STAYS_BELOW = (0.1, 0.9)
-# States of one step: most states are such, and they hold this share of all steps, and so
-# many steps.  (A few of them are outliers.)
+# States of one step: proportion of all states, proportion of all steps, and number, since
+# a few of them are outliers.
 _MOST, _SINGLE_STEPS, _FEW_SINGLE = 0.5, 0.05, 5
-# A chain rises or falls if so many more pairs of its blocks do than do not (of 28: at
-# most two exceptions), or if all chains together do by so many standard deviations.
+# Trends: difference of rising and falling pairs of a chain's blocks (of 28, at most two
+# exceptions), and standard deviations of the sum over all chains.
 _N_BLOCKS = 8
 _TREND = 24
 _JOINT_TREND = 3.3
-# Before a run is advised to be so many times longer, another sampler is.
+# Instead of a run that is so many times longer, another sampler is advised.
 _MUCH_LONGER = 8
-# Trials per sweep that are worth trying, as docs/samplers.md has measured.
+# Trials per sweep to advise, as measured in docs/samplers.md.
 _SPLIT_MERGE_RATES = (2, 13)
 
 
 def _rounded_up(value: float) -> int:
-    """At least the value, with two digits."""
+    """Round up to two digits."""
     unit = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
     return math.ceil(round(value / unit, 9)) * unit
 
@@ -78,16 +78,16 @@ def _chain_list(chains: list[int]) -> str:
 
 @dataclass(frozen=True)
 class Setting:
-    """What a fit was told, as far as there may be something to change.
+    """Parameters of a fit that the advice may change.
 
     Attributes
     ----------
     sampler : BaseSampler
     n_burnin, thin : int
     n_samples : int
-        Time steps of the data, which no block is longer than.
+        Time steps of the data, an upper limit of the block size.
     shares_start : bool
-        All chains began at the same states.
+        Whether all chains started from the same states.
     """
 
     sampler: BaseSampler
@@ -110,7 +110,7 @@ def _entropy(counts: Array) -> float:
 
 
 def name_of(quantity: str) -> str:
-    """What a quantity of the table is called."""
+    """Name of a quantity of the table."""
     return NAMES.get(quantity, quantity.replace("__", " ").replace("_", " "))
 
 
@@ -120,16 +120,16 @@ def _quantities(
     n_draws: int,
     reference: tuple[int, int],
 ) -> dict[str, Floats]:
-    """Numbers of every draw, (n_chains, n_draws), that no labels matter for."""
-    found = {
+    """Label-invariant quantities of every draw, (n_chains, n_draws), by name."""
+    quantities = {
         "lp": draws.summed_lp()[chains, :n_draws],
         "n_states": draws.n_states[chains, :n_draws].astype(float),
     }
     for name, concentration in draws.positive_hyperparameters().items():
         values = concentration[chains, :n_draws]
-        # (One that is kept fixed is not sampled.)
+        # A fixed hyperparameter is not sampled.
         if values.size == 1 or np.ptp(values):
-            found[name] = values
+            quantities[name] = values
     every = [draws[int(c), d] for c in chains for d in range(n_draws)]
     path = draws[reference].states
     loss = None if path is None else Loss("vi", len(path))
@@ -139,17 +139,17 @@ def _quantities(
         draw = every[c * n_draws + d]
         entropies[c, d] = _entropy(_occupancies(draw))
         if loss is None or path is None or draw.states is None:
-            loss = None  # (warm_start may have gone on with another store_states.)
+            loss = None  # warm_start may have changed store_states
         else:
             distances[c, d] = loss.distance(path, draw.states)
-    found["occupancy_entropy"] = entropies
+    quantities["occupancy_entropy"] = entropies
     if loss is not None:
-        found["distance"] = distances
-    return found
+        quantities["distance"] = distances
+    return quantities
 
 
 def _row(values: Floats, seconds: float) -> dict[str, float]:
-    """The line of one quantity in the table."""
+    """Row of one quantity in the table."""
     if not np.isfinite(values).all():
         return dict.fromkeys(_COLUMNS, math.nan)
     bulk = float(effective_sample_size(values, "bulk"))
@@ -163,7 +163,7 @@ def _row(values: Floats, seconds: float) -> dict[str, float]:
 
 
 def _are_separated(values: Floats) -> bool:
-    """Whether means of two chains differ by more than their own errors explain."""
+    """Whether means of two chains differ significantly."""
     scores = rank_normalised(values)
     means = scores.mean(axis=1)
     variances = []
@@ -188,11 +188,10 @@ def _trends(values: Floats) -> tuple[list[int], list[int]]:
     if not (rising or falling):
         variance = len(values) * _N_BLOCKS * (_N_BLOCKS - 1) * (2 * _N_BLOCKS + 5) / 18
         joint = counts.sum() / math.sqrt(variance)
-        everyone = list(range(len(values)))
         if joint > _JOINT_TREND:
-            rising = everyone
+            rising = list(range(len(values)))
         elif joint < -_JOINT_TREND:
-            falling = everyone
+            falling = list(range(len(values)))
     return rising, falling
 
 
@@ -202,57 +201,55 @@ def _mean_rate(rates: Floats) -> float:
 
 
 class Diagnosis:
-    """How well the chains of a fit have mixed: numbers, and a verdict in words.
+    """Mixing of the chains of a fit: a table, and a verdict in words.
 
-    What :meth:`~skihmm.HCRPHMM.diagnose` returns; ``str`` of it is the whole text.  All
-    quantities are the same however states are numbered.
+    The result of :meth:`~skihmm.HCRPHMM.diagnose`; ``str`` of it is the whole text.  No
+    quantity depends on the labels of the states.
 
     Parameters
     ----------
     draws : PosteriorDraws
     reference : (int, int)
-        Chain and draw of the one that distances are measured to.
+        Chain and draw to which distances are measured.
     setting : Setting
-        What the fit was told.
+        Parameters of the fit.
 
     Attributes
     ----------
     table : dict of dict of float
-        What is printed, by the names that are printed there: for every quantity
-        ``"mean"``, ``"rhat"``, ``"ess_bulk"``, ``"ess_tail"`` and
-        ``"ess_per_second"`` (bulk, of CPU time after the burn-in); NaN where there is
-        nothing to tell, as of a quantity that is constant.  Quantities: ``"lp"``, the log
-        joint probability of states, numbers of tables and data given the concentrations
-        (nats; not of one seating as in ``draws_.lp``, but of all with as many tables:
-        who shares a table says nothing about states); ``"n_states"``; ``"alpha"``,
-        ``"gamma"``, ``"emission_alpha"`` and the other ``draws_.hyperparameters`` unless
-        they are fixed; ``"occupancy_entropy"`` (nats) of the
-        shares of the states; and, with ``store_states=True``, ``"distance"``: variation
-        of information (nats) between the states of a draw and those of the selected one,
-        which tells partitions apart that are equal in all other respects.
+        The printed table: for every quantity ``"mean"``, ``"rhat"``, ``"ess_bulk"``,
+        ``"ess_tail"`` and ``"ess_per_second"`` (bulk, of CPU time after the burn-in); NaN
+        where undefined, as for a constant quantity.  Quantities: ``"lp"``, the log joint
+        probability of states, table counts and data given the concentrations (nats;
+        summed over all seatings with these table counts, whereas ``draws_.lp`` is that of
+        one seating); ``"n_states"``; ``"alpha"``, ``"gamma"``, ``"emission_alpha"`` and
+        the other ``draws_.hyperparameters`` unless they are fixed;
+        ``"occupancy_entropy"``, the entropy (nats) of the proportions of steps in the
+        states; and, with ``store_states=True``, ``"distance"``: variation of information
+        (nats) between the states of a draw and those of the selected one, which separates
+        partitions that are equal in all other quantities.
     warnings : list of str
-        What looks wrong; empty if nothing does.
+        Problems; empty if there are none.
     advice : list of str
-        What to change, if there are warnings.
+        Changes to make, if there are warnings.
     suggested_params : dict
         The same for ``hmm.set_params(**diagnosis.suggested_params)``.
     notes : list of str
-        What could not be judged, and why.
+        Checks that were not possible, and why.
     acceptance_rate : float
-        Share of the local proposals that were accepted.
+        Acceptance rate of the local proposals.
     split_merge_acceptance_rate : float
         The same of split-merge trials; NaN if there were none.
     chains : list of int
-        Chains that were looked at: those that have at least half as many draws as the
-        longest.
+        Chains in the table: those with at least half as many draws as the longest.
     n_draws : int
-        Draws of each, the first ones: as many as the shortest of them has.
+        Number of draws of each chain: the first ones, as many as in the shortest chain.
     seconds : float
-        CPU seconds that these draws took.
+        CPU seconds of these draws.
 
     See Also
     --------
-    rhat, effective_sample_size : What the table is made of.
+    rhat, effective_sample_size : The functions behind the table.
 
     Examples
     --------
@@ -260,10 +257,10 @@ class Diagnosis:
     >>> from skihmm.datasets import make_repeating_sequence
     >>> X, _ = make_repeating_sequence(100)
     >>> hmm = HCRPHMM(n_burnin=20, n_draws=10, random_state=0).fit(X)
-    >>> found = hmm.diagnose()
-    >>> found.warnings
+    >>> diagnosis = hmm.diagnose()
+    >>> diagnosis.warnings
     ['There are only 10 draws per chain, too few to judge how they mix.']
-    >>> list(found.table["lp"])
+    >>> list(diagnosis.table["lp"])
     ['mean', 'rhat', 'ess_bulk', 'ess_tail', 'ess_per_second']
     """
 
@@ -280,7 +277,7 @@ class Diagnosis:
                     f"{kind.__name__}. HCRPHMM.diagnose() makes a Diagnosis of a fitted "
                     "model."
                 )
-        draws[reference]  # an error in words if there is no such draw
+        draws[reference]  # raises an error if there is no such draw
         lengths = draws.n_draws
         chains = np.flatnonzero(lengths >= max(1, _SHORT_CHAIN * lengths.max()))
         n_draws = int(lengths[chains].min())
@@ -315,7 +312,7 @@ class Diagnosis:
         self._judge_occupancies(draws)
         self._take_notes(draws)
 
-    # ---- what is wrong
+    # ---- warnings
 
     def _judge_mixing(self, values: dict[str, Floats]) -> None:
         suspects = [name for name, row in self.table.items() if row["rhat"] > HIGH_RHAT]
@@ -323,12 +320,12 @@ class Diagnosis:
         trend = False
         if "lp" in suspects:
             rising, falling = _trends(values["lp"])
-            for found, word in ((rising, "rising"), (falling, "falling")):
-                if found:
+            for chains, word in ((rising, "rising"), (falling, "falling")):
+                if chains:
                     trend = True
                     self.warnings.append(
                         f"The log joint probability of "
-                        f"{_chain_list([self.chains[c] for c in found])} is still "
+                        f"{_chain_list([self.chains[c] for c in chains])} is still "
                         f"{word}: the burn-in was too short."
                     )
             if trend:
@@ -345,7 +342,7 @@ class Diagnosis:
             self._judge_sizes(suspects)
 
     def _judge_starts(self, lp: Floats) -> bool:
-        """Whether chains stay below the best one."""
+        """Warn of chains that stay below the best one; return whether there are any."""
         if not np.isfinite(lp).all():
             return False
         means = lp.mean(axis=1)
@@ -370,7 +367,7 @@ class Diagnosis:
         return True
 
     def _judge_sizes(self, suspects: list[str]) -> None:
-        """Chains that are on their way everywhere, but slowly."""
+        """Warn of chains that agree but mix slowly."""
         known = {
             name: row["ess_bulk"]
             for name, row in self.table.items()
@@ -457,7 +454,7 @@ class Diagnosis:
             )
 
     def _judge_occupancies(self, draws: PosteriorDraws) -> None:
-        """Data that were cut into single steps."""
+        """Warn of many states of a single step."""
         occupancies = [
             _occupancies(draws[c, d]) for c in self.chains for d in range(self.n_draws)
         ]
@@ -478,7 +475,7 @@ class Diagnosis:
             "hyperparameters that were set."
         )
 
-    # ---- what to change
+    # ---- advice
 
     def _advise(self, text: str, **params: object) -> None:
         if text not in self.advice:
@@ -497,7 +494,7 @@ class Diagnosis:
         )
 
     def _advise_sampler(self) -> bool:
-        """Advise another sampler; whether there is one."""
+        """Advise another sampler; return whether there is one."""
         params = self._setting.sampler.get_params(deep=False)
         if "split_merge_rate" not in params:
             self._advise(
@@ -517,12 +514,12 @@ class Diagnosis:
         return bool(larger)
 
     def _advise_longer_run(self, worth: float) -> None:
-        """Sweeps enough for a good effective sample size, without many more draws."""
+        """Advise enough sweeps for a good effective sample size, with few more draws."""
         n_chains, thin = len(self.chains), self._setting.thin
         factor = max(GOOD_ESS / worth, 1.0)
         if factor > _MUCH_LONGER and self._advise_sampler():
-            return  # how long runs of that one have to be is not known yet
-        # Half of the draws may be lost to what correlation is left.
+            return  # the length of runs of that sampler is not known yet
+        # Half of the draws may be lost to the remaining correlation.
         n_draws = max(self.n_draws, _rounded_up(2 * GOOD_ESS / n_chains))
         longer = math.ceil(factor * thin * self.n_draws / n_draws)
         if longer > thin:
@@ -547,8 +544,8 @@ class Diagnosis:
             self.notes.append(f"Left out, because of few draws: {_chain_list(left_out)}.")
         if n_chains == 1:
             self.notes.append(
-                "With one chain to look at, nobody knows whether others would end "
-                "elsewhere: set n_chains=4."
+                "One chain cannot show whether others would end in other modes: set "
+                "n_chains=4."
             )
         elif self._setting.shares_start:
             self.notes.append(
@@ -584,7 +581,7 @@ class Diagnosis:
         )
 
     def _table_lines(self) -> list[str]:
-        # (The names by which the table is addressed.)
+        # Rows have the keys of the table as names.
         width = max(map(len, self.table))
         lines = [
             " " * width + "".join(f"{key:>{max(len(key) + 3, 11)}}" for key in _COLUMNS)

@@ -14,8 +14,8 @@ def mutual_information(
 ) -> float:
     """Mutual information of two state sequences, from their joint frequencies.
 
-    Does not depend on how states are numbered.  It is at most the entropy of either
-    sequence.  The values that arXiv 1106.0474 prints are bits.
+    It does not depend on the labels of the states, and is at most the entropy of either
+    sequence.  The values in arXiv 1106.0474 are bits.
 
     Parameters
     ----------

@@ -37,18 +37,15 @@ def _adaptive_log_probs(
     continued: bool,
     seed: np.random.SeedSequence,
 ) -> Floats:
-    # Only the columns are asked for: no need to take the data.
+    # Only the columns are needed, not the data.
     columns, seating = draw.for_particles(emission.make_stats(sequences.codes[:0]))
-    # Every sequence begins again with the draw's own seating: independent test sequences
-    # do not learn from one another.
+    # Every sequence starts with the draw's own seating: test sequences are independent.
     return filter_particles(
         sequences.codes,
         sequences.starts[1:] if continued else sequences.starts,
         columns,
         RandomStream(seed),
         n_particles=n_particles,
-        alpha=draw.alpha,
-        gamma=draw.gamma,
         seating=seating,
         restaurant=draw.last_state + 1 if continued else 0,
         resampling=resampling,
@@ -92,12 +89,12 @@ def log_predictive(
         Fitted.
     n_particles : int
     adaptive : bool
-        Particles seat the test data (True), or the seating stays as in training.
+        Whether particles add the customers of the test data to their seating.
     resampling : str
     continued : bool
-        Whether the first test sequence goes on where the training data ended.
+        Whether the first test sequence continues the training data.
     entropy : sequence of int
-        Seed.  Draw z uses the z-th child, whatever `n_jobs` is.
+        Seed.  Draw z uses the z-th child, for any `n_jobs`.
     n_jobs : int, optional
 
     Returns
@@ -126,7 +123,7 @@ def log_predictive(
 
 
 def mean_observed(log_probs: Floats, missing: Flags) -> float:
-    """Mean over the steps that have an observation; 0 if there is none.
+    """Mean over the observed steps; 0 if there are none.
 
     Parameters
     ----------
@@ -165,27 +162,27 @@ class ParticleFilterScorer(BaseEstimator):
     probabilities under all posterior draws are averaged, with equal weights, before the
     logarithm is taken.
 
-    The object is a scorer: it goes into ``scoring=`` of GridSearchCV, cross_val_score and
-    the like, and gets `groups` by metadata routing when that is on.
+    The object can be passed as ``scoring=`` to GridSearchCV, cross_val_score and the
+    like, and gets `groups` by metadata routing when that is on.
 
     Parameters
     ----------
     n_particles : int, default=100
         Particles per draw; not used with ``adaptive=False``.
     adaptive : bool, default=True
-        True: particles go on seating the test data, as the paper does, so the model
-        learns along each test sequence.  False: the seating stays that of training; an
+        True: particles add the customers of the test data, as in the paper, so the model
+        adapts along each test sequence.  False: the seating stays that of training; an
         exact forward pass, without randomness.
     resampling : {"systematic", "stratified", "multinomial"}, default="systematic"
-        How particles are resampled when their effective number is below half.
+        Resampling of the particles when their effective number is below half.
     max_draws : int or None, default=None
         Use at most this many posterior draws, evenly spaced; None uses all.
     start : {"new", "continue"}, default="new"
-        Test sequences are new ones, or the first one goes on where the training data
-        ended (the held-out end of a text).
+        Test sequences are new ones, or the first one continues the training data (the
+        held-out end of a text).
     random_state : int, RandomState instance or None, default=None
-        Randomness of the particles.  None takes a seed that was fixed when the model was
-        fitted, so that scores are repeatable.
+        Seed of the particles.  None uses a seed fixed by the fit, so that scores are
+        repeatable.
     n_jobs : int or None, default=None
         Draws filtered at the same time.
 
@@ -207,8 +204,8 @@ class ParticleFilterScorer(BaseEstimator):
     True
     """
 
-    # Searches ask a scorer for its "score" request: `estimator` is an argument of ours,
-    # not metadata, and `groups` are wanted like by the estimator itself.
+    # Searches read a scorer's "score" request: `estimator` is an argument, not metadata,
+    # and `groups` are requested as by the estimator.
     __metadata_request__score: ClassVar[dict[str, object]] = {
         "estimator": UNUSED,
         "groups": True,
@@ -360,15 +357,15 @@ def frozen_log_likelihood(
     groups: VectorLike | None = None,
     lengths: VectorLike | None = None,
 ) -> float:
-    """Mean log predictive probability per observed step, the model staying as trained.
+    """Mean log predictive probability per observed step under fixed parameters.
 
-    Under every posterior draw an exact forward pass with the draw's transition and
-    emission probabilities held fixed: no randomness, and cheaper than ``score``, which
-    goes on learning along the test data.  At every step the probabilities under all draws
-    are averaged before the logarithm is taken, as in ``score``.
+    Under every posterior draw it is an exact forward pass with the draw's transition and
+    emission probabilities: without randomness, and cheaper than ``score``, which adapts
+    along the test data.  At every step the probabilities under all draws are averaged
+    before the logarithm is taken, as in ``score``.
 
-    This is the counterpart of hmmlearn's ``score``, which sums over all steps where this
-    is a mean.  The function is a scorer: it goes into ``scoring=`` of GridSearchCV,
+    This is the counterpart of hmmlearn's ``score``, which is the sum over all steps where
+    this is the mean.  The function can be passed as ``scoring=`` to GridSearchCV,
     cross_val_score and the like, and gets `groups` by metadata routing when that is on.
     :class:`ParticleFilterScorer` with ``adaptive=False`` is the same, with parameters.
 
@@ -404,7 +401,7 @@ def frozen_log_likelihood(
     return mean_observed(*scorer._score(estimator, X, groups, lengths))
 
 
-# Searches ask a scorer for its requests when metadata routing is on: `groups` are wanted.
+# With metadata routing searches read a scorer's requests: `groups` are requested.
 frozen_log_likelihood.get_metadata_routing = (  # type: ignore[attr-defined]
     ParticleFilterScorer(adaptive=False).get_metadata_routing
 )

@@ -1,4 +1,4 @@
-"""Summaries of posterior draws that do not depend on how states are numbered."""
+"""Summaries of posterior draws that do not depend on the labels of the states."""
 
 from skihmm._draws import Draw, PosteriorDraws
 from skihmm._prediction import PosteriorPredictive

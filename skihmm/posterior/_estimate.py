@@ -1,4 +1,4 @@
-"""One partition that stands for the posterior."""
+"""Point estimate of the partition by greedy descent."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SEARCHES = ("auto", "greedy", "draws")
 MAX_ITEMS = 2000
 # A descent has converged long before.
 _MAX_SWEEPS = 50
-# Differences of the objective that rounding may make.
+# Rounding errors of the objective.
 _TOLERANCE = 1e-9
 
 
@@ -32,7 +32,7 @@ class Descent:
     """Greedy descent of the expected loss over partitions of the items.
 
     Up to constants the objective is ``F(c) - 2 mean F(c, draw)``, with F as in
-    :class:`Loss`; what one item adds to it depends on the counts of its own cells only.
+    :class:`Loss`; an item's contribution depends on the counts of its own cells only.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class Descent:
         self.start(np.full(len(self._sizes), -1, dtype=np.int32))
 
     def start(self, labels: Labels) -> None:
-        """Begin at a partition, which may leave items out.
+        """Start from a partition, which may leave items out.
 
         Parameters
         ----------
@@ -67,7 +67,7 @@ class Descent:
         self._pack()
 
     def _pack(self) -> None:
-        """Number the states anew, without gaps; one empty row stays for a new state."""
+        """Renumber the states without gaps, with one empty row for a new state."""
         placed = self.labels >= 0
         used, packed = np.unique(self.labels[placed], return_inverse=True)
         self.labels[placed] = packed
@@ -83,7 +83,7 @@ class Descent:
         return float(self._f[self._occupancy].sum() - 2 * joint.sum())
 
     def _costs(self, i: int) -> Floats:
-        """What item i, which is in no state, would add to the objective in each."""
+        """Contribution of item i, now in no state, to the objective in each state."""
         size, counts = self._sizes[i], self._tables[:, self._cells[i]]
         joint = (self._f[counts + size] - self._f[counts]) @ self._weights
         own = self._f[self._occupancy + size] - self._f[self._occupancy]
@@ -98,7 +98,7 @@ class Descent:
             self._occupancy = np.append(self._occupancy, 0)
 
     def allocate(self, items: Array) -> None:
-        """Put items that are in no state where they cost least, one after the other.
+        """Assign items without a state to their best states, one after the other.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Descent:
             self._put(i, int(self._costs(i).argmin()))
 
     def _sweep(self, order: Array) -> bool:
-        """Move single items; whether any has moved."""
+        """Move single items; return whether any has moved."""
         has_moved = False
         for i in order:
             state = int(self.labels[i])
@@ -122,7 +122,7 @@ class Descent:
         return has_moved
 
     def _merge(self) -> bool:
-        """Make the best merge of two states; whether there was one."""
+        """Make the best merge of two states; return whether there was one."""
         n_states = len(self._occupancy) - 1
         joint = self._f[self._tables] @ self._cell_weights
         own = self._f[self._occupancy]
@@ -142,7 +142,7 @@ class Descent:
         return True
 
     def _dissolve(self, rng: np.random.Generator) -> bool:
-        """Dissolve states and put their items anew; whether one of them was better."""
+        """Dissolve states and reassign their items; return whether one was better."""
         for state in range(len(self._occupancy) - 1):
             before, objective = self.labels.copy(), self._objective()
             items = rng.permutation(np.flatnonzero(before == state))
@@ -156,12 +156,12 @@ class Descent:
         return False
 
     def run(self, rng: np.random.Generator) -> None:
-        """Go down until no move helps.
+        """Descend until no move improves the objective.
 
         Parameters
         ----------
         rng : numpy.random.Generator
-            Of the order in which items are visited.
+            Generator of the order in which items are visited.
         """
         for _ in range(_MAX_SWEEPS):
             order = rng.permutation(len(self.labels))
@@ -180,29 +180,29 @@ def point_estimate(
     """Partition of the steps with the smallest posterior expected loss.
 
     First every draw is compared with every other one.  Then, unless the data are long, a
-    greedy descent goes down from the best draw and from partitions that are built up one
+    greedy descent starts from the best draw and from partitions that are built up one
     step after the other in random orders: it moves single steps, merges states, and
-    dissolves a state and puts its steps anew (as SALSO does), until nothing helps.  Steps
-    that no draw separates are moved together, which loses nothing.  All expectations are
-    exact averages over the draws, by contingency tables.
+    dissolves a state and reassigns its steps (as in SALSO), until no move improves the
+    loss.  Steps that no draw separates are moved together, without loss.  All
+    expectations are exact averages over the draws, by contingency tables.
 
     Parameters
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-        State paths; the draws of all chains count alike.
+        State paths; all chains have equal weight per draw.
     loss : {"vi", "binder"}, default="vi"
-        Variation of information in nats, or Binder loss: the share of the pairs of steps
+        Variation of information in nats, or Binder loss: the proportion of pairs of steps
         that are together in one partition and apart in the other (one minus the Rand
         index).
     search : {"auto", "greedy", "draws"}, default="auto"
-        "draws": the best one of the draws, with no descent.  "auto": that if the draws
-        tell more than 2,000 sets of steps apart, and "greedy" otherwise.  "draws" takes
-        a time of the order of ``n_draws ** 2 * n_samples``: about a second for 100 draws
-        of 30,000 steps.
+        "draws": the best one of the draws, without descent.  "auto": "draws" for more
+        than 2,000 sets of steps that no draw separates, otherwise "greedy".  "draws"
+        takes a time of the order of ``n_draws ** 2 * n_samples``: about a second for 100
+        draws of 30,000 steps.
     n_starts : int, default=8
-        Partitions that are built up, beside the descent from the best draw.
+        Number of partitions that are built up, beside the descent from the best draw.
     return_loss : bool, default=False
-        Return the expected loss too.
+        Whether to return the expected loss.
 
     Returns
     -------
@@ -213,9 +213,9 @@ def point_estimate(
 
     Notes
     -----
-    The result depends neither on how draws number their states nor on the order of the
-    draws; the random orders are always the same ones.  With ``search="greedy"`` it need
-    not be a draw, and a global minimum is not guaranteed.
+    The result depends neither on the labels of the states nor on the order of the draws;
+    the random orders have a fixed seed.  With ``search="greedy"`` it need not be a draw,
+    and a global minimum is not guaranteed.
 
     References
     ----------
@@ -263,7 +263,7 @@ def point_estimate(
 
 
 def best_draw(draws: PosteriorDraws, loss: str) -> tuple[int, int]:
-    """Chain and draw of the smallest posterior expected loss among the draws.
+    """Find the chain and draw with the smallest posterior expected loss.
 
     Parameters
     ----------
@@ -273,12 +273,12 @@ def best_draw(draws: PosteriorDraws, loss: str) -> tuple[int, int]:
     Returns
     -------
     index : (int, int)
-        Among draws of equal loss, that of the highest log joint probability, summed over
-        seatings.
+        Of draws with equal loss, the one with the highest log joint probability, summed
+        over seatings.
     """
     partitions = Partitions(state_paths(draws))
     losses = Loss(loss, partitions.n_samples).of_draws(partitions)
-    # Equal losses differ by rounding; of two draws, both have the same.
+    # Equal losses differ by rounding, and two draws always have equal losses.
     is_best = (losses <= losses.min() + 1e-12)[partitions.which]
     index = [(c, d) for c, n in enumerate(draws.n_draws) for d in range(n)]
     lp = draws.summed_lp()

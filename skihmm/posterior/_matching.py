@@ -13,7 +13,7 @@ from skihmm.posterior._partitions import by_occupancy, check_path, state_paths
 
 
 def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
-    """Number the states of a path like those of another one that they overlap.
+    """Relabel the states of a path to match those of another one.
 
     States are paired one to one such that as many steps as possible have equal labels.
 
@@ -27,9 +27,9 @@ def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
     Returns
     -------
     matched : ndarray of shape (n_samples,), int32
-        `states` under the labels of `reference`.  States without a partner, and those
-        that share no step with theirs, get the labels after the largest one of
-        `reference`, by decreasing occupancy.
+        `states` under the labels of `reference`.  States without a partner, or without a
+        step in common with it, get the labels after the largest one of `reference`, by
+        decreasing occupancy.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def match_states(reference: ArrayLike, states: ArrayLike) -> Labels:
             f"reference has {len(reference)} steps and states {len(states)}; expected "
             "two paths of the same data."
         )
-    # So that ties do not depend on the labels that the path had.
+    # Ties must not depend on the labels of the path.
     states = by_occupancy(states)
     names, rows = np.unique(reference, return_inverse=True)
     n_states = int(states.max()) + 1
@@ -72,13 +72,13 @@ def align(
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
         State paths.
     reference : array-like of shape (n_samples,), optional
-        The path whose labels the others get; by default ``point_estimate(draws)``.
+        The path whose labels are used; by default ``point_estimate(draws)``.
 
     Returns
     -------
     paths : ndarray of shape (n_draws, n_samples), int32
-        All draws, chain after chain, each as :func:`match_states` relabels it.  A label
-        beyond those of `reference` means nothing beyond its draw.
+        All draws, chain after chain, each relabelled by :func:`match_states`.  Labels
+        that `reference` does not have are not comparable between draws.
 
     Examples
     --------

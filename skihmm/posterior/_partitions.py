@@ -11,7 +11,7 @@ from skihmm._typing import Array, Floats, Integers, Labels
 
 LOSSES = ("vi", "binder")
 
-# Steps, over all draws, whose contingency tables are counted at once.
+# Steps, over all draws, of contingency tables that are counted together.
 _CHUNK = 2**18
 
 
@@ -29,7 +29,7 @@ def state_paths(draws: PosteriorDraws | ArrayLike) -> Array:
     Raises
     ------
     ValueError
-        If there are no paths, or not in this shape.
+        If there are no paths, or they have another shape.
     """
     if isinstance(draws, PosteriorDraws):
         states = draws.states
@@ -54,14 +54,14 @@ def state_paths(draws: PosteriorDraws | ArrayLike) -> Array:
 
 
 def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Array:
-    """One path of non-negative integers, or an error that says what it should be.
+    """Check a path of non-negative integers.
 
     Parameters
     ----------
     name : str
     path : array-like of shape (n_samples,)
     n_samples : int, optional
-        Steps of the draws that it has to go with.
+        Required number of steps.
 
     Returns
     -------
@@ -82,7 +82,7 @@ def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Arra
 
 
 def by_first_step(path: Array) -> Labels:
-    """States numbered in the order in which they occur: one form of every partition.
+    """Number states in the order of first appearance, the canonical form of a partition.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def by_first_step(path: Array) -> Labels:
 
 
 def by_occupancy(path: Array) -> Labels:
-    """States numbered by decreasing occupancy; ties go to the one that occurs first.
+    """Number states by decreasing occupancy, ties by first appearance.
 
     Parameters
     ----------
@@ -119,7 +119,7 @@ def by_occupancy(path: Array) -> Labels:
 def _distinct_rows(
     rows: Labels,
 ) -> tuple[Labels, Array, Array]:
-    """Distinct rows in an order of their own, which of them each row is, and counts."""
+    """Distinct rows in canonical order, the index of each row among them, and counts."""
     keys = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.strides[0]))).ravel()
     _, first, index, counts = np.unique(
         keys, return_index=True, return_inverse=True, return_counts=True
@@ -128,15 +128,15 @@ def _distinct_rows(
 
 
 class Partitions:
-    """Distinct partitions among the draws, over the items that they tell apart.
+    """Distinct partitions among the draws, over items.
 
     An item is a set of steps that no draw separates.  No partition that separates such
-    steps has a smaller expected loss than the better one of those that put them together:
-    as a function of how many of them are in one of two states the loss is concave (its
-    second derivative is ``f''(a) - 2 mean f''(a_d)`` and the same for the other state,
-    with ``f`` as in :class:`Loss`, ``f''`` not increasing and ``a_d <= a``).
+    steps has a smaller expected loss than the better one of those that keep them
+    together: as a function of the number of them in one of two states the loss is concave
+    (its second derivative is ``f''(a) - 2 mean f''(a_d)`` and the same for the other
+    state, with ``f`` as in :class:`Loss`, ``f''`` not increasing and ``a_d <= a``).
 
-    Neither labels nor the order of the draws make a difference here, to the last bit.
+    The result does not depend on labels or on the order of the draws, to the last bit.
 
     Parameters
     ----------
@@ -146,9 +146,9 @@ class Partitions:
     ----------
     labels : ndarray of shape (n_distinct, n_items), int32
     weights : ndarray of shape (n_distinct,)
-        Share of the draws.
+        Proportions of the draws.
     which : ndarray of shape (n_draws,)
-        Row of `labels` that is a draw's partition.
+        Row of `labels` for each draw.
     sizes : ndarray of shape (n_items,)
         Steps of every item.
     item : ndarray of shape (n_samples,)
@@ -170,7 +170,7 @@ class Loss:
     Both are ``(F(a) + F(b) - 2 F(a, b)) * scale``: F sums a function of counts over the
     states of one partition, or over the cells of the contingency table of two.  The
     function is ``n log n`` for the variation of information, and ``n ** 2`` for the
-    Binder loss, the share of the pairs of steps on which the two disagree.
+    Binder loss, the proportion of pairs of steps on which the two disagree.
 
     Parameters
     ----------
@@ -186,12 +186,12 @@ class Loss:
             self.f, self.scale = counts**2, 1 / max(n_samples * (n_samples - 1), 1)
 
     def _sums(self, many: Labels, sizes: Array) -> Floats:
-        """F of many partitions."""
-        # (The table of the partition into one state has one row.)
+        """F of several partitions."""
+        # The table of the partition into one state has one row.
         return self._joint_sums(np.zeros(many.shape[1], np.int32), many, sizes)
 
     def _joint_sums(self, one: Integers, many: Integers, sizes: Array) -> Floats:
-        """F of the contingency tables of one partition with many."""
+        """F of the contingency tables of one partition with several."""
         sums = np.empty(len(many))
         step = max(1, _CHUNK // len(one))
         for start in range(0, len(many), step):
@@ -207,7 +207,7 @@ class Loss:
                 counts = np.bincount(cells, weights=steps, minlength=n_cells)
                 present = np.flatnonzero(counts)
                 counts = counts[present]
-            else:  # tables that are nearly empty
+            else:  # nearly empty tables
                 present, inverse = np.unique(cells, return_inverse=True)
                 counts = np.bincount(inverse.ravel(), weights=steps)
             owner = np.repeat(np.arange(len(chunk)), n_columns)
@@ -233,7 +233,7 @@ class Loss:
         sizes = np.ones(len(one))
         own = self._sums(np.stack([one, other]), sizes).sum()
         joint = self._joint_sums(one, other[None], sizes)[0]
-        # (Rounding may leave -1e-17.)
+        # Rounding may give -1e-17.
         return max(float(self.scale * (own - 2 * joint)), 0.0)
 
     def of_draws(self, partitions: Partitions) -> Floats:

@@ -1,4 +1,4 @@
-"""What the draws say about pairs of steps, numbers of states and occupancies."""
+"""Co-assignment of steps, number of states and occupancies."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from skihmm._typing import Array, Floats
 from skihmm._validation import check_positive
 from skihmm.posterior._partitions import Partitions, state_paths
 
-# Steps for which coassignment makes a matrix without being asked: 200 MB.
+# Largest default matrix of coassignment, in steps: 200 MB.
 MAX_STEPS = 5000
 
-# Entries of the matrix that are counted at once: they stay in the cache.
+# Entries of the matrix that are counted together, so that they stay in the cache.
 _BLOCK = 2**17
 
 
 def coassignment(
     draws: PosteriorDraws | ArrayLike, steps: ArrayLike | None = None
 ) -> Floats:
-    """Posterior probability that two steps are in the same state, for pairs of steps.
+    """Posterior probability that two steps share a state, for pairs of steps.
 
     Parameters
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
         State paths.
     steps : array-like of int, optional
-        Indices of the steps wanted.  All by default, which is refused beyond 5,000.
+        Indices of the steps.  All by default, which is refused beyond 5,000.
 
     Returns
     -------
     similarity : ndarray of shape (n_steps, n_steps)
-        Share of the draws; symmetric, with ones in the diagonal.
+        Proportions of the draws; symmetric, with ones on the diagonal.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def coassignment(
             )
         paths = paths[:, steps]
     partitions = Partitions(paths)
-    labels = narrow(partitions.labels)  # small numbers compare faster
+    labels = narrow(partitions.labels)  # small integers compare faster
     n_items = labels.shape[1]
     counts = np.rint(partitions.weights * n_draws).astype(np.uint32)
     result = np.empty((n_items, n_items))
@@ -87,14 +87,14 @@ def n_states_distribution(draws: PosteriorDraws | ArrayLike) -> tuple[Array, Flo
     Parameters
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
-        PosteriorDraws need no paths for this.
+        PosteriorDraws need no paths here.
 
     Returns
     -------
     values : ndarray of shape (n_values,), int
-        Numbers of states that occur, in increasing order.
+        Numbers of states, in increasing order.
     probabilities : ndarray of shape (n_values,)
-        Share of the draws.
+        Proportions of the draws.
 
     Examples
     --------
@@ -118,21 +118,21 @@ def occupancy_bands(
 ) -> tuple[Array, Array, Array]:
     """Credible bands of the occupancies: of the largest state, the second largest, ...
 
-    States are sorted by size in every draw by itself, so the k-th entry is about the k-th
-    largest state, whichever that is.
+    States are sorted by size in every draw, so the k-th entry is the k-th largest
+    occupancy, not that of a particular state.
 
     Parameters
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
         State paths.
     probability : float, default=0.9
-        Posterior probability, at least, of every band by itself; the tails have equal
-        shares of the rest.
+        Least posterior probability of each band separately; both tails have at most half
+        of the rest.
 
     Returns
     -------
     lower, median, upper : ndarray of shape (max_n_states,), int
-        Steps; 0 stands for draws that have fewer states.
+        Numbers of steps; 0 in draws that have fewer states.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def occupancy_bands(
     for row, size in zip(occupancies, sizes, strict=True):
         row[: len(size)] = size
     tail = (1 - probability) / 2
-    # Values that occur, such that at most a tail lies beyond each.
+    # Observed values, such that at most a tail is beyond each.
     lower, median, upper = np.quantile(
         occupancies, (tail, 0.5, 1 - tail), axis=0, method="inverted_cdf"
     ).astype(np.intp)

@@ -1,4 +1,4 @@
-"""Sampling strategies: hyper-parameter objects that build compiled kernels."""
+"""Sampler recipes, which build the kernels of the chains."""
 
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.samplers._base import BaseSampler

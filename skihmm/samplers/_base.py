@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABCMeta, abstractmethod
 from typing import Protocol
 
-from sklearn.base import BaseEstimator
-
+from skihmm._recipe import Recipe
 from skihmm.core._emission import EmissionStats
 from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
@@ -28,12 +27,12 @@ class Kernel(Protocol):
         """
 
 
-class BaseSampler(BaseEstimator, metaclass=ABCMeta):
-    """A sampling strategy.
+class BaseSampler(Recipe, metaclass=ABCMeta):
+    """Base class of samplers.
 
-    A sampler object is a recipe: it holds nothing but its constructor parameters, so it
-    can be cloned, printed and searched over.  All samplers draw from the same posterior;
-    only speed and mixing differ.
+    A sampler object is a recipe: it holds only its constructor parameters, so it can be
+    cloned, printed and searched over.  All samplers draw from the same posterior; only
+    speed and mixing differ.
 
     A sampler can be written in Python: `make_kernel` returns any object with a method
     ``sweep(state)``, which changes the labels of some steps by moves,
@@ -41,19 +40,21 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
     returns a :class:`SweepInfo`, or the numbers of proposals made and accepted.  It
     should take its random numbers from ``state.stream`` (``state.stream.categorical`` and
     NumPy's ``state.stream.generator``), so that chains can be repeated and resumed, and
-    keep nothing from one sweep to the next.  :func:`skihmm.testing.check_sampler` says
-    whether it samples the posterior.
+    keep no state between sweeps.  :func:`skihmm.testing.check_sampler` checks that it
+    samples the posterior.
 
     Attributes
     ----------
     releases_gil : bool
-        Of the class: whether a sweep lets other Python threads run, as compiled code can.
-        Say False for sweeps that are written in Python: chains are then distributed to
-        processes, not to threads.
+        Class attribute: whether a sweep releases the GIL, as compiled code can.  False
+        for sweeps in Python: chains then run as processes, not as threads.
+    test_params : sequence of dict
+        Of the class: parameters of the instances that tests should cover, which
+        :func:`skihmm.testing.make_instances` builds.
 
     Examples
     --------
-    A step-wise sampler in Python that visits as many steps as there are, at random.
+    A step-wise sampler in Python with a random scan:
 
     >>> from skihmm import HCRPHMM
     >>> from skihmm.samplers import BaseSampler, SweepInfo
@@ -95,7 +96,7 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
         ----------
         emission : BaseEmission
         stats : skihmm.core._emission.EmissionStats
-            Empty statistics that it has built.
+            Empty statistics of the emission.
         """
 
     @abstractmethod
@@ -105,7 +106,7 @@ class BaseSampler(BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         state : skihmm.core._state.ChainState
-            The chain that the kernel will work on.
+            State of the chain.
 
         Returns
         -------

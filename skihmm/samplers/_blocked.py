@@ -1,4 +1,4 @@
-"""Samplers that change the states of a block of consecutive steps at once."""
+"""Samplers that update blocks of consecutive steps."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from skihmm.samplers._franchise_sampler import FranchiseSampler
 
 
 class _BlockSampler(FranchiseSampler):
-    """What the samplers of blocks share: their parameters."""
+    """Base class of the samplers of blocks."""
+
+    test_params = ({"block_size": 3, "split_merge_rate": 2}, {"block_size": 100})
 
     def __init__(self, block_size: int = 8, split_merge_rate: float = 0) -> None:
         self.block_size = block_size
@@ -30,15 +32,15 @@ class _BlockSampler(FranchiseSampler):
 class BlockedGibbs(_BlockSampler):
     """Blocked Gibbs sampler.
 
-    A sweep cuts every sequence into blocks of consecutive steps, the first of random
+    A sweep divides every sequence into blocks of consecutive steps, the first of random
     length, and visits them in random order.  All states of a block are proposed together,
     by forward filtering and backward sampling at the seating without the block, and the
-    Metropolis-Hastings ratio of the restricted collapsed draw corrects for what that
-    seating leaves out.
+    Metropolis-Hastings ratio of the restricted collapsed draw corrects for the seating
+    that changes within the block.
 
-    Moving a block at once crosses barriers that single steps do not: states that only
-    make sense together change together.  It costs more per step and, for long blocks,
-    proposals are rejected more often.
+    A block crosses barriers that single steps do not, because dependent states change
+    together.  It costs more per step, and proposals of long blocks are rejected more
+    often.
 
     Parameters
     ----------
@@ -49,7 +51,7 @@ class BlockedGibbs(_BlockSampler):
 
     See Also
     --------
-    BlockedBeam : Blocks with transitions cut off by slices.
+    BlockedBeam : Blocks with slices for the transitions.
 
     References
     ----------
@@ -88,9 +90,9 @@ class BlockedBeam(_BlockSampler):
 
     As `BlockedGibbs`, but every transition of a block first gets a slice: a uniform
     number below its probability on the old path.  Only transitions at least as probable
-    are filtered, so that a sparse set of states is looked at, which is what pays with
-    many states; the ratio of the restricted collapsed draw is that of the blocked
-    sampler, with the probabilities that are not sliced.
+    enter the filter, a sparse set, which pays with many states; the ratio of the
+    restricted collapsed draw is that of the blocked sampler, with un-sliced
+    probabilities.
 
     Parameters
     ----------

@@ -51,10 +51,6 @@ class DirectAssignment {
                + (order_.capacity() + ends_.capacity()) * sizeof(intptr_t);
     }
 
-  protected:
-    // The transition into a step, as it counts when the one out of it is drawn.
-    double made_ = 1.0;
-
   private:
     // Up to this many slots dense 16-bit counts are kept.
     static constexpr int32_t kDenseSlots = 1024;
@@ -249,17 +245,13 @@ class DirectAssignment {
         // Of row x both transitions of the step are gone, of row i the one into it; what
         // comes back with k is in its row before the next one is drawn.
         if (k == at.x) size -= 1.0;
-        if (k == at.i) {
-            size += made_ - 1.0;
-            if (k == at.o) out += made_;
-        }
+        if (k == at.i && k == at.o) out += 1.0;
         return into * out / size;
     }
     // The labels, other than x, whose factors are not those of the counts as they stand.
     template <class Set>
     SKIHMM_INLINE void correct(const Place &at, Set set) const {
-        if (SKIHMM_LIKELY(at.i != at.o && at.i != at.x && at.o != at.x && made_ == 1.0))
-            return;
+        if (SKIHMM_LIKELY(at.i != at.o && at.i != at.x && at.o != at.x)) return;
         correct_these(at, set);
     }
     template <class Set>

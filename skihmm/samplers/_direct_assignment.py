@@ -1,4 +1,4 @@
-"""The direct-assignment sampler, a baseline."""
+"""Direct-assignment sampler, a baseline."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from skihmm.samplers._direct_assignment_kernel import DirectAssignmentKernel
 class DirectAssignmentGibbs(BaseSampler):
     """Direct-assignment Gibbs sampler.
 
-    The usual collapsed sampler of hierarchical Dirichlet process HMMs, here as a baseline
-    for the others.  Every sweep draws the distribution over states that all states share,
-    given how often it was used; given that, it visits every step in random order and
-    draws its state from the full conditional.  Nothing is rejected.  Transition
-    probabilities are integrated out, and emissions are seated as by the other samplers.
+    The usual collapsed sampler of the HDP-HMM, as a baseline.  Every sweep draws the
+    shared base distribution over states given the table counts; given that, it visits
+    every step in random order and draws its state from the full conditional, without
+    rejections.  Transition probabilities are integrated out, and emissions are seated as
+    by the other samplers.
 
     A step costs a vectorised pass over all states.
 
     See Also
     --------
-    StepwiseGibbs : The shared distribution is integrated out too.
+    StepwiseGibbs : The base distribution is integrated out too.
     StickBreakingGibbs : Transition and emission probabilities are drawn as well.
 
     References

@@ -1,4 +1,4 @@
-"""What the samplers that keep a seating have in common."""
+"""Base class of samplers with split-merge trials."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from skihmm.samplers._split_merge_kernel import InterleavedKernel
 
 
 class FranchiseSampler(BaseSampler):
-    """Base class of samplers whose local moves can have split-merge trials between them.
+    """Base class of samplers that combine local moves with split-merge trials.
 
-    A subclass has a parameter `split_merge_rate` and hands its kernel through
+    A subclass has a parameter `split_merge_rate` and passes its kernel to
     :meth:`add_split_merge` at the end of ``make_kernel``.
     """
 
@@ -22,7 +22,7 @@ class FranchiseSampler(BaseSampler):
         check_nonnegative("split_merge_rate", self.split_merge_rate)
 
     def add_split_merge(self, local: RCDKernel) -> Kernel:
-        """Put `split_merge_rate` split-merge trials per sweep between local moves.
+        """Add `split_merge_rate` split-merge trials per sweep between local moves.
 
         Parameters
         ----------

@@ -73,13 +73,10 @@ class StepLists {
     std::vector<int64_t> place_;                // by step: its place there
 };
 
-// attach once per sweep, follow the steps that others have moved since, run trials.  The
-// parts of a trial are virtual, so that tests can break them one at a time.
+// attach once per sweep, follow the steps that others have moved since, run trials.
 template <class Emission>
 class SplitMerge {
   public:
-    virtual ~SplitMerge() = default;
-
     void attach(const Chain &chain) { lists_.attach(chain); }
     // Steps [start, stop) may have moved, to slots that were not there before.
     void follow(const Chain &chain, int64_t start, int64_t stop) {
@@ -105,11 +102,11 @@ class SplitMerge {
         else may_pass = seat_merged(chain, emission);
         const bool accepted = may_pass && is_accepted();
         if (accepted) keep(chain, emission);
-        else restore(chain, emission);
+        else ratio_.restore(chain, emission);
         return accepted;
     }
 
-  protected:
+  private:
     struct Fragment {
         int64_t start, stop;            // steps [start, stop)
         size_t at;                      // place of the first one in path_
@@ -127,7 +124,7 @@ class SplitMerge {
     int32_t *path_of(const Fragment &f) { return path_.data() + f.at; }
 
     // Fragment f leaves.
-    virtual void take(const Chain &chain, const Emission &emission, const Fragment &f) {
+    void take(const Chain &chain, const Emission &emission, const Fragment &f) {
         remove(chain, emission, f);
         if (!is_split_) score(chain, emission, f);
     }
@@ -136,7 +133,7 @@ class SplitMerge {
                             chain.states + f.start, chain.successor(f.stop - 1));
     }
     // q_old *= the probability that the split which undoes this merge draws f's old labels.
-    virtual void score(const Chain &chain, const Emission &emission, const Fragment &f) {
+    void score(const Chain &chain, const Emission &emission, const Fragment &f) {
         filter(chain, emission, f, chain.previous(f.start), chain.successor(f.stop - 1));
         trace<false>(chain, f, chain.states + f.start, &q_old_);
     }
@@ -144,18 +141,12 @@ class SplitMerge {
     void take_second(const Chain &chain, const Emission &emission, int32_t k) {
         if (owns_draw_in_) ratio_.remove_draw(chain, chain.previous(t2_), k, t2_);
         if (owns_draw_out_) ratio_.remove_draw(chain, k, chain.successor(t2_), t2_ + 1);
-        remove_value(chain, emission, k);
-    }
-    void seat_second(const Chain &chain, const Emission &emission, int32_t k) {
-        add_value(chain, emission, k);
-        if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(t2_), t2_ + 1);
-        if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(t2_), k, t2_);
-    }
-    virtual void remove_value(const Chain &chain, const Emission &emission, int32_t k) {
         emission.remove(t2_, k, chain.bits, &ratio_.r_old);
     }
-    virtual void add_value(const Chain &chain, const Emission &emission, int32_t k) {
+    void seat_second(const Chain &chain, const Emission &emission, int32_t k) {
         emission.add(t2_, k, chain.bits, &ratio_.r_new);
+        if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(t2_), t2_ + 1);
+        if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(t2_), k, t2_);
     }
     // The fragments come back, each choosing between a and c.  Here R may rise: nothing is
     // certain before the end.
@@ -169,7 +160,7 @@ class SplitMerge {
         }
     }
     // The fragments come back to a.  False as soon as the merge is rejected for certain.
-    virtual bool seat_merged(const Chain &chain, const Emission &emission) {
+    bool seat_merged(const Chain &chain, const Emission &emission) {
         std::fill(path_.begin(), path_.end(), a_);
         for (const Fragment &f : fragments_) seat_values(chain, emission, f);
         for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
@@ -190,9 +181,6 @@ class SplitMerge {
         if (o >= 0) ratio_.add_draw(chain, a_, o, f.stop);
     }
     bool is_accepted() const { return ratio_.is_accepted(threshold_, q_old_, q_new_); }
-    virtual void restore(const Chain &chain, const Emission &emission) {
-        ratio_.restore(chain, emission);
-    }
     void keep(const Chain &chain, const Emission &emission) {
         ratio_.keep(chain, emission);
         for (const Fragment &f : fragments_) {
@@ -214,7 +202,6 @@ class SplitMerge {
     std::vector<int32_t> path_;         // proposed labels of M
     size_t n_seated_ = 0;               // fragments whose draws have come back
 
-  private:
     // ---- what the trial is about
 
     void choose(const Chain &chain) {

@@ -11,10 +11,5 @@ class InterleavedKernel:
     local: RCDKernel
     split_merge: SplitMergeKernel
     split_merge_rate: float
-    def __init__(
-        self,
-        local: RCDKernel,
-        split_merge_rate: float,
-        split_merge: SplitMergeKernel | None = ...,
-    ) -> None: ...
+    def __init__(self, local: RCDKernel, split_merge_rate: float) -> None: ...
     def sweep(self, state: ChainState) -> SweepInfo: ...

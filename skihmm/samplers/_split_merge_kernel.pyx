@@ -2,8 +2,18 @@
 
 from libc.math cimport floor
 
+from skihmm.core._emission cimport SeatingEmission
 from skihmm.core._random cimport uniform
-from skihmm.core._rcd cimport chain_of, emission_of
+from skihmm.core._rcd cimport Chain, HookedEmission, RCDKernel, chain_of, emission_of
+from skihmm.core._state cimport ChainState
+from skihmm.core._types cimport float64_t, int64_t, intp_t
+
+
+cdef extern from "_split_merge.hpp" namespace "skihmm" nogil:
+    cdef cppclass SplitMerge[Emission]:
+        void attach(const Chain &chain) except +
+        void follow(const Chain &chain, int64_t start, int64_t stop) except +
+        bint run(const Chain &chain, const Emission &emission) except +
 
 from skihmm.core._sweep_info import SweepInfo
 
@@ -19,9 +29,14 @@ cdef class SplitMergeKernel:
         Trials per sweep.
     """
 
+    cdef SplitMerge[SeatingEmission] inlined
+    cdef SplitMerge[HookedEmission] hooked
+    cdef readonly intp_t n_trials
+
     def __init__(self, intp_t n_trials=1):
         self.n_trials = n_trials
 
+    # Start of a sweep: take in the labels of all steps, O(T) but cheap.
     cdef int attach(self, ChainState state) except -1 nogil:
         cdef SeatingEmission seating
         if state.emission.as_seating(&seating):
@@ -30,6 +45,7 @@ cdef class SplitMergeKernel:
             self.hooked.attach(chain_of(state))
         return 0
 
+    # The labels of these blocks may have changed since.
     cdef int follow(self, ChainState state, const intp_t *starts, const intp_t *stops,
                     intp_t n) except -1 nogil:
         cdef SeatingEmission seating
@@ -43,6 +59,7 @@ cdef class SplitMergeKernel:
                 self.hooked.follow(chain, starts[b], stops[b])
         return 0
 
+    # Make n trials and count them in the state.
     cdef int run(self, ChainState state, intp_t n) except -1 nogil:
         cdef intp_t _
         if state.n_steps < 2:
@@ -52,6 +69,7 @@ cdef class SplitMergeKernel:
             state.n_trials_accepted += self.run_one(state)
         return 0
 
+    # One trial, whether it was accepted; the state has two steps or more.
     cdef bint run_one(self, ChainState state) except -1 nogil:
         cdef SeatingEmission seating
         if state.emission.as_seating(&seating):
@@ -64,6 +82,7 @@ cdef class SplitMergeKernel:
         Returns
         -------
         info : SweepInfo
+            Here the trials are the proposals.
         """
         state.require_settled()
         state.n_trials = 0
@@ -71,7 +90,7 @@ cdef class SplitMergeKernel:
         with nogil:
             self.attach(state)
             self.run(state, self.n_trials)
-        return SweepInfo(0, 0, state.n_trials, state.n_trials_accepted)
+        return SweepInfo(state.n_trials, state.n_trials_accepted)
 
 
 cdef class InterleavedKernel:
@@ -87,15 +106,16 @@ cdef class InterleavedKernel:
     split_merge_rate : float
         Trials per sweep.  Of a non-integer number the fraction is the probability of one
         trial more.
-    split_merge : SplitMergeKernel, optional
-        What makes the trials.
     """
 
-    def __init__(self, RCDKernel local, float64_t split_merge_rate,
-                 SplitMergeKernel split_merge=None):
+    cdef readonly RCDKernel local
+    cdef readonly SplitMergeKernel split_merge
+    cdef readonly float64_t split_merge_rate
+
+    def __init__(self, RCDKernel local, float64_t split_merge_rate):
         self.local = local
         self.split_merge_rate = split_merge_rate
-        self.split_merge = SplitMergeKernel() if split_merge is None else split_merge
+        self.split_merge = SplitMergeKernel()
 
     cdef int run(self, ChainState state) except -1 nogil:
         cdef intp_t n_trials = <intp_t> floor(self.split_merge_rate)

@@ -1,4 +1,4 @@
-"""Samplers that change one step at a time."""
+"""Samplers that update single steps."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ class StepwiseGibbs(FranchiseSampler):
     """Step-wise Gibbs sampler.
 
     A sweep visits every step in random order.  With ``proposal="exact"`` the step's state
-    is drawn together with whether its transition opens a table: that law can be written
-    down completely, so nothing is ever rejected.  With ``proposal="rcd"``, the paper's
-    step, the state is proposed from its full conditional at the seating without it, and
-    the Metropolis-Hastings ratio of the restricted collapsed draw corrects for what that
-    seating leaves out: taking the proposal for exact would be biased.
+    is drawn together with an indicator that its transition opens a table, from their
+    exact conditional distribution, without rejections.  With ``proposal="rcd"``, the
+    paper's step, the state is proposed from its full conditional at the seating without
+    it, which is not exact, because the second transition depends on the first; the
+    Metropolis-Hastings ratio of the restricted collapsed draw corrects for it.
 
-    The cost of a step follows the states that share a transition or a symbol with it, not
-    the number of states ("rcd": one vectorised pass over the states while there are at
-    most about a hundred).
+    The cost of a step depends on the states that share a transition or a symbol with it,
+    not on the number of states ("rcd": one vectorised pass over the states while there
+    are at most about a hundred).
 
     Parameters
     ----------
     proposal : {"exact", "rcd"}, default="exact"
-        The step without rejections, or the paper's, whose acceptance rate can be compared
+        The step without rejections, or the paper's, whose acceptance rate is comparable
         with that of the other samplers.  In effective samples per second they differ by a
         few per cent, in favour of "exact" on short sequences (2 to 7 per cent at 30 to
-        500 steps) and of "rcd" on long ones, where it hardly rejects.
+        500 steps) and of "rcd" on long ones, where it rejects little.
     split_merge_rate : float, default=0
         Split-merge trials per sweep, spread evenly between the steps: each chooses two
         steps and proposes to split their common state in two, or to merge their states.
-        They find states that single steps hardly can.  A non-integer rate is met on
+        They reach states that single steps rarely reach.  A non-integer rate is met on
         average.  A trial costs about as much as moving all steps of the two states.
 
     References
     ----------
     T. Makino, S. Takei, I. Sato and D. Mochihashi, "Restricted Collapsed Draw: Accurate
     Sampling for Hierarchical Chinese Restaurant Process Hidden Markov Models",
-    arXiv 1106.0474, 2011, Sections 4 and 6.  (The step without rejections is not there.)
+    arXiv 1106.0474, 2011, Sections 4 and 6 (without the exact step).
 
     Examples
     --------
@@ -60,6 +60,8 @@ class StepwiseGibbs(FranchiseSampler):
     >>> hmm.draws_.split_merge_acceptance_rate.shape
     (1, 10)
     """
+
+    test_params = ({}, {"proposal": "rcd", "split_merge_rate": 1.5})
 
     def __init__(self, proposal: str = "exact", split_merge_rate: float = 0) -> None:
         self.proposal = proposal
@@ -95,7 +97,7 @@ class StepwiseSlice(FranchiseSampler):
     among those whose two transitions are at least as probable, in proportion to its
     probability of the observation.
 
-    A step is cheap, as few states pass both slices, but it moves less far than one of
+    A step is cheap, because few states pass both slices, but changes less than one of
     `StepwiseGibbs`.
 
     Parameters
@@ -123,6 +125,8 @@ class StepwiseSlice(FranchiseSampler):
     >>> bool(hmm.fit(X).draws_.acceptance_rate.min() > 0.9)
     True
     """
+
+    test_params = ({}, {"split_merge_rate": 1})
 
     def __init__(self, split_merge_rate: float = 0) -> None:
         self.split_merge_rate = split_merge_rate

@@ -75,7 +75,6 @@ class StickBreaking {
     Sticks sticks_;
     std::vector<WideVector<double>> pi_;    // by row, then by slot; pi_ju in slot NEW
     int32_t n_slots_ = 0, padded_ = 0;
-    double start_counts_ = 1.0;             // tests turn the start restaurant's off
 
     size_t n_bytes() const {
         size_t bytes = sticks_.n_bytes() + pi_.capacity() * sizeof(pi_[0])
@@ -97,17 +96,17 @@ class StickBreaking {
         sticks_.draw(chain);
         resize(chain);
         for (auto &row : pi_) row.clear();
-        draw_observed_row(chain, kStart, start_counts_);
+        draw_observed_row(chain, kStart);
         for (int32_t j = kFirst; j < n_slots_; ++j)
-            if (is_used(chain, j)) draw_observed_row(chain, j, 1.0);
+            if (is_used(chain, j)) draw_observed_row(chain, j);
     }
     // Row j given the transitions out of it, as they were at the start of the sweep.
-    void draw_observed_row(const Chain &chain, int32_t j, double weight) {
+    void draw_observed_row(const Chain &chain, int32_t j) {
         const HCRPTransitions &s = *chain.transitions;
         fill_shapes(s);
         const Line &line = s.rows[j];
         for (int32_t at = 0; at < line.size; ++at)
-            shapes_[line.ids[at]] += weight * line.counts[at];
+            shapes_[line.ids[at]] += line.counts[at];
         draw_row(chain, j);
     }
     void fill_shapes(const HCRPTransitions &s) {
@@ -153,10 +152,6 @@ class StickBreakingSteps : public StickBreaking {
         for (const auto &column : into_) bytes += column.capacity() * sizeof(double);
         return bytes;
     }
-
-  protected:
-    double seen_ = 1.0;             // what a newborn state has done counts this much
-    bool breaks_rest_ = true;       // a birth takes its share from the rest
 
   private:
     void grow(const Chain &chain) {
@@ -215,21 +210,20 @@ class StickBreakingSteps : public StickBreaking {
     // State k is entered from i for step t and left for o.
     void give_birth(const Chain &chain, const ParameterEmission &emission, int32_t k,
                     int32_t i, int32_t o, int64_t t) {
-        const double alpha = chain.transitions->alpha, before = sticks_.beta[kNew];
+        const double alpha = chain.transitions->alpha;
         sticks_.break_off(chain, k);
-        if (!breaks_rest_) sticks_.beta[kNew] = before;
         into_[k].assign(padded_, 0.0);
         const double of_k = alpha * sticks_.beta[k], of_rest = alpha * sticks_.beta[kNew];
         for (int32_t j = kStart; j < n_slots_; ++j) {
             if (pi_[j].empty()) continue;
             double *row = pi_[j].data(), rest;
-            row[k] = row[kNew] * draw_beta(chain.bits, of_k + (j == i ? seen_ : 0.0),
+            row[k] = row[kNew] * draw_beta(chain.bits, of_k + (j == i ? 1.0 : 0.0),
                                            of_rest, &rest);
-            if (breaks_rest_) row[kNew] *= rest;
+            row[kNew] *= rest;
             into_[k][j] = row[k];
         }
         fill_shapes(*chain.transitions);
-        if (o >= 0) shapes_[o] += seen_;
+        if (o >= 0) shapes_[o] += 1.0;
         draw_row(chain, k);
         for (int32_t l = kFirst; l < n_slots_; ++l)
             if (!into_[l].empty()) into_[l][k] = pi_[k][l];
@@ -292,9 +286,6 @@ class StickBreakingPaths : public StickBreaking {
                      + list.parts.capacity() * sizeof(double);
         return bytes;
     }
-
-  protected:
-    size_t limit_ = SIZE_MAX;               // only tests truncate
 
   private:
     struct Entry {
@@ -376,7 +367,7 @@ class StickBreakingPaths : public StickBreaking {
         // (A slice of zero, where a probability has underflowed, must not break for ever.)
         const double low = std::max(kFurther * u, 1e-300);
         double rest = pi_[j][kNew];
-        while (rest >= low && lists_[j].parts.size() < limit_) {
+        while (rest >= low) {
             const size_t next = lists_[j].parts.size();
             if (next == born_.size()) break_stick(chain);
             const double a = alpha * sticks_.beta[born_[next]], b = alpha * rests_[next];

@@ -1,4 +1,4 @@
-"""Samplers that draw transition and emission probabilities: baselines."""
+"""Baselines that draw transition and emission probabilities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 
 class _StickBreaking(BaseSampler):
-    """What the two samplers share: what they ask of an emission."""
+    """Base class of samplers that need explicit emission parameters."""
 
     def check_emission(self, emission: object, stats: EmissionStats) -> None:
         """Raise TypeError if the emission cannot draw its parameters.
@@ -18,7 +18,7 @@ class _StickBreaking(BaseSampler):
         ----------
         emission : BaseEmission
         stats : skihmm.core._emission.EmissionStats
-            Empty statistics that it has built.
+            Empty statistics of the emission.
         """
         if not getattr(stats, "draws_parameters", False):
             raise TypeError(
@@ -31,12 +31,11 @@ class _StickBreaking(BaseSampler):
 class StickBreakingGibbs(_StickBreaking):
     """Step-wise Gibbs sampler with explicit parameters.
 
-    Nothing is integrated out, here as a baseline for the other samplers.  Every sweep
-    draws the distribution over states that all states share, every state's transition
-    probabilities, broken from it stick by stick, and the emission's parameters; given
-    these it visits every step in random order and draws its state from the full
-    conditional.  Nothing is rejected, and the number of states is not truncated: a state
-    that nobody uses yet is a candidate at every step.
+    A baseline that integrates out no parameters.  Every sweep draws the shared base
+    distribution over states, every state's transition probabilities, broken from it stick
+    by stick, and the emission's parameters; given these it visits every step in random
+    order and draws its state from the full conditional, without rejections.  The number
+    of states is not truncated: a new state is a candidate at every step.
 
     A step costs a vectorised pass over all states, but a sweep draws a number for every
     pair of states and for every state and symbol.
@@ -84,13 +83,12 @@ class StickBreakingBeam(_StickBreaking):
     As `StickBreakingGibbs`, but given the parameters the states of a whole sequence are
     drawn at once.  Every transition first gets a slice, a uniform number below its
     probability; then the path is drawn by forward filtering and backward sampling over
-    the transitions that pass their slices, which are finitely many: as many sticks are
-    broken as that takes.
+    the finitely many transitions that pass their slices, for which enough sticks are
+    broken.
 
     Their number grows with the concentration `gamma`.  A sweep that needs more than
-    32,768 of them, which is so from about ``gamma = 2000`` on, or 67 million parts of
-    them in all states' transitions, ends with a ValueError.  The other samplers take any
-    `gamma`.
+    32,768 sticks, from about ``gamma = 2000`` on, or 67 million transition probabilities,
+    ends with a ValueError.  The other samplers take any `gamma`.
 
     See Also
     --------

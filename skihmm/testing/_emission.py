@@ -1,4 +1,4 @@
-"""Whether an emission is a likelihood, and keeps its statistics in order."""
+"""Check of emissions: predictive probabilities and sufficient statistics."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.core._testing import EmissionProbe
 from skihmm.emissions import BaseEmission
 from skihmm.samplers import BaseSampler, BlockedBeam, StickBreakingGibbs
 from skihmm.testing._enumeration import set_partitions
+from skihmm.testing._probes import EmissionProbe
 from skihmm.testing._recipe import check_recipe
 from skihmm.testing._sampler import DOUBT
 from skihmm.testing._small_models import Model, is_exact
 
-# Slots: that of a fresh state, and the first one of a state.
+# Slots of a new state and of the first occupied one.
 NEW, FIRST = 0, 2
 N_STATES = 3
 
@@ -57,46 +57,47 @@ GARBAGE: tuple[object, ...] = (
 def check_emission(
     emission: BaseEmission, X: MatrixLike, *, random_state: int = 0
 ) -> None:
-    """Check the laws that samplers rely on when they use an emission.
+    """Check the properties of an emission that samplers rely on.
 
     With the statistics that the emission builds over X:
 
     * the product of predictive probabilities does not depend on the order of the
       observations, and equals ``log_joint`` (for emissions that seat observations at
       random tables: in expectation, and where there is no choice of tables);
-    * the rows and pairs of predictive probabilities are those that additions give, and a
-      state without observations is like one that nobody uses;
-    * a removal after an addition restores the statistics, and a rollback every bit;
+    * the rows and pairs of predictive probabilities are those after additions, and a
+      state without observations is like a new state;
+    * a removal after an addition restores the statistics, and a rollback restores them
+      bit for bit;
     * 10,000 additions and removals leave no drift;
     * a missing observation has probability one and changes nothing;
-    * records can be taken over, and garbage is refused with a ValueError, after which
-      everything is as before;
+    * records can be loaded, and corrupt ones are refused with a ValueError that leaves
+      the statistics unchanged;
     * parameters, if the emission draws them, reproduce the predictive probabilities on
       average;
-    * values drawn from states, a fresh one among them, have the predictive probabilities
-      and expectations (of densities only up to a factor that all states share, which the
-      posterior does not depend on);
+    * values drawn from states, including a new one, have the predictive probabilities and
+      expectations (densities only up to a factor common to all states, which cancels in
+      the posterior);
     * on a few rows of X the default sampler has the posterior over partitions that
       follows from the predictive probabilities.
 
     Besides, the emission has to be a recipe that can be cloned, printed and pickled, and
-    what it encodes must survive decoding.  A correct emission fails for fewer than one in
+    encoded data must survive decoding.  A correct emission fails for fewer than one in
     1000 values of `random_state`.
 
     Parameters
     ----------
     emission : BaseEmission
-        Is cloned and fitted to X.
+        Emission; a clone of it is fitted to X.
     X : array-like of shape (n_samples, n_features)
-        Data, 12 rows or more, that differ; some of them should be missing if the
-        emission allows it.
+        At least 12 different rows; some of them should be missing if the emission
+        allows it.
     random_state : int, default=0
         Seed.
 
     Raises
     ------
     AssertionError
-        If a law is broken; the message says which.
+        If a property is violated; the message names it.
 
     See Also
     --------
@@ -134,7 +135,7 @@ Law: TypeAlias = tuple[Floats, Floats | float, Floats | float]
 
 
 def _leaves(value: object, path: Place = ()) -> Iterator[Place]:
-    """Places in nested dicts and lists."""
+    """Iterate over the paths of the leaves of nested dicts and lists."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield (*path, key)
@@ -152,7 +153,7 @@ def _at(value: Any, path: Place) -> Any:
 
 
 def _bits(value: object) -> object:
-    """What a record holds, to compare exactly."""
+    """Content of a record, for exact comparisons."""
     if isinstance(value, dict):
         return {key: _bits(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
@@ -163,7 +164,7 @@ def _bits(value: object) -> object:
 
 
 def _same(one: Any, other: Any, tolerance: float) -> bool:
-    """Whether two records agree; numbers up to a relative tolerance."""
+    """Whether two records agree, with numbers up to a relative tolerance."""
     if isinstance(one, dict):
         return one.keys() == other.keys() and all(
             _same(one[key], other[key], tolerance) for key in one
@@ -183,7 +184,7 @@ def _same(one: Any, other: Any, tolerance: float) -> bool:
 
 @dataclass
 class _OwnLikelihood:
-    """The emission in the words of the enumeration: from its own predictives.
+    """Likelihood for the enumeration, from the emission's own predictive probabilities.
 
     With random tables the likelihood is the mean of the product of predictives over
     seatings; its error, below one per cent, is small beside those of the chains.
@@ -208,7 +209,7 @@ class _OwnLikelihood:
 
 
 class _Laws:
-    """The laws of :func:`check_emission` for one emission and data.
+    """The checks of :func:`check_emission` for one emission and data.
 
     Parameters
     ----------
@@ -238,11 +239,11 @@ class _Laws:
         assert not missing.all(), "all rows of X are missing"
         self.missing = np.flatnonzero(missing)
         self.seen = np.flatnonzero(~missing)
-        # What the laws below are tried on: mostly observed rows.
+        # Mostly observed rows, for the checks below.
         chosen = self.rng.permutation(self.seen)[:24]
         self.rows = np.concatenate([chosen, self.missing[:4]])
         self.labels = np.arange(len(self.rows)) % N_STATES
-        # (A few seatings may agree by chance.)
+        # A few seatings may agree by chance.
         order = np.arange(len(self.rows))
         self.is_seated = len({self._product(order, i) for i in range(1, 101)}) > 1
 
@@ -274,7 +275,7 @@ class _Laws:
 
     def _full_probe(self) -> tuple[ChainState, EmissionProbe]:
         state = self.chain(self.rows, self.labels)
-        state.canonicalise()  # which makes room for more states
+        state.canonicalise()  # makes room for more states
         return state, EmissionProbe(state.emission, state.stream)
 
     def _agree(
@@ -287,9 +288,9 @@ class _Laws:
     # -- laws
 
     def check_recipe(self) -> None:
-        """Pickles, and codes that survive decoding."""
+        """Check pickling, and that codes survive decoding."""
         again = pickle.loads(pickle.dumps(self.emission))
-        # (A missing value has a code, but a code need not say that it is missing.)
+        # Codes of missing values need not survive decoding.
         codes = self.codes[self.complete]
         decoded = self.emission.decode(codes)
         for name, found in (
@@ -306,7 +307,7 @@ class _Laws:
         )
 
     def check_missing(self) -> None:
-        """A missing observation is none."""
+        """Check that a missing observation has no effect."""
         state, probe = self._full_probe()
         before, log_joint = _bits(state.to_arrays()["emission"]), probe.log_joint()
         for t in range(len(self.rows) - len(self.missing[:4]), len(self.rows)):
@@ -333,7 +334,7 @@ class _Laws:
         )
 
     def check_views(self) -> None:
-        """Rows and pairs agree with what additions give."""
+        """Check that rows and pairs agree with additions."""
         probe = self._full_probe()[1]
         free = FIRST + N_STATES
         for t, slot in itertools.product(range(len(self.rows)), range(FIRST, free + 1)):
@@ -368,7 +369,7 @@ class _Laws:
         return row
 
     def check_order(self) -> None:
-        """The product of predictives is a function of the set, and is log_joint."""
+        """Check that the product of predictives is log_joint, in any order."""
         n = len(self.rows)
         own = self._product(np.arange(n), 0, np.arange(n))
         joint = self.probe(self.rows, FIRST + n)
@@ -400,7 +401,7 @@ class _Laws:
             )
 
     def _check_mean_order(self) -> None:
-        """The same in expectation over the seatings."""
+        """Check the same in expectation over the seatings."""
         rows = self.rng.permutation(self.seen)[:5]
         for attempt in (1, 2):
             n = 4000 * attempt
@@ -412,7 +413,7 @@ class _Laws:
             ratio = np.exp(logs - logs.mean())
             means = ratio.mean(axis=1)
             error = np.sqrt((ratio.var(axis=1, ddof=1) / n).sum())
-            # (One table per observation leaves nothing but rounding.)
+            # One table per observation leaves nothing but rounding.
             if abs(means[0] - means[1]) <= MOST_ERRORS * error + ROUNDING:
                 return
         raise AssertionError(
@@ -422,7 +423,7 @@ class _Laws:
         )
 
     def check_rollback(self) -> None:
-        """A rollback restores every bit."""
+        """Check that a rollback restores every bit."""
         state, probe = self._full_probe()
         n = len(self.rows)
 
@@ -455,7 +456,7 @@ class _Laws:
         assert problem is None, f"{self.where}: after rollbacks check says {problem!r}"
 
     def check_drift(self) -> None:
-        """Ten thousand moves and back again."""
+        """Check that ten thousand moves and their reversals leave no drift."""
         state, probe = self._full_probe()
         n = len(self.rows)
         before = state.to_arrays()["emission"]
@@ -490,7 +491,7 @@ class _Laws:
         )
 
     def check_records(self) -> None:
-        """Records are taken over; garbage is refused."""
+        """Check that records are loaded, and corrupt ones refused."""
         state, probe = self._full_probe()
         record = pickle.loads(pickle.dumps(state.canonicalise()))
         other = self.chain(self.rows, np.zeros(len(self.rows), dtype=int))
@@ -544,7 +545,7 @@ class _Laws:
         assert n_refused, f"{self.where}: no garbage was refused"
 
     def check_parameters(self) -> None:
-        """Parameters reproduce the predictive probabilities."""
+        """Check that drawn parameters reproduce the predictive probabilities."""
         state, probe = self._full_probe()
         if not state.emission.draws_parameters:
             return
@@ -570,7 +571,7 @@ class _Laws:
         )
 
     def check_values(self) -> None:
-        """Values drawn from states have the predictive probabilities and expectations."""
+        """Check that drawn values have the predictive probabilities and expectations."""
         suspects: dict[str, Flags] = {}
         for n in (1000, 4000):
             laws = self._value_laws(n)
@@ -590,16 +591,16 @@ class _Laws:
         )
 
     def _value_laws(self, n: int) -> dict[str, Law]:
-        """Estimates from n values of every state, what they should be, their errors."""
+        """Estimates from n values of every state, their exact values and errors."""
         places = np.array([NEW, *range(FIRST, FIRST + N_STATES)], dtype=np.int32)
 
         def seated(codes: Array) -> tuple[EmissionStats, EmissionProbe, RandomStream]:
-            # From one stream, so at the same tables whatever further codes there are.
+            # From one stream, so at the same tables for any further codes.
             stats = self.emission.make_stats(codes)
             stream = RandomStream(np.random.SeedSequence([self.seed, 5]))
             probe = EmissionProbe(stats, stream, FIRST + N_STATES)
             for t, k in enumerate(self.labels):
-                probe.add(t, FIRST + k)
+                probe.add(t, FIRST + int(k))
             probe.commit()
             return stats, probe, stream
 
@@ -637,8 +638,8 @@ class _Laws:
             np.sqrt((ratio.var(axis=1, ddof=1) / n).sum(axis=0)) / len(places),
         )
 
-        # What the first half has shown comes again with its probability, unless values
-        # never come again.
+        # Values of the first half recur with their probability, unless values are
+        # continuous.
         mass, share = np.zeros(len(places)), np.zeros(len(places))
         for i, rows in enumerate(np.split(drawn, len(places))):
             known, first = np.unique(rows[: n // 2], axis=0, return_index=True)
@@ -669,7 +670,7 @@ class _Laws:
                     np.sqrt((column + 1 / n) / n),
                 )
             else:
-                # (A fresh state may have no mean, or hardly one.)
+                # The mean of a new state may not exist, or have a large error.
                 mean, numbers = column[1:], np.array(each[1:], dtype=float)
                 error = numbers.std(axis=1, ddof=1) / np.sqrt(n)
                 laws[f"the mean of values drawn of column {c}, against predictives"] = (
@@ -680,7 +681,7 @@ class _Laws:
         return laws
 
     def check_posterior(self) -> None:
-        """The default sampler against an enumeration from the predictives."""
+        """Compare the default sampler with an enumeration from the predictives."""
         n = 4 if self.is_seated else 5
         rows = self.rng.permutation(self.seen)[: n - 1]
         rows = np.concatenate([rows, self.missing[:1]])

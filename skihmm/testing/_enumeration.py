@@ -1,4 +1,4 @@
-"""Exact answers for tiny models, by listing every partition of the time steps.
+"""Exact posteriors of small models, by enumeration of all partitions of the steps.
 
 The model is the hidden Markov model with a hierarchical Chinese restaurant process
 prior of Makino, Takei, Sato and Mochihashi (2011), arXiv 1106.0474.  With unsigned
@@ -9,7 +9,7 @@ at m tables, weighted by the orders within the tables) the seating sums out::
            prod_j [Gamma(alpha) / Gamma(alpha + n_j) prod_k S(n_jk, m_jk) alpha^m_jk]
            * Gamma(gamma) / Gamma(gamma + m) prod_k gamma Gamma(m_k)
 
-where restaurant j is a state or the one start restaurant shared by all sequences.
+where restaurant j is a state or the start restaurant shared by all sequences.
 
 States are numbered by first appearance, so that a tuple of labels *is* a partition.
 """
@@ -34,7 +34,7 @@ START = "*"
 
 
 def set_partitions(n_steps: int) -> Iterator[tuple[int, ...]]:
-    """All restricted growth strings of a length, i.e. all partitions of the steps."""
+    """Iterate over all restricted growth strings, i.e. all partitions of the steps."""
     if n_steps == 0:
         yield ()
         return
@@ -58,7 +58,7 @@ def stirling(n: int, m: int) -> int:
 
 
 def transition_counts(x: Sequence, starts: Iterable[int] = (0,)) -> Counter:
-    """Draws ``{(restaurant, dish): n_jk}`` made by a label sequence."""
+    """Transition counts ``{(restaurant, dish): n_jk}`` of a label sequence."""
     first = set(starts)
     if len(x) and 0 not in first:
         raise ValueError("the first step must start a sequence")
@@ -80,7 +80,7 @@ def as_rows(y) -> list[tuple]:
 
 
 def convolve(left: dict, right: dict) -> dict:
-    """Product of two polynomials kept as ``{power: coefficient}``."""
+    """Product of two polynomials, each ``{power: coefficient}``."""
     product: dict = defaultdict(float)
     for (i, a), (j, b) in itertools.product(left.items(), right.items()):
         product[i + j] = product[i + j] + a * b
@@ -88,7 +88,7 @@ def convolve(left: dict, right: dict) -> dict:
 
 
 def stirling_polynomial(counts: Iterable[int]) -> dict[int, int]:
-    """Ways to seat several groups of customers, by the total number of tables."""
+    """Numbers of seatings of several groups of customers, by total number of tables."""
     result: dict = {0: 1}
     for n in counts:
         result = convolve(result, {m: stirling(n, m) for m in range(1, n + 1)})

@@ -1,4 +1,4 @@
-"""Chains that are exact draws of the prior, concentrations and data included."""
+"""Chains that are exact draws of the prior, with concentrations and data."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def packed(
 ) -> SeatingRecord:
     """``{(row, dish): table sizes}`` as the arrays of a record.
 
-    `place` gives the number of a row that is not one yet.
+    `place` maps rows to numbers.
     """
     cells = sorted((place(j), k, sorted(n)[::-1]) for (j, k), n in tables.items() if n)
     return {
@@ -45,7 +45,7 @@ def packed(
 
 
 def packed_counts(counts: Mapping[tuple[int, int], int]) -> SeatingRecord:
-    """``{(row, dish): n}`` of customers without tables as the arrays of a record."""
+    """Convert ``{(row, dish): n}`` without tables to the arrays of a record."""
     arrays = packed({pair: [n] for pair, n in counts.items() if n})
     arrays["n_tables"] = np.zeros_like(arrays["n_tables"])
     arrays["sizes"] = arrays["sizes"][:0]
@@ -126,7 +126,7 @@ class PriorDraw:
 
 
 def statistics(state: ChainState) -> list[float]:
-    """What two groups of chains are compared by."""
+    """Statistics by which two groups of chains are compared."""
     arrays = state.canonicalise()
     labels = arrays["states"]
     return [
@@ -171,23 +171,23 @@ def swept(
 def invariance_pvalue(
     make_kernel: Callable[[ChainState], Kernel], n_draws: int, seed: int, **options: Any
 ) -> float:
-    """The joint law of parameters and data, sampled in two ways.
+    """Compare the joint distribution of parameters and data, sampled in two ways.
 
     Parameters
     ----------
     make_kernel : callable
         Called with the chain's state.
     n_draws : int
-        Chains of each way.
+        Number of chains of each way.
     seed : int
     **options
-        `n_sweeps` (15 unless given), and those of `PriorDraw`.
+        `n_sweeps` (default 15), and those of `PriorDraw`.
 
     Returns
     -------
     pvalue : float
-        Of permutations of all statistics together and of Kolmogorov-Smirnov tests of
-        each; corrected for their number.
+        Smallest p-value of a permutation test of all statistics and of Kolmogorov-Smirnov
+        tests of each, corrected for their number.
     """
     fresh, moved = swept(make_kernel, n_draws, seed, **options)
     together = two_sample_test(fresh, moved)
@@ -203,7 +203,7 @@ def keeps_prior_draws(
     doubt: float,
     **options: Any,
 ) -> tuple[bool, list[float]]:
-    """Compare with prior draws; a doubtful result is repeated with four times as many.
+    """Compare with prior draws; repeat a doubtful result with four times as many.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Whether a proposal is what it says it is."""
+"""Check of proposals: computed and empirical probabilities."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from scipy import stats
 
 from skihmm._typing import Array, Floats
 from skihmm.core._rcd import BlockProposal, RCDKernel
-from skihmm.core._testing import ReplayProbe, neighbours, slots
+from skihmm.testing._probes import ProposalProbe
 from skihmm.testing._sampler import DOUBT, MODELS
 from skihmm.testing._small_models import Model, is_exact
 
@@ -36,20 +36,19 @@ def check_proposal(
     block_size: int = 1,
     random_state: int = 0,
 ) -> None:
-    """Check that a proposal draws from the law that it computes, and an exact sampler.
+    """Check that a proposal has the probabilities that it computes, and is exact.
 
     On models of one to five steps, for many states and all their blocks, at the seating
-    without the block: however often a path is proposed, its probability must be computed
-    as the same number, and `score` must give the same one for the old path.  The paths
-    must come with frequencies in proportion to these numbers (chi-squared tests).  Where
-    all labels of the block are its own, so that every path can take the place of the old
-    one, its `score` is that number too, and all of them sum to the constant by which the
-    frequencies are divided.  Names of states that nobody uses do not matter.
+    without the block: the computed probability of a path must be the same whenever it is
+    proposed, and equal its `score` as the old path.  The frequencies of the paths must be
+    proportional to these probabilities (chi-squared tests).  Where all labels of the
+    block occur only there, so that every path can replace the old one, its `score` is
+    this probability too, and all of them sum to the constant by which the frequencies are
+    divided.  Names of new states do not matter.
 
     If `prepare` uses random numbers, for auxiliary variables such as slices, their
-    density is a part of q, and frequencies say nothing; the other laws must hold at given
-    auxiliary variables.  A proposal with q = infinity, which is always rejected, stands
-    for none.
+    density is a part of q, and frequencies are not compared; the other properties must
+    hold at fixed auxiliary variables.  A proposal with q = infinity is always rejected.
 
     Then ``RCDKernel(make_proposal(), block_size)`` has to sample the posterior; see
     :func:`check_sampler` for how this is compared.  A correct proposal fails for fewer
@@ -67,11 +66,11 @@ def check_proposal(
     Raises
     ------
     AssertionError
-        If a law is broken; the message says which.
+        If a property is violated; the message names it.
 
     See Also
     --------
-    check_sampler : Of samplers of any kind.
+    check_sampler : Check of samplers of any kind.
 
     Examples
     --------
@@ -82,7 +81,7 @@ def check_proposal(
     proposal = make_proposal()
     assert isinstance(proposal, BlockProposal), f"{proposal!r} is no BlockProposal"
     assert 1 <= block_size <= 3, f"block_size={block_size}; expected 1, 2 or 3"
-    RCDKernel(proposal, block_size)  # which knows whether it takes such blocks
+    RCDKernel(proposal, block_size)  # raises an error if blocks are too long for it
     name = type(proposal).__name__
     for model_name, model in MODELS.items():
         for labels in LABELS[model.n_steps]:
@@ -113,7 +112,7 @@ def check_proposal(
 
 
 def _blocks(model: Model, block_size: int) -> Iterator[tuple[int, int]]:
-    """All blocks of up to so many steps within a sequence."""
+    """Iterate over all blocks of at most `block_size` steps within a sequence."""
     ends = [*model.starts[1:], model.n_steps]
     for first, end in zip(model.starts, ends, strict=True):
         for start in range(first, end):
@@ -122,7 +121,7 @@ def _blocks(model: Model, block_size: int) -> Iterator[tuple[int, int]]:
 
 
 def _paths(used: list[int], spare: list[int], length: int) -> Iterator[tuple[int, ...]]:
-    """All paths over used labels and, in a fixed order, ones that nobody uses."""
+    """Iterate over all paths of used labels and, in a fixed order, new ones."""
     if length == 0:
         yield ()
         return
@@ -142,30 +141,28 @@ def _check_block(
     where: str,
 ) -> None:
     state = model.state([seed, 7], labels)
-    length, probe = stop - start, ReplayProbe(state)
-    after = neighbours(state, start, stop)[1]
-    own = tuple(int(k) for k in slots(state)[start:stop])
+    length, probe = stop - start, ProposalProbe(state, start, stop)
+    own = probe.path
 
     def ask(
         n: int, salt: int, old: Sequence[int] | None = None
-    ) -> tuple[Array, Array, Array, Array, bool]:
-        return probe.ask_many(
-            proposal, start, stop, seed + 11, seed + 12, (salt << 20) + seed, n, old
-        )
+    ) -> tuple[Array, Array, Array, bool]:
+        return probe.ask(proposal, seed + 11, seed + 12, (salt << 20) + seed, n, old)
 
-    _, _, _, n_tables, is_random = ask(1, 0)
-    used = [k for k in range(2, len(n_tables)) if n_tables[k] > 0 or k == after]
+    is_random = ask(1, 0)[-1]
+    n_tables = probe.arrays(seed + 11)[1]
+    used = [k for k in range(2, len(n_tables)) if n_tables[k] > 0 or k == probe.after]
     names: dict[int, int] = {}
 
     def named(path: Sequence[int]) -> tuple[int, ...]:
-        """The path, with labels that nobody uses as -1, -2, ... in their order."""
+        """Rename the new labels of a path to -1, -2, ... by first appearance."""
         names.clear()
         return tuple(
             int(k) if k in used else names.setdefault(int(k), -1 - len(names))
             for k in path
         )
 
-    # Labels of the block that nobody else uses: names for fresh states that are not free.
+    # Labels that occur only in the block are names for new states, but not free slots.
     spare = [*dict.fromkeys(k for k in own if k not in used)]
     log_q: dict[tuple[int, ...], float] = {}
     total = None
@@ -179,7 +176,7 @@ def _check_block(
             )
     for attempt in (1, 2):
         n = 1000 * 4 ** (attempt - 1)
-        log_q_old, paths, log_q_new, _, _ = ask(n, attempt)
+        log_q_old, paths, log_q_new, _ = ask(n, attempt)
         is_path = log_q_new < np.inf
         paths, log_q_new = paths[is_path], log_q_new[is_path]
         _take(log_q, named(own), log_q_old, f"{where}: score of the path {named(own)}")
@@ -187,7 +184,7 @@ def _check_block(
         for path in {tuple(path) for path in paths}:
             at = (paths == path).all(axis=1)
             name = named(path)
-            # What complete lists do not hold cannot be proposed.
+            # Paths outside of a complete list cannot be proposed.
             assert total is None or name in log_q, (
                 f"{where}: {name} is proposed, which is no path of labels in use and "
                 "free ones"
@@ -216,7 +213,7 @@ def _take(
     values: Floats,
     what: str,
 ) -> None:
-    """Remember the probability of a path, or compare it with what is remembered."""
+    """Store the probability of a path, or compare it with the stored one."""
     expected = log_q.setdefault(path, float(values[0]))
     with np.errstate(invalid="ignore"):
         wrong = (values != expected) & ~(abs(values - expected) <= 1e-6)
@@ -236,7 +233,7 @@ def _frequency_test(
     visits: dict[tuple[int, ...], int],
     total: float | None,
 ) -> float:
-    """Chi-squared p-value; cells with fewer than 5 expected visits are lumped."""
+    """Chi-squared p-value, with cells of fewer than 5 expected visits lumped."""
     n = sum(visits.values())
     with np.errstate(under="ignore"):
         expected = n * np.exp(np.array([*log_q.values()]) - _total(log_q, total))

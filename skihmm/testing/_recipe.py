@@ -1,14 +1,41 @@
-"""What recipes of any kind have to do."""
+"""Check of recipes."""
 
 from __future__ import annotations
 
 import inspect
+from typing import TypeVar
 
 from sklearn.base import BaseEstimator, clone
 
+from skihmm._recipe import Recipe
+
+Instance = TypeVar("Instance", bound=Recipe)
+
+
+def make_instances(recipe: type[Instance]) -> list[Instance]:
+    """Build the instances of a sampler, an emission or transitions that tests cover.
+
+    Parameters
+    ----------
+    recipe : class
+        Its `test_params` lists the parameters of every instance.
+
+    Returns
+    -------
+    instances : list of recipe
+
+    Examples
+    --------
+    >>> from skihmm.samplers import StepwiseSlice
+    >>> from skihmm.testing import make_instances
+    >>> make_instances(StepwiseSlice)
+    [StepwiseSlice(), StepwiseSlice(split_merge_rate=1)]
+    """
+    return [recipe(**params) for params in recipe.test_params]
+
 
 def check_recipe(recipe: BaseEstimator) -> None:
-    """An object can be cloned, printed and searched over by its parameters.
+    """Check that an object can be cloned, printed and searched over by its parameters.
 
     Parameters
     ----------

@@ -1,51 +1,32 @@
-"""Whether a sampler samples the posterior."""
+"""Check of samplers against enumerated posteriors and prior draws."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 from sklearn.base import clone
 
-from skihmm.core._emission import EmissionStats
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import DirichletCategorical, HCRPCategorical, NormalInverseGamma
-from skihmm.emissions._conjugate_stats import normal_inverse_gamma
 from skihmm.samplers import BaseSampler, SweepInfo
 from skihmm.testing._enumeration import DirichletEmission, GaussianEmission, HCRPEmission
 from skihmm.testing._prior_draws import PriorDraw, keeps_prior_draws
 from skihmm.testing._recipe import check_recipe
 from skihmm.testing._small_models import Model, is_exact
 
-
-class Gaussian(GaussianEmission):
-    """The same with the statistics of the package, whose parameters can be drawn."""
-
-    def stats(self, y: Sequence[float | None]) -> EmissionStats:
-        """Build the statistics of values, None for a missing one."""
-        return normal_inverse_gamma(
-            np.array(y, dtype=float)[:, None],
-            np.array([self.mean]),
-            self.kappa,
-            self.shape,
-            np.array([self.scale]),
-        )
-
-
-# What recipes of samplers are asked about.
+# Recipes of the emissions of the models.
 RECIPES = {
     HCRPEmission: HCRPCategorical(),
     DirichletEmission: DirichletCategorical(),
-    Gaussian: NormalInverseGamma(),
+    GaussianEmission: NormalInverseGamma(),
 }
 
-# Together with what the second run is judged by, and the number of models and of prior
-# draws, the rate of false alarms: (9 + 2) * 0.03 * 0.002 = 7e-4.
+# P-value of a doubtful result.  With the limit of the second run, and the number of
+# models and of prior draws, the false alarm rate is (9 + 2) * 0.03 * 0.002 = 7e-4.
 DOUBT = 0.03
 
-# In these a step-wise sampler rejects some 5 to 30 % of its moves; states come and go in
-# some, and others stay in their states.
+# In these models a step-wise sampler rejects 5 to 30 % of its moves; in some of them
+# states are born and die often, in others hardly.
 MODELS = {
     "one sequence": Model((0, 1, 0, 1, 1), HCRPEmission(3, 1.0, 1.0)),
     "two sequences, large concentrations": Model(
@@ -61,7 +42,7 @@ MODELS = {
     "equal symbols": Model((0,) * 5, HCRPEmission(20, 12.0, 6.0), (0,), 5.0, 3.0),
     "densities above one": Model(
         (0.1, 0.11, 0.4, None, 0.105),
-        Gaussian(0.2, 0.5, 1.5, 0.002),
+        GaussianEmission(0.2, 0.5, 1.5, 0.002),
         (0, 3),
         2.0,
         2.0,
@@ -85,38 +66,37 @@ def check_sampler(
     seed; only if that is doubtful too, the check fails.  A correct sampler fails for
     fewer than one in 1000 values of `random_state`.
 
-    Chains of 50 steps cannot be enumerated, but can be compared with themselves:
+    Chains of 50 steps cannot be enumerated, but can be compared with prior draws:
     concentrations, paths, tables and symbols are drawn from the prior, and after 15
-    sweeps, concentrations resampled in between, everything must have the same law still.
-    It is compared with that of other prior draws, 250 each.
+    sweeps, with concentrations resampled in between, their joint distribution must be
+    unchanged.  It is compared with that of other prior draws, 250 each.
 
     Models whose emission the sampler refuses (`BaseSampler.check_emission`) are left out.
 
     Besides, the sampler has to be a recipe that can be cloned, printed and searched over;
-    its kernel has to take all random numbers from the chain's stream, to keep nothing
-    from one sweep to the next that the chain's record does not hold, to leave the
-    concentrations alone, to count its proposals, and to leave all counts of the chain in
-    order.
+    its kernel has to take all random numbers from the chain's stream, to keep no state
+    between sweeps outside of the chain's record, to leave the concentrations unchanged,
+    to count its proposals, and to keep all counts of the chain consistent.
 
     Parameters
     ----------
     sampler : BaseSampler
-        Parameters that make it reject some moves of five steps test most.
+        Sampler, best with parameters for which some moves of five steps are rejected.
     random_state : int, default=0
         Seed.
     n_sweeps : int, default=2000
-        Sweeps of every chain.  With 2000, errors of 0.04 in total variation are found;
-        smaller ones need more, as the square of their inverse.  The number of prior
-        draws goes with it, an eighth.
+        Sweeps of every chain.  With 2000, errors of 0.04 in total variation are detected;
+        the number needed grows with the inverse square of the error.  The number of prior
+        draws is an eighth of it.
 
     Raises
     ------
     AssertionError
-        If a law is broken; the message says which.
+        If a property is violated; the message names it.
 
     See Also
     --------
-    check_proposal : Of the proposals of a compiled sampler, more precise.
+    check_proposal : More precise check of the proposals of a compiled sampler.
 
     Examples
     --------
@@ -161,7 +141,7 @@ def check_sampler(
 
 
 def _check_kernel(sampler: BaseSampler, model: Model, seed: int, where: str) -> None:
-    """Laws of single sweeps."""
+    """Check the properties of single sweeps."""
     labels = np.arange(model.n_steps) % 2
     state, twin = (model.state([seed, 1], labels) for _ in range(2))
     kernel = clone(sampler).make_kernel(state)
@@ -200,7 +180,7 @@ def _check_kernel(sampler: BaseSampler, model: Model, seed: int, where: str) -> 
 
 
 def _check_prior_draws(sampler: BaseSampler, seed: int, n_sweeps: int) -> None:
-    """Longer chains, concentrations included."""
+    """Compare longer chains, with concentrations, with prior draws."""
     for emission in (HCRPEmission, DirichletEmission):
         hierarchical = emission is HCRPEmission
         draw = PriorDraw(np.random.default_rng(seed), hierarchical=hierarchical)
@@ -223,7 +203,7 @@ def _check_prior_draws(sampler: BaseSampler, seed: int, n_sweeps: int) -> None:
 
 
 def _same(one: ChainState, other: ChainState) -> bool:
-    # Labels and the state of the stream, which any difference upsets sooner or later.
+    # Any other difference shows in the labels or the state of the stream eventually.
     return one.stream.state == other.stream.state and bool(
         (one.labels == other.labels).all()
     )

@@ -16,8 +16,8 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.core._testing import NormalStats, record_cells
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._conjugate_stats import normal_inverse_gamma
 from skihmm.samplers._base import Kernel
 from skihmm.testing._enumeration import (
     DirichletEmission,
@@ -26,13 +26,14 @@ from skihmm.testing._enumeration import (
     Posterior,
     as_rows,
 )
+from skihmm.testing._probes import record_cells
 from skihmm.testing._statistics import TotalVariation, total_variation_test
 
 
 def make_stats(
     codes: ArrayLike, emission: HCRPEmission | DirichletEmission, **options: Any
 ) -> CategoricalStats:
-    """Compiled statistics of a categorical emission given as by the reference."""
+    """Build compiled statistics of a categorical emission of the enumeration."""
     codes = np.asarray(codes, dtype=np.int32)
     n_symbols = [emission.n_symbols] * codes.shape[1]
     if isinstance(emission, HCRPEmission):
@@ -46,12 +47,11 @@ def make_stats(
 
 @dataclass(frozen=True)
 class Model:
-    """Arguments of ``Posterior``, and how to build the compiled chain for them.
+    """Small model: arguments of ``Posterior``, and the compiled chain for them.
 
-    Besides the emissions of the enumeration any object will do that has its method
-    ``log_likelihood_by_tables(x, y)``, a method ``stats(y)`` that builds the statistics
-    and, if not all steps may be in one state, ``start(n_steps)`` with labels to begin
-    with.
+    The emission is one of the enumeration, or any object with the methods
+    ``log_likelihood_by_tables(x, y)``, ``stats(y)``, which builds the statistics, and, if
+    not all steps may be in one state, ``start(n_steps)``, which returns initial labels.
     """
 
     y: tuple
@@ -72,7 +72,7 @@ class Model:
 
     @property
     def codes(self) -> Labels:
-        """Symbols as the statistics take them, -1 for a missing one."""
+        """Symbols as encoded for the statistics, -1 for a missing one."""
         rows = [[-1 if w is None else w for w in row] for row in as_rows(self.y)]
         return np.array(rows, dtype=np.int32)
 
@@ -81,7 +81,8 @@ class Model:
         if hasattr(self.emission, "stats"):
             return self.emission.stats(self.y)
         if isinstance(self.emission, GaussianEmission):
-            return NormalStats(np.array(self.y, dtype=float), *astuple(self.emission))
+            values = np.array(self.y, dtype=float)[:, None]
+            return normal_inverse_gamma(values, *astuple(self.emission))
         return make_stats(self.codes, self.emission, **options)
 
     def state(
@@ -90,7 +91,7 @@ class Model:
         labels: Integers | None = None,
         **options: Any,
     ) -> ChainState:
-        """A chain at some labels (all equal by default)."""
+        """Build a chain at some labels (all equal by default)."""
         state = ChainState(
             np.array(self.starts),
             Franchise(self.alpha, self.gamma),
@@ -105,20 +106,20 @@ class Model:
         return state
 
     def cell(self, code: int) -> tuple[tuple[int, ...], int, int]:
-        """``(labels, m, e)`` of a number made by ``cell_of``."""
+        """``(labels, m, e)`` of a number made by ``record_cells``."""
         code, e = divmod(int(code), 64)
         code, m = divmod(code, 64)
         labels = []
         for _ in range(self.n_steps):
             code, label = divmod(code, 8)
             labels.append(label)
-        # (Tables that the exact posterior knows nothing of.)
+        # Tables that the exact posterior does not have.
         e = e if getattr(self.emission, "counts_tables", True) else 0
         return tuple(reversed(labels)), m, e
 
 
 class Comparison(NamedTuple):
-    """How the chains of `compare` differ from the exact posterior."""
+    """Differences of the chains of `compare` from the exact posterior."""
 
     partitions: TotalVariation
     joint: TotalVariation
@@ -146,7 +147,7 @@ def run_chains(
     seed: int,
     n_burnin: int = 500,
 ) -> tuple[NDArray[np.int64], float]:
-    """Cells after every sweep of independent chains, and the acceptance rate."""
+    """Run independent chains; return their cells after every sweep, and acceptance."""
     chains, proposed, accepted = [], 0, 0
     for child in np.random.SeedSequence(seed).spawn(n_chains):
         state = model.state(child)
@@ -162,19 +163,17 @@ def run_chains(
 
 
 def cell_frequencies(
-    chains: NDArray[np.int64],
-    name: Callable[[int], Cell],
-    exact: Mapping[Cell, float],
+    counts: Floats, cells: Sequence[Cell], exact: Mapping[Cell, float]
 ) -> tuple[Floats, Floats]:
-    """Frequencies of cells per chain, and the exact law in the same order.
+    """Frequencies of cells per chain, and their exact probabilities in the same order.
 
     Parameters
     ----------
-    chains : ndarray of shape (n_chains, n_sweeps)
-        Cells as numbers.
-    name : callable
-        What `exact` calls them.
-    exact : dict
+    counts : ndarray of shape (n_chains, n)
+        Visits of `cells`.
+    cells : list
+        Names of the columns as in `exact`; several may have the same one.
+    exact : mapping
         ``{cell: probability}``.
 
     Returns
@@ -183,15 +182,12 @@ def cell_frequencies(
     probabilities : ndarray of shape (n_cells,)
     """
     place = {cell: i for i, cell in enumerate(exact)}
-    table = np.zeros((len(chains), len(place)))
-    for row, chain in zip(table, chains, strict=True):
-        codes, counts = np.unique(chain, return_counts=True)
-        for code, count in zip(codes, counts, strict=True):
-            cell = name(code)
-            assert cell in place, f"the chain visits {cell}, which is impossible"
-            row[place[cell]] += count / len(chain)
+    table = np.zeros((len(counts), len(place)))
+    for cell, column in zip(cells, counts.T, strict=True):
+        assert cell in place, f"the chain visits {cell}, which is impossible"
+        table[:, place[cell]] += column
     probabilities = np.array([*exact.values()])
-    return table, probabilities / probabilities.sum()
+    return table / counts.sum(axis=1)[:, None], probabilities / probabilities.sum()
 
 
 def compare(
@@ -203,18 +199,22 @@ def compare(
     seed: int = 0,
     n_burnin: int = 500,
 ) -> Comparison:
-    """Chains against the exact law of the partition, of it with (m, e), of (m, e)."""
+    """Compare chains with exact probabilities: of partitions, with (m, e), and (m, e)."""
     chains, acceptance = run_chains(
         model, make_kernel, n_chains, n_sweeps, seed, n_burnin
     )
-    joint = cell_frequencies(chains, model.cell, model.posterior.joint)
-    partitions = cell_frequencies(
-        chains, lambda code: model.cell(code)[0], model.posterior.probabilities
-    )
+    codes, places = np.unique(chains, return_inverse=True)
+    places = places.reshape(chains.shape)
+    counts = np.array([np.bincount(row, minlength=len(codes)) for row in places], float)
+    cells = [model.cell(code) for code in codes]
     law: dict[tuple[int, int], float] = defaultdict(float)
     for (_, m, e), probability in model.posterior.joint.items():
         law[m, e] += probability
-    tables = cell_frequencies(chains, lambda code: model.cell(code)[1:], law)
+    joint = cell_frequencies(counts, cells, model.posterior.joint)
+    partitions = cell_frequencies(
+        counts, [labels for labels, _, _ in cells], model.posterior.probabilities
+    )
+    tables = cell_frequencies(counts, [(m, e) for _, m, e in cells], law)
     return Comparison(
         total_variation_test(*partitions),
         total_variation_test(*joint),
@@ -232,7 +232,7 @@ def is_exact(
     n_burnin: int = 500,
     doubt: float = SUSPECT,
 ) -> tuple[bool, list[Comparison]]:
-    """Compare with enumeration; a doubtful result is repeated with more sweeps.
+    """Compare with enumeration; repeat a doubtful result with more sweeps.
 
     So a correct sampler fails about once in ``1 / (doubt * SUSPECT)`` seeds.
 

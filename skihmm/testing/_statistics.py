@@ -1,7 +1,7 @@
-"""Frequencies of independent chains against exact laws, honest about autocorrelation.
+"""Tests of the frequencies of independent chains.
 
-Draws of one chain depend on each other in an unknown way, but whole chains are
-independent: only the variation between chains is used.
+Draws of one chain are correlated, but chains are independent: only the variation between
+chains is used.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ class TotalVariation(NamedTuple):
     """Result of `total_variation_test`."""
 
     tv: float
-    """Total variation distance between pooled frequencies and the exact law."""
+    """Total variation distance between pooled frequencies and exact probabilities."""
     expected_tv: float
-    """Its expectation if only Monte Carlo error were at work."""
+    """Its expectation under Monte Carlo error alone."""
     pvalue: float
     """By sign flips of the chains' deviations, small cells lumped."""
     n_cells: int
@@ -30,7 +30,7 @@ class TotalVariation(NamedTuple):
 def total_variation_test(
     frequencies, exact, *, min_visits: float = 50, n_flips: int = 2000, seed: int = 0
 ) -> TotalVariation:
-    """Compare the frequencies of independent chains with an exact law.
+    """Compare the frequencies of independent chains with exact probabilities.
 
     If the chains are unbiased the deviation of each is about as likely as its negative,
     so the statistic can be compared with its values after random changes of sign.
@@ -62,7 +62,7 @@ def total_variation_test(
     with np.errstate(divide="ignore", invalid="ignore"):
         own_size = np.where(variance > 0, binomial / variance, np.inf)
         effective_size = binomial.sum() / variance.sum()
-    # Cells can mix more slowly than the average; a cell never visited has no variance.
+    # Cells can mix more slowly than the average; a cell without visits has no variance.
     small = exact * np.minimum(own_size, effective_size) < min_visits
     if small.any():
         deviations = np.column_stack(
@@ -85,7 +85,7 @@ def total_variation_test(
 
 
 def two_sample_test(first, second, *, n_permutations: int = 2000, seed: int = 0) -> float:
-    """P-value that two groups of independent chains have the same law.
+    """P-value that two groups of independent chains have the same distribution.
 
     Chains are permuted between the groups.  The statistic is the sum over columns of
     the absolute difference of the means, each in units of its standard deviation.

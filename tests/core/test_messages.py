@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import native
 import numpy as np
 import pytest
 from reference.enumeration import (
@@ -21,7 +22,6 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.core._testing import fill_row, n_slots, pull, push, push_max
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 EMISSIONS = {
@@ -131,18 +131,17 @@ def test_steps_against_dense_matrices(seed):
     first, transmat, _ = frozen_hmm(counts_of(arrays), EMISSIONS["hcrp"], ALPHA, GAMMA)
     dense[np.ix_(keep, keep)] = transmat
     dense[1, keep] = first
-    for j in range(n + 2):
-        np.testing.assert_allclose(fill_row(transitions, j), dense[j], rtol=1e-12)
-        assert fill_row(transitions, j).sum() == pytest.approx(1, rel=1e-13)
     for _ in range(20):
         weights = rng.random(n + 2) * (rng.random(n + 2) < 0.7)
-        np.testing.assert_allclose(
-            push(transitions, weights), weights @ dense, rtol=1e-12
-        )
         values = rng.random(n + 2)
         values[1] = 0.0
-        np.testing.assert_allclose(pull(transitions, values), dense @ values, rtol=1e-12)
-        best, argmax = push_max(transitions, weights)
+        rows, pushed, pulled, best, argmax = native.moves.steps(
+            transitions, weights, values
+        )
+        np.testing.assert_allclose(rows, dense, rtol=1e-12)
+        np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-13)
+        np.testing.assert_allclose(pushed, weights @ dense, rtol=1e-12)
+        np.testing.assert_allclose(pulled, dense @ values, rtol=1e-12)
         products = weights[:, None] * dense
         np.testing.assert_allclose(best, products.max(axis=0), rtol=1e-12)
         np.testing.assert_allclose(products[argmax[keep], keep], best[keep], rtol=1e-12)
@@ -161,18 +160,14 @@ def test_push_and_pull_are_adjoint_on_a_large_seating():
     )
     state.start_from(np.unique(rng.zipf(1.5, 3000) % 200, return_inverse=True)[1])
     state.canonicalise()
-    n = n_slots(state)
-    dense = np.array([fill_row(state.transitions, j) for j in range(n)])
+    n = len(native.moves.peek(state)["tables"])
     assert n > 100
     for _ in range(5):
         weights, values = rng.random((2, n))
-        np.testing.assert_allclose(
-            push(state.transitions, weights), weights @ dense, rtol=1e-10
-        )
         values[1] = 0.0
-        np.testing.assert_allclose(
-            pull(state.transitions, values), dense @ values, rtol=1e-10
-        )
+        rows, pushed, pulled, *_ = native.moves.steps(state.transitions, weights, values)
+        np.testing.assert_allclose(pushed, weights @ rows, rtol=1e-10)
+        np.testing.assert_allclose(pulled, rows @ values, rtol=1e-10)
 
 
 # -- whole sequences ------------------------------------------------------------------

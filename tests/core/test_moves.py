@@ -6,25 +6,17 @@ import gc
 import itertools
 from dataclasses import dataclass
 
+import native
 import numpy as np
 import pytest
-from core.test_state import assert_same, make_state
+from core.test_state import assert_same, make_state, slots
 from extension.exponential import Exponential
 from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
 from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
 from reference.product import Product
-from small_models import SAMPLERS, Model
+from small_models import SAMPLERS, Model, log_row
 
 from skihmm.core._rcd import RCDKernel
-from skihmm.core._testing import (
-    dish_tables,
-    emission_row,
-    n_slots,
-    n_touched,
-    neighbours,
-    slots,
-    transition_prob,
-)
 from skihmm.samplers._split_merge_kernel import SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
@@ -219,27 +211,32 @@ def test_a_long_sweep_keeps_nothing():
             move.remove()
             move.add(move.old)
             move.accept(0.0)
-    assert n_touched(state) < 20
+    assert native.moves.peek(state)["n_touched"] < 20
 
 
 # -- weights ----------------------------------------------------------------------------
 
 
+def tables_of(state):
+    """Tables of every slot as a dish."""
+    return native.moves.peek(state)["tables"]
+
+
 def definition(state, t, old, found):
     """log p(k | i) p(y | k) p(o | k) of an open move of one step, label by label."""
-    i, o = neighbours(state, t, t + 1)
-    emitted = emission_row(state, t)
-    tables = dish_tables(state)
-    want = np.full(n_slots(state), -np.inf)
-    candidates = {k for k in range(2, n_slots(state)) if tables[k] > 0} | {o} - {-1}
+    inside = native.moves.peek(state)
+    i, o, tables = inside["before"][t], inside["after"][t], inside["tables"]
+    want = np.full(len(tables), -np.inf)
+    candidates = {k for k in range(2, len(tables)) if tables[k] > 0} | {o} - {-1}
     fresh = {old} - candidates
     if not fresh:
-        unused = set(range(2, n_slots(state))) - candidates - set(slots(state).tolist())
+        unused = set(range(2, len(tables))) - candidates - set(inside["slots"].tolist())
         fresh = {k for k in unused if np.isfinite(found[k])}  # whichever it is
         assert len(fresh) == 1
+    probs = inside["probs"]
     for k in candidates | fresh:
-        out = transition_prob(state, k, o) if o >= 0 else 1.0
-        want[k] = np.log(transition_prob(state, i, k) * emitted[k] * out)
+        out = probs[k, o] if o >= 0 else 1.0
+        want[k] = np.log(probs[i, k] * out) + log_row(state, t)[k]
     return want, o >= 0 and tables[o] == 0
 
 
@@ -256,7 +253,7 @@ def test_weights_against_the_definition(make):
             np.testing.assert_allclose(found, want, rtol=1e-9, atol=1e-9)
             assert np.isfinite(found[old])
             n_ghosts += is_ghost
-            n_fresh += dish_tables(state)[old] == 0
+            n_fresh += tables_of(state)[old] == 0
             k = state.stream.categorical(found)
             move.add([k])
             move.accept(found[old] - found[k])
@@ -279,13 +276,13 @@ def test_labels_of_a_path_are_candidates():
     with state.move(2, 5) as move:  # the state of step 3 vanishes
         move.remove()
         old = move.old
-        assert dish_tables(state)[old[1]] == 0
+        assert tables_of(state)[old[1]] == 0
         without = move.log_weights(4, [old[0], old[2]])
         assert without[old[1]] == -np.inf
         # Once somebody has it, it is as good as any other fresh state.
         log_w = move.log_weights(4, [old[0], old[1]])
         fresh = [
-            k for k in np.flatnonzero(np.isfinite(log_w)) if dish_tables(state)[k] == 0
+            k for k in np.flatnonzero(np.isfinite(log_w)) if tables_of(state)[k] == 0
         ]
         assert old[1] in fresh
         assert len(fresh) == 2

@@ -55,8 +55,7 @@ def run(model, stream, n_particles, **options):
         columns_of(model.emission, codes.shape[1], model.y),
         stream,
         n_particles=n_particles,
-        alpha=model.alpha,
-        gamma=model.gamma,
+        concentrations=(model.alpha, model.gamma),
         **options,
     )
 
@@ -164,7 +163,6 @@ TEST = {
     "columns": ((1, 0), (None, 2)),
 }
 ALPHA, GAMMA = 1.6, 1.2
-OPTIONS = {"alpha": ALPHA, "gamma": GAMMA}
 
 
 @cache
@@ -317,8 +315,6 @@ def test_folded_generations_remember_everything(resampling, hierarchical):
         [(N_STATES, False, 1e-15, 1.0), (4, hierarchical, noise_alpha, 3.0)],
         RandomStream(8),
         n_particles=n_particles,
-        alpha=1e-9,
-        gamma=1.0,
         seating=loop_seating(hierarchical),
         resampling=resampling,
     )
@@ -461,7 +457,6 @@ def independent(codes, starts, stream, **options):
         n_particles=options.pop("n_particles", 5),
         seating=arrays_of(naive),
         independent=True,
-        **OPTIONS,
         **options,
     )[0]
 
@@ -523,9 +518,9 @@ class Counting(Exponential):
 
     n_calls = 0
 
-    def log_predictive(self, numbers, y):
+    def log_predictive(self, stats, y):
         type(self).n_calls += 1
-        return super().log_predictive(numbers, y)
+        return super().log_predictive(stats, y)
 
 
 @pytest.mark.parametrize("length", [1, 2, 30])
@@ -535,14 +530,15 @@ def test_particles_with_the_same_history_are_evaluated_once(length):
     emission.fit(y)
     # A small gamma: nearly all particles stay in one state, and a small alpha leaves no
     # choice whether a table is opened.
-    options = {"alpha": 1e-9, "gamma": 1e-9, "n_particles": 50, "independent": True}
     Counting.n_calls = 0
     log_predictive, path = filter_particles(
         y,
         np.arange(0, 60, length),
         emission.make_stats(y).columns(),
         RandomStream(0),
-        **options,
+        n_particles=50,
+        concentrations=(1e-9, 1e-9),
+        independent=True,
     )
     assert path is None
     assert np.isfinite(log_predictive).all()
@@ -566,8 +562,7 @@ def test_simulated_symbols_have_their_exact_law(name):
             columns_of(emission, n_columns),
             [3] * n_columns,
             stream,
-            **OPTIONS,
-            seating=arrays,
+            arrays,
         )
         found[tuple(codes.ravel().tolist())] += 1
     law = {}
@@ -610,8 +605,7 @@ def test_simulated_states_have_their_exact_law():
             columns_of(emission),
             [3],
             stream,
-            **OPTIONS,
-            seating=arrays,
+            arrays,
         )
         found[tuple(states.tolist())] += 1
     assert found.keys() <= law.keys()
@@ -634,8 +628,7 @@ def test_simulation_keeps_to_the_known_symbols():
             columns_of(emission),
             [2],
             stream,
-            **OPTIONS,
-            seating=arrays,
+            arrays,
         )
         found[int(states[0]), int(codes[0, 0])] += 1
     law = {}
@@ -659,8 +652,7 @@ def test_no_steps():
         columns_of(model.emission),
         RandomStream(0),
         n_particles=3,
-        alpha=1.0,
-        gamma=1.0,
+        concentrations=(1.0, 1.0),
     )
     assert log_predictive.shape == path.shape == (0,)
 

@@ -7,7 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
-from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
+from reference.enumeration import DirichletEmission, HCRPEmission
 from small_models import make_stats
 
 from skihmm import HCRPHMM
@@ -16,7 +16,6 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles, simulate
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from skihmm.core._testing import NormalStats
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.metrics import ParticleFilterScorer
@@ -448,27 +447,6 @@ def test_transitions_that_no_path_has_made_are_refused():
         FrozenModel(arrays, stats, [0])
 
 
-def test_records_of_another_emission_are_checked_by_it():
-    """The hook of emissions of all kinds."""
-    rng = np.random.default_rng(0)
-    values = np.where(rng.random(30) < 0.2, np.nan, rng.normal(size=30))
-    prior = GaussianEmission(0.0, 1.0, 1.0, 1.0)
-
-    def make():
-        stats = NormalStats(values, prior.mean, prior.kappa, prior.shape, prior.scale)
-        return ChainState(np.array([0]), Franchise(), stats, RandomStream(0))
-
-    state = make()
-    state.start_from(np.arange(30) % 3)
-    arrays = state.canonicalise()
-    other = make()
-    other.from_arrays(arrays)
-    assert other.check() is None
-    arrays["emission"]["moments"][1, 0] += 1.0
-    with pytest.raises(ValueError, match="moments are not those of the values"):
-        other.from_arrays(arrays)
-
-
 # -- draws ----------------------------------------------------------------------------
 
 
@@ -538,7 +516,7 @@ def test_a_mutated_draw_is_refused_or_predicts(hmm, global_random_seed):
 def draw_options(n_columns=1):
     case = Case(HCRPEmission(N_SYMBOLS, 2.0, 2.0), n_columns)
     columns = [(N_SYMBOLS, True, 2.0, 2.0)] * n_columns
-    return case, {"alpha": 3.0, "gamma": 2.0, "columns": columns}
+    return case, {"columns": columns}
 
 
 def run_filter(case, options, codes=None, starts=(0,), **changes):
@@ -570,7 +548,7 @@ def test_a_particle_filter_refuses_what_it_cannot_index():
         "a sequence starts at step 40 of 40": {"starts": [0, 40]},
         "a sequence starts at step -1 of 40": {"starts": [-1]},
         "n_particles is 0": {"n_particles": 0},
-        "alpha is inf": {"alpha": np.inf},
+        "alpha is inf": {"seating": None, "concentrations": (np.inf, 1.0)},
         "gamma of column 0 is 0.0": {"columns": [(N_SYMBOLS, True, 1.0, 0.0)]},
         "the number of symbols of column 0 is": {"columns": [(2**40, True, 1.0, 1.0)]},
         r"is outside of the \d dishes": {
@@ -584,7 +562,6 @@ def test_a_particle_filter_refuses_what_it_cannot_index():
 
 def test_a_simulation_refuses_what_it_cannot_index():
     case, options = draw_options()
-    options["seating"] = case.arrays
 
     def run(n_steps=4, n_known=(N_SYMBOLS,)):
         return simulate(
@@ -592,7 +569,7 @@ def test_a_simulation_refuses_what_it_cannot_index():
             options["columns"],
             n_known,
             RandomStream(0),
-            **{key: options[key] for key in ("alpha", "gamma", "seating")},
+            case.arrays,
         )
 
     assert run()[0].shape == (4, 1)

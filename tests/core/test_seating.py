@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import native
 import numpy as np
 import pytest
 from reference.seating import NaiveFranchise, random_choices
@@ -12,13 +13,20 @@ from scipy import stats
 from small_models import packed, unpacked
 
 from skihmm.core._random import RandomStream
-from skihmm.core._testing import SeatingProbe
 
-KINDS = ["infinite", "uniform", "fixed"]
+KINDS = {"infinite": "InfiniteRoot", "uniform": "UniformRoot", "fixed": "FixedBase"}
+
+
+def make_probe(kind, *args):
+    """A probe of the seating of transitions, of HCRP or of Dirichlet emissions."""
+    root = f"using Probed = skihmm::Seating<skihmm::{KINDS[kind]}>;"
+    edit = ("seating.pyx", "using Probed = skihmm::Seating<skihmm::InfiniteRoot>;", root)
+    module = native.planted("native.seating", *([edit] if kind != "infinite" else []))
+    return module.SeatingProbe(*args)
 
 
 def random_probe(kind, stream, rng, n_rows=4, n_dishes=5, n=60, dense_limit=0):
-    probe = SeatingProbe(
+    probe = make_probe(
         kind, n_rows, n_dishes, *rng.uniform(0.2, 4, size=2), dense_limit
     )
     for _ in range(n):
@@ -61,7 +69,9 @@ def test_churn(kind, dense_limit):
         SHAPES
     ):
         stream = RandomStream(case)
-        probe = SeatingProbe(kind, n_rows, n_dishes, *concentrations, dense_limit)
+        probe = make_probe(
+            kind, n_rows, n_dishes, *concentrations, dense_limit
+        )
         n_moves = 10_000 if n_rows * n_dishes > 60 else 48_000
         report = probe.churn(n_moves, stream, 0.5, operations, customers, 512)
         assert report["problems"] == []
@@ -80,7 +90,9 @@ def test_churn_for_long(kind, rollback_rate):
     rng = np.random.default_rng(1)
     for case in range(40):
         shape = rng.integers(1, 12, size=2)
-        probe = SeatingProbe(kind, *shape, *rng.exponential(5, size=2), 64 * (case % 2))
+        probe = make_probe(
+            kind, *shape, *rng.exponential(5, size=2), 64 * (case % 2)
+        )
         report = probe.churn(
             100_000,
             RandomStream(100 + case),
@@ -120,7 +132,10 @@ def test_rollback_brings_back_every_table(kind):
 
 
 def test_an_open_move_is_reported():
-    stream, probe = RandomStream(0), SeatingProbe("infinite", 3, 3, 1.0, 1.0)
+    stream, probe = (
+        RandomStream(0),
+        make_probe("infinite", 3, 3, 1.0, 1.0),
+    )
     probe.add(0, 1, stream)
     assert probe.check() == "a move was left open"
     probe.commit()
@@ -128,7 +143,10 @@ def test_an_open_move_is_reported():
 
 
 def test_removing_a_missing_customer_raises():
-    stream, probe = RandomStream(0), SeatingProbe("infinite", 3, 3, 1.0, 1.0)
+    stream, probe = (
+        RandomStream(0),
+        make_probe("infinite", 3, 3, 1.0, 1.0),
+    )
     with pytest.raises(RuntimeError, match="no such customer"):
         probe.remove(1, 2, stream)
 
@@ -141,8 +159,8 @@ def test_hints_are_only_hints(kind):
     """Stale, foreign and absurd hints give what no hint gives, draw for draw."""
     rng = np.random.default_rng(3)
     plain_stream, hinted_stream = RandomStream(3), RandomStream(3)
-    plain = SeatingProbe(kind, 4, 4, 2.0, 1.0)
-    hinted = SeatingProbe(kind, 4, 4, 2.0, 1.0)
+    plain = make_probe(kind, 4, 4, 2.0, 1.0)
+    hinted = make_probe(kind, 4, 4, 2.0, 1.0)
     known: dict = {}
     for _ in range(3000):
         j, k = (int(i) for i in rng.integers(4, size=2))
@@ -166,7 +184,10 @@ def test_hints_are_only_hints(kind):
 
 
 def test_hint_of_an_erased_cell_is_not_believed():
-    stream, probe = RandomStream(4), SeatingProbe("infinite", 3, 3, 1.0, 1.0)
+    stream, probe = (
+        RandomStream(4),
+        make_probe("infinite", 3, 3, 1.0, 1.0),
+    )
     _, hint = probe.add(0, 0, stream)
     probe.commit()
     probe.remove(0, 0, stream, hint)
@@ -212,7 +233,10 @@ def assert_law(found, law, n):
 def test_law_of_tables_on_adding(kind, sizes):
     """An old table with weight its size, a new one with weight alpha times the base."""
     alpha, gamma, n = 2.5, 1.5, 4000
-    probe, stream = SeatingProbe(kind, 2, 3, alpha, gamma), RandomStream(len(sizes))
+    probe, stream = (
+        make_probe(kind, 2, 3, alpha, gamma),
+        RandomStream(len(sizes)),
+    )
     fill_cell(probe, sizes)
     m = len(sizes)
     mass = m if kind == "infinite" else m + gamma / 3
@@ -231,7 +255,10 @@ def test_law_of_tables_on_adding(kind, sizes):
 def test_law_of_tables_on_removing(kind, sizes):
     """Every customer of the cell leaves with the same probability."""
     n = 4000
-    probe, stream = SeatingProbe(kind, 2, 3, 1.0, 1.0), RandomStream(20 + len(sizes))
+    probe, stream = (
+        make_probe(kind, 2, 3, 1.0, 1.0),
+        RandomStream(20 + len(sizes)),
+    )
     fill_cell(probe, sizes)
     law: Counter = Counter()
     for i, size in enumerate(sizes):
@@ -246,7 +273,10 @@ def test_law_of_tables_on_removing(kind, sizes):
 def test_law_of_leaving_and_returning(kind, sizes):
     """Lifted and put back, a customer moves as if removed and added."""
     alpha, gamma, n = 2.5, 1.5, 4000
-    probe, stream = SeatingProbe(kind, 2, 3, alpha, gamma, 8), RandomStream(sum(sizes))
+    probe, stream = (
+        make_probe(kind, 2, 3, alpha, gamma, 8),
+        RandomStream(sum(sizes)),
+    )
     law: Counter = Counter()
     for i, size in enumerate(sizes):
         left = [*sizes[:i], size - 1, *sizes[i + 1 :]]
@@ -277,7 +307,7 @@ def test_law_of_leaving_and_returning(kind, sizes):
 def test_a_new_dish_always_opens_a_table():
     stream = RandomStream(5)
     for _ in range(200):
-        probe = SeatingProbe("infinite", 2, 2, 1e-9, 1e-9)
+        probe = make_probe("infinite", 2, 2, 1e-9, 1e-9)
         assert probe.add(0, 0, stream)[0] == pytest.approx(1.0)
         assert probe.table_count(0, 0) == probe.n_tables == 1
 
@@ -312,7 +342,10 @@ def test_a_row_of_probabilities_is_the_single_ones(kind):
 
 def test_base_has_all_tables_in_its_denominator():
     """By hand; the printed formula has those of the dish only."""
-    stream, probe = RandomStream(7), SeatingProbe("infinite", 3, 4, 2.0, 3.0)
+    stream, probe = (
+        RandomStream(7),
+        make_probe("infinite", 3, 4, 2.0, 3.0),
+    )
     for j, k in ((0, 0), (1, 0), (0, 1)):
         probe.add(j, k, stream)
     assert probe.n_tables == 3
@@ -327,7 +360,7 @@ def test_product_of_predictives_is_the_joint(kind):
     rng, stream = np.random.default_rng(8), RandomStream(8)
     for _ in range(20):
         alpha, gamma = rng.uniform(0.2, 5, size=2)
-        probe = SeatingProbe(kind, 3, 4, alpha, gamma)
+        probe = make_probe(kind, 3, 4, alpha, gamma)
         previous = 0.0
         for _ in range(40):
             j, k = int(rng.integers(3)), int(rng.integers(4))
@@ -378,7 +411,7 @@ def test_log_joint_against_the_naive_franchise(kind):
     for _ in range(30):
         alpha, gamma = rng.uniform(0.1, 6, size=2)
         naive = NaiveFranchise(alpha, gamma, 4 if kind == "uniform" else None)
-        probe = SeatingProbe(kind, 3, 4, alpha, gamma)
+        probe = make_probe(kind, 3, 4, alpha, gamma)
         pairs = [(int(j), int(k)) for j, k in rng.integers(3, size=(50, 2))]
         for pair in pairs:
             naive.add_customer(*pair, choose)
@@ -450,7 +483,7 @@ def test_number_of_tables_of_a_restaurant():
     counts = []
     for _ in range(times):
         # The base mass of the only dish is 1: gamma is negligible.
-        probe = SeatingProbe("infinite", 1, 1, alpha, 1e-12)
+        probe = make_probe("infinite", 1, 1, alpha, 1e-12)
         probe.add_many(0, 0, stream, n)
         counts.append(probe.n_tables)
     p = alpha / (alpha + np.arange(n))
@@ -466,7 +499,7 @@ def test_records_round_trip(kind):
     rng, stream = np.random.default_rng(13), RandomStream(13)
     probe = random_probe(kind, stream, rng, dense_limit=16)
     record = probe.record()
-    other = SeatingProbe(kind, 4, 5, 1.0, 1.0, 16)
+    other = make_probe(kind, 4, 5, 1.0, 1.0, 16)
     other.add(0, 0, stream)  # a load replaces everything, an open move too
     other.load(record)
     assert other.check() is None
@@ -552,7 +585,10 @@ def test_growing_keeps_the_customers(dense_limit):
 
 
 def test_dense_counts_show_the_committed_seating():
-    stream, probe = RandomStream(17), SeatingProbe("infinite", 3, 3, 1.0, 1.0, 8)
+    stream, probe = (
+        RandomStream(17),
+        make_probe("infinite", 3, 3, 1.0, 1.0, 8),
+    )
     probe.add(0, 1, stream)
     assert probe.dense()[0].sum() == 0
     probe.commit()
@@ -565,7 +601,7 @@ def test_dense_counts_show_the_committed_seating():
 
 @pytest.mark.parametrize("kind", ["infinite", "fixed"])
 def test_counts_beyond_sixteen_bits_switch_dense_off(kind):
-    stream, probe = RandomStream(18), SeatingProbe(kind, 2, 2, 1.0, 1.0, 8)
+    stream, probe = RandomStream(18), make_probe(kind, 2, 2, 1.0, 1.0, 8)
     probe.add(1, 0, stream)
     probe.add_many(0, 1, stream, 65_534)
     probe.commit()

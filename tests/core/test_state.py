@@ -5,25 +5,17 @@ from __future__ import annotations
 import copy
 import pickle
 
+import native
 import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission
-from small_models import arrays_of, counts_of, make_stats, unpacked
+from small_models import arrays_of, counts_of, log_row, make_stats, unpacked
 
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.core._testing import (
-    FaultyKernel,
-    PriorProposal,
-    emission_column,
-    emission_row,
-    n_slots,
-    neighbours,
-    set_slot,
-    slots,
-)
+from skihmm.samplers._blocked_kernel import BlockedProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 EMISSIONS = {
@@ -33,7 +25,7 @@ EMISSIONS = {
 KERNELS = {
     "dense": lambda: RCDKernel(StepwiseProposal()),
     "sparse": lambda: RCDKernel(StepwiseProposal(0, 0)),
-    "blocks": lambda: FaultyKernel(PriorProposal(), 4, reject_rate=0.2),
+    "blocks": lambda: RCDKernel(BlockedProposal(), 4),
 }
 
 
@@ -49,6 +41,16 @@ def make_state(
         make_stats(codes, EMISSIONS[emission]),
         RandomStream(seed),
     ), codes
+
+
+def slots(state):
+    """The slot of every step."""
+    return native.moves.peek(state)["slots"]
+
+
+def n_slots(state):
+    """Slots that there is storage for."""
+    return len(native.moves.peek(state)["tables"])
 
 
 def flat(arrays, prefix=""):
@@ -108,10 +110,9 @@ def test_start_from_again_replaces_everything(emission):
 def test_sequences_have_no_transition_between_them():
     state, _ = make_state()
     state.start_from(np.zeros(60, int))
-    for t in range(60):
-        before, after = neighbours(state, t, t + 1)
-        assert (before == 1) == (t in (0, 20, 21))
-        assert (after == -1) == (t in (19, 20, 59))
+    inside = native.moves.peek(state)
+    assert [t for t in range(60) if inside["before"][t] == 1] == [0, 20, 21]
+    assert [t for t in range(60) if inside["after"][t] == -1] == [19, 20, 59]
 
 
 @pytest.mark.parametrize("emission", EMISSIONS)
@@ -134,7 +135,8 @@ def test_the_two_views_of_an_emission_row_agree():
         state.start_from(np.arange(60) % 7)
         KERNELS["dense"]().sweep(state)
         for t in range(60):
-            row, column = emission_row(state, t), emission_column(state, t)
+            row = np.exp(log_row(state, t))
+            column = native.moves.emission_column(state, t)
             if codes[t, 0] < 0:
                 assert column is None
                 np.testing.assert_array_equal(row, 1.0)
@@ -228,7 +230,7 @@ def test_arrays_of_a_naive_model():
         found = counts_of(state.to_arrays())
         assert (found.n, found.m) == (naive.counts().n, naive.counts().m)
         for t in range(40):
-            row = emission_row(state, t)
+            row = np.exp(log_row(state, t))
             for k in range(max(x) + 1):
                 assert row[2 + k] == pytest.approx(naive.emissions.get_prob(k, y[t]))
 
@@ -301,9 +303,9 @@ def test_check_notices_labels_that_do_not_fit():
     state, _ = make_state()
     state.start_from(np.arange(60) % 5)
     labels = slots(state)
-    set_slot(state, 30, labels[31])
+    native.moves.set_slot(state, 30, labels[31])
     assert "differ from a recount" in state.check()
-    set_slot(state, 30, labels[30])
+    native.moves.set_slot(state, 30, labels[30])
     assert state.check() is None
 
 

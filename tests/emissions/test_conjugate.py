@@ -9,10 +9,17 @@ import numpy as np
 import pytest
 from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
 from scipy import special
-from small_models import NUMBERS, SAMPLERS, Model, assert_caught
+from small_models import (
+    NUMBERS,
+    SAMPLERS,
+    Model,
+    assert_caught,
+    log_pair,
+    log_row,
+    move_value,
+)
 
 from skihmm import HCRPHMM
-from skihmm.core._testing import emission_pair, emission_row, move_value, slots
 
 
 def random_model(name, n, rng, scale=1.0, offset=0.0):
@@ -61,9 +68,9 @@ def test_product_of_predictives(kind, scale, global_random_seed):
     empty = Model(((np.nan,) * 3,) * 12, emission).state(0, labels)
     found = state.log_joint() - empty.log_joint()
     assert found == pytest.approx(expected, rel=1e-10, abs=1e-10)
-    place = slots(state)
+    place = FIRST + labels
     for t in range(12):
-        row = emission_row(state, t)[[FIRST, FIRST + 1, FIRST + 2, 0]]
+        row = log_row(state, t)[[FIRST, FIRST + 1, FIRST + 2, 0]]
         want = np.array(
             [emission.log_predictive(values[labels == k], values[t]) for k in range(3)]
             + [emission.log_predictive(values[:0], values[t])]
@@ -71,10 +78,10 @@ def test_product_of_predictives(kind, scale, global_random_seed):
         # (What is out of the range of a double, or negligible beside the largest, is kept
         # at a tiny number.)
         shown = want > max(-600, want.max() - 450)
-        np.testing.assert_allclose(np.log(row[shown]), want[shown], rtol=1e-9, atol=1e-9)
-        pair = np.log(emission_pair(state, t, [FIRST, FIRST + 1]))
+        np.testing.assert_allclose(row[shown], want[shown], rtol=1e-9, atol=1e-9)
+        pair = log_pair(state, t, FIRST, FIRST + 1)
         ratio = np.clip(want[0] - want[1], -460, 460)
-        assert pair[0] - pair[1] == pytest.approx(ratio, rel=1e-9, abs=1e-9)
+        assert pair == pytest.approx(ratio, rel=1e-9, abs=1e-9)
         others = (labels == labels[t]) & (np.arange(12) != t)
         left, joined = move_value(state, t, place[t], place[t])
         without = emission.log_predictive(values[others], values[t])
@@ -111,14 +118,14 @@ def assert_four_ways(model, want, given, rel):
     """log p(y[0]) and log p(y[0] | y[1]) by row, pair and move, and their log joint."""
     labels = np.array([0, 1])
     state = model.state(0, labels)
-    row = np.log(emission_row(state, 0))
+    row = log_row(state, 0)
     # (No state's share is less than exp(-460) of the largest.)
     least = row.max() - 460
     assert row[0] == pytest.approx(max(want, least), rel=rel, abs=rel)
     assert row[FIRST + 1] == pytest.approx(max(given, least), rel=rel, abs=rel)
-    pair = np.log(emission_pair(state, 0, [FIRST + 1, 0]))
+    pair = log_pair(state, 0, FIRST + 1, 0)
     ratio = np.clip(given - want, -460, 460)
-    assert pair[0] - pair[1] == pytest.approx(ratio, rel=rel, abs=10 * rel)
+    assert pair == pytest.approx(ratio, rel=rel, abs=10 * rel)
     apart = state.log_joint()
     left, joined = move_value(state, 0, FIRST, FIRST + 1)
     assert left == pytest.approx(want, rel=rel, abs=rel)

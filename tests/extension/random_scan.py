@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skihmm.samplers import BaseSampler
+from skihmm.samplers import BaseSampler, SweepInfo
 
 
 class RandomScanGibbs(BaseSampler):
@@ -30,7 +30,7 @@ class RandomScanGibbs(BaseSampler):
     def make_kernel(self, state: Any) -> RandomScanGibbs:
         return self
 
-    def sweep(self, state: Any) -> tuple[int, int]:
+    def sweep(self, state: Any) -> SweepInfo:
         n_moves, n_accepted = max(1, round(self.fraction * state.n_steps)), 0
         for t in state.stream.generator.permutation(state.n_steps)[:n_moves]:
             with state.move(t, t + 1) as move:
@@ -39,7 +39,7 @@ class RandomScanGibbs(BaseSampler):
                 k = state.stream.categorical(log_w)
                 move.add([k])
                 n_accepted += move.accept(log_w[move.old[0]] - log_w[k])
-        return n_moves, n_accepted
+        return SweepInfo(n_moves, n_accepted)
 
 
 class SequentialBlocks(BaseSampler):

@@ -49,8 +49,8 @@ def data(global_random_seed):
 @pytest.mark.statistical
 def test_a_wrong_predictive_is_noticed():
     class Wrong(Exponential):
-        def log_predictive(self, numbers, y):
-            return super().log_predictive(numbers * [0.5, 1.0, 1.0], y)
+        def log_predictive(self, stats, y):
+            return super().log_predictive(stats * [0.5, 1.0, 1.0], y)
 
     wrong = Model(WAITING.y, Waiting(1.5, 0.7, Wrong), WAITING.starts, 1.0, 2.0)
     wrong.__dict__["posterior"] = WAITING.posterior
@@ -171,15 +171,15 @@ class Least(ConjugateEmission):
     def empty(self):
         return [1.0, 1.0]
 
-    def add(self, numbers, y):
-        numbers += [1.0, y[0]]
-        return numbers
+    def add(self, stats, y):
+        stats += [1.0, y[0]]
+        return stats
 
-    def log_predictive(self, numbers, y):
-        return Exponential(1.0, 1.0).fit([[1.0]]).log_predictive(numbers - [1, 1], y)
+    def log_predictive(self, stats, y):
+        return Exponential(1.0, 1.0).fit([[1.0]]).log_predictive(stats - [1, 1], y)
 
-    def log_marginal(self, numbers):
-        return Exponential(1.0, 1.0).fit([[1.0]]).log_marginal(numbers - [1, 1])
+    def log_marginal(self, stats):
+        return Exponential(1.0, 1.0).fit([[1.0]]).log_marginal(stats - [1, 1])
 
 
 def test_the_least_that_has_to_be_written(data):
@@ -215,16 +215,16 @@ class PartialRows(ConjugateEmission):
     def empty(self):
         return np.ones(2 * self.n_)
 
-    def add(self, numbers, y):
+    def add(self, stats, y):
         seen = ~np.isnan(y)
-        return numbers + np.append(seen, np.where(seen, y, 0.0))
+        return stats + np.append(seen, np.where(seen, y, 0.0))
 
-    def log_predictive(self, numbers, y):
-        shape, rate = numbers[:, : self.n_], numbers[:, self.n_ :]
+    def log_predictive(self, stats, y):
+        shape, rate = stats[:, : self.n_], stats[:, self.n_ :]
         return np.nansum(np.log(shape / rate) - (shape + 1) * np.log1p(y / rate), axis=1)
 
-    def log_marginal(self, numbers):
-        shape, rate = numbers[:, : self.n_], numbers[:, self.n_ :]
+    def log_marginal(self, stats):
+        shape, rate = stats[:, : self.n_], stats[:, self.n_ :]
         return (gammaln(shape) - shape * np.log(rate)).sum(axis=1)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from functools import cache
 
+import native
 import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission
@@ -26,9 +27,9 @@ from reference.kernel import (
 from reference.seating import START, all_seatings
 from small_models import Model, arrays_of, key_of, unpacked
 
-from skihmm.core._testing import InlinedProposal, ReplayProbe
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.testing._probes import ProposalProbe
 
 EXACT = 1e-12
 """Rounding of sums of some hundred probabilities."""
@@ -65,17 +66,17 @@ BLOCKED = {
     "default": BlockedProposal,
     "rough messages": lambda: BlockedProposal(cut=1.0),
     "crude messages": lambda: BlockedProposal(cut=3.0),
-    "exact messages, inlined": lambda: InlinedProposal("blocked", 0.0),
-    "default, inlined": lambda: InlinedProposal("blocked"),
-    "crude messages, inlined": lambda: InlinedProposal("blocked", 3.0),
+    "exact messages, inlined": lambda: native.moves.InlinedProposal("blocked", 0.0),
+    "default, inlined": lambda: native.moves.InlinedProposal("blocked"),
+    "crude messages, inlined": lambda: native.moves.InlinedProposal("blocked", 3.0),
 }
 STEPWISE = {
     "vector": StepwiseProposal,
     "sparse": lambda: StepwiseProposal(0),
     "sparse without lookup": lambda: StepwiseProposal(0, 0),
-    "vector, inlined": lambda: InlinedProposal("stepwise"),
-    "sparse, inlined": lambda: InlinedProposal("stepwise", dense_slots=0),
-    "sparse without lookup, inlined": lambda: InlinedProposal(
+    "vector, inlined": lambda: native.moves.InlinedProposal("stepwise"),
+    "sparse, inlined": lambda: native.moves.InlinedProposal("stepwise", dense_slots=0),
+    "sparse without lookup, inlined": lambda: native.moves.InlinedProposal(
         "stepwise", dense_slots=0, lookup_slots=0
     ),
 }
@@ -128,7 +129,7 @@ class Block:
         self.moves = BlockMoves(seatings, model.emission, start, stop)
         self.bases = self.moves.bases
         self.state = model.state(0)
-        self.probe = ReplayProbe(self.state)
+        self.probe = ProposalProbe(self.state, start, stop)
         # One seed for every s_0 that can be reached from a state; and one such state for
         # every s_0 and path.
         self.seeds, self.visits = {}, {}
@@ -160,7 +161,10 @@ class Block:
         self.names = {START: -1} | {k: k for k in outside.values() if k >= 0}
 
     def base_at(self, seed):
-        arrays = self.probe.seating(self.start, self.stop, seed)
+        return self.number_of(self.probe.arrays(seed)[0])
+
+    def number_of(self, arrays):
+        """Number of the s_0 that these are the arrays of."""
         labels = arrays["states"].tolist()
 
         def pairs(record):
@@ -182,11 +186,13 @@ class Block:
 
     def ask(self, proposal, i, base, uniforms=(), salt=0):
         """From the loaded state i; the new path by its number."""
-        old, path, new = self.probe.ask(
-            proposal, self.start, self.stop, self.seeds[i, base], uniforms, salt
+        seed = self.seeds[i, base]
+        old, paths, new, _ = self.probe.ask(
+            proposal, seed, seed + salt, seed + salt + 1000, uniforms=uniforms
         )
-        name = named_path(path.tolist(), self.names)
-        return old, self.bases[base].paths.index(name), new
+        # (Labels from 0 on, as in the arrays.)
+        name = named_path((paths[0] - 2).tolist(), self.names)
+        return old[0], self.bases[base].paths.index(name), new[0]
 
     def log_q(self, proposal, n_draws=6):
         """``{s_0: log q of its paths}``, read at every state that leads there.
@@ -333,9 +339,9 @@ SLICED = {
     "beam, crude messages": lambda: BeamProposal(cut=3.0),
     "slice": SliceProposal,
     "slice without lookup": lambda: SliceProposal(lookup_slots=0),
-    "beam, exact messages, inlined": lambda: InlinedProposal("beam", 0.0),
-    "beam, inlined": lambda: InlinedProposal("beam"),
-    "slice, inlined": lambda: InlinedProposal("slice"),
+    "beam, exact messages, inlined": lambda: native.moves.InlinedProposal("beam", 0.0),
+    "beam, inlined": lambda: native.moves.InlinedProposal("beam"),
+    "slice, inlined": lambda: native.moves.InlinedProposal("slice"),
 }
 
 
@@ -567,7 +573,8 @@ def test_lifted_moves_see_the_same_base(name):
         for i, _ in enumerate(block.moves.models):
             block.load(i)
             for seed in range(10):
-                opened, lifted = block.probe.views(t, seed)
+                opened, _ = native.moves.open_step(block.state, t, seed)
+                lifted, _ = native.moves.lift_step(block.state, t, seed)
                 if lifted is not None:
                     n_lifted += 1
                     assert lifted == opened
@@ -599,9 +606,9 @@ def test_lifted_moves_are_balanced(name):
         for i, _ in enumerate(moves.models):
             for seed in range(10):
                 block.load(i)
-                b = block.base_at(seed)
-                found = block.probe.lifted(t, seed)
-                if found is None:
+                b = block.number_of(native.moves.open_step(block.state, t, seed)[1])
+                view, found = native.moves.lift_step(block.state, t, seed)
+                if view is None:
                     break
                 j = moves.number[key_of(block.state.to_arrays(), hierarchical)]
                 want = math.log(flow(j, b, i) / flow(i, b, j))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+import native
 import numpy as np
 import pytest
 from extension.random_scan import RandomScanGibbs
-from skihmm.samplers._faulty_baseline_kernel import FaultyBaselineKernel
-from skihmm.samplers._faulty_blocked_kernel import NaiveBlocked
 from small_models import SAMPLERS
 
-from skihmm.core._rcd import RCDKernel
-from skihmm.core._testing import FaultyKernel, NaiveStepwise, PriorProposal, set_slot
 from skihmm.samplers import BaseSampler, StepwiseGibbs
-from skihmm.samplers._faulty_split_merge_kernel import FaultySplitMergeKernel
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing import check_sampler
 
 pytestmark = pytest.mark.statistical
@@ -34,70 +28,6 @@ def test_a_sampler_in_python_passes(global_random_seed):
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_all_samplers_pass_for_many_seeds(name, seed):
     check_sampler(SAMPLERS[name], random_state=seed)
-
-
-def split_merge(bug=None, reject_rate=0.0):
-    local = RCDKernel(StepwiseProposal())
-    return InterleavedKernel(local, 2.0, FaultySplitMergeKernel(bug=bug))
-
-
-KERNELS = {
-    "naive": NaiveStepwise,
-    "stepwise": lambda **options: FaultyKernel(StepwiseProposal(), **options),
-    "blocked": lambda **options: FaultyKernel(PriorProposal(), 5, **options),
-    "beam": lambda bug, reject_rate: RCDKernel(NaiveBlocked(True, bug), 3),
-    "split-merge": split_merge,
-    "direct_assignment": lambda bug, reject_rate: FaultyBaselineKernel(
-        "direct_assignment", bug
-    ),
-    "stick_breaking": lambda bug, reject_rate: FaultyBaselineKernel(
-        "stick_breaking", bug
-    ),
-}
-
-
-class Planted(BaseSampler):
-    """A kernel with an error."""
-
-    def __init__(self, kind, bug=None, reject_rate=0.0):
-        self.kind = kind
-        self.bug = bug
-        self.reject_rate = reject_rate
-
-    def check_emission(self, emission, stats):
-        if self.kind.endswith(("assignment", "breaking")) and not emission.is_categorical:
-            raise TypeError("symbols only")
-
-    def make_kernel(self, state):
-        return KERNELS[self.kind](bug=self.bug, reject_rate=self.reject_rate)
-
-
-@pytest.mark.parametrize("kind", KERNELS)
-def test_the_same_kernels_without_an_error_pass(kind):
-    check_sampler(Planted(kind, reject_rate=0.1), n_sweeps=200)
-
-
-@pytest.mark.parametrize(
-    ("kind", "bug", "reject_rate"),
-    [
-        ("naive", "base_denominator", 0.0),
-        ("naive", "no_ghost", 0.0),
-        ("naive", "accept_always", 0.0),
-        ("naive", "first_seating", 0.0),
-        ("stepwise", "printed_ratio", 0.0),
-        ("blocked", "reseat", 0.0),
-        ("blocked", "first_seating", 0.0),
-        ("beam", "no_message", 0.0),
-        ("split-merge", "no_reverse", 0.0),
-        ("split-merge", "no_value", 0.0),
-        ("direct_assignment", "no_indicators", 0.0),
-        ("stick_breaking", "no_start", 0.0),
-        ("stick_breaking", "blind_births", 0.0),
-    ],
-)
-def test_planted_errors(kind, bug, reject_rate):
-    with pytest.raises(AssertionError, match="the posterior is not invariant"):
-        check_sampler(Planted(kind, bug, reject_rate))
 
 
 class WrongWithManyStates(RandomScanGibbs):
@@ -146,7 +76,7 @@ class CarelessKernel:
         if self.bug == "counts":
             return 3, 4
         if self.bug == "labels" and state.n_steps > 1:
-            set_slot(state, 0, 2 + (state.labels[0] + 1) % 2)
+            native.moves.set_slot(state, 0, 2 + (state.labels[0] + 1) % 2)
         if self.bug == "own numbers":
             state.stream.generator.random(np.random.default_rng().integers(10**6))
         if self.bug == "memory" and self.n % 7 == 0:

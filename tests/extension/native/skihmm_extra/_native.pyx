@@ -6,7 +6,7 @@ from skihmm.core cimport (
     NEW,
     BlockProposal,
     ChainState,
-    Family,
+    Family,  # no-cython-lint
     Product,
     float64_t,
     int32_t,

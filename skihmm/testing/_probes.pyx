@@ -1,0 +1,309 @@
+"""Views of compiled hooks that the checks of this package need."""
+
+import numpy as np
+
+from libc.math cimport log
+from libc.stdint cimport uint32_t, uint64_t
+from libcpp.vector cimport vector
+
+from skihmm.core._emission cimport EmissionStats
+from skihmm.core._franchise cimport Product
+from skihmm.core._random cimport RandomStream, bitgen_t
+from skihmm.core._rcd cimport BlockProposal, RCDMove
+from skihmm.core._state cimport ChainState
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+from skihmm.emissions._categorical_stats cimport CategoricalStats
+
+
+cdef class EmissionProbe:
+    """Statistics of an emission, hook by hook.
+
+    Parameters
+    ----------
+    stats : EmissionStats
+    stream : RandomStream
+    n_slots : int, optional
+        Make room for so many; without it the statistics stay as they are.
+    """
+
+    cdef EmissionStats stats
+    cdef RandomStream stream
+
+    def __init__(self, EmissionStats stats, RandomStream stream, n_slots=None):
+        self.stats = stats
+        self.stream = stream
+        if n_slots is not None:
+            stats.resize(n_slots)
+
+    def add(self, intp_t t, int32_t k):
+        """Let y[t] join a slot; log of its predictive probability before."""
+        cdef Product r
+        self.stats.add_value(t, k, self.stream.bits, &r)
+        return r.log()
+
+    def remove(self, intp_t t, int32_t k):
+        """Let y[t] leave a slot; log of its predictive probability afterwards."""
+        cdef Product r
+        self.stats.remove_value(t, k, self.stream.bits, &r)
+        return r.log()
+
+    def commit(self):
+        """Keep what has changed since the last commit or rollback."""
+        self.stats.commit()
+
+    def rollback(self):
+        """Undo it."""
+        self.stats.rollback()
+
+    def log_joint(self):
+        """log p(y, seating | states)."""
+        return self.stats.log_joint()
+
+    def log_row(self, intp_t t):
+        """log p(y[t] | k) of every slot."""
+        out = np.empty(self.stats.n_slots)
+        cdef float64_t[::1] view = out
+        cdef float64_t log_scale = self.stats.fill_probs(t, &view[0])
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.log(out) + log_scale
+
+    def log_pair(self, intp_t t, int32_t first, int32_t second):
+        """log p(y[t] | first) - log p(y[t] | second)."""
+        cdef int32_t[2] places = [first, second]
+        cdef float64_t[2] out
+        self.stats.fill_pair(t, places, out)
+        return log(out[0]) - log(out[1])
+
+    def draw_log_likelihoods(self, occupancy, steps, slots, intp_t n):
+        """log p(y[t] | k) given parameters, for n draws of all of them.
+
+        Returns
+        -------
+        log_p : ndarray of shape (n, len(steps))
+            Of every step under the slot in the same place.
+        """
+        cdef const int32_t[::1] used = np.ascontiguousarray(occupancy, dtype=np.int32)
+        cdef const intp_t[::1] t = np.ascontiguousarray(steps, dtype=np.intp)
+        cdef const int32_t[::1] k = np.ascontiguousarray(slots, dtype=np.int32)
+        out = np.empty((n, t.shape[0]))
+        cdef float64_t[:, ::1] view = out
+        cdef intp_t i, j
+        for i in range(n):
+            self.stats.draw_parameters(&used[0], True, self.stream.bits)
+            for j in range(t.shape[0]):
+                view[i, j] = self.stats.log_likelihood(t[j], k[j], self.stream.bits)
+        return out
+
+
+cdef struct Script:
+    uint64_t state              # of splitmix64
+    const float64_t *uniforms   # these come first
+    intp_t n_uniforms
+
+
+cdef uint64_t _script_uint64(void *script) noexcept nogil:
+    cdef uint64_t z
+    (<Script *> script).state += <uint64_t> 0x9E3779B97F4A7C15u
+    z = (<Script *> script).state
+    z = (z ^ (z >> 30)) * <uint64_t> 0xBF58476D1CE4E5B9u
+    z = (z ^ (z >> 27)) * <uint64_t> 0x94D049BB133111EBu
+    return z ^ (z >> 31)
+
+
+cdef uint32_t _script_uint32(void *script) noexcept nogil:
+    return <uint32_t> (_script_uint64(script) >> 32)
+
+
+cdef double _script_double(void *script) noexcept nogil:
+    cdef Script *s = <Script *> script
+    if s.n_uniforms > 0:
+        s.n_uniforms -= 1
+        s.uniforms += 1
+        return s.uniforms[-1]
+    return (_script_uint64(script) >> 11) * (1.0 / 9007199254740992.0)
+
+
+cdef class ProposalProbe:
+    """A proposal at a seating s_0 that can be reached again, with chosen random numbers.
+
+    The tables that the customers of a block leave follow from a seed, so that a proposal
+    which keeps caches from one move to the next can be asked twice at the same s_0: every
+    question is a move of its own that is undone.
+
+    Parameters
+    ----------
+    state : ChainState
+    start, stop : int
+        The block.
+
+    Attributes
+    ----------
+    path : tuple of int
+        Slots of the block's steps.
+    after : int
+        Slot of the step after the block; -1 if a sequence ends with it.
+    """
+
+    cdef ChainState state
+    cdef intp_t start, stop
+    cdef RCDMove move
+    cdef bitgen_t bits
+    cdef bitgen_t *own
+    cdef Script script
+
+    def __init__(self, ChainState state, intp_t start, intp_t stop):
+        self.state = state
+        self.start = start
+        self.stop = stop
+        self.move = RCDMove()
+        self.own = state.stream.bits
+        self.bits.state = &self.script
+        self.bits.next_uint64 = _script_uint64
+        self.bits.next_uint32 = _script_uint32
+        self.bits.next_double = _script_double
+        self.bits.next_raw = _script_uint64
+
+    cdef int _open(self, uint64_t seed) except -1:
+        self.script.state = seed
+        self.script.n_uniforms = 0
+        self.state.stream.bits = &self.bits
+        self.move.open(self.state, self.start, self.stop)
+        return 0
+
+    cdef int _close(self) except -1:
+        self.move.undo(self.state)
+        self.state.touched.clear()
+        self.state.stream.bits = self.own
+        return 0
+
+    @property
+    def path(self):
+        cdef intp_t t
+        return tuple([self.state.states[t] for t in range(self.start, self.stop)])
+
+    @property
+    def after(self):
+        return self.state.successor(self.stop - 1)
+
+    def arrays(self, uint64_t seed):
+        """``ChainState.to_arrays`` at the s_0 of a seed, and the tables of every slot."""
+        self.state.reserve(self.stop - self.start + 1)
+        self._open(seed)
+        arrays = self.state.to_arrays()
+        n_tables = np.array(self.state.transitions.seating.dish_tables)
+        self._close()
+        return arrays, n_tables
+
+    def ask(self, BlockProposal proposal, uint64_t seed, uint64_t prepare_seed,
+            uint64_t propose_seed, intp_t n=1, old=None, uniforms=()):
+        """Make moves at one s_0 that differ by their ``propose`` only, and reject them.
+
+        Parameters
+        ----------
+        seed : int
+            Of s_0.
+        prepare_seed, propose_seed : int
+            Of the random numbers that `prepare` and `score` see, the same ones in every
+            move, and of those that `propose` sees.
+        n : int, default=1
+            Number of moves.
+        old : sequence of int, optional
+            Slots to take for the old path: at s_0 nothing else depends on them.
+        uniforms : sequence of float
+            The first uniform numbers of every move.
+
+        Returns
+        -------
+        log_q_old : ndarray of shape (n,)
+        paths : ndarray of shape (n, stop - start)
+            Slots.
+        log_q_new : ndarray of shape (n,)
+        is_random : bool
+            Whether `prepare` or `score` took random numbers.
+        """
+        cdef Product q_old, q_new
+        cdef intp_t i, j, length = self.stop - self.start
+        cdef vector[int32_t] path
+        cdef const float64_t[::1] first = np.array([*uniforms, 0.0])
+        log_q_old, log_q_new = np.empty(n), np.empty(n)
+        paths = np.empty((n, length), dtype=np.int32)
+        cdef float64_t[::1] old_view = log_q_old, new_view = log_q_new
+        cdef int32_t[:, ::1] path_view = paths
+        cdef bint is_random = False
+        self.state.reserve(length + 1)
+        path.assign(self.state.states.begin() + self.start,
+                    self.state.states.begin() + self.stop)
+        for i in range(n):
+            q_old.reset()
+            q_new.reset()
+            self.state.touched.clear()
+            proposal.attach(self.state)
+            self._open(seed)
+            try:
+                for j in range(length):
+                    self.state.states[self.start + j] = path[j] if old is None else old[j]
+                self.script.state = prepare_seed
+                self.script.uniforms = &first[0]
+                self.script.n_uniforms = first.shape[0] - 1
+                proposal.prepare(self.state, self.start, self.stop)
+                proposal.score(self.state, self.start, self.stop, &q_old)
+                is_random |= self.script.state != prepare_seed
+                self.script.state = propose_seed + <uint64_t> i * 0xD1B54A32D192ED03u
+                proposal.propose(self.state, self.start, self.stop, &path_view[i, 0],
+                                 &q_new)
+            finally:
+                for j in range(length):
+                    self.state.states[self.start + j] = path[j]
+                self._close()
+            proposal.settle(self.state, self.start, self.stop, False)
+            old_view[i] = q_old.log()
+            new_view[i] = q_new.log()
+        return log_q_old, paths, log_q_new, bool(is_random)
+
+
+cdef int64_t _cell(ChainState state, vector[int32_t] *name) noexcept:
+    # Labels by first appearance, three bits each, the first step the highest; then m and e,
+    # the tables of the transitions and emissions, six bits each.
+    cdef int64_t code = 0, e = 0
+    cdef intp_t t, c
+    cdef int32_t n_names = 0, k
+    name.assign(state.n_slots, -1)
+    for t in range(state.n_steps):
+        k = state.states[t]
+        if name[0][k] < 0:
+            name[0][k] = n_names
+            n_names += 1
+        code = 8 * code + name[0][k]
+    code = 64 * code + state.transitions.seating.n_tables
+    cdef CategoricalStats emission
+    if isinstance(state.emission, CategoricalStats):
+        emission = <CategoricalStats> state.emission
+        for c in range(emission.n_columns):
+            e += emission.seatings[c].n_tables
+    return 64 * code + e
+
+
+def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_every=0):
+    """Sweep a chain of at most 8 steps and note its cell after every sweep.
+
+    Returns
+    -------
+    cells : ndarray of shape (n_sweeps,), int64
+        Labels and numbers of tables in one number; see ``Model.cell``.
+    n_proposed, n_accepted : int
+        Of local moves and split-merge trials together.
+    """
+    out = np.empty(n_sweeps, dtype=np.int64)
+    cdef int64_t[::1] view = out
+    cdef intp_t i
+    cdef int64_t n_proposed = 0, n_accepted = 0
+    cdef vector[int32_t] name
+    sweep = kernel.sweep
+    for i in range(n_sweeps):
+        if canonicalise_every and i % canonicalise_every == 0:
+            state.canonicalise()
+        info = sweep(state)
+        n_proposed += sum(info[0:4:2])
+        n_accepted += sum(info[1:4:2])
+        view[i] = _cell(state, &name)
+    return out, n_proposed, n_accepted

@@ -29,9 +29,7 @@ def code(path: Path) -> str:
     """The file without comments and strings, in lines as they were."""
     marker = "//" if path.suffix == ".hpp" else "#"
     text = path.read_text(encoding="utf-8")
-    text = re.sub(
-        r'"""(?:.|\n)*?"""', lambda found: "\n" * found[0].count("\n"), text
-    )
+    text = re.sub(r'"""(?:.|\n)*?"""', lambda found: "\n" * found[0].count("\n"), text)
     return re.sub(rf'{marker}.*|"[^"\n]*"', "", text)
 
 
@@ -45,7 +43,8 @@ def occurrences(text: str) -> list[tuple[str, int]]:
 
 def test_law_is_in_one_file():
     """No other native file adds a concentration to a count or weighs a new table."""
-    files = [path for path in PACKAGE.rglob("*") if path.suffix in (".hpp", ".pyx", ".pxd")]
+    suffixes = (".hpp", ".pyx", ".pxd")
+    files = [path for path in PACKAGE.rglob("*") if path.suffix in suffixes]
     assert len(files) > 50
     spelled_out = {
         path.relative_to(PACKAGE).as_posix(): places

@@ -170,7 +170,11 @@ BLOCK = {
         ("_blocked.hpp", "if (ghost >= 0) seat(ghost);", "")
     ],
     "labels drawn otherwise": [
-        ("_blocked.hpp", "uniform(g) * total_weight(n_, concentration_)", "uniform(g) * n_")
+        (
+            "_blocked.hpp",
+            "uniform(g) * total_weight(n_, concentration_)",
+            "uniform(g) * n_",
+        )
     ],
     "old path counted twice": [
         (

@@ -30,7 +30,7 @@ class Level:
         return (self.count(row, dish) + new_table) / (n + self.alpha)
 
     def ways_to_add(self, row, dish):
-        """Yield probability, random numbers and outcome of every way to seat a customer."""
+        """Yield probability, random numbers and outcome of each way to seat one."""
         n, sizes = self.count(row, dish), self.tables.get((row, dish), [])
         new_table = self.alpha * self.base.prob(self.parents[row], dish)
         total = n + new_table
@@ -94,7 +94,8 @@ class Root:
 
 def record_of(arrays):
     sizes = iter(arrays["sizes"])
-    cells = zip(*(arrays[name] for name in ("rows", "dishes", "n_customers", "n_tables")))
+    names = ("rows", "dishes", "n_customers", "n_tables")
+    cells = zip(*(arrays[name] for name in names), strict=True)
     return [[*cell, *(next(sizes) for _ in range(cell[3]))] for cell in cells]
 
 
@@ -120,8 +121,8 @@ def agree(probe, model):
 def seatings(rows):
     """Every seating of customers of these restaurants, dishes numbered as they appear.
 
-    Yields the dishes, the random numbers of every customer, log p(dishes, seating) and the
-    outcome.
+    Returns the dishes, the random numbers of every customer, log p(dishes, seating) and
+    the outcome of each.
     """
     paths = [([], [], 0.0, empty())]
     for row in rows:
@@ -200,9 +201,8 @@ def test_remove_and_rollback():
                 probe.change(ROWS[i - 1], dish, True, more)
                 agree(probe, other)
                 probe.rollback()
-                np.testing.assert_equal(
-                    (probe.records(), probe.log_joint(), probe.probs(row, N_DISHES)), before
-                )
+                now = probe.records(), probe.log_joint(), probe.probs(row, N_DISHES)
+                np.testing.assert_equal(now, before)
                 assert probe.check() is None
                 total += p
             assert total == pytest.approx(1.0, abs=1e-12)

@@ -26,9 +26,7 @@ def make_probe(kind, *args):
 
 
 def random_probe(kind, stream, rng, n_rows=4, n_dishes=5, n=60, dense_limit=0):
-    probe = make_probe(
-        kind, n_rows, n_dishes, *rng.uniform(0.2, 4, size=2), dense_limit
-    )
+    probe = make_probe(kind, n_rows, n_dishes, *rng.uniform(0.2, 4, size=2), dense_limit)
     for _ in range(n):
         probe.add(int(rng.integers(n_rows)), int(rng.integers(n_dishes)), stream)
     probe.commit()
@@ -69,9 +67,7 @@ def test_churn(kind, dense_limit):
         SHAPES
     ):
         stream = RandomStream(case)
-        probe = make_probe(
-            kind, n_rows, n_dishes, *concentrations, dense_limit
-        )
+        probe = make_probe(kind, n_rows, n_dishes, *concentrations, dense_limit)
         n_moves = 10_000 if n_rows * n_dishes > 60 else 48_000
         report = probe.churn(n_moves, stream, 0.5, operations, customers, 512)
         assert report["problems"] == []
@@ -90,9 +86,7 @@ def test_churn_for_long(kind, rollback_rate):
     rng = np.random.default_rng(1)
     for case in range(40):
         shape = rng.integers(1, 12, size=2)
-        probe = make_probe(
-            kind, *shape, *rng.exponential(5, size=2), 64 * (case % 2)
-        )
+        probe = make_probe(kind, *shape, *rng.exponential(5, size=2), 64 * (case % 2))
         report = probe.churn(
             100_000,
             RandomStream(100 + case),

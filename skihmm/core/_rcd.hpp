@@ -213,16 +213,16 @@ class Exchange {
     Product r_old, r_new;
 
     // The draw of k in restaurant j, made for step t.
-    SKIHMM_INLINE void remove_draw(const Chain &chain, int32_t j, int32_t k, int64_t t) {
+    SKIHMM_INLINE void remove_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
         r_old.multiply(chain.transitions->remove(j, k, chain.bits, chain.hints + t));
     }
-    SKIHMM_INLINE void add_draw(const Chain &chain, int32_t j, int32_t k, int64_t t) {
+    SKIHMM_INLINE void add_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
         r_new.multiply(chain.transitions->add(j, k, chain.bits, chain.hints + t));
     }
     // Steps [start, stop) of one sequence with the given labels, the first one drawn in
     // restaurant j: their draws, their observations, and the draw of `follower` (-1: none).
     // They leave in the reverse of the order in which they come.
-    SKIHMM_INLINE void remove_block(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE void remove_block(Chain &chain, Emission &emission,
                                     int64_t start, int64_t stop, int32_t j,
                                     const int32_t *labels, int32_t follower) {
         if (SKIHMM_LIKELY(follower >= 0))
@@ -235,7 +235,7 @@ class Exchange {
     }
     // Every factor is taken just before its own customer sits down, at the seating with all
     // earlier ones: not at s_0.
-    SKIHMM_INLINE void add_block(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE void add_block(Chain &chain, Emission &emission,
                                  int64_t start, int64_t stop, int32_t j,
                                  const int32_t *labels, int32_t follower) {
         for (int64_t t = start; t < stop; ++t) {
@@ -248,7 +248,7 @@ class Exchange {
     }
     // Accept with probability min(1, R), R = (r_new / r_old) * (q_old / q_new).  R >= 1
     // needs no random number; a NaN (which no correct kernel makes) rejects.
-    SKIHMM_INLINE bool is_accepted(const Chain &chain, const Product &q_old,
+    SKIHMM_INLINE bool is_accepted(Chain &chain, const Product &q_old,
                                    const Product &q_new) const {
         const Sides sides = weigh(q_old, q_new);
         if (sides.new_side >= sides.old_side) return true;
@@ -261,11 +261,11 @@ class Exchange {
     }
     // The old seating comes back table by table.  Adding the old customers again would draw
     // their tables anew, from the wrong law.
-    void restore(const Chain &chain, const Emission &emission) const {
+    void restore(Chain &chain, Emission &emission) const {
         chain.transitions->rollback();
         emission.rollback();
     }
-    void keep(const Chain &chain, const Emission &emission) const {
+    void keep(Chain &chain, Emission &emission) const {
         chain.transitions->commit();
         emission.commit();
     }
@@ -299,7 +299,7 @@ class Move : public Exchange<Emission> {
     StepView view;                      // see look
 
     // s_L -> s_0: the draws leave in the reverse of the order in which they came.
-    SKIHMM_INLINE void open(const Chain &chain, const Emission &emission, int64_t first,
+    SKIHMM_INLINE void open(Chain &chain, Emission &emission, int64_t first,
                             int64_t end) {
         is_lifted_ = false;
         start = first;
@@ -309,8 +309,8 @@ class Move : public Exchange<Emission> {
                            chain.states + start, chain.successor(stop - 1));
     }
     // Fill `view` from an open move of one step.
-    void look(const Chain &chain, const Emission &emission) {
-        const HCRPTransitions &s = *chain.transitions;
+    void look(Chain &chain, Emission &emission) {
+        const Transitions &s = *chain.transitions;
         const int32_t i = chain.previous(start), x = chain.states[start],
                       o = chain.successor(start);
         view.i = i;
@@ -338,11 +338,11 @@ class Move : public Exchange<Emission> {
     // Alice with 350 states this took a sweep from 190 to 164 ns per step.)
     // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
     // next to its own label (then its customers share rows, dishes or cells).
-    SKIHMM_INLINE bool lift(const Chain &chain, const Emission &emission, int64_t t) {
+    SKIHMM_INLINE bool lift(Chain &chain, Emission &emission, int64_t t) {
         if constexpr (!Emission::kIsSeating) {
             return false;
         } else {
-            const HCRPTransitions &s = *chain.transitions;
+            const Transitions &s = *chain.transitions;
             const SymbolSeating &e = *emission.seating;
             const int32_t symbol = emission.codes[t];
             if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || symbol < 0)) return false;
@@ -378,7 +378,7 @@ class Move : public Exchange<Emission> {
     }
 
     // s_0 -> s*_L.
-    SKIHMM_INLINE void seat(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE void seat(Chain &chain, Emission &emission,
                             const int32_t *path) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(path[0] == view.x)) {
@@ -390,7 +390,7 @@ class Move : public Exchange<Emission> {
         seat_path(chain, emission, path);
     }
     // Accept or reject; says which.
-    SKIHMM_INLINE bool decide(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE bool decide(Chain &chain, Emission &emission,
                               const int32_t *path, const Product &q_old,
                               const Product &q_new) {
         const bool accepted = this->is_accepted(chain, q_old, q_new);
@@ -415,7 +415,7 @@ class Move : public Exchange<Emission> {
     // together were drawn from their conditional law given s_0, with the successor's
     // probability *after* that draw.  So nothing is left to decide, and what else is seated
     // needs no factors.
-    SKIHMM_INLINE void complete(const Chain &chain, const Emission &emission, int32_t k,
+    SKIHMM_INLINE void complete(Chain &chain, Emission &emission, int32_t k,
                                 bool opens) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(k == view.x)) {
@@ -429,7 +429,7 @@ class Move : public Exchange<Emission> {
     }
     // For kernels that cache per-state values and learn from chain.touched what is stale:
     // every slot whose counts this block's old labels or `path` may have changed.
-    void touch(const Chain &chain, const int32_t *path) const {
+    void touch(Chain &chain, const int32_t *path) const {
         chain.touched->push(chain.previous(start));
         for (int64_t t = start; t < stop; ++t) chain.touched->push(path[t - start]);
         const int32_t follower = chain.successor(stop - 1);
@@ -437,13 +437,13 @@ class Move : public Exchange<Emission> {
     }
 
   private:
-    SKIHMM_NOINLINE void seat_path(const Chain &chain, const Emission &emission,
+    SKIHMM_NOINLINE void seat_path(Chain &chain, Emission &emission,
                                    const int32_t *path) {
         r_new.reset();
         this->add_block(chain, emission, start, stop, chain.previous(start), path,
                         chain.successor(stop - 1));
     }
-    SKIHMM_NOINLINE void complete_open(const Chain &chain, const Emission &emission,
+    SKIHMM_NOINLINE void complete_open(Chain &chain, Emission &emission,
                                        int32_t k, bool opens) {
         const bool is_same = k == chain.states[start];
         r_new.reset();
@@ -461,7 +461,7 @@ class Move : public Exchange<Emission> {
         }
     }
     // What open would have done with the lifted customers.
-    SKIHMM_NOINLINE void take_away(const Chain &chain, const Emission &emission) {
+    SKIHMM_NOINLINE void take_away(Chain &chain, Emission &emission) {
         if constexpr (Emission::kIsSeating) {
             is_lifted_ = false;
             r_old.reset();
@@ -474,14 +474,14 @@ class Move : public Exchange<Emission> {
     // transition into the step and of the observation are those of r_old: both are taken at
     // s_0.  Of the transition out of it only the new table's weight can differ, if the
     // transition into it has closed a table or opened one.  What is equal is left out.
-    SKIHMM_INLINE void seat_lifted(const Chain &chain, const Emission &emission) {
+    SKIHMM_INLINE void seat_lifted(Chain &chain, Emission &emission) {
         if constexpr (Emission::kIsSeating) {
-            const HCRPTransitions &s = *chain.transitions;
+            const Transitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
             table_in_ = s.choose_table(in_, new_table_weight(view.scale, s.base.mass_of(view.m_x)), bits & kChoice,
                                        g);
-            const bool opens = table_in_ == HCRPTransitions::kNewTable;
+            const bool opens = table_in_ == Transitions::kNewTable;
             const double fresh_out = choose_others(chain, emission, opens, bits);
             r_old.reset();
             r_new.reset();
@@ -493,21 +493,21 @@ class Move : public Exchange<Emission> {
         }
     }
     // The same if the transition into the step is known to open a table or not.
-    SKIHMM_INLINE void choose_tables(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE void choose_tables(Chain &chain, Emission &emission,
                                      bool opens) {
         if constexpr (Emission::kIsSeating) {
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = opens ? HCRPTransitions::kNewTable
+            table_in_ = opens ? Transitions::kNewTable
                               : chain.transitions->choose_table(in_, 0.0, bits & kChoice, g);
             choose_others(chain, emission, opens, bits);
         }
     }
     // Tables of the observation and of the transition out of the step; returns the weight
     // that a new one had for the latter.
-    SKIHMM_INLINE double choose_others(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE double choose_others(Chain &chain, Emission &emission,
                                        bool opens, uint64_t bits) {
-        const HCRPTransitions &s = *chain.transitions;
+        const Transitions &s = *chain.transitions;
         bitgen_t *g = chain.bits;
         table_value_ = emission.seating->choose_table(value_, view.column.smooth,
                                                       bits >> 21 & kChoice, g);
@@ -516,7 +516,7 @@ class Move : public Exchange<Emission> {
         table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & kChoice, g);
         return fresh_out;
     }
-    SKIHMM_INLINE void put_back(const Chain &chain, const Emission &emission) {
+    SKIHMM_INLINE void put_back(Chain &chain, Emission &emission) {
         if constexpr (Emission::kIsSeating) {
             chain.transitions->put_back(in_, table_in_);
             emission.seating->put_back(value_, table_value_);
@@ -545,24 +545,24 @@ struct HookedProposal {
 
     static constexpr bool kReadsTouched = true, kReadsView = false,
                           kMayBeExact = false;
-    void prefetch(const Chain &, int64_t, int64_t) const {}
+    void prefetch(Chain &, int64_t, int64_t) const {}
     static void check(int status) { if (status < 0) throw HookFailed(); }
-    template <class Emission> void attach(const Chain &, const Emission &) const {
+    template <class Emission> void attach(Chain &, const Emission &) const {
         check(attach_hook(self, state));
     }
     template <class Emission>
-    void prepare(const Chain &, const Emission &, const Move<Emission> &move) const {
+    void prepare(Chain &, Emission &, const Move<Chain, Emission> &move) const {
         check(prepare_hook(self, state, move.start, move.stop));
     }
-    void score(const Chain &, int64_t start, int64_t stop, Product *q) const {
+    void score(Chain &, int64_t start, int64_t stop, Product *q) const {
         check(score_hook(self, state, start, stop, q));
     }
-    void propose(const Chain &, int64_t start, int64_t stop, int32_t *path,
+    void propose(Chain &, int64_t start, int64_t stop, int32_t *path,
                  Product *q) const {
         check(propose_hook(self, state, start, stop, path, q));
     }
     template <class Emission>
-    void settle(const Chain &, const Emission &, int64_t start, int64_t stop,
+    void settle(Chain &, Emission &, int64_t start, int64_t stop,
                 bool accepted) const {
         check(settle_hook(self, state, start, stop, accepted));
     }
@@ -573,7 +573,7 @@ struct HookedProposal {
 // Blocks of consecutive steps, in random order.  Per sequence the first block's length is
 // uniform on 1 .. block_size and the others have block_size steps (the last one what is
 // left): the boundaries never depend on the labels.
-inline void cut_blocks(const Chain &chain, intptr_t block_size,
+inline void cut_blocks(Chain &chain, intptr_t block_size,
                        std::vector<intptr_t> *starts, std::vector<intptr_t> *stops) {
     starts->clear();
     stops->clear();
@@ -607,7 +607,7 @@ inline void cut_blocks(const Chain &chain, intptr_t block_size,
 enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
 
 template <class Emission>
-SKIHMM_INLINE void prefetch_steps(const Chain &chain, const Emission &emission, int64_t t) {
+SKIHMM_INLINE void prefetch_steps(Chain &chain, Emission &emission, int64_t t) {
     SKIHMM_PREFETCH(chain.states + t);
     SKIHMM_PREFETCH(chain.hints + t);
     SKIHMM_PREFETCH(chain.last + t);
@@ -615,7 +615,7 @@ SKIHMM_INLINE void prefetch_steps(const Chain &chain, const Emission &emission, 
     emission.prefetch_step(t);
 }
 template <class Emission>
-SKIHMM_INLINE void prefetch_cells(const Chain &chain, const Emission &emission,
+SKIHMM_INLINE void prefetch_cells(Chain &chain, Emission &emission,
                                   int64_t start, int64_t stop) {
     for (int64_t t = start; t < stop; ++t) {
         chain.transitions->prefetch_cell(chain.hints[t]);
@@ -624,7 +624,7 @@ SKIHMM_INLINE void prefetch_cells(const Chain &chain, const Emission &emission,
     if (!chain.last[stop - 1]) chain.transitions->prefetch_cell(chain.hints[stop]);
 }
 template <class Emission>
-SKIHMM_INLINE void prefetch_lists(const Chain &chain, const Emission &emission,
+SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
                                   int64_t start, int64_t stop) {
     for (int64_t t = start; t < stop; ++t) {
         chain.transitions->prefetch_lists(chain.hints[t]);
@@ -641,7 +641,7 @@ SKIHMM_INLINE void prefetch_lists(const Chain &chain, const Emission &emission,
 // Moves over the blocks [starts[b], stops[b]), b < n; `path` has room for the longest.
 // Returns the number of accepted moves.
 template <class Emission, class Proposal>
-int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal,
+int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal,
                 const intptr_t *starts, const intptr_t *stops, int64_t n, int32_t *path) {
     Move<Emission> move;
     Product q_old, q_new;

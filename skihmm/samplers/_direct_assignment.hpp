@@ -28,14 +28,14 @@ template <class Emission>
 class DirectAssignment {
   public:
     // One sweep over all steps in random order.
-    void sweep(const Chain &chain, const Emission &emission) {
+    void sweep(Chain &chain, Emission &emission) {
         sticks_.draw(chain);
         count(chain);
         attach(chain, emission);
         cut_blocks(chain, 1, &order_, &ends_);
         for (const intptr_t t : order_) {
             if (chain.reserve(1)) {
-                counts_.resize(*chain.n_slots, *chain.n_slots);
+                counts_.resize(chain.n_slots, chain.n_slots);
                 attach(chain, emission);
             }
             step(chain, emission, t);
@@ -55,9 +55,9 @@ class DirectAssignment {
     // Up to this many slots dense 16-bit counts are kept.
     static constexpr int32_t kDenseSlots = 1024;
 
-    void count(const Chain &chain) {
-        const HCRPTransitions &s = *chain.transitions;
-        const int32_t n = *chain.n_slots;
+    void count(Chain &chain) {
+        const Transitions &s = *chain.transitions;
+        const int32_t n = chain.n_slots;
         SeatingRecord record;
         for (int32_t j = 0; j < n; ++j) {
             const Line &row = s.rows[j];
@@ -72,8 +72,8 @@ class DirectAssignment {
         counts_.load(record, n, n);
     }
     // Caches by slot.
-    void attach(const Chain &chain, const Emission &emission) {
-        n_slots_ = *chain.n_slots;
+    void attach(Chain &chain, Emission &emission) {
+        n_slots_ = chain.n_slots;
         alpha_ = chain.transitions->alpha;
         counts_.set_alpha(alpha_);
         sticks_.resize(n_slots_);
@@ -106,7 +106,7 @@ class DirectAssignment {
         bool dies;              // no other step has label x
     };
 
-    void step(const Chain &chain, const Emission &emission, int64_t t) {
+    void step(Chain &chain, Emission &emission, int64_t t) {
         Place at;
         at.t = t;
         at.i = chain.previous(t);
@@ -134,7 +134,7 @@ class DirectAssignment {
 
     // ---- one symbol and a successor: the common case
 
-    void step_seated(const Chain &chain, const Emission &emission, const Place &at) {
+    void step_seated(Chain &chain, Emission &emission, const Place &at) {
         SymbolSeating &e = *emission.seating;
         bitgen_t *g = chain.bits;
         const int32_t symbol = emission.codes[at.t];
@@ -191,7 +191,7 @@ class DirectAssignment {
 
     // ---- anything else
 
-    void step_any(const Chain &chain, const Emission &emission, const Place &at) {
+    void step_any(Chain &chain, Emission &emission, const Place &at) {
         Product ignored;
         emission.remove(at.t, at.x, chain.bits, &ignored);
         double *probs = probs_.data(), *q = weights_.q.data();
@@ -215,7 +215,7 @@ class DirectAssignment {
         if (label != at.x) move(chain, at, label);
     }
     // Probability of y[t] under every state, up to a factor.
-    void fill_probs(const Emission &emission, int64_t t, double *probs) {
+    void fill_probs(Emission &emission, int64_t t, double *probs) {
         if (!totals_) {
             emission.fill_probs(t, probs);
             return;
@@ -301,7 +301,7 @@ class DirectAssignment {
 
     // The slot of what was drawn: births get one and break a stick.  A label that died and
     // is born again keeps its slot.
-    int32_t settle_label(const Chain &chain, const Place &at, int32_t k) {
+    int32_t settle_label(Chain &chain, const Place &at, int32_t k) {
         if (SKIHMM_LIKELY(k != kNew)) return k;
         k = at.dies ? at.x : chain.free_slot(0);
         sticks_.break_off(chain, k);
@@ -310,7 +310,7 @@ class DirectAssignment {
         return k;
     }
     // x[t] = k, another label than before.
-    void move(const Chain &chain, const Place &at, int32_t k) {
+    void move(Chain &chain, const Place &at, int32_t k) {
         bitgen_t *g = chain.bits;
         counts_.remove(at.i, at.x, g, chain.hints + at.t);
         counts_.add(at.i, k, g, chain.hints + at.t);

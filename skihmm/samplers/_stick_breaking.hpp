@@ -48,23 +48,23 @@ struct ParameterEmission {
     bool columns = false;
 
     static void check(int status) { if (status < 0) throw HookFailed(); }
-    void draw(const Chain &chain, bool lazy) const {
+    void draw(Chain &chain, bool lazy) const {
         check(draw_hook(self, chain.occupancy->data(), lazy, chain.bits));
     }
-    const double *likelihoods(const Chain &chain, int64_t t) const {
+    const double *likelihoods(Chain &chain, int64_t t) const {
         const double *found = likelihoods_hook(self, t, chain.occupancy->data());
         if (!found) throw HookFailed();
         return found;
     }
-    double log_likelihood(const Chain &chain, int64_t t, int32_t k) const {
+    double log_likelihood(Chain &chain, int64_t t, int32_t k) const {
         double found;
         check(log_likelihood_hook(self, t, k, chain.bits, &found));
         return found;
     }
-    void draw_newborn(const Chain &chain, int32_t k, int64_t t) const {
+    void draw_newborn(Chain &chain, int32_t k, int64_t t) const {
         check(newborn_hook(self, k, t, chain.bits));
     }
-    void reseat(const Chain &chain) const {
+    void reseat(Chain &chain) const {
         check(reseat_hook(self, chain.states, chain.bits));
     }
 };
@@ -82,17 +82,17 @@ class StickBreaking {
         for (const auto &row : pi_) bytes += row.capacity() * sizeof(double);
         return bytes;
     }
-    bool is_used(const Chain &chain, int32_t k) const { return (*chain.occupancy)[k] > 0; }
+    bool is_used(Chain &chain, int32_t k) const { return (*chain.occupancy)[k] > 0; }
     // Room for all slots, new entries zero; whole vectors of sixteen.
-    void resize(const Chain &chain) {
-        n_slots_ = *chain.n_slots;
+    void resize(Chain &chain) {
+        n_slots_ = chain.n_slots;
         padded_ = (n_slots_ + kWeightLanes - 1) / kWeightLanes * kWeightLanes;
         sticks_.resize(n_slots_);
         pi_.resize(n_slots_);
         for (auto &row : pi_)
             if (!row.empty()) row.resize(padded_, 0.0);
     }
-    void draw_parameters(const Chain &chain) {
+    void draw_parameters(Chain &chain) {
         sticks_.draw(chain);
         resize(chain);
         for (auto &row : pi_) row.clear();
@@ -101,23 +101,23 @@ class StickBreaking {
             if (is_used(chain, j)) draw_observed_row(chain, j);
     }
     // Row j given the transitions out of it, as they were at the start of the sweep.
-    void draw_observed_row(const Chain &chain, int32_t j) {
-        const HCRPTransitions &s = *chain.transitions;
+    void draw_observed_row(Chain &chain, int32_t j) {
+        const Transitions &s = *chain.transitions;
         fill_shapes(s);
         const Line &line = s.rows[j];
         for (int32_t at = 0; at < line.size; ++at)
             shapes_[line.ids[at]] += line.counts[at];
         draw_row(chain, j);
     }
-    void fill_shapes(const HCRPTransitions &s) {
+    void fill_shapes(const Transitions &s) {
         shapes_.resize(n_slots_);
         for (int32_t k = 0; k < n_slots_; ++k) shapes_[k] = s.alpha * sticks_.beta[k];
     }
-    void draw_row(const Chain &chain, int32_t j) {
+    void draw_row(Chain &chain, int32_t j) {
         pi_[j].assign(padded_, 0.0);
         draw_dirichlet(chain.bits, n_slots_, shapes_.data(), pi_[j].data(), &falls_);
     }
-    void reseat(const Chain &chain, const ParameterEmission &emission) {
+    void reseat(Chain &chain, const ParameterEmission &emission) {
         emission.reseat(chain);
         sticks_.reseat(chain);
     }
@@ -128,7 +128,7 @@ class StickBreaking {
 class StickBreakingSteps : public StickBreaking {
   public:
     // One sweep over all steps in random order.
-    void sweep(const Chain &chain, const ParameterEmission &emission) {
+    void sweep(Chain &chain, const ParameterEmission &emission) {
         draw_parameters(chain);
         emission.draw(chain, false);
         into_.resize(n_slots_);
@@ -154,7 +154,7 @@ class StickBreakingSteps : public StickBreaking {
     }
 
   private:
-    void grow(const Chain &chain) {
+    void grow(Chain &chain) {
         resize(chain);
         into_.resize(n_slots_);
         for (auto &column : into_)
@@ -162,14 +162,14 @@ class StickBreakingSteps : public StickBreaking {
         weights_.resize(n_slots_);
         ones_.assign(padded_, 1.0);
     }
-    void fill_column(const Chain &chain, int32_t k) {
+    void fill_column(Chain &chain, int32_t k) {
         into_[k].assign(padded_, 0.0);
         into_[k][kNew] = sticks_.beta[k];
         for (int32_t j = kFirst; j < n_slots_; ++j)
             if (is_used(chain, j)) into_[k][j] = pi_[j][k];
     }
 
-    void step(const Chain &chain, const ParameterEmission &emission, int64_t t) {
+    void step(Chain &chain, const ParameterEmission &emission, int64_t t) {
         const int32_t i = chain.previous(t), x = chain.states[t], o = chain.successor(t);
         const bool dies = (*chain.occupancy)[x] == 1;
         const double *row = pi_[i].data(), *out = o >= 0 ? into_[o].data() : ones_.data(),
@@ -196,7 +196,7 @@ class StickBreakingSteps : public StickBreaking {
         chain.assign(t, k);
     }
     // State x, which had one step, is no more.
-    void bury(const Chain &chain, int32_t x) {
+    void bury(Chain &chain, int32_t x) {
         sticks_.give_back(x);
         pi_[x].clear();
         into_[x].clear();
@@ -208,7 +208,7 @@ class StickBreakingSteps : public StickBreaking {
         }
     }
     // State k is entered from i for step t and left for o.
-    void give_birth(const Chain &chain, const ParameterEmission &emission, int32_t k,
+    void give_birth(Chain &chain, const ParameterEmission &emission, int32_t k,
                     int32_t i, int32_t o, int64_t t) {
         const double alpha = chain.transitions->alpha;
         sticks_.break_off(chain, k);
@@ -240,7 +240,7 @@ class StickBreakingSteps : public StickBreaking {
 class StickBreakingPaths : public StickBreaking {
   public:
     // One sweep over all sequences.
-    void sweep(const Chain &chain, const ParameterEmission &emission) {
+    void sweep(Chain &chain, const ParameterEmission &emission) {
         draw_parameters(chain);
         emission.draw(chain, true);
         first_rest_ = sticks_.beta[kNew];
@@ -312,19 +312,19 @@ class StickBreakingPaths : public StickBreaking {
     static constexpr double kFurther = 0.125;
 
     // Slices, in (0, pi] so that the old path passes however u is rounded.
-    void cut(const Chain &chain) {
+    void cut(Chain &chain) {
         slices_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t)
             slices_[t] = pi_[chain.previous(t)][chain.states[t]]
                          * (1.0 - uniform(chain.bits));
     }
-    void break_stick(const Chain &chain) {
+    void break_stick(Chain &chain) {
         if (born_.size() == kMostSticks) refuse_to_break(*chain.transitions);
         if (born_.size() == pool_.size()) {
             // The slots that growing adds are the free ones that nobody has been given.
             const int32_t before = n_slots_;
             chain.reserve(static_cast<int64_t>(chain.free_slots->size()) + 1);
-            n_slots_ = *chain.n_slots;
+            n_slots_ = chain.n_slots;
             sticks_.resize(n_slots_);
             pi_.resize(n_slots_);
             lists_.resize(n_slots_);
@@ -341,7 +341,7 @@ class StickBreakingPaths : public StickBreaking {
         rests_.push_back(sticks_.beta[kNew]);
     }
     // (Labels and seating are still those from before the sweep.)
-    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const HCRPTransitions &s) {
+    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const Transitions &s) {
         std::ostringstream message;
         message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
                 << kMostParts << " parts of them, in one sweep: gamma = " << s.base.gamma
@@ -351,7 +351,7 @@ class StickBreakingPaths : public StickBreaking {
         throw std::invalid_argument(message.str());
     }
     // A newborn state that has done nothing: a row from the prior, before any stick broke.
-    void draw_prior_row(const Chain &chain, int32_t j) {
+    void draw_prior_row(Chain &chain, int32_t j) {
         const double alpha = chain.transitions->alpha;
         shapes_.resize(n_known_);
         for (int32_t k = 0; k < n_known_; ++k)
@@ -361,7 +361,7 @@ class StickBreakingPaths : public StickBreaking {
         draw_dirichlet(chain.bits, n_known_, shapes_.data(), pi_[j].data(), &falls_);
     }
     // Make row j's list complete down to u.
-    SKIHMM_NOINLINE void extend(const Chain &chain, int32_t j, double u) {
+    SKIHMM_NOINLINE void extend(Chain &chain, int32_t j, double u) {
         const double alpha = chain.transitions->alpha;
         if (pi_[j].empty()) draw_prior_row(chain, j);
         // (A slice of zero, where a probability has underflowed, must not break for ever.)
@@ -403,7 +403,7 @@ class StickBreakingPaths : public StickBreaking {
     }
     // f goes to all that row j leads to.  Whether a state is reached for the first time
     // nobody can predict, so there is no branch on it.
-    SKIHMM_INLINE void spread(const Chain &chain, int32_t j, double f, double u) {
+    SKIHMM_INLINE void spread(Chain &chain, int32_t j, double f, double u) {
         if (SKIHMM_UNLIKELY(u < heads_[j].low)) extend(chain, j, u);
         double *sums = sums_.data();
         int32_t *reached = reached_.data(), n = n_reached_;
@@ -417,7 +417,7 @@ class StickBreakingPaths : public StickBreaking {
         n_reached_ = n;
     }
     // Forward messages of steps [start, stop), as lists of the states that are possible.
-    bool filter(const Chain &chain, const ParameterEmission &emission, int64_t start,
+    bool filter(Chain &chain, const ParameterEmission &emission, int64_t start,
                 int64_t stop) {
         ends_.clear();
         size_t begin = 0, end = 0;
@@ -448,7 +448,7 @@ class StickBreakingPaths : public StickBreaking {
         return true;
     }
     // Messages times the probability of y[t], from place `at` on; returns their end.
-    size_t multiply_column(const Chain &chain, const ParameterEmission &emission, int64_t t,
+    size_t multiply_column(Chain &chain, const ParameterEmission &emission, int64_t t,
                            size_t at) {
         const double *probs = emission.likelihoods(chain, t);
         double *sums = sums_.data(), *values = values_.data();
@@ -464,7 +464,7 @@ class StickBreakingPaths : public StickBreaking {
         }
         return at;
     }
-    size_t multiply_any(const Chain &chain, const ParameterEmission &emission, int64_t t,
+    size_t multiply_any(Chain &chain, const ParameterEmission &emission, int64_t t,
                         size_t at) {
         logs_.clear();
         double largest = -std::numeric_limits<double>::infinity();
@@ -483,7 +483,7 @@ class StickBreakingPaths : public StickBreaking {
         return at;
     }
     // Backward: a state is possible if its transition to the next one passes the slice.
-    void draw_path(const Chain &chain, int64_t start, int64_t stop) {
+    void draw_path(Chain &chain, int64_t start, int64_t stop) {
         int32_t next = -1;
         for (int64_t t = stop; t-- > start;) {
             const size_t begin = t > start ? ends_[t - start - 1] : 0,

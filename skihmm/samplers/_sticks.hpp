@@ -34,16 +34,16 @@ class Sticks {
     // By slot: beta_k, 0 for the start restaurant and for free slots, beta_u in slot NEW.
     std::vector<double> beta;
 
-    void draw(const Chain &chain) {
-        const HCRPTransitions &s = *chain.transitions;
-        const int32_t n = *chain.n_slots;
+    void draw(Chain &chain) {
+        const Transitions &s = *chain.transitions;
+        const int32_t n = chain.n_slots;
         shapes_.resize(n);
         for (int32_t k = 0; k < n; ++k) shapes_[k] = s.own_mass(k);
         beta.resize(n);
         draw_dirichlet(chain.bits, n, shapes_.data(), beta.data(), &falls_);
     }
     void resize(int32_t n_slots) { beta.resize(n_slots, 0.0); }
-    void break_off(const Chain &chain, int32_t k) {
+    void break_off(Chain &chain, int32_t k) {
         double rest;
         beta[k] = beta[kNew] * draw_beta(chain.bits, 1.0, chain.transitions->base.gamma, &rest);
         beta[kNew] *= rest;
@@ -53,8 +53,8 @@ class Sticks {
         beta[k] = 0.0;
     }
     // The seating of all transitions given x and beta.
-    void reseat(const Chain &chain) {
-        HCRPTransitions &s = *chain.transitions;
+    void reseat(Chain &chain) {
+        Transitions &s = *chain.transitions;
         rows_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.previous(t);
         shapes_.resize(beta.size());

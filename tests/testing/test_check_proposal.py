@@ -46,5 +46,3 @@ def test_misuse():
         check_proposal(BlockedProposal, block_size=4)
     with pytest.raises(ValueError, match="block_size=2 with StepwiseProposal"):
         check_proposal(StepwiseProposal, block_size=2)
-    with pytest.raises(ValueError, match="not one franchise of symbols"):
-        check_proposal(lambda: native.moves.InlinedProposal("stepwise"))

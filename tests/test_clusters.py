@@ -71,7 +71,7 @@ def ray(tmp_path_factory):
             yield {"backend": "ray", "n_jobs": 2}
         finally:
             module.shutdown()
-            # Ray's backend changes the base of a joblib class; other backends need the old one.
+            # Ray changes the base of a class of joblib; other backends need the old one.
             PicklingPool.__bases__ = bases
 
 

@@ -1,4 +1,4 @@
-"""What a sweep reports."""
+"""Counts and time of a sweep."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ def _share(part: int, whole: int) -> float:
 
 
 class SweepInfo(NamedTuple):
-    """What one sweep did: the return value of a kernel's ``sweep``.
+    """Counts and CPU time of one sweep, returned by a kernel's ``sweep``.
 
     Parameters
     ----------
     n_proposed, n_accepted : int
-        Local moves.
+        Numbers of local moves.
     n_trials, n_trials_accepted : int
-        Split-merge trials.
+        Numbers of split-merge trials.
     seconds : float
         CPU seconds of this thread, which the chain measures.
 
@@ -37,7 +37,7 @@ class SweepInfo(NamedTuple):
 
     @property
     def acceptance_rate(self) -> float:
-        """Share of the local proposals that were accepted; NaN if there were none."""
+        """Acceptance rate of the local proposals; NaN if there were none."""
         return _share(self.n_accepted, self.n_proposed)
 
     @property

@@ -220,7 +220,7 @@ class Chain(Iterator[SweepInfo]):
         if self.n_sweeps % CANONICAL_EVERY == 0:
             self.saved = self.record()
         started = time.thread_time()
-        info = SweepInfo(*self.kernel.sweep(self.state))
+        counts = self.kernel.sweep(self.state)
         resample_concentrations(
             self.state.transitions,
             self.state.emission,
@@ -228,7 +228,14 @@ class Chain(Iterator[SweepInfo]):
             self._prior,
         )
         self.n_sweeps += 1
-        return info._replace(seconds=time.thread_time() - started)
+        info = counts if isinstance(counts, SweepInfo) else SweepInfo(*counts)
+        return SweepInfo(
+            info.n_proposed,
+            info.n_accepted,
+            info.n_trials,
+            info.n_trials_accepted,
+            time.thread_time() - started,
+        )
 
     def draw(self, info: SweepInfo) -> Draw:
         """Return the current state as a posterior draw, labels by decreasing occupancy.

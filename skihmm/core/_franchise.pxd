@@ -8,6 +8,7 @@
 #   getProb(j, k)                 seating.prob(j, k)
 #   addCustomer, removeCustomer   seating.add, seating.remove
 from libcpp cimport bool as cbool
+from libcpp.memory cimport shared_ptr
 from libcpp.vector cimport vector
 
 from numpy.random cimport bitgen_t
@@ -52,6 +53,7 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         kFixed
 
     cdef cppclass Seating:
+        Seating() except +
         float64_t alpha
         float64_t gamma
         Base base
@@ -98,7 +100,8 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
 
 cdef class Franchise:
     # Seating of the transitions: rows and dishes are slots.
-    cdef Seating seating
+    cdef shared_ptr[Seating] shared
+    cdef Seating *seating               # what `shared` owns
     # out[k] = p(k | row j) for every slot k; START and free slots get 0.  O(K + row).
     cdef void fill_row(self, int32_t j, float64_t *out) noexcept nogil
     # out[k] = sum_j weights[j] p(k | j): one forward step, O(non-zeros + K).

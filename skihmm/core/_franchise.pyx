@@ -13,6 +13,8 @@ cdef class Franchise:
     """
 
     def __init__(self, alpha=1.0, gamma=1.0):
+        self.seating = new Seating()
+        self.shared.reset(self.seating)
         self.seating.configure(Base.kInfinite, 0)
         self.seating.set_concentrations(
             concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
@@ -28,7 +30,7 @@ cdef class Franchise:
         return self.seating.gamma
 
     cdef void fill_row(self, int32_t j, float64_t *out) noexcept nogil:
-        cdef Seating *s = &self.seating
+        cdef Seating *s = self.seating
         cdef int32_t k, n = <int32_t> s.dish_tables.size()
         cdef float64_t inverse = 1.0 / (s.row_customers[j] + s.alpha)
         cdef float64_t smooth = s.scale() * inverse
@@ -41,7 +43,7 @@ cdef class Franchise:
 
     cdef void push(self, const float64_t *weights, float64_t *out) noexcept nogil:
         # p(k | j) = c_j n_jk + (alpha beta_k) c_j is sparse plus rank one.
-        cdef Seating *s = &self.seating
+        cdef Seating *s = self.seating
         cdef int32_t j, k, n = <int32_t> s.dish_tables.size()
         cdef float64_t share, total = 0.0
         cdef Line *line
@@ -61,7 +63,7 @@ cdef class Franchise:
         out[NEW] += total * s.gamma
 
     cdef void pull(self, const float64_t *values, float64_t *out) noexcept nogil:
-        cdef Seating *s = &self.seating
+        cdef Seating *s = self.seating
         cdef int32_t j, k, n = <int32_t> s.dish_tables.size()
         cdef float64_t smooth = s.gamma * values[NEW], total
         cdef Line *line
@@ -79,7 +81,7 @@ cdef class Franchise:
                        int32_t *argmax_out) noexcept nogil:
         # The smooth part is largest for one j whatever k is; a j with n_jk > 0 beats its
         # own smooth part, so the maximum is over that one j and the column's entries.
-        cdef Seating *s = &self.seating
+        cdef Seating *s = self.seating
         cdef int32_t i, j, k, best = NEW, n = <int32_t> s.dish_tables.size()
         cdef float64_t share, largest = -1.0, value, scale = s.scale()
         cdef Line *line

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import add
 from typing import NamedTuple
 
 
@@ -55,10 +56,4 @@ class SweepInfo(NamedTuple):
         -------
         total : SweepInfo
         """
-        return SweepInfo(
-            self.n_proposed + other.n_proposed,
-            self.n_accepted + other.n_accepted,
-            self.n_trials + other.n_trials,
-            self.n_trials_accepted + other.n_trials_accepted,
-            self.seconds + other.seconds,
-        )
+        return SweepInfo(*map(add, self, other))

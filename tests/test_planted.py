@@ -472,7 +472,13 @@ CAUGHT = {
 
 @pytest.mark.parametrize(
     ("kernel", "error", "check"),
-    [(*key, check) for key, checks in CAUGHT.items() for check in checks],
+    [
+        # Of several enumerations one is enough for the default run.
+        pytest.param(*key, check, marks=[pytest.mark.slow] * (i > 0 and is_enumeration))
+        for key, checks in CAUGHT.items()
+        for i, check in enumerate(checks)
+        for is_enumeration in [isinstance(check, Enumeration)]
+    ],
     ids=str,
 )
 def test_errors_of_kernels_are_caught(kernel, error, check):

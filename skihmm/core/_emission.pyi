@@ -4,7 +4,7 @@ from skihmm._records import EmissionRecord, SeatingRecord
 from skihmm._typing import Array, Floats, Integers
 from skihmm.core._random import RandomStream
 
-# Of symbols: their number, whether states share a base measure, alpha and gamma.
+# Column of symbols: number, whether states share a base measure, alpha and gamma.
 Column: TypeAlias = tuple[int, bool, float, float] | EmissionStats
 
 class EmissionStats:

@@ -478,7 +478,7 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
         o = chain.successor(t)
         ghost = o if o >= 0 and seating.dish_tables[o] == 0 else -1
         n_ghosts += ghost >= 0
-        # Slot NEW stands for every label that nobody uses.
+        # Slot NEW stands for every new state.
         weights.assign(chain.n_slots, 0.0)
         emission.fill_probs(t, weights.data())
         total = 0.0

@@ -18,6 +18,8 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         bint decide(Chain &chain, Emission &emission, const int32_t *path,
                     const Product &q_old, const Product &q_new) except +
         void restore(Chain &chain, Emission &emission) except +
+        # Note the slots of the block's neighbours and of `path` in chain.touched.
+        void touch(Chain &chain, const int32_t *path) except +
 
     cdef cppclass Proposal "skihmm::Proposal<skihmm::Chain>":
         void attach(Chain &chain, Emission &emission) except +

@@ -171,6 +171,8 @@ cdef class ProposalProbe:
         self.state.chain.get().bits = &self.bits
         self.move.open(deref(self.state.chain), deref(self.state.emission.shared),
                        self.start, self.stop)
+        self.move.touch(deref(self.state.chain),
+                        &self.state.chain.get().states[self.start])
         return 0
 
     cdef int _close(self) except -1:

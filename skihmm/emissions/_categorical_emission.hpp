@@ -183,9 +183,9 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
             const int32_t symbol = code(t, c);
             if (symbol < 0) continue;
             // The listed states get the factor (count + smooth)/smooth on top of that of all
-        // states.
+            // states.
             const SymbolSeating &s = seatings[c];
-            const double smooth = s.scale() * s.mass(symbol);
+            const double smooth = s.new_table(symbol);
             const Line &line = s.columns[symbol];
             for (int32_t k = 0; k < n_slots; ++k)
                 out[k] *= smooth / s.total(k);

@@ -22,7 +22,6 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
 
-
 # Samples behind the means of an emission that looks back.
 _N_WALKS = 1000
 
@@ -228,8 +227,8 @@ class PosteriorPredictive:
             )
         if self._emission.n_inputs and self.n_steps > 1:
             raise ValueError(
-                f"The emission {self._emission!r} looks back, so that a later step has no "
-                "log probability that is conditional on the given sequence only. Use "
+                f"{self._emission!r} looks back, so that later steps have no log "
+                "probability conditional on the given sequence only. Use "
                 "predict_next(X, n_steps=1), sample, or score_samples."
             )
         starts = np.zeros(1, dtype=np.intp)

@@ -22,7 +22,8 @@ class Sequences:
 
     Attributes
     ----------
-    codes : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples, n_features + n_inputs)
+        Values, and after them the inputs.
     starts : ndarray of shape (n_sequences,)
     known_states : ndarray of shape (n_samples,), int32, or None
         Index in `known_labels` of the state of every step, -1 where it is unknown.
@@ -83,7 +84,7 @@ def make_sequences(
 
     Parameters
     ----------
-    codes : ndarray of shape (n_samples, n_features)
+    codes : ndarray of shape (n_samples, n_features + n_inputs)
     starts : ndarray of shape (n_sequences,)
     labels : ndarray of shape (n_samples,) or None
         Result of :func:`check_states`.

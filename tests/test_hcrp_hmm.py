@@ -532,7 +532,8 @@ def test_large_integers_stay_apart():
     floats = np.array([[np.nan], [7.0]])
     np.testing.assert_array_equal(model.emission_.encode_values(floats), [[-1], [3]])
     emission = make_model().fit(2**53 + X % 3).emission_
-    np.testing.assert_array_equal(emission.encode_values([[2.0**53], [np.nan]]), [[0], [-1]])
+    codes = emission.encode_values([[2.0**53], [np.nan]])
+    np.testing.assert_array_equal(codes, [[0], [-1]])
 
 
 @pytest.mark.parametrize("emission", [HCRPCategorical, DirichletCategorical])
@@ -579,7 +580,8 @@ def test_given_categories(sequence, emission):
     assert model.fit(sequence).emission_.n_symbols_ == [9]
     model = make_model(emission=emission(categories=[list("edcba")]))
     model.fit(LETTERS[sequence])
-    np.testing.assert_array_equal(model.emission_.encode_values([["a"], ["e"]]), [[4], [0]])
+    codes = model.emission_.encode_values([["a"], ["e"]])
+    np.testing.assert_array_equal(codes, [[4], [0]])
     assert model.emission_.decode(np.array([[4], [0]])).tolist() == [["a"], ["e"]]
     # Symbols outside the categories are unknown already in fit.
     model = make_model(emission=emission(categories=[[0, 1, 2]], handle_unknown="error"))

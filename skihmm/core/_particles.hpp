@@ -216,7 +216,7 @@ class ParticleFilter {
                     int32_t count = next.symbols[c].count(k);
                     for (const Counts &entry : columns_[c].by_symbol[symbol])
                         count += entry.id == k ? entry.n : 0;
-                    total += w[symbol] = count + next.symbols[c].all;
+                    total += w[symbol] = dish_weight<double>(count, next.symbols[c].all);
                 }
                 row[c] = choose(w.data(), n_known[c], uniform(g) * total);
                 look_up(p, c, row[c], &next.symbols[c]);
@@ -294,7 +294,7 @@ class ParticleFilter {
         int64_t n_tables = 0;                 // e
         void observe(int32_t k, int32_t n, double alpha) {
             totals[k] += n;
-            inverse[k] = 1.0 / (totals[k] + alpha);
+            inverse[k] = 1.0 / total_weight(totals[k], alpha);
         }
     };
     // Of the base, by state.
@@ -365,8 +365,8 @@ class ParticleFilter {
         if (c < p.fresh.columns.size()) p.fresh.columns[c].visit(symbol, take);
         out->all = column.symbol_mass;
         if (column.hierarchical)
-            out->all = column.alpha * (tables + column.symbol_mass)
-                       / (p.columns[c].n_tables + column.gamma);
+            out->all = new_table_weight(column.alpha, tables + column.symbol_mass,
+                                        p.columns[c].n_tables, column.gamma);
     }
 
     // What `weigh` needs of the generations.
@@ -411,7 +411,7 @@ class ParticleFilter {
     // w_k = p(k | restaurant) p(y | k) for every state and, last, a new one, up to a factor.
     void weigh(const History &p, const int32_t *row, const double *y, Weights *out) {
         const int32_t n_padded = padded(p.n_states);
-        const double scale = alpha_ / (p.n_tables + gamma_);
+        const double scale = table_scale(alpha_, p.n_tables, gamma_);
         out->w.resize(n_padded);
         out->ends.resize(n_padded / kBlock);
         out->log_factor = 0.0;
@@ -442,7 +442,7 @@ class ParticleFilter {
         counts[p.n_states] = 0.0;
         double total = 0.0;
         for (double &end : out->ends) end = total += end;
-        out->likelihood = total / (n_customers + alpha_);
+        out->likelihood = total / total_weight(n_customers, alpha_);
     }
     static void change(double *counts, const std::vector<Counts> &joined, int32_t sign) {
         for (const Counts &entry : joined) counts[entry.id] += sign * entry.n;
@@ -527,17 +527,17 @@ class ParticleFilter {
     // Whether the customer that goes to state k, n_states for a new one, opens a table.
     bool opens_table(const History &p, const Weights &next, int32_t k, bitgen_t *g) const {
         const double count = rows_[row_of_[p.restaurant]].counts[k] + count_of(next.joined, k);
-        if (count == 0.0) return true;
-        const double fresh = alpha_ * p.dish_tables[k] / (p.n_tables + gamma_);
-        return uniform(g) * (count + fresh) < fresh;
+        return count == 0.0
+               || skihmm::opens_table(count, new_table_weight(alpha_, p.dish_tables[k],
+                                                              p.n_tables, gamma_),
+                                      uniform(g));
     }
     // Whether the symbol of column c does so in state k.
     bool opens_symbol_table(const Weights &next, size_t c, int32_t k, bitgen_t *g) const {
         if (!columns_[c].hierarchical) return false;
         const double count = columns_[c].counts[k] + next.symbols[c].count(k);
-        if (count == 0.0) return true;
-        const double open = next.symbols[c].all;
-        return uniform(g) * (count + open) < open;
+        return count == 0.0
+               || skihmm::opens_table(count, next.symbols[c].all, uniform(g));
     }
     // State k, n_states for a new one, is next and emits `row` and `y`; opens[0] and
     // opens[1 + c] say where tables are opened.

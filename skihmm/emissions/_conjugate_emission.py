@@ -31,8 +31,8 @@ class ConjugateEmission(_Conjugate):
     is missing as a whole and not passed to them, unless `takes_partial_rows` is True.
 
     An emission that looks back sets `n_inputs` and implements :meth:`next_inputs`.  Every
-    `y` is then a row of `n_features` values followed by `n_inputs` inputs, and :meth:`emit`
-    and :meth:`mean` take the inputs as a further argument.
+    `y` is then a row of `n_features` values and `n_inputs` inputs, and :meth:`emit` and
+    :meth:`mean` take the inputs as a further argument.
 
     Attributes
     ----------

@@ -7,77 +7,71 @@
 // zero otherwise, so that a sampler of the posterior given these observations samples the
 // posterior given the known states.
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
-#include "_family.hpp"
+#include "_emission.hpp"
+#include "_slots.hpp"
 
 namespace skihmm {
 
-// out[k] += log(probs[k]), which are positive.
-SKIHMM_CLONES static void add_logs(int32_t n, const double *probs, double *out) {
-    for (int32_t k = 0; k < n; ++k) out[k] += log_of(probs[k]);
-}
-
-class KnownStates {
+// One part of a product.  Alone among emissions it has probabilities of zero.
+class KnownStates final : public Emission, public EmissionParameters {
   public:
     // Labels 0, 1, ... by step, -1 if unknown; the array must outlive this.
-    void configure(const int32_t *labels, int64_t n_steps) {
-        labels_ = labels;
-        n_steps_ = n_steps;
-        int32_t n = 0;
-        for (int64_t t = 0; t < n_steps; ++t) n = labels[t] >= n ? labels[t] + 1 : n;
-        n_states_of_.assign(n, 0);
-        slots_.clear();
+    KnownStates(const int32_t *labels, int64_t n) : labels_(labels) {
+        n_steps = n;
+        int32_t n_labels = 0;
+        for (int64_t t = 0; t < n; ++t) n_labels = std::max(n_labels, labels[t] + 1);
+        n_states_of_.assign(n_labels, 0);
     }
-    bool is_active() const { return labels_ != nullptr; }
-    bool is_free(int64_t t) const { return labels_ == nullptr || labels_[t] < 0; }
 
-    void resize(int32_t n_slots) { slots_.resize(n_slots); }
-    // Log probability of the label of step t in slot k: 0 or -infinity.
-    double log_prob(int64_t t, int32_t k) const {
-        if (is_free(t)) return 0.0;
-        const int32_t own = count(k, labels_[t]) > 0;
-        const bool is_possible = static_cast<int32_t>(slots_[k].size()) == own
-                                 && n_states_of_[labels_[t]] == own;
-        return is_possible ? 0.0 : -INFINITY;
+    void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
+        r->multiply_log(std::log(prob(t, k)));
+        if (!is_free(t)) record(k, labels_[t], 1);
     }
-    void add(int64_t t, int32_t k) {
-        if (is_free(t)) return;
-        change(k, labels_[t], 1);
-        journal_.push_back({k, labels_[t], 1});
+    void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
+        if (!is_free(t)) record(k, labels_[t], -1);
+        r->multiply_log(std::log(prob(t, k)));
     }
-    void remove(int64_t t, int32_t k) {
-        if (is_free(t)) return;
-        change(k, labels_[t], -1);
-        journal_.push_back({k, labels_[t], -1});
+    double fill_probs(int64_t t, double *out) override {
+        for (int32_t k = 0; k < n_slots; ++k) out[k] = prob(t, k);
+        return 0.0;
     }
-    void commit() { journal_.clear(); }
-    void rollback() {
+    void fill_pair(int64_t t, const int32_t *states, double *out) override {
+        for (int i = 0; i < 2; ++i) out[i] = prob(t, states[i]);
+    }
+    void commit() override { journal_.clear(); }
+    void rollback() override {
         for (size_t i = journal_.size(); i-- > 0;)
             change(journal_[i].slot, journal_[i].label, -journal_[i].n);
         journal_.clear();
     }
-    void settle(const int32_t *slots) {
+    void resize(int32_t n) override {
+        n_slots = n;
+        slots_.resize(n);
+    }
+    double log_joint() const override { return 0.0; }
+    void draw_hyperparameters(bitgen_t *) override {}
+    void settle(const int32_t *slots) override {
         for (std::vector<Held> &held : slots_) held.clear();
         n_states_of_.assign(n_states_of_.size(), 0);
-        for (int64_t t = 0; t < n_steps_; ++t)
+        for (int64_t t = 0; t < n_steps; ++t)
             if (!is_free(t)) change(slots[t], labels_[t], 1);
         journal_.clear();
     }
+    size_t n_bytes() const override { return 4 * n_steps + 40 * slots_.size(); }
+    EmissionParameters *parameters() override { return this; }
+
     // Whether states with these slots agree with the labels.
     bool is_kept_by(const int32_t *slots) const {
-        KnownStates other;
-        other.configure(labels_, n_steps_);
-        int32_t n = 0;
-        for (int64_t t = 0; t < n_steps_; ++t) n = slots[t] >= n ? slots[t] + 1 : n;
-        other.resize(n);
-        for (int64_t t = 0; t < n_steps_; ++t) {
-            if (other.log_prob(t, slots[t]) != 0.0) return false;
-            other.add(t, slots[t]);
-        }
-        return true;
+        KnownStates other(labels_, n_steps);
+        Product r;
+        other.resize(n_steps ? *std::max_element(slots, slots + n_steps) + 1 : 0);
+        for (int64_t t = 0; t < n_steps; ++t) other.add(t, slots[t], nullptr, &r);
+        return r.log() == 0.0;
     }
     // The same counts as after settle.
     bool equals(const KnownStates &other) const {
@@ -91,7 +85,7 @@ class KnownStates {
 
     // ---- labels of states that are fixed during a sweep, like drawn parameters
 
-    void draw() {
+    void draw_parameters(const int32_t *, bool, bitgen_t *) override {
         slot_of_.assign(n_states_of_.size(), -1);
         size_of_.assign(n_states_of_.size(), 0);
         for (size_t k = 0; k < slots_.size(); ++k)
@@ -100,23 +94,38 @@ class KnownStates {
                 size_of_[held.label] = held.n;
             }
     }
-    // A new state may have the label only if the label's state died with its only step.
-    bool may_be_fresh(int64_t t, const int32_t *occupancy) const {
-        return is_free(t)
-               || (size_of_[labels_[t]] == 1 && occupancy[slot_of_[labels_[t]]] <= 1);
+    const double *likelihoods(int64_t t, const int32_t *occupancy) override {
+        probs_.assign(n_slots, is_free(t));
+        if (is_free(t)) return probs_.data();
+        const int32_t own = slot_of_[labels_[t]];
+        probs_[own] = 1.0;
+        // A new state may have the label only if the label's state died with its only step.
+        if (size_of_[labels_[t]] == 1 && occupancy[own] <= 1) probs_[kNew] = 1.0;
+        return probs_.data();
     }
-    // The only slot that may emit the label of step t.
-    int32_t slot_of(int64_t t) const { return slot_of_[labels_[t]]; }
-    void draw_newborn(int32_t k, int64_t t) {
+    double log_likelihood(int64_t t, int32_t k, bitgen_t *) override {
+        return is_free(t) || k == slot_of_[labels_[t]] ? 0.0 : -INFINITY;
+    }
+    void draw_newborn(int32_t k, int64_t t, bitgen_t *) override {
         if (!is_free(t)) slot_of_[labels_[t]] = k;
     }
-
-    size_t n_bytes() const { return 4 * n_steps_ + 32 * slots_.size(); }
+    void reseat(const int32_t *states, bitgen_t *) override { settle(states); }
 
   private:
     struct Held { int32_t label, n; };
     struct Change { int32_t slot, label, n; };
 
+    bool is_free(int64_t t) const { return labels_[t] < 0; }
+    double prob(int64_t t, int32_t k) const {
+        if (is_free(t)) return 1.0;
+        const int32_t own = count(k, labels_[t]) > 0;
+        return static_cast<int32_t>(slots_[k].size()) == own
+               && n_states_of_[labels_[t]] == own;
+    }
+    void record(int32_t k, int32_t label, int32_t n) {
+        change(k, label, n);
+        journal_.push_back({k, label, n});
+    }
     int32_t count(int32_t k, int32_t label) const {
         for (const Held &held : slots_[k])
             if (held.label == label) return held.n;
@@ -137,13 +146,13 @@ class KnownStates {
         --n_states_of_[label];
     }
 
-    const int32_t *labels_ = nullptr;
-    int64_t n_steps_ = 0;
+    const int32_t *const labels_;
     // Labels of a slot: one, except in moves that will be rejected.
     std::vector<std::vector<Held>> slots_;
     std::vector<int32_t> n_states_of_;      // number of slots with a label
     std::vector<Change> journal_;
     std::vector<int32_t> slot_of_, size_of_;    // by label
+    std::vector<double> probs_;
 };
 
 }  // namespace skihmm

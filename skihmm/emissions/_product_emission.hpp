@@ -1,4 +1,4 @@
-// Several emissions, independent given the state, and known states.
+// Several emissions, independent given the state.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -8,15 +8,18 @@
 #include <vector>
 
 #include "_emission.hpp"
-#include "_known_states.hpp"
 #include "_slots.hpp"
 
 namespace skihmm {
 
+// out[k] += log(probs[k]); zero is impossible.
+SKIHMM_CLONES static void add_logs(int32_t n, const double *probs, double *out) {
+    for (int32_t k = 0; k < n; ++k)
+        out[k] += probs[k] > 0.0 ? log_of(std::max(probs[k], 1e-300)) : -INFINITY;
+}
+
 class ProductEmission final : public Emission, public EmissionParameters {
   public:
-    KnownStates known;
-
     // One part or more, over the same steps.
     explicit ProductEmission(std::vector<std::shared_ptr<Emission>> parts)
         : parts_(std::move(parts)) {
@@ -25,12 +28,8 @@ class ProductEmission final : public Emission, public EmissionParameters {
 
     void add(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
         for (const auto &part : parts_) part->add(t, k, g, r);
-        r->multiply_log(known.log_prob(t, k));
-        known.add(t, k);
     }
     void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
-        known.remove(t, k);
-        r->multiply_log(known.log_prob(t, k));
         for (size_t i = parts_.size(); i-- > 0;) parts_[i]->remove(t, k, g, r);
     }
     double fill_probs(int64_t t, double *out) override {
@@ -40,8 +39,6 @@ class ProductEmission final : public Emission, public EmissionParameters {
             scale += part->fill_probs(t, out);
             add_logs(n_slots, out, logs_.data());
         }
-        if (!known.is_free(t))
-            for (int32_t k = 0; k < n_slots; ++k) logs_[k] += known.log_prob(t, k);
         double largest = *std::max_element(logs_.begin(), logs_.end());
         if (largest == -INFINITY) {
             // Inside a move that will be rejected: any proposal will do.
@@ -57,7 +54,6 @@ class ProductEmission final : public Emission, public EmissionParameters {
             part->fill_pair(t, states, pair);
             add_logs(2, pair, logs);
         }
-        for (int i = 0; i < 2; ++i) logs[i] += known.log_prob(t, states[i]);
         const double largest = std::max(logs[0], logs[1]);
         // If both are impossible the move will be rejected.
         for (int i = 0; i < 2; ++i)
@@ -67,15 +63,12 @@ class ProductEmission final : public Emission, public EmissionParameters {
     void resize(int32_t n) override {
         n_slots = n;
         for (const auto &part : parts_) part->resize(n);
-        known.resize(n);
     }
     void commit() override {
         for (const auto &part : parts_) part->commit();
-        known.commit();
     }
     void rollback() override {
         for (const auto &part : parts_) part->rollback();
-        known.rollback();
     }
     double log_joint() const override {
         double lp = 0.0;
@@ -87,10 +80,9 @@ class ProductEmission final : public Emission, public EmissionParameters {
     }
     void settle(const int32_t *states) override {
         for (const auto &part : parts_) part->settle(states);
-        known.settle(states);
     }
     size_t n_bytes() const override {
-        size_t total = known.n_bytes() + 8 * (row_.capacity() + logs_.capacity());
+        size_t total = 8 * (row_.capacity() + logs_.capacity());
         for (const auto &part : parts_) total += part->n_bytes();
         return total;
     }
@@ -105,7 +97,6 @@ class ProductEmission final : public Emission, public EmissionParameters {
     void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) override {
         for (const auto &part : parts_)
             part->parameters()->draw_parameters(occupancy, lazy, g);
-        known.draw();
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
         const auto counts = [&](int32_t k) { return k == kNew || occupancy[k] > 0; };
@@ -113,16 +104,12 @@ class ProductEmission final : public Emission, public EmissionParameters {
         row_.assign(n_slots + 16, 0.0);
         logs_.assign(n_slots, 0.0);
         for (const auto &part : parts_) {
-            // What free slots hold is anything, and impossible is possible here.
+            // Free slots have arbitrary values, and zero probability is possible here.
             const double *row = part->parameters()->likelihoods(t, occupancy);
             for (int32_t k = 0; k < n_slots; ++k)
                 row_[k] = std::max(counts(k) ? row[k] : 1.0, 1e-300);
             add_logs(n_slots, row_.data(), logs_.data());
         }
-        if (!known.is_free(t))
-            for (int32_t k = 0; k < n_slots; ++k)
-                if (k != known.slot_of(t) && !(k == kNew && known.may_be_fresh(t, occupancy)))
-                    logs_[k] = -INFINITY;
         double largest = -INFINITY;
         for (int32_t k = 0; k < n_slots; ++k)
             if (counts(k)) largest = std::max(largest, logs_[k]);
@@ -135,15 +122,13 @@ class ProductEmission final : public Emission, public EmissionParameters {
     double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
         double lp = 0.0;
         for (const auto &part : parts_) lp += part->parameters()->log_likelihood(t, k, g);
-        return known.is_free(t) || k == known.slot_of(t) ? lp : -INFINITY;
+        return lp;
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         for (const auto &part : parts_) part->parameters()->draw_newborn(k, t, g);
-        known.draw_newborn(k, t);
     }
     void reseat(const int32_t *states, bitgen_t *g) override {
         for (const auto &part : parts_) part->parameters()->reseat(states, g);
-        known.settle(states);
     }
 
   private:

@@ -15,23 +15,16 @@ cdef class ProductStats(EmissionStats):
     Parameters
     ----------
     parts : sequence of EmissionStats
-        Over the same steps.
-    known_states : ndarray of shape (n_steps,), int32, optional
-        The label 0, 1, ... of every step whose state is known, otherwise -1.  Steps of
-        one label are in one state, steps of two labels in two.
+        Statistics over the same steps.
     """
 
-    def __init__(self, parts, known_states=None):
+    def __init__(self, parts):
         cdef EmissionStats part
         cdef vector[shared_ptr[Emission]] children
         self.parts = tuple(parts)
         for part in self.parts:
             children.push_back(part.shared)
-        self.native = new ProductEmission(children)
-        self.shared.reset(<Emission *> self.native)
-        if known_states is not None:
-            self.labels = np.ascontiguousarray(known_states, dtype=np.int32)
-            self.native.known.configure(&self.labels[0], self.n_steps)
+        self.shared.reset(<Emission *> new ProductEmission(children))
 
     @property
     def n_inputs(self):
@@ -69,14 +62,10 @@ cdef class ProductStats(EmissionStats):
         return {"parts": [part.to_arrays(labels) for part in self.parts]}
 
     def check_arrays(self, arrays, labels):
-        cdef const int32_t[::1] states = np.ascontiguousarray(labels, dtype=np.int32)
         for part, record in zip(self.parts, self._parts_of(arrays), strict=True):
             part.check_arrays(record, labels)
-        if self.native.known.is_active() and not self.native.known.is_kept_by(&states[0]):
-            raise ValueError("emission: the states are not the known ones")
 
     def load(self, arrays, n_states):
-        # (Known states are counted by settle.)
         for part, record in zip(self.parts, self._parts_of(arrays), strict=True):
             part.load(record, n_states)
 
@@ -101,18 +90,59 @@ cdef class ProductStats(EmissionStats):
         return out
 
     def check(self, slots):
-        cdef const int32_t[::1] states = np.ascontiguousarray(slots, dtype=np.int32)
-        cdef KnownStates recount
         for i, part in enumerate(self.parts):
             problem = part.check(slots)
             if problem is not None:
                 return f"part {i}: {problem}"
-        if not self.native.known.is_active():
-            return None
-        if not self.native.known.is_kept_by(&states[0]):
+        return None
+
+
+cdef class KnownStatesStats(EmissionStats):
+    """Known states of some steps, a part of a product beside the emission of the data.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_steps,), int32
+        The label 0, 1, ... of every step whose state is known, otherwise -1.  Steps of
+        one label share a state, steps of different labels do not.
+    """
+
+    def __init__(self, labels):
+        self.labels = np.ascontiguousarray(labels, dtype=np.int32)
+        self.native = new KnownStates(&self.labels[0], self.labels.shape[0])
+        self.shared.reset(<Emission *> self.native)
+
+    # Labels are of the data: counts are remade by settle, and no column is emitted.
+
+    def to_arrays(self, labels):
+        return {}
+
+    def check_arrays(self, arrays, labels):
+        cdef const int32_t[::1] states = np.ascontiguousarray(labels, dtype=np.int32)
+        if not self.native.is_kept_by(&states[0]):
+            raise ValueError("emission: the states are not the known ones")
+
+    def load(self, arrays, n_states):
+        pass
+
+    def columns(self, arrays=None):
+        return []
+
+    def records(self, arrays):
+        return []
+
+    def predictives(self, slots, inputs=None):
+        return []
+
+    def draw_values(self, slots, n_known, stream, inputs=None):
+        return []
+
+    def check(self, slots):
+        cdef const int32_t[::1] states = np.ascontiguousarray(slots, dtype=np.int32)
+        cdef KnownStatesStats recount = KnownStatesStats(self.labels)
+        if not self.native.is_kept_by(&states[0]):
             return "the states are not the known ones"
-        recount.configure(&self.labels[0], self.n_steps)
-        recount.resize(self.native.n_slots)
-        recount.settle(&states[0])
-        return None if self.native.known.equals(recount) else (
+        recount.native.resize(self.native.n_slots)
+        recount.native.settle(&states[0])
+        return None if self.native.equals(recount.native[0]) else (
             "the known states differ from a recount of the labels")

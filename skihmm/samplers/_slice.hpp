@@ -51,7 +51,7 @@ class Slice {
         probs_.assign(stride_, 1.0);
         found_.resize(stride_ + 1);
         for (int32_t k = 0; k < n_slots_; ++k) refresh(s, k);
-        mass_[kNew] = largest_ = s.gamma;
+        mass_[kNew] = largest_ = s.mass(kNew);
         for (double mass : mass_) largest_ = std::max(largest_, mass);
     }
     void prefetch(Chain &chain, int64_t start, int64_t) const {
@@ -72,19 +72,19 @@ class Slice {
         x_ = view.x;
         scale_ = view.scale;
         mass_x_ = view.m_x;
-        c_i_ = 1.0 / (view.n_i + s.alpha);
+        c_i_ = 1.0 / total_weight(view.n_i, s.alpha);
         is_ghost_ = o_ >= 0 && view.m_o == 0;
-        mass_o_ = is_ghost_ ? s.gamma : view.m_o;
+        mass_o_ = o_ >= 0 ? s.base.mass_of(view.m_o) : 0.0;
         bar_ = view.m_x > 0 ? x_ : kNew;
         double c_x = c_[kNew];
         old_p_ = link(view.n_in, mass_x_, c_i_);
-        if (bar_ == kNew) old_p_ = link(0, s.gamma, c_i_);
+        if (bar_ == kNew) old_p_ = link(0, mass_[kNew], c_i_);
         u_ = std::max(kTiny, uniform(chain.bits) * old_p_);
         v_ = 0.0;
         if (o_ >= 0) {
             double n_out = 0.0;
             if (bar_ != kNew) {
-                c_x = 1.0 / (view.n_x + s.alpha);
+                c_x = 1.0 / total_weight(view.n_x, s.alpha);
                 n_out = view.n_out;
             }
             const double p = link(n_out, mass_o_, c_x);
@@ -100,7 +100,8 @@ class Slice {
         }
         old_weight_ = symbol_ < 0 ? probs_[bar_]
                       : bar_ == kNew ? symbols_.smooth * d_[kNew]
-                                     : (view.e_in + symbols_.smooth) / (view.e_x + offset_);
+                                     : dish_weight<double>(view.e_in, symbols_.smooth)
+                                           / total_weight(view.e_x, offset_);
         const double c = c_[i_];
         c_[i_] = c_i_;
         collect(s, emission);
@@ -125,7 +126,7 @@ class Slice {
         }
         q->multiply(p * weight);
         if (k == kNew) {
-            labels_.open(chain.transitions->gamma, is_ghost_ ? o_ : -1);
+            labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
             k = labels_.draw(chain.bits);
             if (k < 0) k = chain.free_slot(0);
             q->multiply(labels_.seat(k));
@@ -156,19 +157,21 @@ class Slice {
 
     void refresh_mass(const Transitions &s, int32_t k) {
         if (k == kNew) return;
-        mass_[k] = s.dish_tables[k];
+        mass_[k] = s.own_mass(k);
         largest_ = std::max(largest_, mass_[k]);
     }
     void refresh(const Transitions &s, int32_t k) {
         refresh_mass(s, k);
-        c_[k] = 1.0 / (s.row_customers[k] + s.alpha);
+        c_[k] = 1.0 / s.total(k);
         if constexpr (Emission::kIsSeating) {
-            if (k != kStart) d_[k] = 1.0 / (totals_[k] + offset_);
+            if (k != kStart) d_[k] = 1.0 / total_weight(totals_[k], offset_);
         }
     }
-    double link(double n, double mass, double c) const { return (n + scale_ * mass) * c; }
+    double link(double n, double mass, double c) const {
+        return dish_weight(n, scale_, mass) * c;
+    }
     double seat(Chain &chain, int32_t label) {
-        labels_.open(chain.transitions->gamma, is_ghost_ ? o_ : -1);
+        labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
         return labels_.seat(label);
     }
     // The counts of a list by label, for a while.
@@ -217,11 +220,11 @@ class Slice {
         int32_t least = static_cast<int32_t>(u_ / c_i_ - scale_ * largest_);
         while (!(link(least, largest_, c_i_) >= u_)) ++least;
         int32_t n = 0, *found = found_.data();
-        const double smooth = scale_ * mass_o_, v = v_, *c = c_.data();
+        const double smooth = new_table_weight(scale_, mass_o_), v = v_, *c = c_.data();
         for (int32_t at = 0; at < row.size; ++at) {
             const int32_t k = row.ids[at];
             found[n] = at;
-            n += (row.counts[at] >= least) & ((n_out[k] + smooth) * c[k] >= v);
+            n += (row.counts[at] >= least) & (dish_weight<double>(n_out[k], smooth) * c[k] >= v);
         }
         for (int32_t f = 0; f < n; ++f) {
             const int32_t at = found[f], k = row.ids[at];
@@ -232,13 +235,13 @@ class Slice {
     template <class Count>
     void filter_column(const Line &column, Emission &emission, const Count *n_in) {
         int32_t n = 0, *found = found_.data();
-        const double smooth = scale_ * mass_o_;
+        const double smooth = new_table_weight(scale_, mass_o_);
         for (int32_t at = 0; at < column.size; ++at) {
             const int32_t k = column.ids[at];
             found[n] = at;
             // mass_ is at least what it is at s_0.
             n += (link(n_in[k], mass_[k], c_i_) >= u_)
-                 & ((column.counts[at] + smooth) * c_[k] >= v_);
+                 & (dish_weight<double>(column.counts[at], smooth) * c_[k] >= v_);
         }
         for (int32_t f = 0; f < n; ++f) {
             const int32_t at = found[f], k = column.ids[at];
@@ -259,7 +262,8 @@ class Slice {
         double weight = probs_[k];
         if constexpr (Emission::kIsSeating) {
             if (SKIHMM_LIKELY(symbol_ >= 0))
-                weight = (emission.seating->count(k, symbol_) + symbols_.smooth) * d_[k];
+                weight = dish_weight<double>(emission.seating->count(k, symbol_),
+                                             symbols_.smooth) * d_[k];
         }
         candidates_.push_back({k, p, weight});
         rest_ += weight;
@@ -309,8 +313,8 @@ class Slice {
     double sum_slots(int32_t from, int32_t width) const {
         const double *w = symbol_ >= 0 ? d_.data() : probs_.data();
         return blocked_passes.sum_both(width, scale_, &row_[from], &mass_[from], c_i_, u_,
-                                       &column_[from], scale_ * mass_o_, &c_[from], v_,
-                                       w + from);
+                                       &column_[from], new_table_weight(scale_, mass_o_),
+                                       &c_[from], v_, w + from);
     }
     double sum_wide() const {
         const double sum = sum_slots(0, stride_);
@@ -367,7 +371,7 @@ class Slice {
         int32_t n = 0;
         for (int32_t at = 0; at < symbols_.size; ++at)
             if (symbols_.ids[at] == chosen) n = symbols_.counts[at];
-        out->weight = (n + symbols_.smooth) * d_[chosen];
+        out->weight = dish_weight<double>(n, symbols_.smooth) * d_[chosen];
     }
 
     static constexpr int32_t kGroup = 64;

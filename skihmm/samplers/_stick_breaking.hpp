@@ -337,7 +337,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
     [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const Transitions &s) {
         std::ostringstream message;
         message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
-                << kMostParts << " parts of them, in one sweep: gamma = " << s.gamma
+                << kMostParts << " parts of them, in one sweep: gamma = " << s.base.gamma
                 << " (at alpha = " << s.alpha << ") is too large for it. Start from a "
                    "smaller gamma, let it be resampled (concentration_prior), or use "
                    "another sampler, such as StickBreakingGibbs.";

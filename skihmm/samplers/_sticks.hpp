@@ -37,16 +37,15 @@ class Sticks {
     template <class Chain> void draw(const Chain &chain) {
         const auto &s = *chain.transitions;
         const int32_t n = chain.n_slots;
-        shapes_.assign(n, 0.0);
-        for (int32_t k = kFirst; k < n; ++k) shapes_[k] = s.dish_tables[k];
-        shapes_[kNew] = s.gamma;
+        shapes_.resize(n);
+        for (int32_t k = 0; k < n; ++k) shapes_[k] = s.own_mass(k);
         beta.resize(n);
         draw_dirichlet(chain.bits, n, shapes_.data(), beta.data(), &falls_);
     }
     void resize(int32_t n_slots) { beta.resize(n_slots, 0.0); }
     template <class Chain> void break_off(const Chain &chain, int32_t k) {
         double rest;
-        beta[k] = beta[kNew] * draw_beta(chain.bits, 1.0, chain.transitions->gamma, &rest);
+        beta[k] = beta[kNew] * draw_beta(chain.bits, 1.0, chain.transitions->base.gamma, &rest);
         beta[kNew] *= rest;
     }
     void give_back(int32_t k) {
@@ -55,6 +54,7 @@ class Sticks {
     }
     // The seating of all transitions given x and beta.
     template <class Chain> void reseat(const Chain &chain) {
+        auto &s = *chain.transitions;
         rows_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.previous(t);
         shapes_.resize(beta.size());

@@ -119,11 +119,10 @@ def pair():
     return fit(Walk(), walk_of(steps)), fit(Step(), steps)
 
 
-@pytest.mark.parametrize("emission", [Walk, Step])
-def test_laws(emission):
-    X = walk_of(make_steps(1))
+def test_laws():
+    X = walk_of(make_steps(1)) / 4.0
     X[[7, 30]] = np.nan
-    check_emission(emission(), X)
+    check_emission(Walk(), X)
 
 
 def test_rows(pair):
@@ -132,7 +131,8 @@ def test_rows(pair):
     assert_array_equal(rows[:, :1], X)
     assert_array_equal(rows[:, :1] - rows[:, 1:], make_steps(0))
     # Two sequences of one row each, of which the first goes on from another row.
-    rows = pair[0].emission_.encode([[5.0], [6.0]], np.array([0, 1]), np.array([[3.0, 1]]))
+    before = np.array([[3.0, 1.0]])
+    rows = pair[0].emission_.encode([[5.0], [6.0]], np.array([0, 1]), before)
     assert_array_equal(rows, [[5.0, 3.0], [6.0, 0.0]])
 
 
@@ -142,8 +142,7 @@ def test_chains(sampler, global_random_seed):
     walk = fit(Walk(), walk_of(steps), sampler=sampler)
     other = fit(Step(), steps, sampler=sampler)
     assert other.n_states_ > 1
-    for mine, its in zip(walk.draws_.chain(0), other.draws_.chain(0), strict=True):
-        assert_array_equal(mine.states, its.states)
+    assert_array_equal(walk.draws_.states, other.draws_.states)
 
 
 def test_partial_fit(global_random_seed):

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from reference.enumeration import log_likelihood_by_tables
-from skihmm.emissions._product_stats import ProductStats
+from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,13 @@ class Product:
         # (Models know how to build those of one emission.)
         from small_models import Model
 
-        return ProductStats(
-            [
-                Model(rows, part).stats()
-                for part, rows in zip(self.parts, self.split(y), strict=True)
-            ],
-            None if self.known is None else np.array(self.known),
-        )
+        parts = [
+            Model(rows, part).stats()
+            for part, rows in zip(self.parts, self.split(y), strict=True)
+        ]
+        if self.known is not None:
+            parts.append(KnownStatesStats(np.array(self.known)))
+        return ProductStats(parts)
 
     def start(self, n_steps: int) -> np.ndarray:
         """Labels that are as known."""

@@ -119,17 +119,7 @@ class Parameters:
 
     @classmethod
     def check(cls, params: Mapping[str, Any]) -> Parameters:
-        """Check parameters.
-
-        Parameters
-        ----------
-        params : mapping
-            The estimator's ``get_params(deep=False)``.
-
-        Returns
-        -------
-        parameters : Parameters
-        """
+        """Check what the estimator's ``get_params(deep=False)`` returns."""
         # scikit-learn's own estimators take verbose=True.
         verbose = params["verbose"]
         if not isinstance(verbose, bool):
@@ -255,19 +245,7 @@ class Fit:
     ) -> dict[str, object]:
         """Fit X anew, or continue the chains of an earlier fit or of files.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        split : callable
-            Makes sequences of the encoded data.
-        earlier : FitState or None
-        earlier_emission : BaseEmission or None
-            Emission of the earlier fit.
-
-        Returns
-        -------
-        attributes : dict
-            Fitted attributes.
+        `split` makes sequences of encoded data; returns the fitted attributes.
         """
         params = self.parameters
         emission = params.emission
@@ -336,23 +314,7 @@ class Fit:
     def extend(
         self, X: Array, added: Sequences, earlier: FitState, emission: BaseEmission
     ) -> dict[str, object]:
-        """Add sequences to the data of an earlier fit.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            New data.
-        added : Sequences
-            The encoded new data.
-        earlier : FitState
-        emission : BaseEmission
-            Emission of the earlier fit.
-
-        Returns
-        -------
-        attributes : dict
-            Fitted attributes.
-        """
+        """Add the sequences of X to an earlier fit; returns the fitted attributes."""
         params = self.parameters
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
@@ -499,13 +461,7 @@ class Fit:
         return files, histories, seed
 
     def warn_of_stops(self, n_draws: NDArray[np.int_]) -> None:
-        """Warn of chains that ended early.
-
-        Parameters
-        ----------
-        n_draws : ndarray of shape (n_chains,)
-            Number of draws of every chain.
-        """
+        """Warn of chains that ended early; `n_draws` has the draws of every chain."""
         if INTERRUPTED in self.stopped:
             kept = f"draws made so far are kept: {n_draws.sum()}"
             if len(n_draws) > 1:

@@ -132,9 +132,9 @@ STEP = {
             """        chain.transitions->remove(j, k, chain.bits, &chain.hints[t]);
         r_old.multiply(printed(*chain.transitions, j, k));
     }
-    static double printed(const Seating &s, int32_t j, int32_t k) {
-        const double m = s.dish_tables[k], base = (m ? m : s.gamma) / (m + s.gamma);
-        return (s.count(j, k) + s.alpha * base) / (s.row_customers[j] + s.alpha);
+    static double printed(const HCRPTransitions &s, int32_t j, int32_t k) {
+        const double m = s.base.dish_tables[k];
+        return (s.count(j, k) + s.alpha * s.mass(k) / (m + s.base.gamma)) / s.total(j);
     }
 """,
         ),
@@ -154,7 +154,7 @@ STEP = {
         )
     ],
     "exact: own row": [
-        ("_stepwise.hpp", "(view.n_x + is_own + s.alpha)", "(view.n_x + s.alpha)")
+        ("_stepwise.hpp", "total_weight(view.n_x + is_own,", "total_weight(view.n_x,")
     ],
 }
 BLOCK = {
@@ -170,7 +170,11 @@ BLOCK = {
         ("_blocked.hpp", "if (ghost >= 0) seat(ghost);", "")
     ],
     "labels drawn otherwise": [
-        ("_blocked.hpp", "uniform(g) * (n_ + concentration_)", "uniform(g) * n_")
+        (
+            "_blocked.hpp",
+            "uniform(g) * total_weight(n_, concentration_)",
+            "uniform(g) * n_",
+        )
     ],
     "old path counted twice": [
         (
@@ -301,17 +305,18 @@ CONCENTRATION = {
     "alpha without the start": [
         (
             "_concentration.hpp",
-            "if (size > 0) alpha",
-            "if (size > 0 && &size != &s->row_customers[1]) alpha",
+            "for (const int32_t n : s.row_customers) count_restaurant(s.alpha, n, g);",
+            "for (size_t j = 0; j < s.row_customers.size(); ++j)\n"
+            "            if (j != 1) count_restaurant(s.alpha, s.row_customers[j], g);",
         )
     ],
 }
 CATEGORICAL = {
     "gamma from symbols, not tables": [
         (
-            "_categorical_emission.hpp",
-            "draw_gamma_uniform(seatings.data(), n_columns_, prior",
-            "draw_gamma_infinite(seatings[0], prior",
+            "_concentration.hpp",
+            "shape_ += table == 0 || opens_table(table, a, uniform(g));",
+            "shape_ += table == 0;",
         ),
     ],
 }

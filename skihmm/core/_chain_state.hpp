@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "_emission.hpp"
-#include "_seating.hpp"
 #include "_slots.hpp"
+#include "_transitions.hpp"
 
 namespace skihmm {
 
@@ -180,6 +180,6 @@ class ChainState {
 };
 
 // The chain of the plain model.
-using Chain = ChainState<Seating>;
+using Chain = ChainState<HCRPTransitions>;
 
 }  // namespace skihmm

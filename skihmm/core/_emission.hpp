@@ -31,7 +31,7 @@ struct SymbolColumn {
 // Kernels that are compiled for it have everything inlined.
 struct SeatingEmission {
     static constexpr bool kIsSeating = true;
-    Seating *seating = nullptr;
+    SymbolSeating *seating = nullptr;
     const int32_t *codes = nullptr;
     int32_t *hints = nullptr;           // cell of every step (Seating::add)
 
@@ -54,7 +54,7 @@ struct SeatingEmission {
         out->ids = line.ids;
         out->counts = line.counts;
         out->size = line.size;
-        out->smooth = seating->scale() * seating->mass(symbol);
+        out->smooth = seating->new_table(symbol);
         return true;
     }
     const int32_t *totals(double *offset) const {
@@ -64,9 +64,9 @@ struct SeatingEmission {
     // Whether every concentration lies strictly between the two, so that products of a few
     // of these probabilities fit in a float.
     bool is_moderate(double least, double most) const {
-        const Seating &s = *seating;
-        return least < s.alpha && s.alpha < most && least < s.gamma && s.gamma < most
-               && least < s.alpha / s.n_symbols * 1e5;
+        const SymbolSeating &s = *seating;
+        return least < s.alpha && s.alpha < most && least < s.base.gamma
+               && s.base.gamma < most && least < s.alpha / s.base.n_symbols * 1e5;
     }
     // out[i] = p(y[t] | state k[i]) up to a factor that is common to the two.
     void fill_pair(int64_t t, const int32_t *k, double *out) const {

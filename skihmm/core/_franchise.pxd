@@ -46,31 +46,38 @@ cdef extern from "_containers.hpp" namespace "skihmm" nogil:
         int32_t size
 
 
-cdef extern from "_seating.hpp" namespace "skihmm" nogil:
-    cdef enum class Base:
-        kInfinite
-        kUniform
-        kFixed
+cdef extern from "_law.hpp" namespace "skihmm" nogil:
+    float64_t dish_weight "skihmm::dish_weight<double>"(float64_t n, float64_t new_table)
 
-    cdef cppclass Seating:
-        Seating() except +
-        float64_t alpha
-        float64_t gamma
+
+cdef extern from "_seating.hpp" namespace "skihmm" nogil:
+    cdef cppclass Root:
+        cbool has_tables()
+
+    cdef cppclass InfiniteRoot(Root):
+        pass
+
+    cdef cppclass SymbolBase(Root):
+        pass
+
+    cdef cppclass SeatingOn "skihmm::Seating"[Base]:
         Base base
-        int32_t n_symbols
+        float64_t alpha
+        float64_t gamma "base.gamma"
         vector[Line] rows                   # by restaurant
         vector[Line] columns                # by dish
         vector[int32_t] row_customers       # n_j.
-        vector[int32_t] dish_tables         # m_.k
-        int64_t n_tables                    # m_..
-        void configure(Base base, int32_t n_symbols)
+        vector[int32_t] dish_tables "base.dish_tables"      # m_.k, of the root
+        int64_t n_tables "base.n_tables"    # m_..
         void set_concentrations(float64_t alpha, float64_t gamma)
         void resize(int32_t n_rows, int32_t n_dishes) except +
         void set_dense_limit(int32_t limit) except +
         cbool has_dense()                   # dense_row and dense_column are complete
         void clear()
+        float64_t total(int32_t row)        # n_j. + alpha
         float64_t scale()                   # alpha * beta_k = scale() * mass(k)
         float64_t mass(int32_t dish)
+        float64_t new_table(int32_t dish)   # scale() * mass(dish)
         float64_t prob(int32_t row, int32_t dish)
         void fill_probs(int32_t row, float64_t *out)
         int32_t count(int32_t row, int32_t dish)
@@ -97,18 +104,25 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         size_t n_bytes()
         const char *check() except +
 
+        # Emissions only.
+        int32_t n_symbols "base.n_symbols"
+        cbool is_fixed "base.is_fixed"
+        void set_symbols(int32_t n_symbols)
+
+
+cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
+    cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
+        void fill_row(int32_t j, float64_t *out)
+        void push(const float64_t *weights, float64_t *out)
+        void pull(const float64_t *values, float64_t *out)
+        void push_max(const float64_t *weights, float64_t *out, int32_t *argmax_out)
+
+
+ctypedef SeatingOn[SymbolBase] SymbolSeating    # emissions: dishes are symbols
+
 
 cdef class Franchise:
     # Seating of the transitions: rows and dishes are slots.
     cdef shared_ptr[Seating] shared
-    cdef Seating *seating               # what `shared` owns
-    # out[k] = p(k | row j) for every slot k; START and free slots get 0.  O(K + row).
-    cdef void fill_row(self, int32_t j, float64_t *out) noexcept nogil
-    # out[k] = sum_j weights[j] p(k | j): one forward step, O(non-zeros + K).
-    cdef void push(self, const float64_t *weights, float64_t *out) noexcept nogil
-    # out[j] = sum_k p(k | j) values[k]: one backward step, O(non-zeros + K).
-    cdef void pull(self, const float64_t *values, float64_t *out) noexcept nogil
-    # out[k] = max_j weights[j] p(k | j) and the j that reaches it: one Viterbi step.
-    cdef void push_max(self, const float64_t *weights, float64_t *out,
-                       int32_t *argmax_out) noexcept nogil
+    cdef Seating *seating               # owned by `shared`
     cpdef dict to_arrays(self)

@@ -93,7 +93,7 @@ cdef class FrozenModel:
                 "or counts are out of all proportion.")
 
     cdef inline void pack(self, const float64_t *slots, float64_t *out) noexcept nogil:
-        # Slot order to 0 .. n_states - 1, then "a state not seen yet".
+        # Slot order to 0 .. n_states - 1, then the new state.
         cdef int32_t k
         for k in range(self.n_states):
             out[k] = slots[FIRST + k]
@@ -119,7 +119,7 @@ cdef class FrozenModel:
         if self.first[t]:
             f.assign(n, 0.0)
             probs[START] = 1.0
-        self.transitions.push(probs, forward)
+        self.transitions.seating.push(probs, forward)
         log_scale = self.emission.shared.get().fill_probs(t, values)
         for k in range(n):
             probs[k] = forward[k] * values[k]
@@ -144,12 +144,12 @@ cdef class FrozenModel:
         cdef float64_t[:, ::1] view = transmat
         cdef vector[float64_t] row
         row.resize(self.n_slots)
-        self.transitions.fill_row(START, row.data())
+        self.transitions.seating.fill_row(START, row.data())
         self.pack(row.data(), &start_view[0])
         for j in range(n):
-            self.transitions.fill_row(FIRST + j, row.data())
+            self.transitions.seating.fill_row(FIRST + j, row.data())
             self.pack(row.data(), &view[j, 0])
-        self.transitions.fill_row(NEW, row.data())
+        self.transitions.seating.fill_row(NEW, row.data())
         self.pack(row.data(), &view[n, 0])
         return startprob, transmat
 
@@ -203,7 +203,7 @@ cdef class FrozenModel:
             for t in range(self.n_steps):
                 self.advance(t, &f, &g, &likelihood)
             for t in range(n_ahead):
-                self.transitions.push(f.data(), g.data())
+                self.transitions.seating.push(f.data(), g.data())
                 f.swap(g)
                 self.pack(f.data(), &probs_out[t, 0])
         return probs
@@ -247,7 +247,7 @@ cdef class FrozenModel:
         return np.append(np.arange(FIRST, self.n_slots), NEW).astype(np.int32)
 
     def predictives(self):
-        """What every state emits next.
+        """Predictive distributions of every state's emissions.
 
         Returns
         -------
@@ -308,7 +308,7 @@ cdef class FrozenModel:
                     self.check_total(t + 1, total)
                     for k in range(n):
                         values[k] /= total
-                    self.transitions.pull(values.data(), b.data())
+                    self.transitions.seating.pull(values.data(), b.data())
                 total = 0.0
                 for k in range(self.n_states):
                     view[t, k] *= b[FIRST + k]
@@ -330,7 +330,7 @@ cdef class FrozenModel:
         Returns
         -------
         path : ndarray of shape (n_steps,), int32
-            Drawn from p(x | all y, seating); label ``n_states`` is "a state not seen yet".
+            Drawn from p(x | all y, seating); label ``n_states`` is the new state.
         """
         cdef const float64_t[:, ::1] probs = self.filter(with_probs=True)[1]
         path = np.empty(self.n_steps, dtype=np.int32)
@@ -350,7 +350,7 @@ cdef class FrozenModel:
                     # b = p(x[t + 1] | x[t]), by previous state
                     k = NEW if chosen == self.n_states else FIRST + chosen
                     next_state[k] = 1.0
-                    self.transitions.pull(next_state.data(), b.data())
+                    self.transitions.seating.pull(next_state.data(), b.data())
                     next_state[k] = 0.0
                 total = 0.0
                 for k in range(self.n_states + 1):
@@ -378,7 +378,7 @@ cdef class FrozenModel:
             log p(path, y | seating), nats; paths through "a state not seen yet" count as
             one path whichever new states they mean.
         path : ndarray of shape (n_steps,), int32
-            Label ``n_states`` is "a state not seen yet".
+            Label ``n_states`` is the new state.
         """
         path = np.empty(self.n_steps, dtype=np.int32)
         cdef int32_t[::1] out = path
@@ -402,11 +402,11 @@ cdef class FrozenModel:
                             best = k
                     f.assign(n, 0.0)
                     f[START] = 1.0
-                    self.transitions.push_max(f.data(), g.data(), &back[t * n])
+                    self.transitions.seating.push_max(f.data(), g.data(), &back[t * n])
                     for k in range(n):
                         back[t * n + k] = best
                 else:
-                    self.transitions.push_max(f.data(), g.data(), &back[t * n])
+                    self.transitions.seating.push_max(f.data(), g.data(), &back[t * n])
                 log_scale = self.emission.shared.get().fill_probs(t, likelihood.data())
                 largest = 0.0
                 for k in range(n):

@@ -5,8 +5,8 @@
 // first, collecting r_old; lets a proposal name new labels at the remaining seating s_0;
 // seats them in the order of time, collecting r_new; and accepts with probability
 //     min(1, (r_new / r_old) * (q(old) / q(new))),
-// or else restores every table.  (The paper's pseudo-code prints r_old * r_new in the
-// blocked sampler; the derivation gives r_new / r_old.)
+// or else restores every table.  The paper's pseudo-code prints r_old * r_new in the blocked
+// sampler; the derivation gives r_new / r_old.
 //
 // One template over chains, emissions and proposals: what is known when this is compiled is
 // inlined, and the rest goes through the virtual functions of Emission and Proposal.
@@ -41,8 +41,8 @@ struct StepView {
     int32_t e_in = 0, e_x = 0;          // observations of x: equal to y[t], all
 };
 
-// Customers that leave and others that come in their place: what every move of the
-// restricted collapsed draw is made of.  The only code that decides on a ratio.
+// Removed customers and those added in their place, for every move of the restricted collapsed
+// draw.  The only code that decides on a ratio.
 template <class Chain, class Emission>
 class Exchange {
   public:
@@ -69,8 +69,8 @@ class Exchange {
             remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
         }
     }
-    // Every factor is taken just before its own customer sits down, at the seating with all
-    // earlier ones: not at s_0.
+    // Every factor is computed just before its own customer is seated, at the seating with all
+    // earlier ones, not at s_0.
     SKIHMM_INLINE void add_block(Chain &chain, Emission &emission,
                                  int64_t start, int64_t stop, int32_t j,
                                  const int32_t *labels, int32_t follower) {
@@ -95,8 +95,8 @@ class Exchange {
         const Sides sides = weigh(q_old, q_new);
         return u * sides.old_side < sides.new_side;
     }
-    // The old seating comes back table by table.  Adding the old customers again would draw
-    // their tables anew, from the wrong law.
+    // Restore the old seating table by table.  Adding the old customers again would draw their
+    // tables anew, from the wrong distribution.
     void restore(Chain &chain, Emission &emission) const {
         chain.transitions->rollback();
         emission.rollback();
@@ -125,7 +125,7 @@ class Exchange {
     }
 };
 
-// A move on one block: open, then seat the proposed path, then decide.
+// A move on one block: open, seat the proposed path, decide.
 template <class Chain, class Emission>
 class Move : public Exchange<Chain, Emission> {
   public:
@@ -157,8 +157,8 @@ class Move : public Exchange<Chain, Emission> {
         view.n_out = o >= 0 ? s.count(x, o, chain.hints[stop]) : 0;
         view.n_i = s.row_customers[i];
         view.n_x = s.row_customers[x];
-        view.m_x = s.dish_tables[x];
-        view.m_o = o >= 0 ? s.dish_tables[o] : 0;
+        view.m_x = s.base.dish_tables[x];
+        view.m_o = o >= 0 ? s.base.dish_tables[o] : 0;
         view.scale = s.scale();
         view.has_symbol = false;
         if constexpr (Emission::kIsSeating) {
@@ -183,7 +183,7 @@ class Move : public Exchange<Chain, Emission> {
             return false;
         } else {
             const Transitions &s = *chain.transitions;
-            const Seating &e = *emission.seating;
+            const SymbolSeating &e = *emission.seating;
             const int32_t symbol = emission.codes[t];
             if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || symbol < 0)) return false;
             const int32_t i = chain.states[t - 1], x = chain.states[t],
@@ -202,16 +202,15 @@ class Move : public Exchange<Chain, Emission> {
             view.n_out = out_.n;
             view.n_i = s.row_customers[i] - 1;
             view.n_x = s.row_customers[x] - 1;
-            view.m_x = s.dish_tables[x] - in_.closes;
-            view.m_o = s.dish_tables[o] - out_.closes;
+            view.m_x = s.base.dish_tables[x] - in_.closes;
+            view.m_o = s.base.dish_tables[o] - out_.closes;
             view.scale = s.scale_after(-in_.closes - out_.closes);
             const Line &line = e.columns[symbol];
             view.has_symbol = true;
             view.column.ids = line.ids;
             view.column.counts = line.counts;
             view.column.size = line.size;
-            view.column.smooth = e.scale_after(-value_.closes)
-                                 * e.mass_of(e.dish_tables[symbol] - value_.closes);
+            view.column.smooth = e.new_table_after(symbol, -value_.closes);
             view.e_in = value_.n;
             view.e_x = e.row_customers[x] - 1;
             return true;
@@ -306,9 +305,9 @@ class Move : public Exchange<Chain, Emission> {
         if constexpr (Emission::kIsSeating) {
             is_lifted_ = false;
             r_old.reset();
-            r_old.multiply(chain.transitions->take_away(out_));
-            r_old.multiply(emission.seating->take_away(value_));
-            r_old.multiply(chain.transitions->take_away(in_));
+            r_old.multiply(chain.transitions->take_away(out_, chain.bits));
+            r_old.multiply(emission.seating->take_away(value_, chain.bits));
+            r_old.multiply(chain.transitions->take_away(in_, chain.bits));
         }
     }
     // The lifted customers choose tables for the old label again.  The factors of the
@@ -320,15 +319,16 @@ class Move : public Exchange<Chain, Emission> {
             const Transitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = s.choose_table(in_, view.scale * s.mass_of(view.m_x), bits & kChoice,
+            table_in_ = s.choose_table(in_, new_table_weight(view.scale, s.base.mass_of(view.m_x)), bits & kChoice,
                                        g);
             const bool opens = table_in_ == Transitions::kNewTable;
             const double fresh_out = choose_others(chain, emission, opens, bits);
             r_old.reset();
             r_new.reset();
             if (SKIHMM_UNLIKELY(opens != in_.closes)) {
-                r_old.multiply(out_.n + s.scale_after(-out_.closes) * s.mass_of(view.m_o));
-                r_new.multiply(out_.n + fresh_out);
+                r_old.multiply(dish_weight<double>(out_.n, s.scale_after(-out_.closes),
+                                                   s.base.mass_of(view.m_o)));
+                r_new.multiply(dish_weight<double>(out_.n, fresh_out));
             }
         }
     }
@@ -351,8 +351,8 @@ class Move : public Exchange<Chain, Emission> {
         bitgen_t *g = chain.bits;
         table_value_ = emission.seating->choose_table(value_, view.column.smooth,
                                                       bits >> 21 & kChoice, g);
-        const double fresh_out = s.scale_after(opens - in_.closes - out_.closes)
-                                 * s.mass_of(view.m_o);
+        const double fresh_out = new_table_weight(
+            s.scale_after(opens - in_.closes - out_.closes), s.base.mass_of(view.m_o));
         table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & kChoice, g);
         return fresh_out;
     }
@@ -368,7 +368,7 @@ class Move : public Exchange<Chain, Emission> {
 
     bool is_lifted_ = false;
     typename Transitions::Lifted out_, in_;
-    Seating::Lifted value_;
+    SymbolSeating::Lifted value_;
     int32_t table_in_ = 0, table_value_ = 0, table_out_ = 0;
 };
 
@@ -406,9 +406,9 @@ void cut_blocks(const Chain &chain, intptr_t block_size, std::vector<intptr_t> *
     for (int64_t i = 0; i < n; ++i) (*stops)[i] = start[i] + 1;
 }
 
-// How many blocks ahead memory is asked for.  The order of a sweep is random, so the caches
-// guess nothing: first the step's own entries, then the cells that they name, then what the
-// cells name.  These are only hints: labels may change before the block's turn.
+// Number of blocks ahead for prefetching.  The order of a sweep is random, which hardware cannot
+// predict: first the step's own entries, then their cells, then the data of the cells.  These
+// are only hints: labels may change before the block's turn.
 enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
 
 template <class Chain, class Emission>

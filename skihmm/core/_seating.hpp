@@ -1,16 +1,17 @@
-// Seating of a two-level Chinese restaurant franchise, with exact undo.
+// Seating of a Chinese restaurant franchise, with exact undo.
 //
-// One `Seating` is all the customers of one franchise: restaurants j (rows), dishes k
-// (columns), n_jk customers of (j, k) at m_jk tables.  It serves twice: for the
-// transitions (restaurant = previous state, dish = next state, infinitely many dishes)
-// and for HCRP emissions (restaurant = state, dish = symbol, V symbols under a uniform
-// root).  A Dirichlet-categorical emission is the same thing with a base that does not
-// move and therefore no tables.
+// A `Seating` is all the customers of one level of a franchise: restaurants j (rows), dishes
+// k, n_jk customers of (j, k) at m_jk tables.  Its base says where the dish of a new table
+// comes from: a root, or another seating, in which every table is a customer.  Transitions
+// (restaurant = previous state, dish = next state) have an InfiniteRoot, HCRP emissions
+// (restaurant = state, dish = symbol) a UniformRoot, Dirichlet emissions a FixedBase.  The
+// predictive probability is that of _law.hpp.
 //
 // Notation of arXiv 1106.0474 beside the names here (docs/notation.md has the table):
 //   n_jk  cell.n_customers      m_jk  cell.n_tables       alpha_0  alpha
 //   n_j   row_customers[j]      m_.k  dish_tables[k]      gamma    gamma
 //   m_..  n_tables              getProb  prob             addCustomer  add
+// (dish_tables, n_tables and gamma belong to the root.)
 // The paper prints m_.k + gamma as the denominator of the base measure; the joint that it
 // is derived from has m_.. + gamma, and only that sums to one.  The code uses the latter.
 //
@@ -36,6 +37,7 @@
 #include <vector>
 
 #include "_containers.hpp"
+#include "_law.hpp"
 #include "_math.hpp"
 #include "_random.hpp"
 
@@ -53,12 +55,87 @@ struct Cell {
     int16_t order = 0;       // there is room for 2^order table sizes
 };
 
-// ---- the franchise ----------------------------------------------------------------------
+// ---- bases ----------------------------------------------------------------------------
 
-enum class Base : int {
-    kInfinite = 0,   // transitions: an unserved dish has the base mass gamma/(m_.. + gamma)
-    kUniform = 1,    // HCRP emissions: (m_.k + gamma/V)/(m_.. + gamma), the root collapsed
-    kFixed = 2,      // Dirichlet: base 1/V for ever; customers are counted, not seated
+// A base without restaurants of its own: how many tables serve each dish, and the mass that
+// this gives it (_law.hpp).
+struct Root {
+    static constexpr bool kIsRoot = true;
+    static constexpr bool has_tables() { return true; }
+
+    double gamma = 1.0;
+    std::vector<int32_t> dish_tables;       // m_.k
+    int64_t n_tables = 0;                   // m_..
+
+    void set_gamma(double value) { gamma = value; }
+    // The scale if there were `change` tables more.
+    double scale(double alpha, int32_t change = 0) const {
+        return table_scale(alpha, n_tables + change, gamma);
+    }
+    void change(int32_t dish, int32_t by) {
+        dish_tables[dish] += by;
+        n_tables += by;
+    }
+    void clear() {
+        std::fill(dish_tables.begin(), dish_tables.end(), 0);
+        n_tables = 0;
+    }
+};
+
+// Infinitely many dishes.  Each that no table serves has the mass of a new one.
+struct InfiniteRoot : Root {
+    double mass_of(int32_t n) const { return n ? n : gamma; }
+    void add_log_joint(double *lp) const {
+        *lp -= log_rising(gamma, n_tables);
+        const double log_gamma = std::log(gamma);
+        for (int32_t m : dish_tables) if (m) *lp += log_gamma + std::lgamma(m);
+    }
+};
+
+// V dishes, equally probable; the restaurant of the root is integrated out.
+struct UniformRoot : Root {
+    int32_t n_symbols = 1;                  // V
+    double symbol_mass = 1.0;               // gamma / V
+
+    void set_symbols(int32_t n) {
+        n_symbols = n;
+        symbol_mass = gamma / n;
+    }
+    void set_gamma(double value) {
+        gamma = value;
+        symbol_mass = gamma / n_symbols;
+    }
+    double mass_of(int32_t n) const { return n + symbol_mass; }
+    void add_log_joint(double *lp) const {
+        *lp -= log_rising(gamma, n_tables);
+        for (int32_t m : dish_tables) if (m) *lp += log_rising(symbol_mass, m);
+    }
+};
+
+// V dishes of probability 1/V whatever happens: customers are counted, not seated.
+struct FixedBase : Root {
+    static constexpr bool has_tables() { return false; }
+
+    int32_t n_symbols = 1;                  // V
+
+    void set_symbols(int32_t n) { n_symbols = n; }
+    double scale(double alpha, int32_t = 0) const { return alpha / n_symbols; }
+    double mass_of(int32_t) const { return 1.0; }
+    void add_log_joint(double *) const {}
+};
+
+// Of a column of symbols: which of the two is chosen when it is set up.
+struct SymbolBase : UniformRoot {
+    bool is_fixed = false;
+
+    bool has_tables() const { return !is_fixed; }
+    double scale(double alpha, int32_t change = 0) const {
+        return is_fixed ? alpha / n_symbols : Root::scale(alpha, change);
+    }
+    double mass_of(int32_t n) const { return is_fixed ? 1.0 : UniformRoot::mass_of(n); }
+    void add_log_joint(double *lp) const {
+        if (!is_fixed) UniformRoot::add_log_joint(lp);
+    }
 };
 
 // A packed copy of a seating: cells by (row, dish), each cell's table sizes in decreasing
@@ -68,37 +145,43 @@ struct SeatingRecord {
     std::vector<int32_t> rows, dishes, n_customers, n_tables, sizes;
 };
 
+template <class Base>
 class Seating {
   public:
+    static constexpr bool kIsRoot = false;
+    static constexpr bool has_tables() { return true; }
+
     double alpha = 1.0;
-    double gamma = 1.0;
-    Base base = Base::kInfinite;
-    int32_t n_symbols = 0;                  // V; 0 for kInfinite
+    Base base;
 
     std::vector<Line> rows;                 // rows[j]: (dish, n_jk)
     std::vector<Line> columns;              // columns[k]: (row, n_jk)
     std::vector<int32_t> row_customers;     // n_j
-    std::vector<int32_t> dish_tables;       // m_.k
-    int64_t n_tables = 0;                   // m_..
 
     // ---- set-up
 
-    void configure(Base kind, int32_t symbols) {
-        base = kind;
-        n_symbols = symbols;
-        update_masses();
+    // Of a base that is a seating only: the restaurant there in which each of the rows is a
+    // customer.  Concentrations, size and record of the base are set there.
+    void set_parents(std::vector<int32_t> parents) { parents_ = std::move(parents); }
+    void set_alpha(double value) {
+        alpha = value;
+        update_scale();
+    }
+    // The other functions down to resize are for roots.
+    void set_symbols(int32_t n) {
+        base.set_symbols(n);
+        update_scale();
     }
     void set_concentrations(double lower, double top) {
-        alpha = lower;
-        gamma = top;
-        update_masses();
+        base.set_gamma(top);
+        set_alpha(lower);
     }
     // Storage grows only between moves, so pointers into a line live through a proposal.
     void resize(int32_t n_rows, int32_t n_dishes) {
         rows.resize(n_rows);
         row_customers.resize(n_rows, 0);
         columns.resize(n_dishes);
-        dish_tables.resize(n_dishes, 0);
+        if constexpr (Base::kIsRoot) base.dish_tables.resize(n_dishes, 0);
         rebuild_dense();
     }
     // Keep dense copies of the counts while rows and dishes are at most `limit`.
@@ -126,27 +209,47 @@ class Seating {
     }
     void clear() {
         forget();
+        if constexpr (!Base::kIsRoot) base.clear();
         rebuild_dense();
     }
 
     // ---- predictive probabilities
 
-    // alpha * (base probability of a dish) = scale() * mass(dish).
+    // n_j + alpha of a row; with `change` customers more.
+    double total(int32_t row, int32_t change = 0) const {
+        return total_weight(row_customers[row] + change, alpha);
+    }
+    // Under a root: a new table's weight is scale() * mass(dish) in every restaurant.
     double scale() const { return scale_; }
-    double mass(int32_t dish) const { return mass_of(dish_tables[dish]); }
-    // p(dish | row): the predictive probability of the next customer's dish.  With
-    // kInfinite every dish that no table serves gets the mass of "any one unserved dish".
+    double mass(int32_t dish) const { return base.mass_of(base.dish_tables[dish]); }
+    // The scale if there were `change` tables more.
+    double scale_after(int32_t change) const {
+        return SKIHMM_LIKELY(change == 0) ? scale_ : base.scale(alpha, change);
+    }
+    // The weight of a new table of a dish; with `change` tables of it more.
+    double new_table(int32_t dish) const { return new_table_weight(scale_, mass(dish)); }
+    double new_table_after(int32_t dish, int32_t change) const {
+        return new_table_weight(scale_after(change),
+                                base.mass_of(base.dish_tables[dish] + change));
+    }
+    // The same in a restaurant of any seating.
+    double new_table_in(int32_t row, int32_t dish) const {
+        if constexpr (Base::kIsRoot) return new_table(dish);
+        else return alpha * base.prob(parents_[row], dish);
+    }
+    // p(dish | row): the predictive probability of the next customer's dish.
     double prob(int32_t row, int32_t dish) const {
-        return (count(row, dish) + scale_ * mass(dish)) / (row_customers[row] + alpha);
+        return dish_weight<double>(count(row, dish), new_table_in(row, dish)) / total(row);
     }
     // out[k] = prob(row, k) for every dish, O(dishes).
     void fill_probs(int32_t row, double *out) const {
-        const double total = row_customers[row] + alpha;
-        for (size_t k = 0; k < dish_tables.size(); ++k)
-            out[k] = scale_ * mass_of(dish_tables[k]) / total;
+        const double all = total(row);
+        for (size_t k = 0; k < columns.size(); ++k) out[k] = new_table_in(row, k) / all;
         const Line &line = rows[row];
-        for (int32_t i = 0; i < line.size; ++i)
-            out[line.ids[i]] = (line.counts[i] + scale_ * mass(line.ids[i])) / total;
+        for (int32_t i = 0; i < line.size; ++i) {
+            const int32_t k = line.ids[i];
+            out[k] = dish_weight<double>(line.counts[i], new_table_in(row, k)) / all;
+        }
     }
     int32_t count(int32_t row, int32_t dish) const {
         const int32_t c = index_.find(row, dish);
@@ -164,9 +267,9 @@ class Seating {
     // ---- customers
 
     // Seat a customer of `row` at `dish`; returns p(dish | row) as it was before.  An
-    // existing table is chosen with weight its size, a new one with weight
-    // alpha * base(dish); a cell without tables opens one with certainty (the paper's
-    // weight for that case is 0 when m_.k = 0).
+    // existing table is chosen with weight its size, a new one with new_table_in; a cell
+    // without tables opens one with certainty (the paper's weight for that case is 0 when
+    // m_.k = 0).  If the base is a seating, a new table is a customer there.
     //
     // `hint` remembers the cell for the next call about the same pair: a guess that is
     // checked, so any value is safe.
@@ -175,16 +278,16 @@ class Seating {
         if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
         Cell &cell = cells_[c];
         const int32_t n = cell.n_customers;
-        const double fresh = scale_ * mass(dish);
-        const double p = (n + fresh) / (row_customers[row] + alpha);
-        if (base == Base::kFixed) {
+        const double weight = dish_weight<double>(n, new_table_in(row, dish));
+        const double p = weight / total(row);
+        if (!base.has_tables()) {
             journal_.push(Entry(c, 0, Kind::kAdd).bits);
             change_customers(cell, 1);
         } else if (n == 0) {
-            sit_alone(c);
+            sit_alone(c, g);
         } else {
-            const double u = uniform(g) * (n + fresh);
-            if (u >= n) sit_alone(c);
+            const double u = uniform(g) * weight;
+            if (u >= n) sit_alone(c, g);
             else join(c, static_cast<int64_t>(u));
         }
         return p;
@@ -195,7 +298,7 @@ class Seating {
                            int32_t *hint) {
         int32_t c = *hint;
         if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
-        if (opens) sit_alone(c);
+        if (opens) sit_alone(c, g);
         else join(c, below(g, cells_[c].n_customers));
     }
 
@@ -205,11 +308,11 @@ class Seating {
     SKIHMM_INLINE double remove(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
         Lifted lifted;
         lift(row, dish, g, hint, &lifted);
-        return take_away(lifted);
+        return take_away(lifted, g);
     }
 
-    // The two halves of `remove`, and its inverse for a customer that comes back to the
-    // same pair.  lift chooses the customer and writes nothing; most moves put him where he
+    // The two halves of `remove`, and under a root its inverse for a customer that comes
+    // back to the same pair.  lift chooses the customer and writes nothing; most moves put him where he
     // was, and then nothing has to be written at all.  Between lift and what follows the
     // cell must not change.
     struct Lifted {
@@ -221,7 +324,7 @@ class Seating {
     };
     static constexpr int32_t kNewTable = -1;
 
-    // (Written field by field: a copy of the whole waits for the stores of its parts.)
+    // Written field by field: a copy of the whole waits for the stores of its parts.
     SKIHMM_INLINE void lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint,
                             Lifted *out) const {
         int32_t c = *hint;
@@ -239,16 +342,17 @@ class Seating {
         out->table = table;
         out->n = n - 1;
         out->n_tables = n_tables;
-        out->closes = closes & (base != Base::kFixed);
+        out->closes = closes & base.has_tables();
     }
     // Returns p(dish | row) as it is afterwards.
-    SKIHMM_INLINE double take_away(const Lifted &lifted) {
+    SKIHMM_INLINE double take_away(const Lifted &lifted, bitgen_t *g) {
         Cell &cell = cells_[lifted.cell];
-        take_out(cell, lifted);
+        take_out(cell, lifted, g);
         if (lifted.n == 0) queue(lifted.cell);
         journal_.push(Entry(lifted.cell, lifted.table,
                             lifted.closes ? Kind::kClose : Kind::kRemove).bits);
-        return (lifted.n + scale_ * mass(cell.dish)) / (row_customers[cell.row] + alpha);
+        return dish_weight<double>(lifted.n, new_table_in(cell.row, cell.dish))
+               / total(cell.row);
     }
     // The table at which he sits down again (numbered as before lift) or kNewTable, by the
     // law of `add`; `fresh` is the weight of a new table.  `bits` are 21 random bits: the
@@ -256,16 +360,16 @@ class Seating {
     static constexpr int kChoiceBits = 21;
     SKIHMM_INLINE int32_t choose_table(const Lifted &lifted, double fresh, uint32_t bits,
                                        bitgen_t *g) const {
-        if (lifted.n == 0 || base == Base::kFixed) return lifted.closes ? kNewTable : 0;
+        if (lifted.n == 0 || !base.has_tables()) return lifted.closes ? kNewTable : 0;
         // The uniform lies in [bits, bits + 1) / 2^21: mostly at one and the same table.
         constexpr double unit = 1.0 / (1 << kChoiceBits);
-        const double total = (lifted.n + fresh) * unit;
-        const double least = bits * total, most = (bits + 1.0) * total;
+        const double width = dish_weight<double>(lifted.n, fresh) * unit;
+        const double least = bits * width, most = (bits + 1.0) * width;
         if (SKIHMM_LIKELY(lifted.n_tables == 1 && most <= lifted.n)) return 0;
         if (least >= lifted.n) return kNewTable;
         int32_t table;
         if (SKIHMM_LIKELY(find_table(lifted, least, &table) >= most)) return table;
-        const double u = (bits + uniform(g)) * total;
+        const double u = (bits + uniform(g)) * width;
         if (u >= lifted.n) return kNewTable;
         find_table(lifted, u, &table);
         return table;
@@ -275,33 +379,28 @@ class Seating {
         if (table == (lifted.closes ? kNewTable : lifted.table)) return;
         change_seat(lifted, table);
     }
-    // scale() if there were `change` tables more.
-    double scale_after(int32_t change) const {
-        return SKIHMM_LIKELY(change == 0 || base == Base::kFixed)
-            ? scale_ : alpha / (n_tables + change + gamma);
-    }
-    // mass(dish) if it had n tables.
-    double mass_of(int32_t n) const { return n ? n + symbol_share_ : empty_mass_; }
 
     // ---- moves
 
-    // End of an accepted move: forget how to undo it.
+    // End of an accepted move: clear the journal.
     void commit() {
         if (stride_)
             for (size_t i = 0; i < journal_.size(); ++i)
                 set_dense(cells_[Entry(journal_[i]).cell()]);
         journal_.clear();
         sweep_pending();
+        if constexpr (!Base::kIsRoot) base.commit();
     }
     // The same after a move that put every customer back where it was taken from (tables
     // apart): no count has changed.
     void commit_same() {
         journal_.clear();
         sweep_pending();
+        if constexpr (!Base::kIsRoot) base.commit();
     }
     // Undo every operation since the last commit or rollback, newest first: afterwards
-    // every table has the size that it had.  (Seating the old customers anew would draw
-    // their tables from the wrong law.)
+    // every table has its earlier size.  Seating the old customers anew would draw their tables
+    // from the wrong distribution.
     void rollback() {
         for (size_t i = journal_.size(); i-- > 0;) {
             const Entry entry(journal_[i]);
@@ -316,7 +415,7 @@ class Seating {
                 case Kind::kOpen:
                     change_customers(cell, -1);
                     close_table(cell, table);
-                    change_tables(cell.dish, -1);
+                    if constexpr (Base::kIsRoot) change_tables(cell.dish, -1);
                     if (cell.n_customers == 0) queue(c);
                     break;
                 case Kind::kRemove:
@@ -325,13 +424,15 @@ class Seating {
                     break;
                 case Kind::kClose:
                     reopen_table(cell, table);
-                    change_tables(cell.dish, 1);
+                    if constexpr (Base::kIsRoot) change_tables(cell.dish, 1);
                     change_customers(cell, 1);
                     break;
             }
         }
         journal_.clear();
         sweep_pending();
+        // A base that is a seating has a journal of its own.
+        if constexpr (!Base::kIsRoot) base.rollback();
     }
 
     // ---- records
@@ -370,15 +471,15 @@ class Seating {
         clear();
         fill(record);
     }
-    // The same for other numbers of rows and dishes.  (Cells are forgotten first: they may
-    // lie outside afterwards.)
+    // The same for other numbers of rows and dishes.  Cells are cleared first, because they may
+    // be outside afterwards.
     void load(const SeatingRecord &record, int32_t n_rows, int32_t n_dishes) {
         forget();
         resize(n_rows, n_dishes);
         fill(record);
     }
 
-    // Replace everything by n customers, the i-th of (row_of[i], dish_of[i * stride]; a dish
+    // Under a root: replace everything by n customers, the i-th of (row_of[i], dish_of[i * stride]; a dish
     // of -1 is no customer), seated by their law given the base measure: in a restaurant
     // every customer of a dish joins each earlier one's table with weight one or opens a
     // table with weight fresh[dish] = alpha * base(dish).  Rows and dishes are within size.
@@ -404,9 +505,8 @@ class Seating {
                 record.dishes.push_back(k);
                 record.n_customers.push_back(counts[k]);
                 record.n_tables.push_back(
-                    base == Base::kFixed ? 0
-                                         : seat_cell(counts[k], fresh[k], &record.sizes,
-                                                     &tables, g));
+                    base.has_tables()
+                        ? seat_cell(counts[k], fresh[k], &record.sizes, &tables, g) : 0);
                 counts[k] = 0;
             }
         }
@@ -415,26 +515,20 @@ class Seating {
 
     // ---- sums over the whole franchise
 
-    // log of the joint probability of the seating (and, for kFixed, of the customers'
+    // log of the joint probability of the seating (and, of a fixed base, of the customers'
     // dishes given their rows).
     double log_joint() const {
         double lp = 0.0;
-        if (base == Base::kFixed) {
-            const double a = symbol_mass_;
-            for (size_t j = 0; j < rows.size(); ++j) {
-                if (!row_customers[j]) continue;
-                lp -= log_rising(alpha, row_customers[j]);
-                for (int32_t i = 0; i < rows[j].size; ++i)
-                    lp += log_rising(a, rows[j].counts[i]);
-            }
-            return lp;
-        }
         const double log_alpha = std::log(alpha);
         for (size_t j = 0; j < rows.size(); ++j) {
             if (!row_customers[j]) continue;
             lp -= log_rising(alpha, row_customers[j]);
             for (int32_t i = 0; i < rows[j].size; ++i) {
                 const Cell &cell = cells_[rows[j].cells[i]];
+                if (!base.has_tables()) {
+                    lp += log_rising(scale_, cell.n_customers);
+                    continue;
+                }
                 lp += cell.n_tables * log_alpha;
                 if (cell.n_tables == 1) lp += std::lgamma(cell.n_customers);
                 else if (cell.n_tables > 1)
@@ -442,13 +536,8 @@ class Seating {
                         lp += std::lgamma(pool_.at(cell.pool)[table]);
             }
         }
-        lp -= log_rising(gamma, n_tables);
-        if (base == Base::kInfinite) {
-            const double log_gamma = std::log(gamma);
-            for (int32_t m : dish_tables) if (m) lp += log_gamma + std::lgamma(m);
-        } else {
-            for (int32_t m : dish_tables) if (m) lp += log_rising(symbol_mass_, m);
-        }
+        if constexpr (!Base::kIsRoot) lp += base.log_joint();
+        else base.add_log_joint(&lp);
         return lp;
     }
 
@@ -460,14 +549,15 @@ class Seating {
             for (const Line &line : *lines) bytes += 3 * sizeof(int32_t) * line.capacity;
         }
         bytes += 2 * (dense_rows_.capacity() + dense_columns_.capacity());
-        return bytes + pool_.n_bytes()
-               + (row_customers.capacity() + dish_tables.capacity()) * sizeof(int32_t);
+        if constexpr (Base::kIsRoot) bytes += base.dish_tables.capacity() * sizeof(int32_t);
+        else bytes += base.n_bytes() + parents_.capacity() * sizeof(int32_t);
+        return bytes + pool_.n_bytes() + row_customers.capacity() * sizeof(int32_t);
     }
 
     // Every count, list and index against a recount; returns what is wrong, or nullptr.
     const char *check() const {
         std::vector<int64_t> by_row(rows.size(), 0), by_dish(columns.size(), 0);
-        int64_t total = 0, alive = 0;
+        int64_t n_tables = 0, alive = 0;
         for (size_t c = 0; c < cells_.size(); ++c) {
             const Cell &cell = cells_[c];
             if (cell.row < 0) continue;
@@ -489,7 +579,7 @@ class Seating {
                     || dense_column(cell.dish)[cell.row] != cell.n_customers))
                 return "the dense counts disagree with a cell";
             by_row[cell.row] += cell.n_customers;
-            if (base == Base::kFixed) {
+            if (!base.has_tables()) {
                 if (cell.n_tables) return "tables under a fixed base";
                 continue;
             }
@@ -506,7 +596,7 @@ class Seating {
                 if (sum != cell.n_customers) return "table sizes do not add up";
             }
             by_dish[cell.dish] += cell.n_tables;
-            total += cell.n_tables;
+            n_tables += cell.n_tables;
         }
         int64_t in_rows = 0, in_columns = 0;
         for (const Line &line : rows) in_rows += line.size;
@@ -517,12 +607,16 @@ class Seating {
         if (in_rows != alive || in_columns != alive) return "lists hold dead cells";
         for (size_t j = 0; j < rows.size(); ++j)
             if (by_row[j] != row_customers[j]) return "row_customers is wrong";
-        for (size_t k = 0; k < columns.size(); ++k)
-            if (by_dish[k] != dish_tables[k]) return "dish_tables is wrong";
-        if (total != n_tables) return "n_tables is wrong";
         if (!journal_.empty() || !pending_.empty()) return "a move was left open";
-        if (scale_ != scale_now()) return "the cached scale is stale";
-        return nullptr;
+        if constexpr (Base::kIsRoot) {
+            for (size_t k = 0; k < columns.size(); ++k)
+                if (by_dish[k] != base.dish_tables[k]) return "dish_tables is wrong";
+            if (n_tables != base.n_tables) return "n_tables is wrong";
+            if (scale_ != base.scale(alpha)) return "the cached scale is stale";
+            return nullptr;
+        } else {
+            return check_flow() ? base.check() : "more tables than customers of the base";
+        }
     }
 
     double add(int32_t row, int32_t dish, bitgen_t *g) {
@@ -553,8 +647,7 @@ class Seating {
         for (Line &line : rows) line.clear();
         for (Line &line : columns) line.clear();
         std::fill(row_customers.begin(), row_customers.end(), 0);
-        std::fill(dish_tables.begin(), dish_tables.end(), 0);
-        n_tables = 0;
+        if constexpr (Base::kIsRoot) base.clear();
         cells_.clear();
         free_cells_.clear();
         pool_.clear();
@@ -579,12 +672,22 @@ class Seating {
             }
             if (stride_) set_dense(cell);
             at += tables;
-            dish_tables[cell.dish] += tables;
-            n_tables += tables;
+            if constexpr (Base::kIsRoot) base.change(cell.dish, tables);
         }
         pending_.clear();
         for (Cell &cell : cells_) cell.pending = 0;
         update_scale();
+    }
+    // Whether every table is a customer of the base, which may have others.
+    bool check_flow() const {
+        std::vector<int64_t> tables(base.columns.size() * base.rows.size(), 0);
+        for (const Cell &cell : cells_) {
+            if (cell.row < 0) continue;
+            const int32_t parent = parents_[cell.row];
+            int64_t &n = tables[parent * base.columns.size() + cell.dish];
+            if ((n += cell.n_tables) > base.count(parent, cell.dish)) return false;
+        }
+        return true;
     }
     // Appends the table sizes of n customers; returns their number.  table_of is scratch.
     static int32_t seat_cell(int32_t n, double fresh, std::vector<int32_t> *sizes,
@@ -594,10 +697,10 @@ class Seating {
         sizes->push_back(1);
         table_of->assign(1, 0);
         for (int32_t i = 1; i < n; ++i) {
-            const double u = uniform(g) * (i + fresh);
+            const double u = uniform(g) * dish_weight<double>(i, fresh);
             int32_t table = n_tables;
             if (u < i) {
-                // With whom he sits down; nobody's table has to be searched for.
+                // He joins the table of customer u, which is stored in table_of.
                 table = (*table_of)[static_cast<int32_t>(u)];
                 ++(*sizes)[first + table];
             } else {
@@ -628,12 +731,13 @@ class Seating {
     };
 
     // One customer more: at a new table; where the pair's customer number u sits.
-    SKIHMM_INLINE void sit_alone(int32_t c) {
+    SKIHMM_INLINE void sit_alone(int32_t c, bitgen_t *g) {
         Cell &cell = cells_[c];
         if (cell.n_customers == 0) cell.n_tables = 1;
         else open_table(cell, 1);
         journal_.push(Entry(c, cell.n_tables - 1, Kind::kOpen).bits);
-        change_tables(cell.dish, 1);
+        if constexpr (Base::kIsRoot) change_tables(cell.dish, 1);
+        else base.add(parents_[cell.row], cell.dish, g);
         change_customers(cell, 1);
     }
     SKIHMM_INLINE void join(int32_t c, int64_t u) {
@@ -647,12 +751,13 @@ class Seating {
         journal_.push(Entry(c, table, Kind::kAdd).bits);
         change_customers(cell, 1);
     }
-    SKIHMM_INLINE void take_out(Cell &cell, const Lifted &lifted) {
+    SKIHMM_INLINE void take_out(Cell &cell, const Lifted &lifted, bitgen_t *g) {
         if (cell.n_tables > 1) --pool_.at(cell.pool)[lifted.table];
         change_customers(cell, -1);
         if (!lifted.closes) return;
         close_table(cell, lifted.table);
-        change_tables(cell.dish, -1);
+        if constexpr (Base::kIsRoot) change_tables(cell.dish, -1);
+        else base.remove(parents_[cell.row], cell.dish, g);
     }
     // The table at which customer number u, 0 <= u < lifted.n, sits when the lifted one has
     // gone, and the number after that of its last customer.
@@ -670,8 +775,9 @@ class Seating {
         return static_cast<double>(end);
     }
     SKIHMM_NOINLINE void change_seat(const Lifted &lifted, int32_t table) {
+        static_assert(Base::kIsRoot, "customers of another seating come and go at random");
         Cell &cell = cells_[lifted.cell];
-        take_out(cell, lifted);
+        take_out(cell, lifted, nullptr);
         if (table == kNewTable) {
             open_table(cell, 1);
             change_tables(cell.dish, 1);
@@ -746,12 +852,11 @@ class Seating {
         }
     }
     void change_tables(int32_t dish, int32_t by) {
-        dish_tables[dish] += by;
-        n_tables += by;
+        base.change(dish, by);
         update_scale();
     }
-    // A table of one customer joins the cell (which has a table already); n_customers is
-    // still the count before.
+    // Add a table of one customer to the cell, which has a table already; n_customers is still
+    // the count before.
     SKIHMM_NOINLINE void open_table(Cell &cell, int32_t size) {
         if (cell.n_tables == 1) {
             cell.order = 1;
@@ -767,7 +872,7 @@ class Seating {
         pool_.at(cell.pool)[cell.n_tables] = size;
         ++cell.n_tables;
     }
-    // Table number `table`, now empty, leaves; n_customers is the count afterwards.
+    // Remove table number `table`, now empty; n_customers is the count afterwards.
     void close_table(Cell &cell, int32_t table) {
         --cell.n_tables;
         if (cell.n_tables == 0) return;
@@ -823,18 +928,8 @@ class Seating {
         }
         line.drop_last();
     }
-    double scale_now() const {
-        return base == Base::kFixed ? symbol_mass_ : alpha / (n_tables + gamma);
-    }
-    void update_scale() { scale_ = scale_now(); }
-    void update_masses() {
-        symbol_mass_ = 0.0;
-        if (base == Base::kUniform) symbol_mass_ = gamma / n_symbols;
-        else if (base == Base::kFixed) symbol_mass_ = alpha / n_symbols;
-        symbol_share_ = base == Base::kUniform ? symbol_mass_ : 0.0;
-        empty_mass_ = base == Base::kInfinite ? gamma
-                      : base == Base::kUniform ? symbol_mass_ : 1.0;
-        update_scale();
+    void update_scale() {
+        if constexpr (Base::kIsRoot) scale_ = base.scale(alpha);
     }
 
     std::vector<Cell> cells_;
@@ -847,10 +942,10 @@ class Seating {
     size_t stride_ = 0;          // 0: no dense copies
     int64_t n_wide_ = 0;         // cells with 65,535 customers or more
     WideVector<uint16_t> dense_rows_, dense_columns_;
-    double scale_ = 1.0;         // alpha / (m_.. + gamma); kFixed: alpha / V
-    double symbol_mass_ = 0.0;   // kUniform: gamma / V; kFixed: alpha / V
-    // mass(k) = m_.k + symbol_share_ of a dish with tables, empty_mass_ of one without.
-    double symbol_share_ = 0.0, empty_mass_ = 1.0;
+    double scale_ = 1.0;                       // base.scale(alpha), under a root
+    std::vector<int32_t> parents_;             // else by row: the restaurant of the base
 };
+
+using SymbolSeating = Seating<SymbolBase>;
 
 }  // namespace skihmm

@@ -14,7 +14,7 @@ namespace skihmm {
 
 class CategoricalEmission final : public Emission, public EmissionParameters {
   public:
-    std::vector<Seating> seatings;      // by column: rows are slots, dishes are symbols
+    std::vector<SymbolSeating> seatings;    // by column: rows are slots, dishes are symbols
     const bool is_hierarchical;         // HCRP (tables, concentrations) or Dirichlet
     double alpha = 1.0, gamma = 1.0;    // of an HCRP; alpha is a Dirichlet's pseudo-count
 
@@ -27,19 +27,20 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
           n_columns_(n_symbols.size()), prior_shape_(prior_shape), prior_rate_(prior_rate),
           draws_pseudo_count_(draws_pseudo_count), hints_(n_steps * n_columns_, -1) {
         this->n_steps = n_steps;
-        for (size_t c = 0; c < n_columns_; ++c)
-            seatings[c].configure(is_hierarchical ? Base::kUniform : Base::kFixed,
-                                  n_symbols[c]);
+        for (size_t c = 0; c < n_columns_; ++c) {
+            seatings[c].base.is_fixed = !is_hierarchical;
+            seatings[c].set_symbols(n_symbols[c]);
+        }
         if (n_columns_ == 1) symbols_ = {&seatings[0], codes_, hints_.data()};
     }
     void set_concentrations(double lower, double top) {
         alpha = lower;
         gamma = is_hierarchical ? top : 1.0;
-        for (Seating &s : seatings) {
+        for (SymbolSeating &s : seatings) {
             // A Dirichlet with pseudo-count a is a restaurant of concentration V a whose base
             // stays uniform.
             if (is_hierarchical) s.set_concentrations(alpha, gamma);
-            else s.set_concentrations(alpha * s.n_symbols, gamma);
+            else s.set_concentrations(alpha * s.base.n_symbols, gamma);
         }
     }
 
@@ -80,36 +81,34 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
         for (int i = 0; i < 2; ++i) out[i] = std::exp(std::max(p[i].log() - larger, kLeastLog));
     }
     void commit() override {
-        for (Seating &s : seatings) s.commit();
+        for (SymbolSeating &s : seatings) s.commit();
     }
     void rollback() override {
-        for (Seating &s : seatings) s.rollback();
+        for (SymbolSeating &s : seatings) s.rollback();
     }
     void resize(int32_t n) override {
         n_slots = n;
-        for (Seating &s : seatings) s.resize(n, s.n_symbols);
+        for (SymbolSeating &s : seatings) s.resize(n, s.base.n_symbols);
         if (!has_parameters_) return;
         for (SymbolParameters &parameters : parameters_) parameters.resize(n);
     }
     double log_joint() const override {
         double lp = 0.0;
-        for (const Seating &s : seatings) lp += s.log_joint();
+        for (const SymbolSeating &s : seatings) lp += s.log_joint();
         return lp;
     }
     void draw_hyperparameters(bitgen_t *g) override {
         if (draws_pseudo_count_) {
             draw_pseudo_count(g);
         } else if (is_hierarchical && prior_rate_ > 0.0) {
-            const double lower =
-                draw_alpha(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
-            const double top =
-                draw_gamma_uniform(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
-            set_concentrations(lower, top);
+            draw_concentrations(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
+            alpha = seatings[0].alpha;
+            gamma = seatings[0].base.gamma;
         }
     }
     size_t n_bytes() const override {
         size_t total = 8 * n_steps * n_columns_ + 8 * (logs_.capacity() + row_.capacity());
-        for (const Seating &s : seatings) total += s.n_bytes();
+        for (const SymbolSeating &s : seatings) total += s.n_bytes();
         // The tables of samplers that draw parameters are kept for the next sweep.
         for (const SymbolParameters &parameters : parameters_) total += parameters.n_bytes();
         return total;
@@ -184,23 +183,23 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
             const int32_t symbol = code(t, c);
             if (symbol < 0) continue;
             // The listed states get the factor (count + smooth)/smooth on top of that of all
-        // states.
-            const Seating &s = seatings[c];
-            const double smooth = s.scale() * s.mass(symbol);
+            // states.
+            const SymbolSeating &s = seatings[c];
+            const double smooth = s.new_table(symbol);
             const Line &line = s.columns[symbol];
             for (int32_t k = 0; k < n_slots; ++k)
-                out[k] *= smooth / (s.row_customers[k] + s.alpha);
+                out[k] *= smooth / s.total(k);
             for (int32_t i = 0; i < line.size; ++i)
-                out[line.ids[i]] *= (line.counts[i] + smooth) / smooth;
+                out[line.ids[i]] *= dish_weight<double>(line.counts[i], smooth) / smooth;
         }
     }
     void draw_pseudo_count(bitgen_t *g) {
         DirichletCounts counts;
-        for (const Seating &s : seatings)
+        for (const SymbolSeating &s : seatings)
             for (int32_t k = 0; k < n_slots; ++k) {
                 const Line &row = s.rows[k];
                 for (int32_t i = 0; i < row.size; ++i) counts.add_cell(row.counts[i]);
-                counts.add_state(s.n_symbols, s.row_customers[k]);
+                counts.add_state(s.base.n_symbols, s.row_customers[k]);
             }
         set_concentrations(counts.draw_pseudo_count(alpha, g), 1.0);
     }

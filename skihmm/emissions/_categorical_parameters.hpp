@@ -25,10 +25,10 @@ class SymbolParameters {
 
     // g and phi of all occupied slots given the statistics, which must stay as they are
     // while entries are drawn later (`lazy`).
-    void draw(const Seating &s, const int32_t *occupancy, int32_t n_slots, bool lazy,
+    void draw(const SymbolSeating &s, const int32_t *occupancy, int32_t n_slots, bool lazy,
               bitgen_t *g) {
         seating_ = &s;
-        n_symbols_ = s.n_symbols;
+        n_symbols_ = s.base.n_symbols;
         is_lazy_ = lazy;
         draw_root(g);
         resize(n_slots);
@@ -113,13 +113,13 @@ class SymbolParameters {
         return table_[static_cast<size_t>(symbol) * stride_ + k];
     }
     void draw_root(bitgen_t *g) {
-        const Seating &s = *seating_;
+        const SymbolSeating &s = *seating_;
         root_.resize(n_symbols_);
         base_.resize(n_symbols_);
-        if (s.base == Base::kUniform) {
+        if (s.base.has_tables()) {
             shapes_.resize(n_symbols_);
             for (int32_t w = 0; w < n_symbols_; ++w)
-                shapes_[w] = s.gamma / n_symbols_ + s.dish_tables[w];
+                shapes_[w] = s.mass(w);
             draw_dirichlet(g, n_symbols_, shapes_.data(), root_.data(), &falls_);
         } else {
             root_.assign(n_symbols_, 1.0 / n_symbols_);
@@ -128,7 +128,7 @@ class SymbolParameters {
     }
     void begin(int32_t k) {
         left_[k] = 1.0;
-        shape_left_[k] = seating_->alpha + seating_->row_customers[k];
+        shape_left_[k] = seating_->total(k);
     }
     void draw_states(const int32_t *states, int32_t n, bitgen_t *g) {
         scratch_.resize(static_cast<size_t>(kGroup) * n_symbols_);
@@ -144,7 +144,7 @@ class SymbolParameters {
                 at(w, states[i]) = scratch_[static_cast<size_t>(i) * n_symbols_ + w];
     }
 
-    const Seating *seating_ = nullptr;
+    const SymbolSeating *seating_ = nullptr;
     int32_t n_symbols_ = 0, n_slots_ = 0, stride_ = 0;
     bool is_lazy_ = false;
     std::vector<double> root_, base_;               // g, alpha_e g

@@ -46,7 +46,7 @@
 
 namespace skihmm {
 
-// The names of states that nobody uses: a Chinese restaurant process over labels.
+// Labels of new states: a Chinese restaurant process.
 class FreshLabels {
   public:
     void open(double concentration, int32_t ghost) {
@@ -58,7 +58,7 @@ class FreshLabels {
     }
     // The probability that the next one is called `label`; seats it.
     double seat(int32_t label) {
-        const double total = n_ + concentration_;
+        const double total = total_weight(n_, concentration_);
         n_ += 1.0;
         for (size_t i = 0; i < labels_.size(); ++i) {
             if (labels_[i] != label) continue;
@@ -72,7 +72,7 @@ class FreshLabels {
     }
     // A label in use already, or -1.
     int32_t draw(bitgen_t *g) const {
-        double u = uniform(g) * (n_ + concentration_);
+        double u = uniform(g) * total_weight(n_, concentration_);
         for (size_t i = 0; i < labels_.size(); ++i)
             if ((u -= customers_[i]) < 0.0) return labels_[i];
         return -1;
@@ -90,8 +90,8 @@ class Blocked {
     using Transitions = typename Chain::Transitions;
     static constexpr bool kReadsTouched = true, kReadsView = false,
                           kMayBeExact = false;
-    // States with less than this multiple of the mean share of a message do not send their
-    // rows on; with more than kFew states it is kFew/K times that.
+    // The rows of states with less than this multiple of the mean weight of a message are not
+    // propagated; with more than kFew states it is kFew/K times that.
     explicit Blocked(double cut) : cut_(cut) {}
 
     // Start of a sweep, or more slots than before; only between moves.
@@ -116,8 +116,8 @@ class Blocked {
         if (!kSliced)
             unit_ = std::ldexp(1.0, 60 + static_cast<int>(std::lround(
                                              std::log2(offset_) + std::log2(s.alpha) / 2)));
-        mass_[kNew] = largest_ = s.gamma;
-        mass_f_[kNew] = static_cast<float>(s.gamma);
+        mass_[kNew] = largest_ = s.mass(kNew);
+        mass_f_[kNew] = static_cast<float>(s.mass(kNew));
         n_live_ = 1;
         for (int32_t k = 0; k < n_slots_; ++k) refresh(s, k);
     }
@@ -133,7 +133,7 @@ class Blocked {
         scale_ = s.scale();
         i_ = chain.previous(start);
         o_ = chain.successor(stop - 1);
-        ghost_ = o_ >= 0 && s.dish_tables[o_] == 0 ? o_ : -1;
+        ghost_ = o_ >= 0 && !s.is_served(o_) ? o_ : -1;
         if (static_cast<int64_t>(steps_.size()) < length_ + 1) steps_.resize(length_ + 1);
         const size_t room = static_cast<size_t>(length_) * stride_;
         if (messages_.size() < room) messages_.resize(room);
@@ -144,7 +144,7 @@ class Blocked {
     // Probability of the old path.
     void score(Chain &chain, int64_t, int64_t, Product *q) {
         const Transitions &s = *chain.transitions;
-        labels_.open(s.gamma, ghost_);
+        labels_.open(s.mass(kNew), ghost_);
         for (int64_t l = 0; l < length_; ++l) {
             Step &step = steps_[l];
             const int32_t k = steps_[l + 1].bar;
@@ -165,14 +165,14 @@ class Blocked {
             int32_t j = step.bar, n = steps_[l + 1].n;
             double sum = step.total;
             if (SKIHMM_LIKELY(k == steps_[l + 1].bar)) {
-                // Most labels stay, so that the old one is tried first.
+                // Most labels do not change, so the old one is tried first.
                 const double u = uniform(chain.bits) * sum;
                 if (SKIHMM_UNLIKELY(u >= step.weight))
                     j = draw(s, l, k, u - step.weight, step.bar, &n);
             } else {
                 sum = total(s, l, k);
                 if (SKIHMM_UNLIKELY(!(sum > 0.0))) {
-                    // A beam of approximate messages may lose itself: no path, rejected.
+                    // A beam of approximate messages may end without a path, which is rejected.
                     std::copy_n(&chain.states[start_], length_, path);
                     q->multiply_log(std::numeric_limits<double>::infinity());
                     return;
@@ -203,29 +203,31 @@ class Blocked {
 
     void refresh(const Transitions &s, int32_t k) {
         if (k != kNew) {
-            const double mass = s.dish_tables[k];
+            const double mass = s.own_mass(k);
             n_live_ += (mass > 0.0) - (mass_[k] > 0.0);
             largest_ = std::max(largest_, mass);
             mass_[k] = mass;
             mass_f_[k] = static_cast<float>(mass);
         }
-        const double size = s.row_customers[k] + s.alpha;
+        const double size = s.total(k);
         c_[k] = 1.0 / size;
         if (!kSliced) size_[k] = static_cast<float>(size);
         double w = kSliced ? 1.0 : unit_ * c_[k];
         if constexpr (Emission::kIsSeating) {
-            if (k != kStart) w /= totals_[k] + offset_;
+            if (k != kStart) w /= total_weight(totals_[k], offset_);
         }
         w_[k] = static_cast<float>(w);
     }
     static int32_t bar_of(const Transitions &s, int32_t k) {
-        return s.dish_tables[k] > 0 ? k : kNew;
+        return s.is_served(k) ? k : kNew;
     }
     static int32_t pair_count(const Transitions &s, int32_t j, int32_t k) {
         return j == kNew || k == kNew ? 0 : s.count(j, k);
     }
     // pi[j,k] from n_jk, the mass of k and c_j.
-    double link(double n, double mass, double c) const { return (n + scale_ * mass) * c; }
+    double link(double n, double mass, double c) const {
+        return dish_weight(n, scale_, mass) * c;
+    }
 
     // The old path in columns, and its slices.
     void map_old(Chain &chain, const Transitions &s) {
@@ -247,7 +249,7 @@ class Blocked {
         }
     }
     void name(Chain &chain, const Transitions &s, int32_t *path, Product *q) {
-        labels_.open(s.gamma, ghost_);
+        labels_.open(s.mass(kNew), ghost_);
         size_t n_fresh = 0;
         for (int64_t l = 0; l < length_; ++l) {
             if (path[l] != kNew) continue;
@@ -284,8 +286,8 @@ class Blocked {
             emit(emission, l, static_cast<float>(smooth));
         }
     }
-    // Four entries at a time: rows are short, and where they end nobody can predict.  The
-    // zeros behind the last entry do no harm to sums.
+    // Four entries at a time: rows are short, and their lengths are unpredictable.  The zeros
+    // behind the last entry do not change sums.
     template <class Visit>
     static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
         for (int32_t at = 0; at < line.size; at += 4)
@@ -350,16 +352,16 @@ class Blocked {
         if (first_bin < kBins) add_bins(s, first_bin, last_bin);
         if (!before || !(cut_ > 0.0)) return 0.0;
         // 1[pi >= u] is at most pi/u, and mostly far less: with 0.3 for 0.03 the share of
-        // rejected moves (words of Alice, 750 states) was 2.7 % instead of 1.7 %.  Never
-        // nothing at all: the old path may be part of the rest, and a path of probability
-        // zero can neither be left nor found again.
+        // rejected moves (words of Alice, 750 states) was 2.7 % instead of 1.7 %.  Never zero:
+        // the old path may be part of the rest, and the proposal must give it a positive
+        // probability.
         return 0.03 * std::max(kLeastRest, 1.0 - kept) * scale_ / (s.alpha * u);
     }
     void add_bins(const Transitions &s, int32_t first, int32_t last) {
         float sum = 0.0f;
         for (int32_t m = first; m <= last; ++m) bins_[m] = sum += bins_[m];
         float *g = g_.data();
-        const int32_t *m = s.dish_tables.data();
+        const int32_t *m = s.base.dish_tables.data();
         // size_ is one everywhere.  (NEW has had its share.)
         const int32_t n = blocked_passes.select(stride_, first - 0.5f, mass_f_.data(),
                                                 size_.data(), found_.data());
@@ -394,7 +396,7 @@ class Blocked {
         step.sum = sums[0];
         step.sum_f = sums[1];
         if (!has_column) return;
-        // What the symbol's counts add, over the smooth part as the common factor.
+        // Contribution of the symbol's counts, over the smooth part as the common factor.
         const double by_smooth = 1.0 / column.smooth;
         double extra = 0.0, extra_f = 0.0;
         for (int32_t at = 0; at < column.size; ++at) {
@@ -411,7 +413,7 @@ class Blocked {
     static bool is_usable(double sum) {
         return sum > 0.0 && sum < std::numeric_limits<float>::max();
     }
-    // Nothing is left of the message, or it is too large for floats.
+    // The message has underflowed, or is too large for floats.
     SKIHMM_NOINLINE void begin_anew(float *out, double *sums) {
         std::fill(g_.begin(), g_.end(), 0.0f);
         blocked_passes.emit(stride_, 1.0f, mass_f_.data(), w_.data(), size_.data(),
@@ -442,7 +444,7 @@ class Blocked {
     double path_factor(int64_t l, int32_t j, int32_t k, int32_t n) const {
         const double f = message(l)[j];
         if (kSliced) return k < 0 ? f : f * link(n, mass_[k], c_[j]);
-        return k < 0 ? f * size_[j] : f * (n + scale_ * mass_[k]);
+        return k < 0 ? f * size_[j] : f * dish_weight<double>(n, scale_, mass_[k]);
     }
     double sum_last(int64_t l) const {
         double sum = 0.0;
@@ -465,10 +467,11 @@ class Blocked {
             for (int32_t at = 0; at < column.size; at += 2)
                 sum = sum + pair_at(f, column.ids[at], column.ids[at + 1])
                             * Pair::next(column.counts + at);
-            return sum.sum() + scale_ * mass_[k] * step.sum;
+            return sum.sum() + new_table_weight(scale_, mass_[k]) * step.sum;
         } else {
             const double u = steps_[l + 1].slice, mass = mass_[k], *c = c_.data();
-            if (!(scale_ * mass * c[kNew] >= u)) {      // no other c is larger
+            const double smooth = new_table_weight(scale_, mass);
+            if (!(smooth * c[kNew] >= u)) {     // no other c is larger
                 double sums[4] = {};
                 for (int32_t at = 0; at < column.size; at += 4)
                     for (int32_t i = 0; i < 4; ++i) {
@@ -477,7 +480,7 @@ class Blocked {
                     }
                 return (sums[0] + sums[1]) + (sums[2] + sums[3]);
             }
-            double sum = blocked_passes.sum_where(stride_, scale_ * mass, c, u, f);
+            double sum = blocked_passes.sum_where(stride_, smooth, c, u, f);
             for (int32_t at = 0; at < column.size; ++at) {
                 const int32_t j = column.ids[at];
                 sum += f[j] * static_cast<double>((link(column.counts[at], mass, c[j]) >= u)
@@ -515,7 +518,7 @@ class Blocked {
                 const double n_jk = column.counts[at];
                 if (take(j, f[j] * n_jk, column.counts[at])) return end();
             }
-            const double a = scale_ * mass;
+            const double a = new_table_weight(scale_, mass);
             for (int32_t j = 0; j < n_slots_; ++j)
                 if (take(j, f[j] * a, -1)) break;
         } else {
@@ -533,7 +536,7 @@ class Blocked {
         return end();
     }
 
-    // Keeps a slice above the pi of slots that are no states, which is zero.
+    // Keeps a slice above the pi of slots without a state, which is zero.
     static constexpr double kTiny = std::numeric_limits<double>::min();
     static constexpr int32_t kLanes = 16, kBins = 1024;
     static constexpr double kFew = 400.0;
@@ -563,7 +566,7 @@ class Blocked {
     std::vector<int32_t> kept_;     // states whose rows are sent on
     std::vector<int32_t> found_;
     int32_t n_kept_ = 0;
-    float bins_[kBins] = {};        // zero but for a while
+    float bins_[kBins] = {};        // zero between steps
     // this block
     int64_t start_ = 0, length_ = 0;
     int32_t i_ = 0, o_ = 0, ghost_ = -1;

@@ -7,13 +7,13 @@
 //     q(k) = (n_ik + alpha beta_k) (n_ko + alpha beta_o + 1[i=k=o]) / (n_k + alpha + 1[i=k])
 //            * F_k(y),
 //
-// with slot NEW for a state that nobody uses: n = 0 and beta_u.  The indicators are the
-// transition i -> k itself, which has been made when k -> o is drawn.  This is the
-// conditional law: nothing is rejected.  Emissions stay seated all the time.
+// with slot NEW for a new state: n = 0 and beta_u.  The indicators are the transition i -> k
+// itself, which precedes the draw of k -> o.  This is the conditional distribution, without
+// rejections.  Emissions stay seated.
 //
-// Nothing is written before it is known that x[t] changes.  The weight of the old label is
-// computed apart from the others; of those the removal of the two transitions touches only
-// o if i is the old label, and i if o is.
+// Counts are written only if x[t] changes.  The weight of the old label is computed separately;
+// of the others the removal of the two transitions changes only that of o if i is the old
+// label, and that of i if o is.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -71,7 +71,6 @@ class DirectAssignment final : public Kernel<Chain> {
                 record.n_tables.push_back(0);
             }
         }
-        counts_.configure(Base::kFixed, 1);
         counts_.set_dense_limit(kDenseSlots);
         counts_.load(record, n, n);
     }
@@ -79,6 +78,7 @@ class DirectAssignment final : public Kernel<Chain> {
     void attach(Chain &chain, Emission &emission) {
         n_slots_ = chain.n_slots;
         alpha_ = chain.transitions->alpha;
+        counts_.set_alpha(alpha_);
         sticks_.resize(n_slots_);
         weights_.resize(n_slots_);
         const int32_t n = weights_.n;
@@ -96,11 +96,11 @@ class DirectAssignment final : public Kernel<Chain> {
         }
     }
     void refresh(int32_t k) {
-        const double observed = totals_ ? totals_[k] + offset_ : 1.0;
-        w_[k] = k == kStart ? 0.0 : 1.0 / ((counts_.row_customers[k] + alpha_) * observed);
+        const double observed = totals_ ? total_weight(totals_[k], offset_) : 1.0;
+        w_[k] = k == kStart ? 0.0 : 1.0 / (counts_.total(k) * observed);
     }
 
-    // What the step is at, everything without it.
+    // The step's neighbours and counts, without the step.
     struct Place {
         int64_t t;
         int32_t i, x, o;        // labels of t-1 (START), t and t+1 (-1: none)
@@ -138,18 +138,17 @@ class DirectAssignment final : public Kernel<Chain> {
     // ---- one symbol and a successor: the common case
 
     void step_seated(Chain &chain, Emission &emission, const Place &at) {
-        Seating &e = *emission.seating;
+        SymbolSeating &e = *emission.seating;
         bitgen_t *g = chain.bits;
         const int32_t symbol = emission.codes[at.t];
         int32_t *hint = emission.hints + at.t;
-        Seating::Lifted value;
+        SymbolSeating::Lifted value;
         e.lift(at.x, symbol, g, hint, &value);
-        const double d = e.scale_after(-value.closes)
-                         * e.mass_of(e.dish_tables[symbol] - value.closes);
+        const double d = e.new_table_after(symbol, -value.closes);
         // Without the observation the old label's row is smaller by one.
         const double old = at.dies ? 0.0
             : transitions_of(at, at.x, at.n_in, at.n_out)
-                  * (value.n + d) / (totals_[at.x] - 1 + offset_);
+                  * dish_weight<double>(value.n, d) / total_weight(totals_[at.x] - 1, offset_);
         fill(at);
         const Line &column = e.columns[symbol];
         double listed = 0.0;
@@ -183,10 +182,10 @@ class DirectAssignment final : public Kernel<Chain> {
         listed_.clear();
         const int32_t label = settle_label(chain, at, k);
         if (SKIHMM_LIKELY(label == at.x)) {
-            const uint32_t bits = g->next_uint32(g->state) >> (32 - Seating::kChoiceBits);
+            const uint32_t bits = g->next_uint32(g->state) >> (32 - SymbolSeating::kChoiceBits);
             e.put_back(value, e.choose_table(value, d, bits, g));
         } else {
-            e.take_away(value);
+            e.take_away(value, g);
             e.add(label, symbol, g, hint);
             e.commit();
             move(chain, at, label);
@@ -202,9 +201,9 @@ class DirectAssignment final : public Kernel<Chain> {
         fill_probs(emission, at.t, probs);
         scatter(at);
         for (int32_t k = 0; k < n_slots_; ++k) {
-            double weight = row_[k] + mass_[k];
+            double weight = dish_weight(row_[k], mass_[k]);
             if (at.o >= 0)
-                weight *= (column_[k] + at.b) / (counts_.row_customers[k] + alpha_);
+                weight *= dish_weight(column_[k], at.b) / counts_.total(k);
             q[k] = weight * probs[k];
         }
         correct(at, [&](int32_t k, double weight) { q[k] = weight * probs[k]; });
@@ -227,11 +226,12 @@ class DirectAssignment final : public Kernel<Chain> {
                 return;
             }
             for (int32_t k = 0; k < n_slots_; ++k)
-                probs[k] = column.smooth / (totals_[k] + offset_);
+                probs[k] = column.smooth / total_weight(totals_[k], offset_);
             for (int32_t l = 0; l < column.size; ++l) {
                 const int32_t k = column.ids[l];
                 if (column.counts[l])
-                    probs[k] = (column.counts[l] + column.smooth) / (totals_[k] + offset_);
+                    probs[k] = dish_weight<double>(column.counts[l], column.smooth)
+                               / total_weight(totals_[k], offset_);
             }
         } else {
             emission.fill_probs(t, probs);
@@ -242,16 +242,16 @@ class DirectAssignment final : public Kernel<Chain> {
 
     // Of label k with n_ik and n_ko (without the step): both transitions.
     double transitions_of(const Place &at, int32_t k, double n_in, double n_out) const {
-        const double into = n_in + mass_[k];
+        const double into = dish_weight(n_in, mass_[k]);
         if (at.o < 0) return into;
-        double size = counts_.row_customers[k] + alpha_, out = n_out + at.b;
-        // Of row x both transitions of the step are gone, of row i the one into it; what
-        // comes back with k is in its row before the next one is drawn.
+        double size = counts_.total(k), out = dish_weight(n_out, at.b);
+        // Row x has lost both transitions of the step, row i the one into it; the transition
+        // into k is in its row before the next one is drawn.
         if (k == at.x) size -= 1.0;
         if (k == at.i && k == at.o) out += 1.0;
         return into * out / size;
     }
-    // The labels, other than x, whose factors are not those of the counts as they stand.
+    // The labels, other than x, whose factors differ from those of the current counts.
     template <class Set>
     SKIHMM_INLINE void correct(const Place &at, Set set) const {
         if (SKIHMM_LIKELY(at.i != at.o && at.i != at.x && at.o != at.x)) return;
@@ -296,14 +296,14 @@ class DirectAssignment final : public Kernel<Chain> {
             unscatter(at);
         }
         correct(at, [&](int32_t k, double weight) {
-            weights_.change(k, weight / (totals_[k] + offset_));
+            weights_.change(k, weight / total_weight(totals_[k], offset_));
         });
     }
 
     // ---- the end of a step
 
-    // The slot of what was drawn: births get one and break a stick.  A label that died and
-    // is born again keeps its slot.
+    // The slot of the drawn label: births get one and break a stick.  A label that died and is
+    // born again keeps its slot.
     int32_t settle_label(Chain &chain, const Place &at, int32_t k) {
         if (SKIHMM_LIKELY(k != kNew)) return k;
         k = at.dies ? at.x : chain.free_slot(0);
@@ -329,7 +329,7 @@ class DirectAssignment final : public Kernel<Chain> {
 
     Kept<Emission> emission_;
     Sticks sticks_;
-    Seating counts_;                        // n_jk; nobody sits at tables
+    Seating<FixedBase> counts_;             // n_jk
     Weights weights_;
     WideVector<double> mass_, w_;           // alpha beta_k; 1/((n_k+alpha)(e_k+alpha_e))
     std::vector<double> row_, column_;      // zero between steps

@@ -2,15 +2,15 @@
 //
 // With i = x[t-1], o = x[t+1] and the slices u and v, uniform below pi[i,x] and pi[x,o], a
 // label is drawn among the columns k with pi[i,k] >= u and pi[k,o] >= v, in proportion to
-// F_k(y).  Few pass: mostly u excludes all that i never went to, or v all that never went
-// to o, and one list, of the row or of the column, holds every candidate.  Where neither
-// does, one vectorised pass adds up all that pass, and only a label that leaves the old one
-// asks which they are.
+// F_k(y).  Few pass: mostly u excludes all states without transitions from i, or v all without
+// transitions to o, and one list, of the row or of the column, has every candidate.  Where
+// neither does, one vectorised pass sums all that pass, and they are listed only if the drawn
+// label is not the old one.
 //
-// The lists are filtered without branches, by bounds that need no correction for the steps
-// around; the few that remain are looked at exactly.  (On the words of Alice, 340 states, 7
-// of a row's 20 entries pass u and 2 of them v: testing one after the other, at branches
-// that nobody can predict, took half of a step.)
+// The lists are filtered without branches, by bounds that need no correction for the
+// neighbouring steps; the few that remain are checked exactly.  On the words of Alice, 340
+// states, 7 of a row's 20 entries pass u and 2 of them v: sequential tests with unpredictable
+// branches took half of a step.
 //
 // s_0 is read from Move::view and from counts that the removal does not touch, as by the
 // step-wise Gibbs proposal, so that a move that changes nothing writes nothing.  Only i, x
@@ -51,7 +51,7 @@ class Slice {
         probs_.assign(stride_, 1.0);
         found_.resize(stride_ + 1);
         for (int32_t k = 0; k < n_slots_; ++k) refresh(s, k);
-        mass_[kNew] = largest_ = s.gamma;
+        mass_[kNew] = largest_ = s.mass(kNew);
         for (double mass : mass_) largest_ = std::max(largest_, mass);
     }
     void prefetch(Chain &chain, int64_t start, int64_t) const {
@@ -72,19 +72,19 @@ class Slice {
         x_ = view.x;
         scale_ = view.scale;
         mass_x_ = view.m_x;
-        c_i_ = 1.0 / (view.n_i + s.alpha);
+        c_i_ = 1.0 / total_weight(view.n_i, s.alpha);
         is_ghost_ = o_ >= 0 && view.m_o == 0;
-        mass_o_ = is_ghost_ ? s.gamma : view.m_o;
+        mass_o_ = o_ >= 0 ? s.base.mass_of(view.m_o) : 0.0;
         bar_ = view.m_x > 0 ? x_ : kNew;
         double c_x = c_[kNew];
         old_p_ = link(view.n_in, mass_x_, c_i_);
-        if (bar_ == kNew) old_p_ = link(0, s.gamma, c_i_);
+        if (bar_ == kNew) old_p_ = link(0, mass_[kNew], c_i_);
         u_ = std::max(kTiny, uniform(chain.bits) * old_p_);
         v_ = 0.0;
         if (o_ >= 0) {
             double n_out = 0.0;
             if (bar_ != kNew) {
-                c_x = 1.0 / (view.n_x + s.alpha);
+                c_x = 1.0 / total_weight(view.n_x, s.alpha);
                 n_out = view.n_out;
             }
             const double p = link(n_out, mass_o_, c_x);
@@ -100,7 +100,8 @@ class Slice {
         }
         old_weight_ = symbol_ < 0 ? probs_[bar_]
                       : bar_ == kNew ? symbols_.smooth * d_[kNew]
-                                     : (view.e_in + symbols_.smooth) / (view.e_x + offset_);
+                                     : dish_weight<double>(view.e_in, symbols_.smooth)
+                                           / total_weight(view.e_x, offset_);
         const double c = c_[i_];
         c_[i_] = c_i_;
         collect(s, emission);
@@ -125,7 +126,7 @@ class Slice {
         }
         q->multiply(p * weight);
         if (k == kNew) {
-            labels_.open(chain.transitions->gamma, is_ghost_ ? o_ : -1);
+            labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
             k = labels_.draw(chain.bits);
             if (k < 0) k = chain.free_slot(0);
             q->multiply(labels_.seat(k));
@@ -156,22 +157,24 @@ class Slice {
 
     void refresh_mass(const Transitions &s, int32_t k) {
         if (k == kNew) return;
-        mass_[k] = s.dish_tables[k];
+        mass_[k] = s.own_mass(k);
         largest_ = std::max(largest_, mass_[k]);
     }
     void refresh(const Transitions &s, int32_t k) {
         refresh_mass(s, k);
-        c_[k] = 1.0 / (s.row_customers[k] + s.alpha);
+        c_[k] = 1.0 / s.total(k);
         if constexpr (Emission::kIsSeating) {
-            if (k != kStart) d_[k] = 1.0 / (totals_[k] + offset_);
+            if (k != kStart) d_[k] = 1.0 / total_weight(totals_[k], offset_);
         }
     }
-    double link(double n, double mass, double c) const { return (n + scale_ * mass) * c; }
+    double link(double n, double mass, double c) const {
+        return dish_weight(n, scale_, mass) * c;
+    }
     double seat(Chain &chain, int32_t label) {
-        labels_.open(chain.transitions->gamma, is_ghost_ ? o_ : -1);
+        labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
         return labels_.seat(label);
     }
-    // The counts of a list by label, for a while.
+    // Temporary counts of a list by label.
     static void scatter(const Line &line, int32_t *out) {
         for (int32_t at = 0; at < line.size; ++at) out[line.ids[at]] = line.counts[at];
     }
@@ -185,7 +188,7 @@ class Slice {
         candidates_.clear();
         rest_ = 0.0;
         const Line &row = s.rows[i_], &column = s.columns[o_ < 0 ? kNew : o_];
-        // They show what was last committed: right for pairs without x.
+        // They are those of the last commit, which are current for pairs without x.
         const bool has_dense = i_ != x_ && o_ != x_ && o_ >= 0 && s.has_dense();
         is_wide_ = false;
         if (SKIHMM_LIKELY(!(link(0.0, largest_, c_i_) >= u_))) {
@@ -210,35 +213,35 @@ class Slice {
             rest_ = sum_wide();
         }
     }
-    // u excludes whatever i never went to; n_out: customers of (k, o) by k.
+    // u excludes all k without transitions from i; n_out: customers of (k, o) by k.
     template <class Count>
     void filter_row(const Line &row, Emission &emission, const Count *n_out) {
         // The least count that passes u, at best.
         int32_t least = static_cast<int32_t>(u_ / c_i_ - scale_ * largest_);
         while (!(link(least, largest_, c_i_) >= u_)) ++least;
         int32_t n = 0, *found = found_.data();
-        const double smooth = scale_ * mass_o_, v = v_, *c = c_.data();
+        const double smooth = new_table_weight(scale_, mass_o_), v = v_, *c = c_.data();
         for (int32_t at = 0; at < row.size; ++at) {
             const int32_t k = row.ids[at];
             found[n] = at;
-            n += (row.counts[at] >= least) & ((n_out[k] + smooth) * c[k] >= v);
+            n += (row.counts[at] >= least) & (dish_weight<double>(n_out[k], smooth) * c[k] >= v);
         }
         for (int32_t f = 0; f < n; ++f) {
             const int32_t at = found[f], k = row.ids[at];
             consider(emission, k, row.counts[at], n_out[k]);
         }
     }
-    // v excludes whatever never went to o; n_in: customers of (i, k) by k.
+    // v excludes all k without transitions to o; n_in: customers of (i, k) by k.
     template <class Count>
     void filter_column(const Line &column, Emission &emission, const Count *n_in) {
         int32_t n = 0, *found = found_.data();
-        const double smooth = scale_ * mass_o_;
+        const double smooth = new_table_weight(scale_, mass_o_);
         for (int32_t at = 0; at < column.size; ++at) {
             const int32_t k = column.ids[at];
             found[n] = at;
             // mass_ is at least what it is at s_0.
             n += (link(n_in[k], mass_[k], c_i_) >= u_)
-                 & ((column.counts[at] + smooth) * c_[k] >= v_);
+                 & (dish_weight<double>(column.counts[at], smooth) * c_[k] >= v_);
         }
         for (int32_t f = 0; f < n; ++f) {
             const int32_t at = found[f], k = column.ids[at];
@@ -259,7 +262,8 @@ class Slice {
         double weight = probs_[k];
         if constexpr (Emission::kIsSeating) {
             if (SKIHMM_LIKELY(symbol_ >= 0))
-                weight = (emission.seating->count(k, symbol_) + symbols_.smooth) * d_[k];
+                weight = dish_weight<double>(emission.seating->count(k, symbol_),
+                                             symbols_.smooth) * d_[k];
         }
         candidates_.push_back({k, p, weight});
         rest_ += weight;
@@ -273,8 +277,8 @@ class Slice {
 
     // ---- neither list holds all candidates
 
-    // While it lives the arrays by slot show s_0, where nothing can be drawn at x and at
-    // the old column, and row_ and column_ hold the counts.
+    // During its lifetime the arrays by slot are those of s_0, with zero weight at x and at
+    // the old column, and row_ and column_ have the counts.
     class Wide {
       public:
         Wide(Slice *self, const Line &row, const Line &column)
@@ -309,8 +313,8 @@ class Slice {
     double sum_slots(int32_t from, int32_t width) const {
         const double *w = symbol_ >= 0 ? d_.data() : probs_.data();
         return blocked_passes.sum_both(width, scale_, &row_[from], &mass_[from], c_i_, u_,
-                                       &column_[from], scale_ * mass_o_, &c_[from], v_,
-                                       w + from);
+                                       &column_[from], new_table_weight(scale_, mass_o_),
+                                       &c_[from], v_, w + from);
     }
     double sum_wide() const {
         const double sum = sum_slots(0, stride_);
@@ -367,7 +371,7 @@ class Slice {
         int32_t n = 0;
         for (int32_t at = 0; at < symbols_.size; ++at)
             if (symbols_.ids[at] == chosen) n = symbols_.counts[at];
-        out->weight = (n + symbols_.smooth) * d_[chosen];
+        out->weight = dish_weight<double>(n, symbols_.smooth) * d_[chosen];
     }
 
     static constexpr int32_t kGroup = 64;
@@ -380,14 +384,14 @@ class Slice {
     // by slot, between moves
     WideVector<double> mass_, c_, d_;
     double largest_ = 0.0;                  // at least every mass
-    WideVector<int32_t> row_, column_;      // zero but for a while
+    WideVector<int32_t> row_, column_;      // zero outside of a step
     std::vector<int32_t> found_;            // places in a list
     WideVector<double> probs_;              // F_k(y[t]) of emissions that give whole rows
     // this step
     int64_t t_ = 0;
     int32_t i_ = 0, o_ = 0, x_ = 0, bar_ = 0, symbol_ = -1;
     bool is_ghost_ = false;
-    bool is_wide_ = false;                  // candidates_ are not listed, only added up
+    bool is_wide_ = false;                  // candidates_ are not listed, only summed
     SymbolColumn symbols_;                  // of y[t]
     double scale_ = 0.0, mass_x_ = 0.0, mass_o_ = 0.0, c_i_ = 0.0;
     double u_ = 0.0, v_ = 0.0;              // the slices

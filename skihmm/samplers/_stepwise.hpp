@@ -4,39 +4,38 @@
 //
 //     q(k) = (n_ik + c m_k) (n_ko + b) (e_ky + d) w_k,  w_k = 1/((n_k + alpha)(e_k + alpha_e))
 //
-// with c = alpha/(m + gamma), b = c m_o, d = the emission's smooth part; a state that nobody
-// uses is the slot NEW with m = gamma.  If o lost its last table (its only draw was the one
-// just removed) it is a candidate too, with the mass gamma of an unserved dish: leaving it
-// out biases the sampler.  (The paper adds that mass to o's weight always; adding it only
-// when o is unserved is exact as well.)
+// with c = alpha/(m + gamma), b = c m_o, d = the emission's smooth part; a new state is the slot
+// NEW with m = gamma.  If o lost its last table (its only draw was the one just removed) it is a
+// candidate too, with the mass gamma of an unserved dish: otherwise the sampler is biased.  The
+// paper always adds that mass to o's weight; adding it only when o is unserved is exact as well.
 //
-// The label x that the step had is tried first (at stationarity nine of ten proposals
-// repeat it); all that is computed besides its weight is the total of the others.  What is
-// cached by slot shows the seating *between* moves, and x stands outside of every sum, so
-// that a move that changes nothing writes nothing and nothing is lost by cancellation.
+// The step's old label x is tried first (at stationarity nine of ten proposals repeat it);
+// besides its weight only the total of the others is computed.  Caches by slot are those of the
+// seating *between* moves, and x is outside of every sum, so that a move without a change writes
+// nothing and there is no cancellation.
 //
 // Vector, for few slots: one vectorised pass in float over contiguous 16-bit counts.  The
-// proposal then is the law with exactly these rounded weights: they are summed and drawn
-// from in double, and the Metropolis-Hastings ratio reads the same numbers.
+// proposal has exactly these rounded weights: they are summed and drawn from in double, and the
+// Metropolis-Hastings ratio uses the same values.
 // Sparse, in double: the product is expanded,
 //     sum_k q(k) = sum_k e_ky w_k (n_ik + c m_k)(n_ko + b)               over the symbol
 //                  + d (sum_k n_ik w_k (n_ko + b)                        over the row
 //                       + c (sum_k n_ko m_k w_k + b sum_k m_k w_k)),
-// and the last two sums, flow[o] and total, are kept up to date: they change with the few
-// labels that change.  What is left is a walk over the non-zeros of a row and of a symbol.
+// and the last two sums, flow[o] and total, are updated with the few labels that change.  The
+// rest is a loop over the non-zeros of a row and of a symbol.
 // All, in double: all K weights, for steps without successor or observation and for
 // emissions that only give whole rows.
 //
-// The exact variant (not in the paper) draws the label together with whether its transition
-// opens a table, with the successor's probability *after* that.  With c' = alpha/(m+1+gamma)
+// The exact variant (not in the paper) draws the label together with an indicator that its
+// transition opens a table, with the successor's probability *after* that.  With c' = alpha/(m+1+gamma)
 //
 //     q(k, no table) = n_ik (n_ko + b) (e_ky + d) w_k
 //     q(k, a table) = c m_k (n_ko + b') (e_ky + d) w_k,     b' = c' m_o,
 //
 // but k = o that opens a table has one table more, b' = c' (m_o + 1), and k = i one customer
-// more in its row (and in n_ko, if o is the same label).  This is the conditional law itself:
-// nothing is rejected.  So o stands outside of the sums, as x does, and i's w is the one
-// between moves.  The weights must be right to rounding; hence no pass in float.
+// more in its row (and in n_ko, if o is the same label).  This is the conditional distribution,
+// without rejections.  So o is outside of the sums, like x, and i's w is the one between moves.
+// The weights must be correct to rounding, which excludes a pass in float.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -97,16 +96,16 @@ class Stepwise {
         x_ = view.x;
         c_ = view.scale;
         is_ghost_ = o_ >= 0 && view.m_o == 0;
-        // A label that lost its last table is the same thing as a fresh one, unless it is
-        // the ghost, which still has a history.
+        // A label that lost its last table is a new state, except the ghost o, which still has
+        // customers.
         mass_x_ = view.m_x;
-        if (is_ghost_ && o_ == x_) mass_x_ = s.gamma;
+        if (is_ghost_ && o_ == x_) mass_x_ = s.mass(kNew);
         first_ = mass_x_ > 0.0 ? x_ : kNew;
         apart_ = is_exact_ && o_ != x_ ? o_ : -1;
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         if (is_exact_) {
-            const double opened = s.alpha * c_ / (s.alpha + c_);
-            opened_b_ = o_ >= 0 ? opened * s.mass_of(view.m_o) : 1.0;
+            const double opened = table_scale_after(s.alpha, c_);
+            opened_b_ = o_ >= 0 ? opened * s.base.mass_of(view.m_o) : 1.0;
             opened_b_o_ = o_ >= 0 ? opened * (view.m_o + 1) : 1.0;
         }
         view_ = &view.column;
@@ -115,15 +114,15 @@ class Stepwise {
             return;
         }
         kind_ = mode_;
-        mass_o_ = s.mass_of(view.m_o);
-        b_ = c_ * mass_o_;
+        mass_o_ = s.base.mass_of(view.m_o);
+        b_ = new_table_weight(c_, mass_o_);
         d_ = view_->smooth;
         n_in_ = view.n_in;
         n_out_ = view.n_out;
         e_in_ = view.e_in;
-        by_i_ = (view.n_i + s.alpha) * (totals_[i_] + offset_);
+        by_i_ = total_weight(view.n_i, s.alpha) * total_weight(totals_[i_], offset_);
         const bool is_own = is_exact_ && i_ == x_;
-        by_x_ = (view.n_x + is_own + s.alpha) * (view.e_x + offset_);
+        by_x_ = total_weight(view.n_x + is_own, s.alpha) * total_weight(view.e_x, offset_);
         shows_ = has_lookup_ && SKIHMM_UNLIKELY(i_ == x_ || o_ == x_);
         if (shows_) {
             // Else only pairs of x differ from what the dense counts show, and x is apart.
@@ -143,7 +142,7 @@ class Stepwise {
 
     void score(Chain &, int64_t, int64_t, Product *q) const { q->multiply(first_q_); }
 
-    // (The exact law of the label alone is a proposal like any other.)
+    // The exact distribution of the label alone is a proposal like any other.
     SKIHMM_INLINE void propose(Chain &chain, int64_t, int64_t, int32_t *path,
                                Product *q) {
         q->multiply(choose(chain, path).q);
@@ -171,10 +170,10 @@ class Stepwise {
             absorb_mass(s, x_);
             if (o_ >= 0) absorb_mass(s, o_);
         } else if (mode_ == kVector) {
-            mass_f_[x_] = static_cast<float>(s.dish_tables[x_]);
-            if (o_ >= 0) mass_f_[o_] = static_cast<float>(s.dish_tables[o_]);
+            mass_f_[x_] = static_cast<float>(s.own_mass(x_));
+            if (o_ >= 0) mass_f_[o_] = static_cast<float>(s.own_mass(o_));
             if (k != x_) {
-                mass_f_[k] = static_cast<float>(s.dish_tables[k]);
+                mass_f_[k] = static_cast<float>(s.own_mass(k));
                 weights_f_[k] = float_weight(s, k);
                 weights_f_[x_] = float_weight(s, x_);
             }
@@ -195,15 +194,15 @@ class Stepwise {
     // Float weights are held a power of two higher: no product then leaves float's normal
     // range.
     static constexpr double kUnit = 1048576.0;  // 2^20
-    // A cached sum that falls by more than this has lost too many digits: take it anew.
+    // A cached sum that falls by more than this factor has lost too many digits and is recomputed.
     static constexpr double kCancelled = 1e-3;
 
     void attach_columns(Transitions &s, Emission &emission) {
         const size_t n = n_slots_;
         totals_ = emission.totals(&offset_);
         s.set_dense_limit(lookup_slots_);
-        const bool is_moderate = kLeast < s.alpha && s.alpha < kMost && kLeast < s.gamma
-                                 && s.gamma < kMost && emission.is_moderate(kLeast, kMost);
+        const bool is_moderate = kLeast < s.alpha && s.alpha < kMost && kLeast < s.mass(kNew)
+                                 && s.mass(kNew) < kMost && emission.is_moderate(kLeast, kMost);
         has_lookup_ = s.has_dense();
         mode_ = has_lookup_ && is_moderate && n_slots_ <= vector_slots_ && !is_exact_
             ? kVector : kSparse;
@@ -212,7 +211,7 @@ class Stepwise {
             weights_f_.assign(padded_, 0.0f);
             q_.assign(padded_, 0.0f);
             for (int32_t k = 0; k < n_slots_; ++k) {
-                mass_f_[k] = static_cast<float>(mass_of(s, k));
+                mass_f_[k] = static_cast<float>(s.own_mass(k));
                 weights_f_[k] = k == kStart ? 0.0f : float_weight(s, k);
             }
             return;
@@ -223,17 +222,14 @@ class Stepwise {
         // NaN: not computed yet.
         flow_.assign(n, std::numeric_limits<double>::quiet_NaN());
         for (int32_t k = 0; k < n_slots_; ++k) {
-            mass_[k] = mass_of(s, k);
+            mass_[k] = s.own_mass(k);
             w_[k] = k == kStart ? 0.0 : weight_now(s, k);
             v_[k] = mass_[k] * w_[k];
         }
         total_ = sum_all();
     }
-    static double mass_of(const Transitions &s, int32_t k) {
-        return k == kNew ? s.gamma : s.dish_tables[k];
-    }
     double denominator(const Transitions &s, int32_t k) const {
-        return (s.row_customers[k] + s.alpha) * (totals_[k] + offset_);
+        return s.total(k) * total_weight(totals_[k], offset_);
     }
     double weight_now(const Transitions &s, int32_t k) const { return 1.0 / denominator(s, k); }
     float float_weight(const Transitions &s, int32_t k) const {
@@ -252,18 +248,18 @@ class Stepwise {
         if (kind_ == kAll) return weights_[k];
         const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
         const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
-        return (row + c_ * mass_[k]) * (column + b_) * (symbol_count(k) + d_)
-               * w_[k];
+        return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
+               * dish_weight<double>(symbol_count(k), d_) * w_[k];
     }
-    // The two parts of the weight of a label that stands in the sums (exact only).
+    // The two parts of the weight of a label in the sums (exact only).
     SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) const {
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
             const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
-            const double by_symbol = (symbol_count(k) + d_) * w_[k];
-            choice.stays = row * (column + b_) * by_symbol;
-            choice.q = choice.stays + c_ * mass_[k] * (column + opened_b_) * by_symbol;
+            const double by_symbol = dish_weight<double>(symbol_count(k), d_) * w_[k];
+            choice.stays = row * dish_weight(column, b_) * by_symbol;
+            choice.q = choice.stays + c_ * mass_[k] * dish_weight(column, opened_b_) * by_symbol;
         } else if (kind_ == kSparse) {
             choice.stays = first_stays_;
             choice.q = first_q_;
@@ -345,15 +341,15 @@ class Stepwise {
         stepwise_weights(padded_, x_, s.dense_row(i_), s.dense_column(o_), mass_f_.data(),
                          weights_f_.data(), c, b, q_.data(), lanes_);
         if (i_ != x_ && i_ != kStart) {
-            // i has one customer less than its cached weight knows.  (A store before the
-            // pass would stall the wide load right behind it.)
-            const float q = (static_cast<float>(s.dense_row(i_)[i_]) + c * mass_f_[i_])
-                            * (static_cast<float>(s.dense_column(o_)[i_]) + b)
+            // i has one customer less than in its cached weight.  A store before the pass
+            // would stall the wide load right behind it.
+            const float q = dish_weight<float>(s.dense_row(i_)[i_], c, mass_f_[i_])
+                            * dish_weight<float>(s.dense_column(o_)[i_], b)
                             * static_cast<float>(kUnit / by_i_);
             lanes_[i_ % kLanes] += static_cast<double>(q) - q_[i_];
             q_[i_] = q;
         }
-        // What the symbol's counts add: q(k) = q_[k] (1 + e_ky / d).
+        // Contribution of the symbol's counts: q(k) = q_[k] (1 + e_ky / d).
         by_d_ = static_cast<float>(1.0 / d_);
         double extra = 0.0;
         for (int32_t at = 0; at < view_->size; at += 4) {
@@ -362,8 +358,8 @@ class Stepwise {
         }
         extra_ = extra;
         if (SKIHMM_LIKELY(first_ == x_)) {
-            const float q = (static_cast<float>(n_in_) + c * static_cast<float>(mass_x_))
-                            * (static_cast<float>(n_out_) + b)
+            const float q = dish_weight<float>(n_in_, c, mass_x_)
+                            * dish_weight<float>(n_out_, b)
                             * static_cast<float>(kUnit / by_x_);
             first_q_ = float_part(q, e_in_);
         } else {
@@ -434,7 +430,7 @@ class Stepwise {
                 const int32_t *n = row.counts + at + 2 * l;
                 const int32_t k = row.ids[at + 2 * l], j = row.ids[at + 2 * l + 1];
                 part[l] = part[l] + Pair::next(n) * Pair::at(w, k, j)
-                                    * (Pair::at(column_counts, k, j) + bb);
+                                    * dish_weight(Pair::at(column_counts, k, j), bb);
             }
         }
         row_sum_ = part[0].sum() + part[1].sum();
@@ -447,8 +443,8 @@ class Stepwise {
                 const int32_t k = ids[at + 2 * l], j = ids[at + 2 * l + 1];
                 const Pair out = Pair::at(column_counts, k, j);
                 part[l] = part[l] + Pair::next(counts + at + 2 * l) * Pair::at(w, k, j)
-                                    * (Pair::at(row_counts, k, j) * (out + bb)
-                                       + cc * Pair::at(mass, k, j) * (out + opened));
+                                    * (Pair::at(row_counts, k, j) * dish_weight(out, bb)
+                                       + cc * Pair::at(mass, k, j) * dish_weight(out, opened));
             }
         }
         symbol_sum_ = part[0].sum() + part[1].sum();
@@ -471,12 +467,15 @@ class Stepwise {
         if (SKIHMM_UNLIKELY(first_ != x_)) {
             first_q_ = c * mass[kNew] * opened_b * d_ * w[kNew];
         } else if (is_exact_) {
-            const double out = n_out_ + is_loop, by_symbol = (e_in_ + d_) / by_x_;
-            first_stays_ = n_in_ * (out + b) * by_symbol;
-            first_q_ = first_stays_ + c * mass_x_ * (out + (o_ == x_ ? opened_b_o_ : opened_b))
-                                      * by_symbol;
+            const double out = n_out_ + is_loop;
+            const double by_symbol = dish_weight<double>(e_in_, d_) / by_x_;
+            first_stays_ = n_in_ * dish_weight(out, b) * by_symbol;
+            first_q_ = first_stays_
+                       + c * mass_x_ * dish_weight(out, o_ == x_ ? opened_b_o_ : opened_b)
+                             * by_symbol;
         } else {
-            first_q_ = (n_in_ + c * mass_x_) * (n_out_ + b) * (e_in_ + d_) * (1.0 / by_x_);
+            first_q_ = dish_weight<double>(n_in_, c, mass_x_) * dish_weight<double>(n_out_, b)
+                       * dish_weight<double>(e_in_, d_) * (1.0 / by_x_);
         }
     }
     // Exact only: the weight of the successor's label, which is not x.
@@ -484,9 +483,9 @@ class Stepwise {
         saved_w_o_ = w_[o_];
         w_[o_] = 0.0;
         const double out = column + (i_ == o_);
-        const double by_symbol = (symbol_count(o_) + d_) * saved_w_o_;
-        apart_stays_ = row * (out + b_) * by_symbol;
-        apart_q_ = apart_stays_ + c_ * mass_o_ * (out + opened_b_o_) * by_symbol;
+        const double by_symbol = dish_weight<double>(symbol_count(o_), d_) * saved_w_o_;
+        apart_stays_ = row * dish_weight(out, b_) * by_symbol;
+        apart_q_ = apart_stays_ + c_ * mass_o_ * dish_weight(out, opened_b_o_) * by_symbol;
     }
     // flow[o] as it was between moves, without x and what is apart, from the column at s_0.
     SKIHMM_NOINLINE void walk_column(const Transitions &s, double gone) {
@@ -521,8 +520,8 @@ class Stepwise {
                           [&](int32_t at) {
                 const int32_t k = view_->ids[at];
                 return view_->counts[at] * w[k]
-                       * (row_counts[k] * (column_counts[k] + b_)
-                          + c_ * mass[k] * (column_counts[k] + opened_b));
+                       * (row_counts[k] * dish_weight<double>(column_counts[k], b_)
+                          + c_ * mass[k] * dish_weight<double>(column_counts[k], opened_b));
             }, u);
         }
         u = (u - symbol_sum_) / d_;
@@ -531,7 +530,7 @@ class Stepwise {
             return search(row.size, [&](int32_t at) { return row.ids[at]; },
                           [&](int32_t at) {
                 const int32_t k = row.ids[at];
-                return row.counts[at] * w[k] * (column_counts[k] + b_);
+                return row.counts[at] * w[k] * dish_weight<double>(column_counts[k], b_);
             }, u);
         }
         u = (u - row_sum_) / c_;
@@ -562,12 +561,12 @@ class Stepwise {
         return value(k) > 0.0 ? k : first_;
     }
     void absorb_mass(const Transitions &s, int32_t k) {
-        const double mass = s.dish_tables[k];
+        const double mass = s.own_mass(k);
         mass_[k] = mass;
         const double v = mass * w_[k];
         if (v != v_[k]) spread(s, k, v);
     }
-    // v[k] becomes v: so do the flows of all that k leads to, and the total.
+    // Set v[k] to v, and update the flows of k's successors and the total.
     SKIHMM_NOINLINE void spread(const Transitions &s, int32_t k, double v) {
         const double change = v - v_[k], limit = kCancelled * v_[k];
         const Line &row = s.rows[k];
@@ -607,12 +606,11 @@ class Stepwise {
         kind_ = kAll;
         shows_ = false;
         apart_ = -1;
-        const double b = o_ >= 0 ? c_ * s.mass(o_) : 1.0, d = view_->smooth;
+        const double b = o_ >= 0 ? new_table_weight(c_, s.mass(o_)) : 1.0, d = view_->smooth;
         double *weights = weights_.data(), *stays = stays_.data();
-        for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.dish_tables[k];
-        weights[kNew] = c_ * s.gamma;
+        for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.own_mass(k);
         weights[kStart] = 0.0;
-        if (is_ghost_) weights[o_] = c_ * s.gamma;
+        if (is_ghost_) weights[o_] = c_ * s.mass(kNew);
         const Line &row = s.rows[i_];
         for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = row.counts[at];
         if (o_ >= 0) {
@@ -623,9 +621,9 @@ class Stepwise {
             if (is_exact_) out[i_] += i_ == o_;
             for (int32_t k = 0; k < n_slots_; ++k) {
                 const double opened_b = !is_exact_ ? b : k == o_ ? opened_b_o_ : opened_b_;
-                const double size = s.row_customers[k] + s.alpha + (is_exact_ && k == i_);
-                stays[k] = row_[k] * (out[k] + b) / size;
-                weights[k] = stays[k] + weights[k] * (out[k] + opened_b) / size;
+                const double size = s.total(k) + (is_exact_ && k == i_);
+                stays[k] = row_[k] * dish_weight(out[k], b) / size;
+                weights[k] = stays[k] + weights[k] * dish_weight(out[k], opened_b) / size;
             }
             for (int32_t at = 0; at < column.size; ++at) out[column.ids[at]] = 0.0;
             out[i_] = 0.0;
@@ -635,9 +633,9 @@ class Stepwise {
         for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = 0.0;
         if constexpr (!Emission::kIsSeating) emission.fill_probs(t_, probs_.data());
         if (has_symbol) {
-            for (int32_t k = 0; k < n_slots_; ++k) probs_[k] = d / (totals_[k] + offset_);
+            for (int32_t k = 0; k < n_slots_; ++k) probs_[k] = d / total_weight(totals_[k], offset_);
             for (int32_t at = 0; at < view_->size; ++at)
-                probs_[view_->ids[at]] *= (view_->counts[at] + d) / d;
+                probs_[view_->ids[at]] *= dish_weight<double>(view_->counts[at], d) / d;
         }
         if (has_symbol || !Emission::kIsSeating) {
             for (int32_t k = 0; k < n_slots_; ++k) {

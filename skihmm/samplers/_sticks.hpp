@@ -1,25 +1,24 @@
-// The top-level distribution of the samplers that keep it: what a sweep draws first, and how
-// it ends.
+// The base distribution beta of the samplers that draw it: start and end of their sweeps.
 //
 // Between sweeps these samplers have the state that all samplers have, the labels x and the
-// seating s.  A sweep is a Gibbs cycle with more variables, none of which outlives it:
+// seating s.  A sweep is a Gibbs cycle with auxiliary variables, which are discarded at its end:
 //
-//   1. beta | x, s.  Given the numbers of tables m_k, beta = (beta_k of the states that x
-//      uses, beta_u for all others) is Dirichlet(m_1, ..., m_K, gamma).  What else a sampler
-//      keeps (rows pi, emission parameters phi) is drawn from its law given x and beta.
+//   1. beta | x, s.  Given the table counts m_k, beta = (beta_k of the occupied states, beta_u
+//      for all others) is Dirichlet(m_1, ..., m_K, gamma).  Further variables of a sampler (rows
+//      pi, emission parameters phi) are drawn from their distribution given x and beta.
 //   2. Moves of x, with births and deaths of entries of beta, that leave p(x, beta, .. | y)
-//      invariant.  They do not look at s, so s may be forgotten.
+//      invariant.  They do not depend on s, which is discarded.
 //   3. s | x, beta.  Given beta restaurants are independent, and within one the customers of
 //      each dish too: those of (j, k) are seated one by one, at a table with weight its
-//      customers or at a new one with weight alpha beta_k.  That is the law of the table
-//      sizes (and so Antoniak's law of their number).  pi is integrated out.
+//      customers or at a new one with weight alpha beta_k.  That is the distribution of the
+//      table sizes, and so Antoniak's of their number.  pi is integrated out.
 //
-// Step 3 followed by the next sweep's step 1 is what Teh et al. (2006) do with numbers of
-// tables only.  As (x, s) is a draw of the same collapsed posterior that the other samplers
+// Step 3 followed by the next sweep's step 1 is the update of Teh et al. (2006), which needs
+// table counts only.  As (x, s) is a draw of the same collapsed posterior that the other samplers
 // target, the concentrations are updated, and draws are scored and stored, as for those.
 //
 // beta_u breaks when a state is born: beta_new = v beta_u, v ~ Beta(1, gamma).  When a state
-// dies its entry goes back to beta_u; whose share of the rest it was is forgotten.
+// dies its entry is added to beta_u.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -37,16 +36,15 @@ class Sticks {
     template <class Chain> void draw(const Chain &chain) {
         const auto &s = *chain.transitions;
         const int32_t n = chain.n_slots;
-        shapes_.assign(n, 0.0);
-        for (int32_t k = kFirst; k < n; ++k) shapes_[k] = s.dish_tables[k];
-        shapes_[kNew] = s.gamma;
+        shapes_.resize(n);
+        for (int32_t k = 0; k < n; ++k) shapes_[k] = s.own_mass(k);
         beta.resize(n);
         draw_dirichlet(chain.bits, n, shapes_.data(), beta.data(), &falls_);
     }
     void resize(int32_t n_slots) { beta.resize(n_slots, 0.0); }
     template <class Chain> void break_off(const Chain &chain, int32_t k) {
         double rest;
-        beta[k] = beta[kNew] * draw_beta(chain.bits, 1.0, chain.transitions->gamma, &rest);
+        beta[k] = beta[kNew] * draw_beta(chain.bits, 1.0, chain.transitions->base.gamma, &rest);
         beta[kNew] *= rest;
     }
     void give_back(int32_t k) {
@@ -55,6 +53,7 @@ class Sticks {
     }
     // The seating of all transitions given x and beta.
     template <class Chain> void reseat(const Chain &chain) {
+        auto &s = *chain.transitions;
         rows_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.previous(t);
         shapes_.resize(beta.size());

@@ -14,13 +14,19 @@ from small_models import packed, unpacked
 
 from skihmm.core._random import RandomStream
 
-KINDS = ["infinite", "uniform", "fixed"]
+KINDS = {"infinite": "InfiniteRoot", "uniform": "UniformRoot", "fixed": "FixedBase"}
+
+
+def make_probe(kind, *args):
+    """A probe of the seating of transitions, of HCRP or of Dirichlet emissions."""
+    root = f"using Probed = skihmm::Seating<skihmm::{KINDS[kind]}>;"
+    edit = ("seating.pyx", "using Probed = skihmm::Seating<skihmm::InfiniteRoot>;", root)
+    module = native.planted("native.seating", *([edit] if kind != "infinite" else []))
+    return module.SeatingProbe(*args)
 
 
 def random_probe(kind, stream, rng, n_rows=4, n_dishes=5, n=60, dense_limit=0):
-    probe = native.seating.SeatingProbe(
-        kind, n_rows, n_dishes, *rng.uniform(0.2, 4, size=2), dense_limit
-    )
+    probe = make_probe(kind, n_rows, n_dishes, *rng.uniform(0.2, 4, size=2), dense_limit)
     for _ in range(n):
         probe.add(int(rng.integers(n_rows)), int(rng.integers(n_dishes)), stream)
     probe.commit()
@@ -61,9 +67,7 @@ def test_churn(kind, dense_limit):
         SHAPES
     ):
         stream = RandomStream(case)
-        probe = native.seating.SeatingProbe(
-            kind, n_rows, n_dishes, *concentrations, dense_limit
-        )
+        probe = make_probe(kind, n_rows, n_dishes, *concentrations, dense_limit)
         n_moves = 10_000 if n_rows * n_dishes > 60 else 48_000
         report = probe.churn(n_moves, stream, 0.5, operations, customers, 512)
         assert report["problems"] == []
@@ -82,9 +86,7 @@ def test_churn_for_long(kind, rollback_rate):
     rng = np.random.default_rng(1)
     for case in range(40):
         shape = rng.integers(1, 12, size=2)
-        probe = native.seating.SeatingProbe(
-            kind, *shape, *rng.exponential(5, size=2), 64 * (case % 2)
-        )
+        probe = make_probe(kind, *shape, *rng.exponential(5, size=2), 64 * (case % 2))
         report = probe.churn(
             100_000,
             RandomStream(100 + case),
@@ -126,7 +128,7 @@ def test_rollback_brings_back_every_table(kind):
 def test_an_open_move_is_reported():
     stream, probe = (
         RandomStream(0),
-        native.seating.SeatingProbe("infinite", 3, 3, 1.0, 1.0),
+        make_probe("infinite", 3, 3, 1.0, 1.0),
     )
     probe.add(0, 1, stream)
     assert probe.check() == "a move was left open"
@@ -137,7 +139,7 @@ def test_an_open_move_is_reported():
 def test_removing_a_missing_customer_raises():
     stream, probe = (
         RandomStream(0),
-        native.seating.SeatingProbe("infinite", 3, 3, 1.0, 1.0),
+        make_probe("infinite", 3, 3, 1.0, 1.0),
     )
     with pytest.raises(RuntimeError, match="no such customer"):
         probe.remove(1, 2, stream)
@@ -151,8 +153,8 @@ def test_hints_are_only_hints(kind):
     """Stale, foreign and absurd hints give what no hint gives, draw for draw."""
     rng = np.random.default_rng(3)
     plain_stream, hinted_stream = RandomStream(3), RandomStream(3)
-    plain = native.seating.SeatingProbe(kind, 4, 4, 2.0, 1.0)
-    hinted = native.seating.SeatingProbe(kind, 4, 4, 2.0, 1.0)
+    plain = make_probe(kind, 4, 4, 2.0, 1.0)
+    hinted = make_probe(kind, 4, 4, 2.0, 1.0)
     known: dict = {}
     for _ in range(3000):
         j, k = (int(i) for i in rng.integers(4, size=2))
@@ -178,7 +180,7 @@ def test_hints_are_only_hints(kind):
 def test_hint_of_an_erased_cell_is_not_believed():
     stream, probe = (
         RandomStream(4),
-        native.seating.SeatingProbe("infinite", 3, 3, 1.0, 1.0),
+        make_probe("infinite", 3, 3, 1.0, 1.0),
     )
     _, hint = probe.add(0, 0, stream)
     probe.commit()
@@ -226,7 +228,7 @@ def test_law_of_tables_on_adding(kind, sizes):
     """An old table with weight its size, a new one with weight alpha times the base."""
     alpha, gamma, n = 2.5, 1.5, 4000
     probe, stream = (
-        native.seating.SeatingProbe(kind, 2, 3, alpha, gamma),
+        make_probe(kind, 2, 3, alpha, gamma),
         RandomStream(len(sizes)),
     )
     fill_cell(probe, sizes)
@@ -248,7 +250,7 @@ def test_law_of_tables_on_removing(kind, sizes):
     """Every customer of the cell leaves with the same probability."""
     n = 4000
     probe, stream = (
-        native.seating.SeatingProbe(kind, 2, 3, 1.0, 1.0),
+        make_probe(kind, 2, 3, 1.0, 1.0),
         RandomStream(20 + len(sizes)),
     )
     fill_cell(probe, sizes)
@@ -266,7 +268,7 @@ def test_law_of_leaving_and_returning(kind, sizes):
     """Lifted and put back, a customer moves as if removed and added."""
     alpha, gamma, n = 2.5, 1.5, 4000
     probe, stream = (
-        native.seating.SeatingProbe(kind, 2, 3, alpha, gamma, 8),
+        make_probe(kind, 2, 3, alpha, gamma, 8),
         RandomStream(sum(sizes)),
     )
     law: Counter = Counter()
@@ -299,7 +301,7 @@ def test_law_of_leaving_and_returning(kind, sizes):
 def test_a_new_dish_always_opens_a_table():
     stream = RandomStream(5)
     for _ in range(200):
-        probe = native.seating.SeatingProbe("infinite", 2, 2, 1e-9, 1e-9)
+        probe = make_probe("infinite", 2, 2, 1e-9, 1e-9)
         assert probe.add(0, 0, stream)[0] == pytest.approx(1.0)
         assert probe.table_count(0, 0) == probe.n_tables == 1
 
@@ -336,7 +338,7 @@ def test_base_has_all_tables_in_its_denominator():
     """By hand; the printed formula has those of the dish only."""
     stream, probe = (
         RandomStream(7),
-        native.seating.SeatingProbe("infinite", 3, 4, 2.0, 3.0),
+        make_probe("infinite", 3, 4, 2.0, 3.0),
     )
     for j, k in ((0, 0), (1, 0), (0, 1)):
         probe.add(j, k, stream)
@@ -352,7 +354,7 @@ def test_product_of_predictives_is_the_joint(kind):
     rng, stream = np.random.default_rng(8), RandomStream(8)
     for _ in range(20):
         alpha, gamma = rng.uniform(0.2, 5, size=2)
-        probe = native.seating.SeatingProbe(kind, 3, 4, alpha, gamma)
+        probe = make_probe(kind, 3, 4, alpha, gamma)
         previous = 0.0
         for _ in range(40):
             j, k = int(rng.integers(3)), int(rng.integers(4))
@@ -403,7 +405,7 @@ def test_log_joint_against_the_naive_franchise(kind):
     for _ in range(30):
         alpha, gamma = rng.uniform(0.1, 6, size=2)
         naive = NaiveFranchise(alpha, gamma, 4 if kind == "uniform" else None)
-        probe = native.seating.SeatingProbe(kind, 3, 4, alpha, gamma)
+        probe = make_probe(kind, 3, 4, alpha, gamma)
         pairs = [(int(j), int(k)) for j, k in rng.integers(3, size=(50, 2))]
         for pair in pairs:
             naive.add_customer(*pair, choose)
@@ -475,7 +477,7 @@ def test_number_of_tables_of_a_restaurant():
     counts = []
     for _ in range(times):
         # The base mass of the only dish is 1: gamma is negligible.
-        probe = native.seating.SeatingProbe("infinite", 1, 1, alpha, 1e-12)
+        probe = make_probe("infinite", 1, 1, alpha, 1e-12)
         probe.add_many(0, 0, stream, n)
         counts.append(probe.n_tables)
     p = alpha / (alpha + np.arange(n))
@@ -491,7 +493,7 @@ def test_records_round_trip(kind):
     rng, stream = np.random.default_rng(13), RandomStream(13)
     probe = random_probe(kind, stream, rng, dense_limit=16)
     record = probe.record()
-    other = native.seating.SeatingProbe(kind, 4, 5, 1.0, 1.0, 16)
+    other = make_probe(kind, 4, 5, 1.0, 1.0, 16)
     other.add(0, 0, stream)  # a load replaces everything, an open move too
     other.load(record)
     assert other.check() is None
@@ -579,7 +581,7 @@ def test_growing_keeps_the_customers(dense_limit):
 def test_dense_counts_show_the_committed_seating():
     stream, probe = (
         RandomStream(17),
-        native.seating.SeatingProbe("infinite", 3, 3, 1.0, 1.0, 8),
+        make_probe("infinite", 3, 3, 1.0, 1.0, 8),
     )
     probe.add(0, 1, stream)
     assert probe.dense()[0].sum() == 0
@@ -593,7 +595,7 @@ def test_dense_counts_show_the_committed_seating():
 
 @pytest.mark.parametrize("kind", ["infinite", "fixed"])
 def test_counts_beyond_sixteen_bits_switch_dense_off(kind):
-    stream, probe = RandomStream(18), native.seating.SeatingProbe(kind, 2, 2, 1.0, 1.0, 8)
+    stream, probe = RandomStream(18), make_probe(kind, 2, 2, 1.0, 1.0, 8)
     probe.add(1, 0, stream)
     probe.add_many(0, 1, stream, 65_534)
     probe.commit()

@@ -329,10 +329,10 @@ def steps(Franchise transitions, const float64_t[::1] weights,
     cdef float64_t[:, ::1] out = np.empty((3, n))
     cdef int32_t[::1] argmax = np.empty(n, dtype=np.int32)
     for j in range(n):
-        transitions.fill_row(j, &rows[j, 0])
-    transitions.push(&weights[0], &out[0, 0])
-    transitions.pull(&values[0], &out[1, 0])
-    transitions.push_max(&weights[0], &out[2, 0], &argmax[0])
+        transitions.seating.fill_row(j, &rows[j, 0])
+    transitions.seating.push(&weights[0], &out[0, 0])
+    transitions.seating.pull(&values[0], &out[1, 0])
+    transitions.seating.push_max(&weights[0], &out[2, 0], &argmax[0])
     return np.asarray(rows), *np.asarray(out), np.asarray(argmax)
 
 

@@ -5,20 +5,31 @@ import numpy as np
 from libc.stdint cimport uint16_t, uint32_t
 from libcpp.vector cimport vector
 
-from skihmm.core._franchise cimport Base, Product, Seating
+from skihmm.core._franchise cimport InfiniteRoot, Product, SeatingOn
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._record cimport SeatingRecord, record_from_arrays, record_to_arrays
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
-cdef extern from "_seating.hpp" namespace "skihmm" nogil:
-    # What the public declaration leaves out: dense copies of the counts, and customers who
-    # leave and come back without anything being written in between.
-    cdef cppclass Lifted "skihmm::Seating::Lifted":
+# The base of the seating that is probed; the tests compile this module for others too.
+cdef extern from *:
+    """
+    #include <type_traits>
+    #include "_seating.hpp"
+
+    using Probed = skihmm::Seating<skihmm::InfiniteRoot>;
+
+    template <class Root> void set_symbols(skihmm::Seating<Root> &s, int32_t n) {
+        if constexpr (!std::is_same_v<Root, skihmm::InfiniteRoot>) s.set_symbols(n);
+    }
+    """
+    cdef cppclass Lifted "Probed::Lifted":
         int32_t n
         bint closes
 
-    cdef cppclass FullSeating "skihmm::Seating":
+    # With what the public declaration leaves out: dense copies of the counts, and customers
+    # who leave and come back without anything being written in between.
+    cdef cppclass Probed(SeatingOn[InfiniteRoot]):
         const uint16_t *dense_row(int32_t row)
         const uint16_t *dense_column(int32_t dish)
         void lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint,
@@ -26,8 +37,9 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         int32_t choose_table(const Lifted &lifted, float64_t fresh, uint32_t bits,
                              bitgen_t *g)
         void put_back(const Lifted &lifted, int32_t table)
-        float64_t scale_after(int32_t change)
-        float64_t mass_of(int32_t n)
+        float64_t new_table_after(int32_t dish, int32_t change)
+
+    void set_symbols(Probed &s, int32_t n)
 
 
 cdef extern from "_random.hpp" namespace "skihmm" nogil:
@@ -113,25 +125,21 @@ cdef class SeatingProbe:
 
     Parameters
     ----------
-    kind : {"infinite", "uniform", "fixed"}
-        The base: of the transitions, of HCRP emissions, of Dirichlet emissions.
     n_rows, n_dishes : int
-        For "uniform" and "fixed" the number of dishes is the number of symbols.
+        Under a uniform root or a fixed base the number of dishes is that of symbols.
     alpha, gamma : float
     dense_limit : int, default=0
         Keep dense copies of the counts up to this number of rows and dishes.
     """
 
-    cdef Seating seating
+    cdef Probed seating
     cdef readonly int32_t n_rows, n_dishes
 
-    def __init__(self, kind, int32_t n_rows, int32_t n_dishes, float64_t alpha,
-                 float64_t gamma, int32_t dense_limit=0):
-        kinds = ("infinite", "uniform", "fixed")
-        cdef int base = kinds.index(kind)
+    def __init__(self, int32_t n_rows, int32_t n_dishes, float64_t alpha, float64_t gamma,
+                 int32_t dense_limit=0):
         self.n_rows = n_rows
         self.n_dishes = n_dishes
-        self.seating.configure(<Base> base, 0 if base == 0 else n_dishes)
+        set_symbols(self.seating, n_dishes)
         self.seating.set_concentrations(alpha, gamma)
         self.seating.resize(n_rows, n_dishes)
         self.seating.set_dense_limit(dense_limit)
@@ -169,14 +177,11 @@ cdef class SeatingProbe:
 
     cdef int _relocate(self, int32_t row, int32_t dish, bitgen_t *g,
                        int32_t *hint) except -1:
-        cdef FullSeating *s = <FullSeating *> &self.seating
         cdef Lifted lifted
-        cdef float64_t fresh
-        s.lift(row, dish, g, hint, &lifted)
-        fresh = s.scale_after(-lifted.closes) * s.mass_of(
-            self.seating.dish_tables[dish] - lifted.closes)
-        s.put_back(lifted, s.choose_table(
-            lifted, fresh, <uint32_t> below(g, 1 << 21), g))
+        self.seating.lift(row, dish, g, hint, &lifted)
+        self.seating.put_back(lifted, self.seating.choose_table(
+            lifted, self.seating.new_table_after(dish, -<int32_t> lifted.closes),
+            <uint32_t> below(g, 1 << 21), g))
         return 0
 
     def relocate(self, int32_t row, int32_t dish, RandomStream stream, int32_t hint=-1):
@@ -230,7 +235,7 @@ cdef class SeatingProbe:
         if resized:
             self.n_rows, self.n_dishes = n_rows, n_dishes
         record_from_arrays(arrays, "the record", self.n_rows, self.n_dishes,
-                           self.seating.base != Base.kFixed, &record)
+                           self.seating.base.has_tables(), &record)
         if resized:
             self.seating.load(record, self.n_rows, self.n_dishes)
         else:
@@ -253,7 +258,7 @@ cdef class SeatingProbe:
         """The dense counts by row and by column, or None."""
         if not self.seating.has_dense():
             return None
-        cdef FullSeating *view = <FullSeating *> &self.seating
+        cdef Probed *view = &self.seating
         by_row = np.empty((self.n_rows, self.n_dishes), dtype=np.uint16)
         by_column = np.empty_like(by_row)
         cdef uint16_t[:, ::1] a = by_row, b = by_column
@@ -292,7 +297,7 @@ cdef class SeatingProbe:
 
     cdef int _copy_dense(self, vector[uint16_t] *out) except -1:
         # Empty without dense counts, which the comparison then also checks.
-        cdef FullSeating *view = <FullSeating *> &self.seating
+        cdef Probed *view = &self.seating
         cdef int32_t j, k
         out.clear()
         if not self.seating.has_dense():
@@ -320,9 +325,10 @@ cdef class SeatingProbe:
             (moves that saw a cell with two tables or more) and the list "problems".
         """
         cdef bitgen_t *g = stream.bits
-        cdef Seating *s = &self.seating
+        cdef Probed *s = &self.seating
         cdef SeatingRecord before, after
         cdef vector[int32_t] row_customers, dish_tables, counts, old_counts, hints
+        cdef vector[int32_t] new_rows, new_dishes
         cdef vector[uint16_t] dense, dense_after
         cdef int64_t n_tables, n_rollbacks = 0, n_many = 0, sum_customers = 0, sum_tables = 0
         cdef intp_t move, _, n_steps, n_customers = 0, n_cells, at, old_customers
@@ -387,8 +393,9 @@ cdef class SeatingProbe:
                         and before.n_tables == after.n_tables
                         and before.sizes == after.sizes):
                     problems.append(f"move {move}: rollback left other tables")
-                if not (row_customers == s.row_customers
-                        and dish_tables == s.dish_tables and n_tables == s.n_tables):
+                new_rows, new_dishes = s.row_customers, s.dish_tables
+                if not (row_customers == new_rows and dish_tables == new_dishes
+                        and n_tables == s.n_tables):
                     problems.append(f"move {move}: rollback left other sums")
                 if scale != s.scale():
                     problems.append(f"move {move}: rollback left another scale")

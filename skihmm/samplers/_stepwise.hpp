@@ -27,7 +27,8 @@
 // emissions that only give whole rows.
 //
 // The exact variant (not in the paper) draws the label together with an indicator that its
-// transition opens a table, with the successor's probability *after* that.  With c' = alpha/(m+1+gamma)
+// transition opens a table, with the successor's probability *after* that.  With
+// c' = alpha/(m+1+gamma)
 //
 //     q(k, no table) = n_ik (n_ko + b) (e_ky + d) w_k
 //     q(k, a table) = c m_k (n_ko + b') (e_ky + d) w_k,     b' = c' m_o,

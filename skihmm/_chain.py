@@ -1,4 +1,4 @@
-"""One Markov chain: an iterator of sweeps."""
+"""One Markov chain: initialisation, sweeps, records and history."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from skihmm.emissions._product_stats import ProductStats
 from skihmm.samplers import BaseSampler
 from skihmm.transitions import HCRPTransitions
 
-# Labels are packed and lists put in order every so many sweeps, and at each stored draw:
-# a fixed schedule, because the order of the lists is part of what a chain does next.
+# Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
+# fixed schedule, because the further chain depends on the order of the lists.
 CANONICAL_EVERY = 8
 
-# init="random" and init="kmeans" start from this many states (fewer for shorter data).
+# Number of states of init="random" and init="kmeans" (fewer for shorter data).
 N_START_STATES = 20
 # k-means: in white noise with many columns, clusters of fewer rows than this, or than
-# four times the columns, do not merge again; and it need not see more than so many rows.
+# four times the columns, do not merge again.  It uses at most so many rows.
 LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
 CLUSTERING = threading.Lock()
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """What a chain samples: the recipes and the start.
+    """Settings of a chain: recipes and initialisation.
 
     Attributes
     ----------
@@ -61,10 +61,10 @@ class ModelSettings:
 
 
 def with_known_states(path: Labels, known: Labels) -> Labels:
-    """The path with known steps in states of their own, as near to it as can be.
+    """Change a path as little as possible to agree with the known states.
 
-    Every known state takes over one of the path's, chosen so that as many steps as
-    possible stay where they are.
+    Every known state is matched with a state of the path, such that as many steps as
+    possible keep their states.
 
     Parameters
     ----------
@@ -99,14 +99,14 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     values : ndarray of shape (n_samples, n_features)
         NaN is missing: the mean of its column.
     generator : numpy.random.Generator
-        Seeds k-means, and chooses the rows that it sees.
+        Generator of the seed and the rows of k-means.
 
     Returns
     -------
     labels : ndarray of shape (n_samples,), int32
         0, 1, ..., every one of them used.
     """
-    # Only here, since to import them takes longer than to import this package.
+    # Imported here, because importing them takes longer than importing this package.
     from sklearn.cluster import KMeans
     from sklearn.impute import SimpleImputer
     from sklearn.preprocessing import StandardScaler
@@ -122,7 +122,7 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
         seen = rows[generator.choice(n_samples, MOST_CLUSTERED, replace=False)]
     n_clusters = min(n_clusters, len(np.unique(seen, axis=0)))
     kmeans = KMeans(n_clusters, n_init=1, random_state=int(generator.integers(2**31)))
-    # The order of sums of several threads is not always the same, so there is one.
+    # One thread, because the order of sums of several threads varies.
     # Limits are those of the process: chains that run as threads take turns, or they
     # would restore one another's.
     with CLUSTERING, threadpool_limits(1):
@@ -138,17 +138,17 @@ class Chain(Iterator[SweepInfo]):
     sequences : Sequences
     settings : ModelSettings
     seed : numpy.random.SeedSequence or numpy.random.BitGenerator, optional
-        Where the chain's random stream starts.
+        Seed of the chain's random stream.
     record : ChainRecord, optional
-        What :meth:`record` of an earlier chain returned: go on from there, bit for bit.
+        Result of :meth:`record` of an earlier chain, to continue from bit for bit.
     is_stopped : callable, optional
-        Asked while the particle filter runs; a true answer raises KeyboardInterrupt.
+        Called while the particle filter runs; True raises KeyboardInterrupt.
 
     Attributes
     ----------
     saved : ChainRecord or None
-        The last record that the chain's own schedule has made.  Unlike :meth:`record` at
-        any other moment, to go on from it is to go on as if nothing had happened.
+        The last record of the chain's own schedule.  Unlike :meth:`record` at other
+        times, continuing from it gives the same chain as without the interruption.
     """
 
     def __init__(
@@ -220,7 +220,7 @@ class Chain(Iterator[SweepInfo]):
         if self.n_sweeps % CANONICAL_EVERY == 0:
             self.saved = self.record()
         started = time.thread_time()
-        info = SweepInfo(*self.kernel.sweep(self.state))
+        counts = self.kernel.sweep(self.state)
         resample_concentrations(
             self.state.transitions,
             self.state.emission,
@@ -228,18 +228,25 @@ class Chain(Iterator[SweepInfo]):
             self._prior,
         )
         self.n_sweeps += 1
-        return info._replace(seconds=time.thread_time() - started)
+        info = counts if isinstance(counts, SweepInfo) else SweepInfo(*counts)
+        return SweepInfo(
+            info.n_proposed,
+            info.n_accepted,
+            info.n_trials,
+            info.n_trials_accepted,
+            time.thread_time() - started,
+        )
 
     def draw(self, info: SweepInfo) -> Draw:
-        """The current state as a posterior draw, labels by decreasing occupancy.
+        """Return the current state as a posterior draw, labels by decreasing occupancy.
 
-        Packs the chain as a side effect, so when draws are taken is part of the schedule
-        that a chain's results depend on.
+        It packs the chain as a side effect, so the chain depends on the schedule of the
+        draws.
 
         Parameters
         ----------
         info : SweepInfo
-            Of the sweeps since the draw before.
+            Sum over the sweeps since the previous draw.
 
         Returns
         -------
@@ -249,12 +256,12 @@ class Chain(Iterator[SweepInfo]):
         return self._describe(self.saved["arrays"], info)
 
     def peek(self, info: SweepInfo) -> Draw:
-        """What :meth:`draw` returns, without touching the chain.
+        """Return the same as :meth:`draw`, without changing the chain.
 
         Parameters
         ----------
         info : SweepInfo
-            Of the sweeps since the draw before.
+            Sum over the sweeps since the previous draw.
 
         Returns
         -------
@@ -264,7 +271,7 @@ class Chain(Iterator[SweepInfo]):
 
     def _describe(self, packed: StateRecord, info: SweepInfo) -> Draw:
         if self._known is not None:
-            # Draws say nothing of what was known before.
+            # Draws do not contain the known states.
             packed = {**packed, "emission": packed["emission"]["parts"][0]}
         arrays = order_by_occupancy(packed, self._known)
         return Draw(
@@ -279,17 +286,17 @@ class Chain(Iterator[SweepInfo]):
         )
 
     def take_emission_hyperparameters(self, emission: EmissionRecord) -> None:
-        """Take over the emission's hyperparameters of another record.
+        """Set the emission's hyperparameters to those of another record.
 
         Parameters
         ----------
         emission : EmissionRecord
-            Of :meth:`EmissionStats.to_arrays`.
+            Result of :meth:`EmissionStats.to_arrays`.
         """
         self._stats.take_hyperparameters(emission)
 
     def record(self) -> ChainRecord:
-        """Everything needed to go on later; plain arrays and numbers."""
+        """Return the state for a later continuation, as plain arrays and numbers."""
         return {
             "arrays": self.state.canonicalise(),
             "stream": self.stream.state,
@@ -305,15 +312,15 @@ def extended_record(
 ) -> ChainRecord:
     """Record of a chain on more sequences than before.
 
-    The labels of the earlier steps stay.  Those of the new ones are the path of a
-    particle filter that goes on from them; or, where a particle filter starts from far
+    The labels of the earlier steps are kept.  Those of the new ones are the path of a
+    particle filter that continues from them; or, where a particle filter would start with
     too many states, the most probable path given the earlier ones.  All customers are
     seated anew.
 
     Parameters
     ----------
     record : ChainRecord
-        Of a chain on the earlier sequences.
+        Record of a chain on the earlier sequences.
     earlier, added : Sequences
     settings : ModelSettings
         ``init`` is not used.
@@ -321,7 +328,7 @@ def extended_record(
     Returns
     -------
     record : ChainRecord
-        Of a chain that has made no sweep.
+        Record of a chain before its first sweep.
     """
     arrays = record["arrays"]
     stream = RandomStream(None)
@@ -369,19 +376,19 @@ def extended_record(
 
 @dataclass(frozen=True)
 class History:
-    """What a chain has done so far.
+    """Draws and progress of a chain.
 
     Attributes
     ----------
     last : int
-        Number of the sweep that made the last draw, or ended the burn-in.
+        Number of the sweep of the last draw, or of the end of the burn-in.
     draws : list of Draw
     record : ChainRecord or None
-        What to go on from; None if nothing was done.
+        Record to continue from; None before the first sweep.
     tally : SweepInfo
         Sum over the sweeps since `last`.
     seconds : float
-        CPU seconds in all.
+        Total CPU seconds.
     origin_sweeps, origin_seconds : int, float
         Sweeps and seconds of earlier fits.
     best_lp : float
@@ -406,12 +413,12 @@ class History:
         return 0 if self.record is None else self.record["n_sweeps"] - self.origin_sweeps
 
     def continued(self, thin: int, n_burnin: int) -> History:
-        """The history that a further fit (``warm_start``) begins with.
+        """Return the initial history of a further fit (``warm_start``).
 
         Parameters
         ----------
         thin, n_burnin : int
-            Of the further fit.
+            Parameters of the further fit.
 
         Returns
         -------
@@ -422,19 +429,19 @@ class History:
         n_sweeps = self.record["n_sweeps"]
         return replace(
             self,
-            # If thin has become shorter, a draw may be due already.
+            # With a smaller thin a draw may be due already.
             last=max(self.last, n_sweeps + 1 - thin),
             origin_sweeps=n_sweeps,
             origin_seconds=self.seconds,
         )
 
     def with_best(self, draw: Draw) -> History:
-        """Compare a new draw with the best one so far.
+        """Update the best draw by a new one.
 
         Parameters
         ----------
         draw : Draw
-            With its path.
+            Draw with its path.
 
         Returns
         -------

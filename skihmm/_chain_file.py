@@ -1,4 +1,4 @@
-"""The checkpoint of one chain: what makes it that of a run, and what makes it sound."""
+"""Checkpoint of one chain, and its checks against the run and the data."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KIND = "chain"
 # that writing costs at most five percent, however large the draws are.
 PAUSE = 20
 
-# What a header says, in the words of the estimator's parameters.
+# Meaning of a header's entries, in terms of the estimator's parameters.
 MEANING = {
     "data": "X (or its division into sequences)",
     "model": "emission or transitions",
@@ -40,16 +40,16 @@ MEANING = {
 
 @dataclass(frozen=True)
 class Header:
-    """By what a run knows its own files: one entry for each of MEANING.
+    """Header that identifies the run of a file: one entry for each of MEANING.
 
     Attributes
     ----------
     data, model, sampler, start : str
         Hashes.
     schedule : list
-        Of the plan: `n_burnin`, `thin` and `store_states`.
+        `n_burnin`, `thin` and `store_states` of the plan.
     seed : list of int or None
-        None if any seed will do; it is then taken from the file.
+        None accepts any seed, which is then that of the file.
     chain : int
         Number of the chain.
     """
@@ -64,7 +64,7 @@ class Header:
 
 
 class ChainFile:
-    """A file that a chain can go on from.
+    """File from which a chain can continue.
 
     Parameters
     ----------
@@ -76,13 +76,13 @@ class ChainFile:
     Attributes
     ----------
     failure : str or None
-        The warning, if a write has failed.
+        Warning, if a write has failed.
     """
 
     def __init__(
         self, path: str | os.PathLike[str], header: Header, interval: float
     ) -> None:
-        # Of a symbolic link the target is replaced; and workers may be in other folders.
+        # The target of a symbolic link is replaced; workers may be in other folders.
         self.path = Path(os.path.realpath(path))
         self.header = header
         self._interval = interval
@@ -92,7 +92,7 @@ class ChainFile:
         self.failure: str | None = None
 
     def load(self, sequences: Sequences, settings: ModelSettings) -> History | None:
-        """History of the chain, or None if there is no file or it holds no sweep yet.
+        """Read the history; None if there is no file or it has no sweep yet.
 
         Parameters
         ----------
@@ -106,8 +106,8 @@ class ChainFile:
         Raises
         ------
         ValueError
-            If the file is torn, foreign, of another run, or does not hold a chain on this
-            data.  It stays as it is.
+            If the file is torn, foreign, of another run, or not of a chain on this data.
+            The file is kept.
         """
         try:
             content = load(self.path, KIND)
@@ -160,11 +160,11 @@ class ChainFile:
         return found.st_ino, found.st_mtime_ns, found.st_size
 
     def is_due(self) -> bool:
-        """Whether the last write is long ago."""
+        """Whether the interval since the last write has passed."""
         return time.monotonic() >= self._due
 
     def begin(self) -> None:
-        """Make the file if there is none, and see that it can be written.
+        """Create the file if there is none, and check that it is writable.
 
         Raises
         ------
@@ -182,10 +182,10 @@ class ChainFile:
             ) from error
 
     def save(self, history: History) -> None:
-        """Write the history, unless it is what the file holds.
+        """Write the history, unless the file has it already.
 
-        The first time that this fails there is a warning.  The chain goes on: the next
-        write may be possible again.
+        The first failure gives a warning.  The chain continues, because the next write
+        may succeed.
 
         Parameters
         ----------
@@ -227,12 +227,12 @@ class ChainFile:
 
 
 def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]:
-    """Where the files of all chains are.
+    """List the paths of the files of all chains.
 
     Parameters
     ----------
     checkpoint : path-like
-        A file that ends in ``.npz``, for one chain, or a folder, made if there is none.
+        A file that ends in ``.npz``, for one chain, or a folder, created if missing.
     n_chains : int
 
     Returns
@@ -287,7 +287,7 @@ def _check_number(value: object, low: float) -> None:
 
 
 def _history(content: dict[str, Any]) -> History:
-    """The history in a file."""
+    """Build the history from the content of a file."""
     draws = [
         Draw(**{**draw, "info": SweepInfo(*draw["info"])}) for draw in content["draws"]
     ]
@@ -300,7 +300,7 @@ def _check_history(
     sequences: Sequences,
     settings: ModelSettings,
 ) -> None:
-    """Raise an error unless all of it could have come from a chain on this data."""
+    """Raise an error if the history is impossible for a chain on this data."""
     record, draws = history.record, history.draws
     n_burnin, thin, _ = schedule
     if record is None:

@@ -1,4 +1,4 @@
-"""One fit: checked parameters, chains that start or go on, and what follows from them."""
+"""One fit: checked parameters, new or continued chains, and fitted attributes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ POINT_ESTIMATES = (*LOSSES, "map")
 
 @dataclass(frozen=True)
 class FitState:
-    """What a fit leaves for further fits and for scores, beside the public attributes.
+    """Private attributes of a fit, for further fits and for scores.
 
     Attributes
     ----------
@@ -69,9 +69,9 @@ class FitState:
     sequences : Sequences
         All data so far, encoded.
     model_hash : str
-        Of :attr:`Parameters.model_hash`.
+        Value of :attr:`Parameters.model_hash`.
     entropy : list of int
-        Of the random streams.
+        Entropy of the random streams.
     is_extended : bool
         Whether partial_fit has added data.
     """
@@ -98,7 +98,7 @@ class FitState:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The estimator's parameters, checked; recipes are cloned."""
+    """Checked parameters of the estimator, with cloned recipes."""
 
     plan: Plan
     n_draws: int
@@ -124,7 +124,7 @@ class Parameters:
         Parameters
         ----------
         params : mapping
-            Of the estimator's ``get_params(deep=False)``.
+            The estimator's ``get_params(deep=False)``.
 
         Returns
         -------
@@ -184,15 +184,15 @@ class Parameters:
     def model_hash(self) -> str:
         """Hash of the model.
 
-        The compiled statistics could not take another emission's counts, and draws of two
-        posteriors do not belong into one set.
+        Counts of another emission do not fit into the statistics, and draws of different
+        posteriors must not be mixed.
         """
         parts = (self.emission, self.transitions)
         named = [(type(part).__name__, part.get_params()) for part in parts]
         return str(joblib.hash(named))
 
     def settings(self, emission: BaseEmission, init: str | Labels) -> ModelSettings:
-        """What a chain samples, with the fitted emission."""
+        """Settings of the chains, with the fitted emission."""
         return ModelSettings(
             self.sampler,
             emission,
@@ -224,7 +224,7 @@ class Fit:
     ----------
     parameters : Parameters
     names : sequence of str or None
-        Of the columns of X.
+        Names of the columns of X.
     make_tasks : callable or None
         Makes the tasks of scikit-learn's callbacks, as :class:`FitTasks` without its
         first two parameters; None without callbacks.
@@ -232,7 +232,7 @@ class Fit:
     Attributes
     ----------
     stopped : list of (str or None)
-        What ended every chain early.
+        Why every chain ended early, if it did.
     """
 
     def __init__(
@@ -253,7 +253,7 @@ class Fit:
         earlier: FitState | None,
         earlier_emission: BaseEmission | None,
     ) -> dict[str, object]:
-        """Fit X anew, or go on with the chains of an earlier fit or of files.
+        """Fit X anew, or continue the chains of an earlier fit or of files.
 
         Parameters
         ----------
@@ -262,7 +262,7 @@ class Fit:
             Makes sequences of the encoded data.
         earlier : FitState or None
         earlier_emission : BaseEmission or None
-            Of the earlier fit.
+            Emission of the earlier fit.
 
         Returns
         -------
@@ -279,8 +279,8 @@ class Fit:
             resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint
         )
         if resumed and earlier_emission and given.model_hash == resumed.model_hash:
-            # The chains go on with the emission that they have: after partial_fit it was
-            # fitted to the first data only, and has other offsets and hyperpriors.
+            # The chains keep their emission: after partial_fit it was fitted to the first
+            # data only, and has other offsets and hyperpriors.
             codes = _encoded(X, earlier_emission, resumed)
             is_same = False
             if codes is not None:
@@ -289,13 +289,13 @@ class Fit:
                 if is_same:
                     emission, sequences = earlier_emission, as_before
         self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
-        # Errors of the emission's parameters, and of the two together, before any work.
+        # Errors of the emission's parameters, and of emission and sampler, before work.
         given.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         settings = given.settings(emission, self._check_init(sequences, emission))
 
         files: Sequence[ChainFile | None] = [None] * given.n_chains
         if resumed and resumed.is_extended and not is_same:
-            # As anywhere in scikit-learn, fit forgets what partial_fit has added.
+            # As everywhere in scikit-learn, fit drops the data of partial_fit.
             resumed = None
         if resumed:
             if given.checkpoint is not None:
@@ -343,10 +343,10 @@ class Fit:
         X : ndarray of shape (n_samples, n_features)
             New data.
         added : Sequences
-            The same, encoded.
+            The encoded new data.
         earlier : FitState
         emission : BaseEmission
-            Of the earlier fit.
+            Emission of the earlier fit.
 
         Returns
         -------
@@ -384,7 +384,7 @@ class Fit:
         given = self.parameters
         seeds = np.random.SeedSequence(state.entropy).spawn(2)[0].spawn(given.n_chains)
         chains = [
-            # Draws that a file holds are among those wanted.
+            # The total number of draws includes those of a file.
             ChainTask(
                 c,
                 seed,
@@ -429,7 +429,7 @@ class Fit:
                 )
         except Exception as error:
             if stop.is_raised():
-                # Ctrl-C has killed a worker that was about to start, say.
+                # Ctrl-C may have killed a starting worker.
                 raise KeyboardInterrupt from error
             raise
         finally:
@@ -456,10 +456,10 @@ class Fit:
         sequences: Sequences,
         settings: ModelSettings,
     ) -> tuple[list[ChainFile], list[History], list[int]]:
-        """Files of all chains, the histories that they hold, and the seed."""
+        """Open the files of all chains; return them, their histories and the seed."""
         given, plan, sampler = self.parameters, self.parameters.plan, settings.sampler
         header = Header(
-            # Codes do not show by how much columns were shifted.
+            # Codes do not contain the offsets of the columns.
             data=joblib.hash(
                 (
                     sequences.fingerprint,
@@ -497,12 +497,12 @@ class Fit:
         return files, histories, seed
 
     def warn_of_stops(self, n_draws: NDArray[np.int_]) -> None:
-        """Warn of chains that were ended early.
+        """Warn of chains that ended early.
 
         Parameters
         ----------
         n_draws : ndarray of shape (n_chains,)
-            Draws of every chain.
+            Number of draws of every chain.
         """
         if INTERRUPTED in self.stopped:
             kept = f"draws made so far are kept: {n_draws.sum()}"
@@ -595,7 +595,7 @@ class Fit:
 
 
 def _encoded(X: Array, emission: BaseEmission, state: FitState) -> Array | None:
-    """The data by the emission of the earlier fit; None if it refuses them."""
+    """Encode the data by the emission of the earlier fit; None if it refuses them."""
     if X.shape[1] != state.sequences.codes.shape[1]:
         return None
     try:
@@ -610,12 +610,12 @@ def _summary(
     point_estimate: str,
     chains: list[History],
 ) -> dict[str, object]:
-    """All fitted attributes, which follow from the chains' histories."""
+    """Derive all fitted attributes from the chains' histories."""
     emission, sequences = settings.emission, state.sequences
     draws = PosteriorDraws([chain.draws for chain in chains], emission.hyperparameters)
     if point_estimate == "map" or not draws.has_states:
         best = draws.argmax()
-        # Kept apart from the draws, which have no paths with store_states=False.
+        # Stored separately, because draws have no paths with store_states=False.
         labels = chains[best[0]].best_states
     else:
         best = best_draw(draws, point_estimate)

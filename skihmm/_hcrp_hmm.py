@@ -1,4 +1,4 @@
-"""The estimator."""
+"""Estimator of the infinite hidden Markov model."""
 
 from __future__ import annotations
 
@@ -79,24 +79,24 @@ SHORT_NAMES: dict[str, Mapping[str, Callable[[], object]]] = {
 
 
 class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
-    """Hidden Markov model whose number of states is inferred.
+    """Infinite hidden Markov model, whose number of states is inferred.
 
-    The model is the hierarchical Chinese restaurant process HMM (the collapsed form of
-    the HDP-HMM, or infinite HMM): transition probabilities of all states are drawn around
-    a shared distribution over infinitely many states, of which the data occupy finitely
-    many.  Fitting draws from the posterior over state sequences by Markov chain Monte
-    Carlo; transition and emission probabilities are integrated out.
+    The model is the HDP-HMM in its collapsed form, the hierarchical Chinese restaurant
+    process: the transition distributions of all states are draws of Dirichlet processes
+    with a common base distribution over infinitely many states, of which the data occupy
+    finitely many.  Fitting draws from the posterior over state sequences by Markov chain
+    Monte Carlo; transition and emission probabilities are integrated out.
 
     Parameters
     ----------
     sampler : str or BaseSampler, default="auto"
-        How the posterior is sampled; cloned to ``sampler_``.  All samplers draw from the
-        same posterior.  Short names: "auto", the best all-round sampler
+        Sampler, cloned to ``sampler_``.  All samplers draw from the same posterior.
+        Short names: "auto", the best all-round sampler
         (``StepwiseGibbs(split_merge_rate=2)``), "stepwise", "slice", "blocked" and
         "beam", and for the baselines "direct_assignment", "stick_breaking" and
         "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
-        What states emit; cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
+        Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
         (symbols), "gaussian" (full covariance), "diagonal_gaussian", "poisson" (counts)
         and "bernoulli" (zeros and ones).  For mixed data:
         :class:`~skihmm.emissions.ProductEmission`.
@@ -105,65 +105,63 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         ``transitions_``.  Short name: "hcrp".
     init : {"auto", "particle_filter", "kmeans", "random", "single"} or array-like of \
 shape (n_samples,), default="auto"
-        Where a chain starts: the path of a particle filter, clusters of the rows by
+        Initial path of a chain: that of a particle filter, clusters of the rows by
         k-means (numbers only; at most 20), labels drawn from 20 states at random, one
-        state for all steps, or the labels given (non-negative integers).  "auto": k-means
-        for Gaussian emissions, where a particle filter starts from far too many states in
-        several columns, otherwise the particle filter.  A start does not change the
-        posterior; starts that end in different places are what :meth:`diagnose` looks
-        for.
+        state for all steps, or an array of labels (non-negative integers).  "auto":
+        k-means for Gaussian emissions, because a particle filter starts with too many
+        states in several columns, otherwise the particle filter.  The posterior does not
+        depend on it; :meth:`diagnose` reports chains that end in different modes.
     n_burnin : int, default=500
-        Sweeps discarded at the beginning of every chain.
+        Number of sweeps discarded at the start of every chain.
     n_draws : int, default=100
-        Draws stored per chain.
+        Number of stored draws per chain.
     thin : int, default=5
         Sweeps per stored draw.
     n_chains : int, default=1
-        Independent chains; their draws are all kept.
+        Number of independent chains; the draws of all are kept.
     n_jobs : int or None, default=None
-        Chains run at the same time, by joblib (threads, or processes for samplers and
-        emissions written in Python, unless another backend is chosen with
+        Number of chains that run at the same time, by joblib (threads, or processes for
+        samplers and emissions in Python, unless another backend is chosen with
         ``joblib.parallel_config``).  Results do not depend on it.
     n_particles : int, default=100
-        Particles of the start by particle filter and of :meth:`score`.
+        Number of particles of the initial particle filter and of :meth:`score`.
     store_states : bool, default=True
-        Keep the state path of every draw (one or two bytes per step), not only of the
-        most probable one.
+        Whether to keep the state path of every draw (one or two bytes per step), not only
+        of the most probable one.
     point_estimate : {"vi", "binder", "map"}, default="vi"
-        Which draw is the selected one, of which `labels_`, `n_states_`, `transmat_`,
-        :meth:`predict` and the like speak.  "vi" and "binder": the one whose states have
-        the smallest posterior expected variation of information, or Binder loss, over all
-        draws.  "map": the one with the highest log joint probability, summed over who
-        shares a table with whom (``draws_.summed_lp()``).  Where draws have no paths
-        (``store_states=False``), "vi" is "map", and "binder" an error.  Does not
-        influence sampling.  (:func:`skihmm.posterior.point_estimate` also searches beyond
-        the draws.)
+        How the draw behind `labels_`, `n_states_`, `transmat_` and :meth:`predict` is
+        selected.  "vi" and "binder": the draw with the smallest posterior expected
+        variation of information, or Binder loss, over all draws.  "map": the draw with
+        the highest log joint probability, summed over seatings (``draws_.summed_lp()``).
+        If draws have no paths (``store_states=False``), "vi" is "map", and "binder" an
+        error.  Sampling does not depend on it.  :func:`skihmm.posterior.point_estimate`
+        also searches beyond the draws.
     warm_start : bool, default=False
         A further ``fit`` on the same data adds `n_draws` draws per chain, without a
-        burn-in, continuing the exact random streams: fitting twice with 10 draws gives
-        what fitting once with 20 does.  After :meth:`partial_fit` that is so for all
-        data together; ``fit`` on other data starts afresh.
+        burn-in, continuing the random streams: two fits with 10 draws give the same as
+        one with 20.  After :meth:`partial_fit` this holds for all data together; ``fit``
+        on other data starts again.
     max_time : float or None, default=None
         CPU seconds of this fit after which a chain ends even without all its draws.
-        Those that it has are the first ones of what it would have without a limit; if it
-        has none, its last state becomes its only draw, with a warning.  With
-        `checkpoint`, the seconds before an interruption count.
+        Its draws are the first ones of a chain without a limit; if it has none, its last
+        state becomes its only draw, with a warning.  With `checkpoint`, the seconds
+        before an interruption count.
     callback : callable or None, default=None
         Called after every sweep of every chain with a report: an object with attributes
         ``chain``, ``sweep``, ``n_sweeps`` (the last one's number), ``n_draws``,
         ``n_states``, ``lp``, ``alpha``, ``gamma``, ``acceptance_rate``,
-        ``split_merge_acceptance_rate`` and ``seconds`` (CPU).  A true answer ends that
+        ``split_merge_acceptance_rate`` and ``seconds`` (CPU).  Returning True ends that
         chain, as `max_time` does.  Chains call from their own threads; with a process
         backend the callable is pickled.  Not saved with a fitted model.
     checkpoint : path-like or None, default=None
-        Where chains are saved while they run: the path of an ``.npz`` file (one chain),
-        or of a folder, which is made if there is none.  A fit that finds its own files
-        there goes on from them, and ends with the same draws, bit for bit, as one that
-        was never stopped; with more `n_draws` it makes the further draws only.  Files
-        hold arrays and numbers, are never executed, and are replaced as a whole.  A file
-        of another run, or a damaged one, is an error and stays as it is; so is a path
-        that cannot be written to when the fit begins.  Later on, `fit` warns if a write
-        fails, and keeps its draws.  Not saved with a fitted model.
+        Path of the saved chains: an ``.npz`` file (one chain), or a folder, which is
+        created if missing.  A fit with existing files of the same run continues from
+        them, and ends with the same draws, bit for bit, as one without interruption; with
+        more `n_draws` it makes the further draws only.  Files hold arrays and numbers,
+        are never executed, and are replaced atomically.  A file of another run, or a
+        damaged one, is an error and is kept; a path that is not writable when the fit
+        begins is an error too.  If a later write fails, `fit` warns and keeps its draws.
+        Not saved with a fitted model.
     checkpoint_interval : float, default=60.0
         Seconds between two writes of `checkpoint` (longer if a write takes long).
     random_state : int, RandomState instance or None, default=None
@@ -178,25 +176,23 @@ shape (n_samples,), default="auto"
     sampler_ : BaseSampler
         The sampler used.
     emission_ : BaseEmission
-        The emission used, with what it learned about the data, and for numbers the
-        parameters of the states of the selected draw (such as ``means_``).
+        The fitted emission, for numbers with the parameters of the states of the selected
+        draw (such as ``means_``).
     transitions_ : HCRPTransitions
         The transitions used.
     draws_ : PosteriorDraws
         All posterior draws, chain and draw first.
     n_states_ : int
-        Number of states of the selected draw: the one that `point_estimate` says, over
-        all chains.
+        Number of states of the draw that `point_estimate` selects, over all chains.
     labels_ : ndarray of shape (n_samples,), int32
         States of the training steps in the selected draw, ``0 .. n_states_ - 1`` by
         decreasing occupancy.
     known_states_ : ndarray of int64
         Labels of the known states (the `states` of :meth:`fit`), increasing: state i of
-        every draw is the one that was called ``known_states_[i]``.  Empty if none were
-        given.
+        every draw has the label ``known_states_[i]``.  Empty without known states.
     startprob_ : ndarray of shape (n_states + 1,)
         Probabilities of the first state of a sequence: posterior mean under the selected
-        draw.  The last entry is "a state not seen yet".
+        draw.  The last entry is the new state.
     transmat_ : ndarray of shape (n_states + 1, n_states + 1)
         Transition probabilities, likewise.
     n_features_in_ : int
@@ -206,25 +202,24 @@ shape (n_samples,), default="auto"
 
     Notes
     -----
-    Ctrl-C ends a fit after the sweep that it is in, or during the particle filter that it
-    starts with: the estimator is fitted with the draws made so far, with a warning, and
-    `warm_start` or `checkpoint` can go on from there.  If no chain has a draw yet, or
-    after a second Ctrl-C, KeyboardInterrupt is raised and an earlier fit stays as it was.
-    scikit-learn's callbacks (``set_callbacks``, scikit-learn 1.9) see chains and sweeps
-    as tasks.
+    Ctrl-C ends a fit after the current sweep, or during the initial particle filter: the
+    estimator is fitted with the draws made so far, with a warning, and `warm_start` or
+    `checkpoint` can continue it.  If no chain has a draw yet, or after a second Ctrl-C,
+    KeyboardInterrupt is raised and an earlier fit is kept.  For scikit-learn's callbacks
+    (``set_callbacks``, scikit-learn 1.9) chains and sweeps are tasks.
 
-    Labels mean nothing beyond one draw, so :meth:`predict`, :meth:`predict_proba`,
+    Labels are not comparable between draws, so :meth:`predict`, :meth:`predict_proba`,
     :meth:`decode` and :meth:`sample` use the selected draw; :meth:`score`,
     :meth:`predict_next` and :meth:`impute` average over all draws.
 
     ``fit(X).labels_`` is a posterior draw of the training states; ``predict(X)`` is the
-    most probable path given what that draw says about transitions and emissions.
+    most probable path under the transition and emission probabilities of that draw.
 
     Cross-validation of one long sequence: use TimeSeriesSplit or a split into first and
-    last part.  KFold glues the two ends of a training set together, and the model learns
-    a transition that never happened.  With several sequences pass `groups` and use
-    GroupKFold.  If X is a data frame, its index shows such places, and a warning says
-    where they are: integer labels should go on by a constant step inside a sequence.
+    last part.  KFold joins the two ends of a training set, which adds a transition that
+    never happened.  With several sequences pass `groups` and use GroupKFold.  If X is a
+    data frame with an integer index, a warning shows rows inside a sequence where it does
+    not increase by a constant step.
 
     References
     ----------
@@ -246,8 +241,8 @@ shape (n_samples,), default="auto"
     True
     """
 
-    # Sequence ids travel with X through cross-validation, pipelines and searches when
-    # metadata routing is on, without set_fit_request and the like.
+    # With metadata routing sequence ids are passed with X through cross-validation,
+    # pipelines and searches, without set_fit_request and the like.
     __metadata_request__fit: ClassVar[dict[str, object]] = {
         "groups": True,
         "states": True,
@@ -260,7 +255,7 @@ shape (n_samples,), default="auto"
     __metadata_request__predict_proba: ClassVar[dict[str, object]] = {"groups": True}
     __metadata_request__score: ClassVar[dict[str, object]] = {"groups": True}
 
-    # What a fit leaves for warm_start, score and predict, beside the public attributes.
+    # Private attributes of a fit, for warm_start, score and predict.
     _fit_state: FitState
     _best: tuple[int, int]
     _frame_library: str | None
@@ -311,7 +306,7 @@ shape (n_samples,), default="auto"
     # ---- scikit-learn's plumbing
 
     def __sklearn_tags__(self) -> Tags:
-        """Tags: what the emission takes, missing values allowed."""
+        """Tags: input of the emission, missing values allowed."""
         tags = super().__sklearn_tags__()
         emission = self.emission
         if isinstance(emission, str) and emission in EMISSIONS:
@@ -324,10 +319,10 @@ shape (n_samples,), default="auto"
         return tags
 
     def set_params(self, **params: object) -> HCRPHMM:
-        """Set parameters, nested ones too.
+        """Set parameters, including nested ones.
 
-        ``sampler__x=...``, ``emission__x=...`` and ``transitions__x=...`` work on short
-        names as well: the name is replaced by the object that it stands for.
+        ``sampler__x=...``, ``emission__x=...`` and ``transitions__x=...`` also work on
+        short names, which are replaced by their objects.
 
         Parameters
         ----------
@@ -343,15 +338,15 @@ shape (n_samples,), default="auto"
         return super().set_params(**params)
 
     def set_output(self, *, transform: str | None = None) -> HCRPHMM:
-        """Set what :meth:`predict_proba`, :meth:`impute` and :meth:`sample` return.
+        """Set the output type of :meth:`predict_proba`, :meth:`impute`, :meth:`sample`.
 
         Parameters
         ----------
         transform : {"default", "pandas", "polars"} or None, default=None
-            "default": arrays.  "pandas" and "polars": data frames.  None: leave it as it
-            is.  If it was never set, scikit-learn's ``set_config(transform_output=...)``
-            decides; if that was not set either, a data frame gives a data frame of its
-            library (for :meth:`sample`: the data of :meth:`fit`), anything else an array.
+            "default": arrays.  "pandas" and "polars": data frames.  None: unchanged.  If
+            it was never set, scikit-learn's ``set_config(transform_output=...)`` applies;
+            without that the output has the library of the input (for :meth:`sample`: of
+            the data of :meth:`fit`).
 
         Returns
         -------
@@ -367,8 +362,8 @@ shape (n_samples,), default="auto"
         """State for pickling, with the version that made it."""
         state = {**super().__getstate__(), "_skihmm_version": __version__}
         if "_fit_state" in state:
-            # They belong to the run that made the model.  An estimator that is not fitted
-            # keeps them: it may be on its way to a worker process.
+            # They belong to the run of the fit.  An unfitted estimator keeps them, as it
+            # may be pickled for a worker process.
             state["callback"] = state["checkpoint"] = None
         return state
 
@@ -408,16 +403,16 @@ shape (n_samples,), default="auto"
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
-            Sequence id of every row; a new sequence begins where it changes.  Is sliced
-            by cross-validation.
+            Sequence id of every row; a new sequence begins where it changes.
+            Cross-validation slices it.
         lengths : array-like of shape (n_sequences,), optional
-            Rows per sequence; the other way to say it.
+            Rows per sequence, instead of `groups`.
         states : array-like of shape (n_samples,), optional
             Known states: an integer >= 0 for steps whose state is known, -1 for others.
-            Steps of one label are in one state, steps of two labels in two; other steps
-            may join these states or not.  All samplers draw from the exact posterior
-            given that.  The known states are the first ones in all draws, in the order
-            of their labels (``known_states_``).
+            Steps of one label share a state, steps of different labels do not; other
+            steps may join these states.  All samplers draw from the exact conditional
+            posterior.  The known states are the first ones in all draws, in the order of
+            their labels (``known_states_``).
 
         Returns
         -------
@@ -426,16 +421,16 @@ shape (n_samples,), default="auto"
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are not as described, or a checkpoint is not that of
-            this fit or cannot be written.  An earlier fit stays as it was.
+            If data or parameters are not as described, or a checkpoint is of another fit
+            or cannot be written.  An earlier fit is kept.
 
         Warns
         -----
         UserWarning
-            If X is a data frame with an integer index that does not go on by a constant
-            step inside a sequence, or with dates or times that go backwards; if X, or a
-            column of it, holds no observation; if the fit was interrupted; or if a
-            checkpoint cannot be written any more.
+            If X is a data frame with an integer index that does not increase by a
+            constant step inside a sequence, or with dates or times that go backwards; if
+            X, or a column of it, has no observation; if the fit was interrupted; or if a
+            checkpoint can no longer be written.
         """
         check_ignored(y, X)
         names = ("n_features_in_", "feature_names_in_", "_frame_library")
@@ -504,17 +499,16 @@ shape (n_samples,), default="auto"
         lengths: VectorLike | None = None,
         states: VectorLike | None = None,
     ) -> HCRPHMM:
-        """Add sequences to the data of a fitted model and go on sampling.
+        """Add sequences to the data of a fitted model and continue sampling.
 
-        The posterior is that of all data so far.  Every chain goes on from its last
+        The posterior is that of all data so far.  Every chain continues from its last
         state: the new steps get the path of a particle filter on it, and `n_burnin`
         sweeps are discarded before the next `n_draws` draws, which replace the earlier
-        ones.  (What is left to burn in is little if the new data are like the old ones;
-        ``set_params(n_burnin=...)`` between the calls is in order.)
+        ones.  If the new data are like the old ones, a shorter burn-in is enough, by
+        ``set_params(n_burnin=...)`` between the calls.
 
-        What the emission learned from the first data stays: the symbols (a new one is
-        what `handle_unknown` says) and priors that were taken from the scale of the
-        data.
+        The emission is not fitted again: its symbols (`handle_unknown` applies to new
+        ones) and priors derived from the scale of the data stay those of the first data.
 
         Parameters
         ----------
@@ -523,21 +517,20 @@ shape (n_samples,), default="auto"
         y : None
             Ignored.
         groups, lengths : array-like, optional
-            Of the new sequences, as in :meth:`fit`.
+            Those of the new sequences, as in :meth:`fit`.
         states : array-like of shape (n_samples,), optional
-            Known states of the new steps, as in :meth:`fit`.  The labels mean the same
-            in all calls.
+            Known states of the new steps, as in :meth:`fit`, with the same labels in all
+            calls.
 
         Returns
         -------
         self : HCRPHMM
-            `labels_` and all draws have the steps of all data, in the order in which
-            they came.
+            `labels_` and all draws have the steps of all data, in the order of the calls.
 
         Raises
         ------
         ValueError, TypeError
-            If data or parameters are not as described.  The earlier fit stays as it was.
+            If data or parameters are not as described.  The earlier fit is kept.
         """
         check_ignored(y, X)
         if not hasattr(self, "_fit_state"):
@@ -565,8 +558,7 @@ shape (n_samples,), default="auto"
         Returns
         -------
         states : ndarray of shape (n_samples,), int32
-            Most probable path under the selected draw.  The path of that draw itself is
-            ``labels_``.
+            Most probable path under the selected draw, whose own path is ``labels_``.
         """
         self.fit(X, y, groups=groups, lengths=lengths)
         return self.predict(X, groups=groups, lengths=lengths)
@@ -592,7 +584,7 @@ shape (n_samples,), default="auto"
         X = unify_frame(unmask(X))
         if isinstance(X, list | tuple | np.ndarray):
             X = as_array("X", X)
-        # The next lines say where the infinity is; scikit-learn does not.
+        # The next lines locate the infinity, which scikit-learn does not.
         X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
         if X.dtype.kind == "f" and np.isinf(X).any():
             row, c = np.argwhere(np.isinf(X))[0]
@@ -654,16 +646,15 @@ shape (n_samples,), default="auto"
         ----------
         X : array-like of shape (n_samples, n_features)
         method : {"viterbi", "smooth", "filter"}, default="viterbi"
-            The most probable path; or of every step the most probable state given all of
-            X ("smooth"), or given X up to this step, without a look into the future
-            ("filter").
+            "viterbi": the most probable path.  "smooth" and "filter": the most probable
+            state of every step given all of X, or given X up to this step.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
         -------
         states : ndarray of shape (n_samples,), int32
-            ``0 .. n_states_ - 1``; ``n_states_`` is "a state not seen yet".
+            ``0 .. n_states_ - 1``; ``n_states_`` is the new state.
         """
         if check_choice("method", method, ("viterbi", "smooth", "filter")) == "viterbi":
             return self.decode(X, groups=groups, lengths=lengths)[1]
@@ -716,9 +707,9 @@ shape (n_samples,), default="auto"
         Returns
         -------
         probs : ndarray or data frame of shape (n_samples, n_states + 1)
-            Under the selected draw; rows sum to one, the last column is "a state not
-            seen yet".  A data frame, with the columns ``state0``, ``state1``, ... and
-            ``new_state``, if X is one or :meth:`set_output` asks for it.
+            Under the selected draw; rows sum to one, the last column is the new state.
+            A data frame, with the columns ``state0``, ``state1``, ... and ``new_state``,
+            if X is one or by :meth:`set_output`.
         """
         probs = self._state_probs(X, method, groups, lengths)
         library = output_library(self, library_of(X))
@@ -750,26 +741,26 @@ shape (n_samples,), default="auto"
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
     ) -> PosteriorPredictive:
-        """Predict the observations that come after the end of X.
+        """Predict the observations after the end of X.
 
-        All posterior draws are averaged over, with equal weights: labels play no part.
-        Every draw's seating stays as it was after `fit`, so X, unlike in :meth:`score`,
-        only says which state its end is in.
+        The prediction is an average over all posterior draws with equal weights, and does
+        not depend on labels.  Every draw's seating is fixed, so X, unlike in
+        :meth:`score`, only determines the distribution of its last state.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Of several sequences the last one goes on.
+            Data; of several sequences the last one is continued.
         n_steps : int, default=1
-            How many steps to predict.
+            Number of steps to predict.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
         -------
         following : PosteriorPredictive
-            With methods ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob`` and
-            ``sample``.
+            Its methods are ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob``
+            and ``sample``.
 
         Examples
         --------
@@ -804,7 +795,7 @@ shape (n_samples,), default="auto"
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
     ) -> Any:
-        """Fill in what is missing in X from the posterior predictive given all of X.
+        """Fill in missing entries of X from the posterior predictive given all of X.
 
         Parameters
         ----------
@@ -818,26 +809,25 @@ shape (n_samples,), default="auto"
             predictive of its state; calls with different `random_state` are multiple
             imputations.
         random_state : int, RandomState instance or None, default=None
-            For "sample"; None uses the estimator's `random_state`.
+            Seed of "sample"; None uses the estimator's `random_state`.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
         Returns
         -------
         X_filled : ndarray or data frame of shape (n_samples, n_features)
-            What was observed is as it was, symbols outside of the categories too.  A data
-            frame if X is one, with its types of columns where the values fit, or if
-            :meth:`set_output` asks for it.  An array holds integers if all entries are
-            whole and the emission's are, objects if strings are among them.  A copy of X
-            if nothing is missing.
+            Observed entries are unchanged, also symbols outside of the categories.  A
+            data frame if X is one, with its types of columns where the values fit, or by
+            :meth:`set_output`.  An array holds integers if all entries and the emission
+            are integers, objects if there are strings.  A copy of X if it is complete.
 
         Notes
         -----
-        Given the state, what is filled in does not depend on the rest of its row.  With
-        :class:`~skihmm.emissions.NormalInverseWishart` a row of which any entry is
-        missing does not say anything about its state either, as everywhere with that
-        emission; only its missing entries are filled, each from its state's marginal
-        distribution, several jointly with "sample".
+        Given the state, an imputed entry does not depend on the rest of its row.  With
+        :class:`~skihmm.emissions.NormalInverseWishart` a row with any missing entry
+        carries no information about its state, as everywhere with that emission; only its
+        missing entries are filled, from its state's marginal distribution, jointly with
+        "sample".
 
         Examples
         --------
@@ -892,7 +882,7 @@ shape (n_samples,), default="auto"
         """Log predictive probability of every step given the steps before it.
 
         Probabilities are averaged over all posterior draws before taking the logarithm.
-        A particle filter goes on seating the data, anew for every sequence.
+        An adaptive particle filter runs along each sequence separately.
 
         Parameters
         ----------
@@ -918,9 +908,9 @@ shape (n_samples,), default="auto"
     ) -> float:
         """Mean log predictive probability per observed time step.
 
-        The model goes on learning along each sequence.
-        :func:`skihmm.metrics.frozen_log_likelihood` is the cheaper score of the model as
-        trained.
+        The model adapts along each sequence.
+        :func:`skihmm.metrics.frozen_log_likelihood` is the cheaper score under fixed
+        parameters.
 
         Parameters
         ----------
@@ -935,7 +925,7 @@ shape (n_samples,), default="auto"
         Returns
         -------
         score : float
-            Nats; higher is better.  0 if nothing is observed.
+            Nats; higher is better.  0 without observations.
         """
         check_ignored(y, X)
         if sample_weight is not None:
@@ -989,19 +979,19 @@ shape (n_samples,), default="auto"
     # ---- convergence
 
     def diagnose(self, *, verbose: bool = False) -> Diagnosis:
-        """Say how well the chains have mixed, and what to change if they have not.
+        """Diagnose the mixing of the chains, with advice.
 
         Parameters
         ----------
         verbose : bool, default=False
-            Print it.
+            Whether to print it.
 
         Returns
         -------
         diagnosis : Diagnosis
-            To be printed: ``print(hmm.diagnose())``; a notebook shows it by itself.
             Verdict, warnings and advice in words; means, R-hat and effective sample sizes
-            of quantities that do not depend on how states are numbered.
+            of quantities that do not depend on labels.  ``print(hmm.diagnose())`` prints
+            it; a notebook shows it without print.
 
         Notes
         -----
@@ -1010,7 +1000,7 @@ shape (n_samples,), default="auto"
         of another one (nine tenths of its draws below nine tenths of the other's), if
         fewer than 20 % of the proposals were accepted (50 % if there are other warnings),
         if most states are single steps, or if there are fewer than 20 draws per chain.
-        No warning is no proof: chains that all miss the same states look alike.
+        No warning is no proof: all chains may miss the same mode.
 
         Examples
         --------
@@ -1058,8 +1048,8 @@ shape (n_samples,), default="auto"
         Returns
         -------
         X : ndarray or data frame of shape (n_samples, n_features)
-            Symbols from the emission's categories.  A data frame if the model was fitted
-            to one, or :meth:`set_output` asks for it.
+            Symbols are from the emission's categories.  A data frame if the model was
+            fitted to one, or by :meth:`set_output`.
         states : ndarray of shape (n_samples,), int32
             Labels from ``n_states_`` on are new states.
         """

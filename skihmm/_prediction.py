@@ -186,7 +186,7 @@ class PosteriorPredictive:
         return total
 
     def log_prob(self, X_next: MatrixLike) -> Floats:
-        """Log predictive probability of each coming step.
+        """Log predictive probability of each future step.
 
         Parameters
         ----------
@@ -214,7 +214,7 @@ class PosteriorPredictive:
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
-        """Draw futures: of each all steps jointly.
+        """Draw samples of all future steps jointly.
 
         Each sample uses one posterior draw, chosen at random; its states follow the
         transition probabilities from the end of the sequence, and every state emits from

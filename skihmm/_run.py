@@ -228,6 +228,11 @@ class Monitor:
         self.callback = callback
         self.tasks = tasks
 
+    @property
+    def has_observers(self) -> bool:
+        """Whether there is anything to report to."""
+        return not (self.progress is self.callback is self.tasks is None)
+
     def after_sweep(
         self,
         index: int,
@@ -374,32 +379,37 @@ def run_chain(
                 return ChainResult(history, INTERRUPTED, None)
             if monitor.tasks is not None:
                 monitor.tasks.begin_chain(index)
-            now = history
-            started = time.thread_time() - now.seconds
+            # Counts and seconds change with every sweep, the history with every record.
+            now, tally, seconds = history, history.tally, history.seconds
+            started = time.thread_time() - seconds
             while stopped is None and len(draws) < n_draws:
                 if chain.n_sweeps == now.last:
-                    now = replace(now, tally=SweepInfo())
+                    tally = SweepInfo()
                 saved = chain.saved
                 info = next(chain)
                 if chain.saved is not saved:
                     # Of the moment before the sweep.
-                    now = replace(now, record=chain.saved)
+                    now = replace(now, record=chain.saved, tally=tally, seconds=seconds)
                     kept = now, len(draws)
                     if file is not None and file.is_due():
                         file.save(closed())
-                now = replace(now, tally=now.tally.plus(info))
+                tally = tally.plus(info)
                 is_draw = chain.n_sweeps == now.last + plan.thin
                 if is_draw:
-                    draw = chain.draw(now.tally)
+                    draw = chain.draw(tally)
                     now = replace(now.with_best(draw), last=chain.n_sweeps)
                     draws.append(draw.compact(plan.store_states))
-                now = replace(now, seconds=time.thread_time() - started)
+                seconds = time.thread_time() - started
                 if is_draw:
-                    now = replace(now, record=chain.saved)
+                    now = replace(now, record=chain.saved, tally=tally, seconds=seconds)
                     kept = now, len(draws)
-                if monitor.after_sweep(index, chain, info, now, len(draws), n_sweeps):
-                    stopped = CALLBACK
-                if now.seconds >= limit:
+                if monitor.has_observers:
+                    seen = replace(now, tally=tally, seconds=seconds)
+                    if monitor.after_sweep(
+                        index, chain, info, seen, len(draws), n_sweeps
+                    ):
+                        stopped = CALLBACK
+                if seconds >= limit:
                     stopped = MAX_TIME
                 if stop.is_raised():
                     stopped = INTERRUPTED
@@ -418,7 +428,7 @@ def run_chain(
         if stopped in (MAX_TIME, CALLBACK) and not draws:
             # A draw for predictions, which is not part of the chain's schedule and not in
             # its file.
-            history, stopped = with_last_state(history, chain, now.tally), NO_DRAW
+            history, stopped = with_last_state(history, chain, tally), NO_DRAW
     return ChainResult(history, stopped, None if file is None else file.failure)
 
 

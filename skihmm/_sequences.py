@@ -195,7 +195,7 @@ def row_index(X: Any) -> Array | None:
 
 
 def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
-    """Warn if row labels do not go on by a constant step inside a sequence.
+    """Warn if row labels do not increase by a constant step inside a sequence.
 
     Slicing keeps the labels of a data frame, so that they reveal training sets of KFold,
     shuffled rows and concatenated frames.

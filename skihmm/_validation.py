@@ -179,7 +179,7 @@ def unmask(X: Any) -> Any:
 
 
 def as_array(name: str, values: object) -> Array:
-    """Something like an array as an array in which every entry is what it was.
+    """Convert an array-like without coercing its entries.
 
     NumPy would turn NaN among strings into "nan".
 
@@ -373,7 +373,7 @@ def is_missing(values: Array) -> Flags:
 def resolve(
     name: str, value: object, known: Mapping[str, Callable[[], Recipe]], base: type
 ) -> Recipe:
-    """An object for a short name; a clone of an object.
+    """Make the object of a short name, or clone an object.
 
     Parameters
     ----------
@@ -411,7 +411,7 @@ def nested_short_names(
     given: Mapping[str, object],
     known: Mapping[str, Callable[[], object]],
 ) -> dict[str, object]:
-    """Objects for those short names whose own parameters are to be set.
+    """Make objects of the short names whose own parameters are to be set.
 
     Parameters
     ----------
@@ -436,7 +436,7 @@ def nested_short_names(
 
 
 class HasLock(Protocol):
-    """A recipe that says whether its compiled part needs the GIL."""
+    """A recipe whose compiled part may release the GIL."""
 
     @property
     def releases_gil(self) -> bool:

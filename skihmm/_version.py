@@ -1,3 +1,3 @@
-"""The one place that knows the version; meson.build reads it."""
+"""The version, which meson.build reads from here."""
 
 __version__ = "0.1.0.dev0"

@@ -372,7 +372,7 @@ def problems(draw, limits=True):
     tables = draw(st.lists(symbols(may_miss), min_size=1, max_size=6))
     n_test = draw(st.integers(1, 30))
     train = draw(data(n, tables, has_missing[0]))
-    # (scikit-learn wants the names of the columns again.)
+    # scikit-learn requires the names of the columns again.
     is_named = train.form == "frame" and isinstance(train.names[0], str)
     wanted = {"frame": True, "names": train.names} if is_named else {}
     if train.form != "frame":

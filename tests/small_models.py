@@ -142,7 +142,7 @@ def key_of(arrays: dict, hierarchical: bool) -> tuple:
 
 
 def counts_of(arrays: dict) -> SeatingCounts:
-    """The counts of ``ChainState.to_arrays`` as the reference wants them."""
+    """The counts of ``ChainState.to_arrays`` in the form of the reference."""
 
     def pairs(record, key, rename):
         return {

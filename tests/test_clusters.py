@@ -71,7 +71,7 @@ def ray(tmp_path_factory):
             yield {"backend": "ray", "n_jobs": 2}
         finally:
             module.shutdown()
-            # Ray's backend gives a class of joblib another base; others want the old.
+            # Ray's backend changes the base of a joblib class; restore it for others.
             PicklingPool.__bases__ = bases
 
 

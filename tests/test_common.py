@@ -22,7 +22,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
-from skihmm import HCRPHMM, _hcrp_hmm, emissions, samplers
+from skihmm import HCRPHMM, _hcrp_hmm, emissions, samplers, transitions
 from skihmm._hcrp_hmm import SHORT_NAMES
 from skihmm.metrics import ParticleFilterScorer
 
@@ -176,9 +176,8 @@ def test_clone_keeps_parameters_and_drops_the_fit(configured):
 
 def test_repr_is_an_expression(configured):
     model, fitted = configured
-    names = {name: getattr(samplers, name) for name in samplers.__all__}
-    names |= {name: getattr(emissions, name) for name in emissions.__all__}
-    again = eval(repr(fitted), {"HCRPHMM": HCRPHMM, **names})
+    names = {"HCRPHMM": HCRPHMM, **vars(samplers), **vars(emissions), **vars(transitions)}
+    again = eval(repr(fitted), names)
     assert repr(again) == repr(model)
     assert again.get_params().keys() == model.get_params().keys()
 

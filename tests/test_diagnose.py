@@ -215,7 +215,7 @@ def test_single_steps(n_large, n_single, n_steps, noticed, rng):
 
 
 class NoParameters(BaseSampler):
-    """A sampler of somebody else's."""
+    """A sampler of another package."""
 
     def make_kernel(self, state):
         raise NotImplementedError
@@ -559,7 +559,7 @@ def test_fits_that_were_stopped(sequence):
         found = model.diagnose(verbose=False)
         assert found.chains == chains
         assert found.n_draws == model.draws_.n_draws[chains].min()
-    # Nobody got as far as a draw.
+    # No chain has a draw.
     model = HCRPHMM(callback=bool, **params).fit(sequence)
     found = model.diagnose(verbose=False)
     assert found.n_draws == 1

@@ -16,7 +16,7 @@ def run(name, *options, folder, cwd):
     return subprocess.run(
         [sys.executable, EXAMPLES / name, *options],
         cwd=cwd,
-        # Not the text of whoever runs the tests, nor what was downloaded once.
+        # Neither the text of the user nor an earlier download.
         env={
             **os.environ,
             "SKIHMM_DATA": str(folder),

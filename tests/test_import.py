@@ -13,7 +13,7 @@ before = set(sys.modules)
 import skihmm
 print(*sorted(set(sys.modules) - before))
 """
-# For plots, downloads, clusters, files and tests: whoever needs them imports them.
+# For plots, downloads, clusters, files and tests: imported where they are needed.
 NOT_NEEDED = {
     "dask",
     "distributed",

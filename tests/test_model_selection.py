@@ -552,7 +552,7 @@ def test_symbols_are_no_real_numbers(sequence):
     with pytest.raises(ValueError, match=r"Negative .* discretise .*KBinsDiscretizer"):
         pipeline.fit(sequence)
     # In a search the reason is in the error, or in the warning if errors are scores.
-    grid = {"hcrphmm__alpha": [0.5, 1.0]}
+    grid = {"hcrphmm__transitions__alpha": [0.5, 1.0]}
     search = GridSearchCV(pipeline, grid, cv=holdout(60), error_score="raise")
     with pytest.raises(ValueError, match="KBinsDiscretizer"):
         search.fit(sequence)

@@ -40,7 +40,6 @@ from reference.seating import (
     all_seatings,
     naive_exact_move,
     naive_stepwise_move,
-    naive_stepwise_sweep,
     random_choices,
     stationarity_error,
 )
@@ -568,60 +567,6 @@ def test_exact_kernel_shows_planted_bugs_of_the_joint_draw(name, bug):
 @pytest.mark.parametrize("name", ["hcrp", "dirichlet"])
 def test_exact_kernel_shows_planted_bugs(name, bug):
     assert _worst_move(KERNELS[name], bug) > 5e-4
-
-
-CHAINS = {
-    "hcrp": ([0, 0, 1, 0, 0], HCRPEmission(4, 2.0, 1.5), (0,), 3.0, 2.0),
-    "sequences, missing": ([0, 1, None, 0, 1], DirichletEmission(2, 0.3), (0, 2), 2, 3),
-}
-
-
-def _run(case, seed, bug=None, n_chains=20, n_sweeps=500, burn_in=30):
-    y, *parameters = case
-    chains, accepted = [], 0
-    for rng in np.random.default_rng(seed).spawn(n_chains):
-        labels = rng.integers(3, size=len(y)).tolist()
-        model = NaiveHMM(y, *parameters, labels=labels, choose=random_choices(rng))
-        cells = []
-        for sweep in range(n_sweeps + burn_in):
-            accepted += naive_stepwise_sweep(model, rng, bug)
-            if sweep >= burn_in:
-                cells.append(model.cell)
-        model.transitions.check()
-        chains.append(cells)
-    return chains, accepted / (n_chains * (n_sweeps + burn_in) * len(y))
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("name", CHAINS)
-def test_naive_sweep_samples_the_posterior(name):
-    posterior = Posterior(*CHAINS[name])
-    chains, accepted = _run(CHAINS[name], 1)
-    assert 0.7 < accepted < 0.98  # some rejections, or little is tested
-    labels = [[cell[0] for cell in chain] for chain in chains]
-    for visits, exact in ((labels, posterior.probabilities), (chains, posterior.joint)):
-        result = total_variation_test(*frequency_table(visits, exact))
-        assert result.n_cells > 5
-        assert result.pvalue > 0.002, result
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize("bug", [bug for bug in BUGS if bug != "reseat_on_rejection"])
-def test_sampling_test_rejects_planted_bugs(bug):
-    """Seating again after a rejection is too small an error for a short run.
-
-    The exact kernel shows it.
-    """
-    posterior = Posterior(*CHAINS["hcrp"])
-    chains, _ = _run(CHAINS["hcrp"], 1, bug)
-    result = total_variation_test(*frequency_table(chains, posterior.joint))
-    assert result.pvalue <= 0.002, result
-
-
-def test_unknown_bug():
-    model = NaiveHMM([0], HCRP, labels=[0], choose=lambda weights: 0)
-    with pytest.raises(ValueError, match="unknown bug"):
-        naive_stepwise_sweep(model, np.random.default_rng(0), "none")
 
 
 # -- statistics -----------------------------------------------------------------------

@@ -1,9 +1,20 @@
-"""Draws of the hyperparameters of transitions and emissions."""
+"""Updates of concentrations and other hyperparameters; arithmetic: _concentration.hpp."""
+
+from cython.operator cimport dereference as deref
+
+from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport EmissionStats
-from skihmm.core._franchise cimport Franchise
+from skihmm.core._franchise cimport Franchise, Seating
 from skihmm.core._random cimport RandomStream
 from skihmm.core._types cimport float64_t
+
+
+cdef extern from "_concentration.hpp" namespace "skihmm" nogil:
+    float64_t draw_alpha(const Seating *seatings, size_t n, float64_t shape,
+                         float64_t rate, bitgen_t *g)
+    float64_t draw_gamma_infinite(const Seating &seating, float64_t shape, float64_t rate,
+                                  bitgen_t *g)
 
 
 def resample_concentrations(Franchise transitions, EmissionStats emission,
@@ -17,17 +28,14 @@ def resample_concentrations(Franchise transitions, EmissionStats emission,
     stream : RandomStream
     prior : (float, float) or None
         Shape and rate of the Gamma prior on alpha and on gamma; None keeps both.  The
-        prior of the emission is its own.
+        emission has a prior of its own.
     """
     with nogil:
-        emission.draw_hyperparameters(stream.bits)
+        emission.shared.get().draw_hyperparameters(stream.bits)
     if prior is None:
         return
-    cdef ConcentrationPosterior lower, top
-    cdef float64_t alpha
-    lower.set_prior(prior[0], prior[1])
-    top.set_prior(prior[0], prior[1])
-    lower.count_rows(transitions.seating, stream.bits)
-    alpha = lower.draw(stream.bits)
-    top.count_root(transitions.seating.base, stream.bits)
-    transitions.seating.set_concentrations(alpha, top.draw(stream.bits))
+    cdef float64_t shape = prior[0], rate = prior[1], alpha, gamma
+    cdef Seating *seating = transitions.seating
+    alpha = draw_alpha(seating, 1, shape, rate, stream.bits)
+    gamma = draw_gamma_infinite(deref(seating), shape, rate, stream.bits)
+    seating.set_concentrations(alpha, gamma)

@@ -13,7 +13,7 @@ namespace skihmm {
 
 // ---- vectors for wide loads ----------------------------------------------------------------
 
-// Memory that begins on a cache line: a 64-byte load that straddles two costs twice.
+// Allocator aligned to cache lines: a 64-byte load across two lines costs twice.
 template <class T>
 struct LineAllocator {
     using value_type = T;
@@ -28,8 +28,8 @@ struct LineAllocator {
 };
 template <class T> using WideVector = std::vector<T, LineAllocator<T>>;
 
-// A stack whose push is a store and a compare.  (std::vector's did not get inlined: 30
-// instructions for each of the dozen pushes of a step.)
+// A stack whose push is a store and a compare.  That of std::vector is not inlined: 30
+// instructions for each of the dozen pushes of a step.
 template <class T>
 class Stack {
   public:
@@ -53,8 +53,8 @@ class Stack {
 
 // The cells of one row (index = dish) or of one dish (index = row): parallel arrays in one
 // allocation.  The order is that of insertion; erasing moves the last entry into the hole.
-// Up to the next multiple of four, ids and counts go on with zeros, so that loops can take
-// four at a time without a second loop for the rest, whose exit nobody can predict (5 %).
+// Ids and counts are padded with zeros to a multiple of four, so that loops can take four at a
+// time without a second loop for the rest, whose exit is unpredictable (5 %).
 struct Line {
     int32_t *ids = nullptr;
     int32_t *counts = nullptr;
@@ -111,8 +111,8 @@ struct Line {
     }
 };
 
-// Blocks of 2^order numbers in one array, for the table sizes: one pointer less to follow
-// than with a vector per cell.
+// Blocks of 2^order integers in one array, for the table sizes: one indirection less than with
+// a vector per cell.
 class Arena {
   public:
     int32_t *at(int32_t block) { return &items_[block]; }
@@ -145,8 +145,8 @@ class Arena {
     std::vector<int32_t> free_[31];
 };
 
-// Open addressing from (row, dish) to the number of a cell.  Linear probing, at most half
-// full, deletion by shifting back, so that no tombstones pile up over 10^9 moves.
+// Open addressing from (row, dish) to the index of a cell.  Linear probing, at most half full,
+// deletion by shifting back, so that no tombstones accumulate over 10^9 moves.
 class CellIndex {
   public:
     CellIndex() { resize(16); }

@@ -1,100 +1,21 @@
-"""Abstract statistics of the emissions."""
-
-from libcpp.vector cimport vector
+"""Statistics of the emissions, seen from Python."""
 
 
 cdef class EmissionStats:
-    """Base class of emission statistics; see ``_emission.pxd`` for every hook's contract.
+    """Base class of emission statistics; see ``_emission.pxd``."""
 
-    A hook without a meaningful default raises: a silent no-op would sample from the
-    wrong law.
-    """
+    @property
+    def n_steps(self):
+        """Number of steps."""
+        return self.shared.get().n_steps
 
-    cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks add_value")
-
-    cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks remove_value")
-
-    cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks fill_probs")
-
-    cdef int fill_pair(self, intp_t t, const int32_t *states,
-                       float64_t *out) except -1 nogil:
-        cdef vector[float64_t] row
-        row.resize(self.n_slots)
-        self.fill_probs(t, row.data())
-        out[0] = row[states[0]]
-        out[1] = row[states[1]]
-        return 0
-
-    cdef bint fill_column(self, intp_t t, SymbolColumn *out) noexcept nogil:
-        return False
-
-    cdef const int32_t *totals(self, float64_t *offset_out) noexcept nogil:
-        return NULL
-
-    cdef bint is_moderate(self, float64_t least, float64_t most) noexcept nogil:
-        return False
-
-    cdef bint as_seating(self, SeatingEmission *out) noexcept nogil:
-        return False
-
-    cdef int resize(self, int32_t n_slots) except -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks resize")
-
-    cdef int commit(self) except -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks commit")
-
-    cdef int rollback(self) except -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks rollback")
-
-    cdef float64_t log_joint(self) except? -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks log_joint")
-
-    cdef int draw_hyperparameters(self, bitgen_t *g) except -1 nogil:
-        return 0  # all hyperparameters are fixed
-
-    cdef int settle(self, const int32_t *states) except -1 nogil:
-        return 0
-
-    cdef const Family *family(self) except NULL:
-        raise NotImplementedError(f"{type(self).__name__} lacks family")
+    @property
+    def draws_parameters(self):
+        """Whether samplers can draw the states' parameters and keep them for a sweep."""
+        return self.shared.get().parameters() is not NULL
 
     cdef object numbers_of(self, arrays, int32_t n_states):
         raise NotImplementedError(f"{type(self).__name__} lacks numbers_of")
-
-    cdef size_t n_bytes(self) noexcept nogil:
-        return 0
-
-    cdef int draw_parameters(self, const int32_t *occupancy, bint lazy,
-                             bitgen_t *g) except -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks draw_parameters")
-
-    cdef const float64_t *likelihoods(self, intp_t t,
-                                      const int32_t *occupancy) except NULL nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks likelihoods")
-
-    cdef float64_t log_likelihood(self, intp_t t, int32_t k, bitgen_t *g) except? -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks log_likelihood")
-
-    cdef int draw_newborn(self, int32_t k, intp_t t, bitgen_t *g) except -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks draw_newborn")
-
-    cdef int reseat(self, const int32_t *states, bitgen_t *g) except -1 nogil:
-        with gil:
-            raise NotImplementedError(f"{type(self).__name__} lacks reseat")
 
     def check_arrays(self, arrays, labels):
         """Refuse a record that is not made of these data; nothing changes.
@@ -113,8 +34,8 @@ cdef class EmissionStats:
         """
         raise NotImplementedError(f"{type(self).__name__} lacks check_arrays")
 
-    def load(self, arrays, slots):
-        """Take over the statistics of a record, its state i in slot ``slots[i]``.
+    def load(self, arrays, n_states):
+        """Take over the statistics of a record, its state k in slot ``FIRST + k``.
 
         The data of a posterior draw are not known, so what can be told from `arrays`
         alone has to be checked here too: nothing may be indexed by what a file holds.
@@ -122,7 +43,7 @@ cdef class EmissionStats:
         Raises
         ------
         ValueError
-            If `arrays` are no statistics over ``len(slots)`` states.
+            If `arrays` are no statistics over `n_states` states.
         """
         raise NotImplementedError(f"{type(self).__name__} lacks load")
 

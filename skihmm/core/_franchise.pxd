@@ -8,6 +8,7 @@
 #   getProb(j, k)                 seating.prob(j, k)
 #   addCustomer, removeCustomer   seating.add, seating.remove
 from libcpp cimport bool as cbool
+from libcpp.memory cimport shared_ptr
 from libcpp.vector cimport vector
 
 from numpy.random cimport bitgen_t
@@ -43,10 +44,6 @@ cdef extern from "_containers.hpp" namespace "skihmm" nogil:
         int32_t *ids            # dish of a row's entry, row of a dish's entry
         int32_t *counts         # n_jk; 0 only inside a move
         int32_t size
-
-
-cdef extern from "_law.hpp" namespace "skihmm" nogil:
-    float64_t dish_weight "skihmm::dish_weight<double>"(float64_t n, float64_t new_table)
 
 
 cdef extern from "_seating.hpp" namespace "skihmm" nogil:
@@ -111,6 +108,7 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
     cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
+        Seating() except +
         void fill_row(int32_t j, float64_t *out)
         void push(const float64_t *weights, float64_t *out)
         void pull(const float64_t *values, float64_t *out)
@@ -122,5 +120,6 @@ ctypedef SeatingOn[SymbolBase] SymbolSeating    # emissions: dishes are symbols
 
 cdef class Franchise:
     # Seating of the transitions: rows and dishes are slots.
-    cdef Seating seating
+    cdef shared_ptr[Seating] shared
+    cdef Seating *seating               # what `shared` owns
     cpdef dict to_arrays(self)

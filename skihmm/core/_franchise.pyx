@@ -13,6 +13,8 @@ cdef class Franchise:
     """
 
     def __init__(self, alpha=1.0, gamma=1.0):
+        self.seating = new Seating()
+        self.shared.reset(self.seating)
         self.seating.set_concentrations(
             concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma"))
 

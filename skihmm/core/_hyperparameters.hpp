@@ -1,4 +1,4 @@
-// Posterior draws of hyperparameters: slice sampling, and the prior that all of them share.
+// Posterior draws of hyperparameters: slice sampling, and their common prior.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -7,12 +7,12 @@
 
 namespace skihmm {
 
-// A positive hyperparameter without a value of its own is Gamma(1/2, rate 1/2) in units of
-// what is typical of the data: mean 1, a heavy tail above, and mass near zero.
+// A positive hyperparameter that is not fixed is Gamma(1/2, rate 1/2) in units of a typical
+// value of the data: mean 1, a heavy tail above, and mass near zero.
 constexpr double kHyperShape = 0.5, kHyperRate = 0.5;
 
-// The prior is cut off beyond these multiples of what is typical.  Scales of Gaussians end
-// higher, or a state of equal values, as rounded data have them, would draw them to zero.
+// The prior is truncated beyond these multiples of the typical value.  Scales of Gaussians have
+// a higher lower limit, or states of equal values, as in rounded data, would draw them to zero.
 constexpr double kLeastHyper = 1e-50, kMostHyper = 1e50, kLeastScale = 1e-8;
 
 // log of the prior's density at exp(log_x), as a density of log x.
@@ -20,10 +20,10 @@ inline double log_hyperprior(double log_x) {
     return kHyperShape * log_x - kHyperRate * std::exp(log_x);
 }
 
-// One update of a number with the given unnormalised log density, between `low` and `high`:
-// slice sampling with stepping out and shrinkage (R. M. Neal, "Slice sampling", Annals of
-// Statistics 31, 2003, figures 3 and 5), steps of width 1.  The interval may be cut off at the
-// bounds, outside of which the density counts as zero.
+// One update of a variable with an unnormalised log density, between `low` and `high`: slice
+// sampling with stepping out and shrinkage (R. M. Neal, "Slice sampling", Annals of Statistics
+// 31, 2003, figures 3 and 5), steps of width 1.  The interval may be truncated at the bounds,
+// outside of which the density is zero.
 template <class LogDensity>
 double draw_by_slice(bitgen_t *g, double x, double low, double high,
                      const LogDensity &log_density) {
@@ -36,14 +36,14 @@ double draw_by_slice(bitgen_t *g, double x, double low, double high,
     for (;;) {
         const double proposal = left + (right - left) * random_standard_uniform(g);
         if (log_density(proposal) >= level) return proposal;
-        // (Rounding may leave nothing but the point itself; false for NaN too.)
+        // Rounding may leave nothing but the point itself; false for NaN too.
         if (!(left < proposal && proposal < right)) return x;
         (proposal < x ? left : right) = proposal;
     }
 }
 
-// One update of x with the law Gamma(shape, rate), shape >= 1/2, between `low` and `high`: a
-// draw, and where this is out of bounds, as it hardly ever is, a slice.
+// One update of x ~ Gamma(shape, rate), shape >= 1/2, between `low` and `high`: a draw, or, if
+// it is out of bounds, which is rare, slice sampling.
 inline double draw_bounded_gamma(bitgen_t *g, double x, double shape, double rate, double low,
                                  double high) {
     const double drawn = random_standard_gamma(g, shape) / rate;
@@ -53,7 +53,7 @@ inline double draw_bounded_gamma(bitgen_t *g, double x, double shape, double rat
     }));
 }
 
-// One update of a positive hyperparameter with this log likelihood; `unit` is what is typical.
+// One update of a positive hyperparameter with a log likelihood; `unit` is its typical value.
 template <class LogLikelihood>
 void draw_positive(bitgen_t *g, double *a, double unit, const LogLikelihood &log_likelihood) {
     const double reach = std::log(kMostHyper);
@@ -63,8 +63,8 @@ void draw_positive(bitgen_t *g, double *a, double unit, const LogLikelihood &log
         }));
 }
 
-// One update of two, either of which may be fixed: if both are free, of their size with their
-// ratio kept, and of their ratio with their product kept.
+// One update of two hyperparameters, either of which may be fixed: if both are free, of their
+// scale at a fixed ratio, and of their ratio at a fixed product.
 template <class LogLikelihood>
 void draw_pair(bitgen_t *g, double *a, double *b, bool a_is_free, bool b_is_free,
                double unit_a, double unit_b, const LogLikelihood &log_likelihood) {

@@ -14,7 +14,7 @@ static SKIHMM_INLINE void split(double x, double *m, double *e) {
     uint64_t bits;
     std::memcpy(&bits, &x, 8);
     bits += 0x3ff0000000000000u - 0x3fe6a09e667f3bcdu;
-    // (2^52 + n as a double has n in its low bits: a conversion that every machine has.)
+    // 2^52 + n as a double has n in its low bits: a conversion that every machine has.
     const uint64_t e_bits = (bits >> 52) | 0x4330000000000000u;
     std::memcpy(e, &e_bits, 8);
     *e -= 4503599627370496.0 + 1023.0;
@@ -50,7 +50,7 @@ static SKIHMM_INLINE double log_of(double x) {
 static SKIHMM_INLINE double log1p_of(double x) {
     double m, e;
     split(1.0 + std::min(x, 1e300), &m, &e);
-    // Of a small x the sum 1 + x has lost digits: x itself is the fraction then, e is zero.
+    // For small x the sum 1 + x loses digits: x itself is the fraction then, and e is zero.
     return log_of_parts(x < 0.4 ? x : m - 1.0, e);
 }
 
@@ -70,7 +70,7 @@ static SKIHMM_INLINE void split_large(double a, double *inverse, double *log_pow
 
 // Exponential of a number between -700 and 700; within 2 ulp.
 static SKIHMM_INLINE double exp_of(double x) {
-    // Adding 1.5 * 2^52 rounds to a whole number, which is then in the low bits.
+    // Adding 1.5 * 2^52 rounds to an integer, which is then in the low bits.
     const double shift = 6755399441055744.0;
     const double rounded = x * 1.4426950408889634074 + shift;
     uint64_t n_bits;
@@ -97,7 +97,7 @@ static SKIHMM_INLINE double exp_of(double x) {
     return p * scale;
 }
 
-// What Stirling's formula leaves: log Gamma(x) - ((x - 1/2) log x - x + log(2 pi)/2), x >= 8.
+// Remainder of Stirling's formula: log Gamma(x) - ((x - 1/2) log x - x + log(2 pi)/2), x >= 8.
 static SKIHMM_INLINE double stirling_rest(double x) {
     const double u = 1.0 / x, v = u * u;
     double p = 1.0 / 156.0;

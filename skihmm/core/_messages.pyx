@@ -27,6 +27,7 @@ from skihmm.core._record cimport (
     starts_of,
     transitions_from_arrays,
 )
+from skihmm.core._state cimport load_transitions
 from skihmm.core._types cimport float64_t, int32_t, intp_t, uint8_t
 
 
@@ -64,21 +65,15 @@ cdef class FrozenModel:
         cdef vector[int32_t] begins
         cdef float64_t alpha, gamma
         cdef int32_t t
-        cdef intp_t i
         self.n_states = transitions_from_arrays(arrays, &record, &alpha, &gamma)
         self.n_slots = FIRST + self.n_states
         self.n_steps = emission.n_steps
-        for i in range(<intp_t> record.rows.size()):
-            record.rows[i] = (
-                START if record.rows[i] == self.n_states else FIRST + record.rows[i])
-            record.dishes[i] += FIRST
         self.transitions = Franchise(alpha, gamma)
-        self.transitions.seating.resize(self.n_slots, self.n_slots)
-        self.transitions.seating.load(record)
+        load_transitions(self.transitions.seating, record, self.n_states, self.n_slots,
+                         alpha, gamma)
         self.emission = emission
-        emission.resize(self.n_slots)
-        emission.load(entry_of(arrays, "emission", "the record"),
-                      np.arange(FIRST, self.n_slots, dtype=np.int32))
+        emission.shared.get().resize(self.n_slots)
+        emission.load(entry_of(arrays, "emission", "the record"), self.n_states)
         self.restaurant = START
         if restaurant is not None:
             self.restaurant = FIRST + <int32_t> integer_of(
@@ -125,7 +120,7 @@ cdef class FrozenModel:
             f.assign(n, 0.0)
             probs[START] = 1.0
         self.transitions.seating.push(probs, forward)
-        log_scale = self.emission.fill_probs(t, values)
+        log_scale = self.emission.shared.get().fill_probs(t, values)
         for k in range(n):
             probs[k] = forward[k] * values[k]
             total += probs[k]
@@ -239,7 +234,7 @@ cdef class FrozenModel:
         likelihood.assign(self.n_slots, 0.0)
         with nogil:
             for t in range(self.n_steps):
-                log_scale = self.emission.fill_probs(t, likelihood.data())
+                log_scale = self.emission.shared.get().fill_probs(t, likelihood.data())
                 total = view[t, self.n_states] * likelihood[NEW]
                 for k in range(self.n_states):
                     total += view[t, k] * likelihood[FIRST + k]
@@ -305,7 +300,7 @@ cdef class FrozenModel:
                     b.assign(n, 1.0)
                 else:
                     # values = p(y[t + 1 ...] | x[t + 1]), up to a factor
-                    self.emission.fill_probs(t + 1, likelihood.data())
+                    self.emission.shared.get().fill_probs(t + 1, likelihood.data())
                     total = 0.0
                     for k in range(n):
                         values[k] = likelihood[k] * b[k] if k != START else 0.0
@@ -412,7 +407,7 @@ cdef class FrozenModel:
                         back[t * n + k] = best
                 else:
                     self.transitions.seating.push_max(f.data(), g.data(), &back[t * n])
-                log_scale = self.emission.fill_probs(t, likelihood.data())
+                log_scale = self.emission.shared.get().fill_probs(t, likelihood.data())
                 largest = 0.0
                 for k in range(n):
                     f[k] = g[k] * likelihood[k]

@@ -90,7 +90,7 @@ cdef CppParticleFilter *_build(n_particles, resampling, concentrations, columns,
         if seating is None:
             for column in columns:
                 if isinstance(column, EmissionStats):
-                    particles.add_family((<EmissionStats> column).family(), NULL)
+                    particles.add_family((<EmissionStats> column).shared.get().family(), NULL)
             return particles
         particles.add_states(n_states)
         for i in range(record.rows.size()):
@@ -107,7 +107,7 @@ cdef CppParticleFilter *_build(n_particles, resampling, concentrations, columns,
             if isinstance(column, EmissionStats):
                 stats = <EmissionStats> column
                 numbers = stats.numbers_of(seated[c], n_states)
-                particles.add_family(stats.family(), &numbers[0, 0])
+                particles.add_family(stats.shared.get().family(), &numbers[0, 0])
                 continue
             record_from_arrays(seated[c], f"emission, column {c}", n_states, column[0],
                                column[1], &record)
@@ -127,7 +127,7 @@ cdef tuple _split(data, columns):
     for column in columns:
         at = len(codes) + len(values)
         if isinstance(column, EmissionStats):
-            values += range(at, at + (<EmissionStats> column).family().n_columns)
+            values += range(at, at + (<EmissionStats> column).shared.get().family().n_columns)
         else:
             codes.append(at)
     return codes, values

@@ -1,4 +1,4 @@
-// What compilers and processors offer beyond the C++ standard.
+// Macros for compilers and processors.
 #pragma once
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -15,8 +15,8 @@
 #define SKIHMM_UNLIKELY(condition) (condition)
 #endif
 
-// One version per kind of vector unit, chosen when the library is loaded; all of them give
-// the same bits, since nothing is contracted and nothing is summed across lanes.
+// One version per vector unit, chosen when the library is loaded; all give the same bits,
+// because there is no contraction and no sum across lanes.
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
 #define SKIHMM_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else

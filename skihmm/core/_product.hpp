@@ -6,9 +6,9 @@
 
 namespace skihmm {
 
-// A product of positive factors that neither underflows nor needs a logarithm per factor:
-// the value is `value * exp(log_scale)`, and log_scale stays 0 for the few factors of a
-// step-wise move.  Densities enter through multiply_log.
+// A product of positive factors without underflow and without a logarithm per factor: it is
+// `value * exp(log_scale)`, and log_scale stays 0 for the few factors of a step-wise move.
+// Densities enter through multiply_log.
 struct Product {
     double value = 1.0;
     double log_scale = 0.0;
@@ -24,7 +24,7 @@ struct Product {
 
   private:
     SKIHMM_NOINLINE void rescale(double factor) {
-        // -inf for an impossible factor, as it should be
+        // -inf for an impossible factor
         log_scale += std::log(value) + std::log(factor);
         value = 1.0;
     }

@@ -1,8 +1,8 @@
 // Random variates.
 //
-// Gamma, Beta and Dirichlet variates stay meaningful for parameters of any size.  A Gamma variate of a small shape underflows: of shape 0.001 every other one is below
-// 1e-300.  Where only shares of a sum count, as in a Dirichlet, it is the ratios that must
-// not be lost, so a variate is kept as two numbers, value * exp(-fall).
+// Gamma, Beta and Dirichlet variates are correct for parameters of any size.  A Gamma variate of
+// a small shape underflows: of shape 0.001 every other one is below 1e-300.  A Dirichlet variate
+// needs their ratios, so a Gamma variate has two parts, value * exp(-fall).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -41,7 +41,7 @@ struct GammaDraw {
     double value, fall;     // the variate is value * exp(-fall)
 };
 
-// Gamma(shape, 1).  Of shape s < 1 it is one of shape s + 1 times U^(1/s).  A shape of zero
+// Gamma(shape, 1).  For shape s < 1 it is one of shape s + 1 times U^(1/s).  A shape of zero
 // gives zero (an infinite fall).
 inline GammaDraw draw_gamma(bitgen_t *g, double shape) {
     if (shape >= 1.0) return {random_standard_gamma(g, shape), 0.0};
@@ -49,15 +49,15 @@ inline GammaDraw draw_gamma(bitgen_t *g, double shape) {
     return {random_standard_gamma(g, shape + 1.0), random_standard_exponential(g) / shape};
 }
 
-// What is left of a variate beside one whose fall is `least`.
+// Value of a variate relative to one whose fall is `least`.
 inline double relative_to(double least, GammaDraw draw) {
     const double fall = draw.fall - least;
     if (fall == 0.0) return draw.value;
     return fall < 745.0 ? draw.value * std::exp(-fall) : 0.0;
 }
 
-// Beta(a, b); what it lacks to one, which may be far smaller than rounding, in `rest`.  If
-// both parameters are zero (a base measure that has underflowed) all goes to the rest.
+// Beta(a, b), with its complement to one, which may be far below rounding, in `rest`.  If both
+// parameters are zero, as after underflow of a base measure, the rest is one.
 inline double draw_beta(bitgen_t *g, double a, double b, double *rest) {
     const GammaDraw x = draw_gamma(g, a), y = draw_gamma(g, b);
     const double least = std::min(x.fall, y.fall);

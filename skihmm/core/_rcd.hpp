@@ -1,4 +1,4 @@
-// The restricted collapsed draw: the only code that knows the Metropolis-Hastings ratio.
+// The restricted collapsed draw: the only code with the Metropolis-Hastings ratio.
 //
 // MH-RCD, arXiv 1106.0474.  A move takes a block's draws (transitions into its steps, the
 // transition into the step after it, its observations) out of the restaurants, newest
@@ -8,188 +8,24 @@
 // or else restores every table.  (The paper's pseudo-code prints r_old * r_new in the
 // blocked sampler; the derivation gives r_new / r_old.)
 //
-// One template, instantiated twice: for emissions and proposals that are known when this
-// is compiled (everything inlines), and for those that are Cython classes (HookedEmission,
-// HookedProposal below).
+// One template over chains, emissions and proposals: what is known when this is compiled is
+// inlined, and the rest goes through the virtual functions of Emission and Proposal.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <memory>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
+#include "_chain_state.hpp"
+#include "_emission.hpp"
 #include "_product.hpp"
-#include "_seating.hpp"
-#include "_transitions.hpp"
+#include "_random.hpp"
+#include "_slots.hpp"
 
 namespace skihmm {
-
-// A hook returned an error and has set Python's exception, which Cython lets through.
-struct HookFailed {};
-
-// One symbol's probability under every state, sparse plus smooth (EmissionStats).  The
-// arrays go on to the next multiple of four with id 0 and count 0 (as those of Line).
-struct SymbolColumn {
-    const int32_t *ids = nullptr;
-    const int32_t *counts = nullptr;
-    int32_t size = 0;
-    double smooth = 1.0;
-};
-
-// A view of one chain's arrays.  Those by step never move; those by slot grow in reserve().
-struct Chain {
-    int64_t n_steps = 0;
-    int32_t *states = nullptr;
-    const uint8_t *first = nullptr, *last = nullptr;
-    int32_t *hints = nullptr;
-    HCRPTransitions *transitions = nullptr;
-    bitgen_t *bits = nullptr;
-    std::vector<int32_t> *occupancy = nullptr, *free_slots = nullptr,
-                         *free_place = nullptr;
-    Stack<int32_t> *touched = nullptr;
-    const int32_t *n_slots = nullptr;
-    void *owner = nullptr;                  // the ChainState
-    int (*grow)(void *owner, intptr_t n_free) = nullptr;
-
-    // The restaurant that x[t] is drawn in; the label drawn in x[t]'s restaurant or -1.
-    int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
-    int32_t successor(int64_t t) const { return last[t] ? -1 : states[t + 1]; }
-    int32_t free_slot(size_t i) const { return (*free_slots)[free_slots->size() - 1 - i]; }
-    // Only between moves.  Says whether storage has grown.
-    bool reserve(int64_t n_free) const {
-        if (SKIHMM_LIKELY(n_free <= static_cast<int64_t>(free_slots->size()))) return false;
-        if (grow(owner, n_free) < 0) throw HookFailed();
-        return true;
-    }
-    // x[t] = k for good; keeps occupancy and the free slots in step.
-    void assign(int64_t t, int32_t k) const {
-        const int32_t old = states[t];
-        if (old == k) return;
-        std::vector<int32_t> &used = *occupancy, &place = *free_place;
-        if (--used[old] == 0) {
-            place[old] = static_cast<int32_t>(free_slots->size());
-            free_slots->push_back(old);
-        }
-        if (used[k]++ == 0) {
-            const int32_t moved = free_slots->back();
-            (*free_slots)[place[k]] = moved;
-            place[moved] = place[k];
-            free_slots->pop_back();
-            place[k] = -1;
-        }
-        states[t] = k;
-    }
-};
-
-// ---- emissions -------------------------------------------------------------------------
-
-// An emission that is one franchise over the symbols of one column; codes -1: missing.
-struct SeatingEmission {
-    static constexpr bool kIsSeating = true;
-    SymbolSeating *seating = nullptr;
-    const int32_t *codes = nullptr;
-    int32_t *hints = nullptr;
-
-    SKIHMM_INLINE void add(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
-        if (SKIHMM_LIKELY(codes[t] >= 0))
-            r->multiply(seating->add(k, codes[t], g, hints + t));
-    }
-    SKIHMM_INLINE void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
-        if (SKIHMM_LIKELY(codes[t] >= 0))
-            r->multiply(seating->remove(k, codes[t], g, hints + t));
-    }
-    void commit() const { seating->commit(); }
-    void commit_same() const { seating->commit_same(); }
-    void rollback() const { seating->rollback(); }
-    bool has_columns() const { return true; }
-    bool column(int64_t t, SymbolColumn *out) const {
-        const int32_t symbol = codes[t];
-        if (SKIHMM_UNLIKELY(symbol < 0)) return false;
-        const Line &line = seating->columns[symbol];
-        out->ids = line.ids;
-        out->counts = line.counts;
-        out->size = line.size;
-        out->smooth = seating->new_table(symbol);
-        return true;
-    }
-    const int32_t *totals(double *offset) const {
-        *offset = seating->alpha;
-        return seating->row_customers.data();
-    }
-    bool is_moderate(double least, double most) const {
-        const SymbolSeating &s = *seating;
-        return least < s.alpha && s.alpha < most && least < s.base.gamma
-               && s.base.gamma < most && least < s.alpha / s.base.n_symbols * 1e5;
-    }
-    void fill_probs(int64_t, double *) const {}     // has columns
-    // out[i] = p(y[t] | state k[i]) up to a factor that is common to the two.
-    void fill_pair(int64_t t, const int32_t *k, double *out) const {
-        const int32_t symbol = codes[t];
-        for (int i = 0; i < 2; ++i) out[i] = symbol < 0 ? 1.0 : seating->prob(k[i], symbol);
-    }
-    void prefetch_step(int64_t t) const {
-        SKIHMM_PREFETCH(codes + t);
-        SKIHMM_PREFETCH(hints + t);
-    }
-    void prefetch_cell(int64_t t) const { seating->prefetch_cell(hints[t]); }
-    void prefetch_lists(int64_t t) const {
-        seating->prefetch_lists(hints[t]);
-        if (codes[t] < 0) return;
-        const Line &line = seating->columns[codes[t]];
-        SKIHMM_PREFETCH(line.ids);
-        SKIHMM_PREFETCH(line.counts);
-    }
-};
-
-// An EmissionStats through its virtual functions (their contracts are in _emission.pxd).
-struct HookedEmission {
-    static constexpr bool kIsSeating = false;
-    void *self = nullptr;
-    int (*add_hook)(void *, intptr_t, int32_t, bitgen_t *, Product *) = nullptr;
-    int (*remove_hook)(void *, intptr_t, int32_t, bitgen_t *, Product *) = nullptr;
-    int (*commit_hook)(void *) = nullptr;
-    int (*rollback_hook)(void *) = nullptr;
-    int (*probs_hook)(void *, intptr_t, double *) = nullptr;
-    int (*column_hook)(void *, intptr_t, SymbolColumn *) = nullptr;
-    const int32_t *(*totals_hook)(void *, double *) = nullptr;
-    int (*moderate_hook)(void *, double, double) = nullptr;
-    int (*pair_hook)(void *, intptr_t, const int32_t *, double *) = nullptr;
-    bool columns = false;
-    mutable std::vector<int32_t> padded;
-
-    static void check(int status) { if (status < 0) throw HookFailed(); }
-    void add(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
-        check(add_hook(self, t, k, g, r));
-    }
-    void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
-        check(remove_hook(self, t, k, g, r));
-    }
-    void commit() const { check(commit_hook(self)); }
-    void commit_same() const { check(commit_hook(self)); }
-    void rollback() const { check(rollback_hook(self)); }
-    bool has_columns() const { return columns; }
-    bool column(int64_t t, SymbolColumn *out) const {
-        if (!column_hook(self, t, out)) return false;
-        // Not every emission's arrays are padded.
-        padded.assign(2 * (static_cast<size_t>(out->size) + 3), 0);
-        int32_t *ids = padded.data(), *counts = ids + out->size + 3;
-        std::copy_n(out->ids, out->size, ids);
-        std::copy_n(out->counts, out->size, counts);
-        out->ids = ids;
-        out->counts = counts;
-        return true;
-    }
-    const int32_t *totals(double *offset) const { return totals_hook(self, offset); }
-    bool is_moderate(double least, double most) const {
-        return moderate_hook(self, least, most) != 0;
-    }
-    void fill_probs(int64_t t, double *out) const { check(probs_hook(self, t, out)); }
-    void fill_pair(int64_t t, const int32_t *k, double *out) const {
-        check(pair_hook(self, t, k, out));
-    }
-    void prefetch_step(int64_t) const {}
-    void prefetch_cell(int64_t) const {}
-    void prefetch_lists(int64_t) const {}
-};
 
 // ---- one move ----------------------------------------------------------------------------
 
@@ -207,22 +43,22 @@ struct StepView {
 
 // Customers that leave and others that come in their place: what every move of the
 // restricted collapsed draw is made of.  The only code that decides on a ratio.
-template <class Emission>
+template <class Chain, class Emission>
 class Exchange {
   public:
     Product r_old, r_new;
 
     // The draw of k in restaurant j, made for step t.
-    SKIHMM_INLINE void remove_draw(const Chain &chain, int32_t j, int32_t k, int64_t t) {
-        r_old.multiply(chain.transitions->remove(j, k, chain.bits, chain.hints + t));
+    SKIHMM_INLINE void remove_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
+        r_old.multiply(chain.transitions->remove(j, k, chain.bits, &chain.hints[t]));
     }
-    SKIHMM_INLINE void add_draw(const Chain &chain, int32_t j, int32_t k, int64_t t) {
-        r_new.multiply(chain.transitions->add(j, k, chain.bits, chain.hints + t));
+    SKIHMM_INLINE void add_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
+        r_new.multiply(chain.transitions->add(j, k, chain.bits, &chain.hints[t]));
     }
     // Steps [start, stop) of one sequence with the given labels, the first one drawn in
     // restaurant j: their draws, their observations, and the draw of `follower` (-1: none).
     // They leave in the reverse of the order in which they come.
-    SKIHMM_INLINE void remove_block(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE void remove_block(Chain &chain, Emission &emission,
                                     int64_t start, int64_t stop, int32_t j,
                                     const int32_t *labels, int32_t follower) {
         if (SKIHMM_LIKELY(follower >= 0))
@@ -235,7 +71,7 @@ class Exchange {
     }
     // Every factor is taken just before its own customer sits down, at the seating with all
     // earlier ones: not at s_0.
-    SKIHMM_INLINE void add_block(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE void add_block(Chain &chain, Emission &emission,
                                  int64_t start, int64_t stop, int32_t j,
                                  const int32_t *labels, int32_t follower) {
         for (int64_t t = start; t < stop; ++t) {
@@ -248,7 +84,7 @@ class Exchange {
     }
     // Accept with probability min(1, R), R = (r_new / r_old) * (q_old / q_new).  R >= 1
     // needs no random number; a NaN (which no correct kernel makes) rejects.
-    SKIHMM_INLINE bool is_accepted(const Chain &chain, const Product &q_old,
+    SKIHMM_INLINE bool is_accepted(Chain &chain, const Product &q_old,
                                    const Product &q_new) const {
         const Sides sides = weigh(q_old, q_new);
         if (sides.new_side >= sides.old_side) return true;
@@ -261,11 +97,11 @@ class Exchange {
     }
     // The old seating comes back table by table.  Adding the old customers again would draw
     // their tables anew, from the wrong law.
-    void restore(const Chain &chain, const Emission &emission) const {
+    void restore(Chain &chain, Emission &emission) const {
         chain.transitions->rollback();
         emission.rollback();
     }
-    void keep(const Chain &chain, const Emission &emission) const {
+    void keep(Chain &chain, Emission &emission) const {
         chain.transitions->commit();
         emission.commit();
     }
@@ -290,27 +126,28 @@ class Exchange {
 };
 
 // A move on one block: open, then seat the proposed path, then decide.
-template <class Emission>
-class Move : public Exchange<Emission> {
+template <class Chain, class Emission>
+class Move : public Exchange<Chain, Emission> {
   public:
-    using Exchange<Emission>::r_old;
-    using Exchange<Emission>::r_new;
+    using Exchange<Chain, Emission>::r_old;
+    using Exchange<Chain, Emission>::r_new;
+    using Transitions = typename Chain::Transitions;
     int64_t start = 0, stop = 0;
     StepView view;                      // see look
 
     // s_L -> s_0: the draws leave in the reverse of the order in which they came.
-    SKIHMM_INLINE void open(const Chain &chain, const Emission &emission, int64_t first,
+    SKIHMM_INLINE void open(Chain &chain, Emission &emission, int64_t first,
                             int64_t end) {
         is_lifted_ = false;
         start = first;
         stop = end;
         r_old.reset();
         this->remove_block(chain, emission, start, stop, chain.previous(start),
-                           chain.states + start, chain.successor(stop - 1));
+                           &chain.states[start], chain.successor(stop - 1));
     }
     // Fill `view` from an open move of one step.
-    void look(const Chain &chain, const Emission &emission) {
-        const HCRPTransitions &s = *chain.transitions;
+    void look(Chain &chain, Emission &emission) {
+        const Transitions &s = *chain.transitions;
         const int32_t i = chain.previous(start), x = chain.states[start],
                       o = chain.successor(start);
         view.i = i;
@@ -323,14 +160,17 @@ class Move : public Exchange<Emission> {
         view.m_x = s.base.dish_tables[x];
         view.m_o = o >= 0 ? s.base.dish_tables[o] : 0;
         view.scale = s.scale();
-        view.has_symbol = emission.has_columns() && emission.column(start, &view.column);
-        double offset;
-        if (!view.has_symbol) return;
-        view.e_x = emission.totals(&offset)[x];
-        const SymbolColumn &column = view.column;
-        view.e_in = 0;
-        for (int32_t at = 0; at < column.size; ++at)
-            if (column.ids[at] == x) view.e_in = column.counts[at];
+        view.has_symbol = false;
+        if constexpr (Emission::kIsSeating) {
+            double offset;
+            view.has_symbol = emission.column(start, &view.column);
+            if (!view.has_symbol) return;
+            view.e_x = emission.totals(&offset)[x];
+            const SymbolColumn &column = view.column;
+            view.e_in = 0;
+            for (int32_t at = 0; at < column.size; ++at)
+                if (column.ids[at] == x) view.e_in = column.counts[at];
+        }
     }
 
     // open and look for one step between two others, all without writing: most step-wise
@@ -338,11 +178,11 @@ class Move : public Exchange<Emission> {
     // Alice with 350 states this took a sweep from 190 to 164 ns per step.)
     // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
     // next to its own label (then its customers share rows, dishes or cells).
-    SKIHMM_INLINE bool lift(const Chain &chain, const Emission &emission, int64_t t) {
+    SKIHMM_INLINE bool lift(Chain &chain, Emission &emission, int64_t t) {
         if constexpr (!Emission::kIsSeating) {
             return false;
         } else {
-            const HCRPTransitions &s = *chain.transitions;
+            const Transitions &s = *chain.transitions;
             const SymbolSeating &e = *emission.seating;
             const int32_t symbol = emission.codes[t];
             if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || symbol < 0)) return false;
@@ -352,9 +192,9 @@ class Move : public Exchange<Emission> {
             is_lifted_ = true;
             start = t;
             stop = t + 1;
-            s.lift(x, o, chain.bits, chain.hints + t + 1, &out_);
+            s.lift(x, o, chain.bits, &chain.hints[t + 1], &out_);
             e.lift(x, symbol, chain.bits, emission.hints + t, &value_);
-            s.lift(i, x, chain.bits, chain.hints + t, &in_);
+            s.lift(i, x, chain.bits, &chain.hints[t], &in_);
             view.i = i;
             view.x = x;
             view.o = o;
@@ -378,7 +218,7 @@ class Move : public Exchange<Emission> {
     }
 
     // s_0 -> s*_L.
-    SKIHMM_INLINE void seat(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE void seat(Chain &chain, Emission &emission,
                             const int32_t *path) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(path[0] == view.x)) {
@@ -390,7 +230,7 @@ class Move : public Exchange<Emission> {
         seat_path(chain, emission, path);
     }
     // Accept or reject; says which.
-    SKIHMM_INLINE bool decide(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE bool decide(Chain &chain, Emission &emission,
                               const int32_t *path, const Product &q_old,
                               const Product &q_new) {
         const bool accepted = this->is_accepted(chain, q_old, q_new);
@@ -402,7 +242,7 @@ class Move : public Exchange<Emission> {
             this->restore(chain, emission);
             return false;
         }
-        if (std::equal(path, path + (stop - start), chain.states + start)) {
+        if (std::equal(path, path + (stop - start), &chain.states[start])) {
             chain.transitions->commit_same();
             emission.commit_same();
             return true;
@@ -415,7 +255,7 @@ class Move : public Exchange<Emission> {
     // together were drawn from their conditional law given s_0, with the successor's
     // probability *after* that draw.  So nothing is left to decide, and what else is seated
     // needs no factors.
-    SKIHMM_INLINE void complete(const Chain &chain, const Emission &emission, int32_t k,
+    SKIHMM_INLINE void complete(Chain &chain, Emission &emission, int32_t k,
                                 bool opens) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(k == view.x)) {
@@ -429,26 +269,26 @@ class Move : public Exchange<Emission> {
     }
     // For kernels that cache per-state values and learn from chain.touched what is stale:
     // every slot whose counts this block's old labels or `path` may have changed.
-    void touch(const Chain &chain, const int32_t *path) const {
-        chain.touched->push(chain.previous(start));
-        for (int64_t t = start; t < stop; ++t) chain.touched->push(path[t - start]);
+    void touch(Chain &chain, const int32_t *path) const {
+        chain.touched.push(chain.previous(start));
+        for (int64_t t = start; t < stop; ++t) chain.touched.push(path[t - start]);
         const int32_t follower = chain.successor(stop - 1);
-        if (follower >= 0) chain.touched->push(follower);
+        if (follower >= 0) chain.touched.push(follower);
     }
 
   private:
-    SKIHMM_NOINLINE void seat_path(const Chain &chain, const Emission &emission,
+    SKIHMM_NOINLINE void seat_path(Chain &chain, Emission &emission,
                                    const int32_t *path) {
         r_new.reset();
         this->add_block(chain, emission, start, stop, chain.previous(start), path,
                         chain.successor(stop - 1));
     }
-    SKIHMM_NOINLINE void complete_open(const Chain &chain, const Emission &emission,
+    SKIHMM_NOINLINE void complete_open(Chain &chain, Emission &emission,
                                        int32_t k, bool opens) {
         const bool is_same = k == chain.states[start];
         r_new.reset();
         chain.transitions->add(chain.previous(start), k, opens, chain.bits,
-                               chain.hints + start);
+                               &chain.hints[start]);
         emission.add(start, k, chain.bits, &r_new);
         const int32_t follower = chain.successor(start);
         if (follower >= 0) this->add_draw(chain, k, follower, stop);
@@ -461,7 +301,7 @@ class Move : public Exchange<Emission> {
         }
     }
     // What open would have done with the lifted customers.
-    SKIHMM_NOINLINE void take_away(const Chain &chain, const Emission &emission) {
+    SKIHMM_NOINLINE void take_away(Chain &chain, Emission &emission) {
         if constexpr (Emission::kIsSeating) {
             is_lifted_ = false;
             r_old.reset();
@@ -474,14 +314,14 @@ class Move : public Exchange<Emission> {
     // transition into the step and of the observation are those of r_old: both are taken at
     // s_0.  Of the transition out of it only the new table's weight can differ, if the
     // transition into it has closed a table or opened one.  What is equal is left out.
-    SKIHMM_INLINE void seat_lifted(const Chain &chain, const Emission &emission) {
+    SKIHMM_INLINE void seat_lifted(Chain &chain, Emission &emission) {
         if constexpr (Emission::kIsSeating) {
-            const HCRPTransitions &s = *chain.transitions;
+            const Transitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = s.choose_table(in_, new_table_weight(view.scale, s.base.mass_of(view.m_x)), bits & kChoice,
-                                       g);
-            const bool opens = table_in_ == HCRPTransitions::kNewTable;
+            table_in_ = s.choose_table(
+                in_, new_table_weight(view.scale, s.base.mass_of(view.m_x)), bits & kChoice, g);
+            const bool opens = table_in_ == Transitions::kNewTable;
             const double fresh_out = choose_others(chain, emission, opens, bits);
             r_old.reset();
             r_new.reset();
@@ -493,21 +333,21 @@ class Move : public Exchange<Emission> {
         }
     }
     // The same if the transition into the step is known to open a table or not.
-    SKIHMM_INLINE void choose_tables(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE void choose_tables(Chain &chain, Emission &emission,
                                      bool opens) {
         if constexpr (Emission::kIsSeating) {
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = opens ? HCRPTransitions::kNewTable
+            table_in_ = opens ? Transitions::kNewTable
                               : chain.transitions->choose_table(in_, 0.0, bits & kChoice, g);
             choose_others(chain, emission, opens, bits);
         }
     }
     // Tables of the observation and of the transition out of the step; returns the weight
     // that a new one had for the latter.
-    SKIHMM_INLINE double choose_others(const Chain &chain, const Emission &emission,
+    SKIHMM_INLINE double choose_others(Chain &chain, Emission &emission,
                                        bool opens, uint64_t bits) {
-        const HCRPTransitions &s = *chain.transitions;
+        const Transitions &s = *chain.transitions;
         bitgen_t *g = chain.bits;
         table_value_ = emission.seating->choose_table(value_, view.column.smooth,
                                                       bits >> 21 & kChoice, g);
@@ -516,7 +356,7 @@ class Move : public Exchange<Emission> {
         table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & kChoice, g);
         return fresh_out;
     }
-    SKIHMM_INLINE void put_back(const Chain &chain, const Emission &emission) {
+    SKIHMM_INLINE void put_back(Chain &chain, Emission &emission) {
         if constexpr (Emission::kIsSeating) {
             chain.transitions->put_back(in_, table_in_);
             emission.seating->put_back(value_, table_value_);
@@ -524,48 +364,12 @@ class Move : public Exchange<Emission> {
         }
     }
 
-    static constexpr uint32_t kChoice = (1u << HCRPTransitions::kChoiceBits) - 1;
+    static constexpr uint32_t kChoice = (1u << Transitions::kChoiceBits) - 1;
 
     bool is_lifted_ = false;
-    HCRPTransitions::Lifted out_, in_;
+    typename Transitions::Lifted out_, in_;
     SymbolSeating::Lifted value_;
     int32_t table_in_ = 0, table_value_ = 0, table_out_ = 0;
-};
-
-// ---- proposals through virtual functions ---------------------------------------------------
-
-// A BlockProposal through its virtual functions (their contracts are in _rcd.pxd).
-struct HookedProposal {
-    void *self = nullptr, *state = nullptr;
-    int (*attach_hook)(void *, void *) = nullptr;
-    int (*prepare_hook)(void *, void *, intptr_t, intptr_t) = nullptr;
-    int (*score_hook)(void *, void *, intptr_t, intptr_t, Product *) = nullptr;
-    int (*propose_hook)(void *, void *, intptr_t, intptr_t, int32_t *, Product *) = nullptr;
-    int (*settle_hook)(void *, void *, intptr_t, intptr_t, int) = nullptr;
-
-    static constexpr bool kReadsTouched = true, kReadsView = false,
-                          kMayBeExact = false;
-    void prefetch(const Chain &, int64_t, int64_t) const {}
-    static void check(int status) { if (status < 0) throw HookFailed(); }
-    template <class Emission> void attach(const Chain &, const Emission &) const {
-        check(attach_hook(self, state));
-    }
-    template <class Emission>
-    void prepare(const Chain &, const Emission &, const Move<Emission> &move) const {
-        check(prepare_hook(self, state, move.start, move.stop));
-    }
-    void score(const Chain &, int64_t start, int64_t stop, Product *q) const {
-        check(score_hook(self, state, start, stop, q));
-    }
-    void propose(const Chain &, int64_t start, int64_t stop, int32_t *path,
-                 Product *q) const {
-        check(propose_hook(self, state, start, stop, path, q));
-    }
-    template <class Emission>
-    void settle(const Chain &, const Emission &, int64_t start, int64_t stop,
-                bool accepted) const {
-        check(settle_hook(self, state, start, stop, accepted));
-    }
 };
 
 // ---- a sweep -----------------------------------------------------------------------------
@@ -573,8 +377,9 @@ struct HookedProposal {
 // Blocks of consecutive steps, in random order.  Per sequence the first block's length is
 // uniform on 1 .. block_size and the others have block_size steps (the last one what is
 // left): the boundaries never depend on the labels.
-inline void cut_blocks(const Chain &chain, intptr_t block_size,
-                       std::vector<intptr_t> *starts, std::vector<intptr_t> *stops) {
+template <class Chain>
+void cut_blocks(const Chain &chain, intptr_t block_size, std::vector<intptr_t> *starts,
+                std::vector<intptr_t> *stops) {
     starts->clear();
     stops->clear();
     starts->reserve(chain.n_steps);
@@ -606,16 +411,16 @@ inline void cut_blocks(const Chain &chain, intptr_t block_size,
 // cells name.  These are only hints: labels may change before the block's turn.
 enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
 
-template <class Emission>
-SKIHMM_INLINE void prefetch_steps(const Chain &chain, const Emission &emission, int64_t t) {
-    SKIHMM_PREFETCH(chain.states + t);
-    SKIHMM_PREFETCH(chain.hints + t);
-    SKIHMM_PREFETCH(chain.last + t);
-    SKIHMM_PREFETCH(chain.first + t);
+template <class Chain, class Emission>
+SKIHMM_INLINE void prefetch_steps(Chain &chain, Emission &emission, int64_t t) {
+    SKIHMM_PREFETCH(&chain.states[t]);
+    SKIHMM_PREFETCH(&chain.hints[t]);
+    SKIHMM_PREFETCH(&chain.last[t]);
+    SKIHMM_PREFETCH(&chain.first[t]);
     emission.prefetch_step(t);
 }
-template <class Emission>
-SKIHMM_INLINE void prefetch_cells(const Chain &chain, const Emission &emission,
+template <class Chain, class Emission>
+SKIHMM_INLINE void prefetch_cells(Chain &chain, Emission &emission,
                                   int64_t start, int64_t stop) {
     for (int64_t t = start; t < stop; ++t) {
         chain.transitions->prefetch_cell(chain.hints[t]);
@@ -623,8 +428,8 @@ SKIHMM_INLINE void prefetch_cells(const Chain &chain, const Emission &emission,
     }
     if (!chain.last[stop - 1]) chain.transitions->prefetch_cell(chain.hints[stop]);
 }
-template <class Emission>
-SKIHMM_INLINE void prefetch_lists(const Chain &chain, const Emission &emission,
+template <class Chain, class Emission>
+SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
                                   int64_t start, int64_t stop) {
     for (int64_t t = start; t < stop; ++t) {
         chain.transitions->prefetch_lists(chain.hints[t]);
@@ -640,14 +445,14 @@ SKIHMM_INLINE void prefetch_lists(const Chain &chain, const Emission &emission,
 //
 // Moves over the blocks [starts[b], stops[b]), b < n; `path` has room for the longest.
 // Returns the number of accepted moves.
-template <class Emission, class Proposal>
-int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal,
+template <class Chain, class Emission, class Proposal>
+int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal,
                 const intptr_t *starts, const intptr_t *stops, int64_t n, int32_t *path) {
-    Move<Emission> move;
+    Move<Chain, Emission> move;
     Product q_old, q_new;
     int64_t n_accepted = 0;
     const bool is_large = chain.n_steps > 8192;     // else all of it is in the caches
-    chain.touched->clear();
+    chain.touched.clear();
     proposal.attach(chain, emission);
     for (int64_t b = 0; b < n; ++b) {
         if (is_large && b + kPrefetchSteps < n) {
@@ -667,7 +472,7 @@ int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal
             move.open(chain, emission, start, stop);
             if (Proposal::kReadsView) move.look(chain, emission);
         }
-        if (Proposal::kReadsTouched) move.touch(chain, chain.states + start);
+        if (Proposal::kReadsTouched) move.touch(chain, &chain.states[start]);
         proposal.prepare(chain, emission, move);
         if constexpr (Proposal::kMayBeExact) {
             if (proposal.is_exact()) {
@@ -682,8 +487,8 @@ int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal
         if (Proposal::kReadsTouched) {
             // The next move starts from slots that this one may yet touch: the old ones
             // again (their customers come back) and the new ones.
-            chain.touched->clear();
-            move.touch(chain, chain.states + start);
+            chain.touched.clear();
+            move.touch(chain, &chain.states[start]);
         }
         proposal.score(chain, start, stop, &q_old);
         proposal.propose(chain, start, stop, path, &q_new);
@@ -694,6 +499,148 @@ int64_t rcd_run(const Chain &chain, const Emission &emission, Proposal &proposal
         n_accepted += accepted;
     }
     return n_accepted;
+}
+
+// ---- proposals -----------------------------------------------------------------------------
+
+// How to propose the labels of steps [start, stop).  Everything is evaluated at s_0: the
+// seating without the block.  chain.states of the block still hold the old labels.
+//
+// The order of calls in a move is prepare, score, propose, settle.  A proposal may be poor
+// but not wrong: q(old) and q(new) must be the same function of the path.
+template <class Chain>
+class Proposal {
+  public:
+    static constexpr bool kReadsTouched = true, kReadsView = false, kMayBeExact = false;
+
+    virtual ~Proposal() = default;
+    // Start of a sweep, or storage for more slots: (re)build caches.
+    virtual void attach(Chain &, Emission &) {}
+    // Look at s_0.  Must absorb chain.touched if the proposal caches per-state values.
+    virtual void prepare(Chain &, Emission &, int64_t, int64_t) {}
+    // q *= probability of proposing the old path (up to a constant of s_0).
+    virtual void score(Chain &chain, int64_t start, int64_t stop, Product *q) = 0;
+    // Draw a path; q *= its probability (up to the same constant).  A new state gets one of
+    // chain.free_slot(0), chain.free_slot(1), ...  (q = infinity: none was found, reject.)
+    virtual void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path,
+                         Product *q) = 0;
+    // The move has been decided; the seating and chain.states are final.
+    virtual void settle(Chain &, Emission &, int64_t, int64_t, bool) {}
+    // All moves of a sweep; see rcd_run.
+    virtual int64_t run(Chain &chain, Emission &emission, const intptr_t *starts,
+                        const intptr_t *stops, int64_t n, int32_t *path) {
+        return rcd_run(chain, emission, *this, starts, stops, n, path);
+    }
+
+    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
+        prepare(chain, emission, move.start, move.stop);
+    }
+    void prefetch(const Chain &, int64_t, int64_t) const {}
+};
+
+// What a kernel keeps of the emission that it is compiled for.
+template <class E>
+using Kept = std::conditional_t<E::kIsSeating, E, E &>;
+
+// A proposal class that is known when this is compiled: rcd_run inlines all of it.
+template <class Chain, class E, class P>
+class InlinedProposal final : public Proposal<Chain> {
+  public:
+    template <class... Args>
+    InlinedProposal(E &emission, Args... args) : emission_(emission), proposal_(args...) {}
+
+    void attach(Chain &chain, Emission &) override { proposal_.attach(chain, emission_); }
+    void prepare(Chain &chain, Emission &, int64_t start, int64_t stop) override {
+        opened_.start = start;
+        opened_.stop = stop;
+        if (P::kReadsView) opened_.look(chain, emission_);
+        proposal_.prepare(chain, emission_, opened_);
+    }
+    void score(Chain &chain, int64_t start, int64_t stop, Product *q) override {
+        proposal_.score(chain, start, stop, q);
+    }
+    void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path,
+                 Product *q) override {
+        proposal_.propose(chain, start, stop, path, q);
+    }
+    void settle(Chain &chain, Emission &, int64_t start, int64_t stop,
+                bool accepted) override {
+        proposal_.settle(chain, emission_, start, stop, accepted);
+    }
+    int64_t run(Chain &chain, Emission &, const intptr_t *starts, const intptr_t *stops,
+                int64_t n, int32_t *path) override {
+        return rcd_run(chain, emission_, proposal_, starts, stops, n, path);
+    }
+
+  private:
+    Kept<E> emission_;
+    P proposal_;
+    Move<Chain, E> opened_;         // of a caller that goes through a move step by step
+};
+
+// The proposal P<Chain, emission> for the emission of a chain.
+template <template <class, class> class P, class Chain, class... Args>
+Proposal<Chain> *make_proposal(Chain &chain, Args... args) {
+    return with_compiled(*chain.emission, [&](auto &emission) -> Proposal<Chain> * {
+        using E = std::remove_reference_t<decltype(emission)>;
+        return new InlinedProposal<Chain, E, P<Chain, E>>(emission, args...);
+    });
+}
+
+// ---- kernels -------------------------------------------------------------------------------
+
+struct SweepCounts {
+    int64_t n_proposed = 0, n_accepted = 0, n_trials = 0, n_trials_accepted = 0;
+};
+
+// What makes sweeps, compiled for one kind of emission and built for one chain's.
+template <class Chain>
+class Kernel {
+  public:
+    virtual ~Kernel() = default;
+    virtual SweepCounts sweep(Chain &chain) = 0;
+    virtual size_t n_bytes() const { return 0; }
+};
+
+// Moves over blocks in random order.
+template <class Chain>
+class BlockKernel final : public Kernel<Chain> {
+  public:
+    // Takes ownership of the proposal.
+    BlockKernel(Proposal<Chain> *proposal, intptr_t block_size)
+        : proposal_(proposal), block_size_(block_size), path_(block_size) {}
+
+    SweepCounts sweep(Chain &chain) override {
+        SweepCounts counts;
+        cut(chain);
+        run(chain, 0, starts_.size(), &counts);
+        return counts;
+    }
+    // The blocks of a sweep, in its order, and moves over [begin, end) of them.
+    void cut(const Chain &chain) { cut_blocks(chain, block_size_, &starts_, &stops_); }
+    const std::vector<intptr_t> &starts() const { return starts_; }
+    const std::vector<intptr_t> &stops() const { return stops_; }
+    void run(Chain &chain, size_t begin, size_t end, SweepCounts *counts) {
+        counts->n_proposed += end - begin;
+        counts->n_accepted += proposal_->run(chain, *chain.emission, starts_.data() + begin,
+                                             stops_.data() + begin, end - begin,
+                                             path_.data());
+    }
+
+  private:
+    std::unique_ptr<Proposal<Chain>> proposal_;
+    const intptr_t block_size_;
+    std::vector<intptr_t> starts_, stops_;
+    std::vector<int32_t> path_;
+};
+
+// The kernel K<Chain, emission> for the emission of a chain.
+template <template <class, class> class K, class Chain, class... Args>
+Kernel<Chain> *make_kernel(Chain &chain, Args... args) {
+    return with_compiled(*chain.emission, [&](auto &emission) -> Kernel<Chain> * {
+        using E = std::remove_reference_t<decltype(emission)>;
+        return new K<Chain, E>(emission, args...);
+    });
 }
 
 }  // namespace skihmm

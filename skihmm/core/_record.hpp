@@ -1,10 +1,9 @@
-// What the arrays of a record must be.
+// Checks of the arrays of a record.
 //
-// A chain or a draw that was pickled or written to a file comes back as plain arrays, and the
-// compiled core indexes by what stands in them.  A file may be torn, foreign or made on
-// purpose, so nothing of it is believed: here, and nowhere else, is what a record has to
-// satisfy.  Everything is checked before anything is allocated by it or changed; what does
-// not hold is thrown as std::invalid_argument, a ValueError in Python.
+// A chain or a draw from a pickle or a file is loaded as plain arrays, whose entries the
+// compiled core uses as indices.  A file may be torn, foreign or malicious, so all its entries
+// are checked here, before any of them determines an allocation or changes the state; a
+// violation is a std::invalid_argument, a ValueError in Python.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -17,11 +16,11 @@
 
 namespace skihmm {
 
-// Counts are 32-bit numbers: a record may hold this many customers, and as many again may
-// come (a particle filter goes on seating); the sum fits too.
+// Counts are 32-bit integers: a record may hold this many customers, and as many again may be
+// added (by a particle filter); the sum fits too.
 static constexpr int64_t kMostCustomers = (int64_t{1} << 30) - 1;
 
-// Products of two concentrations, and their ratios, keep well within a double.
+// Products of two concentrations, and their ratios, are well within the range of a double.
 static constexpr double kLeastConcentration = 1e-50, kMostConcentration = 1e50;
 
 [[noreturn]] inline void refuse(const std::string &what, const std::string &why) {
@@ -32,7 +31,7 @@ inline std::string name_cell(const SeatingRecord &record, size_t i) {
            + ", dish " + std::to_string(record.dishes[i]) + ") ";
 }
 
-// No pair (row, dish) twice.  Records are sorted, as a rule.
+// No pair (row, dish) occurs twice.  Most records are sorted.
 inline void check_distinct(const SeatingRecord &record, const std::string &what) {
     const size_t n = record.rows.size();
     const auto pair = [&](size_t i) {
@@ -51,8 +50,8 @@ inline void check_distinct(const SeatingRecord &record, const std::string &what)
                      + std::to_string(twice->second) + "; expected one");
 }
 
-// A seating over rows 0 .. n_rows - 1 and dishes 0 .. n_dishes - 1; `seats` says whether
-// customers sit at tables (or are only counted).
+// A seating over rows 0 .. n_rows - 1 and dishes 0 .. n_dishes - 1; `seats`: customers sit at
+// tables, otherwise they are only counted.
 inline void check_record(const SeatingRecord &record, int32_t n_rows, int32_t n_dishes,
                          bool seats, const std::string &what) {
     const size_t n = record.rows.size();
@@ -109,7 +108,7 @@ inline void check_record(const SeatingRecord &record, int32_t n_rows, int32_t n_
     check_distinct(record, what);
 }
 
-// The numbers 0 .. n - 1 by row: those of row j stand at begin[j] .. begin[j + 1] - 1.
+// The indices 0 .. n - 1 by row: those of row j are at begin[j] .. begin[j + 1] - 1.
 template <class Row>
 std::vector<size_t> sort_by_row(Row row_of, size_t n, int32_t n_rows,
                                 std::vector<size_t> *order) {
@@ -122,9 +121,9 @@ std::vector<size_t> sort_by_row(Row row_of, size_t n, int32_t n_rows,
     return begin;
 }
 
-// The customers are those of the data: customer i, 0 <= i < n, is of (row_of[i],
-// dish_of[i * stride]); a dish of -1 is no customer.  For records that check_record has
-// passed, and rows and dishes within the same limits.
+// The customers are those of the data: customer i, 0 <= i < n, belongs to (row_of[i],
+// dish_of[i * stride]); a dish of -1 is no customer.  Requires a record that passed
+// check_record, and rows and dishes within the same limits.
 inline void check_customers(const SeatingRecord &record, const int32_t *row_of,
                             const int32_t *dish_of, int64_t stride, int64_t n,
                             int32_t n_rows, const std::string &what) {
@@ -162,8 +161,8 @@ inline void check_customers(const SeatingRecord &record, const int32_t *row_of,
     }
 }
 
-// Transitions, of which the steps are not known, that some path over all the states could
-// have made.  Row n_states is the start restaurant.
+// Transition counts are possible for some path over all the states; the steps are unknown.  Row
+// n_states is the start restaurant.
 inline void check_flow(const SeatingRecord &record, int32_t n_states,
                        const std::string &what) {
     if (static_cast<size_t>(n_states) > record.rows.size())

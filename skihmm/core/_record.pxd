@@ -38,6 +38,7 @@ cdef int states_of(object values, int32_t n_states, intp_t n_steps,
 cdef int starts_of(object values, intp_t n_steps, bint from_zero,
                    vector[int32_t] *out) except -1
 
+cdef object array_of(const vector[int32_t] &values)
 cdef dict record_to_arrays(const SeatingRecord &record)
 # A seating that has passed check_record.
 cdef int record_from_arrays(object arrays, str what, int32_t n_rows, int32_t n_dishes,

@@ -99,7 +99,7 @@ cdef int starts_of(object values, intp_t n_steps, bint from_zero,
     return 0
 
 
-cdef object _to_array(const vector[int32_t] &values):
+cdef object array_of(const vector[int32_t] &values):
     cdef Py_ssize_t i, n = <Py_ssize_t> values.size()
     out = np.empty(n, dtype=np.int32)
     cdef int32_t[::1] view = out
@@ -110,11 +110,11 @@ cdef object _to_array(const vector[int32_t] &values):
 
 cdef dict record_to_arrays(const SeatingRecord &record):
     return {
-        "rows": _to_array(record.rows),
-        "dishes": _to_array(record.dishes),
-        "n_customers": _to_array(record.n_customers),
-        "n_tables": _to_array(record.n_tables),
-        "sizes": _to_array(record.sizes),
+        "rows": array_of(record.rows),
+        "dishes": array_of(record.dishes),
+        "n_customers": array_of(record.n_customers),
+        "n_tables": array_of(record.n_tables),
+        "sizes": array_of(record.sizes),
     }
 
 

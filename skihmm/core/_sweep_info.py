@@ -1,7 +1,8 @@
-"""What a sweep reports."""
+"""Counts and time of a sweep."""
 
 from __future__ import annotations
 
+from operator import add
 from typing import NamedTuple
 
 
@@ -10,14 +11,14 @@ def _share(part: int, whole: int) -> float:
 
 
 class SweepInfo(NamedTuple):
-    """What one sweep did: the return value of a kernel's ``sweep``.
+    """Counts and CPU time of one sweep, returned by a kernel's ``sweep``.
 
     Parameters
     ----------
     n_proposed, n_accepted : int
-        Local moves.
+        Numbers of local moves.
     n_trials, n_trials_accepted : int
-        Split-merge trials.
+        Numbers of split-merge trials.
     seconds : float
         CPU seconds of this thread, which the chain measures.
 
@@ -36,7 +37,7 @@ class SweepInfo(NamedTuple):
 
     @property
     def acceptance_rate(self) -> float:
-        """Share of the local proposals that were accepted; NaN if there were none."""
+        """Acceptance rate of the local proposals; NaN if there were none."""
         return _share(self.n_accepted, self.n_proposed)
 
     @property
@@ -55,10 +56,4 @@ class SweepInfo(NamedTuple):
         -------
         total : SweepInfo
         """
-        return SweepInfo(
-            self.n_proposed + other.n_proposed,
-            self.n_accepted + other.n_accepted,
-            self.n_trials + other.n_trials,
-            self.n_trials_accepted + other.n_trials_accepted,
-            self.seconds + other.seconds,
-        )
+        return SweepInfo(*map(add, self, other))

@@ -1,11 +1,11 @@
-// Loops that are worth the widest vectors of the machine.
+// Loops for the widest vectors of the machine.
 //
-// With GCC or Clang on x86-64 every kernel exists three times, as a plain loop, for AVX2 and
-// for AVX-512, and the best one that the machine has is chosen when the library is loaded.
-// Elsewhere the plain loop is all there is.  All give the same bits: sums run over 16 lanes
-// in one fixed order, and nothing is contracted to fused multiply-add.  (GCC 12 turns the
-// plain loop, and its own vector types, into shuffles: the conversions from 16-bit counts
-// cost three times what the intrinsics do.)
+// With GCC or Clang on x86-64 every kernel has three versions, a plain loop, one for AVX2 and
+// one for AVX-512, of which the best for the machine is chosen when the library is loaded.
+// Elsewhere there is only the plain loop.  All give the same bits: sums run over 16 lanes in one
+// fixed order, without contraction to fused multiply-add.  Intrinsics, because GCC 12 compiles
+// the plain loop, and its own vector types, to shuffles: the conversions from 16-bit counts cost
+// three times as much.
 #pragma once
 #include <cstdint>
 
@@ -22,7 +22,7 @@
 
 namespace skihmm {
 
-// What this machine has of the versions above: 0 plain loops, 1 AVX2, 2 AVX-512.
+// Version for this machine: 0 plain loops, 1 AVX2, 2 AVX-512.
 static inline int vector_level() {
 #ifdef SKIHMM_DISPATCH
     __builtin_cpu_init();
@@ -34,8 +34,8 @@ static inline int vector_level() {
     return 0;
 }
 
-// Two doubles, for sums over scattered places: every x86-64 has these, and they halve the
-// instructions (the conversions of counts above all).  The other version gives the same bits.
+// Two doubles, for sums over scattered entries: every x86-64 has these, and they halve the
+// instructions, mainly of conversions of counts.  The other version gives the same bits.
 #ifdef __SSE2__
 struct Pair {
     __m128d both;
@@ -101,7 +101,7 @@ SKIHMM_AVX2 static void stepwise_weights_avx2(int32_t n, int32_t skip, const uin
                                               double *lanes) {
     const __m256 cc = _mm256_set1_ps(c), bb = _mm256_set1_ps(b);
     const __m256i eight = _mm256_set1_epi32(8);
-    // The number of the skipped place, counted from the first of the eight.
+    // Index of the skipped entry, counted from the first of the eight.
     __m256i place = _mm256_sub_epi32(_mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
                                      _mm256_set1_epi32(skip));
     __m256d total[4];

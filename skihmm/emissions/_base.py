@@ -108,7 +108,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         return slice(0) if self.is_categorical else slice(None)
 
     def offsets(self, n_columns: int) -> Floats:
-        """What :meth:`encode` subtracts from every column of numbers.
+        """Offsets that :meth:`encode` subtracts from the columns of numbers.
 
         Parameters
         ----------

@@ -6,7 +6,7 @@
 // Dirichlet emission g is uniform.  A fresh state has the predictive probabilities g.
 //
 // Probabilities stand symbol by symbol, those of all states side by side.  They are drawn
-// all at once, or one by one when somebody asks (the beam, about states that it reaches): a
+// all at once, or one by one when first needed (by the beam, of states that it reaches): a
 // Dirichlet vector may be drawn in any order, each entry as a Beta share of what the
 // earlier ones have left.
 #pragma once

@@ -258,7 +258,7 @@ class _Conjugate(BaseEmission):
         """Raise ValueError if values are outside of the emission's range."""
 
     def encode(self, X: MatrixLike) -> Floats:
-        """The data as floats.
+        """Convert data to floats.
 
         Parameters
         ----------
@@ -289,7 +289,7 @@ class _Conjugate(BaseEmission):
         return np.rint(codes).astype(np.int64) if is_whole else codes
 
     def is_missing(self, codes: Array) -> Flags:
-        """Steps without any observed column.
+        """Mask of steps without any observed column.
 
         Parameters
         ----------
@@ -463,7 +463,7 @@ class NormalInverseGamma(_Gaussian):
         self.scale = scale
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseGamma:
-        """Find the prior from the scale of the data.
+        """Set the prior from the scale of the data.
 
         Parameters
         ----------
@@ -595,7 +595,7 @@ class NormalInverseWishart(_Gaussian):
         self.scale = scale
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseWishart:
-        """Find the prior from the scale of the data.
+        """Set the prior from the scale of the data.
 
         Parameters
         ----------
@@ -763,7 +763,7 @@ class GammaPoisson(_Conjugate):
         _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12", self)
 
     def fit(self, X: MatrixLike, y: None = None) -> GammaPoisson:
-        """Find the prior from the scale of the data.
+        """Set the prior from the scale of the data.
 
         Parameters
         ----------

@@ -201,7 +201,7 @@ class ConjugateEmission(_Conjugate):
         """
 
     def remove(self, stats: Floats, y: Floats) -> ArrayLike | None:
-        """Let an observation leave a state that it is in.
+        """Remove an observation from the sufficient statistics of a state.
 
         Sums lose digits when a large term is subtracted.  Return None where that matters:
         the statistics are then recomputed from the remaining observations, at the cost of

@@ -1,6 +1,6 @@
 // The conjugate families: Gaussian (diagonal and full covariance), Poisson, Bernoulli.
 //
-// Columns are independent given the state, but for the full covariance.  Formulas: K. P.
+// Columns are independent given the state, except with the full covariance.  Formulas: K. P.
 // Murphy, "Conjugate Bayesian analysis of the Gaussian distribution", 2007; A. Gelman et
 // al., "Bayesian Data Analysis", 3rd edition, 2013, chapters 2 and 3.
 #pragma once
@@ -19,8 +19,8 @@ namespace skihmm {
 constexpr double kLogPi = 1.1447298858494001741;
 constexpr double kLog2Pi = 1.8378770664093454836;
 
-// What is left of a sum of squares may be this small a share of it before it counts as lost
-// to rounding: nine of sixteen digits stay.
+// A sum of squares after a subtraction counts as lost to rounding below this proportion of its
+// earlier value: nine of sixteen digits remain.
 constexpr double kLeastShare = 1e-7;
 
 // log Gamma(a + n step + rise) - log Gamma(a + n step) for n = 0, 1, ..., by table.
@@ -49,7 +49,7 @@ inline double draw_log_gamma(bitgen_t *g, double shape) {
     return std::log(draw.value) - draw.fall;
 }
 
-// Numbers that a prior can hold where it needs positive ones.
+// Range of positive parameters of a prior.
 inline bool all_positive(const double *x, size_t n) {
     return std::all_of(x, x + n, [](double v) { return v > 0.0 && std::isfinite(v); });
 }
@@ -60,7 +60,7 @@ inline bool all_finite(const double *x, size_t n) {
 // Which hyperparameters of a Gaussian family are drawn, and their priors, in the units of the
 // data: with the mean m and the variance v of a column, the prior mean is N(m, v), the
 // strength Gamma(1/2, 1/2), and the diagonal of an inverse Wishart scale Gamma(1/2, 1/(2 v)),
-// from kLeastScale v on.
+// truncated below kLeastScale v.
 struct GaussianHyperprior {
     GaussianHyperprior() = default;
     GaussianHyperprior(int32_t d, const double *means, const double *variances,
@@ -152,7 +152,7 @@ class NormalInverseGammaFamily final : public Family {
             s[kN * stride] = n;
             s[kMean * stride] = mean - (y[c] - mean) / n;
             s[kSquares * stride] -= (y[c] - mean) * (y[c] - s[kMean * stride]);
-            // A single value has no scatter, whatever rounding says.
+            // The sum of squares of a single value is exactly zero.
             if (n == 1.0 || s[kSquares * stride] < 0.0) s[kSquares * stride] = 0.0;
             if (!(update(s, stride, c) >= kLeastShare * before)) return false;
         }
@@ -164,7 +164,7 @@ class NormalInverseGammaFamily final : public Family {
             const double n = s[kN * stride];
             if (n == 0.0) continue;
             const double more = added_scale(s, stride, c), scale = scale_[c] + more;
-            // (log1p: beside a large shape and scale the observations add little.)
+            // log1p: beside a large shape and scale the observations add little.
             const double growth = more < scale_[c] ? std::log1p(more / scale_[c])
                                                    : std::log(scale) - std::log(scale_[c]);
             lp += log_rising(shape_, n / 2.0) - n / 2.0 * kLog2Pi
@@ -247,8 +247,8 @@ class NormalInverseGammaFamily final : public Family {
         std::copy_n(in + 2 * d, d, scale_.begin());
         return true;
     }
-    // Gibbs sampling on the law with the states' means and variances in it, which are
-    // forgotten afterwards.
+    // Gibbs sampling augmented by the states' means and variances, which are discarded
+    // afterwards.
     void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
                               int32_t n, bitgen_t *g) override {
         std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
@@ -299,7 +299,7 @@ class NormalInverseGammaFamily final : public Family {
         s[kN * stride] = s[kMean * stride] = s[kSquares * stride] = 0.0;
         update(s, stride, c);
     }
-    // What the observations add to the scale of the prior.
+    // Contribution of the observations to the scale.
     double added_scale(const double *s, int64_t stride, int32_t c) const {
         const double n = s[kN * stride], off = s[kMean * stride] - mean_[c];
         if (n == 0.0) return 0.0;
@@ -309,7 +309,7 @@ class NormalInverseGammaFamily final : public Family {
     double posterior_scale(const double *s, int64_t stride, int32_t c) const {
         return scale_[c] + added_scale(s, stride, c);
     }
-    // What follows from count, mean and squares; returns the posterior scale.
+    // Set the predictive distribution from count, mean and squares; return the posterior scale.
     double update(double *s, int64_t stride, int32_t c) const {
         const double n = s[kN * stride], strength = strength_[c] + n;
         const double scale = posterior_scale(s, stride, c);
@@ -331,7 +331,7 @@ class NormalInverseGammaFamily final : public Family {
 
 // ---- Gaussian with full covariance ---------------------------------------------------------
 
-// States that are worked on side by side: what is kept of states is padded to a multiple.
+// States per vector: arrays over states are padded to a multiple.
 constexpr int32_t kLanes = 16;
 
 // out[k] += norm[k] - power[k] log(1 + factor[k] |L_k^-1 (y - mean_k)|^2), L row by row.
@@ -390,8 +390,8 @@ SKIHMM_CLONES static void fill_whitened(int32_t n, int64_t stride, int32_t d, co
     }
 }
 
-// Sigma ~ InvWishart(Psi, dof), mu | Sigma ~ N(mean, Sigma / strength).  A step of which any
-// entry is missing is missing as a whole: the rest of it would not be conjugate.
+// Sigma ~ InvWishart(Psi, dof), mu | Sigma ~ N(mean, Sigma / strength).  A step with any
+// missing entry is missing as a whole, because a partial row is not conjugate.
 class NormalInverseWishartFamily final : public Family {
   public:
     // triangle: the Cholesky factor of Psi, row by row.
@@ -455,7 +455,7 @@ class NormalInverseWishartFamily final : public Family {
             double *diagonal = L + at(j, j) * stride;
             const double r = std::hypot(*diagonal, z_[j]);
             const double c = r / *diagonal, t = z_[j] / *diagonal;
-            // (A t beyond 1e150 would overflow.)
+            // A t beyond 1e150 would overflow.
             if (t < 1.0 && t > -1.0) more += t * t * (1.0 + more);
             else *growth += 2.0 * std::log(c);
             *diagonal = r;
@@ -469,8 +469,8 @@ class NormalInverseWishartFamily final : public Family {
         update(s, stride);
     }
     // Sums of all rows and one factorisation instead of a rank-one update for each: with L0 the
-    // factor of Psi and A what the rows add to it, that of I + L0^-1 A L0^-T, whose diagonal
-    // also says by how much the determinant has grown.
+    // factor of Psi and A the contribution of the rows, that of I + L0^-1 A L0^-T, whose
+    // diagonal also gives the growth of the determinant.
     void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
                   int64_t n) const override {
         const int32_t d = n_columns;
@@ -678,12 +678,12 @@ class NormalInverseWishartFamily final : public Family {
         log_det_ = log_det(triangle_.data(), 1);
         return true;
     }
-    // Gibbs sampling on the law with the states' means and covariances in it, which are
-    // forgotten afterwards.
+    // Gibbs sampling augmented by the states' means and covariances, which are discarded
+    // afterwards.
     void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
                               int32_t n, bitgen_t *g) override {
         const int32_t d = n_columns;
-        // Of every state its mean and W, Sigma^-1 = W^T W; sums of Sigma^-1 and of
+        // Every state's mean and W, Sigma^-1 = W^T W; sums of Sigma^-1 and of
         // Sigma^-1 (mu - centre).
         std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
         std::vector<double> precision(size_), weighted(d);
@@ -749,9 +749,9 @@ class NormalInverseWishartFamily final : public Family {
 
   private:
     // Count, mean and Cholesky factor of the posterior; then the predictive distribution:
-    // norm - power log(1 + factor |L^-1 (y - mean)|^2) as power, factor, norm.  Last the
-    // log of what the observations have multiplied det(L L^T) by: beside a large dof and
-    // scale it is lost in L.
+    // norm - power log(1 + factor |L^-1 (y - mean)|^2) as power, factor, norm.  Last the log
+    // of the factor of det(L L^T) due to the observations, which a large dof and scale would
+    // absorb in L.
     static int32_t at(int32_t i, int32_t j) { return i * (i + 1) / 2 + j; }
 
     double log_det(const double *L, int64_t stride) const {
@@ -759,7 +759,7 @@ class NormalInverseWishartFamily final : public Family {
         for (int32_t j = 0; j < n_columns; ++j) sum += std::log(L[at(j, j) * stride]);
         return 2.0 * sum;
     }
-    // A positive definite matrix becomes its Cholesky factor.
+    // Replace a positive definite matrix by its Cholesky factor.
     void factorise(double *A) const {
         for (int32_t i = 0; i < n_columns; ++i)
             for (int32_t j = 0; j <= i; ++j) {
@@ -768,7 +768,7 @@ class NormalInverseWishartFamily final : public Family {
                 A[at(i, j)] = i == j ? std::sqrt(value) : value / A[at(j, j)];
             }
     }
-    // x becomes T^-1 x.
+    // Replace x by T^-1 x.
     void solve(const double *T, int64_t stride, double *x) const {
         for (int32_t i = 0; i < n_columns; ++i) {
             for (int32_t j = 0; j < i; ++j) x[i] -= T[at(i, j) * stride] * x[j];
@@ -836,8 +836,8 @@ SKIHMM_CLONES static void fill_poisson(int32_t n, double y, double rest,
 }
 
 // rate ~ Gamma(shape, rate), per column.  Hyperparameters: the shapes and the rates of all
-// columns; those that are drawn have the prior Gamma(1/2, 1/2), the rate in units of
-// 1 / (mean of the column).
+// columns; drawn ones have the prior Gamma(1/2, 1/2), the rate in units of 1 / (mean of the
+// column).
 class GammaPoissonFamily final : public Family {
   public:
     GammaPoissonFamily(int32_t d, const double *shape, const double *rate,
@@ -974,7 +974,7 @@ class GammaPoissonFamily final : public Family {
         return log_rising(shape, sum) - shape * std::log1p(n / rate) - sum * std::log(rate + n);
     }
     enum { kN, kSum, kShape, kStop, kMore, kWidth };
-    // Counts have to fit in 64 bits.
+    // Counts have to fit into 64 bits.
     static constexpr double kLargestRate = 9e18;
 
     void move(double *s, int64_t stride, const double *y, double sign) const {
@@ -1003,8 +1003,8 @@ SKIHMM_CLONES static void fill_sum(int32_t n, const double *value, double *out) 
     for (int32_t k = 0; k < n; ++k) out[k] += value[k];
 }
 
-// P(1) ~ Beta(a, b), per column.  Hyperparameters: a and b of all columns; those that are
-// drawn have the prior Gamma(1/2, 1/2).
+// P(1) ~ Beta(a, b), per column.  Hyperparameters: a and b of all columns; drawn ones have the
+// prior Gamma(1/2, 1/2).
 class BetaBernoulliFamily final : public Family {
   public:
     BetaBernoulliFamily(int32_t d, const double *a, const double *b, bool draws_a,

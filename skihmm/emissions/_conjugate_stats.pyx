@@ -3,10 +3,10 @@
 import numpy as np
 
 from libcpp cimport bool as cbool
-from numpy.random cimport bitgen_t
 
+from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family
-from skihmm.core._franchise cimport Product
+from skihmm.core._franchise cimport FIRST
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport entry_of
 
@@ -74,85 +74,14 @@ cdef class ConjugateStats(EmissionStats):
 
     def __init__(self, values):
         self.values = np.ascontiguousarray(values, dtype=np.float64)
-        self.n_steps = self.values.shape[0]
-        self.draws_parameters = True
 
-    cdef int set_family(self, Family *family) except -1:
+    cdef ConjugateStats set_family(self, Family *family):
         cdef const float64_t *values = NULL
-        if self.n_steps > 0:
+        if self.values.shape[0] > 0:
             values = &self.values[0, 0]
-        self.table.configure(family, values, self.n_steps)
-        return 0
-
-    cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
-        r.multiply_log(self.table.add(t, k))
-        return 0
-
-    cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
-        r.multiply_log(self.table.remove(t, k))
-        return 0
-
-    cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
-        return self.table.fill(t, out)
-
-    cdef int fill_pair(self, intp_t t, const int32_t *states,
-                       float64_t *out) except -1 nogil:
-        self.table.fill_pair(t, states, out)
-        return 0
-
-    cdef int resize(self, int32_t n_slots) except -1 nogil:
-        self.n_slots = n_slots
-        self.table.resize(n_slots)
-        return 0
-
-    cdef int commit(self) except -1 nogil:
-        self.table.commit()
-        return 0
-
-    cdef int rollback(self) except -1 nogil:
-        self.table.rollback()
-        return 0
-
-    cdef float64_t log_joint(self) except? -1 nogil:
-        return self.table.log_joint()
-
-    cdef int draw_hyperparameters(self, bitgen_t *g) except -1 nogil:
-        self.table.draw_hyperparameters(g)
-        return 0
-
-    cdef int settle(self, const int32_t *states) except -1 nogil:
-        self.table.settle(states)
-        return 0
-
-    cdef size_t n_bytes(self) noexcept nogil:
-        return self.table.n_bytes() + 8 * self.n_steps * self.values.shape[1]
-
-    # -- parameters
-
-    cdef int draw_parameters(self, const int32_t *occupancy, bint lazy,
-                             bitgen_t *g) except -1 nogil:
-        self.table.draw_parameters(occupancy, g)
-        return 0
-
-    cdef const float64_t *likelihoods(self, intp_t t,
-                                      const int32_t *occupancy) except NULL nogil:
-        return self.table.likelihoods(t, occupancy)
-
-    cdef float64_t log_likelihood(self, intp_t t, int32_t k, bitgen_t *g) except? -1 nogil:
-        return self.table.log_likelihood(t, k, g)
-
-    cdef int draw_newborn(self, int32_t k, intp_t t, bitgen_t *g) except -1 nogil:
-        self.table.draw_newborn(k, t, g)
-        return 0
-
-    cdef int reseat(self, const int32_t *states, bitgen_t *g) except -1 nogil:
-        self.table.settle(states)
-        return 0
-
-    cdef const Family *family(self) except NULL:
-        return self.table.family()
-
-    # -- Python side
+        self.table = new ConjugateTable(family, values, self.values.shape[0])
+        self.shared.reset(<Emission *> self.table)
+        return self
 
     def columns(self, arrays=None):
         if arrays is not None:
@@ -262,15 +191,14 @@ cdef class ConjugateStats(EmissionStats):
         if problem is not None:
             raise ValueError(f"emission: {problem}")
 
-    def load(self, arrays, slots):
-        cdef intp_t i
-        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+    def load(self, arrays, int32_t n_states):
+        cdef int32_t k
         cdef const float64_t[:, ::1] view
         self.set_hyperparameters(arrays)
-        view = self.numbers_of(arrays, <int32_t> slot.shape[0])
+        view = self.numbers_of(arrays, n_states)
         self.table.clear()
-        for i in range(slot.shape[0]):
-            self.table.write(slot[i], &view[i, 0])
+        for k in range(n_states):
+            self.table.write(FIRST + k, &view[k, 0])
 
     def predictives(self, slots):
         cdef intp_t i
@@ -292,9 +220,9 @@ cdef class ConjugateStats(EmissionStats):
 
     def check(self, slots):
         cdef int32_t k
-        numbers = np.empty((self.n_slots, self.table.family().width))
+        numbers = np.empty((self.table.n_slots, self.table.family().width))
         cdef float64_t[:, ::1] view = numbers
-        for k in range(self.n_slots):
+        for k in range(self.table.n_slots):
             self.table.read(k, &view[k, 0])
         return self.problem_of(numbers, slots)
 
@@ -324,11 +252,10 @@ def normal_inverse_gamma(values, mean, strength, shape, scale, units=(0.0, 1.0),
     cdef const float64_t[::1] at = _floats(mean, d), strengths = _floats(strength, d)
     cdef const float64_t[::1] scales = _floats(scale, d)
     cdef const float64_t[::1] centre = _floats(units[0], d), variance = _floats(units[1], d)
-    stats.set_family(new NormalInverseGammaFamily(
+    return stats.set_family(new NormalInverseGammaFamily(
         d, &at[0], &strengths[0], shape, &scales[0],
         GaussianHyperprior(d, &centre[0], &variance[0], "mean" in drawn,
-                           "strength" in drawn, "scale" in drawn), stats.n_steps))
-    return stats
+                           "strength" in drawn, "scale" in drawn), stats.values.shape[0]))
 
 
 def normal_inverse_wishart(values, mean, strength, dof, scale, units=(0.0, 1.0),
@@ -359,11 +286,10 @@ def normal_inverse_wishart(values, mean, strength, dof, scale, units=(0.0, 1.0),
     cdef const float64_t[::1] triangle = lower[np.tril_indices(d)]
     cdef const float64_t[::1] at = _floats(mean, d)
     cdef const float64_t[::1] centre = _floats(units[0], d), variance = _floats(units[1], d)
-    stats.set_family(new NormalInverseWishartFamily(
+    return stats.set_family(new NormalInverseWishartFamily(
         d, &at[0], strength, dof, &triangle[0],
         GaussianHyperprior(d, &centre[0], &variance[0], "mean" in drawn,
-                           "strength" in drawn, "scale" in drawn), stats.n_steps))
-    return stats
+                           "strength" in drawn, "scale" in drawn), stats.values.shape[0]))
 
 
 def gamma_poisson(values, shape, rate, means=1.0, drawn=()):
@@ -388,10 +314,9 @@ def gamma_poisson(values, shape, rate, means=1.0, drawn=()):
     cdef int32_t d = <int32_t> stats.values.shape[1]
     cdef const float64_t[::1] shapes = _floats(shape, d), rates = _floats(rate, d)
     cdef const float64_t[::1] centre = _floats(means, d)
-    stats.set_family(new GammaPoissonFamily(
+    return stats.set_family(new GammaPoissonFamily(
         d, &shapes[0], &rates[0], &centre[0], "shape" in drawn,
         "rate" in drawn))
-    return stats
 
 
 def beta_bernoulli(values, a, b, drawn=()):
@@ -413,6 +338,5 @@ def beta_bernoulli(values, a, b, drawn=()):
     cdef ConjugateStats stats = ConjugateStats(values)
     cdef int32_t d = <int32_t> stats.values.shape[1]
     cdef const float64_t[::1] ones = _floats(a, d), zeros = _floats(b, d)
-    stats.set_family(new BetaBernoulliFamily(
+    return stats.set_family(new BetaBernoulliFamily(
         d, &ones[0], &zeros[0], "a" in drawn, "b" in drawn))
-    return stats

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "_emission.hpp"
 #include "_family.hpp"
 #include "_slots.hpp"
 
@@ -14,25 +15,23 @@ namespace skihmm {
 
 // Row-major: number i of slot k stands at table[i * stride + k].  Every change is journalled
 // until `commit`; `rollback` puts back the very bits.
-class ConjugateTable {
+class ConjugateTable final : public Emission, public EmissionParameters {
   public:
     // Takes ownership of the family; the values (n_steps rows) must outlive the table.
-    void configure(Family *family, const double *values, int64_t n_steps) {
-        family_.reset(family);
-        values_ = values;
-        slot_of_.assign(n_steps, -1);
-        reset_.resize(family->width);
+    ConjugateTable(Family *family, const double *values, int64_t n_steps)
+        : family_(family), values_(values), reset_(family->width), slot_of_(n_steps, -1) {
+        this->n_steps = n_steps;
         family->reset(reset_.data(), 1);
-        log_constant_ = 0.0;
         for (int64_t t = 0; t < n_steps; ++t)
             if (!family->is_missing(row(t))) log_constant_ += family->log_constant(row(t));
     }
-    const Family *family() const { return family_.get(); }
-    int32_t n_slots() const { return n_slots_; }
-    bool is_missing(int64_t t) const { return family_->is_missing(row(t)); }
+    const Family *family() const override { return family_.get(); }
+    EmissionParameters *parameters() override {
+        return family_->draws_parameters ? this : nullptr;
+    }
 
-    // Room for n slots, new ones without observations; only between moves.
-    void resize(int32_t n) {
+    // New slots are without observations.
+    void resize(int32_t n) override {
         const int32_t stride = (n + kLane - 1) / kLane * kLane;
         if (stride > stride_) {
             relay(&table_, family_->width, stride);
@@ -43,38 +42,35 @@ class ConjugateTable {
             logs_.assign(stride, 0.0);
             weights_.assign(stride, 0.0);
         }
-        if (n < n_slots_)
-            for (int32_t k = n; k < n_slots_; ++k) clear(k);
-        n_slots_ = n;
+        for (int32_t k = n; k < n_slots; ++k) clear(k);
+        n_slots = n;
         stamps_.resize(stride_, 0);
         is_drawn_.resize(stride_, 0);
     }
 
-    // log p(y[t] | slot k) before it joins, and after it has left.
-    double add(int64_t t, int32_t k) {
+    void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         const double *y = row(t);
-        if (family_->is_missing(y)) return 0.0;
-        const double lp = family_->log_predictive(&table_[k], stride_, y);
+        if (family_->is_missing(y)) return;
+        r->multiply_log(family_->log_predictive(&table_[k], stride_, y));
         touch(k);
         move(t, k);
         family_->add(&table_[k], stride_, y);
-        return lp;
     }
-    double remove(int64_t t, int32_t k) {
+    void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         const double *y = row(t);
-        if (family_->is_missing(y)) return 0.0;
+        if (family_->is_missing(y)) return;
         touch(k);
         move(t, -1);
         if (!family_->remove(&table_[k], stride_, y)) recount(k);
-        return family_->log_predictive(&table_[k], stride_, y);
+        r->multiply_log(family_->log_predictive(&table_[k], stride_, y));
     }
-    void commit() {
+    void commit() override {
         touched_.clear();
         saved_.clear();
         moved_.clear();
         ++move_;
     }
-    void rollback() {
+    void rollback() override {
         const int32_t width = family_->width;
         for (size_t i = 0; i < touched_.size(); ++i)
             for (int32_t j = 0; j < width; ++j)
@@ -83,19 +79,18 @@ class ConjugateTable {
         commit();
     }
 
-    // out[k] = p(y[t] | k) / exp(returned value) for every slot.
-    double fill(int64_t t, double *out) {
+    double fill_probs(int64_t t, double *out) override {
         if (family_->is_missing(row(t))) {
-            std::fill_n(out, n_slots_, 1.0);
+            std::fill_n(out, n_slots, 1.0);
             return 0.0;
         }
         std::fill(logs_.begin(), logs_.end(), 0.0);
-        family_->fill(table_.data(), stride_, n_slots_, row(t), logs_.data());
-        const double largest = *std::max_element(logs_.begin(), logs_.begin() + n_slots_);
-        fill_exp(n_slots_, logs_.data(), largest, kLeastLog, out);
+        family_->fill(table_.data(), stride_, n_slots, row(t), logs_.data());
+        const double largest = *std::max_element(logs_.begin(), logs_.begin() + n_slots);
+        fill_exp(n_slots, logs_.data(), largest, kLeastLog, out);
         return largest;
     }
-    void fill_pair(int64_t t, const int32_t *states, double *out) const {
+    void fill_pair(int64_t t, const int32_t *states, double *out) override {
         double lp[2] = {0.0, 0.0};
         if (!family_->is_missing(row(t)))
             for (int32_t i = 0; i < 2; ++i)
@@ -104,29 +99,27 @@ class ConjugateTable {
         for (int32_t i = 0; i < 2; ++i)
             out[i] = std::exp(std::max(lp[i] - largest, kLeastLog));
     }
-    double log_joint() const {
+    double log_joint() const override {
         double lp = log_constant_;
-        for (int32_t k = 0; k < n_slots_; ++k)
+        for (int32_t k = 0; k < n_slots; ++k)
             lp += family_->log_marginal(&table_[k], stride_);
         return lp;
     }
 
-    // Work out all statistics from slots[t], the slot of every step.
-    void settle(const int32_t *slots) {
+    void settle(const int32_t *slots) override {
         for (size_t t = 0; t < slot_of_.size(); ++t)
             slot_of_[t] = family_->is_missing(row(t)) ? -1 : slots[t];
         count();
         has_parameters_ = false;
         commit();
     }
-    // Draw the hyperparameters that have no fixed value given the labels; only between moves.
-    void draw_hyperparameters(bitgen_t *g) {
+    void draw_hyperparameters(bitgen_t *g) override {
         if (!family_->draws_hyperparameters) return;
-        std::vector<char> is_used(n_slots_, 0);
+        std::vector<char> is_used(n_slots, 0);
         for (const int32_t k : slot_of_)
             if (k >= 0) is_used[k] = 1;
         std::vector<int32_t> used;
-        for (int32_t k = 0; k < n_slots_; ++k)
+        for (int32_t k = 0; k < n_slots; ++k)
             if (is_used[k]) used.push_back(k);
         family_->draw_hyperparameters(table_.data(), stride_, used.data(),
                                       static_cast<int32_t>(used.size()), g);
@@ -193,52 +186,52 @@ class ConjugateTable {
 
     // ---- parameters
 
-    void draw_parameters(const int32_t *occupancy, bitgen_t *g) {
+    void draw_parameters(const int32_t *occupancy, bool, bitgen_t *g) override {
         parameters_.assign(static_cast<size_t>(family_->parameter_width) * stride_, kNotDrawn);
         std::fill(is_drawn_.begin(), is_drawn_.end(), 0);
         has_parameters_ = true;
-        for (int32_t k = kFirst; k < n_slots_; ++k)
+        for (int32_t k = kFirst; k < n_slots; ++k)
             if (occupancy[k] > 0) draw(k, &table_[k], stride_, g);
     }
-    const double *likelihoods(int64_t t, const int32_t *occupancy) {
+    const double *likelihoods(int64_t t, const int32_t *occupancy) override {
         if (family_->is_missing(row(t))) {
             std::fill(weights_.begin(), weights_.end(), 1.0);
             return weights_.data();
         }
         std::fill(logs_.begin(), logs_.end(), 0.0);
-        family_->fill_densities(parameters_.data(), stride_, n_slots_, row(t), logs_.data());
+        family_->fill_densities(parameters_.data(), stride_, n_slots, row(t), logs_.data());
         // A fresh state's parameters are integrated out; what free slots hold must not count.
         logs_[kNew] = family_->log_predictive(reset_.data(), 1, row(t));
         double largest = logs_[kNew];
-        for (int32_t k = kFirst; k < n_slots_; ++k)
+        for (int32_t k = kFirst; k < n_slots; ++k)
             if (occupancy[k] > 0) largest = std::max(largest, logs_[k]);
             else logs_[k] = -INFINITY;
         logs_[kFirst - 1] = -INFINITY;
-        fill_exp(n_slots_, logs_.data(), largest, kLeastLog, weights_.data());
+        fill_exp(n_slots, logs_.data(), largest, kLeastLog, weights_.data());
         return weights_.data();
     }
-    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) {
+    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
         if (!is_drawn_[k]) draw(k, &table_[k], stride_, g);
         if (family_->is_missing(row(t))) return 0.0;
         return family_->log_density(&parameters_[k], stride_, row(t));
     }
-    void draw_newborn(int32_t k, int64_t t, bitgen_t *g) {
+    void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         std::vector<double> numbers(reset_);
         if (!family_->is_missing(row(t))) family_->add(numbers.data(), 1, row(t));
         draw(k, numbers.data(), 1, g);
     }
 
-    size_t n_bytes() const {
-        return 8 * (table_.size() + parameters_.size()) + 4 * slot_of_.size() + 32 * stride_;
+    void reseat(const int32_t *states, bitgen_t *) override { settle(states); }
+
+    size_t n_bytes() const override {
+        return 8 * (table_.size() + parameters_.size() + n_steps * family_->n_columns)
+               + 4 * slot_of_.size() + 32 * stride_;
     }
 
   private:
     static constexpr int32_t kLane = 16;
     // Parameters of a slot without any: whatever is computed with them is seen to be void.
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
-    // A label that is possible has to keep a positive weight beside any other, or a chain in
-    // it could not leave.
-    static constexpr double kLeastLog = -460.0;
     struct Moved { int64_t t; int32_t slot; };
 
     const double *row(int64_t t) const { return values_ + t * family_->n_columns; }
@@ -294,10 +287,10 @@ class ConjugateTable {
         table->swap(wider);
     }
 
-    std::unique_ptr<Family> family_;
-    const double *values_ = nullptr;
+    const std::unique_ptr<Family> family_;
+    const double *const values_;
     double log_constant_ = 0.0;
-    int32_t n_slots_ = 0, stride_ = 0;
+    int32_t stride_ = 0;
     std::vector<double> reset_, table_, parameters_, logs_, weights_, saved_, scratch_;
     std::vector<int32_t> slot_of_, touched_;    // slot_of_: -1 for a missing step or inside a move
     std::vector<int64_t> stamps_;

@@ -9,15 +9,15 @@
 namespace skihmm {
 
 // Counts of the symbols of all states.  Most cells of a text have one of a few small counts,
-// so of these a histogram is kept.
+// which are stored as a histogram.
 class DirichletCounts {
   public:
-    // One symbol of one state.
+    // Add the count of one symbol of one state.
     void add_cell(int32_t count) {
         if (static_cast<size_t>(count) >= n_cells_.size()) n_cells_.resize(count + 1);
         ++n_cells_[count];
     }
-    // All symbols of one state.
+    // Add the total count of one state.
     void add_state(int32_t n_symbols, int32_t count) {
         if (count > 0) states_.push_back({n_symbols, count});
     }

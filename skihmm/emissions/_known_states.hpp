@@ -1,11 +1,11 @@
-// States that are known for some steps, as an observation that says which steps are together.
+// Known states of some steps, as an observation.
 //
-// A known step carries a label.  Steps of one label are in one state, and no state holds steps
-// of two labels; which state a label has is not fixed.  As an emission: p(label | state k) is
-// one if the state holds this label already, or none while no other state holds this one, and
-// zero otherwise.  The product over the steps, in any order, is one if the states go with the
-// labels and zero if not, so that every sampler of the posterior given "observations" like
-// these is one of the posterior given the known states.
+// A known step has a label.  Steps of one label share a state, and no state has steps of two
+// labels; the state of a label is not fixed.  As an emission: p(label | state k) is one if the
+// state has this label already, or has none while no other state has this label, and zero
+// otherwise.  The product over the steps, in any order, is one if states and labels agree and
+// zero otherwise, so that a sampler of the posterior given these observations samples the
+// posterior given the known states.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -22,7 +22,7 @@ SKIHMM_CLONES static void add_logs(int32_t n, const double *probs, double *out) 
 
 class KnownStates {
   public:
-    // Labels 0, 1, ... by step, -1: not known; they must outlive this.
+    // Labels 0, 1, ... by step, -1 if unknown; the array must outlive this.
     void configure(const int32_t *labels, int64_t n_steps) {
         labels_ = labels;
         n_steps_ = n_steps;
@@ -35,7 +35,7 @@ class KnownStates {
     bool is_free(int64_t t) const { return labels_ == nullptr || labels_[t] < 0; }
 
     void resize(int32_t n_slots) { slots_.resize(n_slots); }
-    // 0 or -infinity: whether slot k may hold the label of step t besides what it holds.
+    // Log probability of the label of step t in slot k: 0 or -infinity.
     double log_prob(int64_t t, int32_t k) const {
         if (is_free(t)) return 0.0;
         const int32_t own = count(k, labels_[t]) > 0;
@@ -66,7 +66,7 @@ class KnownStates {
             if (!is_free(t)) change(slots[t], labels_[t], 1);
         journal_.clear();
     }
-    // Whether states with these slots are what is known.
+    // Whether states with these slots agree with the labels.
     bool is_kept_by(const int32_t *slots) const {
         KnownStates other;
         other.configure(labels_, n_steps_);
@@ -89,7 +89,7 @@ class KnownStates {
         return n_states_of_ == other.n_states_of_;
     }
 
-    // ---- states whose labels are kept during a sweep, as drawn parameters are
+    // ---- labels of states that are fixed during a sweep, like drawn parameters
 
     void draw() {
         slot_of_.assign(n_states_of_.size(), -1);
@@ -100,7 +100,7 @@ class KnownStates {
                 size_of_[held.label] = held.n;
             }
     }
-    // A fresh state may have the label only if its one state has died with its one step.
+    // A new state may have the label only if the label's state died with its only step.
     bool may_be_fresh(int64_t t, const int32_t *occupancy) const {
         return is_free(t)
                || (size_of_[labels_[t]] == 1 && occupancy[slot_of_[labels_[t]]] <= 1);
@@ -139,9 +139,9 @@ class KnownStates {
 
     const int32_t *labels_ = nullptr;
     int64_t n_steps_ = 0;
-    // Labels that a slot holds: one, but for moves that will be rejected.
+    // Labels of a slot: one, except in moves that will be rejected.
     std::vector<std::vector<Held>> slots_;
-    std::vector<int32_t> n_states_of_;      // slots that hold a label
+    std::vector<int32_t> n_states_of_;      // number of slots with a label
     std::vector<Change> journal_;
     std::vector<int32_t> slot_of_, size_of_;    // by label
 };

@@ -1,4 +1,4 @@
-// A conjugate family whose functions are written in Python.
+// A conjugate family with functions in Python.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -8,14 +8,13 @@
 
 namespace skihmm {
 
-// A function has raised; Python's exception is set, and Cython lets it through.
+// A function has raised an exception, which is set in Python; Cython propagates it.
 struct PythonError {};
 
-// Calls of the object behind `self`; -1 says that an exception is set.  Every one takes
-// Python's lock for as long as it lasts.
+// Calls of the object behind `self`; -1 if an exception is set.  Every call holds the GIL.
 struct PythonCalls {
     void *self = nullptr;
-    // out[k] += log p(y | numbers of state k), or of its parameters.
+    // out[k] += log p(y | statistics of state k), or given its parameters.
     int (*fill)(void *, const double *table, int64_t stride, int32_t n, const double *y,
                 double *out) = nullptr;
     int (*fill_rows)(void *, const double *rows, int32_t n, const double *last,
@@ -23,7 +22,7 @@ struct PythonCalls {
     int (*fill_densities)(void *, const double *table, int64_t stride, int32_t n,
                           const double *y, double *out) = nullptr;
     int (*add)(void *, double *s, int64_t stride, const double *y) = nullptr;
-    // 1: the numbers have to be worked out again.
+    // 1: the statistics have to be recomputed.
     int (*remove)(void *, double *s, int64_t stride, const double *y) = nullptr;
     int (*log_marginal)(void *, const double *s, int64_t stride, double *out) = nullptr;
     // 0 or 1.
@@ -36,7 +35,7 @@ struct PythonCalls {
 
 class PythonFamily final : public Family {
   public:
-    // empty: the numbers of a state without observations.
+    // empty: the statistics of a state without observations.
     PythonFamily(const PythonCalls &calls, int32_t columns, int32_t n, const double *empty,
                  int32_t n_parameters, bool takes_partial_rows)
         : calls_(calls), empty_(empty, empty + n), takes_partial_rows_(takes_partial_rows) {

@@ -33,12 +33,13 @@ cdef extern from "_python_family.hpp" namespace "skihmm" nogil:
         int (*mean)(void *, const float64_t *, int64_t, float64_t *) except -1 nogil
 
     cdef cppclass PythonFamily(Family):
+        bint draws_parameters
         PythonFamily(const PythonCalls &calls, int32_t columns, int32_t n,
                      const float64_t *empty, int32_t n_parameters,
                      bint takes_partial_rows) except +
 
 
-# -- arrays.  What is handed out is always a copy: whoever keeps it keeps nothing that moves.
+# -- arrays, always copies: emissions may keep them.
 
 cdef cnp.ndarray _vector(const float64_t *at, int64_t stride, int64_t n):
     cdef cnp.npy_intp size = n
@@ -91,10 +92,10 @@ cdef cnp.ndarray _checked(object found, int64_t n, object owner, str name):
     return out
 
 
-# -- the functions as hooks.  An error is -1 with Python's exception set.
+# -- the functions as PythonCalls.  An error is -1 with Python's exception set.
 
 cdef class Calls:
-    # What the hooks are given.
+    # The `self` of PythonCalls.
     cdef object emission
     cdef object log_predictive, add, remove, log_marginal, is_sound
     cdef object draw_parameters, log_density, emit, mean
@@ -261,6 +262,7 @@ cdef class PythonStats(ConjugateStats):
         cdef PythonCalls calls
         cdef cnp.ndarray empty
         cdef Calls c = Calls(emission)
+        cdef PythonFamily *family
         ConjugateStats.__init__(self, values)
         found = emission.empty()
         empty = _checked(found, np.size(found), emission, "empty")
@@ -271,7 +273,7 @@ cdef class PythonStats(ConjugateStats):
         self.calls = c
         c.width = len(empty)
         c.n_columns = self.values.shape[1]
-        draws, self.draws_parameters = emission.capabilities()
+        draws, has_densities = emission.capabilities()
         if draws:
             # Their number is known from a draw, here of no chain's stream.
             found = emission.draw_parameters(empty.copy(), np.random.default_rng(0))
@@ -292,7 +294,9 @@ cdef class PythonStats(ConjugateStats):
         calls.draw = _draw
         calls.emit = _emit
         calls.mean = _mean
-        self.set_family(new PythonFamily(
+        family = new PythonFamily(
             calls, <int32_t> c.n_columns, <int32_t> c.width,
             <const float64_t *> cnp.PyArray_DATA(empty), <int32_t> c.parameter_width,
-            emission.takes_partial_rows))
+            emission.takes_partial_rows)
+        family.draws_parameters = has_densities
+        self.set_family(family)

@@ -44,7 +44,7 @@ SEQUENTIAL = "cividis"
 
 
 def import_pyplot(caller: str) -> ModuleType:
-    """``matplotlib.pyplot``, or an error that says how to get it.
+    """Import ``matplotlib.pyplot``, or raise an error that explains its installation.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ Columns: TypeAlias = str | int | Sequence[str | int]
 
 
 def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
-    """A fitted HCRPHMM, or an error that says what was given.
+    """Check that an object is a fitted HCRPHMM.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def set_state_ticks(
 
 
 def set_log_scale(axis: XAxis | YAxis) -> None:
-    """A logarithmic axis with plain numbers at 1, 2, 5, 10, ... or at 1, 10, ...
+    """Make an axis logarithmic with plain numbers at 1, 2, 5, 10, ... or at 1, 10, ...
 
     It has to be called after plotting, because the choice depends on the range.
 

@@ -40,7 +40,7 @@ _MOST_WITH_LABELS_INSIDE = 12
 
 
 def cycle_order(transmat: Floats, first: int = 0) -> NDArray[np.intp]:
-    """States in a circle such that each is followed by where it probably goes.
+    """Order states on a circle by their most probable transitions.
 
     Pairs of states are linked greedily, from the most probable transition on, except if
     the first has a successor, the second a predecessor, or the link would close the
@@ -78,7 +78,7 @@ def cycle_order(transmat: Floats, first: int = 0) -> NDArray[np.intp]:
 
 
 def block_order(transmat: Floats) -> NDArray[np.intp]:
-    """States such that those between which transitions are frequent are neighbours.
+    """Order states such that frequent transitions are between neighbours.
 
     The order is the optimal leaf order of average linkage; the similarity of a pair is
     the larger of its two transition probabilities.

@@ -147,7 +147,7 @@ def _of_every_quantity(
 
 
 def rhat(values: ArrayLike) -> float | Floats:
-    """Rank-normalised split R-hat: whether chains agree with one another and in time.
+    """Rank-normalised split R-hat: agreement of chains with one another and in time.
 
     Every chain is split into two halves.  R-hat is the root of the variance of all draws
     over the variance within halves: 1 if all halves have the same distribution, larger if
@@ -198,7 +198,7 @@ def rhat(values: ArrayLike) -> float | Floats:
 
 
 def effective_sample_size(values: ArrayLike, method: str = "bulk") -> float | Floats:
-    """How many independent draws would be as informative as the draws of all chains.
+    """Number of independent draws with the precision of the draws of all chains.
 
     It accounts for autocorrelation within chains and differences between them.
 

@@ -116,7 +116,7 @@ def n_states_distribution(draws: PosteriorDraws | ArrayLike) -> tuple[Array, Flo
 def occupancy_bands(
     draws: PosteriorDraws | ArrayLike, probability: float = 0.9
 ) -> tuple[Array, Array, Array]:
-    """Credible bands of the occupancies: of the largest state, the second largest, ...
+    """Credible bands of the occupancies of the largest state, the second largest, ...
 
     States are sorted by size in every draw, so the k-th entry is the k-th largest
     occupancy, not that of a particular state.

@@ -101,7 +101,7 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
 
     @abstractmethod
     def make_kernel(self, state: ChainState) -> Kernel:
-        """Build what sweeps over one chain.
+        """Build the kernel of one chain.
 
         Parameters
         ----------

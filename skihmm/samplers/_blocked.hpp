@@ -84,19 +84,20 @@ class FreshLabels {
     std::vector<double> customers_;
 };
 
-template <class Emission, bool kSliced>
+template <class Chain, class Emission, bool kSliced>
 class Blocked {
   public:
+    using Transitions = typename Chain::Transitions;
     static constexpr bool kReadsTouched = true, kReadsView = false,
                           kMayBeExact = false;
     // States with less than this multiple of the mean share of a message do not send their
     // rows on; with more than kFew states it is kFew/K times that.
-    void set_cut(double cut) { cut_ = cut; }
+    explicit Blocked(double cut) : cut_(cut) {}
 
     // Start of a sweep, or more slots than before; only between moves.
-    void attach(const Chain &chain, const Emission &emission) {
-        const HCRPTransitions &s = *chain.transitions;
-        n_slots_ = *chain.n_slots;
+    void attach(Chain &chain, Emission &emission) {
+        const Transitions &s = *chain.transitions;
+        n_slots_ = chain.n_slots;
         stride_ = (n_slots_ + kLanes - 1) / kLanes * kLanes;
         totals_ = nullptr;
         if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
@@ -121,15 +122,12 @@ class Blocked {
         for (int32_t k = 0; k < n_slots_; ++k) refresh(s, k);
     }
 
-    void prefetch(const Chain &, int64_t, int64_t) const {}
+    void prefetch(Chain &, int64_t, int64_t) const {}
 
-    void prepare(const Chain &chain, const Emission &emission, const Move<Emission> &move) {
-        prepare(chain, emission, move.start, move.stop);
-    }
-    void prepare(const Chain &chain, const Emission &emission, int64_t start,
-                 int64_t stop) {
-        const HCRPTransitions &s = *chain.transitions;
-        for (size_t i = 0; i < chain.touched->size(); ++i) refresh(s, (*chain.touched)[i]);
+    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
+        const int64_t start = move.start, stop = move.stop;
+        const Transitions &s = *chain.transitions;
+        for (size_t i = 0; i < chain.touched.size(); ++i) refresh(s, chain.touched[i]);
         start_ = start;
         length_ = stop - start;
         scale_ = s.scale();
@@ -144,8 +142,8 @@ class Blocked {
     }
 
     // Probability of the old path.
-    void score(const Chain &chain, int64_t, int64_t, Product *q) {
-        const HCRPTransitions &s = *chain.transitions;
+    void score(Chain &chain, int64_t, int64_t, Product *q) {
+        const Transitions &s = *chain.transitions;
         labels_.open(s.mass(kNew), ghost_);
         for (int64_t l = 0; l < length_; ++l) {
             Step &step = steps_[l];
@@ -158,8 +156,8 @@ class Blocked {
         if (kSliced) q->multiply(link(steps_[0].n, mass_[steps_[0].bar], c_[i_]));
     }
 
-    void propose(const Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
-        const HCRPTransitions &s = *chain.transitions;
+    void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
+        const Transitions &s = *chain.transitions;
         int32_t k = steps_[length_].bar;
         bool is_fresh = false;
         for (int64_t l = length_ - 1; l >= 0; --l) {
@@ -175,7 +173,7 @@ class Blocked {
                 sum = total(s, l, k);
                 if (SKIHMM_UNLIKELY(!(sum > 0.0))) {
                     // A beam of approximate messages may lose itself: no path, rejected.
-                    std::copy_n(chain.states + start_, length_, path);
+                    std::copy_n(&chain.states[start_], length_, path);
                     q->multiply_log(std::numeric_limits<double>::infinity());
                     return;
                 }
@@ -189,7 +187,7 @@ class Blocked {
         if (is_fresh) name(chain, s, path, q);
     }
 
-    void settle(const Chain &, const Emission &, int64_t, int64_t, bool) const {}
+    void settle(Chain &, Emission &, int64_t, int64_t, bool) const {}
 
   private:
     // One step of the block; one more stands for the successor.
@@ -203,7 +201,7 @@ class Blocked {
         double sum_f = 0.0;     // sum of f
     };
 
-    void refresh(const HCRPTransitions &s, int32_t k) {
+    void refresh(const Transitions &s, int32_t k) {
         if (k != kNew) {
             const double mass = s.own_mass(k);
             n_live_ += (mass > 0.0) - (mass_[k] > 0.0);
@@ -220,10 +218,10 @@ class Blocked {
         }
         w_[k] = static_cast<float>(w);
     }
-    static int32_t bar_of(const HCRPTransitions &s, int32_t k) {
+    static int32_t bar_of(const Transitions &s, int32_t k) {
         return s.is_served(k) ? k : kNew;
     }
-    static int32_t pair_count(const HCRPTransitions &s, int32_t j, int32_t k) {
+    static int32_t pair_count(const Transitions &s, int32_t j, int32_t k) {
         return j == kNew || k == kNew ? 0 : s.count(j, k);
     }
     // pi[j,k] from n_jk, the mass of k and c_j.
@@ -232,7 +230,7 @@ class Blocked {
     }
 
     // The old path in columns, and its slices.
-    void map_old(const Chain &chain, const HCRPTransitions &s) {
+    void map_old(Chain &chain, const Transitions &s) {
         int32_t j = i_;
         for (int64_t l = 0; l <= length_; ++l) {
             Step &step = steps_[l];
@@ -250,7 +248,7 @@ class Blocked {
             j = k;
         }
     }
-    void name(const Chain &chain, const HCRPTransitions &s, int32_t *path, Product *q) {
+    void name(Chain &chain, const Transitions &s, int32_t *path, Product *q) {
         labels_.open(s.mass(kNew), ghost_);
         size_t n_fresh = 0;
         for (int64_t l = 0; l < length_; ++l) {
@@ -268,7 +266,7 @@ class Blocked {
     const float *message(int64_t l) const {
         return messages_.data() + static_cast<size_t>(l) * stride_;
     }
-    void filter(const Chain &, const HCRPTransitions &s, const Emission &emission) {
+    void filter(Chain &, const Transitions &s, Emission &emission) {
         // What reaches the first step comes from i alone.
         kept_[0] = i_;
         n_kept_ = 1;
@@ -296,7 +294,7 @@ class Blocked {
             for (int32_t i = at; i < at + 4; ++i) visit(line.ids[i], line.counts[i]);
     }
     // g_k = sum over kept j of f_j c_j n_jk; returns what is to be added per unit of mass.
-    double spread_rows(const HCRPTransitions &s, const float *before, double share, int64_t l) {
+    double spread_rows(const Transitions &s, const float *before, double share, int64_t l) {
         float *g = g_.data();
         double kept = 0.0;
         for (int32_t at = 0; at < n_kept_; ++at) {
@@ -318,7 +316,7 @@ class Blocked {
     //
     // Where u is so small that pi[j,k] passes without customers, it does for m_k from some
     // number on: f_j is added there to bins_, whose sums up to m_k are what k gets.
-    double spread_slices(const HCRPTransitions &s, const float *before, double share, int64_t l) {
+    double spread_slices(const Transitions &s, const float *before, double share, int64_t l) {
         float *g = g_.data();
         const double *mass = mass_.data();
         const double u = steps_[l].slice;
@@ -359,7 +357,7 @@ class Blocked {
         // zero can neither be left nor found again.
         return 0.03 * std::max(kLeastRest, 1.0 - kept) * scale_ / (s.alpha * u);
     }
-    void add_bins(const HCRPTransitions &s, int32_t first, int32_t last) {
+    void add_bins(const Transitions &s, int32_t first, int32_t last) {
         float sum = 0.0f;
         for (int32_t m = first; m <= last; ++m) bins_[m] = sum += bins_[m];
         float *g = g_.data();
@@ -374,7 +372,7 @@ class Blocked {
         std::fill(bins_ + first, bins_ + last + 1, 0.0f);
     }
     // f_k = (g_k + smooth mass_k) F_k(y[t]), stored as f_k c_k without slices; clears g.
-    void emit(const Emission &emission, int64_t l, float smooth) {
+    void emit(Emission &emission, int64_t l, float smooth) {
         const int64_t t = start_ + l;
         float *out = message(l);
         Step &step = steps_[l];
@@ -429,7 +427,7 @@ class Blocked {
         }
     }
     // Emissions that give whole rows, over their largest entry: floats have little room.
-    void fill_row(const Emission &emission, int64_t t) {
+    void fill_row(Emission &emission, int64_t t) {
         emission.fill_probs(t, probs_.data());
         double most = std::numeric_limits<double>::min();
         for (int32_t k = 0; k < n_slots_; ++k)
@@ -459,7 +457,7 @@ class Blocked {
         const double f = message(l)[j];
         return k < 0 || link(n, mass_[k], c_[j]) >= steps_[l + 1].slice ? f : 0.0;
     }
-    double total(const HCRPTransitions &s, int64_t l, int32_t k) const {
+    double total(const Transitions &s, int64_t l, int32_t k) const {
         const Step &step = steps_[l];
         if (k < 0) return sum_last(l);
         const float *f = message(l);
@@ -493,7 +491,7 @@ class Blocked {
     }
     // A label other than `skip` before k: the one in whose part of Z_l(k) u lies.  n is set
     // to the customers of the transition.
-    SKIHMM_NOINLINE int32_t draw(const HCRPTransitions &s, int64_t l, int32_t k, double u,
+    SKIHMM_NOINLINE int32_t draw(const Transitions &s, int64_t l, int32_t k, double u,
                                  int32_t skip, int32_t *n) const {
         const float *f = message(l);
         int32_t chosen = skip, chosen_n = *n;
@@ -546,7 +544,7 @@ class Blocked {
     // The least share of a message that is spread over all states.
     static constexpr double kLeastRest = 1e-12;
 
-    double cut_ = 0.0;
+    const double cut_;
     double unit_ = 1.0;             // power of two in w_
     // Represented states and `new` at s_0.  Not the number of slots: that depends on the
     // labels of the whole chain, and the path back would be proposed with another cut.
@@ -578,7 +576,9 @@ class Blocked {
     FreshLabels labels_;
 };
 
-template <class Emission> using BlockedMessages = Blocked<Emission, false>;
-template <class Emission> using BlockedSlices = Blocked<Emission, true>;
+template <class Chain, class Emission>
+using BlockedMessages = Blocked<Chain, Emission, false>;
+template <class Chain, class Emission>
+using BlockedSlices = Blocked<Chain, Emission, true>;
 
 }  // namespace skihmm

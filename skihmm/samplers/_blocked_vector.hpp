@@ -240,7 +240,7 @@ SKIHMM_AVX512 static int32_t select_avx512(int32_t n, float least, const float *
     for (int32_t k = 0; k < n; k += 16) {
         const __m512 value = _mm512_mul_ps(_mm512_loadu_ps(f + k), _mm512_loadu_ps(size + k));
         const __mmask16 mask = _mm512_cmp_ps_mask(value, bound, _CMP_GT_OQ);
-        // (A compressing store to memory is slow on some machines.)
+        // A compressing store to memory is slow on some machines.
         _mm512_storeu_si512(chosen + found, _mm512_maskz_compress_epi32(mask, place));
         found += __builtin_popcount(mask);
         place = _mm512_add_epi32(place, sixteen);
@@ -274,7 +274,7 @@ SKIHMM_AVX512 static double sum_both_avx512(int32_t n, double scale, const int32
 }
 #endif
 
-// Of a vector_level; false if this machine has not got it.
+// Set the versions of a vector_level; false if this machine does not have it.
 static bool find_blocked_passes(int level, BlockedPasses *out) {
     if (level > vector_level()) return false;
     if (level == 0) *out = {emit_plain, select_plain, add_where_plain, sum_where_plain,
@@ -282,7 +282,7 @@ static bool find_blocked_passes(int level, BlockedPasses *out) {
 #ifdef SKIHMM_DISPATCH
     if (level == 1) *out = {emit_avx2, select_avx2, add_where_avx2, sum_where_avx2,
                             sum_both_avx2};
-    // (The others are bound by their loads.)
+    // The others are bound by their loads.
     if (level == 2) *out = {emit_avx512, select_avx512, add_where_avx2, sum_where_avx2,
                             sum_both_avx512};
 #endif

@@ -24,26 +24,29 @@
 
 namespace skihmm {
 
-template <class Emission>
-class DirectAssignment {
+template <class Chain, class Emission>
+class DirectAssignment final : public Kernel<Chain> {
   public:
+    explicit DirectAssignment(Emission &emission) : emission_(emission) {}
+
     // One sweep over all steps in random order.
-    void sweep(const Chain &chain, const Emission &emission) {
+    SweepCounts sweep(Chain &chain) override {
         sticks_.draw(chain);
         count(chain);
-        attach(chain, emission);
+        attach(chain, emission_);
         cut_blocks(chain, 1, &order_, &ends_);
         for (const intptr_t t : order_) {
             if (chain.reserve(1)) {
-                counts_.resize(*chain.n_slots, *chain.n_slots);
-                attach(chain, emission);
+                counts_.resize(chain.n_slots, chain.n_slots);
+                attach(chain, emission_);
             }
-            step(chain, emission, t);
+            step(chain, emission_, t);
         }
         sticks_.reseat(chain);
+        return {chain.n_steps, chain.n_steps};
     }
 
-    size_t n_bytes() const {
+    size_t n_bytes() const override {
         return sticks_.n_bytes() + counts_.n_bytes()
                + (weights_.q.capacity() + mass_.capacity() + w_.capacity()
                   + row_.capacity() + column_.capacity() + probs_.capacity()
@@ -55,9 +58,9 @@ class DirectAssignment {
     // Up to this many slots dense 16-bit counts are kept.
     static constexpr int32_t kDenseSlots = 1024;
 
-    void count(const Chain &chain) {
-        const HCRPTransitions &s = *chain.transitions;
-        const int32_t n = *chain.n_slots;
+    void count(Chain &chain) {
+        const auto &s = *chain.transitions;
+        const int32_t n = chain.n_slots;
         SeatingRecord record;
         for (int32_t j = 0; j < n; ++j) {
             const Line &row = s.rows[j];
@@ -72,8 +75,8 @@ class DirectAssignment {
         counts_.load(record, n, n);
     }
     // Caches by slot.
-    void attach(const Chain &chain, const Emission &emission) {
-        n_slots_ = *chain.n_slots;
+    void attach(Chain &chain, Emission &emission) {
+        n_slots_ = chain.n_slots;
         alpha_ = chain.transitions->alpha;
         counts_.set_alpha(alpha_);
         sticks_.resize(n_slots_);
@@ -86,7 +89,7 @@ class DirectAssignment {
         probs_.assign(n, 1.0);
         totals_ = nullptr;
         offset_ = 1.0;
-        if (emission.has_columns()) totals_ = emission.totals(&offset_);
+        if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
         for (int32_t k = 0; k < n_slots_; ++k) {
             mass_[k] = alpha_ * sticks_.beta[k];
             refresh(k);
@@ -106,7 +109,7 @@ class DirectAssignment {
         bool dies;              // no other step has label x
     };
 
-    void step(const Chain &chain, const Emission &emission, int64_t t) {
+    void step(Chain &chain, Emission &emission, int64_t t) {
         Place at;
         at.t = t;
         at.i = chain.previous(t);
@@ -117,7 +120,7 @@ class DirectAssignment {
         at.n_out = at.o < 0 ? 0
             : is_loop ? at.n_in : counts_.count(at.x, at.o, chain.hints[t + 1]) - 1;
         at.b = at.o < 0 ? 1.0 : mass_[at.o];
-        at.dies = (*chain.occupancy)[at.x] == 1;
+        at.dies = chain.occupancy[at.x] == 1;
         if (at.dies) {
             sticks_.give_back(at.x);
             mass_[kNew] = alpha_ * sticks_.beta[kNew];
@@ -134,7 +137,7 @@ class DirectAssignment {
 
     // ---- one symbol and a successor: the common case
 
-    void step_seated(const Chain &chain, const Emission &emission, const Place &at) {
+    void step_seated(Chain &chain, Emission &emission, const Place &at) {
         SymbolSeating &e = *emission.seating;
         bitgen_t *g = chain.bits;
         const int32_t symbol = emission.codes[at.t];
@@ -191,7 +194,7 @@ class DirectAssignment {
 
     // ---- anything else
 
-    void step_any(const Chain &chain, const Emission &emission, const Place &at) {
+    void step_any(Chain &chain, Emission &emission, const Place &at) {
         Product ignored;
         emission.remove(at.t, at.x, chain.bits, &ignored);
         double *probs = probs_.data(), *q = weights_.q.data();
@@ -215,23 +218,23 @@ class DirectAssignment {
         if (label != at.x) move(chain, at, label);
     }
     // Probability of y[t] under every state, up to a factor.
-    void fill_probs(const Emission &emission, int64_t t, double *probs) {
-        if (!totals_) {
-            emission.fill_probs(t, probs);
-            return;
-        }
-        SymbolColumn column;
-        if (!emission.column(t, &column)) {
-            std::fill_n(probs, n_slots_, 1.0);
-            return;
-        }
-        for (int32_t k = 0; k < n_slots_; ++k)
-            probs[k] = column.smooth / total_weight(totals_[k], offset_);
-        for (int32_t l = 0; l < column.size; ++l) {
-            const int32_t k = column.ids[l];
-            if (column.counts[l])
-                probs[k] = dish_weight<double>(column.counts[l], column.smooth)
+    void fill_probs(Emission &emission, int64_t t, double *probs) {
+        if constexpr (Emission::kIsSeating) {
+            SymbolColumn column;
+            if (!emission.column(t, &column)) {
+                std::fill_n(probs, n_slots_, 1.0);
+                return;
+            }
+            for (int32_t k = 0; k < n_slots_; ++k)
+                probs[k] = column.smooth / total_weight(totals_[k], offset_);
+            for (int32_t l = 0; l < column.size; ++l) {
+                const int32_t k = column.ids[l];
+                if (column.counts[l])
+                    probs[k] = dish_weight<double>(column.counts[l], column.smooth)
                            / total_weight(totals_[k], offset_);
+            }
+        } else {
+            emission.fill_probs(t, probs);
         }
     }
 
@@ -301,7 +304,7 @@ class DirectAssignment {
 
     // The slot of what was drawn: births get one and break a stick.  A label that died and
     // is born again keeps its slot.
-    int32_t settle_label(const Chain &chain, const Place &at, int32_t k) {
+    int32_t settle_label(Chain &chain, const Place &at, int32_t k) {
         if (SKIHMM_LIKELY(k != kNew)) return k;
         k = at.dies ? at.x : chain.free_slot(0);
         sticks_.break_off(chain, k);
@@ -310,13 +313,13 @@ class DirectAssignment {
         return k;
     }
     // x[t] = k, another label than before.
-    void move(const Chain &chain, const Place &at, int32_t k) {
+    void move(Chain &chain, const Place &at, int32_t k) {
         bitgen_t *g = chain.bits;
-        counts_.remove(at.i, at.x, g, chain.hints + at.t);
-        counts_.add(at.i, k, g, chain.hints + at.t);
+        counts_.remove(at.i, at.x, g, &chain.hints[at.t]);
+        counts_.add(at.i, k, g, &chain.hints[at.t]);
         if (at.o >= 0) {
-            counts_.remove(at.x, at.o, g, chain.hints + at.t + 1);
-            counts_.add(k, at.o, g, chain.hints + at.t + 1);
+            counts_.remove(at.x, at.o, g, &chain.hints[at.t + 1]);
+            counts_.add(k, at.o, g, &chain.hints[at.t + 1]);
         }
         counts_.commit();
         chain.assign(at.t, k);
@@ -324,6 +327,7 @@ class DirectAssignment {
         refresh(k);
     }
 
+    Kept<Emission> emission_;
     Sticks sticks_;
     Seating<FixedBase> counts_;             // n_jk
     Weights weights_;

@@ -12,7 +12,7 @@ from skihmm.samplers._stepwise import StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._stick_breaking import StickBreakingBeam, StickBreakingGibbs
 
 SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
-    # The best all-round sampler: docs/samplers.md has the figures.
+    # The best all-round sampler by the measurements in docs/samplers.md.
     "auto": partial(StepwiseGibbs, split_merge_rate=2),
     "stepwise": StepwiseGibbs,
     "slice": StepwiseSlice,

@@ -26,18 +26,19 @@
 
 namespace skihmm {
 
-template <class Emission>
+template <class Chain, class Emission>
 class Slice {
   public:
+    using Transitions = typename Chain::Transitions;
     static constexpr bool kReadsTouched = false, kReadsView = true,
                           kMayBeExact = false;
     // Dense counts to look up single pairs in up to this many slots.
-    void set_limit(int32_t lookup_slots) { lookup_slots_ = lookup_slots; }
+    explicit Slice(int32_t lookup_slots) : lookup_slots_(lookup_slots) {}
 
     // Start of a sweep, or more slots than before; only between moves.
-    void attach(const Chain &chain, const Emission &emission) {
-        HCRPTransitions &s = *chain.transitions;
-        n_slots_ = *chain.n_slots;
+    void attach(Chain &chain, Emission &emission) {
+        Transitions &s = *chain.transitions;
+        n_slots_ = chain.n_slots;
         s.set_dense_limit(lookup_slots_);
         totals_ = nullptr;
         if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
@@ -53,7 +54,7 @@ class Slice {
         mass_[kNew] = largest_ = s.mass(kNew);
         for (double mass : mass_) largest_ = std::max(largest_, mass);
     }
-    void prefetch(const Chain &chain, int64_t start, int64_t) const {
+    void prefetch(Chain &chain, int64_t start, int64_t) const {
         const Line &row = chain.transitions->rows[chain.previous(start)];
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.counts);
@@ -62,8 +63,8 @@ class Slice {
         const uint16_t *column = chain.transitions->dense_column(o);
         for (int32_t k = 0; k < n_slots_; k += 32) SKIHMM_PREFETCH(column + k);
     }
-    void prepare(const Chain &chain, const Emission &emission, const Move<Emission> &move) {
-        const HCRPTransitions &s = *chain.transitions;
+    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
+        const Transitions &s = *chain.transitions;
         const StepView &view = move.view;
         t_ = move.start;
         i_ = view.i;
@@ -106,19 +107,12 @@ class Slice {
         collect(s, emission);
         c_[i_] = c;
     }
-    void prepare(const Chain &chain, const Emission &emission, int64_t start,
-                 int64_t stop) {
-        opened_.start = start;
-        opened_.stop = stop;
-        opened_.look(chain, emission);
-        prepare(chain, emission, opened_);
-    }
 
-    void score(const Chain &chain, int64_t, int64_t, Product *q) {
+    void score(Chain &chain, int64_t, int64_t, Product *q) {
         q->multiply(old_p_ * old_weight_);
         if (bar_ == kNew) q->multiply(seat(chain, x_));
     }
-    void propose(const Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
+    void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
         double u = uniform(chain.bits) * (old_weight_ + rest_);
         int32_t k = bar_;
         double p = old_p_, weight = old_weight_;
@@ -141,8 +135,8 @@ class Slice {
     }
 
     // End of the move: bring the caches up to date with what it changed.
-    void settle(const Chain &chain, const Emission &, int64_t, int64_t, bool) {
-        const HCRPTransitions &s = *chain.transitions;
+    void settle(Chain &chain, Emission &, int64_t, int64_t, bool) {
+        const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
         if (SKIHMM_LIKELY(k == x_)) {
             refresh_mass(s, x_);
@@ -161,12 +155,12 @@ class Slice {
         double weight;      // F_k(y)
     };
 
-    void refresh_mass(const HCRPTransitions &s, int32_t k) {
+    void refresh_mass(const Transitions &s, int32_t k) {
         if (k == kNew) return;
         mass_[k] = s.own_mass(k);
         largest_ = std::max(largest_, mass_[k]);
     }
-    void refresh(const HCRPTransitions &s, int32_t k) {
+    void refresh(const Transitions &s, int32_t k) {
         refresh_mass(s, k);
         c_[k] = 1.0 / s.total(k);
         if constexpr (Emission::kIsSeating) {
@@ -176,7 +170,7 @@ class Slice {
     double link(double n, double mass, double c) const {
         return dish_weight(n, scale_, mass) * c;
     }
-    double seat(const Chain &chain, int32_t label) {
+    double seat(Chain &chain, int32_t label) {
         labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
         return labels_.seat(label);
     }
@@ -190,7 +184,7 @@ class Slice {
 
     // ---- candidates of a list
 
-    SKIHMM_NOINLINE void collect(const HCRPTransitions &s, const Emission &emission) {
+    SKIHMM_NOINLINE void collect(const Transitions &s, Emission &emission) {
         candidates_.clear();
         rest_ = 0.0;
         const Line &row = s.rows[i_], &column = s.columns[o_ < 0 ? kNew : o_];
@@ -221,7 +215,7 @@ class Slice {
     }
     // u excludes whatever i never went to; n_out: customers of (k, o) by k.
     template <class Count>
-    void filter_row(const Line &row, const Emission &emission, const Count *n_out) {
+    void filter_row(const Line &row, Emission &emission, const Count *n_out) {
         // The least count that passes u, at best.
         int32_t least = static_cast<int32_t>(u_ / c_i_ - scale_ * largest_);
         while (!(link(least, largest_, c_i_) >= u_)) ++least;
@@ -239,7 +233,7 @@ class Slice {
     }
     // v excludes whatever never went to o; n_in: customers of (i, k) by k.
     template <class Count>
-    void filter_column(const Line &column, const Emission &emission, const Count *n_in) {
+    void filter_column(const Line &column, Emission &emission, const Count *n_in) {
         int32_t n = 0, *found = found_.data();
         const double smooth = new_table_weight(scale_, mass_o_);
         for (int32_t at = 0; at < column.size; ++at) {
@@ -254,7 +248,7 @@ class Slice {
             consider(emission, k, n_in[k], column.counts[at]);
         }
     }
-    SKIHMM_INLINE void consider(const Emission &emission, int32_t k, double n_in,
+    SKIHMM_INLINE void consider(Emission &emission, int32_t k, double n_in,
                                 double n_out) {
         if (k == x_) return;                // the old column, or none
         const double mass = k == o_ && is_ghost_ ? 0.0 : k == o_ ? mass_o_ : mass_[k];
@@ -332,13 +326,13 @@ class Slice {
         }
         return symbols_.smooth * sum + extra;
     }
-    SKIHMM_NOINLINE void choose_any(const HCRPTransitions &s, double u, Candidate *out) {
+    SKIHMM_NOINLINE void choose_any(const Transitions &s, double u, Candidate *out) {
         const double c = c_[i_];
         c_[i_] = c_i_;
         find_any(s, u, out);
         c_[i_] = c;
     }
-    void find_any(const HCRPTransitions &s, double u, Candidate *out) {
+    void find_any(const Transitions &s, double u, Candidate *out) {
         const bool has_symbol = symbol_ >= 0;
         Wide wide(this, s.rows[i_], s.columns[o_ < 0 ? kNew : o_]);
         int32_t chosen = -1;
@@ -383,7 +377,8 @@ class Slice {
     static constexpr int32_t kGroup = 64;
     static constexpr double kTiny = std::numeric_limits<double>::min();
 
-    int32_t n_slots_ = 0, stride_ = 0, lookup_slots_ = 0;
+    const int32_t lookup_slots_;
+    int32_t n_slots_ = 0, stride_ = 0;
     const int32_t *totals_ = nullptr;
     double offset_ = 1.0;
     // by slot, between moves
@@ -403,7 +398,6 @@ class Slice {
     double old_p_ = 0.0, old_weight_ = 0.0, rest_ = 0.0;
     std::vector<Candidate> candidates_;
     FreshLabels labels_;
-    Move<Emission> opened_;                 // stands in for a move opened elsewhere
 };
 
 }  // namespace skihmm

@@ -24,7 +24,9 @@
 // go, so that a move and the one that undoes it are proposed alike.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "_rcd.hpp"
@@ -35,7 +37,7 @@ namespace skihmm {
 class StepLists {
   public:
     // Take in the labels of all steps; cheap if few have changed.
-    void attach(const Chain &chain) {
+    template <class Chain> void attach(const Chain &chain) {
         if (static_cast<int64_t>(label_.size()) != chain.n_steps) {
             label_.assign(chain.n_steps, -1);
             place_.assign(chain.n_steps, 0);
@@ -45,12 +47,12 @@ class StepLists {
         for (int64_t t = 0; t < chain.n_steps; ++t) follow(chain, t);
     }
     // More slots than before.
-    void make_room(const Chain &chain) {
-        const size_t n_slots = *chain.n_slots;
+    template <class Chain> void make_room(const Chain &chain) {
+        const size_t n_slots = chain.n_slots;
         if (steps_.size() < n_slots) steps_.resize(n_slots);
     }
     // Take in the label of one step.
-    void follow(const Chain &chain, int64_t t) {
+    template <class Chain> void follow(const Chain &chain, int64_t t) {
         const int32_t k = chain.states[t], old = label_[t];
         if (SKIHMM_LIKELY(k == old)) return;
         if (old >= 0) {
@@ -74,18 +76,25 @@ class StepLists {
 };
 
 // attach once per sweep, follow the steps that others have moved since, run trials.
-template <class Emission>
+template <class Chain, class Emission>
 class SplitMerge {
   public:
-    void attach(const Chain &chain) { lists_.attach(chain); }
+    using Transitions = typename Chain::Transitions;
+
+    void attach(Chain &chain) { lists_.attach(chain); }
     // Steps [start, stop) may have moved, to slots that were not there before.
-    void follow(const Chain &chain, int64_t start, int64_t stop) {
+    void follow(Chain &chain, int64_t start, int64_t stop) {
         lists_.make_room(chain);
         for (int64_t t = start; t < stop; ++t) lists_.follow(chain, t);
     }
-    // One trial; whether it was accepted.  O(n log n) for the n steps of the two states.
-    // Needs two steps.
-    bool run(const Chain &chain, const Emission &emission) {
+    // One trial, if there is a pair of steps.
+    void run(Chain &chain, Emission &emission, int64_t *n, int64_t *n_accepted) {
+        if (chain.n_steps < 2) return;
+        ++*n;
+        *n_accepted += run(chain, emission);
+    }
+    // The same; whether it was accepted.  O(n log n) for the n steps of the two states.
+    bool run(Chain &chain, Emission &emission) {
         chain.reserve(1);
         lists_.make_room(chain);
         choose(chain);
@@ -115,42 +124,42 @@ class SplitMerge {
     // The restaurant of step t's draw and the label after step t in the proposed state, for
     // neighbours of fragments.  Of these only t2 changes: the others are t1, other states
     // and ends of sequences, never another fragment.
-    int32_t new_before(const Chain &chain, int64_t t) const {
+    int32_t new_before(Chain &chain, int64_t t) const {
         return !chain.first[t] && t - 1 == t2_ ? new_ : chain.previous(t);
     }
-    int32_t new_after(const Chain &chain, int64_t t) const {
+    int32_t new_after(Chain &chain, int64_t t) const {
         return !chain.last[t] && t + 1 == t2_ ? new_ : chain.successor(t);
     }
     int32_t *path_of(const Fragment &f) { return path_.data() + f.at; }
 
     // Fragment f leaves.
-    void take(const Chain &chain, const Emission &emission, const Fragment &f) {
+    void take(Chain &chain, Emission &emission, const Fragment &f) {
         remove(chain, emission, f);
         if (!is_split_) score(chain, emission, f);
     }
-    void remove(const Chain &chain, const Emission &emission, const Fragment &f) {
+    void remove(Chain &chain, Emission &emission, const Fragment &f) {
         ratio_.remove_block(chain, emission, f.start, f.stop, chain.previous(f.start),
-                            chain.states + f.start, chain.successor(f.stop - 1));
+                            &chain.states[f.start], chain.successor(f.stop - 1));
     }
     // q_old *= the probability that the split which undoes this merge draws f's old labels.
-    void score(const Chain &chain, const Emission &emission, const Fragment &f) {
+    void score(Chain &chain, Emission &emission, const Fragment &f) {
         filter(chain, emission, f, chain.previous(f.start), chain.successor(f.stop - 1));
-        trace<false>(chain, f, chain.states + f.start, &q_old_);
+        trace<false>(chain, f, &chain.states[f.start], &q_old_);
     }
     // t2's observation in state k, and its draws as far as no fragment has them.
-    void take_second(const Chain &chain, const Emission &emission, int32_t k) {
+    void take_second(Chain &chain, Emission &emission, int32_t k) {
         if (owns_draw_in_) ratio_.remove_draw(chain, chain.previous(t2_), k, t2_);
         if (owns_draw_out_) ratio_.remove_draw(chain, k, chain.successor(t2_), t2_ + 1);
         emission.remove(t2_, k, chain.bits, &ratio_.r_old);
     }
-    void seat_second(const Chain &chain, const Emission &emission, int32_t k) {
+    void seat_second(Chain &chain, Emission &emission, int32_t k) {
         emission.add(t2_, k, chain.bits, &ratio_.r_new);
         if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(t2_), t2_ + 1);
         if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(t2_), k, t2_);
     }
     // The fragments come back, each choosing between a and c.  Here R may rise: nothing is
     // certain before the end.
-    void seat_split(const Chain &chain, const Emission &emission) {
+    void seat_split(Chain &chain, Emission &emission) {
         for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
             const Fragment &f = fragments_[n_seated_];
             const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
@@ -160,7 +169,7 @@ class SplitMerge {
         }
     }
     // The fragments come back to a.  False as soon as the merge is rejected for certain.
-    bool seat_merged(const Chain &chain, const Emission &emission) {
+    bool seat_merged(Chain &chain, Emission &emission) {
         std::fill(path_.begin(), path_.end(), a_);
         for (const Fragment &f : fragments_) seat_values(chain, emission, f);
         for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
@@ -169,11 +178,11 @@ class SplitMerge {
         }
         return true;
     }
-    void seat_values(const Chain &chain, const Emission &emission, const Fragment &f) {
+    void seat_values(Chain &chain, Emission &emission, const Fragment &f) {
         for (int64_t t = f.start; t < f.stop; ++t)
             emission.add(t, a_, chain.bits, &ratio_.r_new);
     }
-    void seat_draws(const Chain &chain, const Fragment &f) {
+    void seat_draws(Chain &chain, const Fragment &f) {
         int32_t j = new_before(chain, f.start);
         for (int64_t t = f.start; t < f.stop; ++t, j = a_)
             ratio_.add_draw(chain, j, a_, t);
@@ -181,7 +190,7 @@ class SplitMerge {
         if (o >= 0) ratio_.add_draw(chain, a_, o, f.stop);
     }
     bool is_accepted() const { return ratio_.is_accepted(threshold_, q_old_, q_new_); }
-    void keep(const Chain &chain, const Emission &emission) {
+    void keep(Chain &chain, Emission &emission) {
         ratio_.keep(chain, emission);
         for (const Fragment &f : fragments_) {
             const int32_t *path = path_of(f);
@@ -190,7 +199,7 @@ class SplitMerge {
         assign(chain, t2_, new_);
     }
 
-    Exchange<Emission> ratio_;
+    Exchange<Chain, Emission> ratio_;
     Product q_old_, q_new_;
     double threshold_ = 0.0;            // accept if it is below R
     int64_t t1_ = 0, t2_ = 0;
@@ -204,7 +213,7 @@ class SplitMerge {
 
     // ---- what the trial is about
 
-    void choose(const Chain &chain) {
+    void choose(Chain &chain) {
         bitgen_t *g = chain.bits;
         threshold_ = uniform(g);
         t1_ = below(g, chain.n_steps);
@@ -226,14 +235,14 @@ class SplitMerge {
             std::swap(fragments_[i], fragments_[below(g, i + 1)]);
     }
     // Whether t is in M.
-    bool is_allocated(const Chain &chain, int64_t t) const {
+    bool is_allocated(Chain &chain, int64_t t) const {
         return t != t1_ && (chain.states[t] == a_ || chain.states[t] == old_);
     }
     void gather(int32_t k) {
         for (int64_t t : lists_.of(k))
             if (t != t1_ && t != t2_) steps_.push_back(t);
     }
-    void cut(const Chain &chain) {
+    void cut(Chain &chain) {
         fragments_.clear();
         for (size_t i = 0; i < steps_.size(); ++i) {
             const int64_t t = steps_[i];
@@ -244,7 +253,7 @@ class SplitMerge {
         }
         path_.resize(steps_.size());
     }
-    void assign(const Chain &chain, int64_t t, int32_t k) {
+    void assign(Chain &chain, int64_t t, int32_t k) {
         chain.assign(t, k);
         lists_.follow(chain, t);
     }
@@ -255,9 +264,9 @@ class SplitMerge {
     // step; j and o are the labels before and after f (o = -1: none).  All probabilities at
     // the seating as it is now, where a, c and o may have lost their last table; then they
     // have the mass of any one unserved state.  It only proposes.
-    void filter(const Chain &chain, const Emission &emission, const Fragment &f, int32_t j,
+    void filter(Chain &chain, Emission &emission, const Fragment &f, int32_t j,
                 int32_t o) {
-        const HCRPTransitions &s = *chain.transitions;
+        const Transitions &s = *chain.transitions;
         const int32_t two[2] = {a_, c_};
         double before[2], seen[2];
         for (int u = 0; u < 2; ++u) {
@@ -284,7 +293,7 @@ class SplitMerge {
     }
     // Draw f's labels, or read them; q *= their probability given the filter.
     template <bool kDraws, class Label>
-    void trace(const Chain &chain, const Fragment &f, Label *path, Product *q) {
+    void trace(Chain &chain, const Fragment &f, Label *path, Product *q) {
         double next[2] = {after_[0], after_[1]};
         for (int64_t l = f.stop - f.start - 1; l >= 0; --l) {
             const double *now = filtered_.data() + 2 * l;
@@ -307,6 +316,69 @@ class SplitMerge {
     std::vector<int64_t> steps_;        // M in the order of time
     double pass_[2][2] = {}, after_[2] = {};
     std::vector<double> filtered_;
+};
+
+// Sweeps of trials and nothing else: ergodic, but slow to mix when alone.
+template <class Chain, class Emission>
+class SplitMergeSweeps final : public Kernel<Chain> {
+  public:
+    SplitMergeSweeps(Emission &emission, int64_t n_trials)
+        : emission_(emission), n_trials_(n_trials) {}
+    SweepCounts sweep(Chain &chain) override {
+        SweepCounts counts;
+        trials_.attach(chain);
+        for (int64_t i = 0; i < n_trials_; ++i)
+            trials_.run(chain, emission_, &counts.n_proposed, &counts.n_accepted);
+        return counts;
+    }
+
+  private:
+    Kept<Emission> emission_;
+    SplitMerge<Chain, Emission> trials_;
+    const int64_t n_trials_;
+};
+
+// Trials between the moves of a kernel that works on blocks.  The schedule is fixed: a
+// sweep's blocks are cut into as many stretches as there are trials, equal to within one
+// block, and a trial follows each.  It never depends on the labels.
+template <class Chain, class Emission>
+class InterleavedSweeps final : public Kernel<Chain> {
+  public:
+    // Takes ownership of `local`.  Of a rate that is no integer the fraction is the
+    // probability of one trial more.
+    InterleavedSweeps(Emission &emission, BlockKernel<Chain> *local, double rate)
+        : local_(local), emission_(emission), rate_(rate) {}
+    SweepCounts sweep(Chain &chain) override {
+        SweepCounts counts;
+        int64_t n_trials = static_cast<int64_t>(std::floor(rate_));
+        const double rest = rate_ - n_trials;
+        if (rest > 0.0) n_trials += uniform(chain.bits) < rest;
+        local_->cut(chain);
+        const int64_t n = static_cast<int64_t>(local_->starts().size());
+        if (n_trials == 0) {
+            local_->run(chain, 0, n, &counts);
+            return counts;
+        }
+        trials_.attach(chain);
+        for (int64_t i = 0, begin = 0; i < n_trials; ++i) {
+            const int64_t end = n * (i + 1) / n_trials;
+            if (end > begin) {
+                // Every stretch rebuilds the caches of the local moves, so that what a trial
+                // has changed does not matter to them.
+                local_->run(chain, begin, end, &counts);
+                for (; begin < end; ++begin)
+                    trials_.follow(chain, local_->starts()[begin], local_->stops()[begin]);
+            }
+            trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
+        }
+        return counts;
+    }
+
+  private:
+    std::unique_ptr<BlockKernel<Chain>> local_;
+    Kept<Emission> emission_;
+    SplitMerge<Chain, Emission> trials_;
+    const double rate_;
 };
 
 }  // namespace skihmm

@@ -48,24 +48,22 @@
 
 namespace skihmm {
 
-template <class Emission>
+template <class Chain, class Emission>
 class Stepwise {
   public:
+    using Transitions = typename Chain::Transitions;
     static constexpr bool kReadsTouched = false, kReadsView = true, kMayBeExact = true;
-    void set_exact(bool is_exact) { is_exact_ = is_exact; }
-    bool is_exact() const { return is_exact_; }
 
     // The vector pass up to `vector_slots` slots; dense counts to look up single pairs in
     // up to `lookup_slots`.
-    void set_limits(int32_t vector_slots, int32_t lookup_slots) {
-        vector_slots_ = vector_slots;
-        lookup_slots_ = std::max(vector_slots, lookup_slots);
-    }
+    Stepwise(bool is_exact, int32_t vector_slots, int32_t lookup_slots)
+        : is_exact_(is_exact), vector_slots_(vector_slots),
+          lookup_slots_(std::max(vector_slots, lookup_slots)) {}
+    bool is_exact() const { return is_exact_; }
 
     // Start of a sweep, or more slots than before; only between moves.
-    void attach(const Chain &chain, const Emission &emission) {
-        HCRPTransitions &s = *chain.transitions;
-        n_slots_ = *chain.n_slots;
+    void attach(Chain &chain, Emission &emission) {
+        n_slots_ = chain.n_slots;
         padded_ = (n_slots_ + kLanes - 1) / kLanes * kLanes;
         kind_ = kAll;
         totals_ = nullptr;
@@ -76,52 +74,22 @@ class Stepwise {
         column_.assign(n, 0.0);
         weights_.assign(n, 0.0);
         stays_.assign(n, 0.0);
-        has_columns_ = emission.has_columns();
         mode_ = kAll;
-        if (!has_columns_) return;
-        totals_ = emission.totals(&offset_);
-        s.set_dense_limit(lookup_slots_);
-        const bool is_moderate = kLeast < s.alpha && s.alpha < kMost && kLeast < s.mass(kNew)
-                                 && s.mass(kNew) < kMost && emission.is_moderate(kLeast, kMost);
-        has_lookup_ = s.has_dense();
-        mode_ = has_lookup_ && is_moderate && n_slots_ <= vector_slots_ && !is_exact_
-            ? kVector : kSparse;
-        if (mode_ == kVector) {
-            mass_f_.assign(padded_, 0.0f);
-            weights_f_.assign(padded_, 0.0f);
-            q_.assign(padded_, 0.0f);
-            for (int32_t k = 0; k < n_slots_; ++k) {
-                mass_f_[k] = static_cast<float>(s.own_mass(k));
-                weights_f_[k] = k == kStart ? 0.0f : float_weight(s, k);
-            }
-            return;
-        }
-        w_.resize(n);
-        mass_.resize(n);
-        v_.resize(n);
-        // Of a column that nobody has asked for yet the flow is unknown: not a number.
-        flow_.assign(n, std::numeric_limits<double>::quiet_NaN());
-        for (int32_t k = 0; k < n_slots_; ++k) {
-            mass_[k] = s.own_mass(k);
-            w_[k] = k == kStart ? 0.0 : weight_now(s, k);
-            v_[k] = mass_[k] * w_[k];
-        }
-        total_ = sum_all();
+        if constexpr (Emission::kIsSeating) attach_columns(*chain.transitions, emission);
     }
 
-    void prefetch(const Chain &chain, int64_t start, int64_t stop) const {
+    void prefetch(Chain &chain, int64_t start, int64_t stop) const {
         if (mode_ != kSparse || chain.last[stop - 1]) return;
-        const HCRPTransitions &s = *chain.transitions;
+        const Transitions &s = *chain.transitions;
         const Line &row = s.rows[chain.previous(start)];
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.ids + 16);
         SKIHMM_PREFETCH(row.counts);
         SKIHMM_PREFETCH(row.counts + 16);
     }
-
-    SKIHMM_INLINE void prepare(const Chain &chain, const Emission &emission,
-                               const Move<Emission> &move) {
-        HCRPTransitions &s = *chain.transitions;
+    SKIHMM_INLINE void prepare(Chain &chain, Emission &emission,
+                               const Move<Chain, Emission> &move) {
+        Transitions &s = *chain.transitions;
         const StepView &view = move.view;
         t_ = move.start;
         i_ = view.i;
@@ -173,32 +141,23 @@ class Stepwise {
         }
     }
 
-    // The same for a move that somebody else has opened.
-    void prepare(const Chain &chain, const Emission &emission, int64_t start,
-                 int64_t stop) {
-        opened_.start = start;
-        opened_.stop = stop;
-        opened_.look(chain, emission);
-        prepare(chain, emission, opened_);
-    }
-
-    void score(const Chain &, int64_t, int64_t, Product *q) const { q->multiply(first_q_); }
+    void score(Chain &, int64_t, int64_t, Product *q) const { q->multiply(first_q_); }
 
     // (The exact law of the label alone is a proposal like any other.)
-    SKIHMM_INLINE void propose(const Chain &chain, int64_t, int64_t, int32_t *path,
+    SKIHMM_INLINE void propose(Chain &chain, int64_t, int64_t, int32_t *path,
                                Product *q) {
         q->multiply(choose(chain, path).q);
     }
     // Exact only: the label, and whether its transition opens a table.
-    SKIHMM_INLINE void draw(const Chain &chain, int32_t *path, bool *opens) {
+    SKIHMM_INLINE void draw(Chain &chain, int32_t *path, bool *opens) {
         const Choice choice = choose(chain, path);
         *opens = choice.u >= choice.stays;
     }
 
     // End of the move: bring the caches up to date with what it changed.
-    SKIHMM_INLINE void settle(const Chain &chain, const Emission &emission, int64_t,
+    SKIHMM_INLINE void settle(Chain &chain, Emission &emission, int64_t,
                               int64_t, bool) {
-        const HCRPTransitions &s = *chain.transitions;
+        const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
             attach(chain, emission);    // a count has outgrown 16 bits
@@ -239,11 +198,42 @@ class Stepwise {
     // A cached sum that falls by more than this has lost too many digits: take it anew.
     static constexpr double kCancelled = 1e-3;
 
-    double denominator(const HCRPTransitions &s, int32_t k) const {
+    void attach_columns(Transitions &s, Emission &emission) {
+        const size_t n = n_slots_;
+        totals_ = emission.totals(&offset_);
+        s.set_dense_limit(lookup_slots_);
+        const bool is_moderate = kLeast < s.alpha && s.alpha < kMost && kLeast < s.mass(kNew)
+                                 && s.mass(kNew) < kMost && emission.is_moderate(kLeast, kMost);
+        has_lookup_ = s.has_dense();
+        mode_ = has_lookup_ && is_moderate && n_slots_ <= vector_slots_ && !is_exact_
+            ? kVector : kSparse;
+        if (mode_ == kVector) {
+            mass_f_.assign(padded_, 0.0f);
+            weights_f_.assign(padded_, 0.0f);
+            q_.assign(padded_, 0.0f);
+            for (int32_t k = 0; k < n_slots_; ++k) {
+                mass_f_[k] = static_cast<float>(s.own_mass(k));
+                weights_f_[k] = k == kStart ? 0.0f : float_weight(s, k);
+            }
+            return;
+        }
+        w_.resize(n);
+        mass_.resize(n);
+        v_.resize(n);
+        // NaN: not computed yet.
+        flow_.assign(n, std::numeric_limits<double>::quiet_NaN());
+        for (int32_t k = 0; k < n_slots_; ++k) {
+            mass_[k] = s.own_mass(k);
+            w_[k] = k == kStart ? 0.0 : weight_now(s, k);
+            v_[k] = mass_[k] * w_[k];
+        }
+        total_ = sum_all();
+    }
+    double denominator(const Transitions &s, int32_t k) const {
         return s.total(k) * total_weight(totals_[k], offset_);
     }
-    double weight_now(const HCRPTransitions &s, int32_t k) const { return 1.0 / denominator(s, k); }
-    float float_weight(const HCRPTransitions &s, int32_t k) const {
+    double weight_now(const Transitions &s, int32_t k) const { return 1.0 / denominator(s, k); }
+    float float_weight(const Transitions &s, int32_t k) const {
         return static_cast<float>(kUnit / denominator(s, k));
     }
     int32_t symbol_count(int32_t k) const {
@@ -253,7 +243,7 @@ class Stepwise {
             count += view_->ids[at] == k ? view_->counts[at] : 0;
         return count;
     }
-    double weight_of(const HCRPTransitions &s, int32_t k) const {
+    double weight_of(const Transitions &s, int32_t k) const {
         if (kind_ == kVector)
             return float_part(q_[k], symbol_count(k));
         if (kind_ == kAll) return weights_[k];
@@ -263,7 +253,7 @@ class Stepwise {
                * dish_weight<double>(symbol_count(k), d_) * w_[k];
     }
     // The two parts of the weight of a label that stands in the sums (exact only).
-    SKIHMM_NOINLINE Choice split(const HCRPTransitions &s, int32_t k, bitgen_t *g) const {
+    SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) const {
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
@@ -278,8 +268,8 @@ class Stepwise {
         choice.u = uniform(g) * choice.q;
         return choice;
     }
-    SKIHMM_INLINE Choice choose(const Chain &chain, int32_t *path) {
-        const HCRPTransitions &s = *chain.transitions;
+    SKIHMM_INLINE Choice choose(Chain &chain, int32_t *path) {
+        const Transitions &s = *chain.transitions;
         double u = uniform(chain.bits) * (first_q_ + apart_q_ + rest_);
         int32_t k = first_;
         Choice choice{first_q_, first_stays_, u};
@@ -298,7 +288,7 @@ class Stepwise {
         end_step(*chain.transitions);
         return choice;
     }
-    int32_t draw_other(const HCRPTransitions &s, double u) const {
+    int32_t draw_other(const Transitions &s, double u) const {
         switch (kind_) {
             case kVector: return draw_vector(u);
             case kSparse:
@@ -307,7 +297,7 @@ class Stepwise {
             default: return draw_all(u);
         }
     }
-    void end_step(HCRPTransitions &s) {
+    void end_step(Transitions &s) {
         if (kind_ == kAll) return;
         if (shows_) {
             s.show_dense(x_, o_, shown_out_);
@@ -345,7 +335,7 @@ class Stepwise {
     double float_part(float q, int32_t count) const {
         return q + static_cast<double>(q * (static_cast<float>(count) * by_d_));
     }
-    SKIHMM_INLINE void fill_vector(HCRPTransitions &s) {
+    SKIHMM_INLINE void fill_vector(Transitions &s) {
         const float b = static_cast<float>(b_), c = static_cast<float>(c_);
         if (mass_f_[o_] != static_cast<float>(mass_o_))
             mass_f_[o_] = static_cast<float>(mass_o_);
@@ -404,7 +394,7 @@ class Stepwise {
     // ---- sparse
 
     template <class Count>
-    SKIHMM_INLINE void fill_sparse(const HCRPTransitions &s, const Count *row_counts,
+    SKIHMM_INLINE void fill_sparse(const Transitions &s, const Count *row_counts,
                                    const Count *column_counts) {
         double *w = w_.data(), *mass = mass_.data();
         const double b = b_, c = c_;
@@ -499,7 +489,7 @@ class Stepwise {
         apart_q_ = apart_stays_ + c_ * mass_o_ * dish_weight(out, opened_b_o_) * by_symbol;
     }
     // flow[o] as it was between moves, without x and what is apart, from the column at s_0.
-    SKIHMM_NOINLINE void walk_column(const HCRPTransitions &s, double gone) {
+    SKIHMM_NOINLINE void walk_column(const Transitions &s, double gone) {
         const Line &column = s.columns[o_];
         double sum = 0.0;
         for (int32_t at = 0; at < column.size; ++at)
@@ -522,7 +512,7 @@ class Stepwise {
                + ((part[4] + part[5]) + (part[6] + part[7]));
     }
     template <class Count>
-    SKIHMM_NOINLINE int32_t draw_sparse(const HCRPTransitions &s, const Count *row_counts,
+    SKIHMM_NOINLINE int32_t draw_sparse(const Transitions &s, const Count *row_counts,
                                         const Count *column_counts, double u) const {
         const double *w = w_.data(), *mass = mass_.data();
         const double opened_b = is_exact_ ? opened_b_ : b_;
@@ -571,14 +561,14 @@ class Stepwise {
         for (k = n_slots_ - 1; k > 0 && !(value(k) > 0.0); --k) {}
         return value(k) > 0.0 ? k : first_;
     }
-    void absorb_mass(const HCRPTransitions &s, int32_t k) {
+    void absorb_mass(const Transitions &s, int32_t k) {
         const double mass = s.own_mass(k);
         mass_[k] = mass;
         const double v = mass * w_[k];
         if (v != v_[k]) spread(s, k, v);
     }
     // v[k] becomes v: so do the flows of all that k leads to, and the total.
-    SKIHMM_NOINLINE void spread(const HCRPTransitions &s, int32_t k, double v) {
+    SKIHMM_NOINLINE void spread(const Transitions &s, int32_t k, double v) {
         const double change = v - v_[k], limit = kCancelled * v_[k];
         const Line &row = s.rows[k];
         for (int32_t at = 0; at < row.size; ++at) {
@@ -595,7 +585,7 @@ class Stepwise {
         const double now = flow_[k] - by;
         flow_[k] = now < kCancelled * by ? std::numeric_limits<double>::quiet_NaN() : now;
     }
-    SKIHMM_NOINLINE void settle_moved(const HCRPTransitions &s, int32_t k) {
+    SKIHMM_NOINLINE void settle_moved(const Transitions &s, int32_t k) {
         // First the counts at the old v, then v at the new counts.
         lower_flow(x_, v_[i_]);
         flow_[k] += v_[i_];
@@ -612,7 +602,7 @@ class Stepwise {
 
     // ---- all
 
-    SKIHMM_NOINLINE void fill_all(const HCRPTransitions &s, const Emission &emission,
+    SKIHMM_NOINLINE void fill_all(const Transitions &s, Emission &emission,
                                   bool has_symbol) {
         kind_ = kAll;
         shows_ = false;
@@ -642,14 +632,13 @@ class Stepwise {
             for (int32_t k = 0; k < n_slots_; ++k) weights[k] += stays[k] = row_[k];
         }
         for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = 0.0;
+        if constexpr (!Emission::kIsSeating) emission.fill_probs(t_, probs_.data());
         if (has_symbol) {
             for (int32_t k = 0; k < n_slots_; ++k) probs_[k] = d / total_weight(totals_[k], offset_);
             for (int32_t at = 0; at < view_->size; ++at)
                 probs_[view_->ids[at]] *= dish_weight<double>(view_->counts[at], d) / d;
-        } else if (!has_columns_) {
-            emission.fill_probs(t_, probs_.data());
         }
-        if (has_symbol || !has_columns_) {
+        if (has_symbol || !Emission::kIsSeating) {
             for (int32_t k = 0; k < n_slots_; ++k) {
                 weights[k] *= probs_[k];
                 stays[k] *= probs_[k];
@@ -668,9 +657,10 @@ class Stepwise {
                       [&](int32_t k) { return k == first_ ? 0.0 : weights_[k]; }, u);
     }
 
-    int32_t vector_slots_ = 0, lookup_slots_ = 0;
+    const bool is_exact_;
+    const int32_t vector_slots_, lookup_slots_;
     Kind mode_ = kAll, kind_ = kAll;      // of the sweep, of this step
-    bool has_columns_ = false, has_lookup_ = false, is_ghost_ = false, shows_ = false;
+    bool has_lookup_ = false, is_ghost_ = false, shows_ = false;
     int32_t n_slots_ = 0, padded_ = 0;
     const int32_t *totals_ = nullptr;
     double offset_ = 1.0;
@@ -682,12 +672,10 @@ class Stepwise {
     double by_i_ = 1.0, by_x_ = 1.0;      // denominators of w for i and x at s_0
     double first_q_ = 0.0, rest_ = 0.0;   // weight of `first_`, total of all others
     // exact only
-    bool is_exact_ = false;
     int32_t apart_ = -1;                  // o, if its weight is not among the others
     double apart_q_ = 0.0, apart_stays_ = 0.0, first_stays_ = 0.0, saved_w_o_ = 0.0;
     double opened_b_ = 1.0, opened_b_o_ = 1.0;  // b' for most labels, and for o
     const SymbolColumn *view_ = nullptr;  // of y[t]; lives as long as the move
-    Move<Emission> opened_;               // stands in for a move opened elsewhere
     // vector
     WideVector<float> mass_f_, weights_f_, q_;
     double lanes_[kLanes], groups_[4];

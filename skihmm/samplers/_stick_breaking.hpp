@@ -37,62 +37,35 @@
 
 namespace skihmm {
 
-// The parameter hooks of an EmissionStats (their contracts are in _emission.pxd).
-struct ParameterEmission {
-    void *self = nullptr;
-    int (*draw_hook)(void *, const int32_t *, int, bitgen_t *) = nullptr;
-    const double *(*likelihoods_hook)(void *, intptr_t, const int32_t *) = nullptr;
-    int (*log_likelihood_hook)(void *, intptr_t, int32_t, bitgen_t *, double *) = nullptr;
-    int (*newborn_hook)(void *, int32_t, intptr_t, bitgen_t *) = nullptr;
-    int (*reseat_hook)(void *, const int32_t *, bitgen_t *) = nullptr;
-    bool columns = false;
-
-    static void check(int status) { if (status < 0) throw HookFailed(); }
-    void draw(const Chain &chain, bool lazy) const {
-        check(draw_hook(self, chain.occupancy->data(), lazy, chain.bits));
-    }
-    const double *likelihoods(const Chain &chain, int64_t t) const {
-        const double *found = likelihoods_hook(self, t, chain.occupancy->data());
-        if (!found) throw HookFailed();
-        return found;
-    }
-    double log_likelihood(const Chain &chain, int64_t t, int32_t k) const {
-        double found;
-        check(log_likelihood_hook(self, t, k, chain.bits, &found));
-        return found;
-    }
-    void draw_newborn(const Chain &chain, int32_t k, int64_t t) const {
-        check(newborn_hook(self, k, t, chain.bits));
-    }
-    void reseat(const Chain &chain) const {
-        check(reseat_hook(self, chain.states, chain.bits));
-    }
-};
-
 // What the two samplers share: beta and the rows.
-class StickBreaking {
-  protected:
-    Sticks sticks_;
-    std::vector<WideVector<double>> pi_;    // by row, then by slot; pi_ju in slot NEW
-    int32_t n_slots_ = 0, padded_ = 0;
-
-    size_t n_bytes() const {
+template <class Chain>
+class StickBreaking : public Kernel<Chain> {
+  public:
+    size_t n_bytes() const override {
         size_t bytes = sticks_.n_bytes() + pi_.capacity() * sizeof(pi_[0])
                        + (shapes_.capacity() + falls_.capacity()) * sizeof(double);
         for (const auto &row : pi_) bytes += row.capacity() * sizeof(double);
         return bytes;
     }
-    bool is_used(const Chain &chain, int32_t k) const { return (*chain.occupancy)[k] > 0; }
+
+  protected:
+    using Transitions = typename Chain::Transitions;
+
+    Sticks sticks_;
+    std::vector<WideVector<double>> pi_;    // by row, then by slot; pi_ju in slot NEW
+    int32_t n_slots_ = 0, padded_ = 0;
+
+    bool is_used(Chain &chain, int32_t k) const { return chain.occupancy[k] > 0; }
     // Room for all slots, new entries zero; whole vectors of sixteen.
-    void resize(const Chain &chain) {
-        n_slots_ = *chain.n_slots;
+    void resize(Chain &chain) {
+        n_slots_ = chain.n_slots;
         padded_ = (n_slots_ + kWeightLanes - 1) / kWeightLanes * kWeightLanes;
         sticks_.resize(n_slots_);
         pi_.resize(n_slots_);
         for (auto &row : pi_)
             if (!row.empty()) row.resize(padded_, 0.0);
     }
-    void draw_parameters(const Chain &chain) {
+    void draw_parameters(Chain &chain) {
         sticks_.draw(chain);
         resize(chain);
         for (auto &row : pi_) row.clear();
@@ -101,40 +74,42 @@ class StickBreaking {
             if (is_used(chain, j)) draw_observed_row(chain, j);
     }
     // Row j given the transitions out of it, as they were at the start of the sweep.
-    void draw_observed_row(const Chain &chain, int32_t j) {
-        const HCRPTransitions &s = *chain.transitions;
+    void draw_observed_row(Chain &chain, int32_t j) {
+        const Transitions &s = *chain.transitions;
         fill_shapes(s);
         const Line &line = s.rows[j];
         for (int32_t at = 0; at < line.size; ++at)
             shapes_[line.ids[at]] += line.counts[at];
         draw_row(chain, j);
     }
-    void fill_shapes(const HCRPTransitions &s) {
+    void fill_shapes(const Transitions &s) {
         shapes_.resize(n_slots_);
         for (int32_t k = 0; k < n_slots_; ++k) shapes_[k] = s.alpha * sticks_.beta[k];
     }
-    void draw_row(const Chain &chain, int32_t j) {
+    void draw_row(Chain &chain, int32_t j) {
         pi_[j].assign(padded_, 0.0);
         draw_dirichlet(chain.bits, n_slots_, shapes_.data(), pi_[j].data(), &falls_);
     }
-    void reseat(const Chain &chain, const ParameterEmission &emission) {
-        emission.reseat(chain);
+    void reseat(Chain &chain, EmissionParameters &emission) {
+        emission.reseat(chain.states.data(), chain.bits);
         sticks_.reseat(chain);
     }
 
     std::vector<double> shapes_, falls_;
 };
 
-class StickBreakingSteps : public StickBreaking {
+template <class Chain>
+class StickBreakingSteps final : public StickBreaking<Chain> {
   public:
     // One sweep over all steps in random order.
-    void sweep(const Chain &chain, const ParameterEmission &emission) {
-        draw_parameters(chain);
-        emission.draw(chain, false);
+    SweepCounts sweep(Chain &chain) override {
+        EmissionParameters &emission = *chain.emission->parameters();
+        this->draw_parameters(chain);
+        emission.draw_parameters(chain.occupancy.data(), false, chain.bits);
         into_.resize(n_slots_);
         for (auto &column : into_) column.clear();
         for (int32_t k = kFirst; k < n_slots_; ++k)
-            if (is_used(chain, k)) fill_column(chain, k);
+            if (this->is_used(chain, k)) fill_column(chain, k);
         weights_.resize(n_slots_);
         ones_.assign(padded_, 1.0);
         cut_blocks(chain, 1, &order_, &ends_);
@@ -142,11 +117,12 @@ class StickBreakingSteps : public StickBreaking {
             if (chain.reserve(1)) grow(chain);
             step(chain, emission, t);
         }
-        reseat(chain, emission);
+        this->reseat(chain, emission);
+        return {chain.n_steps, chain.n_steps};
     }
 
-    size_t n_bytes() const {
-        size_t bytes = StickBreaking::n_bytes() + into_.capacity() * sizeof(into_[0])
+    size_t n_bytes() const override {
+        size_t bytes = StickBreaking<Chain>::n_bytes() + into_.capacity() * sizeof(into_[0])
                        + (ones_.capacity() + weights_.q.capacity()) * sizeof(double)
                        + (order_.capacity() + ends_.capacity()) * sizeof(intptr_t);
         for (const auto &column : into_) bytes += column.capacity() * sizeof(double);
@@ -154,26 +130,32 @@ class StickBreakingSteps : public StickBreaking {
     }
 
   private:
-    void grow(const Chain &chain) {
-        resize(chain);
+    using StickBreaking<Chain>::sticks_;
+    using StickBreaking<Chain>::pi_;
+    using StickBreaking<Chain>::n_slots_;
+    using StickBreaking<Chain>::padded_;
+    using StickBreaking<Chain>::shapes_;
+
+    void grow(Chain &chain) {
+        this->resize(chain);
         into_.resize(n_slots_);
         for (auto &column : into_)
             if (!column.empty()) column.resize(padded_, 0.0);
         weights_.resize(n_slots_);
         ones_.assign(padded_, 1.0);
     }
-    void fill_column(const Chain &chain, int32_t k) {
+    void fill_column(Chain &chain, int32_t k) {
         into_[k].assign(padded_, 0.0);
         into_[k][kNew] = sticks_.beta[k];
         for (int32_t j = kFirst; j < n_slots_; ++j)
-            if (is_used(chain, j)) into_[k][j] = pi_[j][k];
+            if (this->is_used(chain, j)) into_[k][j] = pi_[j][k];
     }
 
-    void step(const Chain &chain, const ParameterEmission &emission, int64_t t) {
+    void step(Chain &chain, EmissionParameters &emission, int64_t t) {
         const int32_t i = chain.previous(t), x = chain.states[t], o = chain.successor(t);
-        const bool dies = (*chain.occupancy)[x] == 1;
+        const bool dies = chain.occupancy[x] == 1;
         const double *row = pi_[i].data(), *out = o >= 0 ? into_[o].data() : ones_.data(),
-                     *probs = emission.likelihoods(chain, t);
+                     *probs = emission.likelihoods(t, chain.occupancy.data());
         product_weights(weights_.n, x, row, out, probs, weights_.q.data(), weights_.lanes);
         double old = row[x] * out[x] * probs[x];
         if (SKIHMM_UNLIKELY(dies)) {
@@ -196,7 +178,7 @@ class StickBreakingSteps : public StickBreaking {
         chain.assign(t, k);
     }
     // State x, which had one step, is no more.
-    void bury(const Chain &chain, int32_t x) {
+    void bury(Chain &chain, int32_t x) {
         sticks_.give_back(x);
         pi_[x].clear();
         into_[x].clear();
@@ -208,7 +190,7 @@ class StickBreakingSteps : public StickBreaking {
         }
     }
     // State k is entered from i for step t and left for o.
-    void give_birth(const Chain &chain, const ParameterEmission &emission, int32_t k,
+    void give_birth(Chain &chain, EmissionParameters &emission, int32_t k,
                     int32_t i, int32_t o, int64_t t) {
         const double alpha = chain.transitions->alpha;
         sticks_.break_off(chain, k);
@@ -222,13 +204,13 @@ class StickBreakingSteps : public StickBreaking {
             row[kNew] *= rest;
             into_[k][j] = row[k];
         }
-        fill_shapes(*chain.transitions);
+        this->fill_shapes(*chain.transitions);
         if (o >= 0) shapes_[o] += 1.0;
-        draw_row(chain, k);
+        this->draw_row(chain, k);
         for (int32_t l = kFirst; l < n_slots_; ++l)
             if (!into_[l].empty()) into_[l][k] = pi_[k][l];
         into_[k][kNew] = sticks_.beta[k];
-        emission.draw_newborn(chain, k, t);
+        emission.draw_newborn(k, t, chain.bits);
     }
 
     std::vector<WideVector<double>> into_;  // into_[k][j] = pi_jk; beta_k in slot NEW
@@ -237,12 +219,14 @@ class StickBreakingSteps : public StickBreaking {
     std::vector<intptr_t> order_, ends_;
 };
 
-class StickBreakingPaths : public StickBreaking {
+template <class Chain>
+class StickBreakingPaths final : public StickBreaking<Chain> {
   public:
     // One sweep over all sequences.
-    void sweep(const Chain &chain, const ParameterEmission &emission) {
-        draw_parameters(chain);
-        emission.draw(chain, true);
+    SweepCounts sweep(Chain &chain) override {
+        EmissionParameters &emission = *chain.emission->parameters();
+        this->draw_parameters(chain);
+        emission.draw_parameters(chain.occupancy.data(), true, chain.bits);
         first_rest_ = sticks_.beta[kNew];
         n_known_ = n_slots_;
         lists_.resize(n_slots_);
@@ -254,7 +238,7 @@ class StickBreakingPaths : public StickBreaking {
         born_.clear();
         rests_.clear();
         n_parts_ = 0;
-        pool_.assign(chain.free_slots->rbegin(), chain.free_slots->rend());
+        pool_.assign(chain.free_slots.rbegin(), chain.free_slots.rend());
         cut(chain);
         path_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps;) {
@@ -262,18 +246,20 @@ class StickBreakingPaths : public StickBreaking {
             while (!chain.last[stop - 1]) ++stop;
             if (!filter(chain, emission, t, stop)) {
                 // Nothing but rounding can stop the old path, which passes all slices.
-                std::copy(chain.states + t, chain.states + stop, path_.begin() + t);
+                std::copy(chain.states.begin() + t, chain.states.begin() + stop,
+                          path_.begin() + t);
             } else {
                 draw_path(chain, t, stop);
             }
             t = stop;
         }
         for (int64_t t = 0; t < chain.n_steps; ++t) chain.assign(t, path_[t]);
-        reseat(chain, emission);
+        this->reseat(chain, emission);
+        return {chain.n_steps, chain.n_steps};
     }
 
-    size_t n_bytes() const {
-        size_t bytes = StickBreaking::n_bytes() + lists_.capacity() * sizeof(List)
+    size_t n_bytes() const override {
+        size_t bytes = StickBreaking<Chain>::n_bytes() + lists_.capacity() * sizeof(List)
                        + heads_.capacity() * sizeof(Head)
                        + (rests_.capacity() + slices_.capacity() + sums_.capacity()
                           + values_.capacity() + logs_.capacity()) * sizeof(double)
@@ -288,6 +274,13 @@ class StickBreakingPaths : public StickBreaking {
     }
 
   private:
+    using Transitions = typename Chain::Transitions;
+    using StickBreaking<Chain>::sticks_;
+    using StickBreaking<Chain>::pi_;
+    using StickBreaking<Chain>::n_slots_;
+    using StickBreaking<Chain>::shapes_;
+    using StickBreaking<Chain>::falls_;
+
     struct Entry {
         double p;
         int32_t k;
@@ -312,19 +305,19 @@ class StickBreakingPaths : public StickBreaking {
     static constexpr double kFurther = 0.125;
 
     // Slices, in (0, pi] so that the old path passes however u is rounded.
-    void cut(const Chain &chain) {
+    void cut(Chain &chain) {
         slices_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t)
             slices_[t] = pi_[chain.previous(t)][chain.states[t]]
                          * (1.0 - uniform(chain.bits));
     }
-    void break_stick(const Chain &chain) {
+    void break_stick(Chain &chain) {
         if (born_.size() == kMostSticks) refuse_to_break(*chain.transitions);
         if (born_.size() == pool_.size()) {
             // The slots that growing adds are the free ones that nobody has been given.
             const int32_t before = n_slots_;
-            chain.reserve(static_cast<int64_t>(chain.free_slots->size()) + 1);
-            n_slots_ = *chain.n_slots;
+            chain.reserve(static_cast<int64_t>(chain.free_slots.size()) + 1);
+            n_slots_ = chain.n_slots;
             sticks_.resize(n_slots_);
             pi_.resize(n_slots_);
             lists_.resize(n_slots_);
@@ -341,7 +334,7 @@ class StickBreakingPaths : public StickBreaking {
         rests_.push_back(sticks_.beta[kNew]);
     }
     // (Labels and seating are still those from before the sweep.)
-    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const HCRPTransitions &s) {
+    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const Transitions &s) {
         std::ostringstream message;
         message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
                 << kMostParts << " parts of them, in one sweep: gamma = " << s.base.gamma
@@ -351,7 +344,7 @@ class StickBreakingPaths : public StickBreaking {
         throw std::invalid_argument(message.str());
     }
     // A newborn state that has done nothing: a row from the prior, before any stick broke.
-    void draw_prior_row(const Chain &chain, int32_t j) {
+    void draw_prior_row(Chain &chain, int32_t j) {
         const double alpha = chain.transitions->alpha;
         shapes_.resize(n_known_);
         for (int32_t k = 0; k < n_known_; ++k)
@@ -361,7 +354,7 @@ class StickBreakingPaths : public StickBreaking {
         draw_dirichlet(chain.bits, n_known_, shapes_.data(), pi_[j].data(), &falls_);
     }
     // Make row j's list complete down to u.
-    SKIHMM_NOINLINE void extend(const Chain &chain, int32_t j, double u) {
+    SKIHMM_NOINLINE void extend(Chain &chain, int32_t j, double u) {
         const double alpha = chain.transitions->alpha;
         if (pi_[j].empty()) draw_prior_row(chain, j);
         // (A slice of zero, where a probability has underflowed, must not break for ever.)
@@ -403,7 +396,7 @@ class StickBreakingPaths : public StickBreaking {
     }
     // f goes to all that row j leads to.  Whether a state is reached for the first time
     // nobody can predict, so there is no branch on it.
-    SKIHMM_INLINE void spread(const Chain &chain, int32_t j, double f, double u) {
+    SKIHMM_INLINE void spread(Chain &chain, int32_t j, double f, double u) {
         if (SKIHMM_UNLIKELY(u < heads_[j].low)) extend(chain, j, u);
         double *sums = sums_.data();
         int32_t *reached = reached_.data(), n = n_reached_;
@@ -417,7 +410,7 @@ class StickBreakingPaths : public StickBreaking {
         n_reached_ = n;
     }
     // Forward messages of steps [start, stop), as lists of the states that are possible.
-    bool filter(const Chain &chain, const ParameterEmission &emission, int64_t start,
+    bool filter(Chain &chain, EmissionParameters &emission, int64_t start,
                 int64_t stop) {
         ends_.clear();
         size_t begin = 0, end = 0;
@@ -434,7 +427,7 @@ class StickBreakingPaths : public StickBreaking {
                 states_.resize(2 * (begin + n_reached_));
                 values_.resize(2 * (begin + n_reached_));
             }
-            end = emission.columns ? multiply_column(chain, emission, t, begin)
+            end = emission.is_table() ? multiply_column(chain, emission, t, begin)
                                    : multiply_any(chain, emission, t, begin);
             double total = 0.0;
             for (size_t at = begin; at < end; ++at) total += values_[at];
@@ -448,15 +441,15 @@ class StickBreakingPaths : public StickBreaking {
         return true;
     }
     // Messages times the probability of y[t], from place `at` on; returns their end.
-    size_t multiply_column(const Chain &chain, const ParameterEmission &emission, int64_t t,
+    size_t multiply_column(Chain &chain, EmissionParameters &emission, int64_t t,
                            size_t at) {
-        const double *probs = emission.likelihoods(chain, t);
+        const double *probs = emission.likelihoods(t, chain.occupancy.data());
         double *sums = sums_.data(), *values = values_.data();
         int32_t *states = states_.data();
         for (int32_t i = 0; i < n_reached_; ++i) {
             const int32_t k = reached_[i];
             double p = probs[k];
-            if (SKIHMM_UNLIKELY(p < 0.0)) p = std::exp(emission.log_likelihood(chain, t, k));
+            if (SKIHMM_UNLIKELY(p < 0.0)) p = std::exp(emission.log_likelihood(t, k, chain.bits));
             states[at] = k;
             values[at] = sums[k] * p;
             at += values[at] > 0.0;
@@ -464,12 +457,12 @@ class StickBreakingPaths : public StickBreaking {
         }
         return at;
     }
-    size_t multiply_any(const Chain &chain, const ParameterEmission &emission, int64_t t,
+    size_t multiply_any(Chain &chain, EmissionParameters &emission, int64_t t,
                         size_t at) {
         logs_.clear();
         double largest = -std::numeric_limits<double>::infinity();
         for (int32_t i = 0; i < n_reached_; ++i) {
-            logs_.push_back(emission.log_likelihood(chain, t, reached_[i]));
+            logs_.push_back(emission.log_likelihood(t, reached_[i], chain.bits));
             largest = std::max(largest, logs_.back());
         }
         for (int32_t i = 0; i < n_reached_; ++i) {
@@ -483,7 +476,7 @@ class StickBreakingPaths : public StickBreaking {
         return at;
     }
     // Backward: a state is possible if its transition to the next one passes the slice.
-    void draw_path(const Chain &chain, int64_t start, int64_t stop) {
+    void draw_path(Chain &chain, int64_t start, int64_t stop) {
         int32_t next = -1;
         for (int64_t t = stop; t-- > start;) {
             const size_t begin = t > start ? ends_[t - start - 1] : 0,

@@ -1,8 +1,5 @@
-from skihmm.core._state import ChainState
-from skihmm.core._sweep_info import SweepInfo
+from skihmm.core._rcd import CompiledKernel
 
-class StickBreakingKernel:
+class StickBreakingKernel(CompiledKernel):
     beam: bool
     def __init__(self, beam: bool = ...) -> None: ...
-    def sweep(self, state: ChainState) -> SweepInfo: ...
-    def n_bytes(self) -> int: ...

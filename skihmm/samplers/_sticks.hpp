@@ -34,16 +34,16 @@ class Sticks {
     // By slot: beta_k, 0 for the start restaurant and for free slots, beta_u in slot NEW.
     std::vector<double> beta;
 
-    void draw(const Chain &chain) {
-        const HCRPTransitions &s = *chain.transitions;
-        const int32_t n = *chain.n_slots;
+    template <class Chain> void draw(const Chain &chain) {
+        const auto &s = *chain.transitions;
+        const int32_t n = chain.n_slots;
         shapes_.resize(n);
         for (int32_t k = 0; k < n; ++k) shapes_[k] = s.own_mass(k);
         beta.resize(n);
         draw_dirichlet(chain.bits, n, shapes_.data(), beta.data(), &falls_);
     }
     void resize(int32_t n_slots) { beta.resize(n_slots, 0.0); }
-    void break_off(const Chain &chain, int32_t k) {
+    template <class Chain> void break_off(const Chain &chain, int32_t k) {
         double rest;
         beta[k] = beta[kNew] * draw_beta(chain.bits, 1.0, chain.transitions->base.gamma, &rest);
         beta[kNew] *= rest;
@@ -53,13 +53,13 @@ class Sticks {
         beta[k] = 0.0;
     }
     // The seating of all transitions given x and beta.
-    void reseat(const Chain &chain) {
-        HCRPTransitions &s = *chain.transitions;
+    template <class Chain> void reseat(const Chain &chain) {
         rows_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.previous(t);
         shapes_.resize(beta.size());
-        for (size_t k = 0; k < beta.size(); ++k) shapes_[k] = s.alpha * beta[k];
-        s.reseat(rows_.data(), chain.states, 1, chain.n_steps, shapes_.data(), chain.bits);
+        for (size_t k = 0; k < beta.size(); ++k) shapes_[k] = chain.transitions->alpha * beta[k];
+        chain.transitions->reseat(rows_.data(), chain.states.data(), 1, chain.n_steps,
+                                  shapes_.data(), chain.bits);
     }
 
     size_t n_bytes() const {

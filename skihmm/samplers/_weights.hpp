@@ -1,5 +1,5 @@
-// Weights of all states at once, for samplers that look at every state: sums over 16 lanes,
-// in versions for the widest vectors of the machine (see _vector.hpp), and a draw from them.
+// Weights of all states, for samplers with a pass over all states: sums over 16 lanes, in
+// versions for the widest vectors of the machine (see _vector.hpp), and a draw from them.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -192,7 +192,7 @@ struct Weights {
         q.assign(n, 0.0);
     }
     void change(int32_t k, double weight) {
-        // The lane is summed anew: a difference might leave only rounding errors.
+        // The lane is summed anew, because a difference might be only rounding error.
         const int32_t lane = k % kWeightLanes;
         q[k] = weight;
         double sum = 0.0;
@@ -209,8 +209,8 @@ struct Weights {
         for (int32_t l = 0; l < kWeightLanes; ++l) sum[l % 4] += lanes[l];
         return (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
-    // The state at u, 0 <= u < total(), or -1 if all weights are zero.  Rounding may leave
-    // u at the end: then it is the last one possible.
+    // The state at u, 0 <= u < total(), or -1 if all weights are zero.  If u is beyond the end
+    // by rounding, the last possible one.
     int32_t at(double u) const {
         int32_t lane = 0, found = -1;
         for (int32_t l = 0; l < kWeightLanes; ++l) {

@@ -30,7 +30,7 @@ def packed(
     tables: Mapping[tuple[int, int], Sequence[int]],
     place: Callable[[int], int] = lambda row: row,
 ) -> SeatingRecord:
-    """``{(row, dish): table sizes}`` as the arrays of a record.
+    """Convert ``{(row, dish): table sizes}`` to the arrays of a record.
 
     `place` maps rows to numbers.
     """

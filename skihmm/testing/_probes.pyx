@@ -2,15 +2,17 @@
 
 import numpy as np
 
+from cython.operator cimport dereference as deref
 from libc.math cimport log
 from libc.stdint cimport uint32_t, uint64_t
+from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport EmissionStats
+from skihmm.core._emission cimport Emission, EmissionParameters, EmissionStats
 from skihmm.core._franchise cimport Product
 from skihmm.core._random cimport RandomStream, bitgen_t
-from skihmm.core._rcd cimport BlockProposal, RCDMove
-from skihmm.core._state cimport ChainState
+from skihmm.core._rcd cimport BlockProposal, Move, Proposal
+from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 from skihmm.emissions._categorical_stats cimport CategoricalStats
 
@@ -33,37 +35,37 @@ cdef class EmissionProbe:
         self.stats = stats
         self.stream = stream
         if n_slots is not None:
-            stats.resize(n_slots)
+            stats.shared.get().resize(n_slots)
 
     def add(self, intp_t t, int32_t k):
         """Let y[t] join a slot; log of its predictive probability before."""
         cdef Product r
-        self.stats.add_value(t, k, self.stream.bits, &r)
+        self.stats.shared.get().add(t, k, self.stream.bits, &r)
         return r.log()
 
     def remove(self, intp_t t, int32_t k):
         """Let y[t] leave a slot; log of its predictive probability afterwards."""
         cdef Product r
-        self.stats.remove_value(t, k, self.stream.bits, &r)
+        self.stats.shared.get().remove(t, k, self.stream.bits, &r)
         return r.log()
 
     def commit(self):
         """Keep what has changed since the last commit or rollback."""
-        self.stats.commit()
+        self.stats.shared.get().commit()
 
     def rollback(self):
         """Undo it."""
-        self.stats.rollback()
+        self.stats.shared.get().rollback()
 
     def log_joint(self):
         """log p(y, seating | states)."""
-        return self.stats.log_joint()
+        return self.stats.shared.get().log_joint()
 
     def log_row(self, intp_t t):
         """log p(y[t] | k) of every slot."""
-        out = np.empty(self.stats.n_slots)
+        out = np.empty(self.stats.shared.get().n_slots)
         cdef float64_t[::1] view = out
-        cdef float64_t log_scale = self.stats.fill_probs(t, &view[0])
+        cdef float64_t log_scale = self.stats.shared.get().fill_probs(t, &view[0])
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(out) + log_scale
 
@@ -71,7 +73,7 @@ cdef class EmissionProbe:
         """log p(y[t] | first) - log p(y[t] | second)."""
         cdef int32_t[2] places = [first, second]
         cdef float64_t[2] out
-        self.stats.fill_pair(t, places, out)
+        self.stats.shared.get().fill_pair(t, places, out)
         return log(out[0]) - log(out[1])
 
     def draw_log_likelihoods(self, occupancy, steps, slots, intp_t n):
@@ -88,10 +90,11 @@ cdef class EmissionProbe:
         out = np.empty((n, t.shape[0]))
         cdef float64_t[:, ::1] view = out
         cdef intp_t i, j
+        cdef EmissionParameters *parameters = self.stats.shared.get().parameters()
         for i in range(n):
-            self.stats.draw_parameters(&used[0], True, self.stream.bits)
+            parameters.draw_parameters(&used[0], True, self.stream.bits)
             for j in range(t.shape[0]):
-                view[i, j] = self.stats.log_likelihood(t[j], k[j], self.stream.bits)
+                view[i, j] = parameters.log_likelihood(t[j], k[j], self.stream.bits)
         return out
 
 
@@ -146,7 +149,7 @@ cdef class ProposalProbe:
 
     cdef ChainState state
     cdef intp_t start, stop
-    cdef RCDMove move
+    cdef Move move
     cdef bitgen_t bits
     cdef bitgen_t *own
     cdef Script script
@@ -155,7 +158,6 @@ cdef class ProposalProbe:
         self.state = state
         self.start = start
         self.stop = stop
-        self.move = RCDMove()
         self.own = state.stream.bits
         self.bits.state = &self.script
         self.bits.next_uint64 = _script_uint64
@@ -166,28 +168,29 @@ cdef class ProposalProbe:
     cdef int _open(self, uint64_t seed) except -1:
         self.script.state = seed
         self.script.n_uniforms = 0
-        self.state.stream.bits = &self.bits
-        self.move.open(self.state, self.start, self.stop)
+        self.state.chain.get().bits = &self.bits
+        self.move.open(deref(self.state.chain), deref(self.state.emission.shared),
+                       self.start, self.stop)
         return 0
 
     cdef int _close(self) except -1:
-        self.move.undo(self.state)
-        self.state.touched.clear()
-        self.state.stream.bits = self.own
+        self.move.restore(deref(self.state.chain), deref(self.state.emission.shared))
+        self.state.chain.get().bits = self.own
         return 0
 
     @property
     def path(self):
         cdef intp_t t
-        return tuple([self.state.states[t] for t in range(self.start, self.stop)])
+        return tuple([self.state.chain.get().states[t]
+                      for t in range(self.start, self.stop)])
 
     @property
     def after(self):
-        return self.state.successor(self.stop - 1)
+        return self.state.chain.get().successor(self.stop - 1)
 
     def arrays(self, uint64_t seed):
         """``ChainState.to_arrays`` at the s_0 of a seed, and the tables of every slot."""
-        self.state.reserve(self.stop - self.start + 1)
+        self.state.chain.get().reserve(self.stop - self.start + 1)
         self._open(seed)
         arrays = self.state.to_arrays()
         n_tables = np.array(self.state.transitions.seating.dish_tables)
@@ -230,46 +233,50 @@ cdef class ProposalProbe:
         cdef float64_t[::1] old_view = log_q_old, new_view = log_q_new
         cdef int32_t[:, ::1] path_view = paths
         cdef bint is_random = False
-        self.state.reserve(length + 1)
-        path.assign(self.state.states.begin() + self.start,
-                    self.state.states.begin() + self.stop)
+        cdef Chain *chain = self.state.chain.get()
+        cdef Emission *emission = self.state.emission.shared.get()
+        cdef unique_ptr[Proposal] native
+        native.reset(proposal.build(deref(chain)))
+        chain.reserve(length + 1)
+        path.assign(chain.states.begin() + self.start, chain.states.begin() + self.stop)
         for i in range(n):
             q_old.reset()
             q_new.reset()
-            self.state.touched.clear()
-            proposal.attach(self.state)
+            chain.touched.clear()
+            native.get().attach(deref(chain), deref(emission))
             self._open(seed)
             try:
                 for j in range(length):
-                    self.state.states[self.start + j] = path[j] if old is None else old[j]
+                    chain.states[self.start + j] = path[j] if old is None else old[j]
                 self.script.state = prepare_seed
                 self.script.uniforms = &first[0]
                 self.script.n_uniforms = first.shape[0] - 1
-                proposal.prepare(self.state, self.start, self.stop)
-                proposal.score(self.state, self.start, self.stop, &q_old)
+                native.get().prepare(deref(chain), deref(emission), self.start, self.stop)
+                native.get().score(deref(chain), self.start, self.stop, &q_old)
                 is_random |= self.script.state != prepare_seed
                 self.script.state = propose_seed + <uint64_t> i * 0xD1B54A32D192ED03u
-                proposal.propose(self.state, self.start, self.stop, &path_view[i, 0],
-                                 &q_new)
+                native.get().propose(deref(chain), self.start, self.stop,
+                                     &path_view[i, 0], &q_new)
             finally:
                 for j in range(length):
-                    self.state.states[self.start + j] = path[j]
+                    chain.states[self.start + j] = path[j]
                 self._close()
-            proposal.settle(self.state, self.start, self.stop, False)
+            native.get().settle(deref(chain), deref(emission), self.start, self.stop, False)
             old_view[i] = q_old.log()
             new_view[i] = q_new.log()
         return log_q_old, paths, log_q_new, bool(is_random)
 
 
-cdef int64_t _cell(ChainState state, vector[int32_t] *name) noexcept:
+cdef int64_t _cell(ChainState state, vector[int32_t] *name):
     # Labels by first appearance, three bits each, the first step the highest; then m and e,
     # the tables of the transitions and emissions, six bits each.
     cdef int64_t code = 0, e = 0
     cdef intp_t t, c
     cdef int32_t n_names = 0, k
-    name.assign(state.n_slots, -1)
-    for t in range(state.n_steps):
-        k = state.states[t]
+    cdef Chain *chain = state.chain.get()
+    name.assign(chain.n_slots, -1)
+    for t in range(<intp_t> chain.n_steps):
+        k = chain.states[t]
         if name[0][k] < 0:
             name[0][k] = n_names
             n_names += 1
@@ -279,7 +286,7 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name) noexcept:
     if isinstance(state.emission, CategoricalStats):
         emission = <CategoricalStats> state.emission
         for c in range(emission.n_columns):
-            e += emission.seatings[c].n_tables
+            e += emission.native.seatings[c].n_tables
     return 64 * code + e
 
 

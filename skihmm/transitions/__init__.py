@@ -1,4 +1,4 @@
-"""Priors of the transitions: hyper-parameter objects."""
+"""Transition recipes: priors of the transition probabilities."""
 
 from skihmm.transitions._hcrp import HCRPTransitions
 

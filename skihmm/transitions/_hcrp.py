@@ -9,15 +9,14 @@ from skihmm._validation import check_concentration_prior, check_positive
 class HCRPTransitions(Recipe):
     """Transitions of the hierarchical Chinese restaurant process.
 
-    Every state's transition probabilities are a draw from a Dirichlet process around a
-    distribution over states that all states share, which is itself a draw from a
-    Dirichlet process.
+    Every state's transition distribution is a draw from a Dirichlet process with a common
+    base distribution over states, which is itself a draw from a Dirichlet process.
 
     Parameters
     ----------
     alpha, gamma : float, default=1.0
-        Concentrations at the start of a chain: of every state's transitions around the
-        shared distribution, and of the shared distribution.
+        Initial concentrations of a chain: `alpha` of every state's transitions around the
+        base distribution, `gamma` of the base distribution.
     concentration_prior : (float, float) or None, default=(1.0, 1.0)
         Shape and rate of the Gamma prior on `alpha` and `gamma`, which are resampled
         after every sweep.  None keeps them fixed.
@@ -45,7 +44,7 @@ class HCRPTransitions(Recipe):
         self.concentration_prior = concentration_prior
 
     def concentrations(self) -> tuple[float, float]:
-        """Check the concentrations at the start of a chain.
+        """Check the initial concentrations.
 
         Returns
         -------

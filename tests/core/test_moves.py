@@ -279,7 +279,7 @@ def test_labels_of_a_path_are_candidates():
         assert tables_of(state)[old[1]] == 0
         without = move.log_weights(4, [old[0], old[2]])
         assert without[old[1]] == -np.inf
-        # Once somebody has it, it is as good as any other fresh state.
+        # Once the label is in use, its weight is that of any other new state.
         log_w = move.log_weights(4, [old[0], old[1]])
         fresh = [
             k for k in np.flatnonzero(np.isfinite(log_w)) if tables_of(state)[k] == 0

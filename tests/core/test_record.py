@@ -328,7 +328,7 @@ WRONG = {
         lambda v: set_to(1, v[0])(v),
         "emission, column 0: two cells have row 0 and dish 0; expected one",
     ),
-    "nobody in a cell": (
+    "no customer in a cell": (
         (*COLUMN, "n_customers"),
         set_to(2, 0),
         "has 0 customers; expected 1 or more",

@@ -314,7 +314,7 @@ def test_probabilities_sum_to_one(kind):
         for j in range(4):
             total = sum(probe.prob(j, k) for k in range(5))
             if kind == "infinite":
-                # All dishes that nobody serves share one mass.
+                # All dishes without a table share one mass.
                 unserved = [k for k in range(5) if probe.dish_tables[k] == 0]
                 total = sum(probe.prob(j, k) for k in range(5) if k not in unserved)
                 if unserved:

@@ -241,7 +241,7 @@ def test_arrays_of_a_naive_model():
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("emission", EMISSIONS)
 def test_slots_grow_from_one_state_to_many(emission, kernel):
-    """Drawn from the start restaurant, nearly every step wants a state of its own."""
+    """Drawn from the start restaurant, nearly every step gets a new state."""
     state, _ = make_state(emission, n=150, starts=range(150), alpha=1e3, gamma=1e4)
     state.start_from(np.zeros(150, int))
     few = n_slots(state)

@@ -256,6 +256,10 @@ def test_an_outlier_leaves_no_trace(kind, far, global_random_seed):
     labels[7] = 1
     state = model.state(1, labels)
     before = state.to_arrays()["emission"]["numbers"]
+    # The statistics are computed anew from the steps of the state, also from those that
+    # were moved and brought back before.
+    for t in range(0, 20, 3):
+        move_value(state, t, FIRST, FIRST + 1, keep=False)
     for _ in range(3):
         move_value(state, 7, FIRST + 1, FIRST)
         move_value(state, 7, FIRST, FIRST + 1)

@@ -134,7 +134,7 @@ def test_values_of_draws(ragged_model, sequence):
 
 @pytest.fixture(scope="module")
 def clear():
-    """A model of three levels that nobody could mix up, and its data."""
+    """A model of three well separated levels, and its data."""
     s = np.repeat([2, 0, 1, 0, 2, 1, 0], [11, 12, 9, 8, 10, 7, 13])
     X = np.random.default_rng(0).normal(20.0 * s)[:, None]
     return HCRPHMM(emission="diagonal_gaussian", init=s, **SHORT).fit(X), X

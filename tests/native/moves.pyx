@@ -2,17 +2,35 @@
 
 import numpy as np
 
-from libc.math cimport isnan, log
+from cython.operator cimport dereference as deref
+from libc.math cimport log
+from libcpp.memory cimport unique_ptr
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport SeatingEmission, SymbolColumn
+from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family  # no-cython-lint
 from skihmm.core._franchise cimport NEW, Franchise, Product, Seating
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
-from skihmm.core._rcd cimport BlockProposal, Chain, RCDMove, chain_of
-from skihmm.core._state cimport ChainState
+from skihmm.core._rcd cimport BlockProposal, Move, Proposal
+from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
-from skihmm.emissions._conjugate_stats cimport ConjugateStats
+from skihmm.emissions._conjugate_stats cimport ConjugateStats, ConjugateTable
+
+
+cdef extern from "_emission.hpp" namespace "skihmm" nogil:
+    cdef struct SymbolColumn:
+        const int32_t *ids
+        const int32_t *counts
+        int32_t size
+        float64_t smooth
+
+    cdef cppclass SeatingEmission:
+        bint column(int64_t t, SymbolColumn *out)
+        const int32_t *totals(float64_t *offset)
+
+    cdef cppclass SymbolsOf "skihmm::Emission":
+        SeatingEmission *symbols()
 
 
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
@@ -23,18 +41,17 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         SymbolColumn column
         int32_t e_in, e_x
 
-    cdef cppclass Move[Emission]:
+    cdef cppclass SeatedMove "skihmm::Move<skihmm::Chain, skihmm::SeatingEmission>":
         StepView view
         Product r_old, r_new
-        void open(const Chain &chain, const Emission &emission, int64_t start,
+        void open(Chain &chain, SeatingEmission &emission, int64_t start,
                   int64_t stop) except +
-        void look(const Chain &chain, const Emission &emission)
-        bint lift(const Chain &chain, const Emission &emission, int64_t t) except +
-        void seat(const Chain &chain, const Emission &emission,
-                  const int32_t *path) except +
-        bint decide(const Chain &chain, const Emission &emission, const int32_t *path,
+        void look(Chain &chain, SeatingEmission &emission)
+        bint lift(Chain &chain, SeatingEmission &emission, int64_t t) except +
+        void seat(Chain &chain, SeatingEmission &emission, const int32_t *path) except +
+        bint decide(Chain &chain, SeatingEmission &emission, const int32_t *path,
                     const Product &q_old, const Product &q_new) except +
-        void restore(const Chain &chain, const Emission &emission) except +
+        void restore(Chain &chain, SeatingEmission &emission) except +
 
 
 cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
@@ -49,74 +66,197 @@ cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
 
 cdef extern from *:
     """
+    #include <vector>
+
     #include "_blocked.hpp"
+    #include "_conjugate_table.hpp"
+    #include "_rcd.hpp"
     #include "_slice.hpp"
     #include "_stepwise.hpp"
 
     namespace skihmm {
-    // What sweeps run inlined for one franchise of symbols, through virtual functions.
-    struct Inlined {
-        virtual ~Inlined() = default;
-        virtual void attach(const Chain &chain, const SeatingEmission &emission) = 0;
-        virtual void prepare(const Chain &chain, const SeatingEmission &emission,
-                             int64_t start, int64_t stop) = 0;
-        virtual void score(const Chain &chain, int64_t start, int64_t stop, Product *q) = 0;
-        virtual void propose(const Chain &chain, int64_t start, int64_t stop, int32_t *path,
-                             Product *q) = 0;
-    };
-    template <class Proposal>
-    struct InlinedAs final : Inlined {
-        Proposal proposal;
-        void attach(const Chain &chain, const SeatingEmission &emission) override {
-            proposal.attach(chain, emission);
+    // A proposal for any emission, where the package would take the one for a franchise.
+    template <template <class, class> class P, class... Args>
+    Proposal<Chain> *make_generic(Chain &chain, Args... args) {
+        return new InlinedProposal<Chain, Emission, P<Chain, Emission>>(*chain.emission,
+                                                                        args...);
+    }
+
+    // Labels one after the other at the frozen seating s_0; see PriorProposal.
+    class Prior final : public Proposal<Chain> {
+      public:
+        Prior(bool uses_observations, double concentration)
+            : uses_observations_(uses_observations), concentration_(concentration) {}
+        void attach(Chain &, Emission &emission) override { emission_ = &emission; }
+        void score(Chain &chain, int64_t start, int64_t stop, Product *q) override {
+            open_labels(chain, stop);
+            int32_t j = chain.previous(start);
+            for (int64_t t = start; t < stop; ++t) {
+                const int32_t k = chain.states[t];
+                const int32_t bar = chain.transitions->dish_tables[k] > 0 ? k : kNew;
+                const double total = fill(chain, t, j);
+                q->multiply(row_[bar] / total);
+                if (bar == kNew) q->multiply(seat_label(k));
+                j = bar;
+            }
         }
-        void prepare(const Chain &chain, const SeatingEmission &emission, int64_t start,
-                     int64_t stop) override {
-            proposal.prepare(chain, emission, start, stop);
-        }
-        void score(const Chain &chain, int64_t start, int64_t stop, Product *q) override {
-            proposal.score(chain, start, stop, q);
-        }
-        void propose(const Chain &chain, int64_t start, int64_t stop, int32_t *path,
+        void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path,
                      Product *q) override {
-            proposal.propose(chain, start, stop, path, q);
+            size_t n_fresh = 0;
+            open_labels(chain, stop);
+            int32_t j = chain.previous(start);
+            for (int64_t t = start; t < stop; ++t) {
+                const double total = fill(chain, t, j);
+                const int32_t bar = choose(row_, uniform(chain.bits) * total);
+                q->multiply(row_[bar] / total);
+                int32_t label = bar;
+                if (bar == kNew) {
+                    const double u = uniform(chain.bits) * (n_customers_ + concentration_);
+                    label = u < n_customers_ ? labels_[choose(customers_, u)]
+                                             : chain.free_slot(n_fresh++);
+                    q->multiply(seat_label(label));
+                }
+                path[t - start] = label;
+                j = bar;
+            }
         }
+
+      private:
+        static int32_t choose(const std::vector<double> &weights, double u) {
+            int32_t chosen = kNew;
+            for (size_t k = 0; k < weights.size() && u >= 0.0; ++k) {
+                if (!(weights[k] > 0.0)) continue;
+                chosen = static_cast<int32_t>(k);
+                u -= weights[k];
+            }
+            return chosen;
+        }
+        void open_labels(Chain &chain, int64_t stop) {
+            const int32_t o = chain.successor(stop - 1);
+            labels_.clear();
+            customers_.clear();
+            n_customers_ = 0.0;
+            if (o >= 0 && chain.transitions->dish_tables[o] == 0) seat_label(o);
+        }
+        // Adds one customer of Q*; returns its probability.
+        double seat_label(int32_t label) {
+            const double total = n_customers_ + concentration_;
+            n_customers_ += 1.0;
+            for (size_t i = 0; i < labels_.size(); ++i)
+                if (labels_[i] == label) return customers_[i]++ / total;
+            labels_.push_back(label);
+            customers_.push_back(1.0);
+            return concentration_ / total;
+        }
+        // Weights of step t after the column j; returns their sum.
+        double fill(Chain &chain, int64_t t, int32_t j) {
+            row_.assign(chain.n_slots, 1.0);
+            if (uses_observations_) emission_->fill_probs(t, row_.data());
+            double total = 0.0;
+            for (int32_t k = 0; k < chain.n_slots; ++k) {
+                const bool is_label = k == kNew || chain.transitions->dish_tables[k] > 0;
+                total += row_[k] *= is_label ? chain.transitions->prob(j, k) : 0.0;
+            }
+            return total;
+        }
+
+        const bool uses_observations_;
+        const double concentration_;
+        Emission *emission_ = nullptr;
+        std::vector<double> row_, customers_;
+        std::vector<int32_t> labels_;       // tables of Q*
+        double n_customers_ = 0.0;
     };
-    inline Inlined *make_stepwise(int32_t vector_slots, int32_t lookup_slots) {
-        auto *out = new InlinedAs<Stepwise<SeatingEmission>>;
-        out->proposal.set_limits(vector_slots, lookup_slots);
-        return out;
-    }
-    inline Inlined *make_blocked(double cut) {
-        auto *out = new InlinedAs<BlockedMessages<SeatingEmission>>;
-        out->proposal.set_cut(cut);
-        return out;
-    }
-    inline Inlined *make_beam(double cut) {
-        auto *out = new InlinedAs<BlockedSlices<SeatingEmission>>;
-        out->proposal.set_cut(cut);
-        return out;
-    }
-    inline Inlined *make_slice(int32_t lookup_slots) {
-        auto *out = new InlinedAs<Slice<SeatingEmission>>;
-        out->proposal.set_limit(lookup_slots);
-        return out;
-    }
+
+    // The functions of a conjugate table with a planted error; see FaultyStats.
+    class FaultyEmission final : public Emission {
+      public:
+        ConjugateTable table;
+        FaultyEmission(Family *family, const double *values, int64_t n, std::string bug)
+            : table(family, values, n), values_(values), bug_(bug) {
+            n_steps = n;
+        }
+        void add(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
+            note(t, k, 1, r);
+            table.add(t, k, g, r);
+        }
+        void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
+            Product ignored;
+            note(t, k, -1, r);
+            if (bug_ == "removal") {
+                std::vector<double> row(n_slots);
+                r->multiply_log(table.fill_probs(t, row.data()));
+                r->multiply(row[k]);
+                r = &ignored;
+            }
+            table.remove(t, k, g, r);
+        }
+        double fill_probs(int64_t t, double *out) override {
+            const double log_scale = table.fill_probs(t, out);
+            if (bug_ == "fresh" && !std::isnan(values_[t])) out[kNew] *= 0.7;
+            return log_scale;
+        }
+        void fill_pair(int64_t t, const int32_t *states, double *out) override {
+            table.fill_pair(t, states, out);
+            if (bug_ == "pair") std::swap(out[0], out[1]);
+        }
+        void commit() override {
+            journal_.clear();
+            table.commit();
+        }
+        void rollback() override {
+            Product ignored;
+            if (bug_ != "forget" && bug_ != "inverse") table.rollback();
+            table.commit();
+            for (size_t i = bug_ == "inverse" ? journal_.size() : 0; i-- > 0;) {
+                const Change &change = journal_[i];
+                if (change.sign > 0) table.remove(change.t, change.k, nullptr, &ignored);
+                else table.add(change.t, change.k, nullptr, &ignored);
+            }
+            commit();
+        }
+        void resize(int32_t n) override {
+            n_slots = n;
+            table.resize(n);
+        }
+        double log_joint() const override { return table.log_joint(); }
+        void draw_hyperparameters(bitgen_t *g) override { table.draw_hyperparameters(g); }
+        void settle(const int32_t *states) override { table.settle(states); }
+        size_t n_bytes() const override { return table.n_bytes(); }
+        EmissionParameters *parameters() override { return table.parameters(); }
+        const Family *family() const override { return table.family(); }
+
+      private:
+        struct Change {
+            int64_t t;
+            int32_t k, sign;
+        };
+        void note(int64_t t, int32_t k, int32_t sign, Product *r) {
+            journal_.push_back({t, k, sign});
+            if (bug_ == "missing" && std::isnan(values_[t])) r->multiply(0.5);
+        }
+        const double *values_;
+        const std::string bug_;
+        std::vector<Change> journal_;
+    };
     }  // namespace skihmm
     """
-    cdef cppclass Inlined "skihmm::Inlined":
-        void attach(const Chain &chain, const SeatingEmission &emission) except + nogil
-        void prepare(const Chain &chain, const SeatingEmission &emission, int64_t start,
-                     int64_t stop) except + nogil
-        void score(const Chain &chain, int64_t start, int64_t stop,
-                   Product *q) except + nogil
-        void propose(const Chain &chain, int64_t start, int64_t stop, int32_t *path,
-                     Product *q) except + nogil
+    Proposal *make_stepwise "skihmm::make_generic<skihmm::Stepwise>" (
+        Chain &chain, bint exact, int32_t, int32_t) except +
+    Proposal *make_blocked "skihmm::make_generic<skihmm::BlockedMessages>" (
+        Chain &chain, float64_t cut) except +
+    Proposal *make_beam "skihmm::make_generic<skihmm::BlockedSlices>" (
+        Chain &chain, float64_t cut) except +
+    Proposal *make_slice "skihmm::make_generic<skihmm::Slice>" (
+        Chain &chain, int32_t) except +
 
-    Inlined *make_stepwise "skihmm::make_stepwise"(int32_t, int32_t) except +
-    Inlined *make_blocked "skihmm::make_blocked"(float64_t cut) except +
-    Inlined *make_beam "skihmm::make_beam"(float64_t cut) except +
-    Inlined *make_slice "skihmm::make_slice"(int32_t lookup_slots) except +
+    cdef cppclass Prior "skihmm::Prior"(Proposal):
+        Prior(bint uses_observations, float64_t concentration) except +
+
+    cdef cppclass FaultyEmission "skihmm::FaultyEmission"(Emission):
+        ConjugateTable table
+        FaultyEmission(Family *family, const float64_t *values, int64_t n,
+                       string bug) except +
 
 
 def peek(ChainState state):
@@ -129,23 +269,28 @@ def peek(ChainState state):
         "tables", and "probs", the transition probabilities between all slots; "n_touched",
         the number of slots noted for caches, and "has_dense".
     """
-    cdef Seating *s = &state.transitions.seating
+    cdef Seating *s = state.transitions.seating
+    cdef Chain *chain = state.chain.get()
     cdef int32_t j, k
     return {
-        "slots": np.asarray(state.states),
-        "before": [state.previous(t) for t in range(state.n_steps)],
-        "after": [state.successor(t) for t in range(state.n_steps)],
+        "slots": np.asarray(chain.states),
+        "before": [chain.previous(t) for t in range(chain.n_steps)],
+        "after": [chain.successor(t) for t in range(chain.n_steps)],
         "tables": np.asarray(s.dish_tables),
-        "probs": np.array([[s.prob(j, k) for k in range(state.n_slots)]
-                           for j in range(state.n_slots)]),
-        "n_touched": state.touched.size(),
+        "probs": np.array([[s.prob(j, k) for k in range(chain.n_slots)]
+                           for j in range(chain.n_slots)]),
+        "n_touched": chain.touched.size(),
         "has_dense": bool(s.has_dense()),
     }
 
 
 def set_slot(ChainState state, intp_t t, int32_t k):
     """Give a step another label, and change nothing else."""
-    state.states[t] = k
+    state.chain.get().states[t] = k
+
+
+cdef SeatingEmission *symbols_of(ChainState state):
+    return (<SymbolsOf *> state.emission.shared.get()).symbols()
 
 
 def emission_column(ChainState state, intp_t t):
@@ -153,11 +298,12 @@ def emission_column(ChainState state, intp_t t):
     cdef SymbolColumn column
     cdef float64_t offset = 0.0
     cdef const int32_t *totals
-    cdef int32_t k
-    if not state.emission.fill_column(t, &column):
+    cdef int32_t k, n_slots = state.chain.get().n_slots
+    cdef SeatingEmission *symbols = symbols_of(state)
+    if not symbols.column(t, &column):
         return None
-    totals = state.emission.totals(&offset)
-    out = np.array([column.smooth / (totals[k] + offset) for k in range(state.n_slots)])
+    totals = symbols.totals(&offset)
+    out = np.array([column.smooth / (totals[k] + offset) for k in range(n_slots)])
     for k in range(column.size):
         out[column.ids[k]] += column.counts[k] / (totals[column.ids[k]] + offset)
     return out
@@ -198,17 +344,17 @@ cdef tuple _numbers(const StepView *view):
 
 def open_step(ChainState state, intp_t t, seed):
     """Open and undo a move of one step: its ``StepView``, and the chain at s_0."""
-    cdef Move[SeatingEmission] move
-    cdef SeatingEmission emission
-    cdef Chain chain = chain_of(state)
+    cdef SeatedMove move
+    cdef SeatingEmission *emission = symbols_of(state)
+    cdef Chain *chain = state.chain.get()
     cdef RandomStream stream = RandomStream(seed)
-    state.emission.as_seating(&emission)
     chain.bits = stream.bits
-    move.open(chain, emission, t, t + 1)
-    move.look(chain, emission)
+    move.open(deref(chain), deref(emission), t, t + 1)
+    move.look(deref(chain), deref(emission))
     arrays = state.to_arrays()
     view = _numbers(&move.view)
-    move.restore(chain, emission)
+    move.restore(deref(chain), deref(emission))
+    chain.bits = state.stream.bits
     return view, arrays
 
 
@@ -222,22 +368,24 @@ def lift_step(ChainState state, intp_t t, seed):
     log_ratio : float
         log(r_new / r_old).
     """
-    cdef Move[SeatingEmission] move
-    cdef SeatingEmission emission
+    cdef SeatedMove move
+    cdef SeatingEmission *emission = symbols_of(state)
     cdef Product large, one
-    cdef int32_t label = state.states[t]
-    cdef Chain chain = chain_of(state)
+    cdef Chain *chain = state.chain.get()
+    cdef int32_t label = chain.states[t]
     cdef RandomStream stream = RandomStream(seed)
-    state.emission.as_seating(&emission)
     chain.bits = stream.bits
-    if not move.lift(chain, emission, t):
-        return None, 0.0
-    view = _numbers(&move.view)
-    move.seat(chain, emission, &label)
-    log_ratio = move.r_new.log() - move.r_old.log()
-    large.multiply(1e100)
-    move.decide(chain, emission, &label, large, one)
-    return view, log_ratio
+    try:
+        if not move.lift(deref(chain), deref(emission), t):
+            return None, 0.0
+        view = _numbers(&move.view)
+        move.seat(deref(chain), deref(emission), &label)
+        log_ratio = move.r_new.log() - move.r_old.log()
+        large.multiply(1e100)
+        move.decide(deref(chain), deref(emission), &label, large, one)
+        return view, log_ratio
+    finally:
+        chain.bits = state.stream.bits
 
 
 cdef double _constant(void *state) noexcept nogil:
@@ -292,13 +440,16 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
     n_wrong : int
         Labels on the wrong side of the edge.
     """
-    cdef RCDMove move = RCDMove()
+    cdef Move move
+    cdef Chain *chain = state.chain.get()
+    cdef Emission *emission = chain.emission.get()
+    cdef unique_ptr[Proposal] native
     cdef bitgen_t constant
     cdef double u, p_old
     cdef intp_t n_wrong = 0
     cdef int side
-    cdef Seating *seating = &state.transitions.seating
-    cdef bitgen_t *bits = state.stream.bits
+    cdef Seating *seating = state.transitions.seating
+    cdef bitgen_t *bits = chain.bits
     cdef vector[intp_t] order
     cdef vector[float64_t] weights
     cdef intp_t b, at, t, n_ghosts = 0, n_accepted = 0
@@ -308,40 +459,40 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
     cdef bint accepted
     ranks = np.empty(state.n_steps)
     cdef float64_t[::1] view = ranks
-    for t in range(state.n_steps):
+    for t in range(chain.n_steps):
         order.push_back(t)
-    state.touched.clear()
-    proposal.attach(state)
-    for b in range(state.n_steps):
-        at = b + below(bits, state.n_steps - b)
+    chain.touched.clear()
+    native.reset(proposal.build(deref(chain)))
+    native.get().attach(deref(chain), deref(emission))
+    for b in range(chain.n_steps):
+        at = b + below(bits, chain.n_steps - b)
         t = order[at]
         order[at] = order[b]
-        if state.free_slots.size() < 2:
-            state.reserve(2)
-            proposal.attach(state)
+        if chain.reserve(2):
+            native.get().attach(deref(chain), deref(emission))
         q_old.reset()
         q_new.reset()
-        move.open(state, t, t + 1)
-        i = state.previous(t)
-        o = state.successor(t)
+        move.open(deref(chain), deref(emission), t, t + 1)
+        i = chain.previous(t)
+        o = chain.successor(t)
         ghost = o if o >= 0 and seating.dish_tables[o] == 0 else -1
         n_ghosts += ghost >= 0
-        # Slot NEW stands for every label that nobody uses.
-        weights.assign(state.n_slots, 0.0)
-        state.emission.fill_probs(t, weights.data())
+        # Slot NEW stands for every new state.
+        weights.assign(chain.n_slots, 0.0)
+        emission.fill_probs(t, weights.data())
         total = 0.0
-        for k in range(state.n_slots):
+        for k in range(chain.n_slots):
             if k == NEW or k == ghost or seating.dish_tables[k] > 0:
                 weights[k] *= joint_prob(seating, i, k, o, exact)
                 total += weights[k]
             else:
                 weights[k] = 0.0
-        old = state.states[t]
+        old = chain.states[t]
         if weights[old] == 0.0:
             old = NEW
-        proposal.prepare(state, t, t + 1)
-        state.touched.clear()
-        proposal.score(state, t, t + 1, &q_old)
+        native.get().prepare(deref(chain), deref(emission), t, t + 1)
+        chain.touched.clear()
+        native.get().score(deref(chain), t, t + 1, &q_old)
         side = 0
         p_old = weights[old] / total
         if edge > 0.0 and 0.01 < p_old < 0.99:
@@ -350,12 +501,12 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
             constant = bits[0]
             constant.state = &u
             constant.next_double = _constant
-            state.stream.bits = &constant
-        proposal.propose(state, t, t + 1, &path, &q_new)
-        state.stream.bits = bits
+            chain.bits = &constant
+        native.get().propose(deref(chain), t, t + 1, &path, &q_new)
+        chain.bits = bits
         new = path if weights[path] > 0.0 else NEW
         n_wrong += side != 0 and (new == old) != (side < 0)
-        if new == NEW and path != state.free_slot(0):
+        if new == NEW and path != chain.free_slot(0):
             raise AssertionError("a label that is neither a candidate nor free")
         difference = abs(q_new.log() - q_old.log() - log(weights[new] / weights[old]))
         # Written so that a NaN counts as an error.
@@ -365,9 +516,9 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
         for k in range(new):
             below_new += weights[k]
         view[b] = (below_new + uniform(bits) * weights[new]) / total
-        move.seat(state, &path)
-        accepted = move.decide(state, &path, &q_old, &q_new)
-        proposal.settle(state, t, t + 1, accepted)
+        move.seat(deref(chain), deref(emission), &path)
+        accepted = move.decide(deref(chain), deref(emission), &path, q_old, q_new)
+        native.get().settle(deref(chain), deref(emission), t, t + 1, accepted)
         n_accepted += accepted
     return error, ranks, n_ghosts, n_accepted, n_wrong
 
@@ -376,61 +527,39 @@ def single_move(ChainState state, BlockProposal proposal, intp_t start, intp_t s
     """One move on a block, as a sweep makes it; returns whether it was accepted."""
     cdef vector[int32_t] path
     path.resize(stop - start)
-    return bool(proposal.run(state, &start, &stop, 1, path.data()))
+    cdef Chain *chain = state.chain.get()
+    cdef unique_ptr[Proposal] native
+    native.reset(proposal.build(deref(chain)))
+    return bool(native.get().run(deref(chain), deref(chain.emission), &start, &stop, 1,
+                                 path.data()))
 
 
-cdef class InlinedProposal(BlockProposal):
-    """The instantiation for one franchise of symbols, which sweeps run, as hooks.
+cdef class GenericProposal(BlockProposal):
+    """The instantiation for any emission, through its virtual functions.
 
     Parameters
     ----------
-    kind : {"stepwise", "blocked", "beam", "slice"}
+    kind : {"stepwise", "exact", "blocked", "beam", "slice"}
     cut : float, default=0.2
         Of "blocked" and "beam".
-    dense_slots, lookup_slots : int
-        Of "stepwise" and, the latter, "slice".
     """
 
-    cdef Inlined *inlined
-    cdef SeatingEmission emission
     cdef readonly str kind
+    cdef float64_t cut
 
-    def __cinit__(self, kind, float64_t cut=0.2, int32_t dense_slots=128,
-                  int32_t lookup_slots=1024):
+    def __init__(self, kind, float64_t cut=0.2):
         self.kind = kind
-        self.is_single_step = kind in ("stepwise", "slice")
-        if kind == "stepwise":
-            self.inlined = make_stepwise(dense_slots, lookup_slots)
-        elif kind == "blocked":
-            self.inlined = make_blocked(cut)
-        elif kind == "beam":
-            self.inlined = make_beam(cut)
-        else:
-            self.inlined = make_slice(lookup_slots)
+        self.cut = cut
+        self.is_single_step = kind not in ("blocked", "beam")
 
-    def __dealloc__(self):
-        del self.inlined
-
-    cdef int attach(self, ChainState state) except -1 nogil:
-        if not state.emission.as_seating(&self.emission):
-            with gil:
-                raise ValueError("the emission is not one franchise of symbols")
-        self.inlined.attach(chain_of(state), self.emission)
-        return 0
-
-    cdef int prepare(self, ChainState state, intp_t start, intp_t stop) except -1 nogil:
-        self.inlined.prepare(chain_of(state), self.emission, start, stop)
-        return 0
-
-    cdef int score(self, ChainState state, intp_t start, intp_t stop,
-                   Product *q) except -1 nogil:
-        self.inlined.score(chain_of(state), start, stop, q)
-        return 0
-
-    cdef int propose(self, ChainState state, intp_t start, intp_t stop,
-                     int32_t *path_out, Product *q) except -1 nogil:
-        self.inlined.propose(chain_of(state), start, stop, path_out, q)
-        return 0
+    cdef Proposal *build(self, Chain &chain) except NULL:
+        if self.kind == "blocked":
+            return make_blocked(chain, self.cut)
+        if self.kind == "beam":
+            return make_beam(chain, self.cut)
+        if self.kind == "slice":
+            return make_slice(chain, 1024)
+        return make_stepwise(chain, self.kind == "exact", 128, 1024)
 
 
 cdef class PriorProposal(BlockProposal):
@@ -451,106 +580,13 @@ cdef class PriorProposal(BlockProposal):
 
     cdef bint uses_observations
     cdef float64_t concentration
-    cdef vector[float64_t] row, emitted
-    cdef vector[int32_t] labels, customers      # tables of Q*
-    cdef float64_t n_customers
 
     def __init__(self, bint uses_observations=True, float64_t concentration=1.0):
         self.uses_observations = uses_observations
         self.concentration = concentration
 
-    cdef int open_labels(self, ChainState s, intp_t stop) except -1 nogil:
-        cdef int32_t o = s.successor(stop - 1)
-        self.labels.clear()
-        self.customers.clear()
-        self.n_customers = 0.0
-        if o >= 0 and s.transitions.seating.dish_tables[o] == 0:
-            self.labels.push_back(o)
-            self.customers.push_back(1)
-            self.n_customers = 1.0
-        return 0
-
-    cdef float64_t seat_label(self, int32_t label) except? -1.0 nogil:
-        # Adds one customer of Q*; returns its probability.
-        cdef size_t i
-        cdef float64_t total = self.n_customers + self.concentration, p
-        self.n_customers += 1.0
-        for i in range(self.labels.size()):
-            if self.labels[i] == label:
-                p = self.customers[i] / total
-                self.customers[i] += 1
-                break
-        else:
-            p = self.concentration / total
-            self.labels.push_back(label)
-            self.customers.push_back(1)
-        return p
-
-    cdef float64_t fill(self, ChainState s, intp_t t, int32_t j) except? -1.0 nogil:
-        # Weights of step t after xbar = j; returns their sum.
-        cdef int32_t k
-        cdef float64_t total = 0.0
-        self.row.resize(s.n_slots)
-        self.emitted.resize(s.n_slots)
-        s.transitions.seating.fill_row(j, self.row.data())
-        if self.uses_observations:
-            s.emission.fill_probs(t, self.emitted.data())
-        for k in range(s.n_slots):
-            if self.uses_observations:
-                self.row[k] *= self.emitted[k]
-            total += self.row[k]
-        return total
-
-    cdef int score(self, ChainState state, intp_t start, intp_t stop,
-                   Product *q) except -1 nogil:
-        cdef intp_t t
-        cdef int32_t j = state.previous(start), k, bar
-        cdef float64_t total
-        self.open_labels(state, stop)
-        for t in range(start, stop):
-            k = state.states[t]
-            bar = k if state.transitions.seating.dish_tables[k] > 0 else NEW
-            total = self.fill(state, t, j)
-            q.multiply(self.row[bar] / total)
-            if bar == NEW:
-                q.multiply(self.seat_label(k))
-            j = bar
-        return 0
-
-    cdef int propose(self, ChainState state, intp_t start, intp_t stop,
-                     int32_t *path_out, Product *q) except -1 nogil:
-        cdef intp_t t, n_fresh = 0
-        cdef size_t i
-        cdef int32_t j = state.previous(start), k, bar, label
-        cdef float64_t u, total
-        cdef bitgen_t *bits = state.stream.bits
-        self.open_labels(state, stop)
-        for t in range(start, stop):
-            total = self.fill(state, t, j)
-            u = uniform(bits) * total
-            bar = NEW
-            for k in range(state.n_slots):
-                if self.row[k] > 0.0:
-                    bar = k
-                    u -= self.row[k]
-                    if u < 0.0:
-                        break
-            q.multiply(self.row[bar] / total)
-            label = bar
-            if bar == NEW:
-                u = uniform(bits) * (self.n_customers + self.concentration)
-                for i in range(self.labels.size()):
-                    u -= self.customers[i]
-                    if u < 0.0:
-                        label = self.labels[i]
-                        break
-                else:
-                    label = state.free_slot(n_fresh)
-                    n_fresh += 1
-                q.multiply(self.seat_label(label))
-            path_out[t - start] = label
-            j = bar
-        return 0
+    cdef Proposal *build(self, Chain &chain) except NULL:
+        return new Prior(self.uses_observations, self.concentration)
 
 
 cdef class FaultyStats(ConjugateStats):
@@ -572,79 +608,21 @@ cdef class FaultyStats(ConjugateStats):
     """
 
     cdef str bug
-    cdef vector[int32_t] journal        # step, slot and +1 or -1, one after the other
 
     def __init__(self, values, bug=None):
         cdef float64_t mean = 0.0, strength = 0.5, scale = 1.5, variance = 1.0
+        cdef FaultyEmission *native
         ConjugateStats.__init__(self, values)
         self.bug = bug or ""
-        self.set_family(new NormalInverseGammaFamily(
-            1, &mean, &strength, 3.0, &scale,
-            GaussianHyperprior(1, &mean, &variance, False, False, False), self.n_steps))
-
-    cdef int note(self, intp_t t, int32_t k, int32_t sign) except -1:
-        for value in (<int32_t> t, k, sign):
-            self.journal.push_back(value)
-        return 0
-
-    cdef int add_value(self, intp_t t, int32_t k, bitgen_t *g, Product *r) except -1 nogil:
-        with gil:
-            if self.bug == "missing" and isnan(self.values[t, 0]):
-                r.multiply(0.5)
-            self.note(t, k, 1)
-        return ConjugateStats.add_value(self, t, k, g, r)
-
-    cdef int remove_value(self, intp_t t, int32_t k, bitgen_t *g,
-                          Product *r) except -1 nogil:
-        cdef Product ignored
-        cdef vector[float64_t] row
-        with gil:
-            self.note(t, k, -1)
-            if self.bug == "missing" and isnan(self.values[t, 0]):
-                r.multiply(0.5)
-            if self.bug != "removal":
-                return ConjugateStats.remove_value(self, t, k, g, r)
-            row.resize(self.n_slots)
-            r.multiply_log(ConjugateStats.fill_probs(self, t, row.data()))
-            r.multiply(row[k])
-            return ConjugateStats.remove_value(self, t, k, g, &ignored)
-
-    cdef float64_t fill_probs(self, intp_t t, float64_t *out) except? -1 nogil:
-        cdef float64_t log_scale = ConjugateStats.fill_probs(self, t, out)
-        with gil:
-            if self.bug == "fresh" and not isnan(self.values[t, 0]):
-                out[NEW] *= 0.7
-        return log_scale
-
-    cdef int fill_pair(self, intp_t t, const int32_t *states,
-                       float64_t *out) except -1 nogil:
-        ConjugateStats.fill_pair(self, t, states, out)
-        with gil:
-            if self.bug == "pair":
-                out[0], out[1] = out[1], out[0]
-        return 0
-
-    cdef int commit(self) except -1 nogil:
-        self.journal.clear()
-        return ConjugateStats.commit(self)
-
-    cdef int rollback(self) except -1 nogil:
-        cdef Product ignored
-        cdef vector[int32_t] journal = self.journal
-        self.journal.clear()
-        with gil:
-            if self.bug not in ("forget", "inverse"):
-                return ConjugateStats.rollback(self)
-            ConjugateStats.commit(self)
-            while self.bug == "inverse" and journal.size():
-                t, k, sign = journal[journal.size() - 3], journal[journal.size() - 2], (
-                    journal.back())
-                journal.resize(journal.size() - 3)
-                if sign > 0:
-                    ConjugateStats.remove_value(self, t, k, NULL, &ignored)
-                else:
-                    ConjugateStats.add_value(self, t, k, NULL, &ignored)
-            return ConjugateStats.commit(self)
+        native = new FaultyEmission(
+            new NormalInverseGammaFamily(
+                1, &mean, &strength, 3.0, &scale,
+                GaussianHyperprior(1, &mean, &variance, False, False, False),
+                self.values.shape[0]),
+            &self.values[0, 0] if self.values.shape[0] else NULL, self.values.shape[0],
+            self.bug.encode())
+        self.table = &native.table
+        self.shared.reset(<Emission *> native)
 
     def check_arrays(self, arrays, labels):
         if self.bug != "garbage":

@@ -361,7 +361,7 @@ cdef class SeatingProbe:
                 at = below(g, n_cells)
                 row = <int32_t> (at // self.n_dishes)
                 dish = <int32_t> (at % self.n_dishes)
-                # A third of the hints is somebody else's or out of range.
+                # A third of the hints are those of other cells or out of range.
                 hint = hints[at]
                 if below(g, 3) == 0:
                     hint = <int32_t> (below(g, 2 * n_cells + 4) - 2)

@@ -1,8 +1,8 @@
 """Naive sweeps of the step-wise baselines, written from their definitions.
 
 A sweep takes a `NaiveHMM`, labels with the seating of everything, and leaves one behind.
-Rows, sticks and emission parameters are dictionaries with an entry `REST` for what nobody
-uses; `rng` is a ``numpy.random.Generator``.
+Rows, sticks and emission parameters are dictionaries with an entry `REST` for new states;
+`rng` is a ``numpy.random.Generator``.
 """
 
 from __future__ import annotations

@@ -621,21 +621,3 @@ def naive_exact_move(
     if new == fresh:
         model.next_label += 1
     return True
-
-
-def naive_stepwise_sweep(model: NaiveHMM, rng, bug: str | None = None) -> int:
-    """One step-wise move for every step in random order; returns how many accepted.
-
-    Parameters
-    ----------
-    model : NaiveHMM
-        Changed in place.
-    rng : numpy.random.Generator
-    bug : str, optional
-        One of ``BUGS``.
-    """
-    if bug is not None and bug not in BUGS:
-        raise ValueError(f"unknown bug {bug!r}")
-    choose = random_choices(rng)
-    order = rng.permutation(len(model.x)).tolist()
-    return sum(naive_stepwise_move(model, t, choose, bug) for t in order)

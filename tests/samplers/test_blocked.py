@@ -105,7 +105,7 @@ def test_concentrations_near_the_range_of_floats(proposal, concentration):
 @pytest.mark.parametrize("gamma", [0.3, 1.0])
 @pytest.mark.parametrize("proposal", ["blocked", "beam"])
 def test_one_block_for_everything(proposal, gamma):
-    """At s_0 nothing is left: no state but the one that nobody uses."""
+    """At s_0 no customers remain: the new state is the only one."""
     state = Model((None,), DirichletEmission(2), gamma=gamma).state(0)
     kernel = RCDKernel(PROPOSALS[proposal](), 50)
     for _ in range(20):

@@ -59,32 +59,23 @@ LONG = {
 }
 
 # A state sends on its row if it has this multiple of a message's mean: always, as by
-# default, more often than not, hardly ever.  Sweeps run the inlined code if the symbols
-# are one franchise.
+# default, more often than not, hardly ever.  Symbols that are one franchise have an
+# instantiation of their own; the generic one suits them too.
 BLOCKED = {
     "exact messages": lambda: BlockedProposal(cut=0.0),
     "default": BlockedProposal,
     "rough messages": lambda: BlockedProposal(cut=1.0),
     "crude messages": lambda: BlockedProposal(cut=3.0),
-    "exact messages, inlined": lambda: native.moves.InlinedProposal("blocked", 0.0),
-    "default, inlined": lambda: native.moves.InlinedProposal("blocked"),
-    "crude messages, inlined": lambda: native.moves.InlinedProposal("blocked", 3.0),
+    "exact messages, generic": lambda: native.moves.GenericProposal("blocked", 0.0),
+    "default, generic": lambda: native.moves.GenericProposal("blocked"),
+    "crude messages, generic": lambda: native.moves.GenericProposal("blocked", 3.0),
 }
 STEPWISE = {
     "vector": StepwiseProposal,
     "sparse": lambda: StepwiseProposal(0),
     "sparse without lookup": lambda: StepwiseProposal(0, 0),
-    "vector, inlined": lambda: native.moves.InlinedProposal("stepwise"),
-    "sparse, inlined": lambda: native.moves.InlinedProposal("stepwise", dense_slots=0),
-    "sparse without lookup, inlined": lambda: native.moves.InlinedProposal(
-        "stepwise", dense_slots=0, lookup_slots=0
-    ),
+    "generic": lambda: native.moves.GenericProposal("stepwise"),
 }
-
-
-def suits(proposal, name):
-    """Whether there is inlined code for a model, if it is asked for."""
-    return "inlined" not in proposal or "columns" not in name
 
 
 def spans(n_steps, starts, longest=None):
@@ -249,7 +240,6 @@ def singles(models):
         (form, name, t)
         for form in STEPWISE
         for name, model in models.items()
-        if suits(form, name)
         for t in range(model.n_steps)
     ]
 
@@ -259,9 +249,7 @@ def singles(models):
 
 def check_blocks(name, span):
     block = block_of(name, *span)
-    for proposal, make_proposal in BLOCKED.items():
-        if not suits(proposal, name):
-            continue
+    for make_proposal in BLOCKED.values():
         q = block.log_q(make_proposal())
         for row in q:
             assert abs(total_of(row) - 1.0) < EXACT
@@ -339,9 +327,9 @@ SLICED = {
     "beam, crude messages": lambda: BeamProposal(cut=3.0),
     "slice": SliceProposal,
     "slice without lookup": lambda: SliceProposal(lookup_slots=0),
-    "beam, exact messages, inlined": lambda: native.moves.InlinedProposal("beam", 0.0),
-    "beam, inlined": lambda: native.moves.InlinedProposal("beam"),
-    "slice, inlined": lambda: native.moves.InlinedProposal("slice"),
+    "beam, exact messages, generic": lambda: native.moves.GenericProposal("beam", 0.0),
+    "beam, generic": lambda: native.moves.GenericProposal("beam"),
+    "slice, generic": lambda: native.moves.GenericProposal("slice"),
 }
 
 
@@ -431,7 +419,6 @@ def sliced_cases(models):
         (proposal, name, span)
         for proposal in SLICED
         for name, model in models.items()
-        if suits(proposal, name)
         for span in spans(model.n_steps, model.starts, 1 if "slice" in proposal else None)
     ]
 

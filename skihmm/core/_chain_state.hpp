@@ -1,0 +1,187 @@
+// The state of one chain: all that its sweeps change.
+//
+// Labels are slots while a sweep runs (_slots.hpp).  A record numbers its states 0, 1, ... in
+// the order of their slots and calls the start restaurant n_states; this file is where one
+// becomes the other.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "_emission.hpp"
+#include "_seating.hpp"
+#include "_slots.hpp"
+#include "_transitions.hpp"
+
+namespace skihmm {
+
+// Transitions of n_slots slots from a checked record; its states have the slots from kFirst on.
+template <class Transitions>
+void load_transitions(Transitions *transitions, SeatingRecord record, int32_t n_states,
+                      int32_t n_slots, double alpha, double gamma) {
+    for (int32_t &row : record.rows) row = row == n_states ? kStart : kFirst + row;
+    for (int32_t &dish : record.dishes) dish += kFirst;
+    transitions->set_concentrations(alpha, gamma);
+    transitions->load(record, n_slots, n_slots);
+}
+
+template <class T>
+class ChainState {
+  public:
+    using Transitions = T;
+
+    const int64_t n_steps;
+    int32_t n_slots = 0;
+    std::vector<int32_t> states;        // states[t]: slot of step t, kFirst <= slot < n_slots
+    std::vector<uint8_t> first, last;   // whether step t begins, and ends, a sequence
+    std::vector<int32_t> hints;         // cell of the draw into step t (Seating::add)
+    std::vector<int32_t> occupancy;     // steps per slot
+    std::vector<int32_t> free_slots;    // slots that no step carries, used from the back
+    std::vector<int32_t> free_place;    // place of a free slot in free_slots, else -1
+    // Within a run of block moves, the slots whose statistics have changed since a proposal's
+    // last `prepare`: those that cache per-state weights refresh exactly these.  Between runs
+    // it says nothing: what has changed then is for `attach` to find.
+    Stack<int32_t> touched;
+    std::shared_ptr<Transitions> transitions;
+    std::shared_ptr<Emission> emission;
+    bitgen_t *bits;                     // borrowed
+
+    // starts: first step of every sequence, increasing, starts[0] = 0.
+    ChainState(const std::vector<int32_t> &starts, std::shared_ptr<Transitions> transitions,
+               std::shared_ptr<Emission> emission, bitgen_t *bits)
+        : n_steps(emission->n_steps), states(n_steps, kFirst), first(n_steps, 0),
+          last(n_steps, 0), hints(n_steps, -1), transitions(std::move(transitions)),
+          emission(std::move(emission)), bits(bits) {
+        for (const int32_t t : starts) {
+            first[t] = 1;
+            if (t > 0) last[t - 1] = 1;
+        }
+        last[n_steps - 1] = 1;
+        set_slots(kFirst + 1);
+    }
+
+    // The restaurant that x[t] is drawn in; the label drawn in x[t]'s restaurant or -1.
+    int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
+    int32_t successor(int64_t t) const { return last[t] ? -1 : states[t + 1]; }
+    // The i-th slot that no step carries.  Valid for i < the number given to reserve at the
+    // start of the move; stays free until the move is committed.
+    int32_t free_slot(size_t i) const { return free_slots[free_slots.size() - 1 - i]; }
+    // Only between moves: afterwards n_free slots are free and nothing reallocates until the
+    // move ends.  Says whether storage has grown.
+    bool reserve(int64_t n_free) {
+        const int64_t missing = n_free - static_cast<int64_t>(free_slots.size());
+        if (SKIHMM_LIKELY(missing <= 0)) return false;
+        set_slots(static_cast<int32_t>(n_slots + missing + n_slots / 4 + 4));
+        return true;
+    }
+    // x[t] = k for good; keeps occupancy and the free slots in step.
+    void assign(int64_t t, int32_t k) {
+        const int32_t old = states[t];
+        if (old == k) return;
+        if (--occupancy[old] == 0) {
+            free_place[old] = static_cast<int32_t>(free_slots.size());
+            free_slots.push_back(old);
+        }
+        if (occupancy[k]++ == 0) {
+            const int32_t moved = free_slots.back();
+            free_slots[free_place[k]] = moved;
+            free_place[moved] = free_place[k];
+            free_slots.pop_back();
+            free_place[k] = -1;
+        }
+        states[t] = k;
+    }
+
+    // Take labels 0 .. n - 1, all of them used, and seat all customers in the order of time.
+    void start_from(const std::vector<int32_t> &labels) {
+        Product ignored;
+        for (int64_t t = 0; t < n_steps; ++t)
+            if (occupancy[states[t]] > 0) emission->remove(t, states[t], bits, &ignored);
+        emission->commit();
+        transitions->clear();
+        const int32_t n_states = 1 + *std::max_element(labels.begin(), labels.end());
+        set_slots(std::max(n_slots, kFirst + n_states));
+        set_labels(labels);
+        for (int64_t t = 0; t < n_steps; ++t) {
+            transitions->add(previous(t), states[t], bits);
+            emission->add(t, states[t], bits, &ignored);
+        }
+        transitions->commit();
+        emission->commit();
+    }
+    // The label of every slot in a record, -1 for slots without a state.
+    std::vector<int32_t> record_labels(int32_t *n_states) const {
+        std::vector<int32_t> labels(n_slots, -1);
+        *n_states = 0;
+        for (int32_t k = kFirst; k < n_slots; ++k)
+            if (occupancy[k] > 0) labels[k] = (*n_states)++;
+        labels[kStart] = *n_states;
+        return labels;
+    }
+    // The transitions by these labels.
+    SeatingRecord record(const std::vector<int32_t> &labels) const {
+        const SeatingRecord by_slot = transitions->record();
+        // The start restaurant has slot kStart and the last label: its cells, which are the
+        // first ones, go to the end, so that the record is sorted by label.
+        size_t n_cells = 0, n_tables = 0;
+        for (; n_cells < by_slot.rows.size() && by_slot.rows[n_cells] == kStart; ++n_cells)
+            n_tables += by_slot.n_tables[n_cells];
+        SeatingRecord out = by_slot;
+        for (auto *list : {&out.rows, &out.dishes, &out.n_customers, &out.n_tables})
+            std::rotate(list->begin(), list->begin() + n_cells, list->end());
+        std::rotate(out.sizes.begin(), out.sizes.begin() + n_tables, out.sizes.end());
+        for (auto *list : {&out.rows, &out.dishes})
+            for (int32_t &k : *list) k = labels[k];
+        return out;
+    }
+    // Become the chain of a checked record of n_states states with the given label of every
+    // step; the emission is loaded and settled afterwards.
+    void load(const SeatingRecord &record, int32_t n_states, double alpha, double gamma,
+              const std::vector<int32_t> &labels) {
+        // A few spare slots, a function of the record only, so that resumed chains grow at
+        // the same moments.
+        const int32_t n = kFirst + n_states + 8 + n_states / 16;
+        load_transitions(transitions.get(), record, n_states, n, alpha, gamma);
+        set_slots(n);
+        set_labels(labels);
+        touched.clear();
+    }
+    double log_joint() const { return transitions->log_joint() + emission->log_joint(); }
+    size_t n_bytes() const {
+        return transitions->n_bytes() + emission->n_bytes() + 10 * n_steps + 16 * n_slots;
+    }
+
+  private:
+    void set_slots(int32_t n) {
+        n_slots = n;
+        transitions->resize(n, n);
+        emission->resize(n);
+        occupancy.resize(n, 0);
+        rebuild_free();
+    }
+    void set_labels(const std::vector<int32_t> &labels) {
+        occupancy.assign(n_slots, 0);
+        for (int64_t t = 0; t < n_steps; ++t) {
+            states[t] = kFirst + labels[t];
+            ++occupancy[states[t]];
+        }
+        rebuild_free();
+    }
+    // Low slots are handed out first.
+    void rebuild_free() {
+        free_slots.clear();
+        free_place.assign(n_slots, -1);
+        for (int32_t k = n_slots - 1; k >= kFirst; --k) {
+            if (occupancy[k] > 0) continue;
+            free_place[k] = static_cast<int32_t>(free_slots.size());
+            free_slots.push_back(k);
+        }
+    }
+};
+
+// The chain of the plain model.
+using Chain = ChainState<HCRPTransitions>;
+
+}  // namespace skihmm

@@ -1,0 +1,163 @@
+// Emissions: the sufficient statistics of all states' observations, for one chain.
+//
+// States are slots (_slots.hpp); kNew never has observations.  An Emission is what every
+// kernel can work on; what only some of them need are interfaces that an emission may lack,
+// asked for once when a kernel is built: one franchise over symbols (symbols), parameters
+// that are kept during a sweep (parameters), and a conjugate family for particles (family).
+#pragma once
+#include <cstdint>
+
+#include "_family.hpp"
+#include "_product.hpp"
+#include "_seating.hpp"
+
+namespace skihmm {
+
+// A state that is possible has to keep a positive weight beside any other, or a chain in it
+// could not leave: relative to the most probable one none gets less than exp of this.
+constexpr double kLeastLog = -460.0;
+
+// One symbol's probability under every state, sparse plus smooth:
+//     p(y | k) = (count_k + smooth) / (totals[k] + offset),
+// count_k > 0 only for the listed states.  The lists are those of a Line, padded likewise.
+struct SymbolColumn {
+    const int32_t *ids = nullptr;       // a count of 0 is possible inside a move
+    const int32_t *counts = nullptr;
+    int32_t size = 0;
+    double smooth = 1.0;
+};
+
+// An emission that is one franchise over the symbols of one column; codes -1: missing.
+// Kernels that are compiled for it have everything inlined.
+struct SeatingEmission {
+    static constexpr bool kIsSeating = true;
+    SymbolSeating *seating = nullptr;
+    const int32_t *codes = nullptr;
+    int32_t *hints = nullptr;           // cell of every step (Seating::add)
+
+    SKIHMM_INLINE void add(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        if (SKIHMM_LIKELY(codes[t] >= 0))
+            r->multiply(seating->add(k, codes[t], g, hints + t));
+    }
+    SKIHMM_INLINE void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) const {
+        if (SKIHMM_LIKELY(codes[t] >= 0))
+            r->multiply(seating->remove(k, codes[t], g, hints + t));
+    }
+    void commit() const { seating->commit(); }
+    void commit_same() const { seating->commit_same(); }
+    void rollback() const { seating->rollback(); }
+    // False if y[t] is missing: p = 1 for all states.
+    bool column(int64_t t, SymbolColumn *out) const {
+        const int32_t symbol = codes[t];
+        if (SKIHMM_UNLIKELY(symbol < 0)) return false;
+        const Line &line = seating->columns[symbol];
+        out->ids = line.ids;
+        out->counts = line.counts;
+        out->size = line.size;
+        out->smooth = seating->new_table(symbol);
+        return true;
+    }
+    const int32_t *totals(double *offset) const {
+        *offset = seating->alpha;
+        return seating->row_customers.data();
+    }
+    // Whether every concentration lies strictly between the two, so that products of a few
+    // of these probabilities fit in a float.
+    bool is_moderate(double least, double most) const {
+        const SymbolSeating &s = *seating;
+        return least < s.alpha && s.alpha < most && least < s.base.gamma
+               && s.base.gamma < most && least < s.alpha / s.base.n_symbols * 1e5;
+    }
+    // out[i] = p(y[t] | state k[i]) up to a factor that is common to the two.
+    void fill_pair(int64_t t, const int32_t *k, double *out) const {
+        const int32_t symbol = codes[t];
+        for (int i = 0; i < 2; ++i) out[i] = symbol < 0 ? 1.0 : seating->prob(k[i], symbol);
+    }
+    void prefetch_step(int64_t t) const {
+        SKIHMM_PREFETCH(codes + t);
+        SKIHMM_PREFETCH(hints + t);
+    }
+    void prefetch_cell(int64_t t) const { seating->prefetch_cell(hints[t]); }
+    void prefetch_lists(int64_t t) const {
+        seating->prefetch_lists(hints[t]);
+        if (codes[t] < 0) return;
+        const Line &line = seating->columns[codes[t]];
+        SKIHMM_PREFETCH(line.ids);
+        SKIHMM_PREFETCH(line.counts);
+    }
+};
+
+// Of emissions whose parameters can be drawn.  From draw_parameters to reseat the statistics
+// stay as they are, whatever becomes of the labels; only Emission::resize may come between.
+class EmissionParameters {
+  public:
+    virtual ~EmissionParameters() = default;
+    // Draw all parameters given the statistics: what the states share, and those of every
+    // state with occupancy[k] > 0.  `lazy`: those may be drawn when they are asked for.
+    virtual void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) = 0;
+    // p(y[t] | k) side by side for all slots, up to a common factor; in slot kNew that of a
+    // new state, its parameters integrated out.  Slots with occupancy[k] = 0 hold anything
+    // finite.  Valid until the next call.  After a lazy draw only if likelihoods are a table.
+    virtual const double *likelihoods(int64_t t, const int32_t *occupancy) = 0;
+    // Whether likelihoods are a table, in which negative entries are not drawn yet.
+    virtual bool is_table() const { return false; }
+    // log p(y[t] | k) for any slot but kNew, occupied or not (a state that has emitted
+    // nothing), after a lazy draw; what is not drawn yet is drawn.
+    virtual double log_likelihood(int64_t t, int32_t k, bitgen_t *g) = 0;
+    // Parameters of a state that has emitted y[t] and nothing else.
+    virtual void draw_newborn(int32_t k, int64_t t, bitgen_t *g) = 0;
+    // Statistics, and their seating, of states[t] = the slot of every step, given what the
+    // states share; other parameters are integrated out.
+    virtual void reseat(const int32_t *states, bitgen_t *g) = 0;
+};
+
+class Emission {
+  public:
+    static constexpr bool kIsSeating = false;
+    int64_t n_steps = 0;
+    int32_t n_slots = 0;
+
+    virtual ~Emission() = default;
+    // y[t] joins state k.  Multiplies into r the predictive probability (density) of y[t]
+    // under state k as it was before; a missing y[t] is a no-op with factor one.
+    virtual void add(int64_t t, int32_t k, bitgen_t *g, Product *r) = 0;
+    // y[t] leaves state k.  Multiplies into r the predictive probability afterwards.
+    virtual void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) = 0;
+    // out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).  No value may be
+    // zero: what is negligible beside the largest is kept at a tiny positive number.
+    virtual double fill_probs(int64_t t, double *out) = 0;
+    // out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.
+    virtual void fill_pair(int64_t t, const int32_t *states, double *out) = 0;
+    // End of a move: keep it, or undo it exactly.
+    virtual void commit() = 0;
+    virtual void rollback() = 0;
+    // Storage for n slots; only between moves.
+    virtual void resize(int32_t n) = 0;
+    // log p(y, seating | states), nats.
+    virtual double log_joint() const = 0;
+    // Draw the hyperparameters that have no fixed value given the labels and the seating.
+    virtual void draw_hyperparameters(bitgen_t *g) = 0;
+    // Work out anew what rounding wears, from states[t] = the slot of every step; when a
+    // record is made or taken.
+    virtual void settle(const int32_t *) {}
+    virtual size_t n_bytes() const = 0;
+
+    virtual SeatingEmission *symbols() { return nullptr; }
+    virtual EmissionParameters *parameters() { return nullptr; }
+    virtual const Family *family() const { return nullptr; }
+
+    void commit_same() { commit(); }
+    void prefetch_step(int64_t) const {}
+    void prefetch_cell(int64_t) const {}
+    void prefetch_lists(int64_t) const {}
+};
+
+// The only place that chooses between the two kinds of compiled kernel: make(emission), of a
+// SeatingEmission or of an Emission.
+template <class Make>
+auto with_compiled(Emission &emission, Make make) {
+    if (SeatingEmission *symbols = emission.symbols()) return make(*symbols);
+    return make(emission);
+}
+
+}  // namespace skihmm

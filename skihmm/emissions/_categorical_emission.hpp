@@ -1,0 +1,219 @@
+// Categorical emissions: one franchise per column of symbols, HCRP or Dirichlet.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "_categorical_parameters.hpp"
+#include "_concentration.hpp"
+#include "_dirichlet_counts.hpp"
+#include "_emission.hpp"
+
+namespace skihmm {
+
+class CategoricalEmission final : public Emission, public EmissionParameters {
+  public:
+    std::vector<SymbolSeating> seatings;      // by column: rows are slots, dishes are symbols
+    const bool is_hierarchical;         // HCRP (tables, concentrations) or Dirichlet
+    double alpha = 1.0, gamma = 1.0;    // of an HCRP; alpha is a Dirichlet's pseudo-count
+
+    // codes[t * n_columns + c]: symbol of step t in column c, -1: missing; they must outlive
+    // this.  A prior rate of zero: the concentrations of an HCRP are kept.
+    CategoricalEmission(const int32_t *codes, int64_t n_steps,
+                        const std::vector<int32_t> &n_symbols, bool is_hierarchical,
+                        double prior_shape, double prior_rate, bool draws_pseudo_count)
+        : seatings(n_symbols.size()), is_hierarchical(is_hierarchical), codes_(codes),
+          n_columns_(n_symbols.size()), prior_shape_(prior_shape), prior_rate_(prior_rate),
+          draws_pseudo_count_(draws_pseudo_count), hints_(n_steps * n_columns_, -1) {
+        this->n_steps = n_steps;
+        for (size_t c = 0; c < n_columns_; ++c) {
+            seatings[c].base.is_fixed = !is_hierarchical;
+            seatings[c].set_symbols(n_symbols[c]);
+        }
+        if (n_columns_ == 1) symbols_ = {&seatings[0], codes_, hints_.data()};
+    }
+    void set_concentrations(double lower, double top) {
+        alpha = lower;
+        gamma = is_hierarchical ? top : 1.0;
+        for (SymbolSeating &s : seatings) {
+            // A Dirichlet with pseudo-count a is a restaurant of concentration V a whose base
+            // stays uniform.
+            if (is_hierarchical) s.set_concentrations(alpha, gamma);
+            else s.set_concentrations(alpha * s.base.n_symbols, gamma);
+        }
+    }
+
+    void add(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
+        for (size_t c = 0; c < n_columns_; ++c)
+            if (code(t, c) >= 0) r->multiply(seatings[c].add(k, code(t, c), g, hint(t, c)));
+    }
+    void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
+        for (size_t c = n_columns_; c-- > 0;)
+            if (code(t, c) >= 0) r->multiply(seatings[c].remove(k, code(t, c), g, hint(t, c)));
+    }
+    double fill_probs(int64_t t, double *out) override {
+        if (n_columns_ <= kGroup) {
+            multiply_columns(t, 0, n_columns_, out);
+            return 0.0;
+        }
+        // The product of many columns leaves the range of a double: logs, group by group.
+        logs_.assign(n_slots, 0.0);
+        for (size_t c = 0; c < n_columns_; c += kGroup) {
+            multiply_columns(t, c, std::min(c + kGroup, n_columns_), out);
+            for (int32_t k = 0; k < n_slots; ++k) logs_[k] += std::log(out[k]);
+        }
+        const double largest = *std::max_element(logs_.begin(), logs_.end());
+        for (int32_t k = 0; k < n_slots; ++k)
+            out[k] = std::exp(std::max(logs_[k] - largest, kLeastLog));
+        return largest;
+    }
+    void fill_pair(int64_t t, const int32_t *states, double *out) override {
+        Product p[2];
+        for (int i = 0; i < 2; ++i) {
+            for (size_t c = 0; c < n_columns_; ++c)
+                if (code(t, c) >= 0) p[i].multiply(seatings[c].prob(states[i], code(t, c)));
+            out[i] = p[i].value;
+        }
+        if (p[0].log_scale == 0.0 && p[1].log_scale == 0.0) return;
+        // Many columns: relative to the larger of the two.
+        const double larger = std::max(p[0].log(), p[1].log());
+        for (int i = 0; i < 2; ++i) out[i] = std::exp(std::max(p[i].log() - larger, kLeastLog));
+    }
+    void commit() override {
+        for (SymbolSeating &s : seatings) s.commit();
+    }
+    void rollback() override {
+        for (SymbolSeating &s : seatings) s.rollback();
+    }
+    void resize(int32_t n) override {
+        n_slots = n;
+        for (SymbolSeating &s : seatings) s.resize(n, s.base.n_symbols);
+        if (!has_parameters_) return;
+        for (SymbolParameters &parameters : parameters_) parameters.resize(n);
+    }
+    double log_joint() const override {
+        double lp = 0.0;
+        for (const SymbolSeating &s : seatings) lp += s.log_joint();
+        return lp;
+    }
+    void draw_hyperparameters(bitgen_t *g) override {
+        if (draws_pseudo_count_) {
+            draw_pseudo_count(g);
+        } else if (is_hierarchical && prior_rate_ > 0.0) {
+            const double lower =
+                draw_alpha(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
+            const double top =
+                draw_gamma_uniform(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
+            set_concentrations(lower, top);
+        }
+    }
+    size_t n_bytes() const override {
+        size_t total = 8 * n_steps * n_columns_ + 8 * (logs_.capacity() + row_.capacity());
+        for (const SymbolSeating &s : seatings) total += s.n_bytes();
+        // Samplers that draw parameters leave their tables behind for the next sweep.
+        for (const SymbolParameters &parameters : parameters_) total += parameters.n_bytes();
+        return total;
+    }
+    SeatingEmission *symbols() override { return n_columns_ == 1 ? &symbols_ : nullptr; }
+    EmissionParameters *parameters() override { return this; }
+
+    // ---- parameters
+
+    bool is_table() const override { return n_columns_ == 1; }
+    void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) override {
+        parameters_.resize(n_columns_);
+        for (size_t c = 0; c < n_columns_; ++c)
+            parameters_[c].draw(seatings[c], occupancy, n_slots, lazy, g);
+        has_parameters_ = true;
+    }
+    const double *likelihoods(int64_t t, const int32_t *occupancy) override {
+        if (n_columns_ == 1 && code(t, 0) >= 0) return parameters_[0].probs(code(t, 0));
+        // Room for whole vectors of sixteen.
+        row_.assign(n_slots + 16, 1.0);
+        if (n_columns_ > kGroup) logs_.assign(n_slots, 0.0);
+        size_t n_factors = 0;
+        for (size_t c = 0; c < n_columns_; ++c) {
+            if (code(t, c) < 0) continue;
+            const double *probs = parameters_[c].probs(code(t, c));
+            for (int32_t k = 0; k < n_slots; ++k) row_[k] *= probs[k];
+            if (n_columns_ <= kGroup || ++n_factors % kGroup != 0) continue;
+            for (int32_t k = 0; k < n_slots; ++k) {
+                logs_[k] += std::log(row_[k]);
+                row_[k] = 1.0;
+            }
+        }
+        if (n_columns_ <= kGroup) return row_.data();
+        // As in fill_probs; what free slots hold must not count.
+        const auto counts = [&](int32_t k) { return k == kNew || occupancy[k] > 0; };
+        double largest = -INFINITY;
+        for (int32_t k = 0; k < n_slots; ++k) {
+            logs_[k] += std::log(row_[k]);
+            if (counts(k)) largest = std::max(largest, logs_[k]);
+        }
+        for (int32_t k = 0; k < n_slots; ++k)
+            row_[k] = counts(k) ? std::exp(std::max(logs_[k] - largest, kLeastLog)) : 0.0;
+        return row_.data();
+    }
+    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
+        Product p;
+        for (size_t c = 0; c < n_columns_; ++c)
+            if (code(t, c) >= 0) p.multiply(parameters_[c].prob(k, code(t, c), g));
+        return p.log();
+    }
+    void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
+        for (size_t c = 0; c < n_columns_; ++c) parameters_[c].draw_newborn(k, code(t, c), g);
+    }
+    void reseat(const int32_t *states, bitgen_t *g) override {
+        for (size_t c = 0; c < n_columns_; ++c)
+            seatings[c].reseat(states, codes_ + c, n_columns_, n_steps, parameters_[c].base(),
+                               g);
+        has_parameters_ = false;
+    }
+
+  private:
+    // Columns whose probabilities are multiplied before a logarithm is taken: sixteen factors
+    // of 1e-18 are still far from underflow.
+    static constexpr size_t kGroup = 16;
+
+    int32_t code(int64_t t, size_t c) const { return codes_[t * n_columns_ + c]; }
+    int32_t *hint(int64_t t, size_t c) { return &hints_[t * n_columns_ + c]; }
+    // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
+    void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const {
+        std::fill_n(out, n_slots, 1.0);
+        for (size_t c = start; c < stop; ++c) {
+            const int32_t symbol = code(t, c);
+            if (symbol < 0) continue;
+            // The listed states get the ratio (count + smooth)/smooth on top of what all
+            // states have.
+            const SymbolSeating &s = seatings[c];
+            const double smooth = s.new_table(symbol);
+            const Line &line = s.columns[symbol];
+            for (int32_t k = 0; k < n_slots; ++k) out[k] *= smooth / s.total(k);
+            for (int32_t i = 0; i < line.size; ++i)
+                out[line.ids[i]] *= dish_weight<double>(line.counts[i], smooth) / smooth;
+        }
+    }
+    void draw_pseudo_count(bitgen_t *g) {
+        DirichletCounts counts;
+        for (const SymbolSeating &s : seatings)
+            for (int32_t k = 0; k < n_slots; ++k) {
+                const Line &row = s.rows[k];
+                for (int32_t i = 0; i < row.size; ++i) counts.add_cell(row.counts[i]);
+                counts.add_state(s.base.n_symbols, s.row_customers[k]);
+            }
+        set_concentrations(counts.draw_pseudo_count(alpha, g), 1.0);
+    }
+
+    const int32_t *const codes_;
+    const size_t n_columns_;
+    const double prior_shape_, prior_rate_;
+    const bool draws_pseudo_count_;
+    std::vector<int32_t> hints_;            // cell of step t in column c (Seating::add)
+    SeatingEmission symbols_;
+    std::vector<SymbolParameters> parameters_;      // by column; only while has_parameters_
+    bool has_parameters_ = false;
+    std::vector<double> logs_, row_;        // scratch
+};
+
+}  // namespace skihmm

@@ -1,0 +1,154 @@
+// Several emissions, independent given the state, and known states.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "_emission.hpp"
+#include "_known_states.hpp"
+#include "_slots.hpp"
+
+namespace skihmm {
+
+class ProductEmission final : public Emission, public EmissionParameters {
+  public:
+    KnownStates known;
+
+    // One part or more, over the same steps.
+    explicit ProductEmission(std::vector<std::shared_ptr<Emission>> parts)
+        : parts_(std::move(parts)) {
+        n_steps = parts_[0]->n_steps;
+    }
+
+    void add(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
+        for (const auto &part : parts_) part->add(t, k, g, r);
+        r->multiply_log(known.log_prob(t, k));
+        known.add(t, k);
+    }
+    void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
+        known.remove(t, k);
+        r->multiply_log(known.log_prob(t, k));
+        for (size_t i = parts_.size(); i-- > 0;) parts_[i]->remove(t, k, g, r);
+    }
+    double fill_probs(int64_t t, double *out) override {
+        double scale = 0.0;
+        logs_.assign(n_slots, 0.0);
+        for (const auto &part : parts_) {
+            scale += part->fill_probs(t, out);
+            add_logs(n_slots, out, logs_.data());
+        }
+        if (!known.is_free(t))
+            for (int32_t k = 0; k < n_slots; ++k) logs_[k] += known.log_prob(t, k);
+        double largest = *std::max_element(logs_.begin(), logs_.end());
+        if (largest == -INFINITY) {
+            // Inside a move that will be rejected: any proposal will do.
+            logs_.assign(n_slots, 0.0);
+            largest = 0.0;
+        }
+        fill_exp(n_slots, logs_.data(), largest, kLeastLog, out);
+        return scale + largest;
+    }
+    void fill_pair(int64_t t, const int32_t *states, double *out) override {
+        double pair[2], logs[2] = {0.0, 0.0};
+        for (const auto &part : parts_) {
+            part->fill_pair(t, states, pair);
+            add_logs(2, pair, logs);
+        }
+        for (int i = 0; i < 2; ++i) logs[i] += known.log_prob(t, states[i]);
+        const double largest = std::max(logs[0], logs[1]);
+        // If both are impossible the move will be rejected.
+        for (int i = 0; i < 2; ++i)
+            out[i] = largest == -INFINITY ? 1.0
+                                          : std::exp(std::max(logs[i] - largest, kLeastLog));
+    }
+    void resize(int32_t n) override {
+        n_slots = n;
+        for (const auto &part : parts_) part->resize(n);
+        known.resize(n);
+    }
+    void commit() override {
+        for (const auto &part : parts_) part->commit();
+        known.commit();
+    }
+    void rollback() override {
+        for (const auto &part : parts_) part->rollback();
+        known.rollback();
+    }
+    double log_joint() const override {
+        double lp = 0.0;
+        for (const auto &part : parts_) lp += part->log_joint();
+        return lp;
+    }
+    void draw_hyperparameters(bitgen_t *g) override {
+        for (const auto &part : parts_) part->draw_hyperparameters(g);
+    }
+    void settle(const int32_t *states) override {
+        for (const auto &part : parts_) part->settle(states);
+        known.settle(states);
+    }
+    size_t n_bytes() const override {
+        size_t total = known.n_bytes() + 8 * (row_.capacity() + logs_.capacity());
+        for (const auto &part : parts_) total += part->n_bytes();
+        return total;
+    }
+    EmissionParameters *parameters() override {
+        for (const auto &part : parts_)
+            if (!part->parameters()) return nullptr;
+        return this;
+    }
+
+    // ---- parameters
+
+    void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) override {
+        for (const auto &part : parts_)
+            part->parameters()->draw_parameters(occupancy, lazy, g);
+        known.draw();
+    }
+    const double *likelihoods(int64_t t, const int32_t *occupancy) override {
+        const auto counts = [&](int32_t k) { return k == kNew || occupancy[k] > 0; };
+        // Room for whole vectors of sixteen.
+        row_.assign(n_slots + 16, 0.0);
+        logs_.assign(n_slots, 0.0);
+        for (const auto &part : parts_) {
+            // What free slots hold is anything, and impossible is possible here.
+            const double *row = part->parameters()->likelihoods(t, occupancy);
+            for (int32_t k = 0; k < n_slots; ++k)
+                row_[k] = std::max(counts(k) ? row[k] : 1.0, 1e-300);
+            add_logs(n_slots, row_.data(), logs_.data());
+        }
+        if (!known.is_free(t))
+            for (int32_t k = 0; k < n_slots; ++k)
+                if (k != known.slot_of(t) && !(k == kNew && known.may_be_fresh(t, occupancy)))
+                    logs_[k] = -INFINITY;
+        double largest = -INFINITY;
+        for (int32_t k = 0; k < n_slots; ++k)
+            if (counts(k)) largest = std::max(largest, logs_[k]);
+        for (int32_t k = 0; k < n_slots; ++k) {
+            const bool is_possible = counts(k) && logs_[k] > -INFINITY;
+            row_[k] = is_possible ? std::exp(std::max(logs_[k] - largest, kLeastLog)) : 0.0;
+        }
+        return row_.data();
+    }
+    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
+        double lp = 0.0;
+        for (const auto &part : parts_) lp += part->parameters()->log_likelihood(t, k, g);
+        return known.is_free(t) || k == known.slot_of(t) ? lp : -INFINITY;
+    }
+    void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
+        for (const auto &part : parts_) part->parameters()->draw_newborn(k, t, g);
+        known.draw_newborn(k, t);
+    }
+    void reseat(const int32_t *states, bitgen_t *g) override {
+        for (const auto &part : parts_) part->parameters()->reseat(states, g);
+        known.settle(states);
+    }
+
+  private:
+    std::vector<std::shared_ptr<Emission>> parts_;
+    std::vector<double> row_, logs_;        // scratch
+};
+
+}  // namespace skihmm

@@ -256,17 +256,7 @@ class Chain(Iterator[SweepInfo]):
         return self._describe(self.saved["arrays"], info)
 
     def peek(self, info: SweepInfo) -> Draw:
-        """Return the same as :meth:`draw`, without changing the chain.
-
-        Parameters
-        ----------
-        info : SweepInfo
-            Sum over the sweeps since the previous draw.
-
-        Returns
-        -------
-        draw : Draw
-        """
+        """Return what :meth:`draw` returns, without changing the chain."""
         return self._describe(self.state.to_arrays(), info)
 
     def _describe(self, packed: StateRecord, info: SweepInfo) -> Draw:
@@ -413,17 +403,7 @@ class History:
         return 0 if self.record is None else self.record["n_sweeps"] - self.origin_sweeps
 
     def continued(self, thin: int, n_burnin: int) -> History:
-        """Return the initial history of a further fit (``warm_start``).
-
-        Parameters
-        ----------
-        thin, n_burnin : int
-            Parameters of the further fit.
-
-        Returns
-        -------
-        history : History
-        """
+        """Return the history that a further fit (``warm_start``) begins with."""
         if self.record is None:
             return History(n_burnin)
         n_sweeps = self.record["n_sweeps"]
@@ -436,17 +416,7 @@ class History:
         )
 
     def with_best(self, draw: Draw) -> History:
-        """Update the best draw by a new one.
-
-        Parameters
-        ----------
-        draw : Draw
-            Draw with its path.
-
-        Returns
-        -------
-        history : History
-        """
+        """Compare a new draw, with its path, with the best one so far."""
         lp = draw.summed_lp
         if self.best_states is not None and lp <= self.best_lp:
             return self

@@ -40,19 +40,7 @@ MEANING = {
 
 @dataclass(frozen=True)
 class Header:
-    """Header that identifies the run of a file: one entry for each of MEANING.
-
-    Attributes
-    ----------
-    data, model, sampler, start : str
-        Hashes.
-    schedule : list
-        `n_burnin`, `thin` and `store_states` of the plan.
-    seed : list of int or None
-        None accepts any seed, which is then that of the file.
-    chain : int
-        Number of the chain.
-    """
+    """Identity of a run: one entry for each of MEANING; of a seed None if any will do."""
 
     data: str
     model: str

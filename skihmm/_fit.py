@@ -119,17 +119,7 @@ class Parameters:
 
     @classmethod
     def check(cls, params: Mapping[str, Any]) -> Parameters:
-        """Check parameters.
-
-        Parameters
-        ----------
-        params : mapping
-            The estimator's ``get_params(deep=False)``.
-
-        Returns
-        -------
-        parameters : Parameters
-        """
+        """Check what the estimator's ``get_params(deep=False)`` returns."""
         # scikit-learn's own estimators take verbose=True.
         verbose = params["verbose"]
         if not isinstance(verbose, bool):
@@ -255,30 +245,18 @@ class Fit:
     ) -> dict[str, object]:
         """Fit X anew, or continue the chains of an earlier fit or of files.
 
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-        split : callable
-            Makes sequences of the encoded data.
-        earlier : FitState or None
-        earlier_emission : BaseEmission or None
-            Emission of the earlier fit.
-
-        Returns
-        -------
-        attributes : dict
-            Fitted attributes.
+        `split` makes sequences of encoded data; returns the fitted attributes.
         """
-        given = self.parameters
-        emission = given.emission
+        params = self.parameters
+        emission = params.emission
         emission.name_columns(self._names)
         emission.fit(X)
         sequences = split(emission.encode(X))
-        resumed = earlier if given.warm_start else None
+        resumed = earlier if params.warm_start else None
         is_same = (
             resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint
         )
-        if resumed and earlier_emission and given.model_hash == resumed.model_hash:
+        if resumed and earlier_emission and params.model_hash == resumed.model_hash:
             # The chains keep their emission: after partial_fit it was fitted to the first
             # data only, and has other offsets and hyperpriors.
             codes = _encoded(X, earlier_emission, resumed)
@@ -290,19 +268,19 @@ class Fit:
                     emission, sequences = earlier_emission, as_before
         self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
         # Errors of the emission's parameters, and of emission and sampler, before work.
-        given.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
-        settings = given.settings(emission, self._check_init(sequences, emission))
+        params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
+        settings = params.settings(emission, self._check_init(sequences, emission))
 
-        files: Sequence[ChainFile | None] = [None] * given.n_chains
+        files: Sequence[ChainFile | None] = [None] * params.n_chains
         if resumed and resumed.is_extended and not is_same:
             # As everywhere in scikit-learn, fit drops the data of partial_fit.
             resumed = None
         if resumed:
-            if given.checkpoint is not None:
+            if params.checkpoint is not None:
                 raise ValueError(
                     "warm_start=True goes on from the earlier fit, and checkpoint "
-                    f"from the files in {str(given.checkpoint)!r}; one of them has to be "
-                    "left out. (With a checkpoint, set a larger n_draws and fit again.)"
+                    f"from the files in {str(params.checkpoint)!r}; one of them has to "
+                    "be left out. (With a checkpoint, set a larger n_draws and refit.)"
                 )
             if not is_same:
                 raise ValueError(
@@ -310,55 +288,39 @@ class Fit:
                     "its division into sequences, or states) is not that of the earlier "
                     "fit. Pass the same data, or set warm_start=False to start afresh."
                 )
-            given.check_continued(resumed, "warm_start=True")
-            if given.point_estimate == "binder" and not resumed.has_states:
+            params.check_continued(resumed, "warm_start=True")
+            if params.point_estimate == "binder" and not resumed.has_states:
                 raise ValueError(
                     "point_estimate='binder' compares the state paths of all draws, but "
                     "the earlier fit, which warm_start=True continues, had "
                     "store_states=False. Set point_estimate='map', or warm_start=False."
                 )
             histories = [
-                history.continued(given.plan.thin, given.plan.n_burnin)
+                history.continued(params.plan.thin, params.plan.n_burnin)
                 for history in resumed.chains
             ]
             entropy = resumed.entropy
         else:
-            histories = [History(given.plan.n_burnin)] * given.n_chains
-            entropy = draw_entropy(given.random_state)
-            if given.checkpoint is not None:
+            histories = [History(params.plan.n_burnin)] * params.n_chains
+            entropy = draw_entropy(params.random_state)
+            if params.checkpoint is not None:
                 files, histories, entropy = self._open_files(
-                    given.checkpoint, entropy, sequences, settings
+                    params.checkpoint, entropy, sequences, settings
                 )
         is_extended = resumed is not None and resumed.is_extended
-        state = FitState(histories, sequences, given.model_hash, entropy, is_extended)
+        state = FitState(histories, sequences, params.model_hash, entropy, is_extended)
         return self._sample(X, settings, state, files)
 
     def extend(
         self, X: Array, added: Sequences, earlier: FitState, emission: BaseEmission
     ) -> dict[str, object]:
-        """Add sequences to the data of an earlier fit.
-
-        Parameters
-        ----------
-        X : ndarray of shape (n_samples, n_features)
-            New data.
-        added : Sequences
-            The encoded new data.
-        earlier : FitState
-        emission : BaseEmission
-            Emission of the earlier fit.
-
-        Returns
-        -------
-        attributes : dict
-            Fitted attributes.
-        """
-        given = self.parameters
-        settings = given.settings(emission, "particle_filter")
-        given.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
+        """Add the sequences of X to an earlier fit; returns the fitted attributes."""
+        params = self.parameters
+        settings = params.settings(emission, "particle_filter")
+        params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
         histories = [
             History(
-                given.plan.n_burnin,
+                params.plan.n_burnin,
                 record=None
                 if history.record is None
                 else extended_record(history.record, earlier.sequences, added, settings),
@@ -371,7 +333,7 @@ class Fit:
             sequences=earlier.sequences.joined(added),
             is_extended=True,
         )
-        return self._sample(X, settings, state, [None] * given.n_chains)
+        return self._sample(X, settings, state, [None] * params.n_chains)
 
     def _sample(
         self,
@@ -381,22 +343,22 @@ class Fit:
         files: Sequence[ChainFile | None],
     ) -> dict[str, object]:
         """Run all chains to the end."""
-        given = self.parameters
-        seeds = np.random.SeedSequence(state.entropy).spawn(2)[0].spawn(given.n_chains)
+        params = self.parameters
+        seeds = np.random.SeedSequence(state.entropy).spawn(2)[0].spawn(params.n_chains)
         chains = [
             # The total number of draws includes those of a file.
             ChainTask(
                 c,
                 seed,
                 history,
-                given.n_draws + (0 if file else len(history.draws)),
+                params.n_draws + (0 if file else len(history.draws)),
                 file,
             )
             for c, (seed, history, file) in enumerate(
                 zip(seeds, state.chains, files, strict=True)
             )
         ]
-        summarise = partial(_summary, settings, state, given.point_estimate)
+        summarise = partial(_summary, settings, state, params.point_estimate)
         return summarise(self._run(X, settings, state.sequences, chains, summarise))
 
     def _run(
@@ -407,12 +369,14 @@ class Fit:
         chains: list[ChainTask],
         summarise: Callable[[list[History]], dict[str, object]],
     ) -> list[History]:
-        given = self.parameters
-        n_sweeps = [given.plan.n_sweeps(chain.history, chain.n_draws) for chain in chains]
+        params = self.parameters
+        n_sweeps = [
+            params.plan.n_sweeps(chain.history, chain.n_draws) for chain in chains
+        ]
         made = [chain.history.n_sweeps for chain in chains]
         progress = None
-        if given.verbose:
-            progress = Progress(n_sweeps, made, given.verbose, given.plan.max_time)
+        if params.verbose:
+            progress = Progress(n_sweeps, made, params.verbose, params.plan.max_time)
         tasks = None
         if self._make_tasks is not None:
             missing = [n - m for n, m in zip(n_sweeps, made, strict=True)]
@@ -420,11 +384,11 @@ class Fit:
         prefer = preferred_jobs(settings.sampler, settings.emission)
         backend = get_active_backend(prefer=prefer)[0]
         stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
-        monitor = Monitor(stop, progress, given.callback, tasks)
+        monitor = Monitor(stop, progress, params.callback, tasks)
         try:
             with raised_by_interrupts(stop):
-                results = Parallel(n_jobs=given.n_jobs, prefer=prefer)(
-                    delayed(run_chain)(chain, sequences, settings, given.plan, monitor)
+                results = Parallel(n_jobs=params.n_jobs, prefer=prefer)(
+                    delayed(run_chain)(chain, sequences, settings, params.plan, monitor)
                     for chain in chains
                 )
         except Exception as error:
@@ -457,7 +421,7 @@ class Fit:
         settings: ModelSettings,
     ) -> tuple[list[ChainFile], list[History], list[int]]:
         """Open the files of all chains; return them, their histories and the seed."""
-        given, plan, sampler = self.parameters, self.parameters.plan, settings.sampler
+        params, plan, sampler = self.parameters, self.parameters.plan, settings.sampler
         header = Header(
             # Codes do not contain the offsets of the columns.
             data=joblib.hash(
@@ -466,25 +430,25 @@ class Fit:
                     settings.emission.offsets(sequences.codes.shape[1]).tolist(),
                 )
             ),
-            model=given.model_hash,
+            model=params.model_hash,
             sampler=joblib.hash((type(sampler).__name__, sampler.get_params())),
             start=joblib.hash((settings.init, settings.n_particles)),
             schedule=[plan.n_burnin, plan.thin, plan.store_states],
-            seed=None if given.random_state is None else entropy,
+            seed=None if params.random_state is None else entropy,
             chain=0,
         )
         histories = []
         files = []
-        for c, path in enumerate(chain_paths(checkpoint, given.n_chains)):
+        for c, path in enumerate(chain_paths(checkpoint, params.n_chains)):
             header = replace(header, chain=c)
-            file = ChainFile(path, header, given.checkpoint_interval)
+            file = ChainFile(path, header, params.checkpoint_interval)
             history = file.load(sequences, settings) or History(plan.n_burnin)
             # Without a random_state, the seed is that of the first file.
             header = file.header
-            if len(history.draws) > given.n_draws:
+            if len(history.draws) > params.n_draws:
                 raise ValueError(
                     f"{path} holds {len(history.draws)} draws, more than "
-                    f"n_draws={given.n_draws}.  Set n_draws to at least as many, or "
+                    f"n_draws={params.n_draws}.  Set n_draws to at least as many, or "
                     "pass another checkpoint."
                 )
             histories.append(history)
@@ -492,18 +456,12 @@ class Fit:
         seed = header.seed or entropy
         for file, history in zip(files, histories, strict=True):
             file.header = replace(file.header, seed=seed)
-            if len(history.draws) < given.n_draws:
+            if len(history.draws) < params.n_draws:
                 file.begin()
         return files, histories, seed
 
     def warn_of_stops(self, n_draws: NDArray[np.int_]) -> None:
-        """Warn of chains that ended early.
-
-        Parameters
-        ----------
-        n_draws : ndarray of shape (n_chains,)
-            Number of draws of every chain.
-        """
+        """Warn of chains that ended early; `n_draws` has the draws of every chain."""
         if INTERRUPTED in self.stopped:
             kept = f"draws made so far are kept: {n_draws.sum()}"
             if len(n_draws) > 1:

@@ -333,8 +333,8 @@ shape (n_samples,), default="auto"
         self : HCRPHMM
         """
         for name, known in SHORT_NAMES.items():
-            given = {name: getattr(self, name)}
-            params.update(nested_short_names(params, given, known))
+            current = {name: getattr(self, name)}
+            params.update(nested_short_names(params, current, known))
         return super().set_params(**params)
 
     def set_output(self, *, transform: str | None = None) -> HCRPHMM:

@@ -46,7 +46,7 @@ def _large_log_cycles(n: Floats, m: Floats) -> Floats:
         low, high = np.where(is_low, middle, low), np.where(is_low, high, middle)
     r = np.exp((low + high) / 2)
     top = gammaln(r + n) - gammaln(r) - m * np.log(r)
-    found = np.empty(n.shape)
+    values = np.empty(n.shape)
     # The standard deviation is at most the root of the mean.  Powers of two, so that many
     # pairs share their points.
     n_points = 2 ** np.ceil(np.log2(10 + 5 * np.sqrt(m))).astype(int)
@@ -55,8 +55,8 @@ def _large_log_cycles(n: Floats, m: Floats) -> Floats:
         # Half of the circle; the other half is its mirror image.
         z = r[which, None] * np.exp(1j * np.pi * (np.arange(count) + 0.5) / count)
         logs = loggamma(z + n[which, None]) - loggamma(z) - m[which, None] * np.log(z)
-        found[which] = np.log(np.exp(logs - top[which, None]).real.mean(axis=1))
-    return top + found
+        values[which] = np.log(np.exp(logs - top[which, None]).real.mean(axis=1))
+    return top + values
 
 
 def log_cycles(n: Integers, m: Integers) -> Floats:
@@ -72,15 +72,15 @@ def log_cycles(n: Integers, m: Integers) -> Floats:
     logs : ndarray of float
     """
     # There is one seating at n tables, with logarithm 0.
-    found = np.zeros(len(n))
+    logs = np.zeros(len(n))
     is_small = n <= _N_SMALL
-    found[is_small] = _small_log_cycles()[n[is_small], m[is_small]]
+    logs[is_small] = _small_log_cycles()[n[is_small], m[is_small]]
     one = ~is_small & (m == 1)
-    found[one] = gammaln(n[one].astype(float))
+    logs[one] = gammaln(n[one].astype(float))
     large = ~is_small & (m > 1) & (m < n)
     if large.any():
-        found[large] = _large_log_cycles(n[large].astype(float), m[large].astype(float))
-    return found
+        logs[large] = _large_log_cycles(n[large].astype(float), m[large].astype(float))
+    return logs
 
 
 def log_seatings(records: Iterable[SeatingRecord]) -> float:

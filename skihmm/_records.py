@@ -14,17 +14,7 @@ Hyperparameters: TypeAlias = Mapping[str, float | Floats]
 
 
 class SeatingRecord(TypedDict):
-    """Cells of a seating, sorted by (row, dish).
-
-    Attributes
-    ----------
-    rows, dishes : ndarray of int
-        Restaurant and dish of every cell.
-    n_customers, n_tables : ndarray of int
-        Customers and tables of every cell.
-    sizes : ndarray of int
-        Customers of every table, in the order of the cells.
-    """
+    """Cells of a seating, sorted by (row, dish), and table sizes in their order."""
 
     rows: Integers
     dishes: Integers
@@ -34,52 +24,29 @@ class SeatingRecord(TypedDict):
 
 
 class TransitionsRecord(SeatingRecord):
-    """Seating of the transitions.
-
-    Attributes
-    ----------
-    alpha, gamma : float
-        Concentrations.
-    """
+    """The seating of the transitions and its concentrations."""
 
     alpha: float
     gamma: float
 
 
 class EmissionRecord(TypedDict, total=False):
-    """Statistics of an emission; the entries depend on its kind.
+    """Statistics of an emission; which entries there are depends on its kind."""
 
-    Attributes
-    ----------
-    columns : list of SeatingRecord
-        Symbols: counts, and tables where states share a base measure.
-    alpha, gamma : float
-        Symbols: concentrations.
-    numbers : ndarray of shape (n_states, width)
-        Conjugate families: sufficient statistics of every state.
-    hyperparameters : ndarray
-        Conjugate families: hyperparameters that are sampled.
-    parts : list of EmissionRecord
-        Products: records of the parts.
-    """
-
+    # Of symbols.
     columns: list[SeatingRecord]
     alpha: float
     gamma: float
+    # Of conjugate families: sufficient statistics, shape (n_states, width), and the
+    # hyperparameters that are sampled.
     numbers: Floats
     hyperparameters: Floats
+    # Of products.
     parts: list[EmissionRecord]
 
 
 class ModelRecord(TypedDict):
-    """Part of a posterior draw for the compiled core.
-
-    Attributes
-    ----------
-    n_states : int
-    transitions : TransitionsRecord
-    emission : EmissionRecord
-    """
+    """What the compiled core needs of a posterior draw."""
 
     n_states: int
     transitions: TransitionsRecord
@@ -87,26 +54,13 @@ class ModelRecord(TypedDict):
 
 
 class ParticleEmissionRecord(TypedDict):
-    """Statistics of the columns of an emission for particle filters.
-
-    Attributes
-    ----------
-    columns : list of SeatingRecord or EmissionRecord
-        Result of ``EmissionStats.records``.
-    """
+    """Statistics of the columns of an emission, of ``EmissionStats.records``."""
 
     columns: list[SeatingRecord | EmissionRecord]
 
 
 class ParticleRecord(TypedDict):
-    """Part of a posterior draw for particle filters.
-
-    Attributes
-    ----------
-    n_states : int
-    transitions : TransitionsRecord
-    emission : ParticleEmissionRecord
-    """
+    """What particle filters need of a posterior draw."""
 
     n_states: int
     transitions: TransitionsRecord
@@ -114,26 +68,13 @@ class ParticleRecord(TypedDict):
 
 
 class StateRecord(ModelRecord):
-    """Result of ``ChainState.to_arrays()``.
-
-    Attributes
-    ----------
-    states : ndarray of shape (n_samples,), int32
-    """
+    """A record of ``ChainState.to_arrays``."""
 
     states: Labels
 
 
 class ChainRecord(TypedDict):
-    """State from which a chain continues bit for bit.
-
-    Attributes
-    ----------
-    arrays : StateRecord
-    stream : dict
-        State of NumPy's bit generator.
-    n_sweeps : int
-    """
+    """Everything needed to continue a chain."""
 
     arrays: StateRecord
     stream: Mapping[str, object]
@@ -152,18 +93,7 @@ def map_emission(
     seating: Callable[[SeatingRecord], SeatingRecord],
     numbers: Callable[[Floats], Floats] = _same,
 ) -> EmissionRecord:
-    """Change the seatings and the sufficient statistics in an emission's record.
-
-    Parameters
-    ----------
-    record : EmissionRecord
-    seating, numbers : callable
-        The changes.
-
-    Returns
-    -------
-    record : EmissionRecord
-    """
+    """Change the seatings and the sufficient statistics in a record."""
     changed = record.copy()
     if "columns" in record:
         changed["columns"] = [seating(column) for column in record["columns"]]
@@ -177,33 +107,14 @@ def map_emission(
 
 
 def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
-    """Iterate over all seatings in an emission's record and its parts.
-
-    Parameters
-    ----------
-    record : EmissionRecord
-
-    Yields
-    ------
-    seating : SeatingRecord
-    """
+    """Iterate over all seatings of a record, those of parts included."""
     yield from record.get("columns", ())
     for part in record.get("parts", ()):
         yield from seatings(part)
 
 
 def map_integers(record: Record, change: Callable[[Integers], Integers]) -> Record:
-    """Change every array of integers in nested dicts and lists.
-
-    Parameters
-    ----------
-    record : dict, list, ndarray or object
-    change : callable
-
-    Returns
-    -------
-    record : dict, list, ndarray or object
-    """
+    """Change every array of integers in nested dicts and lists."""
     changed: object = record
     if isinstance(record, dict):
         changed = {key: map_integers(value, change) for key, value in record.items()}
@@ -217,18 +128,7 @@ def map_integers(record: Record, change: Callable[[Integers], Integers]) -> Reco
 def sorted_seating(
     record: SeatingRecord, rows: Integers, dishes: Integers
 ) -> SeatingRecord:
-    """Renumber the rows and dishes of a seating and sort it by (row, dish).
-
-    Parameters
-    ----------
-    record : SeatingRecord
-    rows, dishes : ndarray of int
-        The new numbers of every cell.
-
-    Returns
-    -------
-    record : SeatingRecord
-    """
+    """Return a seating under new row and dish numbers, sorted by (row, dish)."""
     order = np.lexsort((dishes, rows))
     n_tables = record["n_tables"]
     ends = np.cumsum(n_tables)

@@ -244,20 +244,7 @@ class Monitor:
     ) -> bool:
         """Report a sweep to all observers; return whether to end the chain.
 
-        Parameters
-        ----------
-        index : int
-            Number of the chain.
-        chain : Chain
-        info : SweepInfo
-        now : History
-            History up to this sweep.
-        n_draws, n_sweeps : int
-            Draws so far, and total number of sweeps of this fit.
-
-        Returns
-        -------
-        end : bool
+        `now` is the history up to this sweep, `n_sweeps` the total of this fit.
         """
         sweep = chain.n_sweeps - now.origin_sweeps
         seconds = now.seconds - now.origin_seconds
@@ -339,20 +326,7 @@ def run_chain(
     plan: Plan,
     monitor: Monitor,
 ) -> ChainResult:
-    """Run one chain until it has its draws.
-
-    Parameters
-    ----------
-    task : ChainTask
-    sequences : Sequences
-    settings : ModelSettings
-    plan : Plan
-    monitor : Monitor
-
-    Returns
-    -------
-    result : ChainResult
-    """
+    """Run one chain until it has its draws."""
     index, history, n_draws, file = task.index, task.history, task.n_draws, task.file
     if len(history.draws) >= n_draws:
         return ChainResult(history, None, None)
@@ -433,20 +407,7 @@ def run_chain(
 
 
 def with_last_state(history: History, chain: Chain, tally: SweepInfo) -> History:
-    """Return a history whose only draw is the chain's state.
-
-    Parameters
-    ----------
-    history : History
-    chain : Chain
-        Chain, which is not changed.
-    tally : SweepInfo
-        Sum over its last sweeps.
-
-    Returns
-    -------
-    history : History
-    """
+    """Return a history whose only draw is the chain's state, which is not changed."""
     draw = chain.peek(tally)
     return replace(
         history,

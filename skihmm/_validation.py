@@ -195,16 +195,16 @@ def as_array(name: str, values: object) -> Array:
     """
     values = unmask(values)
     if not isinstance(values, np.ndarray):
-        given = values
+        original = values
         try:
-            values = np.asarray(given)
+            values = np.asarray(original)
         except ValueError:
             raise ValueError(
                 f"{name} is ragged: it holds sequences of different lengths; expected an "
                 "array."
             ) from None
-        if values.dtype.kind in "US" and not hasattr(given, "dtype"):
-            values = np.array(given, dtype=object)
+        if values.dtype.kind in "US" and not hasattr(original, "dtype"):
+            values = np.array(original, dtype=object)
     # scikit-learn does not support NumPy's strings of any length.
     return values.astype(object) if values.dtype.kind == "T" else values
 
@@ -426,13 +426,13 @@ def nested_short_names(
     -------
     recipes : dict
     """
-    found = {}
+    recipes = {}
     for name, value in given.items():
         value = params.get(name, value)
         is_nested = any(key.startswith(name + "__") for key in params)
         if is_nested and isinstance(value, str) and value in known:
-            found[name] = known[value]()
-    return found
+            recipes[name] = known[value]()
+    return recipes
 
 
 class HasLock(Protocol):

@@ -15,7 +15,7 @@ from reference.enumeration import START, SeatingCounts
 from skihmm import HCRPHMM
 from skihmm.datasets import fetch_alice, make_repeating_sequence
 
-# Shells start what runs in the background deaf to Ctrl-C; tests of it would never end.
+# Shells start background processes with Ctrl-C ignored; its tests would never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 

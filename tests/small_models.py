@@ -30,6 +30,9 @@ from reference.product import Product
 from reference.seating import NaiveHCRPEmissions, NaiveHMM
 
 from skihmm.core._concentration import resample_concentrations
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
 from skihmm.samplers import (
     BlockedBeam,
     BlockedGibbs,
@@ -70,6 +73,7 @@ __all__ = [
     "assert_caught",
     "assert_exact",
     "assert_keeps_prior_draws",
+    "chain_of",
     "compare",
     "counts_of",
     "key_of",
@@ -78,6 +82,7 @@ __all__ = [
     "make_stats",
     "move_value",
     "packed",
+    "random_chain",
     "unpacked",
 ]
 
@@ -375,6 +380,26 @@ class WithHyperparameters:
         counts = self.kernel.sweep(state)
         resample_concentrations(state.transitions, state.emission, state.stream, None)
         return counts
+
+
+def chain_of(codes, emission, starts=(0,), alpha=1.0, gamma=1.0, bits=0):
+    """A compiled chain without labels; -1 is a missing symbol."""
+    return ChainState(
+        np.array(starts),
+        Franchise(alpha, gamma),
+        make_stats(codes, emission),
+        RandomStream(bits),
+    )
+
+
+def random_chain(seed, draw_labels, emission, n, n_columns=1, bits=None, **options):
+    """A chain of random symbols, some missing; the options are those of `chain_of`."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(emission.n_symbols, size=(n, n_columns))
+    codes[rng.random(codes.shape) < 0.1] = -1
+    state = chain_of(codes, emission, bits=seed if bits is None else bits, **options)
+    state.start_from(np.unique(draw_labels(rng), return_inverse=True)[1])
+    return state
 
 
 def assert_keeps_prior_draws(make_kernel, *, n_draws=250, **options):

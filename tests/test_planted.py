@@ -305,17 +305,18 @@ CONCENTRATION = {
     "alpha without the start": [
         (
             "_concentration.hpp",
-            "if (size > 0) alpha",
-            "if (size > 0 && &size != &s->row_customers[1]) alpha",
+            "for (const int32_t n : s.row_customers) count_restaurant(s.alpha, n, g);",
+            "for (size_t j = 0; j < s.row_customers.size(); ++j)\n"
+            "            if (j != 1) count_restaurant(s.alpha, s.row_customers[j], g);",
         )
     ],
 }
 CATEGORICAL = {
     "gamma from symbols, not tables": [
         (
-            "_categorical_emission.hpp",
-            "draw_gamma_uniform(seatings.data(), n_columns_, prior",
-            "draw_gamma_infinite(seatings[0], prior",
+            "_concentration.hpp",
+            "shape_ += table == 0 || opens_table(table, a, uniform(g));",
+            "shape_ += table == 0;",
         ),
     ],
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The default tests on builds of the compiled core that notice what others do not:
+# The default tests on builds of the compiled core with run-time checks:
 #
 #   bounds    every index of a memoryview or std::vector is checked;
 #   sanitize  AddressSanitizer and UndefinedBehaviorSanitizer; every finding is fatal.
@@ -43,12 +43,12 @@ build() {
         ".[test]"
 }
 
-# run COMMAND...: with what this build needs around it.
+# run COMMAND...: in the environment of this build.
 run() {
     env "${surroundings[@]}" "$@"
 }
 
-# check SIGN...: that the compiled modules call these checks, and then the tests.
+# check SIGN...: verify that the compiled modules call these checks, then run the tests.
 check() {
     local sign
     cat "$work/$kind"/venv/lib/python3*/site-packages/skihmm/*/*.so >"$work/modules"
@@ -58,7 +58,7 @@ check() {
             exit 1
         fi
     done
-    # What a sanitizer prints before it ends the process must not be captured.
+    # The output of a sanitizer before it ends the process must not be captured.
     run pytest -p no:cacheprovider --capture=sys "${arguments[@]}"
     deactivate
 }
@@ -73,14 +73,14 @@ for kind in $kinds; do
         surroundings=("CXXFLAGS=-D_GLIBCXX_ASSERTIONS")
         signs="Out.of.bounds.on.buffer.access __glibcxx_assert_fail"
     else
-        # Vectors say which part of their memory is in use.
+        # Vectors annotate the used part of their memory.
         flags="-fno-sanitize-recover=all -fsanitize=float-cast-overflow"
         build sanitize -Db_sanitize=address,undefined -Db_lundef=false -Ddebug=true \
             -Doptimization=1 "-Dc_args=$flags" \
             "-Dcpp_args=$flags -D_GLIBCXX_SANITIZE_VECTOR=1"
-        # Python itself is not instrumented: the runtime has to be there first, and
-        # libstdc++ beside it, or exceptions cannot be caught.  Python's own allocator
-        # would hide where objects end; leaks at its exit are not ours.
+        # Python itself is not instrumented: the runtime has to be loaded first, with
+        # libstdc++, or exceptions cannot be caught.  Python's own allocator would hide the
+        # ends of objects; leaks at its exit are not those of this package.
         surroundings=(
             "LD_PRELOAD=$(gcc -print-file-name=libasan.so) $(gcc -print-file-name=libstdc++.so)"
             "ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole test suite on the oldest versions that pyproject.toml allows, in a fresh
 # virtual environment: every "name>=1.2" of the dependencies and of the extra "test"
-# becomes "name==1.2.*".  The package itself is built as always, against a new NumPy.
+# becomes "name==1.2.*".  The package itself is built against a new NumPy.
 # About eight minutes on two cores.  Arguments go to pytest:
 #
 #   tools/check_oldest.sh                          # everything
@@ -23,7 +23,7 @@ import tomllib
 
 with open("pyproject.toml", "rb") as file:
     project = tomllib.load(file)["project"]
-# Only compared with, and not to be had for the oldest NumPy: its tests are skipped.
+# Used for comparisons only, and not available for the oldest NumPy: its tests are skipped.
 skipped = {"arviz-stats>=0.6"}
 for line in [*project["dependencies"], *project["optional-dependencies"]["test"]]:
     if line in skipped:

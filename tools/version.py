@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Print the version that skihmm/_version.py holds, without importing skihmm."""
+"""Print the version in skihmm/_version.py, without importing skihmm."""
 
 import re
 from pathlib import Path

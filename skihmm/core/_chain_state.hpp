@@ -1,8 +1,7 @@
 // The state of one chain: all that its sweeps change.
 //
 // Labels are slots while a sweep runs (_slots.hpp).  A record numbers its states 0, 1, ... in
-// the order of their slots and calls the start restaurant n_states; this file is where one
-// becomes the other.
+// the order of their slots, and the start restaurant is n_states; the conversions are here.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +10,6 @@
 #include <vector>
 
 #include "_emission.hpp"
-#include "_seating.hpp"
 #include "_slots.hpp"
 #include "_transitions.hpp"
 
@@ -42,7 +40,7 @@ class ChainState {
     std::vector<int32_t> free_place;    // place of a free slot in free_slots, else -1
     // Within a run of block moves, the slots whose statistics have changed since a proposal's
     // last `prepare`: those that cache per-state weights refresh exactly these.  Between runs
-    // it says nothing: what has changed then is for `attach` to find.
+    // it is not valid: `attach` finds those changes.
     Stack<int32_t> touched;
     std::shared_ptr<Transitions> transitions;
     std::shared_ptr<Emission> emission;
@@ -94,7 +92,7 @@ class ChainState {
         states[t] = k;
     }
 
-    // Take labels 0 .. n - 1, all of them used, and seat all customers in the order of time.
+    // Set labels 0 .. n - 1, all of them used, and seat all customers in the order of time.
     void start_from(const std::vector<int32_t> &labels) {
         Product ignored;
         for (int64_t t = 0; t < n_steps; ++t)
@@ -136,8 +134,8 @@ class ChainState {
             for (int32_t &k : *list) k = labels[k];
         return out;
     }
-    // Become the chain of a checked record of n_states states with the given label of every
-    // step; the emission is loaded and settled afterwards.
+    // Load a checked record of n_states states with the labels of all steps; the emission is
+    // loaded and settled afterwards.
     void load(const SeatingRecord &record, int32_t n_states, double alpha, double gamma,
               const std::vector<int32_t> &labels) {
         // A few spare slots, a function of the record only, so that resumed chains grow at

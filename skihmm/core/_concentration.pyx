@@ -1,6 +1,4 @@
-"""Updates of concentrations and other hyperparameters; arithmetic: _concentration.hpp."""
-
-from cython.operator cimport dereference as deref
+"""Draws of the hyperparameters of transitions and emissions."""
 
 from numpy.random cimport bitgen_t
 
@@ -11,10 +9,8 @@ from skihmm.core._types cimport float64_t
 
 
 cdef extern from "_concentration.hpp" namespace "skihmm" nogil:
-    float64_t draw_alpha(const Seating *seatings, size_t n, float64_t shape,
-                         float64_t rate, bitgen_t *g)
-    float64_t draw_gamma_infinite(const Seating &seating, float64_t shape, float64_t rate,
-                                  bitgen_t *g)
+    void draw_concentrations(Seating *seatings, size_t n, float64_t shape, float64_t rate,
+                             bitgen_t *g)
 
 
 def resample_concentrations(Franchise transitions, EmissionStats emission,
@@ -28,14 +24,11 @@ def resample_concentrations(Franchise transitions, EmissionStats emission,
     stream : RandomStream
     prior : (float, float) or None
         Shape and rate of the Gamma prior on alpha and on gamma; None keeps both.  The
-        emission has a prior of its own.
+        prior of the emission is its own.
     """
     with nogil:
         emission.shared.get().draw_hyperparameters(stream.bits)
     if prior is None:
         return
-    cdef float64_t shape = prior[0], rate = prior[1], alpha, gamma
-    cdef Seating *seating = transitions.seating
-    alpha = draw_alpha(seating, 1, shape, rate, stream.bits)
-    gamma = draw_gamma_infinite(deref(seating), shape, rate, stream.bits)
-    seating.set_concentrations(alpha, gamma)
+    cdef float64_t shape = prior[0], rate = prior[1]
+    draw_concentrations(transitions.seating, 1, shape, rate, stream.bits)

@@ -1,9 +1,9 @@
 // Emissions: the sufficient statistics of all states' observations, for one chain.
 //
-// States are slots (_slots.hpp); kNew never has observations.  An Emission is what every
-// kernel can work on; what only some of them need are interfaces that an emission may lack,
-// asked for once when a kernel is built: one franchise over symbols (symbols), parameters
-// that are kept during a sweep (parameters), and a conjugate family for particles (family).
+// States are slots (_slots.hpp); kNew never has observations.  Every kernel works on an Emission;
+// three optional interfaces, queried once when a kernel is built, serve some of them: one
+// franchise over symbols (symbols), parameters during a sweep (parameters), and a conjugate
+// family for particles (family).
 #pragma once
 #include <cstdint>
 
@@ -13,8 +13,8 @@
 
 namespace skihmm {
 
-// A state that is possible has to keep a positive weight beside any other, or a chain in it
-// could not leave: relative to the most probable one none gets less than exp of this.
+// A possible state needs a positive weight beside any other, or a chain in it could not leave:
+// relative to the most probable one the least weight is exp of this.
 constexpr double kLeastLog = -460.0;
 
 // One symbol's probability under every state, sparse plus smooth:
@@ -93,7 +93,7 @@ class EmissionParameters {
   public:
     virtual ~EmissionParameters() = default;
     // Draw all parameters given the statistics: what the states share, and those of every
-    // state with occupancy[k] > 0.  `lazy`: those may be drawn when they are asked for.
+    // state with occupancy[k] > 0.  `lazy`: those may be drawn when they are needed.
     virtual void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) = 0;
     // p(y[t] | k) side by side for all slots, up to a common factor; in slot kNew that of a
     // new state, its parameters integrated out.  Slots with occupancy[k] = 0 hold anything
@@ -118,10 +118,10 @@ class Emission {
     int32_t n_slots = 0;
 
     virtual ~Emission() = default;
-    // y[t] joins state k.  Multiplies into r the predictive probability (density) of y[t]
+    // Add y[t] to state k.  Multiplies into r the predictive probability (density) of y[t]
     // under state k as it was before; a missing y[t] is a no-op with factor one.
     virtual void add(int64_t t, int32_t k, bitgen_t *g, Product *r) = 0;
-    // y[t] leaves state k.  Multiplies into r the predictive probability afterwards.
+    // Remove y[t] from state k.  Multiplies into r the predictive probability afterwards.
     virtual void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) = 0;
     // out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).  No value may be
     // zero: what is negligible beside the largest is kept at a tiny positive number.
@@ -135,10 +135,10 @@ class Emission {
     virtual void resize(int32_t n) = 0;
     // log p(y, seating | states), nats.
     virtual double log_joint() const = 0;
-    // Draw the hyperparameters that have no fixed value given the labels and the seating.
+    // Draw the hyperparameters that are not fixed given the labels and the seating.
     virtual void draw_hyperparameters(bitgen_t *g) = 0;
-    // Work out anew what rounding wears, from states[t] = the slot of every step; when a
-    // record is made or taken.
+    // Recompute statistics with rounding errors from states[t] = the slot of every step, when a
+    // record is made or loaded.
     virtual void settle(const int32_t *) {}
     virtual size_t n_bytes() const = 0;
 

@@ -6,7 +6,7 @@ from libcpp.memory cimport shared_ptr
 from numpy.random cimport bitgen_t
 
 from skihmm.core._family cimport Family
-from skihmm.core._franchise cimport Product, Seating
+from skihmm.core._franchise cimport Product
 from skihmm.core._types cimport float64_t, int32_t, int64_t
 
 

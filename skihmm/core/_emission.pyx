@@ -1,4 +1,4 @@
-"""Statistics of the emissions, seen from Python."""
+"""Sufficient statistics of the emissions, for Python."""
 
 
 cdef class EmissionStats:
@@ -11,21 +11,21 @@ cdef class EmissionStats:
 
     @property
     def draws_parameters(self):
-        """Whether samplers can draw the states' parameters and keep them for a sweep."""
+        """Whether samplers can draw the states' parameters for a sweep."""
         return self.shared.get().parameters() is not NULL
 
     cdef object numbers_of(self, arrays, int32_t n_states):
         raise NotImplementedError(f"{type(self).__name__} lacks numbers_of")
 
     def check_arrays(self, arrays, labels):
-        """Refuse a record that is not made of these data; nothing changes.
+        """Refuse a record that does not belong to these data, without any change.
 
         Parameters
         ----------
         arrays : object
-            What :meth:`to_arrays` has returned, perhaps, or what a file holds instead.
+            A result of :meth:`to_arrays`, or any other content of a file.
         labels : ndarray of shape (n_steps,), int32
-            State of every step: 0, 1, ..., each of them used.
+            State of every step: 0, 1, ..., each of them occupied.
 
         Raises
         ------
@@ -35,10 +35,10 @@ cdef class EmissionStats:
         raise NotImplementedError(f"{type(self).__name__} lacks check_arrays")
 
     def load(self, arrays, n_states):
-        """Take over the statistics of a record, its state k in slot ``FIRST + k``.
+        """Load the statistics of a record, with state k in slot ``FIRST + k``.
 
-        The data of a posterior draw are not known, so what can be told from `arrays`
-        alone has to be checked here too: nothing may be indexed by what a file holds.
+        The data of a posterior draw are unknown, so all checks that need only `arrays`
+        are made here too: unchecked entries must not be used as indices.
 
         Raises
         ------
@@ -48,16 +48,16 @@ cdef class EmissionStats:
         raise NotImplementedError(f"{type(self).__name__} lacks load")
 
     def take_hyperparameters(self, arrays):
-        """Take over the hyperparameters of a record; nothing by default.
+        """Load the hyperparameters of a record; by default there are none.
 
         Parameters
         ----------
         arrays : dict
-            Of :meth:`to_arrays`.
+            Result of :meth:`to_arrays`.
         """
 
     def columns(self, arrays=None):
-        """What particle filters take for every column, and in `arrays`, if given.
+        """Describe every column for particle filters.
 
         Parameters
         ----------
@@ -71,7 +71,7 @@ cdef class EmissionStats:
         raise NotImplementedError(f"{type(self).__name__} lacks columns")
 
     def records(self, arrays):
-        """The parts of a record that belong to :meth:`columns`.
+        """Split a record into the parts for :meth:`columns`.
 
         Parameters
         ----------
@@ -88,12 +88,12 @@ cdef class EmissionStats:
         raise NotImplementedError(f"{type(self).__name__} lacks to_arrays")
 
     def predictives(self, slots):
-        """What states will emit next, their parameters integrated out.
+        """Posterior predictive distributions of states.
 
         Parameters
         ----------
         slots : ndarray of shape (n_states,), int32
-            NEW stands for a fresh state.
+            NEW stands for a new state.
 
         Returns
         -------
@@ -111,8 +111,8 @@ cdef class EmissionStats:
         slots : ndarray of shape (n_draws,), int32
             As for :meth:`predictives`; a slot may occur many times.
         n_known : list of int
-            Of every column of the data, how many of its symbols (the first ones) may be
-            drawn; 0 for a column of numbers.
+            Number of symbols (the first ones) that may be drawn, for every column of the
+            data; 0 for a column of numbers.
         stream : RandomStream
 
         Returns

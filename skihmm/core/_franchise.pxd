@@ -46,6 +46,10 @@ cdef extern from "_containers.hpp" namespace "skihmm" nogil:
         int32_t size
 
 
+cdef extern from "_law.hpp" namespace "skihmm" nogil:
+    float64_t dish_weight "skihmm::dish_weight<double>"(float64_t n, float64_t new_table)
+
+
 cdef extern from "_seating.hpp" namespace "skihmm" nogil:
     cdef cppclass Root:
         cbool has_tables()
@@ -108,7 +112,6 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
     cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
-        Seating() except +
         void fill_row(int32_t j, float64_t *out)
         void push(const float64_t *weights, float64_t *out)
         void pull(const float64_t *values, float64_t *out)
@@ -121,5 +124,5 @@ ctypedef SeatingOn[SymbolBase] SymbolSeating    # emissions: dishes are symbols
 cdef class Franchise:
     # Seating of the transitions: rows and dishes are slots.
     cdef shared_ptr[Seating] shared
-    cdef Seating *seating               # what `shared` owns
+    cdef Seating *seating               # owned by `shared`
     cpdef dict to_arrays(self)

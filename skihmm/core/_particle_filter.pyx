@@ -152,8 +152,8 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
                      resampling="systematic", is_stopped=None, independent=False):
     """Run a particle filter along sequences of observations.
 
-    Every particle seats its own transitions and observations.  ``seating`` is only
-    read.  Weights are updated by the predictive probability of each step, particles are
+    Every particle seats its own transitions and observations.  ``seating`` is not
+    changed.  Weights are updated by the predictive probability of each step, particles are
     resampled when the effective number of particles falls below half of them.
 
     Parameters
@@ -164,25 +164,25 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     starts : ndarray of shape (n_sequences,)
         Steps whose predecessor is the start restaurant.
     columns : list of (n_symbols, hierarchical, alpha, gamma) or EmissionStats
-        The emission of every column; statistics of a conjugate family stand for as many
-        columns as it has.
+        Emission of every column; statistics of a conjugate family represent all columns
+        of the family.
     stream : RandomStream
     n_particles : int
     concentrations : (float, float), optional
-        Of the transitions, if there is no `seating`, which has its own.
+        Concentrations of the transitions without `seating`, which has its own.
     seating : dict, optional
         ``ChainState.to_arrays()`` of the state to start from, its emission as a dict whose
         ``"columns"`` are the records of `columns`; empty by default.
     restaurant : int, default=0
-        Where step 0 is drawn unless it is in `starts`: 0 is the start restaurant,
-        1 + k that of state k of `seating`.
+        Restaurant of step 0 unless it is in `starts`: 0 is the start restaurant, 1 + k
+        that of state k of `seating`.
     resampling : {"systematic", "stratified", "multinomial"}, default="systematic"
     is_stopped : callable, optional
-        Called several times a second; a true answer raises KeyboardInterrupt, as Ctrl-C
-        in the main thread does.
+        Called several times a second; True raises KeyboardInterrupt, like Ctrl-C in the
+        main thread.
     independent : bool, default=False
-        Every sequence begins again with `seating`, so that none learns from another, and
-        no path is drawn.  By default they are seated together, one after the other.
+        Whether every sequence starts from `seating` again, independently of the others,
+        without drawing a path.  By default they are seated one after the other.
 
     Returns
     -------
@@ -195,8 +195,8 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     Raises
     ------
     ValueError
-        If `seating` is not that of a draw with such columns, or by it something that
-        happened is impossible.
+        If `seating` is not that of a draw with such columns, or the data are impossible
+        under it.
     """
     data = np.asarray(codes)
     symbol_places, value_places = _split(data, columns)
@@ -284,10 +284,10 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating):
     columns : list of (n_symbols, hierarchical, alpha, gamma) or EmissionStats
         The emission of every column, as for :func:`filter_particles`.
     n_known : list of int
-        Of every column of symbols, how many of its symbols (the first ones) may be drawn.
+        Number of symbols (the first ones) that may be drawn, for every column of symbols.
     stream : RandomStream
     seating : dict
-        As for :func:`filter_particles`; only read.
+        As for :func:`filter_particles`; not changed.
 
     Returns
     -------
@@ -304,7 +304,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating):
         raise ValueError(f"n_known has {len(n_known)} entries for {len(symbols)} columns")
     for c in range(<int32_t> len(symbols)):
         integer_of(n_known[c], f"n_known[{c}]", 1, symbols[c][0])
-    # (One column at least, so that there is an address.)
+    # One column at least, so that there is an address.
     codes = np.empty((n_steps, max(len(symbols), 1)), dtype=np.int32)
     values = np.empty((n_steps, max(len(value_places), 1)))
     states = np.empty(n_steps, dtype=np.int32)

@@ -10,7 +10,7 @@ cdef extern from "_random.hpp" namespace "skihmm" nogil:
 
 
 cdef class RandomStream:
-    # The one source of randomness of a chain.  Compiled code draws through `bits`; Python
+    # The only source of randomness of a chain.  Compiled code draws through `bits`; Python
     # code through `generator`; both advance the same state.  A stream belongs to one
     # thread at a time, so the lock of the bit generator is not taken.
     cdef bitgen_t *bits                 # borrowed from bit_generator
@@ -19,8 +19,8 @@ cdef class RandomStream:
 
 
 cdef class BorrowedBits:
-    # A bit generator as NumPy's Generator wants it, for code that knows a stream only by its
-    # bitgen_t: set `target` before every use.
+    # A bit generator for NumPy's Generator, for code with only the bitgen_t of a stream: set
+    # `target` before every use.
     cdef bitgen_t *target
     cdef bitgen_t own
     cdef readonly object capsule

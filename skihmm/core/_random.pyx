@@ -17,7 +17,7 @@ cdef class RandomStream:
     Parameters
     ----------
     seed : numpy.random.SeedSequence, int or numpy.random.BitGenerator
-        Where the stream starts.  Anything but a bit generator seeds a new ``PCG64``.
+        Bit generator of the stream, or the seed of a new ``PCG64``.
     """
 
     def __init__(self, seed):
@@ -28,17 +28,17 @@ cdef class RandomStream:
         self.bits = <bitgen_t *> PyCapsule_GetPointer(seed.capsule, "BitGenerator")
 
     def categorical(self, log_weights):
-        """Draw a place in proportion to weights that are given by their logarithms.
+        """Draw an index with probability proportional to weights, given as logarithms.
 
         Parameters
         ----------
         log_weights : array-like of shape (n,)
-            Up to a common constant.  What is -inf is never drawn.
+            Up to a common constant.  Entries of -inf are never drawn.
 
         Returns
         -------
         place : int
-            From 0 to n - 1.
+            Index from 0 to n - 1.
 
         Raises
         ------
@@ -63,7 +63,7 @@ cdef class RandomStream:
         u = uniform(self.bits) * total
         for i in range(logs.shape[0]):
             if logs[i] > -INFINITY:
-                # (Rounding may leave something of u behind the last positive weight.)
+                # By rounding u may be beyond the last positive weight.
                 last = i
                 u -= exp(logs[i] - largest)
                 if u < 0.0:
@@ -72,16 +72,16 @@ cdef class RandomStream:
 
     @property
     def state(self):
-        """State of the bit generator, as NumPy's plain dictionary."""
+        """State of the bit generator as NumPy's plain dictionary."""
         return self.bit_generator.state
 
     @state.setter
     def state(self, value):
-        # It may come from a file.  With an even increment, which no seed gives, the stream
-        # may repeat one number for ever, and then rejection samplers never end.
+        # It may be from a file.  With an even increment, which no seed gives, the stream may
+        # repeat one number for ever, and rejection samplers would never end.
         before = self.bit_generator.state
         try:
-            # (Older numpy wraps what is out of range, with a warning.)
+            # Older NumPy wraps values out of range, with a warning.
             for number in value["state"].values():
                 if isinstance(number, int) and not 0 <= number < 2**128:
                     raise ValueError("some number is out of range")
@@ -120,10 +120,10 @@ cdef uint64_t _borrowed_raw(void *bits) noexcept nogil:
 
 
 cdef class BorrowedBits:
-    """Passes every request on to the stream that it has been pointed to."""
+    """Bit generator that forwards to the target stream."""
 
     def __cinit__(self):
-        # (Generator copies the struct, so that it cannot be one stream's own.)
+        # Generator copies the struct, so that it cannot be one stream's own.
         self.own.state = <void *> self
         self.own.next_uint64 = _borrowed_uint64
         self.own.next_uint32 = _borrowed_uint32

@@ -12,12 +12,14 @@ from skihmm.core._types cimport int32_t, int64_t, intp_t
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
     cdef cppclass Move "skihmm::Move<skihmm::Chain, skihmm::Emission>":
         # s_L -> s_0, collecting r_old; s_0 -> s*_L, collecting r_new; then accept (keep) or
-        # reject (restore), which decide tells, or restore without a decision.
+        # reject (restore), returned by decide, or restore without a decision.
         void open(Chain &chain, Emission &emission, int64_t start, int64_t stop) except +
         void seat(Chain &chain, Emission &emission, const int32_t *path) except +
         bint decide(Chain &chain, Emission &emission, const int32_t *path,
                     const Product &q_old, const Product &q_new) except +
         void restore(Chain &chain, Emission &emission) except +
+        # Note the slots of the block's neighbours and of `path` in chain.touched.
+        void touch(Chain &chain, const int32_t *path) except +
 
     cdef cppclass Proposal "skihmm::Proposal<skihmm::Chain>":
         void attach(Chain &chain, Emission &emission) except +
@@ -49,7 +51,7 @@ cdef class BlockProposal:
 
 
 cdef class CompiledKernel:
-    # Built for an emission when it is first asked for a sweep of a chain with it.
+    # Built for an emission at the first sweep of a chain with it.
     cdef unique_ptr[Kernel] kernel
     cdef shared_ptr[Emission] emission
     # A new C++ kernel, compiled for the emission of a chain.

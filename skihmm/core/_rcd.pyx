@@ -30,17 +30,16 @@ _STAGES = ("not entered by `with`", "entered", "after remove()", "after add()", 
 cdef class BlockMove:
     """A Metropolis-Hastings move on a block of steps, step by step from Python.
 
-    Made by :meth:`ChainState.move` and used in a ``with`` block: :meth:`remove` takes the
-    block's draws and observations out, :meth:`add` seats other labels, :meth:`accept`
-    decides.  The ratio of the restricted collapsed draw is taken care of; the caller only
-    says how probable the two paths were as proposals.  If the block is left without a
-    decision, by an exception for example, everything is put back as it was, table by
+    Made by :meth:`ChainState.move` and used in a ``with`` block: :meth:`remove` removes
+    the block's draws and observations, :meth:`add` seats the proposed labels,
+    :meth:`accept` decides.  The move computes the ratio of the restricted collapsed draw;
+    the caller passes only the proposal probabilities of the two paths.  If the block ends
+    without a decision, for example by an exception, the old seating is restored table by
     table.
 
-    Labels are numbers that stay with their states while a sweep runs.  What is proposed
-    may depend on everything that is seen between `remove` and `add`, which are the labels
-    of other steps, the observations and the seating without the block, but not on the
-    block's old labels, unless the probability of the way back takes care of that.
+    Labels of states do not change during a sweep.  A proposal may depend on the labels of
+    other steps, the observations and the seating between `remove` and `add`, but not on
+    the block's old labels, unless the probability of the reverse proposal accounts for it.
 
     Parameters
     ----------
@@ -96,14 +95,14 @@ cdef class BlockMove:
             self.close()
 
     cdef void close(self) noexcept:
-        # (After its end another move may be open.)
+        # After its end another move may be open.
         if self.stage != OVER:
             self.stage = OVER
             self.state.is_moving = False
 
     @property
     def old(self):
-        """Labels that the steps of the block had, shape (stop - start,)."""
+        """Old labels of the steps of the block, shape (stop - start,)."""
         self.require_open()
         cdef Chain *chain = self.state.chain.get()
         return np.array([chain.states[t] for t in range(self.start, self.stop)],
@@ -117,12 +116,12 @@ cdef class BlockMove:
         return 0
 
     def remove(self):
-        """Take the draws and the observations of the block out.
+        """Remove the draws and the observations of the block.
 
         Raises
         ------
         RuntimeError
-            If it is not the first thing that is done.
+            If it is not the first call.
         """
         self.require(ENTERED, "remove()")
         self.stage = REMOVED
@@ -131,29 +130,29 @@ cdef class BlockMove:
                        self.start, self.stop)
 
     def log_weights(self, t, path=()):
-        """How well every label fits step t of the block, others than the block's fixed.
+        """Log weights of all labels for step t of the block, given the other steps.
 
-        Of label k it is ``log p(k | label of t - 1) + log p(y[t] | k)``, and of the last
-        step of the block ``+ log p(label of t + 1 | k)``, all at the seating without the
-        block: the paper's step-wise proposal (arXiv 1106.0474, Section 4) if the block is
-        one step.  As all factors are taken at one seating it is not the conditional law
-        itself, so a proposal that is drawn from it has to go through :meth:`accept`.
+        That of label k is ``log p(k | label of t - 1) + log p(y[t] | k)``, and for the
+        last step of the block ``+ log p(label of t + 1 | k)``, all at the seating without
+        the block: the paper's step-wise proposal (arXiv 1106.0474, Section 4) for a block
+        of one step.  As all factors are at one seating, this is not the exact conditional
+        distribution, and a proposal from it needs :meth:`accept`.
 
         Parameters
         ----------
         t : int
             A step of the block.
         path : array-like of int, shape (t - start,), default=()
-            Labels of the block's steps before t: a proposal so far, or the old ones.
+            Labels of the block's steps before t: of the proposal so far, or the old ones.
 
         Returns
         -------
         log_w : ndarray of shape (n_labels,)
-            Labels are places in it; -inf for what is no candidate.  Candidates are the
-            states that are used without the block, the label of the step after the block
-            even if nothing else uses it, labels that only `path` uses, and a new state.
-            The new state has the old label of the step if the removal has left that
-            unused, so the old label is always a candidate.
+            Indexed by label; -inf for labels that are no candidates.  Candidates are the
+            occupied states without the block, the label of the step after the block even
+            if it is not occupied, labels that occur only in `path`, and a new state.  The
+            new state has the old label of the step if the removal has emptied it, so the
+            old label is always a candidate.
 
         Raises
         ------
@@ -180,8 +179,8 @@ cdef class BlockMove:
         for i in range(<intp_t> self.path.size()):
             self.is_candidate[self.path[i]] = True
         if not s.last[self.stop - 1]:
-            # Its only draw may have been the one that was removed with the block, but its
-            # own restaurant and observations are there.
+            # Its only draw may be in the removed block, but its own restaurant and
+            # observations are not.
             self.is_candidate[s.states[self.stop]] = True
             if step == self.stop - 1:
                 follower = s.states[self.stop]
@@ -222,12 +221,12 @@ cdef class BlockMove:
         return 0
 
     def add(self, path):
-        """Seat the block's observations and draws again, with labels that are proposed.
+        """Seat the block's observations and draws with the proposed labels.
 
         Parameters
         ----------
         path : array-like of int, shape (stop - start,)
-            Labels as :meth:`log_weights` has them.
+            Labels as in :meth:`log_weights`.
 
         Raises
         ------
@@ -243,7 +242,7 @@ cdef class BlockMove:
                        self.path.data())
 
     def accept(self, log_q_ratio):
-        """Keep the new labels, or return to the old ones, by the Metropolis-Hastings ratio.
+        """Accept the new labels, or restore the old ones, by the Metropolis-Hastings ratio.
 
         Parameters
         ----------
@@ -258,7 +257,7 @@ cdef class BlockMove:
         Raises
         ------
         ValueError
-            If `log_q_ratio` is NaN or +inf: what has been proposed had some probability.
+            If `log_q_ratio` is NaN or +inf, since a proposed path has positive probability.
         RuntimeError
             If it does not follow `add`.
         """
@@ -287,7 +286,7 @@ cdef class CompiledKernel:
         raise NotImplementedError(f"{type(self).__name__} lacks build")
 
     def sweep(self, ChainState state):
-        """One sweep; the GIL is released for the whole of it.
+        """Make one sweep, during which the GIL is released.
 
         Returns
         -------
@@ -304,7 +303,7 @@ cdef class CompiledKernel:
                          counts.n_trials_accepted)
 
     def n_bytes(self):
-        """Bytes that the kernel holds beside the chain, if it keeps much."""
+        """Size of the kernel's own large arrays in bytes."""
         return self.kernel.get().n_bytes() if self.kernel else 0
 
 
@@ -316,8 +315,8 @@ cdef class RCDKernel(CompiledKernel):
     proposal : BlockProposal
     block_size : int, default=1
         Steps per block.  Per sequence the first block's length is uniform on
-        ``1 .. block_size`` and the others have ``block_size`` steps (the last one what is
-        left): the boundaries never depend on the labels.
+        ``1 .. block_size`` and the others have ``block_size`` steps (the last one the
+        rest): the boundaries never depend on the labels.
 
     Raises
     ------

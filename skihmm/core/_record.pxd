@@ -1,4 +1,4 @@
-# Records: chains and draws as plain arrays, and what these have to be (_record.hpp).
+# Records: chains and draws as plain arrays, and their checks (_record.hpp).
 #
 # The functions raise ValueError, and `what` begins its message.
 from libcpp cimport bool as cbool

@@ -1,4 +1,4 @@
-"""Chains and draws as plain arrays, from which nothing is believed unchecked."""
+"""Conversion and checks of chains and draws as plain arrays."""
 
 import numpy as np
 
@@ -34,7 +34,7 @@ cdef float64_t concentration_of(object value, str what) except? -1:
         number = float(value)
     except OverflowError:
         pass  # out of range, then
-    # (False for NaN too.)
+    # False for NaN too.
     if not LEAST_CONCENTRATION <= number <= MOST_CONCENTRATION:
         raise ValueError(
             f"{what} is {value}; expected a concentration from {LEAST_CONCENTRATION} to "

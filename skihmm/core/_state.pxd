@@ -1,5 +1,5 @@
-# The state of one chain.  What sweeps change is a C++ ChainState (_chain_state.hpp), of which
-# `Chain` is the one with the plain transitions; the class here holds it, and does what needs
+# The state of one chain.  Sweeps change a C++ ChainState (_chain_state.hpp), of which `Chain` is
+# the one with the plain transitions; the class here owns it, and has the functions that need
 # Python.
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.vector cimport vector
@@ -49,7 +49,7 @@ cdef class ChainState:
     cdef readonly Franchise transitions
     cdef readonly EmissionStats emission
     cdef readonly RandomStream stream
-    # A move of Python code is open: customers are missing, and nothing else may start.
+    # A move of Python code is open: customers are removed, and no other move may start.
     cdef bint is_moving
 
     # Raise RuntimeError if a move is open.

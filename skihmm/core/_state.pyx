@@ -17,7 +17,7 @@ from skihmm.core._record cimport (
     transitions_from_arrays,
 )
 
-# What ChainState.move makes; skihmm.core._rcd, which stands above this module, says it.
+# Class of the moves of ChainState.move, set by skihmm.core._rcd, which is above this module.
 move_type = None
 
 
@@ -65,8 +65,8 @@ cdef class ChainState:
     def move(self, start, stop):
         """Prepare a Metropolis-Hastings move on the labels of a block of steps.
 
-        For sweeps that are written in Python; see :class:`skihmm.core._rcd.BlockMove`,
-        whose methods do what has to be done in a ``with`` block::
+        For sweeps in Python; see :class:`skihmm.core._rcd.BlockMove`, whose methods are
+        called in a ``with`` block::
 
             with state.move(t, t + 1) as move:
                 move.remove()
@@ -78,8 +78,8 @@ cdef class ChainState:
         Parameters
         ----------
         start, stop : int
-            The block: steps `start` to ``stop - 1``, all of one sequence.  Choose them
-            without a look at the labels.
+            The block: steps `start` to ``stop - 1``, all of one sequence.  Their choice
+            must not depend on the labels.
 
         Returns
         -------
@@ -88,12 +88,12 @@ cdef class ChainState:
         Raises
         ------
         ValueError
-            If the block is empty, leaves the data or goes from one sequence into another.
+            If the block is empty, not within the data or not within one sequence.
         """
         return move_type(self, start, stop)
 
     def start_from(self, labels):
-        """Take the labels of every step and seat all customers in the order of time.
+        """Set the labels of all steps and seat all customers in the order of time.
 
         Parameters
         ----------
@@ -114,7 +114,7 @@ cdef class ChainState:
             self.chain.get().start_from(path)
 
     def to_arrays(self):
-        """The chain as plain arrays: a dictionary with packed labels 0 .. n_states - 1.
+        """Return the chain as plain arrays, with packed labels 0 .. n_states - 1.
 
         States keep the order of their slots.  In the transitions' arrays row
         ``n_states`` is the start restaurant.
@@ -134,10 +134,10 @@ cdef class ChainState:
         }
 
     def canonicalise(self):
-        """Pack labels and bring every list into the order of the record.
+        """Pack labels and sort every list into the order of the record.
 
-        What a chain does next is a function of :meth:`to_arrays` and its stream only if
-        this has just been called.
+        Directly after this call the further chain is a function of :meth:`to_arrays` and
+        its stream.
 
         Returns
         -------
@@ -150,7 +150,7 @@ cdef class ChainState:
         return arrays
 
     def from_arrays(self, arrays):
-        """Become the chain that :meth:`to_arrays` described.
+        """Load the chain from arrays of :meth:`to_arrays`.
 
         Parameters
         ----------
@@ -160,7 +160,7 @@ cdef class ChainState:
         Raises
         ------
         ValueError
-            If the arrays are not a seating of these data; the chain stays as it was.
+            If the arrays are not a seating of these data; the chain is not changed.
         """
         self.require_settled()
         cdef SeatingRecord record
@@ -179,7 +179,7 @@ cdef class ChainState:
         self._take(arrays)
 
     cdef int _take(self, arrays) except -1:
-        # Arrays of this very chain, or ones that fit it as well.
+        # Arrays of this chain, or of another one on the same data.
         cdef SeatingRecord record
         cdef float64_t alpha, gamma
         cdef vector[int32_t] path
@@ -195,7 +195,7 @@ cdef class ChainState:
         return self.chain.get().log_joint()
 
     def n_bytes(self):
-        """Bytes that the chain's state holds."""
+        """Size of the chain's state in bytes."""
         return self.chain.get().n_bytes()
 
     def check(self):
@@ -245,5 +245,5 @@ cdef class ChainState:
 
     @property
     def n_states(self):
-        """Number of states that some step carries."""
+        """Number of occupied states."""
         return int(np.count_nonzero(array_of(self.chain.get().occupancy)))

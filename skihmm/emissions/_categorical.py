@@ -208,19 +208,19 @@ class _Categorical(BaseEmission):
         if isinstance(self.categories, str):
             if self.categories != "auto":
                 raise ValueError(f"categories={self.categories!r}; {expected}.")
-            found = [np.unique(column[~is_missing(column)]) for column in columns]
+            symbols = [np.unique(column[~is_missing(column)]) for column in columns]
         else:
-            found = [
+            symbols = [
                 _given_categories(values, c) for c, values in enumerate(self.categories)
             ]
-            if len(found) != len(columns):
+            if len(symbols) != len(columns):
                 raise ValueError(
-                    f"categories lists the symbols of {len(found)} columns, but X has "
+                    f"categories lists the symbols of {len(symbols)} columns, but X has "
                     f"{len(columns)}."
                 )
         self.categories_ = [
             values if values.dtype.kind == "O" else values.astype(np.int64)
-            for values in found
+            for values in symbols
         ]
         extra = 1 if self.handle_unknown == "base" else 0
         # The vocabulary needs at least one cell, even without observations.
@@ -266,10 +266,10 @@ class _Categorical(BaseEmission):
                     unknown_value=-1,
                 )
                 encoder.fit(values[:1].reshape(-1, 1))
-                found = encoder.transform(symbols)[:, 0].astype(np.int32)
+                places = encoder.transform(symbols)[:, 0].astype(np.int32)
             else:
-                found = np.full(present.sum(), -1, dtype=np.int32)
-            unknown = found < 0
+                places = np.full(present.sum(), -1, dtype=np.int32)
+            unknown = places < 0
             if unknown.any() and self.handle_unknown == "error":
                 symbol = column[present][unknown][0]
                 symbol = symbol if isinstance(symbol, str) else int(symbol)
@@ -279,8 +279,8 @@ class _Categorical(BaseEmission):
                     "'missing', or pass categories."
                 )
             if self.handle_unknown == "base":
-                found[unknown] = len(values)
-            codes[present, c] = found
+                places[unknown] = len(values)
+            codes[present, c] = places
         return codes
 
     def decode(self, codes: Array) -> Array:

@@ -14,7 +14,7 @@ namespace skihmm {
 
 class CategoricalEmission final : public Emission, public EmissionParameters {
   public:
-    std::vector<SymbolSeating> seatings;      // by column: rows are slots, dishes are symbols
+    std::vector<SymbolSeating> seatings;    // by column: rows are slots, dishes are symbols
     const bool is_hierarchical;         // HCRP (tables, concentrations) or Dirichlet
     double alpha = 1.0, gamma = 1.0;    // of an HCRP; alpha is a Dirichlet's pseudo-count
 
@@ -57,7 +57,7 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
             multiply_columns(t, 0, n_columns_, out);
             return 0.0;
         }
-        // The product of many columns leaves the range of a double: logs, group by group.
+        // The product of many columns exceeds the range of a double: logs, group by group.
         logs_.assign(n_slots, 0.0);
         for (size_t c = 0; c < n_columns_; c += kGroup) {
             multiply_columns(t, c, std::min(c + kGroup, n_columns_), out);
@@ -101,17 +101,15 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
         if (draws_pseudo_count_) {
             draw_pseudo_count(g);
         } else if (is_hierarchical && prior_rate_ > 0.0) {
-            const double lower =
-                draw_alpha(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
-            const double top =
-                draw_gamma_uniform(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
-            set_concentrations(lower, top);
+            draw_concentrations(seatings.data(), n_columns_, prior_shape_, prior_rate_, g);
+            alpha = seatings[0].alpha;
+            gamma = seatings[0].base.gamma;
         }
     }
     size_t n_bytes() const override {
         size_t total = 8 * n_steps * n_columns_ + 8 * (logs_.capacity() + row_.capacity());
         for (const SymbolSeating &s : seatings) total += s.n_bytes();
-        // Samplers that draw parameters leave their tables behind for the next sweep.
+        // The tables of samplers that draw parameters are kept for the next sweep.
         for (const SymbolParameters &parameters : parameters_) total += parameters.n_bytes();
         return total;
     }
@@ -144,7 +142,7 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
             }
         }
         if (n_columns_ <= kGroup) return row_.data();
-        // As in fill_probs; what free slots hold must not count.
+        // As in fill_probs; free slots must have no effect.
         const auto counts = [&](int32_t k) { return k == kNew || occupancy[k] > 0; };
         double largest = -INFINITY;
         for (int32_t k = 0; k < n_slots; ++k) {
@@ -184,12 +182,13 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
         for (size_t c = start; c < stop; ++c) {
             const int32_t symbol = code(t, c);
             if (symbol < 0) continue;
-            // The listed states get the ratio (count + smooth)/smooth on top of what all
-            // states have.
+            // The listed states get the factor (count + smooth)/smooth on top of that of all
+            // states.
             const SymbolSeating &s = seatings[c];
             const double smooth = s.new_table(symbol);
             const Line &line = s.columns[symbol];
-            for (int32_t k = 0; k < n_slots; ++k) out[k] *= smooth / s.total(k);
+            for (int32_t k = 0; k < n_slots; ++k)
+                out[k] *= smooth / s.total(k);
             for (int32_t i = 0; i < line.size; ++i)
                 out[line.ids[i]] *= dish_weight<double>(line.counts[i], smooth) / smooth;
         }

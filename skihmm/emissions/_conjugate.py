@@ -150,8 +150,8 @@ def _relative_scale(scale: object) -> float | None:
     if not isinstance(scale, str):
         return None
     try:
-        found = re.fullmatch(r"\s*(.+?)\s*\*\s*var\s*", scale)
-        factor = float(found[1]) if found else np.nan
+        match = re.fullmatch(r"\s*(.+?)\s*\*\s*var\s*", scale)
+        factor = float(match[1]) if match else np.nan
     except ValueError:
         factor = np.nan
     if not 0 < factor < np.inf:

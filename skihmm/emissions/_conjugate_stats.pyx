@@ -40,13 +40,13 @@ cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
                             cbool draws_a, cbool draws_b) except +
 
 
-# Probabilities by a record may differ from those by a recount by this much: what
-# rounding leaves after a few sweeps, with room to spare.
+# Tolerance of the probabilities of a record against a recount: well above the rounding errors
+# of a few sweeps.
 cdef float64_t TOLERANCE = 1e-6
 
 
 cdef object _floats_of(arrays, str name, tuple shape):
-    # An array out of a record that nothing is believed of.
+    # Read an array from an unchecked record.
     numbers = entry_of(arrays, name, "emission")
     if not isinstance(numbers, np.ndarray) or numbers.dtype != np.float64 or (
             numbers.shape != shape):
@@ -92,7 +92,7 @@ cdef class ConjugateStats(EmissionStats):
         return [arrays]
 
     def hyperparameters(self):
-        """The prior that all states share, as the family lays it out.
+        """Hyperparameters of the common prior of all states, as an array of the family.
 
         Returns
         -------
@@ -111,13 +111,14 @@ cdef class ConjugateStats(EmissionStats):
         Parameters
         ----------
         arrays : dict
-            Of :meth:`to_arrays`; its hyperparameters replace those of these statistics.
+            Result of :meth:`to_arrays`; its hyperparameters replace those of these
+            statistics.
         n_states : int
 
         Returns
         -------
         expectations : ndarray of shape (n_states, n_expected)
-            As the family lays them out.
+            Layout of the family.
         """
         cdef int32_t k
         cdef const float64_t[:, ::1] numbers
@@ -150,7 +151,7 @@ cdef class ConjugateStats(EmissionStats):
         cdef intp_t k
         cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
         numbers = np.empty(((np.asarray(labels) >= 0).sum() - 1, self.table.family().width))
-        # (The start restaurant has the last label, and no observations.)
+        # The start restaurant has the last label, and no observations.
         cdef float64_t[:, ::1] view = numbers
         for k in range(label.shape[0]):
             if 0 <= label[k] < view.shape[0]:
@@ -171,7 +172,7 @@ cdef class ConjugateStats(EmissionStats):
         return numbers
 
     cdef object problem_of(self, numbers, labels):
-        # What distinguishes numbers of states 0, 1, ... from those of the observations.
+        # Difference of the statistics of states 0, 1, ... from a recount.
         cdef const float64_t[:, ::1] view = numbers
         cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
         cdef float64_t error = 0.0

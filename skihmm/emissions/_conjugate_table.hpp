@@ -1,4 +1,4 @@
-// The numbers of all states of one chain for a conjugate family (core/_family.hpp).
+// Sufficient statistics of all states of one chain for a conjugate family (core/_family.hpp).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -13,8 +13,8 @@
 
 namespace skihmm {
 
-// Row-major: number i of slot k stands at table[i * stride + k].  Every change is journalled
-// until `commit`; `rollback` puts back the very bits.
+// Row-major: statistic i of slot k is table[i * stride + k].  Every change is recorded in the
+// journal until `commit`; `rollback` restores the table bit for bit.
 class ConjugateTable final : public Emission, public EmissionParameters {
   public:
     // Takes ownership of the family; the values (n_steps rows) must outlive the table.
@@ -144,7 +144,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void clear() {
         for (int32_t k = 0; k < stride_; ++k) clear(k);
     }
-    // Numbers of a slot, one after the other.
+    // Statistics of a slot, contiguous.
     void read(int32_t k, double *out) const {
         for (int32_t i = 0; i < family_->width; ++i)
             out[i] = table_[static_cast<size_t>(i) * stride_ + k];
@@ -153,16 +153,16 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t i = 0; i < family_->width; ++i)
             table_[static_cast<size_t>(i) * stride_ + k] = numbers[i];
     }
-    // Of the predictive distribution of slot k: its mean, and an observation.
+    // Mean of the predictive distribution of slot k, and a draw from it.
     void mean(int32_t k, double *out) const { family_->mean(&table_[k], stride_, out); }
     void draw_predictive(int32_t k, double *y, bitgen_t *g) {
         family_->draw_predictive(&table_[k], stride_, &scratch_, y, g);
     }
     bool is_sound(const double *numbers) const { return family_->is_sound(numbers, 1); }
-    // How far numbers of n states, one state after the other, are from a recount by
-    // labels[t], the state of every step: the largest difference of log p(y[t] | k), for the
-    // state of the step and for one other, in units of what it is.  (The numbers themselves
-    // may differ by much where it does not matter, a mean of 1e-17 from one of zero.)
+    // Largest relative difference of log p(y[t] | k), for the state of the step and for one
+    // other, between the statistics of n states, contiguous by state, and a recount by labels[t],
+    // the state of every step.  The statistics themselves may differ without effect, as a mean of
+    // 1e-17 from one of zero.
     double error(const double *numbers, int32_t n, const int32_t *labels) const {
         const int32_t width = family_->width;
         std::vector<double> fresh(static_cast<size_t>(n) * width);
@@ -200,7 +200,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         }
         std::fill(logs_.begin(), logs_.end(), 0.0);
         family_->fill_densities(parameters_.data(), stride_, n_slots, row(t), logs_.data());
-        // A fresh state's parameters are integrated out; what free slots hold must not count.
+        // A new state's parameters are integrated out; those of free slots must not be used.
         logs_[kNew] = family_->log_predictive(reset_.data(), 1, row(t));
         double largest = logs_[kNew];
         for (int32_t k = kFirst; k < n_slots; ++k)
@@ -230,7 +230,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
   private:
     static constexpr int32_t kLane = 16;
-    // Parameters of a slot without any: whatever is computed with them is seen to be void.
+    // Parameters of a slot without any: results computed with them are recognisable as invalid.
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
     struct Moved { int64_t t; int32_t slot; };
 
@@ -264,7 +264,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
                 family_->add_rows(&table_[k], stride_, values_, steps.data() + ends[k],
                                   ends[k + 1] - ends[k]);
     }
-    // Rounding has eaten up a state's numbers, as when an outlier leaves it.
+    // Recompute a state's statistics that are lost to rounding, as after removal of an outlier.
     void recount(int32_t k) {
         clear(k);
         std::vector<int64_t> steps;

@@ -113,7 +113,7 @@ class ProductEmission final : public Emission, public EmissionParameters {
         row_.assign(n_slots + 16, 0.0);
         logs_.assign(n_slots, 0.0);
         for (const auto &part : parts_) {
-            // What free slots hold is anything, and impossible is possible here.
+            // Free slots have arbitrary values, and zero probability is possible here.
             const double *row = part->parameters()->likelihoods(t, occupancy);
             for (int32_t k = 0; k < n_slots; ++k)
                 row_[k] = std::max(counts(k) ? row[k] : 1.0, 1e-300);

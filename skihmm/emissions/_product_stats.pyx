@@ -15,10 +15,10 @@ cdef class ProductStats(EmissionStats):
     Parameters
     ----------
     parts : sequence of EmissionStats
-        Over the same steps.
+        Statistics over the same steps.
     known_states : ndarray of shape (n_steps,), int32, optional
         The label 0, 1, ... of every step whose state is known, otherwise -1.  Steps of
-        one label are in one state, steps of two labels in two.
+        one label share a state, steps of different labels do not.
     """
 
     def __init__(self, parts, known_states=None):
@@ -72,7 +72,7 @@ cdef class ProductStats(EmissionStats):
             raise ValueError("emission: the states are not the known ones")
 
     def load(self, arrays, n_states):
-        # (Known states are counted by settle.)
+        # Known states are counted by settle.
         for part, record in zip(self.parts, self._parts_of(arrays), strict=True):
             part.load(record, n_states)
 

@@ -1,4 +1,4 @@
-"""Statistics of a conjugate emission whose functions are written in Python."""
+"""Statistics of a conjugate emission in Python."""
 
 import numpy as np
 
@@ -52,7 +52,7 @@ cdef cnp.ndarray _vector(const float64_t *at, int64_t stride, int64_t n):
 
 
 cdef cnp.ndarray _columns(const float64_t *table, int64_t stride, int64_t n, int64_t width):
-    # Row k is table[k::stride]; in Fortran's order, as whole columns are worked on.
+    # Row k is table[k::stride]; in Fortran order, because whole columns are used.
     cdef cnp.npy_intp[2] shape = [n, width]
     cdef cnp.ndarray out = cnp.PyArray_EMPTY(2, shape, cnp.NPY_FLOAT64, True)
     cdef float64_t *data = <float64_t *> cnp.PyArray_DATA(out)
@@ -64,7 +64,7 @@ cdef cnp.ndarray _columns(const float64_t *table, int64_t stride, int64_t n, int
 
 
 cdef cnp.ndarray _checked(object found, int64_t n, object owner, str name):
-    # What a function has returned, as n finite floats.
+    # Convert the result of a function to n finite floats.
     cdef cnp.ndarray out
     cdef int64_t i
     cdef const float64_t *data
@@ -157,7 +157,7 @@ cdef int _fill_densities(void *self, const float64_t *table, int64_t stride, int
     cdef cnp.ndarray values
     cdef float64_t *data
     cdef int64_t k, at = 0
-    # Slots without parameters hold NaN, and whatever comes out for them.
+    # Slots without parameters have NaN, with arbitrary results.
     drawn = ~np.isnan(parameters[:, 0])
     parameters = parameters[drawn]
     if cnp.PyArray_DIM(parameters, 0) == 0:
@@ -275,7 +275,7 @@ cdef class PythonStats(ConjugateStats):
         c.n_columns = self.values.shape[1]
         draws, has_densities = emission.capabilities()
         if draws:
-            # Their number is known from a draw, here of no chain's stream.
+            # Their number is that of a draw, here from a stream of its own.
             found = emission.draw_parameters(empty.copy(), np.random.default_rng(0))
             c.parameter_width = len(_checked(
                 found, np.size(found), emission, "draw_parameters"))

@@ -164,7 +164,7 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
         values = frozen.draw_values(states, limits, stream)
 
     names = getattr(hmm, "feature_names_in_", None)
-    found = [Bunch() for _ in range(n_features)]
+    bunches = [Bunch() for _ in range(n_features)]
     order = emission.column_order(n_features)
     parts, kinds = _parts(emission, n_features), column_kinds(hmm)
     offsets = emission.offsets(n_features)
@@ -175,7 +175,7 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
         column = Bunch(
             name=f"column {at}" if names is None else str(names[at]), kind=kind
         )
-        found[at] = column
+        bunches[at] = column
         if kind == "symbols":
             column.symbols = _symbols(part, c, predictive.shape[1])
             column.probabilities = predictive
@@ -205,7 +205,7 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
             given[end - len(row) : end, k]
             for k, (row, end) in enumerate(zip(points, ends, strict=True))
         ]
-    return found
+    return bunches
 
 
 class EmissionDisplay:

@@ -240,9 +240,9 @@ class TraceDisplay:
         )
 
     def _places(self, x: str) -> Array:
-        found = {"sweep": self.sweeps, "seconds": self.seconds}.get(x)
-        if found is not None:
-            return np.asarray(found)
+        places = {"sweep": self.sweeps, "seconds": self.seconds}.get(x)
+        if places is not None:
+            return np.asarray(places)
         if x != "draw":
             raise ValueError(
                 f"x={x!r}, but this display does not know the {x}s of the draws. Use "

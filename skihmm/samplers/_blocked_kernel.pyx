@@ -17,8 +17,8 @@ cdef extern from "_slice.hpp" namespace "skihmm" nogil:
         Chain &chain, int32_t lookup_slots) except +
 
 
-# States below this multiple of a forward message's mean send on only their total (with more
-# than 400 states the multiple shrinks).  On the words of Alice (320 states, blocks of 10)
+# Of states below this multiple of a forward message's mean only the total is propagated (with
+# more than 400 states the multiple shrinks).  On the words of Alice (320 states, blocks of 10)
 # this takes a step of the blocked sampler from 2.1 to 0.30 us and its acceptance from 0.995
 # to 0.981; of the beam from 2.4 to 0.46 us and from 0.998 to 0.992.  With 770 states the
 # steps take 0.70 and 1.2 us, and 0.980 of the moves are accepted by either.
@@ -30,13 +30,13 @@ LOOKUP_SLOTS = 1024
 
 
 cdef class BlockedProposal(BlockProposal):
-    """Proposes the labels of a block by forward filtering and backward sampling at s_0.
+    """Proposal of the labels of a block by forward filtering, backward sampling at s_0.
 
     Parameters
     ----------
     cut : float
-        Multiple of a forward message's mean below which a state sends on only its total;
-        0 for exact messages.  The samples are exact for any value.
+        Multiple of a forward message's mean below which only the total of states is
+        propagated; 0 for exact messages.  The samples are exact for any value.
     """
 
     cdef float64_t cut
@@ -49,7 +49,7 @@ cdef class BlockedProposal(BlockProposal):
 
 
 cdef class BeamProposal(BlockProposal):
-    """The same with transitions sliced on the old path.
+    """Proposal as `BlockedProposal` with slices for the transitions of the old path.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ cdef class BeamProposal(BlockProposal):
 
 
 cdef class SliceProposal(BlockProposal):
-    """Proposes the label of one step among those that pass the slices of the old one.
+    """Proposal of the label of one step among those that pass the slices of the old one.
 
     Parameters
     ----------

@@ -231,7 +231,7 @@ class DirectAssignment final : public Kernel<Chain> {
                 const int32_t k = column.ids[l];
                 if (column.counts[l])
                     probs[k] = dish_weight<double>(column.counts[l], column.smooth)
-                           / total_weight(totals_[k], offset_);
+                               / total_weight(totals_[k], offset_);
             }
         } else {
             emission.fill_probs(t, probs);

@@ -10,7 +10,7 @@ cdef extern from "_direct_assignment.hpp" namespace "skihmm" nogil:
 
 
 cdef class DirectAssignmentKernel(CompiledKernel):
-    """Sweeps over single steps given the top-level distribution; nothing is rejected."""
+    """Sweeps over single steps given the base distribution, without rejections."""
 
     cdef Kernel *build(self, Chain &chain) except NULL:
         return make_direct_assignment(chain)

@@ -13,9 +13,9 @@ cdef extern from "_split_merge.hpp" namespace "skihmm" nogil:
 
 
 cdef class SplitMergeKernel(CompiledKernel):
-    """Sweeps of split-merge trials and nothing else.
+    """Sweeps of split-merge trials only.
 
-    Ergodic, but slow to mix when alone: see :class:`InterleavedKernel`.
+    They are ergodic but mix slowly: see :class:`InterleavedKernel`.
 
     Parameters
     ----------
@@ -33,14 +33,14 @@ cdef class SplitMergeKernel(CompiledKernel):
 
 
 cdef class InterleavedKernel(CompiledKernel):
-    """Split-merge trials between the moves of a kernel that works on blocks.
+    """Split-merge trials between the moves of a kernel of blocks.
 
     Parameters
     ----------
     local : RCDKernel
     split_merge_rate : float
-        Trials per sweep.  Of a non-integer number the fraction is the probability of one
-        trial more.
+        Trials per sweep.  The fraction of a non-integer rate is the probability of one
+        more trial.
     """
 
     cdef readonly RCDKernel local

@@ -10,27 +10,27 @@ cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
         Chain &chain, bint is_exact, int32_t vector_slots, int32_t lookup_slots) except +
 
 
-# Up to this many slots all K weights are filled in one vectorised pass; beyond it the
-# proposal walks the non-zeros of one row and one symbol.
+# Up to this many slots all K weights are computed in one vectorised pass; beyond it the
+# proposal loops over the non-zeros of one row and one symbol.
 DENSE_SLOTS = 128
 
-# Up to this many slots two dense matrices of 16-bit counts answer for single pairs; beyond
-# it one row and one column are spread out for every step.
+# Up to this many slots counts of single pairs are in two dense matrices of 16 bits; beyond it
+# one row and one column are expanded for every step.
 LOOKUP_SLOTS = 1024
 
 
 cdef class StepwiseProposal(BlockProposal):
-    """Proposes the label of one step from its full conditional at s_0.
+    """Proposal of the label of one step from its full conditional at s_0.
 
     Parameters
     ----------
     dense_slots : int
         Number of slots up to which the dense pass is used, unless `exact`.
     lookup_slots : int
-        Number of slots up to which dense counts are kept at all.
+        Number of slots up to which dense counts are kept.
     exact : bool, default=False
-        Draw from the true conditional law instead, jointly with the opening of a table:
-        then a sweep rejects nothing.
+        Whether to draw from the exact conditional distribution, jointly with the opening
+        of a table, without rejections.
     """
 
     cdef int32_t dense_slots, lookup_slots

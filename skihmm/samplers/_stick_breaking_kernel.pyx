@@ -13,14 +13,14 @@ cdef extern from "_stick_breaking.hpp" namespace "skihmm" nogil:
 
 
 cdef class StickBreakingKernel(CompiledKernel):
-    """Sweeps that draw all parameters first; nothing is rejected.
+    """Sweeps that draw all parameters first, without rejections.
 
-    The parameters of the emission are held by its statistics.
+    The parameters of the emission are part of its statistics.
 
     Parameters
     ----------
     beam : bool, default=False
-        Whole sequences with slices instead of single steps.
+        Whether to draw whole sequences with slices instead of single steps.
     """
 
     cdef readonly bint beam

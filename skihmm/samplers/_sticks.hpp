@@ -54,6 +54,7 @@ class Sticks {
     }
     // The seating of all transitions given x and beta.
     template <class Chain> void reseat(const Chain &chain) {
+        auto &s = *chain.transitions;
         rows_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.previous(t);
         shapes_.resize(beta.size());

@@ -1,4 +1,4 @@
-"""Views of compiled hooks that the checks of this package need."""
+"""Access of the checks to compiled hooks."""
 
 import numpy as np
 
@@ -38,23 +38,23 @@ cdef class EmissionProbe:
             stats.shared.get().resize(n_slots)
 
     def add(self, intp_t t, int32_t k):
-        """Let y[t] join a slot; log of its predictive probability before."""
+        """Add y[t] to a slot; return the log of its predictive probability before."""
         cdef Product r
         self.stats.shared.get().add(t, k, self.stream.bits, &r)
         return r.log()
 
     def remove(self, intp_t t, int32_t k):
-        """Let y[t] leave a slot; log of its predictive probability afterwards."""
+        """Remove y[t] from a slot; return the log of its predictive probability after."""
         cdef Product r
         self.stats.shared.get().remove(t, k, self.stream.bits, &r)
         return r.log()
 
     def commit(self):
-        """Keep what has changed since the last commit or rollback."""
+        """Keep the changes since the last commit or rollback."""
         self.stats.shared.get().commit()
 
     def rollback(self):
-        """Undo it."""
+        """Undo the changes since the last commit or rollback."""
         self.stats.shared.get().rollback()
 
     def log_joint(self):
@@ -82,7 +82,7 @@ cdef class EmissionProbe:
         Returns
         -------
         log_p : ndarray of shape (n, len(steps))
-            Of every step under the slot in the same place.
+            For every step under the slot with the same index.
         """
         cdef const int32_t[::1] used = np.ascontiguousarray(occupancy, dtype=np.int32)
         cdef const intp_t[::1] t = np.ascontiguousarray(steps, dtype=np.intp)
@@ -127,11 +127,11 @@ cdef double _script_double(void *script) noexcept nogil:
 
 
 cdef class ProposalProbe:
-    """A proposal at a seating s_0 that can be reached again, with chosen random numbers.
+    """A proposal at a reproducible seating s_0, with chosen random numbers.
 
-    The tables that the customers of a block leave follow from a seed, so that a proposal
-    which keeps caches from one move to the next can be asked twice at the same s_0: every
-    question is a move of its own that is undone.
+    A seed determines the tables that the customers of a block leave, so that a proposal
+    with caches can be evaluated twice at the same s_0: every evaluation is a separate move
+    that is undone.
 
     Parameters
     ----------
@@ -171,6 +171,8 @@ cdef class ProposalProbe:
         self.state.chain.get().bits = &self.bits
         self.move.open(deref(self.state.chain), deref(self.state.emission.shared),
                        self.start, self.stop)
+        self.move.touch(deref(self.state.chain),
+                        &self.state.chain.get().states[self.start])
         return 0
 
     cdef int _close(self) except -1:
@@ -204,14 +206,14 @@ cdef class ProposalProbe:
         Parameters
         ----------
         seed : int
-            Of s_0.
+            Seed of s_0.
         prepare_seed, propose_seed : int
-            Of the random numbers that `prepare` and `score` see, the same ones in every
-            move, and of those that `propose` sees.
+            Seed of the random numbers of `prepare` and `score`, the same ones in every
+            move, and of those of `propose`.
         n : int, default=1
             Number of moves.
         old : sequence of int, optional
-            Slots to take for the old path: at s_0 nothing else depends on them.
+            Slots of the old path; s_0 does not depend on them.
         uniforms : sequence of float
             The first uniform numbers of every move.
 
@@ -222,7 +224,7 @@ cdef class ProposalProbe:
             Slots.
         log_q_new : ndarray of shape (n,)
         is_random : bool
-            Whether `prepare` or `score` took random numbers.
+            Whether `prepare` or `score` used random numbers.
         """
         cdef Product q_old, q_new
         cdef intp_t i, j, length = self.stop - self.start
@@ -291,14 +293,14 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
 
 
 def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_every=0):
-    """Sweep a chain of at most 8 steps and note its cell after every sweep.
+    """Sweep a chain of at most 8 steps and record its cell after every sweep.
 
     Returns
     -------
     cells : ndarray of shape (n_sweeps,), int64
-        Labels and numbers of tables in one number; see ``Model.cell``.
+        Labels and numbers of tables in one integer; see ``Model.cell``.
     n_proposed, n_accepted : int
-        Of local moves and split-merge trials together.
+        Numbers of local moves and split-merge trials together.
     """
     out = np.empty(n_sweeps, dtype=np.int64)
     cdef int64_t[::1] view = out

@@ -473,6 +473,7 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
         q_old.reset()
         q_new.reset()
         move.open(deref(chain), deref(emission), t, t + 1)
+        move.touch(deref(chain), &chain.states[t])
         i = chain.previous(t)
         o = chain.successor(t)
         ghost = o if o >= 0 and seating.dish_tables[o] == 0 else -1
@@ -492,6 +493,7 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
             old = NEW
         native.get().prepare(deref(chain), deref(emission), t, t + 1)
         chain.touched.clear()
+        move.touch(deref(chain), &chain.states[t])
         native.get().score(deref(chain), t, t + 1, &q_old)
         side = 0
         p_old = weights[old] / total
@@ -517,6 +519,7 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
             below_new += weights[k]
         view[b] = (below_new + uniform(bits) * weights[new]) / total
         move.seat(deref(chain), deref(emission), &path)
+        move.touch(deref(chain), &path)
         accepted = move.decide(deref(chain), deref(emission), &path, q_old, q_new)
         native.get().settle(deref(chain), deref(emission), t, t + 1, accepted)
         n_accepted += accepted

@@ -19,14 +19,12 @@ from small_models import (
     Model,
     arrays_of,
     key_of,
-    make_stats,
+    random_chain,
 )
 
 from skihmm import HCRPHMM
 from skihmm.core._emission import EmissionStats
-from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
-from skihmm.core._state import ChainState
 from skihmm.datasets import make_automaton_sequence, make_repeating_sequence
 from skihmm.emissions import HCRPCategorical
 from skihmm.samplers import (
@@ -164,17 +162,16 @@ def test_one_sweep_has_the_law_of_the_twin(kernel, name):
 
 def long_chain(emission, n_columns=1, n=150, alpha=4.0, gamma=6.0, n_labels=12, seed=0):
     """Some steps missing, three sequences, one of them of one step."""
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(emission.n_symbols, size=(n, n_columns))
-    codes[rng.random(codes.shape) < 0.1] = -1
-    state = ChainState(
-        np.array([0, n // 2, n // 2 + 1]),
-        Franchise(alpha, gamma),
-        make_stats(codes, emission),
-        RandomStream(seed),
+    return random_chain(
+        seed,
+        lambda rng: rng.integers(n_labels, size=n),
+        emission,
+        n,
+        n_columns,
+        starts=(0, n // 2, n // 2 + 1),
+        alpha=alpha,
+        gamma=gamma,
     )
-    state.start_from(np.unique(rng.integers(n_labels, size=n), return_inverse=True)[1])
-    return state
 
 
 @pytest.mark.parametrize("alpha", [1e-3, 1e3])

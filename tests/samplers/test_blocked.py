@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission
 from sklearn.base import clone
-from small_models import Model
+from small_models import Model, chain_of
 
 from skihmm import HCRPHMM
 from skihmm.core._concentration import resample_concentrations
@@ -21,22 +21,6 @@ from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseSlice
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing._probes import ProposalProbe
-
-
-def chain(rows, emission, starts, alpha, gamma, seed):
-    """A compiled chain without labels."""
-    codes = np.array(rows, dtype=np.int32)
-    hierarchical = isinstance(emission, HCRPEmission)
-    stats = CategoricalStats(
-        codes,
-        [emission.n_symbols] * codes.shape[1],
-        emission.alpha if hierarchical else emission.concentration,
-        emission.gamma if hierarchical else 1.0,
-        hierarchical,
-    )
-    stream = RandomStream(np.random.SeedSequence(seed))
-    return ChainState(np.array(starts), Franchise(alpha, gamma), stats, stream)
-
 
 PROPOSALS = {
     "blocked": BlockedProposal,
@@ -77,7 +61,7 @@ def test_extreme_concentrations(proposal, concentration):
     rng = np.random.default_rng(0)
     rows = rng.integers(-1, 4, size=(120, 1))
     for c in (1e-3, 1e3):
-        state = chain(
+        state = chain_of(
             rows, HCRPEmission(4, c, concentration), (0, 1, 60), concentration, c, 3
         )
         state.start_from(np.arange(120) % 3)
@@ -94,7 +78,9 @@ def test_extreme_concentrations(proposal, concentration):
 def test_concentrations_near_the_range_of_floats(proposal, concentration):
     """Messages are in single precision; they must not freeze the chain."""
     rows = np.tile([0, 1, 2, 3, 1, 2, 3, 4], 25)[:, None]
-    state = chain(rows, HCRPEmission(5, concentration, 1.0), (0,), concentration, 1.0, 3)
+    state = chain_of(
+        rows, HCRPEmission(5, concentration, 1.0), (0,), concentration, 1.0, 3
+    )
     state.start_from(rows[:, 0])
     kernel = RCDKernel(PROPOSALS[proposal](), 8)
     rates = [kernel.sweep(state).acceptance_rate for _ in range(20)]
@@ -118,7 +104,7 @@ def test_no_old_path_has_probability_zero():
     y = np.repeat([0, 1] * 3, 20)
     labels = y.copy()
     labels[42:54] = 1
-    state = chain(y[:, None], DirichletEmission(2, 1e-3), (0,), 0.05, 1.0, 0)
+    state = chain_of(y[:, None], DirichletEmission(2, 1e-3), (0,), 0.05, 1.0, 0)
     state.start_from(labels)
     for proposal in ("blocked", "beam"):
         probe = ProposalProbe(state, 40, 56)

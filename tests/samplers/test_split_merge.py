@@ -15,15 +15,14 @@ from small_models import (
     COLUMNS,
     DENSITIES,
     Model,
-    make_stats,
+    chain_of,
+    random_chain,
 )
 from small_models import MODELS as SYMBOLS
 
 from skihmm import HCRPHMM
-from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
-from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.datasets import make_repeating_sequence
 from skihmm.samplers import StepwiseGibbs
@@ -41,17 +40,17 @@ def stepwise():
 
 
 def middle_sized(seed, bits=None, n_columns=1, n=120):
-    rng = np.random.default_rng(seed)
-    codes = rng.integers(5, size=(n, n_columns))
-    codes[rng.random(codes.shape) < 0.1] = -1
-    state = ChainState(
-        np.array([0, 50, 51, 90]),
-        Franchise(3.0, 4.0),
-        make_stats(codes, HCRPEmission(5, 3.0, 2.0)),
-        RandomStream(seed if bits is None else bits),
+    return random_chain(
+        seed,
+        lambda rng: rng.zipf(1.7, size=n) % 12,
+        HCRPEmission(5, 3.0, 2.0),
+        n,
+        n_columns,
+        bits,
+        starts=(0, 50, 51, 90),
+        alpha=3.0,
+        gamma=4.0,
     )
-    state.start_from(np.unique(rng.zipf(1.7, size=n) % 12, return_inverse=True)[1])
-    return state
 
 
 def assert_equal_records(first, second):
@@ -143,11 +142,13 @@ def test_extreme_concentrations(concentration, labels):
         HCRPEmission(7, concentration, concentration),
         DirichletEmission(7, concentration),
     ):
-        state = ChainState(
-            np.array([0, 100]),
-            Franchise(concentration, concentration),
-            make_stats(rng.integers(7, size=(n, 1)), emission),
-            RandomStream(2),
+        state = chain_of(
+            rng.integers(7, size=(n, 1)),
+            emission,
+            (0, 100),
+            concentration,
+            concentration,
+            2,
         )
         state.start_from(np.zeros(n, int) if labels == "single" else np.arange(n))
         SplitMergeKernel(30).sweep(state)

@@ -25,14 +25,12 @@ from small_models import (
     Model,
     arrays_of,
     key_of,
-    make_stats,
+    random_chain,
 )
 
 from skihmm import HCRPHMM
-from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
-from skihmm.core._state import ChainState
 from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing._prior_draws import PriorDraw, statistics
@@ -191,20 +189,19 @@ def long_chain(
     seed, n_columns=1, hierarchical=True, n=400, n_symbols=6, n_labels=40, alpha=4.0
 ):
     """A chain of a few dozen states, some steps missing, three sequences."""
-    rng = np.random.default_rng(seed)
     emission = HCRPEmission(n_symbols, 3.0, 2.0)
     if not hierarchical:
         emission = DirichletEmission(n_symbols, 0.3)
-    codes = rng.integers(n_symbols, size=(n, n_columns))
-    codes[rng.random(codes.shape) < 0.1] = -1
-    state = ChainState(
-        np.array([0, 150, 151]),
-        Franchise(alpha, 6.0),
-        make_stats(codes, emission),
-        RandomStream(seed),
+    return random_chain(
+        seed,
+        lambda rng: rng.zipf(1.3, size=n) % n_labels,
+        emission,
+        n,
+        n_columns,
+        starts=(0, 150, 151),
+        alpha=alpha,
+        gamma=6.0,
     )
-    state.start_from(np.unique(rng.zipf(1.3, size=n) % n_labels, return_inverse=True)[1])
-    return state
 
 
 CASES = {

@@ -93,7 +93,7 @@ cdef class FrozenModel:
                 "or counts are out of all proportion.")
 
     cdef inline void pack(self, const float64_t *slots, float64_t *out) noexcept nogil:
-        # Slot order to 0 .. n_states - 1, then "a state not seen yet".
+        # Slot order to 0 .. n_states - 1, then the new state.
         cdef int32_t k
         for k in range(self.n_states):
             out[k] = slots[FIRST + k]
@@ -247,7 +247,7 @@ cdef class FrozenModel:
         return np.append(np.arange(FIRST, self.n_slots), NEW).astype(np.int32)
 
     def predictives(self, inputs=None):
-        """What every state emits next.
+        """Predictive distributions of every state's emissions.
 
         Parameters
         ----------
@@ -337,7 +337,7 @@ cdef class FrozenModel:
         Returns
         -------
         path : ndarray of shape (n_steps,), int32
-            Drawn from p(x | all y, seating); label ``n_states`` is "a state not seen yet".
+            Drawn from p(x | all y, seating); label ``n_states`` is the new state.
         """
         cdef const float64_t[:, ::1] probs = self.filter(with_probs=True)[1]
         path = np.empty(self.n_steps, dtype=np.int32)
@@ -385,7 +385,7 @@ cdef class FrozenModel:
             log p(path, y | seating), nats; paths through "a state not seen yet" count as
             one path whichever new states they mean.
         path : ndarray of shape (n_steps,), int32
-            Label ``n_states`` is "a state not seen yet".
+            Label ``n_states`` is the new state.
         """
         path = np.empty(self.n_steps, dtype=np.int32)
         cdef int32_t[::1] out = path

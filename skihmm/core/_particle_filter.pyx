@@ -136,8 +136,8 @@ cdef tuple _split(columns):
         else:
             codes.append(n_values)
             n_values += 1
-    return codes, [at for own, given in zip(values, inputs, strict=True)
-                   for at in [*own, *(n_values + i for i in given)]]
+    return codes, [at for own, after in zip(values, inputs, strict=True)
+                   for at in [*own, *(n_values + i for i in after)]]
 
 
 cdef int _check_codes(codes, columns) except -1:

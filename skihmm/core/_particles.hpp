@@ -2,22 +2,22 @@
 // of states with the seating updated along the way, for initial paths and for adaptive
 // held-out prediction.
 //
-// A particle is a number of a history: the states that it drew and the tables that were
-// opened.  Particles with the same history share it, and with it the weights of the next
-// step, which are most of the work.  Every particle draws its own next state and tables;
-// those that draw the same go on sharing, and for each other outcome the history is copied.
-// So the random numbers and what is done with them are those of particles that share nothing.
+// A particle is the index of a history: the drawn states and the opened tables.  Particles with
+// the same history share it, and with it the weights of the next step, which are most of the
+// work.  Every particle draws its own next state and tables; those with equal draws continue to
+// share, and for every other outcome the history is copied.  So the results are bit for bit
+// those of particles without sharing.
 //
-// What all histories have in common is kept once, in the base; a history stores what happened
-// since, in two generations: `old`, shared by all that descend from the history that wrote it
-// and never changed again, and `fresh`, its own.  When all have come to share one `old`
-// generation (their lines coalesce after a few hundred steps), it is folded into the base
-// and the fresh generations become the old ones.  So memory and copying do not grow with
-// the length of the sequence.  Before another run the folded generations are taken out of
-// the base again: a new sequence costs what it changes.
+// The common part of all histories is stored once, in the base; a history stores the rest in two
+// generations: `old`, shared by all descendants of the history that wrote it and constant, and
+// `fresh`, its own.  When all histories share one `old` generation (their lines coalesce after a
+// few hundred steps), it is folded into the base and the fresh generations become the old ones.
+// So memory and copying do not grow with the length of the sequence.  Before another run the
+// folded generations are removed from the base again, so that the cost of a new sequence does
+// not depend on the base.
 //
-// Only counts are kept, not table sizes: whether a customer opens a table depends on n_jk
-// and m_.k alone, and nothing here asks which table an old customer sits at.
+// Only counts are stored, not table sizes: the probability that a customer opens a table depends
+// on n_jk and m_.k only.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -142,8 +142,8 @@ class ParticleFilter {
                 for (int32_t h : live_) histories_[h].restaurant = 0;
             lay_out(row);
             double largest = -std::numeric_limits<double>::infinity();
-            // (Two loops: what is looked up is scattered, and the searches of several
-            // histories overlap.)
+            // Two loops: what is looked up is scattered, and the searches of several
+            // histories overlap.
             for (int32_t h : live_) look_up(histories_[h], row, &next_[h]);
             for (int32_t h : live_) {
                 weigh(histories_[h], row, y, &next_[h]);
@@ -155,7 +155,7 @@ class ParticleFilter {
             double total = 0.0, squares = 0.0;
             for (int32_t p = 0; p < n_particles_; ++p)
                 total += weights_[p] *= next_[history_of_[p]].likelihood;
-            // (False for NaN too.)
+            // False for NaN too.
             if (!(total > 0.0 && std::isfinite(total) && std::isfinite(largest)))
                 throw std::invalid_argument(
                     "step " + std::to_string(t) + " is impossible by the seating, or its "
@@ -380,8 +380,8 @@ class ParticleFilter {
             if (row[c] >= 0) look_up(p, c, row[c], &out->symbols[c]);
     }
 
-    // Spread out, by state, the counts of the base that the step needs: those of its symbols,
-    // and the rows of the restaurants where histories are.
+    // Expand the counts of the base that the step needs by state: those of its symbols, and the
+    // rows of the restaurants of the histories.
     void lay_out(const int32_t *row) {
         int32_t n = 0;
         for (int32_t h : live_) n = std::max(n, padded(histories_[h].n_states));
@@ -422,8 +422,8 @@ class ParticleFilter {
         Row &common = rows_[row_of_[p.restaurant]];
         int64_t n_customers = common.n_customers;
         for (const Counts &entry : out->joined) n_customers += entry.n;
-        // What this history has beyond the base is added to the common counts for the moment.
-        // (Whole numbers: taking it away again leaves no rounding.)
+        // The counts of this history beyond the base are added to the common ones temporarily;
+        // they are integers, so subtraction leaves no rounding.
         double *counts = common.counts.data();
         counts[p.n_states] = scale * gamma_;
         change(counts, out->joined, 1);
@@ -517,7 +517,7 @@ class ParticleFilter {
         const double u = uniform(g) * ends.back();
         size_t block = 0;
         for (double end : ends) block += u >= end;
-        // (Where rounding has put u at the very end, the last block that has a share.)
+        // Where rounding has put u at the very end, the last block that has a share.
         block = std::min(block, ends.size() - 1);
         while (block > 0 && ends[block] == ends[block - 1]) --block;
         return static_cast<int32_t>(block) * kBlock
@@ -686,8 +686,8 @@ class ParticleFilter {
             p.fresh = Generation();
         }
     }
-    // The customers of a generation join the base (sign 1), or leave it (-1) if they were the
-    // last ones to join.
+    // Add the customers of a generation to the base (sign 1), or remove them (-1) if they were
+    // the last ones added.
     void fold(const Generation &generation, int32_t sign) {
         for (const Entry &entry : generation.transitions.entries) {
             const size_t j = entry.line;

@@ -5,8 +5,8 @@
 // first, collecting r_old; lets a proposal name new labels at the remaining seating s_0;
 // seats them in the order of time, collecting r_new; and accepts with probability
 //     min(1, (r_new / r_old) * (q(old) / q(new))),
-// or else restores every table.  (The paper's pseudo-code prints r_old * r_new in the
-// blocked sampler; the derivation gives r_new / r_old.)
+// or else restores every table.  The paper's pseudo-code prints r_old * r_new in the blocked
+// sampler; the derivation gives r_new / r_old.
 //
 // One template over chains, emissions and proposals: what is known when this is compiled is
 // inlined, and the rest goes through the virtual functions of Emission and Proposal.
@@ -41,8 +41,8 @@ struct StepView {
     int32_t e_in = 0, e_x = 0;          // observations of x: equal to y[t], all
 };
 
-// Customers that leave and others that come in their place: what every move of the
-// restricted collapsed draw is made of.  The only code that decides on a ratio.
+// Removed customers and those added in their place, for every move of the restricted collapsed
+// draw.  The only code that decides on a ratio.
 template <class Chain, class Emission>
 class Exchange {
   public:
@@ -69,8 +69,8 @@ class Exchange {
             remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
         }
     }
-    // Every factor is taken just before its own customer sits down, at the seating with all
-    // earlier ones: not at s_0.
+    // Every factor is computed just before its own customer is seated, at the seating with all
+    // earlier ones, not at s_0.
     SKIHMM_INLINE void add_block(Chain &chain, Emission &emission,
                                  int64_t start, int64_t stop, int32_t j,
                                  const int32_t *labels, int32_t follower) {
@@ -95,8 +95,8 @@ class Exchange {
         const Sides sides = weigh(q_old, q_new);
         return u * sides.old_side < sides.new_side;
     }
-    // The old seating comes back table by table.  Adding the old customers again would draw
-    // their tables anew, from the wrong law.
+    // Restore the old seating table by table.  Adding the old customers again would draw their
+    // tables anew, from the wrong distribution.
     void restore(Chain &chain, Emission &emission) const {
         chain.transitions->rollback();
         emission.rollback();
@@ -125,7 +125,7 @@ class Exchange {
     }
 };
 
-// A move on one block: open, then seat the proposed path, then decide.
+// A move on one block: open, seat the proposed path, decide.
 template <class Chain, class Emission>
 class Move : public Exchange<Chain, Emission> {
   public:
@@ -406,9 +406,9 @@ void cut_blocks(const Chain &chain, intptr_t block_size, std::vector<intptr_t> *
     for (int64_t i = 0; i < n; ++i) (*stops)[i] = start[i] + 1;
 }
 
-// How many blocks ahead memory is asked for.  The order of a sweep is random, so the caches
-// guess nothing: first the step's own entries, then the cells that they name, then what the
-// cells name.  These are only hints: labels may change before the block's turn.
+// Number of blocks ahead for prefetching.  The order of a sweep is random, which hardware cannot
+// predict: first the step's own entries, then their cells, then the data of the cells.  These
+// are only hints: labels may change before the block's turn.
 enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
 
 template <class Chain, class Emission>

@@ -324,7 +324,7 @@ class Seating {
     };
     static constexpr int32_t kNewTable = -1;
 
-    // (Written field by field: a copy of the whole waits for the stores of its parts.)
+    // Written field by field: a copy of the whole waits for the stores of its parts.
     SKIHMM_INLINE void lift(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint,
                             Lifted *out) const {
         int32_t c = *hint;
@@ -382,7 +382,7 @@ class Seating {
 
     // ---- moves
 
-    // End of an accepted move: forget how to undo it.
+    // End of an accepted move: clear the journal.
     void commit() {
         if (stride_)
             for (size_t i = 0; i < journal_.size(); ++i)
@@ -399,8 +399,8 @@ class Seating {
         if constexpr (!Base::kIsRoot) base.commit();
     }
     // Undo every operation since the last commit or rollback, newest first: afterwards
-    // every table has the size that it had.  (Seating the old customers anew would draw
-    // their tables from the wrong law.)
+    // every table has its earlier size.  Seating the old customers anew would draw their tables
+    // from the wrong distribution.
     void rollback() {
         for (size_t i = journal_.size(); i-- > 0;) {
             const Entry entry(journal_[i]);
@@ -471,8 +471,8 @@ class Seating {
         clear();
         fill(record);
     }
-    // The same for other numbers of rows and dishes.  (Cells are forgotten first: they may
-    // lie outside afterwards.)
+    // The same for other numbers of rows and dishes.  Cells are cleared first, because they may
+    // be outside afterwards.
     void load(const SeatingRecord &record, int32_t n_rows, int32_t n_dishes) {
         forget();
         resize(n_rows, n_dishes);
@@ -700,7 +700,7 @@ class Seating {
             const double u = uniform(g) * dish_weight<double>(i, fresh);
             int32_t table = n_tables;
             if (u < i) {
-                // With whom he sits down; nobody's table has to be searched for.
+                // He joins the table of customer u, which is stored in table_of.
                 table = (*table_of)[static_cast<int32_t>(u)];
                 ++(*sizes)[first + table];
             } else {
@@ -855,8 +855,8 @@ class Seating {
         base.change(dish, by);
         update_scale();
     }
-    // A table of one customer joins the cell (which has a table already); n_customers is
-    // still the count before.
+    // Add a table of one customer to the cell, which has a table already; n_customers is still
+    // the count before.
     SKIHMM_NOINLINE void open_table(Cell &cell, int32_t size) {
         if (cell.n_tables == 1) {
             cell.order = 1;
@@ -872,7 +872,7 @@ class Seating {
         pool_.at(cell.pool)[cell.n_tables] = size;
         ++cell.n_tables;
     }
-    // Table number `table`, now empty, leaves; n_customers is the count afterwards.
+    // Remove table number `table`, now empty; n_customers is the count afterwards.
     void close_table(Cell &cell, int32_t table) {
         --cell.n_tables;
         if (cell.n_tables == 0) return;

@@ -46,7 +46,7 @@
 
 namespace skihmm {
 
-// The names of states that nobody uses: a Chinese restaurant process over labels.
+// Labels of new states: a Chinese restaurant process.
 class FreshLabels {
   public:
     void open(double concentration, int32_t ghost) {
@@ -90,8 +90,8 @@ class Blocked {
     using Transitions = typename Chain::Transitions;
     static constexpr bool kReadsTouched = true, kReadsView = false,
                           kMayBeExact = false;
-    // States with less than this multiple of the mean share of a message do not send their
-    // rows on; with more than kFew states it is kFew/K times that.
+    // The rows of states with less than this multiple of the mean weight of a message are not
+    // propagated; with more than kFew states it is kFew/K times that.
     explicit Blocked(double cut) : cut_(cut) {}
 
     // Start of a sweep, or more slots than before; only between moves.
@@ -165,14 +165,14 @@ class Blocked {
             int32_t j = step.bar, n = steps_[l + 1].n;
             double sum = step.total;
             if (SKIHMM_LIKELY(k == steps_[l + 1].bar)) {
-                // Most labels stay, so that the old one is tried first.
+                // Most labels do not change, so the old one is tried first.
                 const double u = uniform(chain.bits) * sum;
                 if (SKIHMM_UNLIKELY(u >= step.weight))
                     j = draw(s, l, k, u - step.weight, step.bar, &n);
             } else {
                 sum = total(s, l, k);
                 if (SKIHMM_UNLIKELY(!(sum > 0.0))) {
-                    // A beam of approximate messages may lose itself: no path, rejected.
+                    // A beam of approximate messages may end without a path, which is rejected.
                     std::copy_n(&chain.states[start_], length_, path);
                     q->multiply_log(std::numeric_limits<double>::infinity());
                     return;
@@ -286,8 +286,8 @@ class Blocked {
             emit(emission, l, static_cast<float>(smooth));
         }
     }
-    // Four entries at a time: rows are short, and where they end nobody can predict.  The
-    // zeros behind the last entry do no harm to sums.
+    // Four entries at a time: rows are short, and their lengths are unpredictable.  The zeros
+    // behind the last entry do not change sums.
     template <class Visit>
     static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
         for (int32_t at = 0; at < line.size; at += 4)
@@ -352,9 +352,9 @@ class Blocked {
         if (first_bin < kBins) add_bins(s, first_bin, last_bin);
         if (!before || !(cut_ > 0.0)) return 0.0;
         // 1[pi >= u] is at most pi/u, and mostly far less: with 0.3 for 0.03 the share of
-        // rejected moves (words of Alice, 750 states) was 2.7 % instead of 1.7 %.  Never
-        // nothing at all: the old path may be part of the rest, and a path of probability
-        // zero can neither be left nor found again.
+        // rejected moves (words of Alice, 750 states) was 2.7 % instead of 1.7 %.  Never zero:
+        // the old path may be part of the rest, and the proposal must give it a positive
+        // probability.
         return 0.03 * std::max(kLeastRest, 1.0 - kept) * scale_ / (s.alpha * u);
     }
     void add_bins(const Transitions &s, int32_t first, int32_t last) {
@@ -396,7 +396,7 @@ class Blocked {
         step.sum = sums[0];
         step.sum_f = sums[1];
         if (!has_column) return;
-        // What the symbol's counts add, over the smooth part as the common factor.
+        // Contribution of the symbol's counts, over the smooth part as the common factor.
         const double by_smooth = 1.0 / column.smooth;
         double extra = 0.0, extra_f = 0.0;
         for (int32_t at = 0; at < column.size; ++at) {
@@ -413,7 +413,7 @@ class Blocked {
     static bool is_usable(double sum) {
         return sum > 0.0 && sum < std::numeric_limits<float>::max();
     }
-    // Nothing is left of the message, or it is too large for floats.
+    // The message has underflowed, or is too large for floats.
     SKIHMM_NOINLINE void begin_anew(float *out, double *sums) {
         std::fill(g_.begin(), g_.end(), 0.0f);
         blocked_passes.emit(stride_, 1.0f, mass_f_.data(), w_.data(), size_.data(),
@@ -536,7 +536,7 @@ class Blocked {
         return end();
     }
 
-    // Keeps a slice above the pi of slots that are no states, which is zero.
+    // Keeps a slice above the pi of slots without a state, which is zero.
     static constexpr double kTiny = std::numeric_limits<double>::min();
     static constexpr int32_t kLanes = 16, kBins = 1024;
     static constexpr double kFew = 400.0;
@@ -566,7 +566,7 @@ class Blocked {
     std::vector<int32_t> kept_;     // states whose rows are sent on
     std::vector<int32_t> found_;
     int32_t n_kept_ = 0;
-    float bins_[kBins] = {};        // zero but for a while
+    float bins_[kBins] = {};        // zero between steps
     // this block
     int64_t start_ = 0, length_ = 0;
     int32_t i_ = 0, o_ = 0, ghost_ = -1;

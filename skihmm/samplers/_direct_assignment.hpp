@@ -7,13 +7,13 @@
 //     q(k) = (n_ik + alpha beta_k) (n_ko + alpha beta_o + 1[i=k=o]) / (n_k + alpha + 1[i=k])
 //            * F_k(y),
 //
-// with slot NEW for a state that nobody uses: n = 0 and beta_u.  The indicators are the
-// transition i -> k itself, which has been made when k -> o is drawn.  This is the
-// conditional law: nothing is rejected.  Emissions stay seated all the time.
+// with slot NEW for a new state: n = 0 and beta_u.  The indicators are the transition i -> k
+// itself, which precedes the draw of k -> o.  This is the conditional distribution, without
+// rejections.  Emissions stay seated.
 //
-// Nothing is written before it is known that x[t] changes.  The weight of the old label is
-// computed apart from the others; of those the removal of the two transitions touches only
-// o if i is the old label, and i if o is.
+// Counts are written only if x[t] changes.  The weight of the old label is computed separately;
+// of the others the removal of the two transitions changes only that of o if i is the old
+// label, and that of i if o is.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -100,7 +100,7 @@ class DirectAssignment final : public Kernel<Chain> {
         w_[k] = k == kStart ? 0.0 : 1.0 / (counts_.total(k) * observed);
     }
 
-    // What the step is at, everything without it.
+    // The step's neighbours and counts, without the step.
     struct Place {
         int64_t t;
         int32_t i, x, o;        // labels of t-1 (START), t and t+1 (-1: none)
@@ -245,13 +245,13 @@ class DirectAssignment final : public Kernel<Chain> {
         const double into = dish_weight(n_in, mass_[k]);
         if (at.o < 0) return into;
         double size = counts_.total(k), out = dish_weight(n_out, at.b);
-        // Of row x both transitions of the step are gone, of row i the one into it; what
-        // comes back with k is in its row before the next one is drawn.
+        // Row x has lost both transitions of the step, row i the one into it; the transition
+        // into k is in its row before the next one is drawn.
         if (k == at.x) size -= 1.0;
         if (k == at.i && k == at.o) out += 1.0;
         return into * out / size;
     }
-    // The labels, other than x, whose factors are not those of the counts as they stand.
+    // The labels, other than x, whose factors differ from those of the current counts.
     template <class Set>
     SKIHMM_INLINE void correct(const Place &at, Set set) const {
         if (SKIHMM_LIKELY(at.i != at.o && at.i != at.x && at.o != at.x)) return;
@@ -302,8 +302,8 @@ class DirectAssignment final : public Kernel<Chain> {
 
     // ---- the end of a step
 
-    // The slot of what was drawn: births get one and break a stick.  A label that died and
-    // is born again keeps its slot.
+    // The slot of the drawn label: births get one and break a stick.  A label that died and is
+    // born again keeps its slot.
     int32_t settle_label(Chain &chain, const Place &at, int32_t k) {
         if (SKIHMM_LIKELY(k != kNew)) return k;
         k = at.dies ? at.x : chain.free_slot(0);

@@ -2,15 +2,15 @@
 //
 // With i = x[t-1], o = x[t+1] and the slices u and v, uniform below pi[i,x] and pi[x,o], a
 // label is drawn among the columns k with pi[i,k] >= u and pi[k,o] >= v, in proportion to
-// F_k(y).  Few pass: mostly u excludes all that i never went to, or v all that never went
-// to o, and one list, of the row or of the column, holds every candidate.  Where neither
-// does, one vectorised pass adds up all that pass, and only a label that leaves the old one
-// asks which they are.
+// F_k(y).  Few pass: mostly u excludes all states without transitions from i, or v all without
+// transitions to o, and one list, of the row or of the column, has every candidate.  Where
+// neither does, one vectorised pass sums all that pass, and they are listed only if the drawn
+// label is not the old one.
 //
-// The lists are filtered without branches, by bounds that need no correction for the steps
-// around; the few that remain are looked at exactly.  (On the words of Alice, 340 states, 7
-// of a row's 20 entries pass u and 2 of them v: testing one after the other, at branches
-// that nobody can predict, took half of a step.)
+// The lists are filtered without branches, by bounds that need no correction for the
+// neighbouring steps; the few that remain are checked exactly.  On the words of Alice, 340
+// states, 7 of a row's 20 entries pass u and 2 of them v: sequential tests with unpredictable
+// branches took half of a step.
 //
 // s_0 is read from Move::view and from counts that the removal does not touch, as by the
 // step-wise Gibbs proposal, so that a move that changes nothing writes nothing.  Only i, x
@@ -174,7 +174,7 @@ class Slice {
         labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
         return labels_.seat(label);
     }
-    // The counts of a list by label, for a while.
+    // Temporary counts of a list by label.
     static void scatter(const Line &line, int32_t *out) {
         for (int32_t at = 0; at < line.size; ++at) out[line.ids[at]] = line.counts[at];
     }
@@ -188,7 +188,7 @@ class Slice {
         candidates_.clear();
         rest_ = 0.0;
         const Line &row = s.rows[i_], &column = s.columns[o_ < 0 ? kNew : o_];
-        // They show what was last committed: right for pairs without x.
+        // They are those of the last commit, which are current for pairs without x.
         const bool has_dense = i_ != x_ && o_ != x_ && o_ >= 0 && s.has_dense();
         is_wide_ = false;
         if (SKIHMM_LIKELY(!(link(0.0, largest_, c_i_) >= u_))) {
@@ -213,7 +213,7 @@ class Slice {
             rest_ = sum_wide();
         }
     }
-    // u excludes whatever i never went to; n_out: customers of (k, o) by k.
+    // u excludes all k without transitions from i; n_out: customers of (k, o) by k.
     template <class Count>
     void filter_row(const Line &row, Emission &emission, const Count *n_out) {
         // The least count that passes u, at best.
@@ -231,7 +231,7 @@ class Slice {
             consider(emission, k, row.counts[at], n_out[k]);
         }
     }
-    // v excludes whatever never went to o; n_in: customers of (i, k) by k.
+    // v excludes all k without transitions to o; n_in: customers of (i, k) by k.
     template <class Count>
     void filter_column(const Line &column, Emission &emission, const Count *n_in) {
         int32_t n = 0, *found = found_.data();
@@ -277,8 +277,8 @@ class Slice {
 
     // ---- neither list holds all candidates
 
-    // While it lives the arrays by slot show s_0, where nothing can be drawn at x and at
-    // the old column, and row_ and column_ hold the counts.
+    // During its lifetime the arrays by slot are those of s_0, with zero weight at x and at
+    // the old column, and row_ and column_ have the counts.
     class Wide {
       public:
         Wide(Slice *self, const Line &row, const Line &column)
@@ -384,14 +384,14 @@ class Slice {
     // by slot, between moves
     WideVector<double> mass_, c_, d_;
     double largest_ = 0.0;                  // at least every mass
-    WideVector<int32_t> row_, column_;      // zero but for a while
+    WideVector<int32_t> row_, column_;      // zero outside of a step
     std::vector<int32_t> found_;            // places in a list
     WideVector<double> probs_;              // F_k(y[t]) of emissions that give whole rows
     // this step
     int64_t t_ = 0;
     int32_t i_ = 0, o_ = 0, x_ = 0, bar_ = 0, symbol_ = -1;
     bool is_ghost_ = false;
-    bool is_wide_ = false;                  // candidates_ are not listed, only added up
+    bool is_wide_ = false;                  // candidates_ are not listed, only summed
     SymbolColumn symbols_;                  // of y[t]
     double scale_ = 0.0, mass_x_ = 0.0, mass_o_ = 0.0, c_i_ = 0.0;
     double u_ = 0.0, v_ = 0.0;              // the slices

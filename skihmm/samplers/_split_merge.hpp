@@ -1,27 +1,27 @@
 // Split-merge trials by sequential allocation over fragments (arXiv 1106.0474, Section 6).
 //
-// Two steps t1 and t2 are chosen at random.  If they are in the same state a, t2 proposes to
-// leave for a fresh state c, and every other step of a chooses between a and c; else all
-// steps of t2's state c are proposed to join a = x[t1].  The other steps M of a and c fall
-// into fragments, maximal runs of consecutive steps that t1 and t2 cut.  In a random order
+// Two steps t1 and t2 are chosen at random.  If they are in the same state a, a new state c is
+// proposed for t2, and a or c for every other step of a; otherwise a = x[t1] is proposed for all
+// steps of t2's state c.  The other steps M of a and c are divided into fragments, maximal runs
+// of consecutive steps between t1 and t2.  In a random order
 // each fragment is allocated as a whole: its labels in {a, c} are drawn by forward filtering
 // and backward sampling at the seating with t2 and all earlier fragments.
 //
-// Removal goes in the reverse order, and a merge evaluates on its way what the split that
-// undoes it would have drawn: fragment i's old labels at the seating *without* fragment i.
-// (The paper prints the transitions of the seating before its removal, with the emissions
-// after it; the same seating for both is right.)  The ratio contains t2's observation, which
-// the paper leaves out.
+// Removal is in the reverse order, and a merge evaluates meanwhile the probability that its
+// reverse split draws fragment i's old labels, at the seating *without* fragment i.  The paper
+// prints the transitions of the seating before its removal, with the emissions after it; the
+// same seating for both is right.  The ratio contains t2's observation, which the paper leaves
+// out.
 //
-// A merge that can only be rejected stops early.  Its labels are known beforehand, so that
-// all observations come first and then the transitions, fragment by fragment: what is still
-// missing in R are probabilities of transitions, and R can only fall.  (The paper leaves
-// observations for later too; where these have densities above one, R may rise again.)
-// Observations and transitions sit in different restaurants, in each of which the order of
-// the customers is the reverse of that of their removal, as ever.
+// A merge that can only be rejected stops early.  Its labels are known beforehand, so that all
+// observations come first and then the transitions, fragment by fragment: the remaining factors
+// of R are probabilities of transitions, and R can only fall.  In the paper observations remain
+// too; where these have densities above one, R may rise again.  Observations and transitions
+// belong to different restaurants, in each of which the order of the customers is the reverse of
+// that of their removal.
 //
-// Which pair, which fragments and which order do not depend on where the labels of a and c
-// go, so that a move and the one that undoes it are proposed alike.
+// The choice of the pair, the fragments and the order does not depend on the labels a and c of
+// the steps, so that a move and its reverse are proposed with the same probability.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -33,10 +33,10 @@
 
 namespace skihmm {
 
-// The steps of every state, so that a trial costs what its two states cost and not T.
+// The steps of every state, so that the cost of a trial depends on its two states and not on T.
 class StepLists {
   public:
-    // Take in the labels of all steps; cheap if few have changed.
+    // Update to the labels of all steps; cheap if few have changed.
     template <class Chain> void attach(const Chain &chain) {
         if (static_cast<int64_t>(label_.size()) != chain.n_steps) {
             label_.assign(chain.n_steps, -1);
@@ -51,7 +51,7 @@ class StepLists {
         const size_t n_slots = chain.n_slots;
         if (steps_.size() < n_slots) steps_.resize(n_slots);
     }
-    // Take in the label of one step.
+    // Update to the label of one step.
     template <class Chain> void follow(const Chain &chain, int64_t t) {
         const int32_t k = chain.states[t], old = label_[t];
         if (SKIHMM_LIKELY(k == old)) return;
@@ -66,7 +66,7 @@ class StepLists {
         steps_[k].push_back(t);
         label_[t] = k;
     }
-    // In no order that anything may depend on.
+    // In arbitrary order, on which results must not depend.
     const std::vector<int64_t> &of(int32_t k) const { return steps_[k]; }
 
   private:
@@ -132,7 +132,7 @@ class SplitMerge {
     }
     int32_t *path_of(const Fragment &f) { return path_.data() + f.at; }
 
-    // Fragment f leaves.
+    // Remove fragment f.
     void take(Chain &chain, Emission &emission, const Fragment &f) {
         remove(chain, emission, f);
         if (!is_split_) score(chain, emission, f);
@@ -141,7 +141,7 @@ class SplitMerge {
         ratio_.remove_block(chain, emission, f.start, f.stop, chain.previous(f.start),
                             &chain.states[f.start], chain.successor(f.stop - 1));
     }
-    // q_old *= the probability that the split which undoes this merge draws f's old labels.
+    // q_old *= the probability that the reverse split of this merge draws f's old labels.
     void score(Chain &chain, Emission &emission, const Fragment &f) {
         filter(chain, emission, f, chain.previous(f.start), chain.successor(f.stop - 1));
         trace<false>(chain, f, &chain.states[f.start], &q_old_);
@@ -157,8 +157,8 @@ class SplitMerge {
         if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(t2_), t2_ + 1);
         if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(t2_), k, t2_);
     }
-    // The fragments come back, each choosing between a and c.  Here R may rise: nothing is
-    // certain before the end.
+    // Add the fragments, each with drawn labels a and c.  Here R may rise, so there is no early
+    // stop.
     void seat_split(Chain &chain, Emission &emission) {
         for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
             const Fragment &f = fragments_[n_seated_];
@@ -168,7 +168,7 @@ class SplitMerge {
             ratio_.add_block(chain, emission, f.start, f.stop, j, path_of(f), o);
         }
     }
-    // The fragments come back to a.  False as soon as the merge is rejected for certain.
+    // Add the fragments to a.  False as soon as the merge is certainly rejected.
     bool seat_merged(Chain &chain, Emission &emission) {
         std::fill(path_.begin(), path_.end(), a_);
         for (const Fragment &f : fragments_) seat_values(chain, emission, f);
@@ -211,7 +211,7 @@ class SplitMerge {
     std::vector<int32_t> path_;         // proposed labels of M
     size_t n_seated_ = 0;               // fragments whose draws have come back
 
-    // ---- what the trial is about
+    // ---- the pair and the fragments of a trial
 
     void choose(Chain &chain) {
         bitgen_t *g = chain.bits;
@@ -261,9 +261,9 @@ class SplitMerge {
     // ---- labels of a fragment, drawn from {a, c}
 
     // p(first steps' observations, label of step l) for l in f, scaled to sum one at every
-    // step; j and o are the labels before and after f (o = -1: none).  All probabilities at
-    // the seating as it is now, where a, c and o may have lost their last table; then they
-    // have the mass of any one unserved state.  It only proposes.
+    // step; j and o are the labels before and after f (o = -1: none).  All probabilities are at
+    // the current seating, where a, c and o may have lost their last table; then they have the
+    // mass of one new state, which is enough for a proposal.
     void filter(Chain &chain, Emission &emission, const Fragment &f, int32_t j,
                 int32_t o) {
         const Transitions &s = *chain.transitions;
@@ -284,7 +284,7 @@ class SplitMerge {
             emission.fill_pair(t, two, seen);
             double total = before[0] * seen[0] + before[1] * seen[1];
             if (SKIHMM_UNLIKELY(!(total > 0.0))) {
-                // Densities so low that both are zero: propose without them.
+                // Both densities underflow: propose without them.
                 seen[0] = seen[1] = 1.0;
                 total = before[0] + before[1];
             }
@@ -318,7 +318,7 @@ class SplitMerge {
     std::vector<double> filtered_;
 };
 
-// Sweeps of trials and nothing else: ergodic, but slow to mix when alone.
+// Sweeps of trials only: ergodic, but slow to mix.
 template <class Chain, class Emission>
 class SplitMergeSweeps final : public Kernel<Chain> {
   public:
@@ -338,14 +338,14 @@ class SplitMergeSweeps final : public Kernel<Chain> {
     const int64_t n_trials_;
 };
 
-// Trials between the moves of a kernel that works on blocks.  The schedule is fixed: a
-// sweep's blocks are cut into as many stretches as there are trials, equal to within one
-// block, and a trial follows each.  It never depends on the labels.
+// Trials between the moves of a kernel of blocks.  The schedule is fixed: a sweep's blocks are
+// divided into as many parts as there are trials, equal to within one block, and a trial follows
+// each.  It never depends on the labels.
 template <class Chain, class Emission>
 class InterleavedSweeps final : public Kernel<Chain> {
   public:
-    // Takes ownership of `local`.  Of a rate that is no integer the fraction is the
-    // probability of one trial more.
+    // Takes ownership of `local`.  The fraction of a non-integer rate is the probability of one
+    // more trial.
     InterleavedSweeps(Emission &emission, BlockKernel<Chain> *local, double rate)
         : local_(local), emission_(emission), rate_(rate) {}
     SweepCounts sweep(Chain &chain) override {
@@ -363,8 +363,7 @@ class InterleavedSweeps final : public Kernel<Chain> {
         for (int64_t i = 0, begin = 0; i < n_trials; ++i) {
             const int64_t end = n * (i + 1) / n_trials;
             if (end > begin) {
-                // Every stretch rebuilds the caches of the local moves, so that what a trial
-                // has changed does not matter to them.
+                // Every part rebuilds the caches of the local moves, which a trial invalidates.
                 local_->run(chain, begin, end, &counts);
                 for (; begin < end; ++begin)
                     trials_.follow(chain, local_->starts()[begin], local_->stops()[begin]);

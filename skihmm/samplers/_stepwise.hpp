@@ -4,39 +4,39 @@
 //
 //     q(k) = (n_ik + c m_k) (n_ko + b) (e_ky + d) w_k,  w_k = 1/((n_k + alpha)(e_k + alpha_e))
 //
-// with c = alpha/(m + gamma), b = c m_o, d = the emission's smooth part; a state that nobody
-// uses is the slot NEW with m = gamma.  If o lost its last table (its only draw was the one
-// just removed) it is a candidate too, with the mass gamma of an unserved dish: leaving it
-// out biases the sampler.  (The paper adds that mass to o's weight always; adding it only
-// when o is unserved is exact as well.)
+// with c = alpha/(m + gamma), b = c m_o, d = the emission's smooth part; a new state is the slot
+// NEW with m = gamma.  If o lost its last table (its only draw was the one just removed) it is a
+// candidate too, with the mass gamma of an unserved dish: otherwise the sampler is biased.  The
+// paper always adds that mass to o's weight; adding it only when o is unserved is exact as well.
 //
-// The label x that the step had is tried first (at stationarity nine of ten proposals
-// repeat it); all that is computed besides its weight is the total of the others.  What is
-// cached by slot shows the seating *between* moves, and x stands outside of every sum, so
-// that a move that changes nothing writes nothing and nothing is lost by cancellation.
+// The step's old label x is tried first (at stationarity nine of ten proposals repeat it);
+// besides its weight only the total of the others is computed.  Caches by slot are those of the
+// seating *between* moves, and x is outside of every sum, so that a move without a change writes
+// nothing and there is no cancellation.
 //
 // Vector, for few slots: one vectorised pass in float over contiguous 16-bit counts.  The
-// proposal then is the law with exactly these rounded weights: they are summed and drawn
-// from in double, and the Metropolis-Hastings ratio reads the same numbers.
+// proposal has exactly these rounded weights: they are summed and drawn from in double, and the
+// Metropolis-Hastings ratio uses the same values.
 // Sparse, in double: the product is expanded,
 //     sum_k q(k) = sum_k e_ky w_k (n_ik + c m_k)(n_ko + b)               over the symbol
 //                  + d (sum_k n_ik w_k (n_ko + b)                        over the row
 //                       + c (sum_k n_ko m_k w_k + b sum_k m_k w_k)),
-// and the last two sums, flow[o] and total, are kept up to date: they change with the few
-// labels that change.  What is left is a walk over the non-zeros of a row and of a symbol.
+// and the last two sums, flow[o] and total, are updated with the few labels that change.  The
+// rest is a loop over the non-zeros of a row and of a symbol.
 // All, in double: all K weights, for steps without successor or observation and for
 // emissions that only give whole rows.
 //
-// The exact variant (not in the paper) draws the label together with whether its transition
-// opens a table, with the successor's probability *after* that.  With c' = alpha/(m+1+gamma)
+// The exact variant (not in the paper) draws the label together with an indicator that its
+// transition opens a table, with the successor's probability *after* that.  With
+// c' = alpha/(m+1+gamma)
 //
 //     q(k, no table) = n_ik (n_ko + b) (e_ky + d) w_k
 //     q(k, a table) = c m_k (n_ko + b') (e_ky + d) w_k,     b' = c' m_o,
 //
 // but k = o that opens a table has one table more, b' = c' (m_o + 1), and k = i one customer
-// more in its row (and in n_ko, if o is the same label).  This is the conditional law itself:
-// nothing is rejected.  So o stands outside of the sums, as x does, and i's w is the one
-// between moves.  The weights must be right to rounding; hence no pass in float.
+// more in its row (and in n_ko, if o is the same label).  This is the conditional distribution,
+// without rejections.  So o is outside of the sums, like x, and i's w is the one between moves.
+// The weights must be correct to rounding, which excludes a pass in float.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -97,8 +97,8 @@ class Stepwise {
         x_ = view.x;
         c_ = view.scale;
         is_ghost_ = o_ >= 0 && view.m_o == 0;
-        // A label that lost its last table is the same thing as a fresh one, unless it is
-        // the ghost, which still has a history.
+        // A label that lost its last table is a new state, except the ghost o, which still has
+        // customers.
         mass_x_ = view.m_x;
         if (is_ghost_ && o_ == x_) mass_x_ = s.mass(kNew);
         first_ = mass_x_ > 0.0 ? x_ : kNew;
@@ -143,7 +143,7 @@ class Stepwise {
 
     void score(Chain &, int64_t, int64_t, Product *q) const { q->multiply(first_q_); }
 
-    // (The exact law of the label alone is a proposal like any other.)
+    // The exact distribution of the label alone is a proposal like any other.
     SKIHMM_INLINE void propose(Chain &chain, int64_t, int64_t, int32_t *path,
                                Product *q) {
         q->multiply(choose(chain, path).q);
@@ -195,7 +195,7 @@ class Stepwise {
     // Float weights are held a power of two higher: no product then leaves float's normal
     // range.
     static constexpr double kUnit = 1048576.0;  // 2^20
-    // A cached sum that falls by more than this has lost too many digits: take it anew.
+    // A cached sum that falls by more than this factor has lost too many digits and is recomputed.
     static constexpr double kCancelled = 1e-3;
 
     void attach_columns(Transitions &s, Emission &emission) {
@@ -252,7 +252,7 @@ class Stepwise {
         return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
                * dish_weight<double>(symbol_count(k), d_) * w_[k];
     }
-    // The two parts of the weight of a label that stands in the sums (exact only).
+    // The two parts of the weight of a label in the sums (exact only).
     SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) const {
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
@@ -342,15 +342,15 @@ class Stepwise {
         stepwise_weights(padded_, x_, s.dense_row(i_), s.dense_column(o_), mass_f_.data(),
                          weights_f_.data(), c, b, q_.data(), lanes_);
         if (i_ != x_ && i_ != kStart) {
-            // i has one customer less than its cached weight knows.  (A store before the
-            // pass would stall the wide load right behind it.)
+            // i has one customer less than in its cached weight.  A store before the pass
+            // would stall the wide load right behind it.
             const float q = dish_weight<float>(s.dense_row(i_)[i_], c, mass_f_[i_])
                             * dish_weight<float>(s.dense_column(o_)[i_], b)
                             * static_cast<float>(kUnit / by_i_);
             lanes_[i_ % kLanes] += static_cast<double>(q) - q_[i_];
             q_[i_] = q;
         }
-        // What the symbol's counts add: q(k) = q_[k] (1 + e_ky / d).
+        // Contribution of the symbol's counts: q(k) = q_[k] (1 + e_ky / d).
         by_d_ = static_cast<float>(1.0 / d_);
         double extra = 0.0;
         for (int32_t at = 0; at < view_->size; at += 4) {
@@ -567,7 +567,7 @@ class Stepwise {
         const double v = mass * w_[k];
         if (v != v_[k]) spread(s, k, v);
     }
-    // v[k] becomes v: so do the flows of all that k leads to, and the total.
+    // Set v[k] to v, and update the flows of k's successors and the total.
     SKIHMM_NOINLINE void spread(const Transitions &s, int32_t k, double v) {
         const double change = v - v_[k], limit = kCancelled * v_[k];
         const Line &row = s.rows[k];

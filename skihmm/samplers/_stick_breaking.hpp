@@ -1,27 +1,26 @@
-// Samplers that keep all parameters during a sweep: step by step, and the beam.
+// Samplers with explicit parameters during a sweep: step by step, and the beam.
 //
 // See _sticks.hpp for the cycle of which this is the middle.  A sweep draws, besides beta,
-// the transition rows of the states that x uses and of the start restaurant,
+// the transition rows of the occupied states and of the start restaurant,
 //     pi_j | x, beta ~ Dir(alpha beta_k + n_jk, alpha beta_u),
-// pi_ju being what goes to states that nobody uses, and the emission's parameters phi.
-// When a state is born, pi_ju breaks like beta_u: a share Beta(alpha beta_new, alpha beta_u)
-// of it goes to the new state.
+// with pi_ju the probability of all new states, and the emission's parameters phi.  When a
+// state is born, pi_ju breaks like beta_u: a proportion Beta(alpha beta_new, alpha beta_u) of it
+// is that of the new state.
 //
 // Step by step.  With i = x[t-1], o = x[t+1]: q(k) = pi_ik pi_ko p(y[t] | phi_k), and for a
-// fresh state, whose row and phi are integrated out, pi_iu beta_o p(y[t]).  A newborn state's
-// parameters are drawn *given* that it has been entered from i, has been left for o and has
-// emitted y[t]; leaving that out biases the sampler.  When a state has lost its last step its
-// entries go back to the rests, and its row and phi are forgotten.
+// new state, whose row and phi are integrated out, pi_iu beta_o p(y[t]).  A newborn state's
+// parameters are drawn *given* its transitions from i and to o and its observation y[t];
+// otherwise the sampler is biased.  When a state has lost its last step its entries are added to
+// the rests, and its row and phi are discarded.
 //
 // Beam (Van Gael, Saatci, Teh and Ghahramani 2008).  Every transition of x gets a slice u_t,
 // uniform below its probability; given these a sequence's path is one draw by forward
 // filtering and backward sampling over the transitions that pass, of probability >= u_t.
 // Sticks are broken, unconditionally, until pi_ju is below every slice that row j meets: no
-// number of states is fixed in advance.  Only what can matter is ever drawn: a newborn
-// state's row when it is entered for the first time, and a row's part of a stick only while
-// its own rest passes a slice that it has met.  (What is not drawn is independent of all
-// that is, so this changes no law, and it keeps the sampler from breaking thousands of sticks
-// in every row because one slice somewhere needs them.)
+// number of states is fixed in advance.  Variables are drawn only when needed: a newborn state's
+// row when it is entered for the first time, and a row's part of a stick only while its own rest
+// passes a slice of the row.  The others are independent of those that are drawn, so this is
+// exact, and a single small slice does not break thousands of sticks in every row.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -177,7 +176,7 @@ class StickBreakingSteps final : public StickBreaking<Chain> {
         }
         chain.assign(t, k);
     }
-    // State x, which had one step, is no more.
+    // Death of state x, which had one step.
     void bury(Chain &chain, int32_t x) {
         sticks_.give_back(x);
         pi_[x].clear();
@@ -189,7 +188,7 @@ class StickBreakingSteps final : public StickBreaking<Chain> {
             row[x] = 0.0;
         }
     }
-    // State k is entered from i for step t and left for o.
+    // Birth of state k at step t, entered from i and left for o.
     void give_birth(Chain &chain, EmissionParameters &emission, int32_t k,
                     int32_t i, int32_t o, int64_t t) {
         const double alpha = chain.transitions->alpha;
@@ -245,7 +244,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
             int64_t stop = t + 1;
             while (!chain.last[stop - 1]) ++stop;
             if (!filter(chain, emission, t, stop)) {
-                // Nothing but rounding can stop the old path, which passes all slices.
+                // Only rounding can exclude the old path, which passes all slices.
                 std::copy(chain.states.begin() + t, chain.states.begin() + stop,
                           path_.begin() + t);
             } else {
@@ -285,9 +284,9 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
         double p;
         int32_t k;
     };
-    // What is known of a row: its part of each of the sticks 0, 1, ... broken in it so far,
-    // and all entries of at least some bound, the most probable first.  A last one, less
-    // probable than any slice, ends every walk.
+    // Part of a row that is drawn: its parts of the sticks 0, 1, ... so far, and all entries of
+    // at least a bound, the most probable first.  A last one, less probable than any slice, ends
+    // every loop.
     struct List {
         std::vector<Entry> entries;
         std::vector<double> parts;
@@ -301,7 +300,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
     // reached near gamma = 2,000; every row that is reached breaks each of them anew, at
     // eight bytes, or 24 if it passes a slice.
     static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
-    // A list that has to go further down goes this much further than asked.
+    // A list that is extended is extended by this factor further than necessary.
     static constexpr double kFurther = 0.125;
 
     // Slices, in (0, pi] so that the old path passes however u is rounded.
@@ -314,7 +313,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
     void break_stick(Chain &chain) {
         if (born_.size() == kMostSticks) refuse_to_break(*chain.transitions);
         if (born_.size() == pool_.size()) {
-            // The slots that growing adds are the free ones that nobody has been given.
+            // The slots that growing adds are free ones that no state has.
             const int32_t before = n_slots_;
             chain.reserve(static_cast<int64_t>(chain.free_slots.size()) + 1);
             n_slots_ = chain.n_slots;
@@ -333,7 +332,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
         born_.push_back(k);
         rests_.push_back(sticks_.beta[kNew]);
     }
-    // (Labels and seating are still those from before the sweep.)
+    // Labels and seating are still those from before the sweep.
     [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const Transitions &s) {
         std::ostringstream message;
         message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
@@ -343,7 +342,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
                    "another sampler, such as StickBreakingGibbs.";
         throw std::invalid_argument(message.str());
     }
-    // A newborn state that has done nothing: a row from the prior, before any stick broke.
+    // A newborn state without transitions: a row from the prior, before any stick broke.
     void draw_prior_row(Chain &chain, int32_t j) {
         const double alpha = chain.transitions->alpha;
         shapes_.resize(n_known_);
@@ -357,7 +356,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
     SKIHMM_NOINLINE void extend(Chain &chain, int32_t j, double u) {
         const double alpha = chain.transitions->alpha;
         if (pi_[j].empty()) draw_prior_row(chain, j);
-        // (A slice of zero, where a probability has underflowed, must not break for ever.)
+        // A slice of zero, after underflow of a probability, must not give an endless loop.
         const double low = std::max(kFurther * u, 1e-300);
         double rest = pi_[j][kNew];
         while (rest >= low) {
@@ -387,15 +386,15 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
     }
     static constexpr double kLeastValue = std::numeric_limits<double>::min();
 
-    // pi_jk, or zero if it is not known because it is too small to pass any slice.
+    // pi_jk, or zero if it is not drawn because it is too small to pass any slice.
     double transition(int32_t j, int32_t k) const {
         const int32_t b = stick_of_[k];
         if (b < 0) return pi_[j][k];
         const std::vector<double> &parts = lists_[j].parts;
         return static_cast<size_t>(b) < parts.size() ? parts[b] : 0.0;
     }
-    // f goes to all that row j leads to.  Whether a state is reached for the first time
-    // nobody can predict, so there is no branch on it.
+    // Spread f over the successors of row j.  There is no branch on states that are reached for
+    // the first time, because it would be unpredictable.
     SKIHMM_INLINE void spread(Chain &chain, int32_t j, double f, double u) {
         if (SKIHMM_UNLIKELY(u < heads_[j].low)) extend(chain, j, u);
         double *sums = sums_.data();
@@ -432,7 +431,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
             double total = 0.0;
             for (size_t at = begin; at < end; ++at) total += values_[at];
             if (!(total > 0.0)) return false;
-            // Never to zero: spread takes a state of sum zero for one not reached before.
+            // Never to zero: for spread a state with sum zero has not been reached before.
             const double scale = 1.0 / total;
             for (size_t at = begin; at < end; ++at)
                 values_[at] = std::max(values_[at] * scale, kLeastValue);

@@ -1,25 +1,24 @@
-// The top-level distribution of the samplers that keep it: what a sweep draws first, and how
-// it ends.
+// The base distribution beta of the samplers that draw it: start and end of their sweeps.
 //
 // Between sweeps these samplers have the state that all samplers have, the labels x and the
-// seating s.  A sweep is a Gibbs cycle with more variables, none of which outlives it:
+// seating s.  A sweep is a Gibbs cycle with auxiliary variables, which are discarded at its end:
 //
-//   1. beta | x, s.  Given the numbers of tables m_k, beta = (beta_k of the states that x
-//      uses, beta_u for all others) is Dirichlet(m_1, ..., m_K, gamma).  What else a sampler
-//      keeps (rows pi, emission parameters phi) is drawn from its law given x and beta.
+//   1. beta | x, s.  Given the table counts m_k, beta = (beta_k of the occupied states, beta_u
+//      for all others) is Dirichlet(m_1, ..., m_K, gamma).  Further variables of a sampler (rows
+//      pi, emission parameters phi) are drawn from their distribution given x and beta.
 //   2. Moves of x, with births and deaths of entries of beta, that leave p(x, beta, .. | y)
-//      invariant.  They do not look at s, so s may be forgotten.
+//      invariant.  They do not depend on s, which is discarded.
 //   3. s | x, beta.  Given beta restaurants are independent, and within one the customers of
 //      each dish too: those of (j, k) are seated one by one, at a table with weight its
-//      customers or at a new one with weight alpha beta_k.  That is the law of the table
-//      sizes (and so Antoniak's law of their number).  pi is integrated out.
+//      customers or at a new one with weight alpha beta_k.  That is the distribution of the
+//      table sizes, and so Antoniak's of their number.  pi is integrated out.
 //
-// Step 3 followed by the next sweep's step 1 is what Teh et al. (2006) do with numbers of
-// tables only.  As (x, s) is a draw of the same collapsed posterior that the other samplers
+// Step 3 followed by the next sweep's step 1 is the update of Teh et al. (2006), which needs
+// table counts only.  As (x, s) is a draw of the same collapsed posterior that the other samplers
 // target, the concentrations are updated, and draws are scored and stored, as for those.
 //
 // beta_u breaks when a state is born: beta_new = v beta_u, v ~ Beta(1, gamma).  When a state
-// dies its entry goes back to beta_u; whose share of the rest it was is forgotten.
+// dies its entry is added to beta_u.
 #pragma once
 #include <cstdint>
 #include <vector>

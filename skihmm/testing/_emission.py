@@ -621,8 +621,8 @@ class _Laws:
                 f"{self.where}: {missing}, which HCRPHMM.sample needs"
             ) from missing
         drawn = np.column_stack(values).astype(self.codes.dtype)
-        given = np.column_stack([drawn, np.tile(inputs, (len(drawn), 1))])
-        probe = seated(np.concatenate([codes, given]))[1]
+        new_rows = np.column_stack([drawn, np.tile(inputs, (len(drawn), 1))])
+        probe = seated(np.concatenate([codes, new_rows]))[1]
         log_p = np.array(
             [probe.log_row(t)[places] for t in range(len(codes), len(codes) + len(drawn))]
         )

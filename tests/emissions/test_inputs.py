@@ -78,6 +78,24 @@ class Walk(Step):
         return inputs + super().mean(stats)
 
 
+class Curve(Walk):
+    """The same for the second difference."""
+
+    n_inputs = 2
+
+    def _step(self, y):
+        return y[0] - 2.0 * y[1] + y[2]
+
+    def next_inputs(self, row):
+        return [0.0, 0.0] if row is None else row[:2]
+
+    def emit(self, parameters, generator, inputs):
+        return 2.0 * inputs[:1] - inputs[1:] + Step.emit(self, parameters, generator)
+
+    def mean(self, stats, inputs):
+        return 2.0 * inputs[:1] - inputs[1:] + Step.mean(self, stats)
+
+
 # Whole numbers, whose sums and differences are exact.
 N = 40
 GROUPS = np.repeat([0, 1], [25, 15])
@@ -218,6 +236,21 @@ def test_imputation_walks_in_time(pair, method):
         again = walk.impute(X, **options | {"random_state": 3})
         assert (filled[gaps] != again[gaps]).all()
         assert np.abs(steps_of(filled)[gaps]).max() < 12.0
+
+
+def test_two_lags(pair):
+    other = pair[1]
+    curve = fit(Curve(), walk_of(walk_of(make_steps(0))))
+    assert_array_equal(curve.labels_, other.labels_)
+    X, _ = curve.sample(30, random_state=1)
+    steps, _ = other.sample(30, random_state=1)
+    assert_allclose(X, np.cumsum(np.cumsum(steps, axis=0), axis=0), atol=1e-9)
+    X = walk_of(walk_of(make_steps(2)))
+    X[[5, 8, 9, 27]] = np.nan
+    steps, gaps = steps_of(steps_of(X)), np.isnan(X)
+    filled = curve.impute(X, groups=GROUPS)
+    expected = other.impute(steps, groups=GROUPS)
+    assert_allclose(steps_of(steps_of(filled))[gaps], expected[gaps], atol=1e-9)
 
 
 def test_product():

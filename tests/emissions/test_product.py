@@ -147,6 +147,7 @@ def test_records_that_contradict_known_states_are_refused(global_random_seed):
         model = Model(((None,),) * 5, Product((GAUSSIAN,), (1,), tuple(known)))
         free = Model(model.y, Product((GAUSSIAN,), (1,)))
         state, arrays = model.state(0), free.state(0, labels).to_arrays()
+        arrays["emission"]["parts"].append({})
         if model.emission.log_likelihood_by_tables(tuple(labels), model.y):
             state.from_arrays(arrays)
             assert state.check() is None

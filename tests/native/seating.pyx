@@ -5,7 +5,7 @@ import numpy as np
 from libc.stdint cimport uint16_t, uint32_t
 from libcpp.vector cimport vector
 
-from skihmm.core._franchise cimport InfiniteRoot, Product, SeatingOn
+from skihmm.core._franchise cimport InfiniteRoot, Product, SeatingOn  # no-cython-lint
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._record cimport SeatingRecord, record_from_arrays, record_to_arrays
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t

@@ -18,7 +18,7 @@ class ForwardProposal final : public skihmm::Proposal<skihmm::Chain> {
             // The successor's label may have lost its last table: it is as new as a new one,
             // and a candidate of its own.
             const bool is_candidate = k == skihmm::kNew || k == o
-                                      || transitions.dish_tables[k] > 0;
+                                      || transitions.is_served(k);
             weights_[k] *= is_candidate ? transitions.prob(chain.previous(start), k) : 0.0;
             total_ += weights_[k];
         }

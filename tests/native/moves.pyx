@@ -93,7 +93,7 @@ cdef extern from *:
             int32_t j = chain.previous(start);
             for (int64_t t = start; t < stop; ++t) {
                 const int32_t k = chain.states[t];
-                const int32_t bar = chain.transitions->dish_tables[k] > 0 ? k : kNew;
+                const int32_t bar = chain.transitions->is_served(k) ? k : kNew;
                 const double total = fill(chain, t, j);
                 q->multiply(row_[bar] / total);
                 if (bar == kNew) q->multiply(seat_label(k));
@@ -136,7 +136,7 @@ cdef extern from *:
             labels_.clear();
             customers_.clear();
             n_customers_ = 0.0;
-            if (o >= 0 && chain.transitions->dish_tables[o] == 0) seat_label(o);
+            if (o >= 0 && !chain.transitions->is_served(o)) seat_label(o);
         }
         // Adds one customer of Q*; returns its probability.
         double seat_label(int32_t label) {
@@ -154,7 +154,7 @@ cdef extern from *:
             if (uses_observations_) emission_->fill_probs(t, row_.data());
             double total = 0.0;
             for (int32_t k = 0; k < chain.n_slots; ++k) {
-                const bool is_label = k == kNew || chain.transitions->dish_tables[k] > 0;
+                const bool is_label = k == kNew || chain.transitions->is_served(k);
                 total += row_[k] *= is_label ? chain.transitions->prob(j, k) : 0.0;
             }
             return total;

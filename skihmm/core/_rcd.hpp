@@ -319,8 +319,8 @@ class Move : public Exchange<Chain, Emission> {
             const Transitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = s.choose_table(in_, new_table_weight(view.scale, s.base.mass_of(view.m_x)), bits & kChoice,
-                                       g);
+            const double fresh_in = new_table_weight(view.scale, s.base.mass_of(view.m_x));
+            table_in_ = s.choose_table(in_, fresh_in, bits & kChoice, g);
             const bool opens = table_in_ == Transitions::kNewTable;
             const double fresh_out = choose_others(chain, emission, opens, bits);
             r_old.reset();

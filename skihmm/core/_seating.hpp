@@ -312,9 +312,9 @@ class Seating {
     }
 
     // The two halves of `remove`, and under a root its inverse for a customer that comes
-    // back to the same pair.  lift chooses the customer and writes nothing; most moves put him where he
-    // was, and then nothing has to be written at all.  Between lift and what follows the
-    // cell must not change.
+    // back to the same pair.  lift chooses the customer and writes nothing; most moves put
+    // him where he was, and then nothing has to be written at all.  Between lift and what
+    // follows the cell must not change.
     struct Lifted {
         int32_t cell = -1;
         int32_t table = 0;      // his table, which leaves with him if `closes`
@@ -479,10 +479,11 @@ class Seating {
         fill(record);
     }
 
-    // Under a root: replace everything by n customers, the i-th of (row_of[i], dish_of[i * stride]; a dish
-    // of -1 is no customer), seated by their law given the base measure: in a restaurant
-    // every customer of a dish joins each earlier one's table with weight one or opens a
-    // table with weight fresh[dish] = alpha * base(dish).  Rows and dishes are within size.
+    // Under a root: replace everything by n customers, the i-th of (row_of[i],
+    // dish_of[i * stride]; a dish of -1 is no customer), seated by their law given the base
+    // measure: in a restaurant every customer of a dish joins each earlier one's table with
+    // weight one or opens a table with weight fresh[dish] = alpha * base(dish).  Rows and
+    // dishes are within size.
     void reseat(const int32_t *row_of, const int32_t *dish_of, int64_t stride, int64_t n,
                 const double *fresh, bitgen_t *g) {
         std::vector<int64_t> begin(rows.size() + 1, 0);

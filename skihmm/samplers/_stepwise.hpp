@@ -634,7 +634,8 @@ class Stepwise {
         for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = 0.0;
         if constexpr (!Emission::kIsSeating) emission.fill_probs(t_, probs_.data());
         if (has_symbol) {
-            for (int32_t k = 0; k < n_slots_; ++k) probs_[k] = d / total_weight(totals_[k], offset_);
+            for (int32_t k = 0; k < n_slots_; ++k)
+                probs_[k] = d / total_weight(totals_[k], offset_);
             for (int32_t at = 0; at < view_->size; ++at)
                 probs_[view_->ids[at]] *= dish_weight<double>(view_->counts[at], d) / d;
         }

@@ -428,8 +428,8 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
     exact : bool, default=False
         The definition is the conditional law itself, not the product at s_0.
     sliced : bool, default=False
-        The labels are drawn given slices, or by way of Q*, which knows no past of a
-        successor without tables: only `error` has a meaning, without such steps.
+        Labels are drawn given slices, or from Q*, where a successor without tables is
+        as good as new.  Only `error` has a meaning, and it leaves such steps out.
 
     Returns
     -------

@@ -125,6 +125,8 @@ TABLE = [
         ),
         2000,
     ),
+    # Here the labels beside a fragment decide most about it.
+    (("split-merge",), ("small concentrations", "self-transitions"), 4000),
     (("interleaved",), ("two sequences", "two columns", "densities"), 2000),
     (
         ("stepwise, trials", "slice, trials", "blocked, trials", "beam, trials"),

@@ -241,6 +241,13 @@ SPLIT_MERGE = {
 """,
         )
     ],
+    "t2 as it was": [
+        (
+            "_split_merge.hpp",
+            "            filter(chain, emission, f, j, o);\n",
+            "            filter(chain, emission, f, chain.previous(f.start), o);\n",
+        )
+    ],
     # Merges end with observations still to come, whose densities may exceed one.
     "the printed stop": [
         (
@@ -269,11 +276,25 @@ DIRECT = {
             "",
         ),
     ],
+    "one of two equal transitions": [
+        (
+            "_direct_assignment.hpp",
+            "const bool is_loop = at.i == at.x && at.o == at.x;",
+            "const bool is_loop = false;",
+        )
+    ],
 }
 STICKS = {
     "blind births": [
         ("_stick_breaking.hpp", "of_k + (j == i ? 1.0 : 0.0)", "of_k"),
         ("_stick_breaking.hpp", "        if (o >= 0) shapes_[o] += 1.0;\n", ""),
+    ],
+    "burials without the start": [
+        (
+            "_stick_breaking.hpp",
+            "        into_[x].clear();\n        for (int32_t j = kStart;",
+            "        into_[x].clear();\n        for (int32_t j = kFirst;",
+        )
     ],
     "births take nothing": [
         (
@@ -458,12 +479,17 @@ CAUGHT = {
     ("split-merge", "score too early"): [Enumeration("configuration I")],
     ("split-merge", "seat anew on rejection"): [Enumeration("self-transitions", 4000)],
     ("split-merge", "the printed stop"): [Enumeration("densities")],
+    ("split-merge", "t2 as it was"): [Enumeration("small concentrations")],
     ("interleaved", "no reverse"): [Sampler()],
     ("interleaved", "no value"): [Sampler()],
     ("direct assignment", "own transition not counted"): [
         *map(Enumeration, ("self-transitions", "one sequence")),
         Sampler(),
     ],
+    ("direct assignment", "one of two equal transitions"): [
+        Enumeration("self-transitions")
+    ],
+    ("sticks", "burials without the start"): [Enumeration("two sequences")],
     ("sticks", "blind births"): [
         *map(Enumeration, ("two sequences", "one sequence")),
         Sampler(),

@@ -32,6 +32,7 @@ from skihmm import HCRPHMM
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import StepwiseGibbs
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing._prior_draws import PriorDraw, statistics
 from skihmm.testing._probes import record_cells
@@ -264,6 +265,26 @@ def test_cached_sums_stay_up_to_date(case, alpha):
             )
             assert error < tolerance
             assert n_wrong == 0
+
+
+# Blocks of one step.  Messages are in single precision.
+OTHERS = {
+    "blocked": (lambda: BlockedProposal(cut=0.0), 2e-6),
+    "beam": (lambda: BeamProposal(cut=0.0), 2e-6),
+    "slice": (SliceProposal, 1e-9),
+    "slice without lookup": (lambda: SliceProposal(lookup_slots=0), 1e-9),
+}
+
+
+@pytest.mark.parametrize("case", OTHERS)
+def test_caches_of_other_proposals_stay_up_to_date(case):
+    """Of old and new label they report the product of predictive probabilities too."""
+    make_proposal, tolerance = OTHERS[case]
+    for seed in range(4):
+        state, proposal = long_chain(seed), make_proposal()
+        for _ in range(10):
+            error, *_ = native.moves.checked_sweep(state, proposal, sliced=True)
+            assert error < tolerance
 
 
 @pytest.mark.parametrize("name", PROPOSALS)

@@ -622,7 +622,7 @@ def test_the_early_stop_of_merges_changes_no_result_and_saves_work(chain):
             assert first == second
             assert state.check() is None
             assert_equal_records(after, state.to_arrays())
-            outcomes[first.n_trials_accepted, after["n_states"] < before["n_states"]] += 1
+            outcomes[first.n_accepted, after["n_states"] < before["n_states"]] += 1
             taken.append((n_first, n_second))
     assert outcomes[1, True] >= 5, outcomes
     first, second = np.array(taken).T

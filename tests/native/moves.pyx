@@ -609,7 +609,7 @@ cdef class FaultyStats(ConjugateStats):
         "removal": a removal's probability is that before it.
         "forget": a rollback restores nothing.
         "inverse": a rollback restores sums up to rounding only, as subtraction would.
-        "garbage": records are not checked.
+        "garbage": records are checked when the statistics are cleared already.
         "values": drawn values are too near to their mean.
         "mean": predictives are twice the means.
     """
@@ -634,6 +634,11 @@ cdef class FaultyStats(ConjugateStats):
     def check_arrays(self, arrays, labels):
         if self.bug != "garbage":
             ConjugateStats.check_arrays(self, arrays, labels)
+
+    def load(self, arrays, n_states):
+        if self.bug == "garbage":
+            self.table.clear()
+        ConjugateStats.load(self, arrays, n_states)
 
     def predictives(self, slots, inputs=None):
         means = ConjugateStats.predictives(self, slots, inputs)

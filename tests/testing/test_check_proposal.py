@@ -24,7 +24,7 @@ PROPOSALS = {
 
 
 @pytest.mark.parametrize(
-    "name", ["stepwise by hooks", "slice", "blocked, crude messages", "beam", "naive"]
+    "name", ["stepwise", "slice", "blocked, crude messages", "beam", "prior"]
 )
 def test_some_proposals_pass(name, global_random_seed):
     make_proposal, block_size = PROPOSALS[name]

@@ -494,7 +494,7 @@ while n_killed < n_kills:
                      for name in names if name.endswith(".npz")))
     # Longer on a machine that is busy with other things.
     if sizes[-1] == sizes[-2]:
-        wait = min(1.2 * wait, 0.3)
+        wait = min(1.5 * wait, 0.3)
 resumed, whole = fit(folder), fit(None)
 same = all(
     getattr(resumed.draws_, name).tobytes() == getattr(whole.draws_, name).tobytes()

@@ -137,6 +137,7 @@ def pair():
     return fit(Walk(), walk_of(steps)), fit(Step(), steps)
 
 
+@pytest.mark.statistical
 def test_laws():
     X = walk_of(make_steps(1)) / 4.0
     X[[7, 30]] = np.nan

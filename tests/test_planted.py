@@ -352,9 +352,21 @@ MODULES = {
 }
 
 
+# Kernels for any emission serve all of them; those for symbols would take a third of the
+# time of compiling.  Only step-wise ones have formulas of their own for symbols.
+ONE_KIND = (
+    "_emission.hpp",
+    "    if (SeatingEmission *symbols = emission.symbols()) return make(*symbols);\n",
+    "",
+)
+
+
 def edited(module, error):
     """Compile a module with an error."""
-    return native.planted(module, *map(tuple, MODULES[module][error]))
+    edits = [*map(tuple, MODULES[module][error])]
+    if module.endswith("_kernel") and module != STEPWISE_MODULE:
+        edits.append(ONE_KIND)
+    return native.planted(module, *edits)
 
 
 # -- what they are planted in ---------------------------------------------------------

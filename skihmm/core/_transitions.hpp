@@ -8,9 +8,11 @@
 // rank one.  In products of such probabilities kernels expand this sum, and so a step costs the
 // non-zeros and not all pairs of labels.  Labels are slots (_slots.hpp).
 //
-// A law is a class derived from FranchiseTransitions that says what differs from the plain one,
-// HCRPTransitions: the flags below, total, self_weight, add, remove, commit, rollback, log_joint
-// and the records.  `commit_same` may be quick where the same labels mean the same counts.
+// A law is a class derived from FranchiseTransitions.  The plain one, HCRPTransitions, adds
+// nothing; another one hides what differs: flags, total and self_weight, the changes (add, remove
+// or, where they depend on the step, add_draw and remove_draw; commit, commit_same, rollback,
+// resize, clear), fill_step and the records.  Restaurants hold the draws that are made in them,
+// so that a coin in front of them leaves Seating as it is.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -131,8 +133,8 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         step->mass_o = base.mass_of(step->m_o);
         step->scale = scale_after(-in.closes - out.closes);
     }
-    // The lifted customers choose tables for the same labels again: i -> x, who says whether he
-    // opens one ...
+    // The lifted customers choose tables for the same labels again: i -> x, for whom it is
+    // returned whether he opens one ...
     SKIHMM_INLINE bool choose_in(uint32_t bits, bitgen_t *g, Step *step) const {
         const double fresh = new_table_weight(step->scale, base.mass_of(step->m_x));
         step->table_in = choose_table(step->in, fresh, bits, g);

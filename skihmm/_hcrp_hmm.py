@@ -102,7 +102,8 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         :class:`~skihmm.emissions.ProductEmission`.
     transitions : str or BaseTransitions, default="hcrp"
         Prior of the transition probabilities and its concentrations; cloned to
-        ``transitions_``.  Short name: "hcrp".
+        ``transitions_``.  Short name: "hcrp"
+        (:class:`~skihmm.transitions.HCRPTransitions`).
     init : {"auto", "particle_filter", "kmeans", "random", "single"} or array-like of \
 shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by

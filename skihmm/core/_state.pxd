@@ -37,7 +37,7 @@ cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
         void load(const TransitionsRecord &record, const vector[int32_t] &labels) except +
         void check_path(const TransitionsRecord &record,
                         const vector[int32_t] &labels) except +
-        void draw_hyperparameters()
+        void draw_hyperparameters() except +
         float64_t log_joint() except +
         size_t n_bytes()
 

@@ -50,9 +50,10 @@ class ChainState {
         set_slots(kFirst + 1);
     }
 
-    // The restaurant that x[t] is drawn in; the label drawn in x[t]'s restaurant or -1.
+    // The label before x[t] and the one after it, -1 if there is none; x[t]'s restaurant.
     int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
     int32_t successor(int64_t t) const { return last[t] ? -1 : states[t + 1]; }
+    int32_t restaurant(int64_t t) const { return transitions->restaurant(previous(t), t); }
     // The i-th slot that no step carries.  Valid for i < the number given to reserve at the
     // start of the move; stays free until the move is committed.
     int32_t free_slot(size_t i) const { return free_slots[free_slots.size() - 1 - i]; }
@@ -93,7 +94,7 @@ class ChainState {
         set_slots(std::max(n_slots, kFirst + n_states));
         set_labels(labels);
         for (int64_t t = 0; t < n_steps; ++t) {
-            transitions->add(previous(t), states[t], bits);
+            transitions->add(restaurant(t), states[t], bits);
             emission->add(t, states[t], bits, &ignored);
         }
         transitions->commit();
@@ -123,7 +124,7 @@ class ChainState {
     void check_path(const Record &record, const std::vector<int32_t> &labels) const {
         std::vector<int32_t> rows(n_steps);
         for (int64_t t = 0; t < n_steps; ++t)
-            rows[t] = first[t] ? record.n_states : labels[t - 1];
+            rows[t] = transitions->restaurant(first[t] ? record.n_states : labels[t - 1], t);
         record.check_path(rows, labels);
     }
     // Draw all hyperparameters given labels and seating.

@@ -119,6 +119,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
 
     cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
         int32_t n_slots()
+        int32_t restaurant(int32_t j, int64_t t)
         vector[float64_t] hyperparameters() except +
         void set_hyperparameters(const vector[float64_t] &values)
         void set_prior(float64_t shape, float64_t rate)

@@ -48,15 +48,17 @@ class Exchange {
   public:
     Product r_old, r_new;
 
-    // The draw of k in restaurant j, made for step t.
+    // The draw of k after label j, made for step t.
     SKIHMM_INLINE void remove_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
-        r_old.multiply(chain.transitions->remove(j, k, chain.bits, &chain.hints[t]));
+        auto &s = *chain.transitions;
+        r_old.multiply(s.remove(s.restaurant(j, t), k, chain.bits, &chain.hints[t]));
     }
     SKIHMM_INLINE void add_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
-        r_new.multiply(chain.transitions->add(j, k, chain.bits, &chain.hints[t]));
+        auto &s = *chain.transitions;
+        r_new.multiply(s.add(s.restaurant(j, t), k, chain.bits, &chain.hints[t]));
     }
-    // Steps [start, stop) of one sequence with the given labels, the first one drawn in
-    // restaurant j: their draws, their observations, and the draw of `follower` (-1: none).
+    // Steps [start, stop) of one sequence with the given labels, the first one after label
+    // j: their draws, their observations, and the draw of `follower` (-1: none).
     // They leave in the reverse of the order in which they come.
     SKIHMM_INLINE void remove_block(Chain &chain, Emission &emission,
                                     int64_t start, int64_t stop, int32_t j,
@@ -287,7 +289,7 @@ class Move : public Exchange<Chain, Emission> {
                                        int32_t k, bool opens) {
         const bool is_same = k == chain.states[start];
         r_new.reset();
-        chain.transitions->add(chain.previous(start), k, opens, chain.bits,
+        chain.transitions->add(chain.restaurant(start), k, opens, chain.bits,
                                &chain.hints[start]);
         emission.add(start, k, chain.bits, &r_new);
         const int32_t follower = chain.successor(start);

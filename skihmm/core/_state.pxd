@@ -28,8 +28,9 @@ cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
         bitgen_t *bits
         Chain(const vector[int32_t] &starts, shared_ptr[Seating] transitions,
               shared_ptr[Emission] emission, bitgen_t *bits) except +
-        int32_t previous(int64_t t)
-        int32_t successor(int64_t t)
+        int32_t previous(int64_t t)     # START at the start of a sequence
+        int32_t successor(int64_t t)    # -1 at its end
+        int32_t restaurant(int64_t t)   # in which step t is drawn
         int32_t free_slot(size_t i)
         bint reserve(int64_t n_free) except +
         void start_from(const vector[int32_t] &labels) except +

@@ -100,6 +100,9 @@ class HCRPTransitions : public Seating<InfiniteRoot> {
 
     // ---- probabilities
 
+    // The restaurant in which step t is drawn after label j, by slots or by the labels of a
+    // record.
+    int32_t restaurant(int32_t j, int64_t) const { return j; }
     int32_t n_slots() const { return static_cast<int32_t>(columns.size()); }
     // Whether some table serves the label.  All others have the law of kNew.
     bool is_served(int32_t k) const { return base.dish_tables[k] > 0; }

@@ -245,8 +245,8 @@ cdef class ChainState:
     @property
     def labels(self):
         """Packed label of every step, shape (n_steps,)."""
-        states = array_of(self.chain.get().states)
-        return np.unique(states, return_inverse=True)[1].astype(np.int32)
+        cdef Chain *chain = self.chain.get()
+        return array_of(chain.record_labels())[array_of(chain.states)]
 
     @property
     def n_states(self):

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.statistical
 # -- the errors -----------------------------------------------------------------------
 
 DECIDE = ("_rcd.hpp", "const bool accepted = this->is_accepted(chain, q_old, q_new);")
-SEATED = "labels_.seat(chain.states[start_ + l])"
+SEATED = "labels_.seat(label, before)"
 
 # Of Metropolis-Hastings moves, whatever proposes.
 MOVE = {
@@ -128,9 +128,10 @@ STEP = {
     "the printed denominator": [
         (
             "_rcd.hpp",
-            "        r_old.multiply(chain.transitions->remove(j, k, chain.bits, &chain.hints[t]));\n"
+            "        r_old.multiply(\n"
+            "            chain.transitions->remove_draw(t, j, k, chain.bits, &chain.hints[t]));\n"
             "    }\n",
-            """        chain.transitions->remove(j, k, chain.bits, &chain.hints[t]);
+            """        chain.transitions->remove_draw(t, j, k, chain.bits, &chain.hints[t]);
         r_old.multiply(printed(*chain.transitions, j, k));
     }
     static double printed(const HCRPTransitions &s, int32_t j, int32_t k) {
@@ -141,21 +142,27 @@ STEP = {
         ),
         (
             "_rcd.hpp",
-            "r_new.multiply(chain.transitions->add(j, k, chain.bits, &chain.hints[t]));",
+            "r_new.multiply(chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]));",
             "r_new.multiply(printed(*chain.transitions, j, k));\n"
-            "        chain.transitions->add(j, k, chain.bits, &chain.hints[t]);",
+            "        chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]);",
         ),
     ],
     "no unserved successor": [
         (
             "_stepwise.hpp",
             "            mass_f_[o_] = static_cast<float>(mass_o_);\n        stepwise_weights",
-            "            mass_f_[o_] = is_ghost_ ? 0.0f : static_cast<float>(mass_o_);\n"
+            "            mass_f_[o_] = is_ghost ? 0.0f : static_cast<float>(mass_o_);\n"
             "        stepwise_weights",
-        )
+        ),
+        ("_stepwise.hpp", "fill_vector(s);", "fill_vector(s, view.is_ghost());"),
+        (
+            "_stepwise.hpp",
+            "fill_vector(Transitions &s) {",
+            "fill_vector(Transitions &s, bool is_ghost) {",
+        ),
     ],
     "exact: own row": [
-        ("_stepwise.hpp", "total_weight(view.n_x + is_own,", "total_weight(view.n_x,")
+        ("_stepwise.hpp", "is_exact_ && i_ == x_ ? s.total(x_, 1) : view", "view")
     ],
 }
 BLOCK = {
@@ -163,12 +170,12 @@ BLOCK = {
         ("_blocked.hpp", f"q->multiply({SEATED})", SEATED),
         (
             "_blocked.hpp",
-            "q->multiply(labels_.seat(label));\n            path",
-            "labels_.seat(label);\n            path",
+            "q->multiply(labels_.seat(path[l], before))",
+            "labels_.seat(path[l], before)",
         ),
     ],
     "labels without the successor's": [
-        ("_blocked.hpp", "if (ghost >= 0) seat(ghost);", "")
+        ("_blocked.hpp", "if (ghost >= 0) seat(ghost, -1);", "")
     ],
     "labels drawn otherwise": [
         (

@@ -76,7 +76,7 @@ class StickBreaking : public Kernel<Chain> {
     void draw_observed_row(Chain &chain, int32_t j) {
         const Transitions &s = *chain.transitions;
         fill_shapes(s);
-        const Line &line = s.rows[j];
+        const Line &line = s.row(j);
         for (int32_t at = 0; at < line.size; ++at)
             shapes_[line.ids[at]] += line.counts[at];
         draw_row(chain, j);

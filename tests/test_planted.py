@@ -13,12 +13,13 @@ from dataclasses import dataclass
 import native
 import numpy as np
 import pytest
-from core.test_concentration import LEVEL, fixed_pvalues, resample, whole_pvalues
+from core.test_concentration import LEVEL, fixed_pvalues, whole_pvalues
 from samplers.test_split_merge import CHAINS, assert_equal_records
 from samplers.test_split_merge import MODELS as SPLIT_MERGE_MODELS
 from small_models import MODELS, assert_caught, assert_exact
 
 from skihmm.core._rcd import RCDKernel
+from skihmm.core._state import ChainState
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
@@ -354,7 +355,7 @@ MODULES = {
     "samplers._split_merge_kernel": SPLIT_MERGE,
     "samplers._direct_assignment_kernel": DIRECT,
     "samplers._stick_breaking_kernel": STICKS,
-    "core._concentration": CONCENTRATION,
+    "native.moves": CONCENTRATION,
     "emissions._categorical_stats": CATEGORICAL,
 }
 
@@ -558,12 +559,12 @@ def test_errors_of_proposals_are_caught(proposal, error, block_size, message):
         check_proposal(getattr(module, proposal), block_size=block_size)
 
 
-def without_start(state, prior):
+def without_start(state):
     """Update, and then alpha twice more in the wrong way."""
-    resample(state, prior)
-    wrong = edited("core._concentration", "alpha without the start")
+    state.draw_hyperparameters()
+    wrong = edited("native.moves", "alpha without the start")
     for _ in range(2):
-        resample(state, prior, wrong.resample_concentrations)
+        wrong.draw_hyperparameters(state)
 
 
 @pytest.mark.parametrize(
@@ -571,8 +572,8 @@ def without_start(state, prior):
     [
         (fixed_pvalues, without_start, "many sequences", "alpha"),
         (whole_pvalues, without_start, "HCRP, missing", "alpha"),
-        (fixed_pvalues, resample, "one sequence", "gamma_e"),
-        (whole_pvalues, resample, "HCRP, one symbol", "gamma_e"),
+        (fixed_pvalues, ChainState.draw_hyperparameters, "one sequence", "gamma_e"),
+        (whole_pvalues, ChainState.draw_hyperparameters, "HCRP, one symbol", "gamma_e"),
     ],
 )
 def test_errors_of_concentrations_are_caught(monkeypatch, pvalues, update, case, caught):

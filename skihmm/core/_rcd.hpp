@@ -43,7 +43,7 @@ class Exchange {
   public:
     Product r_old, r_new;
 
-    // The draw of k in restaurant j, made for step t.
+    // The draw of k after label j, made for step t.
     SKIHMM_INLINE void remove_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
         r_old.multiply(
             chain.transitions->remove_draw(t, j, k, chain.bits, &chain.hints[t]));
@@ -51,8 +51,8 @@ class Exchange {
     SKIHMM_INLINE void add_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
         r_new.multiply(chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]));
     }
-    // Steps [start, stop) of one sequence with the given labels, the first one drawn in
-    // restaurant j: their draws, their observations, and the draw of `follower` (-1: none).
+    // Steps [start, stop) of one sequence with the given labels, the first one after label
+    // j: their draws, their observations, and the draw of `follower` (-1: none).
     // They leave in the reverse of the order in which they come.
     SKIHMM_INLINE void remove_block(Chain &chain, Emission &emission,
                                     int64_t start, int64_t stop, int32_t j,

@@ -13,11 +13,18 @@
 // or, where they depend on the step, add_draw and remove_draw; commit, commit_same, rollback,
 // resize, clear), fill_step and the records.  Restaurants hold the draws that are made in them,
 // so that a coin in front of them leaves Seating as it is.
+//
+// The class owns its hyperparameters, with their posterior draw, and its record: what a record
+// contains is written here and in _franchise.pyx, which converts it to arrays.
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <vector>
 
+#include "_concentration.hpp"
 #include "_product.hpp"
+#include "_record.hpp"
 #include "_seating.hpp"
 #include "_slots.hpp"
 
@@ -38,11 +45,87 @@ struct StepView {
 template <class Law>
 class FranchiseTransitions : public Seating<InfiniteRoot> {
     using Customers = Seating<InfiniteRoot>;
+    static constexpr const char *kWhat = "transitions";
 
   public:
     // Whether self_weight is ever positive, and whether customers can be lifted (see below).
     static constexpr bool kHasSelfWeight = false, kLifts = true;
 
+    // Transitions of the states 0 .. n_states - 1; row n_states is the start restaurant.
+    struct Record {
+        int32_t n_states = 0;
+        std::vector<double> hyperparameters;
+        SeatingRecord seating;
+
+        // Refuse counts that are not those of some path over all the states.  The seating has
+        // passed check_record.
+        void check() const {
+            if (static_cast<size_t>(n_states) > seating.rows.size())
+                refuse(kWhat, std::to_string(seating.rows.size()) + " cells are too few for "
+                              + std::to_string(n_states) + " states");
+            std::vector<int64_t> entered(n_states, 0);
+            std::vector<int64_t> left(static_cast<size_t>(n_states) + 1, 0);
+            for (size_t i = 0; i < seating.rows.size(); ++i) {
+                left[seating.rows[i]] += seating.n_customers[i];
+                entered[seating.dishes[i]] += seating.n_customers[i];
+            }
+            for (int32_t k = 0; k < n_states; ++k) {
+                if (entered[k] == 0)
+                    refuse(kWhat, "state " + std::to_string(k) + " is never entered; expected "
+                                  "every state to be used");
+                if (left[k] > entered[k])
+                    refuse(kWhat, "state " + std::to_string(k) + " is left "
+                                  + std::to_string(left[k]) + " times, but entered only "
+                                  + std::to_string(entered[k]) + " times");
+            }
+            if (left[n_states] == 0) refuse(kWhat, "no sequence begins");
+        }
+        // Refuse the record of another path: labels[t] is drawn in restaurant rows[t].
+        void check_path(const std::vector<int32_t> &rows,
+                        const std::vector<int32_t> &labels) const {
+            check_customers(seating, rows.data(), labels.data(), 1,
+                            static_cast<int64_t>(labels.size()), n_states + 1, kWhat);
+        }
+    };
+
+    // ---- hyperparameters
+
+    // In the order of their names in _franchise.pyx.
+    std::vector<double> hyperparameters() const { return {alpha, base.gamma}; }
+    void set_hyperparameters(const std::vector<double> &values) {
+        set_concentrations(values[0], values[1]);
+    }
+    // Gamma(shape, rate) is the prior of each; without this call they are fixed.
+    void set_prior(double shape, double rate) {
+        prior_shape_ = shape;
+        prior_rate_ = rate;
+    }
+    void draw_hyperparameters(bitgen_t *g) {
+        if (prior_shape_ > 0.0) draw_concentrations(this, 1, prior_shape_, prior_rate_, g);
+    }
+
+    // ---- records
+
+    // Slot k is the state labels[k], or -1; the last label is that of kStart.
+    Record record(const std::vector<int32_t> &labels) const {
+        return {labels[kStart], law().hyperparameters(),
+                relabelled(Customers::record(), labels, &labels)};
+    }
+    // Replace everything by a record that has been checked: state k has the slot kFirst + k.
+    void load(const Record &record, int32_t n_slots) {
+        SeatingRecord seating = record.seating;
+        for (int32_t &row : seating.rows)
+            row = row == record.n_states ? kStart : kFirst + row;
+        for (int32_t &dish : seating.dishes) dish += kFirst;
+        law().set_hyperparameters(record.hyperparameters);
+        Customers::load(seating, n_slots, n_slots);
+    }
+
+    // ---- probabilities
+
+    // The restaurant in which step t is drawn after label j, by slots or by the labels of a
+    // record.
+    int32_t restaurant(int32_t j, int64_t) const { return j; }
     int32_t n_slots() const { return static_cast<int32_t>(columns.size()); }
     int32_t tables_of(int32_t k) const { return base.dish_tables[k]; }
     // Whether some table serves the label.  All others have the law of kNew.
@@ -80,20 +163,21 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         return least < alpha && alpha < most && least < mass(kNew) && mass(kNew) < most;
     }
 
-    // ---- the draw of k in restaurant j, made for step t (see Seating)
+    // ---- the draw of k after label j, made for step t (see Seating)
 
-    SKIHMM_INLINE double add_draw(int64_t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
-        return law().add(j, k, g, hint);
+    SKIHMM_INLINE double add_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
+                                  int32_t *hint) {
+        return law().add(law().restaurant(j, t), k, g, hint);
     }
     // The same where it has been drawn already, together with k and given that the next draw is
     // o (-1: there is none), whether it opens a table.
-    SKIHMM_INLINE void add_draw(int64_t, int32_t j, int32_t k, bool opens, int32_t, bitgen_t *g,
+    SKIHMM_INLINE void add_draw(int64_t t, int32_t j, int32_t k, bool opens, int32_t, bitgen_t *g,
                                 int32_t *hint) {
-        add(j, k, opens, g, hint);
+        add(law().restaurant(j, t), k, opens, g, hint);
     }
-    SKIHMM_INLINE double remove_draw(int64_t, int32_t j, int32_t k, bitgen_t *g,
+    SKIHMM_INLINE double remove_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                      int32_t *hint) {
-        return law().remove(j, k, g, hint);
+        return law().remove(law().restaurant(j, t), k, g, hint);
     }
 
     // ---- one removed step
@@ -287,6 +371,8 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         if constexpr (Law::kHasSelfWeight) weight += j == k ? law().self_weight(k) : 0.0;
         return weight;
     }
+
+    double prior_shape_ = 0.0, prior_rate_ = 0.0;
 };
 
 // The transitions of the HDP-HMM.

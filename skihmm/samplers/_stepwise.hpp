@@ -81,7 +81,7 @@ class Stepwise {
     void prefetch(Chain &chain, int64_t start, int64_t stop) const {
         if (mode_ != kSparse || chain.last[stop - 1]) return;
         const Transitions &s = *chain.transitions;
-        const Line &row = s.row(chain.previous(start));
+        const Line &row = s.row(chain.restaurant(start));
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.ids + 16);
         SKIHMM_PREFETCH(row.counts);

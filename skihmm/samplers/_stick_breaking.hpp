@@ -307,7 +307,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
     void cut(Chain &chain) {
         slices_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t)
-            slices_[t] = pi_[chain.previous(t)][chain.states[t]]
+            slices_[t] = pi_[chain.restaurant(t)][chain.states[t]]
                          * (1.0 - uniform(chain.bits));
     }
     void break_stick(Chain &chain) {

@@ -531,7 +531,6 @@ def test_a_particle_filter_refuses_what_it_cannot_index():
         "a sequence starts at step 40 of 40": {"starts": [0, 40]},
         "a sequence starts at step -1 of 40": {"starts": [-1]},
         "n_particles is 0": {"n_particles": 0},
-        "alpha is inf": {"seating": None, "concentrations": (np.inf, 1.0)},
         "gamma of column 0 is 0.0": {"columns": [(N_SYMBOLS, True, 1.0, 0.0)]},
         "the number of symbols of column 0 is": {"columns": [(2**40, True, 1.0, 1.0)]},
         r"is outside of the \d dishes": {

@@ -114,6 +114,35 @@ def check_concentration_prior(name: str, value: object) -> tuple[float, float] |
     return check_positive(f"{name}[0]", shape), check_positive(f"{name}[1]", rate)
 
 
+def check_dwell(name: str, value: object) -> float | None:
+    """Check an expected number of steps, more than one, or None."""
+    if value is None:
+        return None
+    dwell = check_positive(name, value)
+    if dwell <= 1:
+        raise ValueError(
+            f"{name}={value!r}; expected a number of steps above 1, or None: no preference "
+            "to stay."
+        )
+    return dwell
+
+
+def check_stay_prior(name: str, value: object) -> tuple[float, float | str] | None:
+    """Check two parameters of a Beta prior, or one and "alpha", or None."""
+    if value is None:
+        return None
+    pair = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise TypeError(
+            f"{name}={value!r}; expected (a, b), pseudo-counts of staying and of leaving, "
+            "(a, 'alpha'), or None."
+        )
+    a, b = pair
+    if isinstance(b, str):
+        return check_positive(f"{name}[0]", a), check_choice(f"{name}[1]", b, ("alpha",))
+    return check_positive(f"{name}[0]", a), check_positive(f"{name}[1]", b)
+
+
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
     """Return one of a few words, or raise an error that lists them."""
     if not isinstance(value, str) or value not in choices:

@@ -47,6 +47,7 @@ class ChainState {
             if (t > 0) last[t - 1] = 1;
         }
         last[n_steps - 1] = 1;
+        this->transitions->set_steps(n_steps);
         set_slots(kFirst + 1);
     }
 
@@ -94,7 +95,7 @@ class ChainState {
         set_slots(std::max(n_slots, kFirst + n_states));
         set_labels(labels);
         for (int64_t t = 0; t < n_steps; ++t) {
-            transitions->add(restaurant(t), states[t], bits);
+            transitions->add_draw(t, previous(t), states[t], bits, &hints[t]);
             emission->add(t, states[t], bits, &ignored);
         }
         transitions->commit();
@@ -122,6 +123,8 @@ class ChainState {
     }
     // Refuse a checked record that is not the one of these labels.
     void check_path(const Record &record, const std::vector<int32_t> &labels) const {
+        if (record.hyperparameters.size() != transitions->hyperparameters().size())
+            refuse("transitions", "the hyperparameters are those of another recipe");
         std::vector<int32_t> rows(n_steps);
         for (int64_t t = 0; t < n_steps; ++t)
             rows[t] = transitions->restaurant(first[t] ? record.n_states : labels[t - 1], t);

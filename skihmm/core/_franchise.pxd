@@ -14,7 +14,7 @@ from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._record cimport SeatingRecord
-from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 
 cdef extern from "_slots.hpp" namespace "skihmm" nogil:
@@ -115,6 +115,8 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         int32_t n_states
         vector[float64_t] hyperparameters
         SeatingRecord seating
+        vector[int32_t] stays
+        vector[uint8_t] stayed
         void check() except +
 
     cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
@@ -123,6 +125,10 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         vector[float64_t] hyperparameters() except +
         void set_hyperparameters(const vector[float64_t] &values)
         void set_prior(float64_t shape, float64_t rate)
+        void set_stay_prior(float64_t kappa, float64_t omega)
+        void set_tied_stay_prior(float64_t kappa)
+        void set_dwell(float64_t dwell)
+        cbool has_self_weight()
         void draw_hyperparameters(bitgen_t *g)
         TransitionsRecord record(const vector[int32_t] &labels) except +
         void load(const TransitionsRecord &record, int32_t n_slots) except +
@@ -142,6 +148,8 @@ cdef class Franchise:
 
 
 cdef dict transitions_to_arrays(const TransitionsRecord &record)
+# Flags of the steps that are entered by stays, or None.
+cdef object stayed_to_array(const TransitionsRecord &record)
 # Those of what ChainState.to_arrays returns, checked; its steps may be missing, as they are in
 # draws.
 cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -1

@@ -4,15 +4,19 @@ import numpy as np
 
 from skihmm.core._record cimport (
     MOST_CUSTOMERS,
+    array_of,
     concentration_of,
     entry_of,
     integer_of,
+    integers_of,
     record_from_arrays,
     record_to_arrays,
 )
 
-# Names of the numbers of HCRPTransitions::hyperparameters, in records, draws and recipes.
+# Names of the numbers of HCRPTransitions::hyperparameters, in records, draws and recipes; with
+# coins the last two, kappa and omega, are the pair STAY_PRIOR.
 HYPERPARAMETERS = ("alpha", "gamma")
+STAY_PRIOR = "stay_prior"
 
 
 cdef class Franchise:
@@ -24,25 +28,85 @@ cdef class Franchise:
         Lower and top concentration, from 1e-50 to 1e50.
     prior : (float, float) or None
         Shape and rate of the Gamma prior of both; None keeps them fixed.
+    stay_prior : (float, float or "alpha") or None
+        kappa and omega of the Beta prior of staying in a state, kept fixed; "alpha" ties omega
+        to alpha.  None: no coins, unless there is a `dwell`.
+    dwell : float or None
+        Without `stay_prior`: dwell time, above 1, around which kappa and omega are sampled.
     """
 
-    def __init__(self, alpha=1.0, gamma=1.0, prior=None):
+    def __init__(self, alpha=1.0, gamma=1.0, prior=None, stay_prior=None, dwell=None):
         self.seating = new Seating()
         self.shared.reset(self.seating)
         self.seating.set_hyperparameters(
             [concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma")])
         if prior is not None:
             self.seating.set_prior(prior[0], prior[1])
+        if stay_prior is not None:
+            kappa, omega = stay_prior
+            if isinstance(omega, str):
+                self.seating.set_tied_stay_prior(concentration_of(kappa, "kappa"))
+            else:
+                self.seating.set_stay_prior(concentration_of(kappa, "kappa"),
+                                            concentration_of(omega, "omega"))
+        elif dwell is not None:
+            self.seating.set_dwell(dwell)
 
     @property
     def hyperparameters(self):
         """Current hyperparameters by name."""
-        return dict(zip(HYPERPARAMETERS, self.seating.hyperparameters(), strict=True))
+        return name_hyperparameters(self.seating.hyperparameters())
+
+    @property
+    def has_coins(self):
+        """Whether states have a probability of their own to stay."""
+        return self.seating.has_self_weight()
+
+
+cdef dict name_hyperparameters(const vector[float64_t] &values):
+    names = dict(zip(HYPERPARAMETERS, values))
+    if values.size() > 2:
+        names[STAY_PRIOR] = np.array([values[2], values[3]])
+    return names
 
 
 cdef dict transitions_to_arrays(const TransitionsRecord &record):
-    return {**record_to_arrays(record.seating),
-            **dict(zip(HYPERPARAMETERS, record.hyperparameters, strict=True))}
+    arrays = {**record_to_arrays(record.seating),
+              **name_hyperparameters(record.hyperparameters)}
+    if record.stays.size():
+        arrays["stays"] = array_of(record.stays)
+    return arrays
+
+
+cdef object stayed_to_array(const TransitionsRecord &record):
+    cdef size_t t
+    if not record.stayed.size():
+        return None
+    out = np.empty(record.stayed.size(), dtype=np.uint8)
+    cdef uint8_t[::1] view = out
+    for t in range(record.stayed.size()):
+        view[t] = record.stayed[t]
+    return out
+
+
+cdef int stays_from_arrays(object arrays, object transitions, TransitionsRecord *out) except -1:
+    cdef vector[int32_t] flags
+    prior = entry_of(transitions, STAY_PRIOR, "transitions")
+    if not isinstance(prior, np.ndarray) or prior.shape != (2,):
+        raise ValueError(f"transitions: {STAY_PRIOR} is {prior!r:.100}; expected two numbers")
+    for value, name in zip(prior, ("kappa", "omega"), strict=True):
+        out.hyperparameters.push_back(concentration_of(value, f"transitions: {name}"))
+    integers_of(entry_of(transitions, "stays", "transitions"), "stays", &out.stays)
+    if <int32_t> out.stays.size() != out.n_states:
+        raise ValueError(
+            f"transitions: {out.stays.size()} numbers of stays for {out.n_states} states")
+    for n in out.stays:
+        integer_of(n, "a number of stays", 0, MOST_CUSTOMERS)
+    if "stayed" in arrays:
+        integers_of(arrays["stayed"], "stayed", &flags)
+        for n in flags:
+            out.stayed.push_back(<uint8_t> integer_of(n, "a flag of a stay", 0, 1))
+    return 0
 
 
 cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -1:
@@ -52,6 +116,8 @@ cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -
     out.hyperparameters = [
         concentration_of(entry_of(transitions, name, "transitions"), f"transitions: {name}")
         for name in HYPERPARAMETERS]
+    if STAY_PRIOR in transitions:
+        stays_from_arrays(arrays, transitions, out)
     record_from_arrays(transitions, "transitions", out.n_states + 1, out.n_states, True,
                        &out.seating)
     out.check()
@@ -68,10 +134,11 @@ cdef Franchise frozen_transitions(object arrays):
 
 def hyperparameters_of(record):
     """Hyperparameters in the record of transitions, by name."""
-    return {name: record[name] for name in HYPERPARAMETERS}
+    return {name: record[name] for name in (*HYPERPARAMETERS, STAY_PRIOR) if name in record}
 
 
 def occupancies_of(record):
     """Number of steps in every state, from the record of transitions."""
-    # Every step is a customer of the dish that is its state.
-    return np.bincount(record["dishes"], weights=record["n_customers"])
+    # Every step is a customer of the dish that is its state, or a stay.
+    return (np.bincount(record["dishes"], weights=record["n_customers"])
+            + record.get("stays", 0))

@@ -54,13 +54,18 @@ class ParticleFilter {
     ParticleFilter(int32_t n_particles, Resampling resampling,
                    const HCRPTransitions &transitions)
         : n_particles_(n_particles), resampling_(resampling), alpha_(transitions.alpha),
-          gamma_(transitions.base.gamma) {
+          gamma_(transitions.base.gamma), kappa_(transitions.coins().kappa),
+          omega_(transitions.coins().omega) {
         const int32_t n_slots = std::max(kFirst, transitions.n_slots());
         root_.n_states = n_slots - kFirst;
         root_.n_tables = transitions.base.n_tables;
         root_.dish_tables.assign(padded(root_.n_states), 0);
         for (int32_t k = 0; k < root_.n_states; ++k)
             root_.dish_tables[k] = transitions.base.dish_tables[kFirst + k];
+        if (kappa_ > 0.0) {
+            root_.stays.assign(transitions.coins().stays().begin() + kFirst,
+                               transitions.coins().stays().begin() + n_slots);
+        }
         base_rows_.resize(1 + root_.n_states);
         for (int32_t j = kStart; j < transitions.n_slots(); ++j) {
             const Line &row = transitions.rows[j];
@@ -205,7 +210,7 @@ class ParticleFilter {
             look_up(p, missing.data(), &next);
             weigh(p, missing.data(), nothing.data(), &next);
             const int32_t k = choose(next, g);
-            opens[0] = opens_table(p, next, k, g);
+            opens[0] = draw_entrance(p, next, k, g);
             int32_t *row = codes_out + t * n_columns;
             for (size_t c = 0; c < n_columns; ++c) {
                 std::vector<double> w(n_known[c]);
@@ -310,6 +315,7 @@ class ParticleFilter {
         int32_t restaurant = 0;
         int64_t n_tables = 0;                 // m_..
         WideVector<int32_t> dish_tables;      // m_.k, padded
+        std::vector<int32_t> stays;           // q_k, if there are coins
         std::vector<ColumnState> columns;
         std::vector<std::vector<double>> numbers;   // by family: of all states
         std::shared_ptr<const Generation> old;
@@ -343,6 +349,7 @@ class ParticleFilter {
         WideVector<double> w;            // padded with zeros
         std::vector<double> ends;        // by block: the sum of all w up to its end
         double likelihood = 0.0, log_factor = 0.0;   // p(y) = likelihood * exp(log_factor)
+        double self = 0.0;               // weight of a stay, in units of customers
         std::vector<Counts> joined;      // in the restaurant, not in the base
         std::vector<Symbol> symbols;     // by column
     };
@@ -426,6 +433,15 @@ class ParticleFilter {
         double *counts = common.counts.data();
         counts[p.n_states] = scale * gamma_;
         change(counts, out->joined, 1);
+        double size = total_weight(n_customers, alpha_);
+        const int32_t j = p.restaurant - 1;
+        const double own = j >= 0 ? counts[j] : 0.0;
+        out->self = 0.0;
+        if (kappa_ > 0.0 && j >= 0) {
+            out->self = size * (p.stays[j] + kappa_) / (n_customers + omega_);
+            counts[j] += out->self;
+            size += out->self;
+        }
         if (is_single) {
             double *symbols = columns_[0].counts.data();
             change(symbols, out->symbols[0].joined, 1);
@@ -437,11 +453,12 @@ class ParticleFilter {
             particle_weights(n_padded / kBlock, scale, p.dish_tables.data(), counts, nullptr,
                              0.0, nullptr, w, out->ends.data());
         }
+        if (j >= 0) counts[j] = own;
         change(counts, out->joined, -1);
         counts[p.n_states] = 0.0;
         double total = 0.0;
         for (double &end : out->ends) end = total += end;
-        out->likelihood = total / total_weight(n_customers, alpha_);
+        out->likelihood = total / size;
     }
     static void change(double *counts, const std::vector<Counts> &joined, int32_t sign) {
         for (const Counts &entry : joined) counts[entry.id] += sign * entry.n;
@@ -523,13 +540,16 @@ class ParticleFilter {
                + choose(&next.w[block * kBlock], kBlock, block ? u - ends[block - 1] : u);
     }
 
-    // Whether the customer that goes to state k, n_states for a new one, opens a table.
-    bool opens_table(const History &p, const Weights &next, int32_t k, bitgen_t *g) const {
+    // How state k, n_states for a new one, is entered: by a stay, or by a customer who joins a
+    // table or opens one.
+    enum Entrance : uint8_t { kJoins, kOpens, kStays };
+    uint8_t draw_entrance(const History &p, const Weights &next, int32_t k, bitgen_t *g) const {
         const double count = rows_[row_of_[p.restaurant]].counts[k] + count_of(next.joined, k);
-        return count == 0.0
-               || skihmm::opens_table(count, new_table_weight(alpha_, p.dish_tables[k],
-                                                              p.n_tables, gamma_),
-                                      uniform(g));
+        const double fresh = new_table_weight(alpha_, p.dish_tables[k], p.n_tables, gamma_);
+        if (next.self > 0.0 && k == p.restaurant - 1
+            && uniform(g) * (next.self + dish_weight(count, fresh)) < next.self)
+            return kStays;
+        return count == 0.0 || skihmm::opens_table(count, fresh, uniform(g)) ? kOpens : kJoins;
     }
     // Whether the symbol of column c does so in state k.
     bool opens_symbol_table(const Weights &next, size_t c, int32_t k, bitgen_t *g) const {
@@ -538,13 +558,14 @@ class ParticleFilter {
         return count == 0.0
                || skihmm::opens_table(count, next.symbols[c].all, uniform(g));
     }
-    // State k, n_states for a new one, is next and emits `row` and `y`; opens[0] and
-    // opens[1 + c] say where tables are opened.
+    // State k, n_states for a new one, is next, entered as opens[0] says, and emits `row` and `y`;
+    // opens[1 + c] says where tables are opened.
     void seat(History &p, int32_t k, const uint8_t *opens, const int32_t *row,
               const double *y) {
         if (k == p.n_states) {
             ++p.n_states;
             p.dish_tables.resize(padded(p.n_states));
+            if (kappa_ > 0.0) p.stays.push_back(0);
             for (size_t c = 0; c < columns_.size(); ++c) {
                 p.columns[c].totals.push_back(0);
                 p.columns[c].inverse.resize(padded(p.n_states), 1.0 / columns_[c].alpha);
@@ -552,9 +573,13 @@ class ParticleFilter {
             for (size_t f = 0; f < families_.size(); ++f)
                 p.numbers[f].insert(p.numbers[f].end(), fresh_[f].begin(), fresh_[f].end());
         }
-        p.dish_tables[k] += opens[0];
-        p.n_tables += opens[0];
-        p.fresh.transitions.add(p.restaurant, k);
+        if (opens[0] == kStays) {
+            ++p.stays[k];
+        } else {
+            p.dish_tables[k] += opens[0];
+            p.n_tables += opens[0];
+            p.fresh.transitions.add(p.restaurant, k);
+        }
         p.fresh.labels.push_back(k);
         p.restaurant = k + 1;
         p.fresh.columns.resize(columns_.size());
@@ -633,7 +658,7 @@ class ParticleFilter {
             const int32_t h = history_of_[p];
             const int32_t k = choose(next_[h], g);
             uint8_t *opens = &opens_[p * n_opens];
-            opens[0] = opens_table(histories_[h], next_[h], k, g);
+            opens[0] = draw_entrance(histories_[h], next_[h], k, g);
             for (size_t c = 0; c < columns_.size(); ++c)
                 opens[1 + c] = row[c] >= 0 && opens_symbol_table(next_[h], c, k, g);
             // The first particle that drew this from this history.
@@ -715,6 +740,7 @@ class ParticleFilter {
     int32_t n_particles_;
     Resampling resampling_;
     double alpha_, gamma_;
+    double kappa_, omega_;                           // kappa = 0: there are no coins
     History root_;                                   // what every particle starts as
     std::vector<std::vector<Counts>> base_rows_;
     std::vector<Column> columns_;

@@ -172,6 +172,7 @@ class Move : public Exchange<Chain, Emission> {
             return false;
         } else {
             const Transitions &s = *chain.transitions;
+            if (!s.lifts()) return false;
             const SymbolSeating &e = *emission.seating;
             const int32_t code = emission.codes[t];
             if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || code < 0)) return false;
@@ -317,7 +318,7 @@ class Move : public Exchange<Chain, Emission> {
         }
     }
 
-    static constexpr bool kLifts = Emission::kIsSeating && Transitions::kLifts;
+    static constexpr bool kLifts = Emission::kIsSeating;
     static constexpr uint32_t kChoice = (1u << SymbolSeating::kChoiceBits) - 1;
 
     bool is_lifted_ = false;

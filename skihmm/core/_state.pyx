@@ -6,6 +6,7 @@ from skihmm.core._franchise cimport (
     FIRST,
     START,
     TransitionsRecord,
+    stayed_to_array,
     transitions_from_arrays,
     transitions_to_arrays,
 )
@@ -142,12 +143,17 @@ cdef class ChainState:
             occupied = labels >= 0
             labels[occupied] = np.argsort([*order, len(order)])[labels[occupied]]
             integers_of(labels, "labels", &label)
-        return {
+        cdef TransitionsRecord record = self.transitions.seating.record(label)
+        arrays = {
             "n_states": label[START],
             "states": labels[array_of(chain.states)],
-            "transitions": transitions_to_arrays(self.transitions.seating.record(label)),
+            "transitions": transitions_to_arrays(record),
             "emission": self.emission.to_arrays(labels),
         }
+        stayed = stayed_to_array(record)
+        if stayed is not None:
+            arrays["stayed"] = stayed
+        return arrays
 
     def canonicalise(self):
         """Pack labels and sort every list into the order of the record.

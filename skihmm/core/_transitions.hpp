@@ -8,11 +8,11 @@
 // rank one.  In products of such probabilities kernels expand this sum, and so a step costs the
 // non-zeros and not all pairs of labels.  Labels are slots (_slots.hpp).
 //
-// A law is a class derived from FranchiseTransitions.  The plain one, HCRPTransitions, adds
-// nothing; another one hides what differs: flags, total and self_weight, the changes (add, remove
-// or, where they depend on the step, add_draw and remove_draw; commit, commit_same, rollback,
-// resize, clear), fill_step and the records.  Restaurants hold the draws that are made in them,
-// so that a coin in front of them leaves Seating as it is.
+// A law is a class derived from FranchiseTransitions, which hides what differs: flags, total and
+// self_weight, the changes (add_draw, remove_draw, commit, commit_same, rollback, resize, clear),
+// fill_step and the records.  The one that there is, HCRPTransitions, may have coins (_coins.hpp)
+// in front of its restaurants.  These hold the draws that are made in them, so that coins leave
+// Seating as it is.
 //
 // The class owns its hyperparameters, with their posterior draw, and its record: what a record
 // contains is written here and in _franchise.pyx, which converts it to arrays.
@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "_coins.hpp"
 #include "_concentration.hpp"
 #include "_product.hpp"
 #include "_record.hpp"
@@ -49,13 +50,16 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
 
   public:
     // Whether self_weight is ever positive, and whether customers can be lifted (see below).
-    static constexpr bool kHasSelfWeight = false, kLifts = true;
+    static constexpr bool has_self_weight() { return false; }
+    static constexpr bool lifts() { return true; }
 
     // Transitions of the states 0 .. n_states - 1; row n_states is the start restaurant.
     struct Record {
         int32_t n_states = 0;
         std::vector<double> hyperparameters;
         SeatingRecord seating;
+        std::vector<int32_t> stays;         // by state; none without coins
+        std::vector<uint8_t> stayed;        // by step, or nothing, as in draws
 
         // Refuse counts that are not those of some path over all the states.  The seating has
         // passed check_record.
@@ -80,17 +84,29 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
             }
             if (left[n_states] == 0) refuse(kWhat, "no sequence begins");
         }
-        // Refuse the record of another path: labels[t] is drawn in restaurant rows[t].
+        // Refuse the record of another path: labels[t] follows rows[t], by a stay or a draw.
         void check_path(const std::vector<int32_t> &rows,
                         const std::vector<int32_t> &labels) const {
-            check_customers(seating, rows.data(), labels.data(), 1,
+            std::vector<int32_t> draws = labels, seen(stays.size(), 0);
+            if (stayed.size() != (stays.empty() ? 0 : labels.size()))
+                refuse(kWhat, std::to_string(stayed.size()) + " flags of stays for "
+                              + std::to_string(labels.size()) + " steps");
+            for (size_t t = 0; t < stayed.size(); ++t) {
+                if (!stayed[t]) continue;
+                if (stayed[t] != 1 || rows[t] != labels[t])
+                    refuse(kWhat, "step " + std::to_string(t) + " is no stay");
+                ++seen[labels[t]];
+                draws[t] = -1;
+            }
+            if (seen != stays) refuse(kWhat, "the numbers of stays are not those of the steps");
+            check_customers(seating, rows.data(), draws.data(), 1,
                             static_cast<int64_t>(labels.size()), n_states + 1, kWhat);
         }
     };
 
     // ---- hyperparameters
 
-    // In the order of their names in _franchise.pyx.
+    // As many numbers as their names in _franchise.pyx stand for, in that order.
     std::vector<double> hyperparameters() const { return {alpha, base.gamma}; }
     void set_hyperparameters(const std::vector<double> &values) {
         set_concentrations(values[0], values[1]);
@@ -109,7 +125,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
     // Slot k is the state labels[k], or -1; the last label is that of kStart.
     Record record(const std::vector<int32_t> &labels) const {
         return {labels[kStart], law().hyperparameters(),
-                relabelled(Customers::record(), labels, &labels)};
+                relabelled(Customers::record(), labels, &labels), {}, {}};
     }
     // Replace everything by a record that has been checked: state k has the slot kFirst + k.
     void load(const Record &record, int32_t n_slots) {
@@ -153,7 +169,6 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
     }
     // The share of the self-transition in p(kNew | kNew).
     double self_share() const {
-        if constexpr (!Law::kHasSelfWeight) return 0.0;
         const double self = law().self_weight(kNew);
         return self / dish_weight(self, new_table(kNew));
     }
@@ -167,7 +182,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
 
     SKIHMM_INLINE double add_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                   int32_t *hint) {
-        return law().add(law().restaurant(j, t), k, g, hint);
+        return add(law().restaurant(j, t), k, g, hint);
     }
     // The same where it has been drawn already, together with k and given that the next draw is
     // o (-1: there is none), whether it opens a table.
@@ -177,7 +192,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
     }
     SKIHMM_INLINE double remove_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                      int32_t *hint) {
-        return law().remove(law().restaurant(j, t), k, g, hint);
+        return remove(law().restaurant(j, t), k, g, hint);
     }
 
     // ---- one removed step
@@ -205,7 +220,6 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         lift(step->x, step->o, g, hint, &step->out);
     }
     SKIHMM_INLINE void lift_in(bitgen_t *g, int32_t *hint, Step *step) const {
-        static_assert(!Law::kHasSelfWeight, "the totals below have none");
         const Lifted &in = step->in, &out = step->out;
         lift(step->i, step->x, g, hint, &step->in);
         step->n_in = in.n;
@@ -294,7 +308,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         for (int32_t k = 0; k < n_slots(); ++k) out[k] = smooth * own_mass(k);
         const Line &row = law().row(j);
         for (int32_t i = 0; i < row.size; ++i) out[row.ids[i]] += c * row.counts[i];
-        if constexpr (Law::kHasSelfWeight) out[j] += c * law().self_weight(j);
+        if (law().has_self_weight()) out[j] += c * law().self_weight(j);
     }
     // out[k] = sum_j weights[j] p(k | j): a forward step, O(non-zeros + K).
     void push(const double *weights, double *out) const {
@@ -306,7 +320,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
             smooth += share;
             const Line &row = law().row(j);
             for (int32_t i = 0; i < row.size; ++i) out[row.ids[i]] += share * row.counts[i];
-            if constexpr (Law::kHasSelfWeight) out[j] += share * law().self_weight(j);
+            if (law().has_self_weight()) out[j] += share * law().self_weight(j);
         }
         smooth *= scale();
         for (int32_t k = 0; k < n_slots(); ++k) out[k] += smooth * own_mass(k);
@@ -321,7 +335,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
             const Line &row = law().row(j);
             for (int32_t i = 0; i < row.size; ++i)
                 sum += row.counts[i] * values[row.ids[i]];
-            if constexpr (Law::kHasSelfWeight) sum += law().self_weight(j) * values[j];
+            if (law().has_self_weight()) sum += law().self_weight(j) * values[j];
             out[j] = sum / law().total(j);
         }
     }
@@ -355,7 +369,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
                 out[k] = value;
                 argmax_out[k] = j;
             }
-            if constexpr (Law::kHasSelfWeight) {
+            if (law().has_self_weight()) {
                 const double value = weights[j] * prob(j, j);
                 if (!(law().self_weight(j) > 0.0 && value > out[j])) continue;
                 out[j] = value;
@@ -368,14 +382,185 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
     const Law &law() const { return static_cast<const Law &>(*this); }
     Law &law() { return static_cast<Law &>(*this); }
     double with_self(double weight, int32_t j, int32_t k) const {
-        if constexpr (Law::kHasSelfWeight) weight += j == k ? law().self_weight(k) : 0.0;
+        if (law().has_self_weight()) weight += j == k ? law().self_weight(k) : 0.0;
         return weight;
     }
 
+  protected:
     double prior_shape_ = 0.0, prior_rate_ = 0.0;
 };
 
-// The transitions of the HDP-HMM.
-class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {};
+// The transitions of the HDP-HMM, and with coins those of the sticky HDP-HMM: with n_j draws in
+// restaurant j
+//
+//     p(k | j) = stay_j [j = k] + (1 - stay_j) (n_jk + a_k) / (n_j + alpha).
+//
+// The coins may be tied: omega = alpha.  Whether there are coins is asked at run time, outside of
+// the loops over counts, because the kernels would have to be compiled twice otherwise.
+class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
+    using Draws = FranchiseTransitions<HCRPTransitions>;
+
+  public:
+    // ---- coins and their hyperparameters
+
+    const Coins &coins() const { return coins_; }
+    void set_stay_prior(double kappa, double omega) {
+        coins_.kappa = kappa;
+        coins_.omega = omega;
+    }
+    void set_tied_stay_prior(double kappa) {
+        set_stay_prior(kappa, alpha);
+        is_tied_ = true;
+    }
+    void set_dwell(double dwell) { coins_.set_dwell(dwell); }
+    std::vector<double> hyperparameters() const {
+        std::vector<double> values = Draws::hyperparameters();
+        if (coins_.exist()) values.insert(values.end(), {coins_.kappa, coins_.omega});
+        return values;
+    }
+    void set_hyperparameters(const std::vector<double> &values) {
+        Draws::set_hyperparameters(values);
+        if (values.size() > 2) set_stay_prior(values[2], values[3]);
+        else coins_.kappa = 0.0;
+    }
+    void draw_hyperparameters(bitgen_t *g) {
+        if (!is_tied_ || prior_shape_ == 0.0) Draws::draw_hyperparameters(g);
+        else draw_tied(g);
+        coins_.draw_hyperparameters(row_customers, g);
+    }
+    double log_joint() const {
+        const double lp = Draws::log_joint();
+        return coins_.exist() ? lp + coins_.log_joint(row_customers) : lp;
+    }
+
+    // ---- records and size
+
+    Record record(const std::vector<int32_t> &labels) const {
+        Record out = Draws::record(labels);
+        if (!coins_.exist()) return out;
+        out.stays.resize(out.n_states);
+        for (size_t k = kFirst; k < coins_.stays().size(); ++k)
+            if (labels[k] >= 0) out.stays[labels[k]] = coins_.stays()[k];
+        out.stayed = coins_.flags();
+        return out;
+    }
+    void load(const Record &record, int32_t n_slots) {
+        Draws::load(record, n_slots);
+        coins_.resize(n_slots);
+        coins_.load(record.stays, record.stayed);
+    }
+    void set_steps(int64_t n_steps) { coins_.set_steps(coins_.exist() ? n_steps : 0); }
+    void resize(int32_t n_rows, int32_t n_dishes) {
+        Draws::resize(n_rows, n_dishes);
+        coins_.resize(n_rows);
+    }
+    void clear() {
+        Draws::clear();
+        coins_.clear();
+    }
+    size_t n_bytes() const { return Draws::n_bytes() + coins_.flags().size(); }
+
+    // ---- probabilities
+
+    SKIHMM_INLINE bool has_self_weight() const { return coins_.exist(); }
+    SKIHMM_INLINE bool lifts() const { return !coins_.exist(); }
+    SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
+        const double all = Draws::total(j, change);
+        return SKIHMM_LIKELY(!coins_.exist()) ? all : all * (1.0 + odds(j, change));
+    }
+    double self_weight(int32_t k) const {
+        return coins_.exist() ? Draws::total(k) * odds(k, 0) : 0.0;
+    }
+
+    // ---- changes
+
+    SKIHMM_INLINE double add_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
+                                  int32_t *hint) {
+        if (SKIHMM_LIKELY(!coins_.exist())) return Draws::add_draw(t, j, k, g, hint);
+        const double p = prob(j, k);
+        if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);
+        else Draws::add_draw(t, j, k, g, hint);
+        return p;
+    }
+    SKIHMM_INLINE void add_draw(int64_t t, int32_t j, int32_t k, bool opens, int32_t o,
+                                bitgen_t *g, int32_t *hint) {
+        if (SKIHMM_UNLIKELY(coins_.exist() && j == k && !opens)) {
+            const double a = new_table_of(o), stayed = stay_part(k, o, a),
+                         drawn = draw_part(k, o, count(k, k), a);
+            if (uniform(g) * (stayed + drawn) < stayed) return coins_.toggle(t, k);
+        }
+        Draws::add_draw(t, j, k, opens, o, g, hint);
+    }
+    SKIHMM_INLINE double remove_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
+                                     int32_t *hint) {
+        if (SKIHMM_LIKELY(!coins_.exist())) return Draws::remove_draw(t, j, k, g, hint);
+        if (coins_.stayed(t)) coins_.toggle(t, k);
+        else Draws::remove_draw(t, j, k, g, hint);
+        return prob(j, k);
+    }
+    SKIHMM_INLINE void commit() {
+        Draws::commit();
+        coins_.commit();
+    }
+    // The same labels may be other counts: a stay in the place of a draw.
+    SKIHMM_INLINE void commit_same() {
+        if (coins_.exist()) commit();
+        else Draws::commit_same();
+    }
+    void rollback() {
+        Draws::rollback();
+        coins_.rollback();
+    }
+
+    // A self-transition has three cases: a stay, a draw that joins a table and one that opens one.
+    // They leave the coin and the restaurant of i as they are for each other.
+    void fill_step(const StepView &view, bool after, double *weights, double *stays, double *in,
+                   double *out) const {
+        Draws::fill_step(view, after, weights, stays, in, out);
+        const int32_t i = view.i, o = view.o;
+        if (!coins_.exist() || !after || i == kStart) return;
+        const double a = new_table_of(o), opened = o < 0 ? 0.0 : successor_table(view, o == i);
+        stays[i] = total(i) * (stay_part(i, o, a) + draw_part(i, o, count(i, i), a));
+        weights[i] = stays[i] + total(i) * draw_part(i, o, new_table(i), opened);
+    }
+
+  private:
+    double odds(int32_t k, int32_t change) const {
+        return k == kStart ? 0.0 : coins_.odds(k, row_customers[k] + change);
+    }
+    double stay(int32_t k) const { return coins_.stay(k, row_customers[k]); }
+    double new_table_of(int32_t o) const { return o < 0 ? 0.0 : new_table(o); }
+    // p(i -> i by a stay, o | i), and by a draw with weight n; a: new table of o then.
+    double stay_part(int32_t i, int32_t o, double a) const {
+        return stay(i) * next(i, o, 1, 0, a);
+    }
+    double draw_part(int32_t i, int32_t o, double n, double a) const {
+        return (1.0 - stay(i)) * n / Draws::total(i) * next(i, o, 0, 1, a);
+    }
+    double next(int32_t i, int32_t o, int32_t stays, int32_t draws, double a) const {
+        if (o < 0) return 1.0;
+        const double w = coins_.stay(i, row_customers[i] + draws, stays),
+                     n = count(i, o) + (i == o ? draws : 0);
+        return (i == o ? w : 0.0) + (1.0 - w) * dish_weight(n, a) / Draws::total(i, draws);
+    }
+    // alpha = omega given the draws and the coins, by slice sampling; then gamma.
+    void draw_tied(bitgen_t *g) {
+        const double reach = std::log(kMostConcentration);
+        const double lower = std::exp(draw_by_slice(
+            g, std::log(alpha), -reach, reach, [&](double log_alpha) {
+                const double a = std::exp(log_alpha);
+                double lp = (prior_shape_ + base.n_tables) * log_alpha - prior_rate_ * a;
+                for (const int32_t n : row_customers) lp -= log_rising(a, n);
+                return lp + coins_.log_joint(row_customers, coins_.kappa, a);
+            }));
+        ConcentrationPosterior top(prior_shape_, prior_rate_);
+        top.count_root(base, g);
+        set_concentrations(lower, top.draw(g));
+        coins_.omega = lower;
+    }
+
+    Coins coins_;
+    bool is_tied_ = false;
+};
 
 }  // namespace skihmm

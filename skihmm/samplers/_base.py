@@ -7,8 +7,16 @@ from typing import Protocol
 
 from skihmm._recipe import Recipe
 from skihmm.core._emission import EmissionStats
+from skihmm.core._franchise import Franchise
 from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
+
+
+class SeatsTransitions(Protocol):
+    """What builds the seating of the transitions."""
+
+    def make_seating(self) -> Franchise:
+        """Build the empty seating of a chain."""
 
 
 class Kernel(Protocol):
@@ -48,6 +56,9 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
     releases_gil : bool
         Class attribute: whether a sweep releases the GIL, as compiled code can.  False
         for sweeps in Python: chains then run as processes, not as threads.
+    supports_stays : bool
+        Class attribute: whether the kernel takes the states' probabilities to stay into
+        account, as moves of ``state.move`` do.
     test_params : sequence of dict
         Of the class: parameters of the instances that tests should cover, which
         :func:`skihmm.testing.make_instances` builds.
@@ -80,6 +91,7 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
     """
 
     releases_gil = True
+    supports_stays = True
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range.
@@ -99,15 +111,21 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
             Empty statistics of the emission.
         """
 
-    def check_transitions(self, transitions: object) -> None:
+    def check_transitions(self, transitions: SeatsTransitions) -> None:
         """Raise TypeError if the sampler cannot work with these transitions.
 
-        Called by ``fit`` before any sampling.  The default accepts everything.
+        Called by ``fit`` before any sampling.  The default looks at `supports_stays`.
 
         Parameters
         ----------
         transitions : BaseTransitions
         """
+        if not self.supports_stays and transitions.make_seating().has_coins:
+            raise TypeError(
+                f"{type(self).__name__} does not support states with a probability of "
+                "their own to stay, as expected_dwell and stay_prior of the transitions "
+                "give them. Use StepwiseGibbs, BlockedGibbs or BlockedBeam."
+            )
 
     @abstractmethod
     def make_kernel(self, state: ChainState) -> Kernel:

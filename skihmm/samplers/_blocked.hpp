@@ -5,7 +5,9 @@
 // NEW, which stands for all others; labels for the steps that land there are drawn
 // afterwards from one more Chinese restaurant process, Q*.  If the block's successor o is
 // served by no table (its only draw was the one just removed), it is such a label, and Q*
-// begins with one customer at it.
+// begins with one customer at it; or, where laws add to self-transitions, it is a column of its
+// own with the mass of a new state: such laws tell it from a new state by more than its
+// observations.
 //
 // With c_j = 1/(n_j + alpha) and a_k = alpha m_k/(m + gamma), transitions are sparse plus
 // rank one, pi[j,k] = c_j (n_jk + a_k); so are emissions, F_k(y) = d_k (e_ky + smooth).
@@ -149,6 +151,8 @@ class Blocked {
         i_ = chain.previous(start);
         o_ = chain.successor(stop - 1);
         ghost_ = o_ >= 0 && !s.is_served(o_) ? o_ : -1;
+        apart_ = s.has_self_weight() ? ghost_ : -1;
+        if (apart_ >= 0) set_apart(s);
         if (static_cast<int64_t>(steps_.size()) < length_ + 1) steps_.resize(length_ + 1);
         const size_t room = static_cast<size_t>(length_) * stride_;
         if (messages_.size() < room) messages_.resize(room);
@@ -159,7 +163,7 @@ class Blocked {
     // Probability of the old path.
     void score(Chain &chain, int64_t, int64_t, Product *q) {
         const Transitions &s = *chain.transitions;
-        labels_.open(s, ghost_);
+        labels_.open(s, apart_ >= 0 ? -1 : ghost_);
         int32_t before = -1;
         for (int64_t l = 0; l < length_; ++l) {
             Step &step = steps_[l];
@@ -236,8 +240,14 @@ class Blocked {
         }
         w_[k] = static_cast<float>(w);
     }
-    static int32_t bar_of(const Transitions &s, int32_t k) {
-        return s.is_served(k) ? k : kNew;
+    // The column of the ghost, until its slot is refreshed after this move.
+    void set_apart(const Transitions &s) {
+        mass_[apart_] = s.mass(kNew);
+        mass_f_[apart_] = static_cast<float>(s.mass(kNew));
+        ++n_live_;
+    }
+    int32_t bar_of(const Transitions &s, int32_t k) const {
+        return s.is_served(k) || k == apart_ ? k : kNew;
     }
     static double pair_weight(const Transitions &s, int32_t j, int32_t k, int32_t hint) {
         if (j == kNew || k == kNew) return j == k ? s.self_weight(kNew) : 0.0;
@@ -268,7 +278,7 @@ class Blocked {
         }
     }
     void name(Chain &chain, const Transitions &s, int32_t *path, Product *q) {
-        labels_.open(s, ghost_);
+        labels_.open(s, apart_ >= 0 ? -1 : ghost_);
         size_t n_fresh = 0;
         int32_t before = -1;
         for (int64_t l = 0; l < length_; ++l) {
@@ -327,7 +337,7 @@ class Blocked {
             for_fours(s.row(j), [&](int32_t k, int32_t n) {
                 g[k] += h_f * static_cast<float>(n);
             });
-            if constexpr (Transitions::kHasSelfWeight)
+            if (s.has_self_weight())
                 g[j] += h_f * static_cast<float>(s.self_weight(j));
         }
         if (!before) return scale_ * c_[i_];
@@ -353,7 +363,7 @@ class Blocked {
             const double f = before ? before[j] * share : 1.0, c = c_[j];
             const float if_passes[2] = {0.0f, static_cast<float>(f)};
             kept += f;
-            if constexpr (Transitions::kHasSelfWeight)
+            if (s.has_self_weight())
                 g[j] += if_passes[passes_as_self(s, j, c, mass[j], u)];
             if (!(link(0.0, largest_, c) >= u)) {
                 for_fours(s.row(j), [&](int32_t k, int32_t n) {
@@ -369,6 +379,7 @@ class Blocked {
                     bins_[bin] += if_passes[1];
                 }
                 g[kNew] += if_passes[link(0.0, mass[kNew], c) >= u];
+                if (apart_ >= 0) g[apart_] += if_passes[link(0.0, mass[apart_], c) >= u];
             } else {
                 blocked_passes.add_where(stride_, scale_, mass, c, u, if_passes[1], g);
             }
@@ -388,12 +399,12 @@ class Blocked {
         float sum = 0.0f;
         for (int32_t m = first; m <= last; ++m) bins_[m] = sum += bins_[m];
         float *g = g_.data();
-        // size_ is one everywhere.  (NEW has had its share.)
+        // size_ is one everywhere.  NEW and the ghost have had their shares.
         const int32_t n = blocked_passes.select(stride_, first - 0.5f, mass_f_.data(),
                                                 size_.data(), found_.data());
         for (int32_t at = 0; at < n; ++at) {
             const int32_t k = found_[at];
-            if (k != kNew) g[k] += bins_[std::min(s.tables_of(k), last)];
+            if (k != kNew && k != apart_) g[k] += bins_[std::min(s.tables_of(k), last)];
         }
         std::fill(bins_ + first, bins_ + last + 1, 0.0f);
     }
@@ -494,13 +505,13 @@ class Blocked {
                 sum = sum + pair_at(f, column.ids[at], column.ids[at + 1])
                             * Pair::next(column.counts + at);
             double sparse = sum.sum();
-            if constexpr (Transitions::kHasSelfWeight) sparse += f[k] * s.self_weight(k);
+            if (s.has_self_weight()) sparse += f[k] * s.self_weight(k);
             return sparse + new_table_weight(scale_, mass_[k]) * step.sum;
         } else {
             const double u = steps_[l + 1].slice, mass = mass_[k], *c = c_.data();
             const double smooth = new_table_weight(scale_, mass);
             // Without a weight of self-transitions no other c is larger.
-            if (!Transitions::kHasSelfWeight && !(smooth * c[kNew] >= u)) {
+            if (!s.has_self_weight() && !(smooth * c[kNew] >= u)) {
                 double sums[4] = {};
                 for (int32_t at = 0; at < column.size; at += 4)
                     for (int32_t i = 0; i < 4; ++i) {
@@ -522,7 +533,7 @@ class Blocked {
     // Whether k -> k passes the slice u by its self_weight only, in the loops over customers and
     // over the smooth part not.
     bool passes_as_self(const Transitions &s, int32_t k, double c, double mass, double u) const {
-        if constexpr (!Transitions::kHasSelfWeight) return false;
+        if (!s.has_self_weight()) return false;
         return link(pair_weight(s, k, k, -1), mass, c) >= u && !(link(s.count(k, k), mass, c) >= u);
     }
     // A label other than `skip` before k: the one in whose part of Z_l(k) u lies.  n is set
@@ -606,6 +617,7 @@ class Blocked {
     // this block
     int64_t start_ = 0, length_ = 0;
     int32_t i_ = 0, o_ = 0, ghost_ = -1;
+    int32_t apart_ = -1;            // the ghost if it has a column of its own
     double scale_ = 0.0;
     std::vector<Step> steps_;
     WideVector<float> messages_;   // by step of the block, then by slot

@@ -41,6 +41,8 @@ class DirectAssignmentGibbs(BaseSampler):
     True
     """
 
+    supports_stays = False
+
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 

@@ -30,7 +30,6 @@ template <class Chain, class Emission>
 class Slice {
   public:
     using Transitions = typename Chain::Transitions;
-    static_assert(!Transitions::kHasSelfWeight, "few others pass a slice below a large one");
     static constexpr bool kReadsTouched = false, kReadsView = true,
                           kMayBeExact = false;
     // Dense counts to look up single pairs in up to this many slots.

@@ -198,7 +198,7 @@ class Stepwise {
     void attach_columns(Transitions &s, Emission &emission) {
         const size_t n = n_slots_;
         totals_ = emission.totals(&offset_);
-        if (Transitions::kHasSelfWeight) return;    // which the passes in parts leave out
+        if (s.has_self_weight()) return;    // which the passes in parts leave out
         s.set_dense_limit(lookup_slots_);
         const bool is_moderate = s.is_moderate(kLeast, kMost)
                                  && emission.is_moderate(kLeast, kMost);

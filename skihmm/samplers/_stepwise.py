@@ -126,6 +126,7 @@ class StepwiseSlice(FranchiseSampler):
     True
     """
 
+    supports_stays = False
     test_params = ({}, {"split_merge_rate": 1})
 
     def __init__(self, split_merge_rate: float = 0) -> None:

@@ -11,6 +11,8 @@ from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 class _StickBreaking(BaseSampler):
     """Base class of samplers that need explicit emission parameters."""
 
+    supports_stays = False
+
     def check_emission(self, emission: object, stats: EmissionStats) -> None:
         """Raise TypeError if the emission cannot draw its parameters.
 

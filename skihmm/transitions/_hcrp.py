@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from skihmm._validation import check_concentration_prior, check_positive
+from skihmm._validation import (
+    check_concentration_prior,
+    check_dwell,
+    check_positive,
+    check_stay_prior,
+)
 from skihmm.core._franchise import Franchise
 from skihmm.transitions._base import BaseTransitions
 
@@ -21,6 +26,24 @@ class HCRPTransitions(BaseTransitions):
     concentration_prior : (float, float) or None, default=(1.0, 1.0)
         Shape and rate of the Gamma prior on `alpha` and `gamma`, which are resampled
         after every sweep.  None keeps them fixed.
+    expected_dwell : float or None, default=None
+        Number of steps, above 1, for which a state is expected to last.  Every state then
+        has a probability of its own to stay at every step, with a Beta prior whose two
+        parameters are resampled after every sweep; only steps that do not stay are draws
+        from the state's transition distribution, which may be the same state again.  The
+        prior is wide: half of the states are expected to last between a third and three
+        times as long.  None: states have no preference to stay, unless `stay_prior` says
+        so.
+    stay_prior : (float, float) or (float, "alpha") or None, default=None
+        Fixed parameters of the Beta prior of the probability to stay, instead of
+        `expected_dwell`: pseudo-counts of staying and of leaving.  A large first one is a
+        penalty for every change of state.  With "alpha" the second one is `alpha`,
+        resampled or not, which makes the model the sticky HDP-HMM of Fox et al.
+
+    References
+    ----------
+    E. B. Fox, E. B. Sudderth, M. I. Jordan and A. S. Willsky, "A sticky HDP-HMM with
+    application to speaker diarization", Annals of Applied Statistics 5, 2011.
 
     Examples
     --------
@@ -30,19 +53,37 @@ class HCRPTransitions(BaseTransitions):
     >>> hmm = HCRPHMM(transitions=transitions, n_burnin=20, n_draws=5, random_state=0)
     >>> hmm.fit([[0], [1]] * 20).draws_.alpha
     array([[2., 2., 2., 2., 2.]])
+
+    States that last:
+
+    >>> transitions = HCRPTransitions(expected_dwell=20)
+    >>> hmm = HCRPHMM(transitions=transitions, n_burnin=20, n_draws=5, random_state=0)
+    >>> hmm.fit([[0]] * 20 + [[1]] * 20).draws_.stay_prior.shape
+    (1, 5, 2)
     """
 
-    test_params = ({}, {"alpha": 0.5, "gamma": 2.0, "concentration_prior": None})
+    test_params = (
+        {},
+        {"alpha": 0.5, "gamma": 2.0, "concentration_prior": None},
+        {"expected_dwell": 5.0},
+        {"stay_prior": (3.0, 0.5)},
+        {"stay_prior": (4.0, "alpha")},
+    )
 
     def __init__(
         self,
         alpha: float = 1.0,
         gamma: float = 1.0,
         concentration_prior: tuple[float, float] | None = (1.0, 1.0),
+        *,
+        expected_dwell: float | None = None,
+        stay_prior: tuple[float, float | str] | None = None,
     ) -> None:
         self.alpha = alpha
         self.gamma = gamma
         self.concentration_prior = concentration_prior
+        self.expected_dwell = expected_dwell
+        self.stay_prior = stay_prior
 
     def make_seating(self) -> Franchise:
         """Build the empty seating of a chain.
@@ -55,4 +96,6 @@ class HCRPTransitions(BaseTransitions):
             check_positive("alpha", self.alpha),
             check_positive("gamma", self.gamma),
             check_concentration_prior("concentration_prior", self.concentration_prior),
+            check_stay_prior("stay_prior", self.stay_prior),
+            check_dwell("expected_dwell", self.expected_dwell),
         )

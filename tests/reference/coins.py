@@ -1,0 +1,158 @@
+"""Exact laws of transitions with a coin per state: a walk, and closed forms.
+
+A step stays in its state k with probability W_k ~ Beta(kappa, omega), or else its state is
+a draw in the restaurant of k.  The walk goes through all labels, stays and tables in the
+order of time, from predictive probabilities; the closed forms are Beta functions and
+Stirling numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import numpy as np
+from scipy.special import betaln
+
+from reference.enumeration import (
+    START,
+    Posterior,
+    convolve,
+    log_crp,
+    log_likelihood_by_tables,
+    row_sizes,
+    set_partitions,
+    stirling_polynomial,
+    transition_counts,
+)
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from small_models import Model
+
+
+@cache
+def walk(n_steps, starts, alpha, gamma, kappa, omega) -> dict:
+    """``{(labels, m, Q): probability}``, m tables and Q stays in all."""
+    # A state of the walk: labels, number of stays by label, {(row, dish): table sizes}.
+    states = {((), (), ()): 1.0}
+    for t in range(n_steps):
+        following: dict = defaultdict(float)
+        for (labels, stays, cells), probability in states.items():
+            tables = dict(cells)
+            j = START if t in starts else labels[-1]
+            draws = sum(sum(sizes) for (row, _), sizes in tables.items() if row == j)
+            leaves = 1.0
+            if j != START:
+                q = kappa + stays[j]
+                leaves = (omega + draws) / (q + omega + draws)
+                stayed = stays[:j] + (stays[j] + 1,) + stays[j + 1 :]
+                following[(*labels, j), stayed, cells] += probability * (1 - leaves)
+            served = Counter()
+            for (_, dish), sizes in tables.items():
+                served[dish] += len(sizes)
+            m, n_labels = sum(served.values()), len(stays)
+            for k in range(n_labels + 1):
+                sizes = tables.get((j, k), ())
+                grown = [
+                    (size, (*sizes[:i], size + 1, *sizes[i + 1 :]))
+                    for i, size in enumerate(sizes)
+                ]
+                base = (served[k] or gamma) / (m + gamma)
+                grown.append((alpha * base, (*sizes, 1)))
+                for weight, after in grown:
+                    cell = {**tables, (j, k): tuple(sorted(after))}
+                    key = (
+                        (*labels, k),
+                        stays if k < n_labels else (*stays, 0),
+                        tuple(sorted(cell.items(), key=repr)),
+                    )
+                    following[key] += probability * leaves * weight / (draws + alpha)
+        states = following
+    out: dict = defaultdict(float)
+    for (labels, stays, cells), probability in states.items():
+        out[labels, sum(len(sizes) for _, sizes in cells), sum(stays)] += probability
+    return dict(out)
+
+
+def closed_form(x, starts, alpha, gamma, kappa, omega) -> dict:
+    """``{(m, Q): p(x, m, Q)}``."""
+    counts = transition_counts(x, starts)
+    loops = {k: n for (j, k), n in counts.items() if j == k}
+    out: dict = defaultdict(float)
+    for stays in itertools.product(*(range(n + 1) for n in loops.values())):
+        draws = Counter(counts)
+        draws.subtract({(k, k): q for k, q in zip(loops, stays, strict=True)})
+        draws = +draws
+        log_p = 0.0
+        for k in set(x):
+            q = counts[k, k] - draws[k, k]
+            left = sum(n for (j, _), n in draws.items() if j == k)
+            log_p += math.log(math.comb(counts[k, k], q))
+            log_p += betaln(kappa + q, omega + left) - betaln(kappa, omega)
+        weights = {0: 1}
+        dishes = {k for _, k in draws}
+        for k in dishes:
+            dish = stirling_polynomial(n for (_, d), n in draws.items() if d == k)
+            weights = convolve(
+                weights, {m: w * math.factorial(m - 1) for m, w in dish.items()}
+            )
+        for m, weight in weights.items():
+            out[m, sum(stays)] += weight * math.exp(
+                log_p
+                + float(log_crp(alpha, row_sizes(draws)) + log_crp(gamma, [m]))
+                + m * math.log(alpha)
+                + len(dishes) * math.log(gamma)
+            )
+    return dict(out)
+
+
+@dataclass
+class CoinPosterior(Posterior):
+    """Exact posterior; its m is that of ``record_cells``, 8 more for every stay."""
+
+    kappa: float = 1.0
+    omega: float = 1.0
+
+    @cached_property
+    def _log_joint(self) -> dict:
+        law = walk(
+            len(self.y), self.starts, self.alpha, self.gamma, self.kappa, self.omega
+        )
+        emitted = {
+            x: log_likelihood_by_tables(x, self.y, self.emission)
+            for x in set_partitions(len(self.y))
+        }
+        return {
+            (x, m + 8 * q, e): math.log(p) + log_q
+            for (x, m, q), p in law.items()
+            for e, log_q in emitted[x].items()
+        }
+
+
+@dataclass(frozen=True)
+class CoinModel(Model):
+    """A small model with coins; omega may be "alpha"."""
+
+    kappa: float = 1.0
+    omega: float | str = 1.0
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        omega = self.alpha if self.omega == "alpha" else self.omega
+        return CoinPosterior(
+            self.y, self.emission, self.starts, self.alpha, self.gamma, self.kappa, omega
+        )
+
+    def state(self, seed, labels=None, **options) -> ChainState:
+        state = ChainState(
+            np.array(self.starts),
+            Franchise(self.alpha, self.gamma, None, (self.kappa, self.omega)),
+            self.stats(**options),
+            seed if isinstance(seed, RandomStream) else RandomStream(seed),
+        )
+        state.start_from(np.zeros(self.n_steps, int) if labels is None else labels)
+        return state

@@ -1,0 +1,139 @@
+"""Samplers of states with a probability of their own to stay, against enumeration."""
+
+from __future__ import annotations
+
+import native
+import numpy as np
+import pytest
+from reference.coins import CoinModel, closed_form, walk
+from reference.enumeration import (
+    DirichletEmission,
+    GaussianEmission,
+    HCRPEmission,
+    set_partitions,
+)
+from small_models import SAMPLERS as ALL_SAMPLERS
+from small_models import assert_caught, assert_exact, compare
+
+from skihmm import HCRPHMM
+from skihmm.core._rcd import RCDKernel
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
+from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.transitions import HCRPTransitions
+
+MODELS = {
+    "persistent": CoinModel(
+        (0, 0, 0, 1, 1, 1), HCRPEmission(2, 0.5, 1.0), (0,), 0.7, 1.2, 3.0, 0.7
+    ),
+    "two sequences": CoinModel(
+        (0, None, 1, 0, 0), DirichletEmission(3, 0.7), (0, 3), 2.0, 2.0, 0.5, 1.5
+    ),
+    "densities": CoinModel(
+        (0.1, 0.2, 0.1, 2.0, 2.2), GaussianEmission(), (0,), 1.5, 1.0, 15.0, 2.0
+    ),
+    "tied": CoinModel(
+        (0, 0, 1, 1, 0), HCRPEmission(2, 0.5, 1.0), (0,), 1.5, 2.0, 2.0, "alpha"
+    ),
+    "tied, two sequences": CoinModel(
+        (0, 0, None, 1, 1), DirichletEmission(2, 0.4), (0, 2), 0.8, 1.0, 4.0, "alpha"
+    ),
+}
+SAMPLERS = {
+    "step-wise": StepwiseGibbs("rcd").make_kernel,
+    "exact": StepwiseGibbs().make_kernel,
+    "blocks of 1": BlockedGibbs(1).make_kernel,
+    "blocks of 3": BlockedGibbs(3).make_kernel,
+    "whole sequences": BlockedGibbs(6).make_kernel,
+    "beam": BlockedBeam(3).make_kernel,
+    "split-merge": lambda state: SplitMergeKernel(5),
+    "auto": StepwiseGibbs(split_merge_rate=2).make_kernel,
+    "blocks and split-merge": BlockedGibbs(3, split_merge_rate=2).make_kernel,
+}
+# Least acceptance by model.  A proposal that leaves out the coin is exact, but poor.
+ACCEPTANCE = {
+    "step-wise": (0.95, 0.93, 0.96, 0.9, 0.9),
+    "blocks of 1": (0.9, 0.9, 0.9, 0.9, 0.9),
+    "blocks of 3": (0.7, 0.86, 0.8, 0.7, 0.7),
+    "whole sequences": (0.6, 0.85, 0.75, 0.6, 0.6),
+    "beam": (0.7, 0.88, 0.77, 0.7, 0.7),
+}
+
+
+@pytest.mark.parametrize("starts", [(0,), (0, 2)])
+@pytest.mark.parametrize(("kappa", "omega"), [(1e-9, 1.0), (0.5, 0.4), (15.0, 1.3)])
+def test_walk_over_seatings_against_closed_forms(kappa, omega, starts):
+    law = walk(5, starts, 0.7, 1.3, kappa, omega)
+    assert sum(law.values()) == pytest.approx(1, rel=1e-13)
+    others = {
+        (x, *cell): p
+        for x in set_partitions(5)
+        for cell, p in closed_form(x, starts, 0.7, 1.3, kappa, omega).items()
+    }
+    assert law == pytest.approx(others, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_passes_against_dense_matrices(name):
+    rng = np.random.default_rng(0)
+    state = MODELS[name].state(0)
+    kernel = SAMPLERS["auto"](state)
+    for _ in range(20):
+        kernel.sweep(state)
+        state.canonicalise()
+        labels = [0, *range(2, 2 + state.n_states)]  # a new state first
+        arrays = state.to_arrays()
+        n_slots = 2 + state.n_states + 8 + state.n_states // 16
+        weights, values = np.zeros((2, n_slots))
+        weights[labels], values[labels] = rng.random((2, len(labels)))
+        rows, *passes = native.moves.steps(state.transitions, weights, values)
+        dense = dense_matrix(MODELS[name], arrays)
+        pushed, pulled, best, argmax = (vector[labels] for vector in passes)
+        products = weights[labels, None] * dense
+        np.testing.assert_allclose(rows[np.ix_(labels, labels)], dense, rtol=1e-12)
+        np.testing.assert_allclose(pushed, products.sum(axis=0), rtol=1e-12)
+        np.testing.assert_allclose(pulled, dense @ values[labels], rtol=1e-12)
+        np.testing.assert_allclose(best, products.max(axis=0), rtol=1e-12)
+        np.testing.assert_array_equal(argmax, np.array(labels)[products.argmax(axis=0)])
+
+
+def dense_matrix(model, arrays):
+    """p(k | j) of a new state and the others, from a record."""
+    record, n = arrays["transitions"], arrays["n_states"]
+    alpha, gamma = model.alpha, model.gamma
+    kappa, omega = record["stay_prior"]
+    counts, tables = np.zeros((n + 1, n + 1)), np.zeros(n + 1)
+    for j, k, customers, m in zip(
+        record["rows"], record["dishes"], record["n_customers"], record["n_tables"],
+        strict=True,
+    ):  # fmt: skip
+        tables[1 + k] += m
+        if j < n:
+            counts[1 + j, 1 + k] = customers
+    total = tables.sum() + gamma
+    tables[0] = gamma
+    left = counts.sum(axis=1)
+    stays = kappa + np.r_[0, record["stays"]]
+    stay = stays / (stays + omega + left)
+    draws = (counts + alpha * tables / total) / (left + alpha)[:, None]
+    return np.diag(stay) + (1 - stay)[:, None] * draws
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("name", MODELS)
+def test_chains_have_the_exact_posterior(name, sampler):
+    found = assert_exact(MODELS[name], SAMPLERS[sampler], n_sweeps=4000)
+    if sampler in ACCEPTANCE:
+        assert found.acceptance >= ACCEPTANCE[sampler][[*MODELS].index(name)]
+
+
+@pytest.mark.parametrize("name", ALL_SAMPLERS)
+def test_samplers_that_leave_the_coin_out_refuse_it(name):
+    sampler = ALL_SAMPLERS[name]
+    hmm = HCRPHMM(sampler, transitions="sticky", n_burnin=1, n_draws=1)
+    if sampler.supports_stays:
+        hmm.fit([[0]] * 4)
+        return
+    with pytest.raises(TypeError, match=r"StepwiseGibbs, BlockedGibbs or BlockedBeam"):
+        hmm.fit([[0]] * 4)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._log_joint import log_seatings
+from skihmm._log_joint import log_seatings, log_stays
 from skihmm._records import (
     EmissionRecord,
     Hyperparameters,
@@ -28,7 +28,7 @@ from skihmm._typing import Array, Floats, Integers, Labels
 from skihmm._validation import check_flag
 from skihmm._version import __version__
 from skihmm.core._emission import EmissionStats
-from skihmm.core._franchise import hyperparameters_of
+from skihmm.core._franchise import STAY_PRIOR, hyperparameters_of
 from skihmm.core._sweep_info import SweepInfo
 
 if TYPE_CHECKING:
@@ -104,7 +104,8 @@ class Draw:
     transitions : TransitionsRecord
         Cells of the transition seating: ``rows`` (previous state; ``n_states`` is the
         start), ``dishes`` (next state), ``n_customers``, ``n_tables`` and all table
-        ``sizes`` in the order of the cells; and the hyperparameters by name.
+        ``sizes`` in the order of the cells; the hyperparameters by name; and, if states
+        have a probability of their own to stay, the number of ``stays`` of every state.
     emission : EmissionRecord
         The emission's statistics.
     sweep : int
@@ -148,7 +149,11 @@ class Draw:
     @property
     def summed_lp(self) -> float:
         """Log joint probability, summed over seatings with these table counts, nats."""
-        return self.lp + log_seatings([self.transitions, *seatings(self.emission)])
+        return (
+            self.lp
+            + log_seatings([self.transitions, *seatings(self.emission)])
+            + log_stays(self.transitions)
+        )
 
     @property
     def arrays(self) -> ModelRecord:
@@ -252,6 +257,9 @@ class PosteriorDraws:
         Total number of tables of the transitions.
     alpha, gamma : ndarray of shape (n_chains, max(n_draws))
         Transition concentrations.
+    stay_prior : ndarray of shape (n_chains, max(n_draws), 2), or None
+        Parameters of the Beta prior of the states' probabilities to stay, pseudo-counts
+        of staying and of leaving; None if states have no such probabilities.
     emission_alpha, emission_gamma : ndarray of shape (n_chains, max(n_draws))
         Emission concentrations; only if the emission has them.
     hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws), ...)}
@@ -318,6 +326,7 @@ class PosteriorDraws:
         )
         self.alpha = self.hyperparameters["alpha"]
         self.gamma = self.hyperparameters["gamma"]
+        self.stay_prior = self.hyperparameters.get(STAY_PRIOR)
         if hyperparameters is not None:
             self._collect_hyperparameters(
                 "emission_", lambda draw: hyperparameters(draw.emission)

@@ -102,8 +102,9 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         :class:`~skihmm.emissions.ProductEmission`.
     transitions : str or BaseTransitions, default="hcrp"
         Prior of the transition probabilities and its concentrations; cloned to
-        ``transitions_``.  Short name: "hcrp"
-        (:class:`~skihmm.transitions.HCRPTransitions`).
+        ``transitions_``.  Short names: "hcrp"
+        (:class:`~skihmm.transitions.HCRPTransitions`) and "sticky", in which states have
+        probabilities of their own to stay (``HCRPTransitions(expected_dwell=10)``).
     init : {"auto", "particle_filter", "kmeans", "random", "single"} or array-like of \
 shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 from scipy.special import gammaln, loggamma, psi
 
-from skihmm._records import SeatingRecord
+from skihmm._records import SeatingRecord, TransitionsRecord
 from skihmm._typing import Floats, Integers
 
 # Up to so many customers, numbers of seatings come from a table.
@@ -108,3 +108,27 @@ def log_seatings(records: Iterable[SeatingRecord]) -> float:
     m = np.concatenate([record["n_tables"] for record in seated]).astype(np.int64)
     sizes = np.concatenate([record["sizes"] for record in seated]).astype(np.int64)
     return float(log_cycles(n, m).sum() - gammaln(sizes).sum())
+
+
+def log_stays(record: TransitionsRecord) -> float:
+    """Log of the number of ways to choose the stays among the self-transitions.
+
+    All ways with the same number of stays of every state are equally probable.
+
+    Parameters
+    ----------
+    record : TransitionsRecord
+
+    Returns
+    -------
+    log_number : float
+    """
+    if "stays" not in record:
+        return 0.0
+    stays = record["stays"].astype(float)
+    draws = np.zeros(len(stays))
+    loops = record["rows"] == record["dishes"]
+    draws[record["dishes"][loops]] = record["n_customers"][loops]
+    return float(
+        (gammaln(stays + draws + 1) - gammaln(stays + 1) - gammaln(draws + 1)).sum()
+    )

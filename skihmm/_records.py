@@ -23,8 +23,11 @@ class SeatingRecord(TypedDict):
     sizes: Integers
 
 
-class TransitionsRecord(SeatingRecord):
+class TransitionsRecord(SeatingRecord, total=False):
     """Record of the transitions: the seating, and what else ``Franchise`` has of them."""
+
+    # Of coins: the number of stays of every state.
+    stays: Integers
 
 
 class EmissionRecord(TypedDict, total=False):

@@ -121,8 +121,8 @@ def check_dwell(name: str, value: object) -> float | None:
     dwell = check_positive(name, value)
     if dwell <= 1:
         raise ValueError(
-            f"{name}={value!r}; expected a number of steps above 1, or None: no preference "
-            "to stay."
+            f"{name}={value!r}; expected a number of steps above 1, or None: no "
+            "preference to stay."
         )
     return dwell
 
@@ -134,8 +134,8 @@ def check_stay_prior(name: str, value: object) -> tuple[float, float | str] | No
     pair = value.tolist() if isinstance(value, np.ndarray) else value
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(
-            f"{name}={value!r}; expected (a, b), pseudo-counts of staying and of leaving, "
-            "(a, 'alpha'), or None."
+            f"{name}={value!r}; expected (a, b), pseudo-counts of staying and of "
+            "leaving, (a, 'alpha'), or None."
         )
     a, b = pair
     if isinstance(b, str):

@@ -43,8 +43,16 @@ RECIPES = {
     part: [*(name for name in names if name != "bernoulli"), *INSTANCES[part]]
     for part, names in SHORT_NAMES.items()
 }
+
+
+def _supported(sampler, transitions):
+    """The transitions, or those that every sampler supports."""
+    recipe = _hcrp_hmm.SAMPLERS[sampler]() if isinstance(sampler, str) else sampler
+    return transitions if recipe.supports_stays else "hcrp"
+
+
 ESTIMATORS = [
-    HCRPHMM(sampler, emission, transitions, **options, **SHORT)
+    HCRPHMM(sampler, emission, _supported(sampler, transitions), **options, **SHORT)
     for sampler, emission, transitions, options in zip(
         RECIPES["sampler"],
         cycle(RECIPES["emission"]),

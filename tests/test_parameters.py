@@ -104,6 +104,20 @@ def prior():
     return values
 
 
+def stay_prior():
+    """Values that are no parameters of a Beta distribution."""
+    pair = "expected (a, b), pseudo-counts of staying and of leaving, (a, 'alpha'), or"
+    return [
+        *(Bad(value, TypeError, pair) for value in (1.0, (1.0,), (1, 2, 3), "ab", True)),
+        *(
+            bad._replace(value=(bad.value, 1.0), shown=f"stay_prior[0]={bad.value!r}")
+            for bad in number()
+        ),
+        Bad((1.0, 0), ValueError, "expected a finite number > 0", "stay_prior[1]=0"),
+        Bad((1.0, "beta"), ValueError, "expected one of 'alpha'", "stay_prior[1]='beta'"),
+    ]
+
+
 def n_jobs():
     """Values that are no number of jobs."""
     expected = "expected an integer other than 0 (-1: all cores), or None"
@@ -203,6 +217,11 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "alpha": number(),
         "gamma": number(),
         "concentration_prior": prior(),
+        "expected_dwell": [
+            *(bad for bad in number() if bad.value is not None),
+            Bad(1, ValueError, "expected a number of steps above 1, or None"),
+        ],
+        "stay_prior": stay_prior(),
     },
     StepwiseGibbs: {
         "proposal": choice("exact", "rcd"),

@@ -4,6 +4,7 @@ from skihmm._records import TransitionsRecord
 from skihmm._typing import Floats
 
 HYPERPARAMETERS: tuple[str, ...]
+STAY_PRIOR: str
 
 class Franchise:
     def __init__(

@@ -31,9 +31,8 @@ class HCRPTransitions(BaseTransitions):
         has a probability of its own to stay at every step, with a Beta prior whose two
         parameters are resampled after every sweep; only steps that do not stay are draws
         from the state's transition distribution, which may be the same state again.  The
-        prior is wide: half of the states are expected to last between a third and three
-        times as long.  None: states have no preference to stay, unless `stay_prior` says
-        so.
+        prior is wide: half of the states are expected to last between 0.6 and 2.6 times
+        as long.  None: states have no preference to stay, unless `stay_prior` says so.
     stay_prior : (float, float) or (float, "alpha") or None, default=None
         Fixed parameters of the Beta prior of the probability to stay, instead of
         `expected_dwell`: pseudo-counts of staying and of leaving.  A large first one is a

@@ -10,7 +10,7 @@ from skihmm.transitions._hcrp import HCRPTransitions
 
 TRANSITIONS: dict[str, Callable[[], BaseTransitions]] = {
     "hcrp": HCRPTransitions,
-    # The prior of the dwell time spans 1 to 100 steps (docs/dwell_times.md), so that the
-    # data decide.
+    # Nine tenths of the states are expected to last for 2 to 106 steps, so the data decide
+    # (docs/dwell_times.md).
     "sticky": partial(HCRPTransitions, expected_dwell=10),
 }

@@ -1,8 +1,8 @@
 """Exact laws of transitions with a coin per state: a walk, and closed forms.
 
-A step stays in its state k with probability W_k ~ Beta(kappa, omega), or else its state is
-a draw in the restaurant of k.  The walk goes through all labels, stays and tables in the
-order of time, from predictive probabilities; the closed forms are Beta functions and
+A step stays in its state k with probability W_k ~ Beta(kappa, omega), or else its state
+is a draw in the restaurant of k.  The walk goes through all labels, stays and tables in
+the order of time, from predictive probabilities; the closed forms are Beta functions and
 Stirling numbers.
 """
 
@@ -16,6 +16,7 @@ from functools import cache, cached_property
 
 import numpy as np
 from scipy.special import betaln
+from small_models import Model
 
 from reference.enumeration import (
     START,
@@ -31,7 +32,6 @@ from reference.enumeration import (
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-from small_models import Model
 
 
 @cache
@@ -49,7 +49,7 @@ def walk(n_steps, starts, alpha, gamma, kappa, omega) -> dict:
             if j != START:
                 q = kappa + stays[j]
                 leaves = (omega + draws) / (q + omega + draws)
-                stayed = stays[:j] + (stays[j] + 1,) + stays[j + 1 :]
+                stayed = (*stays[:j], stays[j] + 1, *stays[j + 1 :])
                 following[(*labels, j), stayed, cells] += probability * (1 - leaves)
             served = Counter()
             for (_, dish), sizes in tables.items():

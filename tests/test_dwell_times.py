@@ -1,0 +1,324 @@
+"""Models whose states have a probability of their own to stay."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+from reference.coins import CoinModel, walk
+from reference.enumeration import DirichletEmission, log_likelihood
+from scipy.special import betaln, gammaln
+from scipy.stats import kstest
+
+from skihmm import HCRPHMM
+from skihmm.core._franchise import Franchise
+from skihmm.core._particle_filter import filter_particles
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from skihmm.emissions import NormalInverseGamma
+from skihmm.inspection import TraceDisplay
+from skihmm.metrics import ParticleFilterScorer
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
+from skihmm.transitions import HCRPTransitions
+
+SHORT = {"n_burnin": 10, "n_draws": 4, "random_state": 0}
+RECIPES = {
+    "sampled": HCRPTransitions(expected_dwell=8),
+    "fixed": HCRPTransitions(stay_prior=(3, 0.5)),
+    "tied": HCRPTransitions(stay_prior=(4, "alpha")),
+}
+MODEL = CoinModel((0, 0, 1, 1, 1), DirichletEmission(2, 0.5), (0, 3), 0.8, 1.1, 3.0, 0.7)
+
+
+def runs(n_runs=12, length=15, seed=0):
+    """Rows of three states that last, and the states."""
+    rng = np.random.default_rng(seed)
+    steps = 1 + rng.integers(2, size=n_runs)
+    states = np.repeat(np.cumsum(steps) % 3, length)
+    return 4.0 * states[:, None] + rng.standard_normal((len(states), 1)), states
+
+
+def assert_equal_fits(a, b):
+    np.testing.assert_array_equal(a.draws_.states, b.draws_.states)
+    np.testing.assert_array_equal(a.draws_.lp, b.draws_.lp)
+    for name, values in a.draws_.hyperparameters.items():
+        np.testing.assert_array_equal(values, b.draws_.hyperparameters[name])
+
+
+# -- parameters -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"expected_dwell": 1}, ValueError, r"expected_dwell=1; expected .* above 1"),
+        ({"expected_dwell": "long"}, TypeError, "expected_dwell='long'"),
+        ({"stay_prior": 3}, TypeError, r"stay_prior=3; expected \(a, b\)"),
+        ({"stay_prior": (1, 2, 3)}, TypeError, r"expected \(a, b\)"),
+        ({"stay_prior": (0, 1)}, ValueError, r"stay_prior\[0\]=0"),
+        ({"stay_prior": (1, "beta")}, ValueError, r"stay_prior\[1\]='beta'"),
+    ],
+)
+def test_parameters_are_checked(options, error, message):
+    with pytest.raises(error, match=message):
+        HCRPHMM(transitions=HCRPTransitions(**options), **SHORT).fit([[0], [1]])
+
+
+def test_which_hyperparameters_change():
+    X, _ = runs(6)
+    draws = {
+        name: HCRPHMM(transitions=recipe, emission="gaussian", **SHORT).fit(X).draws_
+        for name, recipe in RECIPES.items()
+    }
+    assert np.ptp(draws["sampled"].stay_prior, axis=1).min() > 0
+    assert (draws["fixed"].stay_prior == (3, 0.5)).all()
+    assert (draws["tied"].stay_prior[..., 0] == 4).all()
+    np.testing.assert_array_equal(draws["tied"].stay_prior[..., 1], draws["tied"].alpha)
+    assert np.ptp(draws["tied"].alpha) > 0
+    plain = HCRPHMM(emission="gaussian", **SHORT).fit(X).draws_
+    assert plain.stay_prior is None
+    assert "stays" not in plain[0, 0].transitions
+
+
+# -- hyperparameters ------------------------------------------------------------------
+
+SIZES = (40, 3, 25, 1, 12, 30, 2)
+
+
+def fixed_chain(franchise):
+    """A chain whose path and seating stay as they are."""
+    states = np.repeat([0, 1, 0, 2, 1, 2, 0], SIZES)
+    stats = NormalInverseGamma(0.0, 1.0, 1.0, 1.0).fit(np.zeros((len(states), 1)))
+    state = ChainState(
+        np.array([0, 50]),
+        franchise,
+        stats.make_stats(np.zeros((len(states), 1))),
+        RandomStream(0),
+    )
+    state.start_from(states)
+    return state
+
+
+def stays_and_leaves(state):
+    record, n = state.to_arrays()["transitions"], state.n_states
+    leaves = np.bincount(record["rows"], record["n_customers"], n + 1)
+    return record["stays"], leaves
+
+
+def test_log_joint_has_the_coins():
+    """Against the same chain with other parameters: only the coins' factor changes."""
+    chains = [fixed_chain(Franchise(0.7, 1.2, None, prior)) for prior in ((3, 2), (9, 1))]
+    chains[1].from_arrays(
+        chains[0].to_arrays()
+        | {
+            "transitions": chains[0].to_arrays()["transitions"]
+            | {"stay_prior": np.array([9.0, 1.0])}
+        }
+    )
+    q, leaves = stays_and_leaves(chains[0])
+    expected = [
+        np.sum(betaln(kappa + q, omega + leaves[:-1]) - betaln(kappa, omega))
+        for kappa, omega in ((3, 2), (9, 1))
+    ]
+    logs = [state.log_joint() for state in chains]
+    assert logs[1] - logs[0] == pytest.approx(expected[1] - expected[0], rel=1e-12)
+
+
+@pytest.mark.statistical
+def test_stay_prior_against_integration():
+    state = fixed_chain(Franchise(0.7, 1.2, None, None, 12.0))
+    q, leaves = stays_and_leaves(state)
+    theta = np.linspace(np.log(11) - 6, np.log(11) + 6, 401)
+    log_omega = np.linspace(-7, 5, 401)
+    omega = np.exp(log_omega)[:, None]
+    kappa = omega * np.exp(theta)
+    log_p = 2 * np.log(omega) - omega / 2 - (theta - np.log(11)) ** 2 / 2
+    for stays, left in zip(q, leaves[:-1], strict=True):
+        log_p = log_p + betaln(kappa + stays, omega + left) - betaln(kappa, omega)
+    p = np.exp(log_p - log_p.max())
+    p /= p.sum()
+    draws = []
+    for i in range(12_000):
+        state.draw_hyperparameters()
+        if i % 6 == 0:
+            draws.append(state.transitions.hyperparameters["stay_prior"])
+    draws = np.array(draws)
+    found = np.log(draws[:, 0] / draws[:, 1]), np.log(draws[:, 1])
+    for values, grid, law in (
+        (found[0], theta, p.sum(axis=0)),
+        (found[1], log_omega, p.sum(axis=1)),
+    ):
+        ends = np.cumsum(law) - law / 2
+        pvalue = kstest(values, lambda x, g=grid, e=ends: np.interp(x, g, e)).pvalue
+        assert pvalue > 0.002, (np.mean(values), np.sum(law * grid))
+
+
+@pytest.mark.statistical
+def test_tied_concentration_against_integration():
+    state = fixed_chain(Franchise(0.7, 1.2, (1.5, 0.8), (6.0, "alpha")))
+    q, leaves = stays_and_leaves(state)
+    m = state.to_arrays()["transitions"]["n_tables"].sum()
+    log_alpha = np.linspace(-9, 5, 2001)
+    alpha = np.exp(log_alpha)
+    log_p = (1.5 + m) * log_alpha - 0.8 * alpha
+    for n in leaves:
+        log_p += gammaln(alpha) - gammaln(alpha + n)
+    for stays, left in zip(q, leaves[:-1], strict=True):
+        log_p += betaln(6 + stays, alpha + left) - betaln(6, alpha)
+    law = np.exp(log_p - log_p.max())
+    law /= law.sum()
+    values = []
+    for i in range(12_000):
+        state.draw_hyperparameters()
+        if i % 6 == 0:
+            values.append(math.log(state.transitions.hyperparameters["alpha"]))
+    ends = np.cumsum(law) - law / 2
+    pvalue = kstest(values, lambda x: np.interp(x, log_alpha, ends)).pvalue
+    assert pvalue > 0.002, (np.mean(values), np.sum(law * log_alpha))
+
+
+# -- particle filter and predictions --------------------------------------------------
+
+
+def test_particle_filter_is_unbiased():
+    evidence = sum(
+        p * math.exp(log_likelihood(x, MODEL.y, MODEL.emission))
+        for (x, _, _), p in walk(5, MODEL.starts, 0.8, 1.1, 3.0, 0.7).items()
+    )
+    estimates = []
+    for seed in range(3000):
+        log_predictive, path = filter_particles(
+            MODEL.codes,
+            np.array(MODEL.starts),
+            [(2, False, 0.5, 1.0)],
+            RandomStream(seed),
+            n_particles=5,
+            transitions=Franchise(0.8, 1.1, None, (3.0, 0.7)),
+        )
+        estimates.append(math.exp(log_predictive.sum()))
+        assert len(path) == 5
+    error = np.std(estimates) / math.sqrt(len(estimates))
+    assert abs(np.mean(estimates) - evidence) < 3.5 * error
+    assert error < 0.02 * evidence
+
+
+def test_one_step_ahead_all_scores_agree():
+    """From one draw the first predictive probability is the same in every way."""
+    X, _ = runs(6)
+    hmm = HCRPHMM(transitions="sticky", emission="gaussian", **SHORT).fit(X)
+    scores = [
+        ParticleFilterScorer(adaptive=adaptive, start="continue")(hmm, X[:1])
+        for adaptive in (True, False)
+    ]
+    assert scores[0] == pytest.approx(scores[1], rel=1e-9)
+    predicted = hmm.predict_next(X, n_steps=1).log_prob(X[:1])
+    assert np.ravel(predicted)[0] == pytest.approx(hmm.predict_next(X).log_prob(X[:1])[0])
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_everything_after_a_fit(name):
+    X, _ = runs(6)
+    hmm = HCRPHMM(transitions=RECIPES[name], emission="gaussian", n_chains=2, **SHORT)
+    hmm.fit(X)
+    assert np.isfinite(hmm.score(X))
+    assert hmm.predict(X).shape == (len(X),)
+    np.testing.assert_allclose(hmm.predict_proba(X).sum(axis=1), 1)
+    rows, states = hmm.sample(200, random_state=1)
+    assert rows.shape == (200, 1)
+    assert (np.diff(states) == 0).mean() > 0.5
+    np.testing.assert_allclose(hmm.transmat_.sum(axis=1), 1)
+    assert hmm.diagnose() is not None
+    TraceDisplay.from_estimator(hmm)
+    assert hmm.draws_.to_dict()["posterior"]["stay_prior"].shape == (2, 4, 2)
+    assert hmm.impute(np.where(np.arange(len(X)) % 9, X[:, 0], np.nan)[:, None]).all()
+
+
+# -- continuation ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sampler", [StepwiseGibbs(), BlockedGibbs(4), BlockedBeam(4)])
+@pytest.mark.parametrize("name", RECIPES)
+def test_chains_continue_bit_for_bit(name, sampler, tmp_path):
+    X, _ = runs(6)
+    hmm = HCRPHMM(sampler, "gaussian", RECIPES[name], n_burnin=11, random_state=3, thin=2)
+    whole = hmm.set_params(n_draws=8).fit(X)
+    states = np.full(len(X), -1)
+    file = tmp_path / "chain.npz"
+    part = HCRPHMM(**{**hmm.get_params(deep=False), "n_draws": 3, "checkpoint": file})
+    part.fit(X)
+    part.set_params(n_draws=8).fit(X)  # from the file
+    assert_equal_fits(part, whole)
+    warm = HCRPHMM(**{**hmm.get_params(deep=False), "n_draws": 3, "warm_start": True})
+    warm = pickle.loads(pickle.dumps(warm.fit(X))).set_params(n_draws=5).fit(X)
+    assert_equal_fits(warm, whole)
+    states[3:9], states[40:44] = 0, 1
+    known = HCRPHMM(sampler, "gaussian", RECIPES[name], **SHORT).fit(X, states=states)
+    assert len(set(known.labels_[3:9])) == len(set(known.labels_[40:44])) == 1
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_partial_fit(name):
+    X, _ = runs(8)
+    for emission in ("gaussian", "hcrp"):
+        data = X if emission == "gaussian" else np.clip(np.round(X), 0, None)
+        hmm = HCRPHMM(transitions=RECIPES[name], emission=emission, **SHORT)
+        hmm.partial_fit(data[:60]).partial_fit(data[60:])
+        assert hmm.draws_.states.shape[2] == len(data)
+        if name == "sampled":
+            assert np.ptp(hmm.draws_.stay_prior) > 0
+
+
+def test_records_of_another_model_are_refused():
+    sticky, plain = (
+        MODEL.state(0),
+        CoinModel(MODEL.y, MODEL.emission, MODEL.starts).state(0),
+    )
+    arrays = sticky.to_arrays()
+    plain_state = ChainState(
+        np.array(MODEL.starts), Franchise(), MODEL.stats(), RandomStream(0)
+    )
+    with pytest.raises(ValueError, match="another recipe"):
+        plain_state.from_arrays(arrays)
+    for change, message in (
+        ({"stayed": 1 - arrays["stayed"]}, "no stay|stays"),
+        ({"stayed": arrays["stayed"][1:]}, "flags of stays"),
+        ({"stayed": 2 * arrays["stayed"] + 2}, "a flag of a stay"),
+        ({"transitions": arrays["transitions"] | {"stays": np.array([9])}}, "stays"),
+        ({"transitions": arrays["transitions"] | {"stay_prior": np.ones(3)}}, "two"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plain.from_arrays(arrays | change)
+    plain.from_arrays(arrays)
+    assert plain.check() is None
+    assert plain.transitions.hyperparameters["stay_prior"].tolist() == [3.0, 0.7]
+
+
+# -- what it is for -------------------------------------------------------------------
+
+
+def test_fewer_segments_than_the_plain_model():
+    X, states = runs(20, 20, seed=1)
+    X[:, 0] += np.random.default_rng(1).standard_normal(len(X))
+    n_segments = {}
+    for name in ("hcrp", "sticky"):
+        hmm = HCRPHMM(BlockedGibbs(split_merge_rate=2), "gaussian", name, **SHORT)
+        draws = hmm.set_params(n_burnin=150, n_draws=50).fit(X).draws_
+        n_segments[name] = np.mean(np.count_nonzero(np.diff(draws.states), axis=2)) + 1
+    truth = np.count_nonzero(np.diff(states)) + 1
+    assert n_segments["sticky"] < 1.5 * truth < n_segments["hcrp"]
+
+
+def test_summed_lp_counts_the_stays():
+    hmm = HCRPHMM(transitions=RECIPES["fixed"], **SHORT).fit([[0]] * 6)
+    for d in range(4):
+        draw = hmm.draws_[0, d]
+        if draw.n_states > 1:
+            continue
+        record = draw.transitions
+        n_draws = record["n_customers"][record["rows"] == 0].sum()
+        tables = record["sizes"]
+        assert record["stays"].sum() + n_draws == 5
+        assert draw.summed_lp >= draw.lp + math.log(math.comb(5, int(n_draws))) - 1e-9
+        assert tables.sum() == n_draws + 1

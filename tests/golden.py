@@ -14,6 +14,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +40,7 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
+from skihmm.transitions import HCRPTransitions
 
 FILE = Path(__file__).with_suffix(".json")
 
@@ -178,6 +180,14 @@ def _predictions(emission: str) -> dict:
     }
 
 
+def _dwelling(transitions: str, sampler: str, emission: str) -> dict:
+    """States with a probability of their own to stay; continued by `partial_fit`."""
+    make, X = EMISSIONS[emission]
+    hmm = _model(SAMPLERS[sampler], make(), transitions=DWELLING[transitions])
+    hmm.partial_fit(X[:80]).partial_fit(X[80:])
+    return {**_outcome(hmm), "score": float(hmm.score(X[:20]))}
+
+
 def _continued() -> dict:
     """More data by `partial_fit`, more draws by `warm_start`."""
     make, X = EMISSIONS["gaussian"]
@@ -186,6 +196,11 @@ def _continued() -> dict:
     return _outcome(hmm.fit(X, groups=np.repeat([0, 1], [50, 70])))
 
 
+DWELLING = {
+    "sampled": HCRPTransitions(expected_dwell=6),
+    "fixed": HCRPTransitions(stay_prior=(4, 0.7)),
+    "tied": HCRPTransitions(stay_prior=(3, "alpha")),
+}
 CASES: dict[str, Callable[[], dict]] = {
     **{
         f"{sampler} | {emission}": lambda s=sampler, e=emission: _sampled(s, e)
@@ -203,6 +218,14 @@ CASES: dict[str, Callable[[], dict]] = {
         for name in ("hcrp", "gaussian")
     },
     "continued": _continued,
+    **{
+        f"{sampler} | {transitions} dwell times | {emission}": partial(
+            _dwelling, transitions, sampler, emission
+        )
+        for transitions in DWELLING
+        for sampler in ("auto", "rcd", "blocked sm", "beam")
+        for emission in ("hcrp", "gaussian")
+    },
 }
 
 

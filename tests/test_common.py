@@ -45,20 +45,19 @@ RECIPES = {
 }
 
 
-def _supported(sampler, transitions):
-    """The transitions, or those that every sampler supports."""
+TRANSITIONS = cycle(RECIPES["transitions"])
+
+
+def _supported_transitions(sampler):
+    """The next transitions, or those that every sampler supports."""
     recipe = _hcrp_hmm.SAMPLERS[sampler]() if isinstance(sampler, str) else sampler
-    return transitions if recipe.supports_stays else "hcrp"
+    return next(TRANSITIONS) if recipe.supports_stays else "hcrp"
 
 
 ESTIMATORS = [
-    HCRPHMM(sampler, emission, _supported(sampler, transitions), **options, **SHORT)
-    for sampler, emission, transitions, options in zip(
-        RECIPES["sampler"],
-        cycle(RECIPES["emission"]),
-        cycle(RECIPES["transitions"]),
-        cycle(OPTIONS),
-        strict=False,
+    HCRPHMM(sampler, emission, _supported_transitions(sampler), **options, **SHORT)
+    for sampler, emission, options in zip(
+        RECIPES["sampler"], cycle(RECIPES["emission"]), cycle(OPTIONS), strict=False
     )
 ]
 

@@ -382,7 +382,8 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
     const Law &law() const { return static_cast<const Law &>(*this); }
     Law &law() { return static_cast<Law &>(*this); }
     double with_self(double weight, int32_t j, int32_t k) const {
-        if (law().has_self_weight()) weight += j == k ? law().self_weight(k) : 0.0;
+        if (SKIHMM_UNLIKELY(law().has_self_weight()))
+            weight += j == k ? law().self_weight(k) : 0.0;
         return weight;
     }
 
@@ -469,7 +470,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         return SKIHMM_LIKELY(!coins_.exist()) ? all : all * (1.0 + odds(j, change));
     }
     double self_weight(int32_t k) const {
-        return coins_.exist() ? Draws::total(k) * odds(k, 0) : 0.0;
+        return SKIHMM_LIKELY(!coins_.exist()) ? 0.0 : Draws::total(k) * odds(k, 0);
     }
 
     // ---- changes
@@ -525,7 +526,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
 
   private:
-    double odds(int32_t k, int32_t change) const {
+    SKIHMM_NOINLINE double odds(int32_t k, int32_t change) const {
         return k == kStart ? 0.0 : coins_.odds(k, row_customers[k] + change);
     }
     double stay(int32_t k) const { return coins_.stay(k, row_customers[k]); }

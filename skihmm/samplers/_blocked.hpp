@@ -337,7 +337,7 @@ class Blocked {
             for_fours(s.row(j), [&](int32_t k, int32_t n) {
                 g[k] += h_f * static_cast<float>(n);
             });
-            if (s.has_self_weight())
+            if (SKIHMM_UNLIKELY(s.has_self_weight()))
                 g[j] += h_f * static_cast<float>(s.self_weight(j));
         }
         if (!before) return scale_ * c_[i_];
@@ -505,7 +505,7 @@ class Blocked {
                 sum = sum + pair_at(f, column.ids[at], column.ids[at + 1])
                             * Pair::next(column.counts + at);
             double sparse = sum.sum();
-            if (s.has_self_weight()) sparse += f[k] * s.self_weight(k);
+            if (SKIHMM_UNLIKELY(s.has_self_weight())) sparse += f[k] * s.self_weight(k);
             return sparse + new_table_weight(scale_, mass_[k]) * step.sum;
         } else {
             const double u = steps_[l + 1].slice, mass = mass_[k], *c = c_.data();

@@ -10,7 +10,7 @@ from skihmm.transitions._hcrp import HCRPTransitions
 
 TRANSITIONS: dict[str, Callable[[], BaseTransitions]] = {
     "hcrp": HCRPTransitions,
-    # Nine tenths of the states are expected to last for 2 to 106 steps, so the data decide
-    # (docs/dwell_times.md).
+    # Nine tenths of the states are expected to last for 2 to 106 steps, so the data
+    # decide (docs/dwell_times.md).
     "sticky": partial(HCRPTransitions, expected_dwell=10),
 }

@@ -270,7 +270,7 @@ def test_proposals_without_the_coin_are_caught_by_their_acceptance():
     edits = [
         (
             "_blocked.hpp",
-            "if (s.has_self_weight())\n                g[j] += h_f *",
+            "if (SKIHMM_UNLIKELY(s.has_self_weight()))\n                g[j] += h_f *",
             "if (false)\n                g[j] += h_f *",
         )
     ]

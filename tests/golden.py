@@ -22,12 +22,15 @@ from extension.exponential import Exponential
 from skihmm import HCRPHMM
 from skihmm.emissions import (
     BetaBernoulli,
+    BetaNegativeBinomial,
     DirichletCategorical,
+    GammaGamma,
     GammaPoisson,
     HCRPCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
     ProductEmission,
+    VonMises,
 )
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.samplers import (
@@ -99,6 +102,9 @@ EMISSIONS: dict[str, tuple[Callable[[], object], np.ndarray]] = {
     "diagonal_gaussian": (NormalInverseGamma, _vectors(120, 3, 9)),
     "poisson": (GammaPoisson, _counts(120)),
     "bernoulli": (BetaBernoulli, np.where(_vectors(120, 4, 10) > 0, 1.0, 0.0)),
+    "negative_binomial": (BetaNegativeBinomial, _counts(120)),
+    "gamma": (GammaGamma, np.exp(_vectors(120, 2, 14))),
+    "von_mises": (VonMises, np.arctan(_vectors(120, 2, 15))),
     "python": (Exponential, np.abs(_vectors(120, 2, 13))),
     "product": (
         lambda: ProductEmission(

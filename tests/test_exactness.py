@@ -152,6 +152,8 @@ TABLE = [
         ("diagonal", "full", "binary", "two kinds of symbols", "full and counts"),
         2000,
     ),
+    (("stepwise", "stick-breaking"), ("overdispersed", "positive", "angles"), 2000),
+    (("blocked sm",), ("overdispersed", "positive", "angles"), 1000),
     (("stepwise", "blocked sm", "stick-breaking"), KNOWN, 2000),
     (("stepwise, hyperparameters",), SAMPLED, 3000),
     (

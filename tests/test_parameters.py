@@ -17,11 +17,14 @@ from sklearn.pipeline import make_pipeline
 from skihmm import HCRPHMM, _fit, _hcrp_hmm
 from skihmm.emissions import (
     BetaBernoulli,
+    BetaNegativeBinomial,
     DirichletCategorical,
+    GammaGamma,
     GammaPoisson,
     HCRPCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
+    VonMises,
 )
 from skihmm.emissions._names import EMISSIONS
 from skihmm.metrics import ParticleFilterScorer, _scorer
@@ -251,6 +254,21 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     GammaPoisson: {
         "shape": per_column("expected numbers > 0", 0.0),
         "rate": per_column("expected numbers > 0", -2),
+    },
+    BetaNegativeBinomial: {
+        "shape": per_column("expected numbers > 0", 0.0),
+        "rate": per_column("expected numbers > 0", -2),
+        "dispersion": per_column("expected numbers > 0", 0.0),
+    },
+    GammaGamma: {
+        "shape": per_column("expected numbers > 0", 0.0),
+        "scale": per_column("expected numbers > 0", -2),
+        "dispersion": per_column("expected numbers > 0", 0.0),
+        "least": [bad for bad in number() if bad.value is not None],
+    },
+    VonMises: {
+        "period": number(),
+        "dispersion": per_column("expected numbers > 0", 0.0),
     },
     BetaBernoulli: {
         "a": per_column("expected numbers > 0", 0.0),

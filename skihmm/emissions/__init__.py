@@ -9,16 +9,20 @@ from skihmm.emissions._conjugate import (
     NormalInverseWishart,
 )
 from skihmm.emissions._conjugate_emission import ConjugateEmission
+from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMises
 from skihmm.emissions._product import ProductEmission
 
 __all__ = [
     "BaseEmission",
     "BetaBernoulli",
+    "BetaNegativeBinomial",
     "ConjugateEmission",
     "DirichletCategorical",
+    "GammaGamma",
     "GammaPoisson",
     "HCRPCategorical",
     "NormalInverseGamma",
     "NormalInverseWishart",
     "ProductEmission",
+    "VonMises",
 ]

@@ -43,12 +43,6 @@ class RisingTable {
     std::vector<double> values_;
 };
 
-// log of a Gamma(shape, 1) variate, of any shape > 0.
-inline double draw_log_gamma(bitgen_t *g, double shape) {
-    const GammaDraw draw = draw_gamma(g, shape);
-    return std::log(draw.value) - draw.fall;
-}
-
 // Range of positive parameters of a prior.
 inline bool all_positive(const double *x, size_t n) {
     return std::all_of(x, x + n, [](double v) { return v > 0.0 && std::isfinite(v); });

@@ -12,6 +12,7 @@ from skihmm.emissions._conjugate import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
+from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMises
 
 EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "hcrp": HCRPCategorical,
@@ -20,4 +21,7 @@ EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "diagonal_gaussian": NormalInverseGamma,
     "poisson": GammaPoisson,
     "bernoulli": BetaBernoulli,
+    "negative_binomial": BetaNegativeBinomial,
+    "gamma": GammaGamma,
+    "von_mises": VonMises,
 }

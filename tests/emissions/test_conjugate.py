@@ -7,7 +7,15 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
+from reference.conjugate import (
+    Angles,
+    Bernoulli,
+    DiagonalGaussian,
+    FullGaussian,
+    Gamma,
+    NegativeBinomial,
+    Poisson,
+)
 from scipy import special
 from small_models import (
     NUMBERS,
@@ -39,6 +47,19 @@ def random_model(name, n, rng, scale=1.0, offset=0.0):
         y = rng.poisson(scale * rng.gamma(2.0, size=(n, 3))).astype(float)
         y[rng.random(y.shape) < 0.1] = np.nan
         emission = Poisson((1.0, 0.2, 3.0), (1.0, 0.3, 0.01))
+    elif name == "overdispersed":
+        # The logarithms of SciPy's gamma functions have no more digits.
+        y = rng.poisson(min(scale, 1e4) * rng.gamma(0.5, size=(n, 3))).astype(float)
+        y[rng.random(y.shape) < 0.1] = np.nan
+        emission = NegativeBinomial((1.0, 0.2, 3.0), (1.0, 0.3, 0.01), (2.0, 0.3, 0.01))
+    elif name == "positive":
+        y = scale * rng.gamma(0.7, size=(n, 3))
+        y[rng.random(y.shape) < 0.1] = np.nan
+        emission = Gamma((1.0, 0.2, 3.0), (scale, 0.3 * scale, scale), (2.0, 0.3, 0.01))
+    elif name == "angles":
+        y = rng.uniform(-6, 6, size=(n, 3))
+        y[rng.random(y.shape) < 0.1] = np.nan
+        emission = Angles((2.0, 0.1, 0.01))
     else:
         y = (rng.random((n, 3)) < 0.4).astype(float)
         y[rng.random(y.shape) < 0.1] = np.nan
@@ -49,7 +70,7 @@ def random_model(name, n, rng, scale=1.0, offset=0.0):
 # The first slot of a state.
 FIRST = 2
 
-KINDS = ("diagonal", "full", "counts", "binary")
+KINDS = ("diagonal", "full", "counts", "binary", "overdispersed", "positive", "angles")
 
 
 # -- formulas -------------------------------------------------------------------------
@@ -212,7 +233,9 @@ def test_almost_known_rates(shape, mean, y):
 @pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1e-12, 0.0), (1e12, -1e12)])
 def test_ten_thousand_moves_do_not_drift(kind, scale, offset, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
-    if kind in ("counts", "binary"):
+    if kind == "positive":
+        offset = 0.0
+    elif kind not in ("diagonal", "full"):
         scale, offset = min(max(scale, 1.0), 1e6), 0.0
     model = random_model(kind, 40, rng, scale, offset)
     labels = rng.integers(3, size=40)
@@ -301,6 +324,9 @@ WRONG = {
     "full": FullGaussian((1.0, 0.0), 0.4, 4.0, ((1.0, -0.3), (-0.3, 0.6))),
     "counts": Poisson((1.0, 2.0), (0.5, 0.15)),
     "binary": Bernoulli(0.4, 0.9),
+    "overdispersed": NegativeBinomial((1.0, 2.0), (0.5, 0.1), (0.6, 0.25)),
+    "positive": Gamma((2.0, 1.5), (1.0, 2.0), (0.4, 0.25)),
+    "angles": Angles((0.3, 0.6)),
 }
 
 

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from skihmm.emissions import _conjugate_stats as compiled
+from skihmm.emissions._dispersed_stats import dispersed
 
 
 def as_matrix(y) -> np.ndarray:
@@ -158,6 +159,79 @@ class Bernoulli(ConjugateEmission):
     def stats(self, y):
         """Compiled statistics."""
         return compiled.beta_bernoulli(as_matrix(y), self.a, self.b)
+
+
+class Dispersed(ConjugateEmission):
+    """Base of columns whose states have a dispersion in common."""
+
+    def stats(self, y):
+        """Compiled statistics."""
+        y = as_matrix(y)
+        hyper = [np.broadcast_to(v, y.shape[1]) for v in vars(self).values()]
+        return dispersed(
+            self.law, y, hyper, np.ones_like(hyper), [False] * len(hyper), 2 * np.pi
+        )
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(Dispersed):
+    """Beta prior of the probability r / (r + mean), columns independent."""
+
+    shape: tuple
+    rate: tuple
+    dispersion: tuple
+    law = "negative_binomial"
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for values, value, c in self.by_column(seen, row):
+            r = 1 / self.dispersion[c]
+            a = r * self.rate[c] + r * len(values)
+            b = self.shape[c] + values.sum()
+            total += special.gammaln(r + value) - special.gammaln(r)
+            total += special.betaln(a + r, b + value) - special.betaln(a, b)
+            total -= special.gammaln(value + 1)
+        return total
+
+
+@dataclass(frozen=True)
+class Gamma(Dispersed):
+    """Gamma prior of the inverse mean, columns independent, single entries missing."""
+
+    shape: tuple
+    scale: tuple
+    dispersion: tuple
+    law = "gamma"
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for values, value, c in self.by_column(seen, row):
+            power = 1 / self.dispersion[c]
+            a = self.shape[c] + power * len(values)
+            rate = self.scale[c] * self.dispersion[c] + values.sum()
+            total += stats.betaprime.logpdf(value, power, a, scale=rate)
+        return total
+
+
+@dataclass(frozen=True)
+class Angles(Dispersed):
+    """Von Mises columns, mean directions uniform, single entries missing."""
+
+    dispersion: tuple
+    law = "von_mises"
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for values, value, c in self.by_column(seen, row):
+            kappa = 1 / self.dispersion[c]
+            before = kappa * abs(np.exp(1j * values).sum())
+            after = kappa * abs(np.exp(1j * np.append(values, value)).sum())
+            total += np.log(special.i0e(after) / special.i0e(before)) + after - before
+            total -= np.log(2 * np.pi * special.i0e(kappa)) + kappa
+        return total
 
 
 @dataclass(frozen=True)

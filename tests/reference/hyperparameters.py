@@ -12,11 +12,12 @@ from functools import cached_property
 
 import numpy as np
 from scipy import stats
-from scipy.special import betaln, gammaln, logsumexp, multigammaln
+from scipy.special import betaln, gammaln, i0e, logsumexp, multigammaln
 
 from reference.conjugate import as_matrix
 from skihmm.emissions import _conjugate_stats as compiled
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._dispersed_stats import dispersed
 
 
 def gamma_quantile(u, unit):
@@ -199,6 +200,85 @@ class SampledPoisson(SampledPrior):
 
     def read(self, numbers) -> dict:
         return dict(zip(("shape", "rate"), numbers, strict=True))
+
+
+class SampledDispersed(SampledPrior):
+    """Base of one column whose states have a dispersion in common."""
+
+    def from_unit(self, u) -> dict:
+        return {
+            name: gamma_quantile(one, unit)
+            for name, one, unit in zip(self.names, u, self.units, strict=True)
+        }
+
+    @property
+    def dimension(self) -> int:
+        return len(self.names)
+
+    def stats(self, y):
+        units = np.array(self.units)[:, None]
+        drawn = [True] * len(units)
+        return dispersed(self.law, as_matrix(y), units, units, drawn, 2 * np.pi)
+
+    def read(self, numbers) -> dict:
+        return dict(zip(self.names, numbers, strict=True))
+
+
+@dataclass(frozen=True)
+class SampledNegativeBinomial(SampledDispersed):
+    """Shape, rate and dispersion have priors."""
+
+    units: tuple = (1.0, 0.25, 0.5)
+    names = ("shape", "rate", "dispersion")
+    law = "negative_binomial"
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        shape, rate, dispersion = (points[name] for name in self.names)
+        r = 1 / dispersion
+        return (
+            sum(gammaln(r + v) - gammaln(r) - gammaln(v + 1) for v in y)
+            + betaln(r * (rate + len(y)), shape + y.sum())
+            - betaln(r * rate, shape)
+        )
+
+
+@dataclass(frozen=True)
+class SampledGamma(SampledDispersed):
+    """Shape, scale and dispersion have priors."""
+
+    units: tuple = (1.0, 2.0, 0.5)
+    names = ("shape", "scale", "dispersion")
+    law = "gamma"
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        n, shape, scale, dispersion = len(y), *(points[name] for name in self.names)
+        c, rate = 1 / dispersion, scale * dispersion
+        return (
+            gammaln(shape + n * c)
+            - gammaln(shape)
+            - n * gammaln(c)
+            + shape * np.log(rate)
+            - (shape + n * c) * np.log(rate + y.sum())
+            + (c - 1) * np.log(y).sum()
+        )
+
+
+@dataclass(frozen=True)
+class SampledAngles(SampledDispersed):
+    """The dispersion has a prior."""
+
+    units: tuple = (1.0,)
+    names = ("dispersion",)
+    law = "von_mises"
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        kappa = 1 / np.maximum(points["dispersion"], 1e-8)
+        both = kappa * abs(np.exp(1j * y).sum())
+        one = np.log(2 * np.pi * i0e(kappa)) + kappa
+        return np.log(i0e(both)) + both - len(y) * one
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,9 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
         Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
-        (symbols), "gaussian" (full covariance), "diagonal_gaussian", "poisson" (counts)
-        and "bernoulli" (zeros and ones).  For mixed data:
+        (symbols), "gaussian" (full covariance), "diagonal_gaussian", "autoregressive"
+        (motion and other real-valued series), "poisson" (counts) and "bernoulli" (zeros
+        and ones).  For mixed data:
         :class:`~skihmm.emissions.ProductEmission`.
     transitions : str or HCRPTransitions, default="hcrp"
         Prior of the transition probabilities and its concentrations; cloned to

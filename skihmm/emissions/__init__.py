@@ -1,5 +1,6 @@
 """Emission recipes, which the estimator fits to the data."""
 
+from skihmm.emissions._autoregressive import AutoregressiveNormal
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._conjugate import (
@@ -12,6 +13,7 @@ from skihmm.emissions._conjugate_emission import ConjugateEmission
 from skihmm.emissions._product import ProductEmission
 
 __all__ = [
+    "AutoregressiveNormal",
     "BaseEmission",
     "BetaBernoulli",
     "ConjugateEmission",

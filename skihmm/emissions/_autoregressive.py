@@ -177,7 +177,9 @@ default=None
         n = len(centre)
         y, *lags = np.split(rows[~self.is_missing(rows)], self.order + 1, axis=1)
         y = (y - centre) / deviation
-        x = np.hstack([*((lag - centre) / deviation for lag in lags), np.ones((len(y), 1))])
+        x = np.hstack(
+            [*((lag - centre) / deviation for lag in lags), np.ones((len(y), 1))]
+        )
         prior = np.eye(x.shape[1])
         first = np.eye(x.shape[1], n) * (self.order > 0)
         residuals = y - x @ np.linalg.solve(x.T @ x + prior, x.T @ y + first)
@@ -247,7 +249,8 @@ default=None
         return {
             "coefficients_": A[..., :p],
             "intercepts_": A[..., p],
-            "covariances_": covariances.reshape(-1, n, n) * np.outer(deviation, deviation),
+            "covariances_": covariances.reshape(-1, n, n)
+            * np.outer(deviation, deviation),
             "spectral_radii_": abs(np.linalg.eigvals(companions)).max(axis=1, initial=0),
         }
 

@@ -21,50 +21,89 @@ namespace skihmm {
 // digits are lost even in ten thousand removals.
 constexpr double kLeastLeft = 1e-3;
 
-// out[k] += the predictive density above, of z standardised, L column by column.
-SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, int32_t d,
-                                          const double *z, const double *triangle,
-                                          const double *power, const double *norm,
-                                          double *rest, double *out) {
-    for (int32_t from = 0; from < n; from += kLanes) {
-        double leverage[kLanes], total[kLanes];
-        for (int32_t l = 0; l < kLanes; ++l) leverage[l] = 1.0, total[l] = 0.0;
-        for (int32_t i = 0; i < q + d; ++i)
-            for (int32_t l = 0; l < kLanes; ++l) rest[i * kLanes + l] = z[i];
-        const double *entry = triangle + from;
-        for (int32_t j = 0; j < q + d; ++j) {
-            double w[kLanes], *sum = j < q ? leverage : total;
-            for (int32_t l = 0; l < kLanes; ++l) {
-                w[l] = rest[j * kLanes + l] / entry[l];
-                sum[l] += w[l] * w[l];
-            }
-            entry += stride;
-            for (int32_t i = j + 1; i < q + d; ++i, entry += stride)
-                for (int32_t l = 0; l < kLanes; ++l) rest[i * kLanes + l] -= entry[l] * w[l];
+// States evaluated together.
+constexpr int32_t kTogether = 4;
+
+// Factors are stored column by column, each from the vector with its diagonal entry on, and with
+// zeros in whole vectors.  So operations on the vectors of a row z find in one piece what that of
+// the column before has stored.  Behind the factor of a state follow power and norm.
+constexpr int32_t kVector = 8;
+inline int32_t in_vectors(int32_t n) { return (n + kVector - 1) / kVector * kVector; }
+
+// Add the log of the predictive density above under C states, together because the divisions
+// for one state depend on one another; z is the standardised row, and zeros.
+template <int C>
+SKIHMM_INLINE void add_predictives(int64_t stride, int32_t q, int32_t d, const double *z,
+                                   const double *table, double *rest, double *out) {
+    const int32_t size = q + d, width = in_vectors(size);
+    const double *entry[C];
+    double w[C], leverage[C], total[C];
+    for (int32_t c = 0; c < C; ++c) {
+        entry[c] = table + c * stride + 1;
+        leverage[c] = 1.0;
+        total[c] = 0.0;
+        std::copy_n(z, width, rest + c * width);
+    }
+    for (int32_t j = 0; j < size; ++j) {
+        const int32_t first = j / kVector * kVector;
+        for (int32_t c = 0; c < C; ++c) {
+            w[c] = rest[c * width + j] / entry[c][j - first];
+            (j < q ? leverage : total)[c] += w[c] * w[c];
         }
-        for (int32_t l = 0; l < kLanes; ++l) {
-            const int32_t k = from + l;
-            out[k] += norm[k] - 0.5 * d * log_of(leverage[l])
-                      - power[k] * log1p_of(total[l] / leverage[l]);
+        for (int32_t c = 0; c < C; ++c) {
+            double *value = rest + c * width;
+            for (int32_t i = first; i < width; i += kVector, entry[c] += kVector)
+                for (int32_t l = 0; l < kVector; ++l) value[i + l] -= entry[c][l] * w[c];
         }
     }
+    for (int32_t c = 0; c < C; ++c)
+        out[c] += entry[c][1] - 0.5 * d * log_of(leverage[c])
+                  - entry[c][0] * log1p_of(total[c] / leverage[c]);
 }
-// out[k] += norm[k] - |P_k z|^2 / 2 for row i of P of width q + i + 1.
+SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, int32_t d,
+                                          const double *z, const double *table, double *rest,
+                                          double *out) {
+    int32_t k = 0;
+    for (; k + kTogether <= n; k += kTogether)
+        add_predictives<kTogether>(stride, q, d, z, table + k * stride, rest, out + k);
+    for (; k < n; ++k) add_predictives<1>(stride, q, d, z, table + k * stride, rest, out + k);
+}
+// Columns `from` to `to` of a rank-one update (sign 1) or downdate (sign -1) of a factor of
+// `size` rows by z; L is the first of them.  Returns the growth of their log determinant; NaN if
+// the downdate is impossible.
+SKIHMM_CLONES static double rotate(double *L, double *z, int32_t from, int32_t to, int32_t size,
+                                   double sign) {
+    double more = 0.0, growth = 0.0;    // more: the product of all 1 + sign t^2, less 1
+    for (int32_t j = from; j < to; ++j) {
+        const int32_t first = j / kVector * kVector;
+        const double t = z[j] / L[j - first];
+        // A t beyond 1e150 would overflow.
+        const double c = sign < 0.0 ? std::sqrt((1.0 - t) * (1.0 + t))
+                         : t < 1e150 && t > -1e150 ? std::sqrt(1.0 + t * t) : std::fabs(t);
+        if (t < 1.0 && t > -1.0) more += sign * t * t * (1.0 + more);
+        else growth += 2.0 * std::log(c);
+        // The diagonal becomes c times itself, and z zero up to it.
+        const double inverse = 1.0 / c, turn = sign * t;
+        for (int32_t i = first; i < in_vectors(size); i += kVector, L += kVector)
+            for (int32_t l = 0; l < kVector; ++l) {
+                L[l] = (L[l] + turn * z[i + l]) * inverse;
+                z[i + l] = i + l > j ? c * z[i + l] - t * L[l] : 0.0;
+            }
+    }
+    return growth + std::log1p(more);
+}
+// out[k] += norm - |P_k z|^2 / 2 for row i of P of width q + i + 1; norm follows P.
 SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, int32_t d,
-                                         const double *z, const double *rows,
-                                         const double *norm, double *out) {
-    for (int32_t from = 0; from < n; from += kLanes) {
-        double total[kLanes], sum[kLanes];
-        for (int32_t l = 0; l < kLanes; ++l) total[l] = 0.0;
-        const double *entry = rows + from;
-        for (int32_t i = 0; i < d; ++i) {
-            for (int32_t l = 0; l < kLanes; ++l) sum[l] = 0.0;
-            for (int32_t j = 0; j <= q + i; ++j, entry += stride)
-                for (int32_t l = 0; l < kLanes; ++l) sum[l] += entry[l] * z[j];
-            for (int32_t l = 0; l < kLanes; ++l) total[l] += sum[l] * sum[l];
+                                         const double *z, const double *table, double *out) {
+    for (int32_t k = 0; k < n; ++k, table += stride) {
+        const double *entry = table;
+        double total = 0.0;
+        for (int32_t i = 0; i < d; entry += q + ++i) {
+            double sum = 0.0;
+            for (int32_t j = 0; j <= q + i; ++j) sum += entry[j] * z[j];
+            total += sum * sum;
         }
-        for (int32_t l = 0; l < kLanes; ++l)
-            out[from + l] += norm[from + l] - 0.5 * total[l];
+        out[k] += *entry - 0.5 * total;
     }
 }
 
@@ -80,16 +119,20 @@ class AutoregressiveFamily final : public Family {
                          const double *deviation, const double *mean, const double *strength,
                          double dof, const double *triangle, bool draws_mean,
                          bool draws_strength, bool draws_scale, int64_t n_steps)
-        : order_(order), q_(d * order + 1), centre_(centre, centre + d),
+        : order_(order), q_(d * order + 1), size_(q_ + d), centre_(centre, centre + d),
           deviation_(deviation, deviation + d), mean_(mean, mean + d * q_),
           strength_(strength, strength + order + 1), dof_(dof), draws_mean_(draws_mean),
           draws_strength_(draws_strength), draws_scale_(draws_scale),
-          unit_(triangle, triangle + d * (d + 1) / 2), z_(q_ + d),
-          rest_(static_cast<size_t>(q_ + d) * kLanes) {
+          unit_(triangle, triangle + d * (d + 1) / 2), z_(in_vectors(size_)),
+          rest_(z_.size() * kTogether) {
         n_columns = d;
         n_inputs = d * order;
-        size_ = (q_ + d) * (q_ + d + 1) / 2;
-        width = 1 + size_ + 4;
+        is_wide = true;
+        columns_.push_back(0);
+        for (int32_t j = 0; j < size_; ++j)
+            columns_.push_back(columns_.back() + in_vectors(size_) - j / kVector * kVector);
+        growth_at_ = 1 + columns_.back() + 2;
+        width = growth_at_ + 2;
         parameter_width = d * q_ + d * (d + 1) / 2 + 1;
         n_hyperparameters = d * q_ + order + 2;
         draws_hyperparameters = draws_mean || draws_strength || draws_scale;
@@ -97,57 +140,38 @@ class AutoregressiveFamily final : public Family {
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
         ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
         for (const double value : deviation_) log_unit_ += std::log(value);
-        prior_.resize(size_);
-        factor_.resize(size_);
+        prior_.resize(columns_.back());
         set_prior();
     }
     void next_inputs(const double *row, double *inputs) const override {
         if (row) std::copy_n(row, n_inputs, inputs);
         else std::fill_n(inputs, n_inputs, NAN);
     }
-    void reset(double *s, int64_t stride) const override {
+    void reset(double *s, int64_t) const override {
         s[0] = 0.0;
-        for (int32_t i = 0; i < size_; ++i) s[(1 + i) * stride] = prior_[i];
-        double *last = s + (1 + size_) * stride;
-        last[2 * stride] = last[3 * stride] = 0.0;
-        update(s, stride);
+        std::copy(prior_.begin(), prior_.end(), s + 1);
+        s[growth_at_] = s[growth_at_ + 1] = 0.0;
+        update(s);
     }
     bool is_missing(const double *y) const override {
         for (int32_t i = 0; i < row_width(); ++i)
             if (std::isnan(y[i])) return true;
         return false;
     }
-    double log_predictive(const double *s, int64_t stride, const double *y) const override {
-        if (is_missing(y)) return 0.0;
-        standardise(y);
-        double leverage = 1.0, total = 0.0;
-        const double *entry = s + stride;
-        for (int32_t j = 0; j < q_ + n_columns; ++j) {
-            const double w = z_[j] / *entry;
-            (j < q_ ? leverage : total) += w * w;
-            entry += stride;
-            for (int32_t i = j + 1; i < q_ + n_columns; ++i, entry += stride)
-                z_[i] -= *entry * w;
-        }
-        return entry[stride] - 0.5 * n_columns * log_of(leverage)
-               - *entry * log1p_of(total / leverage);
+    double log_predictive(const double *s, int64_t, const double *y) const override {
+        double lp = 0.0;
+        fill(s, width, 1, y, &lp);
+        return lp;
     }
     void add(double *s, int64_t stride, const double *y) const override {
         const int64_t first = 0;
         if (!is_missing(y)) add_rows(s, stride, y, &first, 1);
     }
-    void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
+    void add_rows(double *s, int64_t, const double *values, const int64_t *steps,
                   int64_t n) const override {
-        read(s, stride);
-        double *growth = s + (1 + size_ + 2) * stride;
-        for (int64_t r = 0; r < n; ++r) {
-            standardise(values + steps[r] * row_width());
-            double *entry = factor_.data();
-            growth[0] += rotate(&entry, 0, q_);
-            growth[stride] += rotate(&entry, q_, q_ + n_columns);
-        }
+        for (int64_t r = 0; r < n; ++r) turn(s, values + steps[r] * row_width(), 1.0);
         s[0] += static_cast<double>(n);
-        write(s, stride);
+        update(s);
     }
     bool remove(double *s, int64_t stride, const double *y) const override {
         if (is_missing(y)) return true;
@@ -155,25 +179,16 @@ class AutoregressiveFamily final : public Family {
             reset(s, stride);
             return true;
         }
-        read(s, stride);
-        standardise(y);
-        double *entry = factor_.data(), *growth = s + (1 + size_ + 2) * stride;
-        const double loss = rotate_back(&entry, 0, q_);
-        const double more = rotate_back(&entry, q_, q_ + n_columns);
-        // False for NaN too.
-        if (!(std::min(loss, more) > kLeastLeft - 1.0)) return false;
-        growth[0] += std::log1p(loss);
-        growth[stride] += std::log1p(more);
+        if (!turn(s, y, -1.0)) return false;
         s[0] -= 1.0;
-        write(s, stride);
+        update(s);
         return true;
     }
-    double log_marginal(const double *s, int64_t stride) const override {
-        const double n = s[0], *growth = s + (1 + size_ + 2) * stride;
+    double log_marginal(const double *s, int64_t) const override {
+        const double n = s[0], *growth = s + growth_at_;
         if (n == 0.0) return 0.0;
-        double lp = -n * (0.5 * n_columns * kLogPi + log_unit_)
-                    - 0.5 * n_columns * growth[0] - 0.5 * dof_ * growth[stride]
-                    - 0.5 * n * (log_det_ + growth[stride]);
+        double lp = -n * (0.5 * n_columns * kLogPi + log_unit_) - 0.5 * n_columns * growth[0]
+                    - 0.5 * dof_ * growth[1] - 0.5 * n * (log_det_ + growth[1]);
         for (int32_t i = 0; i < n_columns; ++i) lp += log_rising(0.5 * (dof_ - i), 0.5 * n);
         return lp;
     }
@@ -181,107 +196,89 @@ class AutoregressiveFamily final : public Family {
               double *out) const override {
         if (is_missing(y)) return;
         standardise(y);
-        const double *last = table + (1 + size_) * stride;
-        fill_regression(n, stride, q_, n_columns, z_.data(), table + stride, last,
-                        last + stride, rest_.data(), out);
+        fill_regression(n, stride, q_, n_columns, z_.data(), table, rest_.data(), out);
     }
-    bool is_sound(const double *s, int64_t stride) const override {
-        for (int32_t i = 0; i < width; ++i)
-            if (!std::isfinite(s[i * stride])) return false;
-        const double *last = s + (1 + size_) * stride;
+    void fill_rows(const double *rows, int32_t n, const double *last, const double *y,
+                   double *out) const override {
+        fill(rows, width, n, y, out);
+        fill(last, width, 1, y, out + n);
+    }
+    bool is_sound(const double *s, int64_t) const override {
         double growth[2] = {0.0, 0.0};
-        for (int32_t j = 0, at = 0; j < q_ + n_columns; at += q_ + n_columns - j++) {
-            const double diagonal = s[(1 + at) * stride];
-            if (!(diagonal > 0.0)) return false;
-            growth[j >= q_] += 2.0 * (std::log(diagonal) - std::log(prior_[at]));
+        if (!all_finite(s, width)) return false;
+        for (int32_t j = 0; j < size_; ++j) {
+            if (!(s[1 + at(j, j)] > 0.0)) return false;
+            growth[j >= q_] += 2.0 * std::log(s[1 + at(j, j)] / prior_[at(j, j)]);
         }
-        return s[0] >= 0.0 && last[0] > 0.0
-               && std::fabs(growth[0] - last[2 * stride]) < 1e-6
-               && std::fabs(growth[1] - last[3 * stride]) < 1e-6;
+        return s[0] >= 0.0 && s[growth_at_ - 2] > 0.0
+               && std::fabs(growth[0] - s[growth_at_]) < 1e-6
+               && std::fabs(growth[1] - s[growth_at_ + 1]) < 1e-6;
     }
-    void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
-              bitgen_t *g) const override {
-        // Sigma^-1 = W^T W with W = C R^-1 lower triangular, C^T C ~ Wishart(I, dof_n): by
-        // Bartlett, rows counted from below, C has independent entries.  Then A is
-        // (B + W^-1 E) F^-1, E standard normal, and the rows of parameters are those of
-        // (-W A, W).
+    // Sigma^-1 = W^T W with W = C R^-1 lower triangular, C^T C ~ Wishart(I, dof_n): by Bartlett,
+    // rows counted from below, C has independent entries.  Then A is (B + W^-1 E) F^-1, E
+    // standard normal.  Parameters are the rows of P = (-W A, W), so that P z is white noise.
+    void draw(const double *s, int64_t, double *p, int64_t, bitgen_t *g) const override {
         const int32_t d = n_columns;
-        const double dof = dof_ + s[0];
+        const double *L = s + 1;
         double log_whitening = 0.0;
-        std::vector<double> w(d), a(q_);
-        read(s, stride);
-        for (int32_t i = 0; i < d; ++i) {
+        for (int32_t i = 0; i < d; ++i, p += q_ + i) {
+            double *w = p + q_;
             for (int32_t j = 0; j < i; ++j) w[j] = random_standard_normal(g);
             const double log_square =
-                std::log(2.0) + draw_log_gamma(g, 0.5 * (dof - d + 1.0 + i));
+                std::log(2.0) + draw_log_gamma(g, 0.5 * (dof_ + s[0] - d + 1.0 + i));
             w[i] = std::exp(0.5 * log_square);
-            log_whitening += 0.5 * log_square - std::log(factor_[at(q_ + i, q_ + i)]);
-            solve_row(q_, q_ + i + 1, w.data());
+            log_whitening += 0.5 * log_square - std::log(L[at(q_ + i, q_ + i)]);
+            solve_row(L, q_, q_ + i + 1, w);
             for (int32_t j = 0; j < q_; ++j) {
-                a[j] = random_standard_normal(g);
-                for (int32_t l = 0; l <= i; ++l) a[j] += w[l] * factor_[at(q_ + l, j)];
+                p[j] = random_standard_normal(g);
+                for (int32_t l = 0; l <= i; ++l) p[j] -= w[l] * L[at(q_ + l, j)];
             }
-            solve_row(0, q_, a.data());
-            for (int32_t j = 0; j < q_; ++j, p += p_stride) *p = -a[j];
-            for (int32_t j = 0; j <= i; ++j, p += p_stride) *p = w[j];
+            solve_row(L, 0, q_, p);
         }
         *p = log_whitening - 0.5 * d * kLog2Pi - log_unit_;
     }
-    double log_density(const double *p, int64_t stride, const double *y) const override {
-        if (is_missing(y)) return 0.0;
-        standardise(y);
-        double total = 0.0;
-        for (int32_t i = 0; i < n_columns; ++i) {
-            double sum = 0.0;
-            for (int32_t j = 0; j <= q_ + i; ++j, p += stride) sum += *p * z_[j];
-            total += sum * sum;
-        }
-        return *p - 0.5 * total;
+    double log_density(const double *p, int64_t, const double *y) const override {
+        double lp = 0.0;
+        fill_densities(p, parameter_width, 1, y, &lp);
+        return lp;
     }
     void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
                         double *out) const override {
         if (is_missing(y)) return;
         standardise(y);
-        fill_residuals(n, stride, q_, n_columns, z_.data(), table,
-                       table + (parameter_width - 1) * stride, out);
+        fill_residuals(n, stride, q_, n_columns, z_.data(), table, out);
     }
-    void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
+    void emit(const double *p, int64_t, double *y, bitgen_t *g) const override {
         standardise(y, true);
-        for (int32_t i = 0; i < n_columns; ++i) {
+        for (int32_t i = 0; i < n_columns; ++i, p += q_ + i) {
             double value = random_standard_normal(g);
-            for (int32_t j = 0; j < q_ + i; ++j, p += stride) value -= *p * z_[j];
-            z_[q_ + i] = value / *p;
-            p += stride;
+            for (int32_t j = 0; j < q_ + i; ++j) value -= p[j] * z_[j];
+            z_[q_ + i] = value / p[q_ + i];
             y[i] = centre_[i] + deviation_[i] * z_[q_ + i];
         }
     }
-    void mean(const double *s, int64_t stride, double *y) const override {
+    void mean(const double *s, int64_t, double *y) const override {
+        std::vector<double> expected(n_expected);
+        expect(s, 1, expected.data());
         standardise(y, true);
-        std::fill(z_.begin() + q_, z_.end(), 0.0);
-        const double *entry = s + stride;
-        for (int32_t j = 0; j < q_; ++j) {
-            const double w = z_[j] / *entry;
-            entry += stride;
-            for (int32_t i = j + 1; i < q_ + n_columns; ++i, entry += stride)
-                z_[i] -= *entry * w;
+        for (int32_t i = 0; i < n_columns; ++i) {
+            double value = 0.0;
+            for (int32_t j = 0; j < q_; ++j) value += expected[i * q_ + j] * z_[j];
+            y[i] = centre_[i] + deviation_[i] * value;
         }
-        for (int32_t i = 0; i < n_columns; ++i)
-            y[i] = centre_[i] - deviation_[i] * z_[q_ + i];
     }
     // Mean of A, row by row, and covariance, of standardised columns.
-    void expect(const double *s, int64_t stride, double *out) const override {
+    void expect(const double *s, int64_t, double *out) const override {
         const int32_t d = n_columns;
-        const double rest = dof_ + s[0] - d - 1.0;
-        read(s, stride);
+        const double *L = s + 1, rest = dof_ + s[0] - d - 1.0;
         for (int32_t i = 0; i < d; ++i, out += q_) {
-            for (int32_t j = 0; j < q_; ++j) out[j] = factor_[at(q_ + i, j)];
-            solve_row(0, q_, out);
+            for (int32_t j = 0; j < q_; ++j) out[j] = L[at(q_ + i, j)];
+            solve_row(L, 0, q_, out);
         }
         for (int32_t i = 0; i < d; ++i)
             for (int32_t j = 0; j <= i; ++j) {
                 double value = 0.0;
-                for (int32_t l = q_; l <= q_ + j; ++l)
-                    value += factor_[at(q_ + i, l)] * factor_[at(q_ + j, l)];
+                for (int32_t l = q_; l <= q_ + j; ++l) value += L[at(q_ + i, l)] * L[at(q_ + j, l)];
                 out[i * d + j] = out[j * d + i] = rest > 0.0 ? value / rest : INFINITY;
             }
     }
@@ -302,15 +299,15 @@ class AutoregressiveFamily final : public Family {
         return true;
     }
     // Gibbs sampling augmented by the states' A and Sigma, which are discarded afterwards.
-    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
-                              int32_t n, bitgen_t *g) override {
+    void draw_hyperparameters(const double *table, int64_t, const int64_t *places, int32_t n,
+                              bitgen_t *g) override {
         const int32_t d = n_columns;
         std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
         // The sum Q of all Sigma^-1 = W^T W; for column j the sum of Sigma^-1 a_j.
         std::vector<double> Q(d * d, 0.0), weighted(static_cast<size_t>(d) * q_, 0.0);
         for (int32_t k = 0; k < n; ++k) {
             double *p = &parameters[static_cast<size_t>(k) * parameter_width];
-            draw(table + states[k], stride, p, 1, g);
+            draw(table + places[k], 1, p, 1, g);
             for (int32_t r = 0; r < d; ++r, p += q_ + r) {
                 const double *w = p + q_;
                 for (int32_t i = 0; i <= r; ++i) {
@@ -375,10 +372,10 @@ class AutoregressiveFamily final : public Family {
     }
 
   private:
-    // Statistics: the number of rows; the factor, column by column; power and norm of the
-    // predictive distribution; and the logs of the factors of det(F F^T) and of det(R R^T) due
-    // to the observations, which a strong prior would absorb in the diagonal.
-    int32_t at(int32_t i, int32_t j) const { return j * (q_ + n_columns) - j * (j + 1) / 2 + i; }
+    // Statistics: the number of rows; the factor; power and norm of the predictive distribution;
+    // and the logs of the factors of det(F F^T) and of det(R R^T) due to the observations, which a
+    // strong prior would absorb in the diagonal.
+    int32_t at(int32_t i, int32_t j) const { return columns_[j] + i - j / kVector * kVector; }
 
     // Set z_ to a row, standardised; without missing inputs: those are set to the mean.
     void standardise(const double *y, bool fills = false) const {
@@ -404,68 +401,38 @@ class AutoregressiveFamily final : public Family {
             log_det_ += 2.0 * std::log(unit_[i * (i + 1) / 2 + i]);
         }
     }
-    void read(const double *s, int64_t stride) const {
-        for (int32_t i = 0; i < size_; ++i) factor_[i] = s[(1 + i) * stride];
+    void update(double *s) const {
+        double *power = s + growth_at_ - 2;
+        power[0] = 0.5 * (dof_ + s[0] + 1.0);
+        power[1] = ratio_(s[0]) - 0.5 * n_columns * kLogPi - log_unit_
+                   - 0.5 * (log_det_ + s[growth_at_ + 1]);
     }
-    void write(double *s, int64_t stride) const {
-        for (int32_t i = 0; i < size_; ++i) s[(1 + i) * stride] = factor_[i];
-        update(s, stride);
+    // Add a row to the factor or remove it; false if too many digits would be lost.
+    bool turn(double *s, const double *y, double sign) const {
+        standardise(y);
+        const double inputs = rotate(s + 1, z_.data(), 0, q_, size_, sign);
+        const double values = rotate(s + 1 + columns_[q_], z_.data(), q_, size_, size_, sign);
+        s[growth_at_] += inputs;
+        s[growth_at_ + 1] += values;
+        // False for NaN too.
+        return inputs > std::log(kLeastLeft) && values > std::log(kLeastLeft);
     }
-    void update(double *s, int64_t stride) const {
-        double *last = s + (1 + size_) * stride;
-        last[0] = 0.5 * (dof_ + s[0] + 1.0);
-        last[stride] = ratio_(s[0]) - 0.5 * n_columns * kLogPi - log_unit_
-                       - 0.5 * (log_det_ + last[3 * stride]);
-    }
-    // Columns `from` to `to` of a rank-one update of the factor by z_; return the growth of the
-    // log determinant.
-    double rotate(double **entry, int32_t from, int32_t to) const {
-        double more = 0.0, growth = 0.0;    // more: the product of all 1 + t^2, less 1
-        for (int32_t j = from; j < to; ++j) {
-            const double t = z_[j] / **entry;
-            // A t beyond 1e150 would overflow.
-            const double c = std::fabs(t) < 1e150 ? std::sqrt(1.0 + t * t) : std::fabs(t);
-            if (std::fabs(t) < 1.0) more += t * t * (1.0 + more);
-            else growth += 2.0 * std::log(c);
-            rotate_column(entry, j, c, t, t);
-        }
-        return growth + std::log1p(more);
-    }
-    // The same for its reversal; return the product of all 1 - t^2, less 1.
-    double rotate_back(double **entry, int32_t from, int32_t to) const {
-        double less = 0.0;
-        for (int32_t j = from; j < to; ++j) {
-            const double t = z_[j] / **entry;
-            less -= t * t * (1.0 + less);
-            rotate_column(entry, j, std::sqrt((1.0 - t) * (1.0 + t)), -t, t);
-        }
-        return less;
-    }
-    void rotate_column(double **entry, int32_t j, double c, double t, double back) const {
-        const double inverse = 1.0 / c;
-        *(*entry)++ *= c;
-        double *L = *entry - j - 1, *z = z_.data();
-        for (int32_t i = j + 1; i < q_ + n_columns; ++i) {
-            L[i] = (L[i] + t * z[i]) * inverse;
-            z[i] = c * z[i] - back * L[i];
-        }
-        *entry += q_ + n_columns - j - 1;
-    }
-    // Replace the row x by x T^-1, T the block of the factor from `from` to `to`.
-    void solve_row(int32_t from, int32_t to, double *x) const {
+    // Replace the row x by x T^-1, T the block of a factor from `from` to `to`.
+    void solve_row(const double *L, int32_t from, int32_t to, double *x) const {
         for (int32_t j = to - 1; j >= from; --j) {
-            for (int32_t l = j + 1; l < to; ++l) x[j - from] -= x[l - from] * factor_[at(l, j)];
-            x[j - from] /= factor_[at(j, j)];
+            for (int32_t l = j + 1; l < to; ++l) x[j - from] -= x[l - from] * L[at(l, j)];
+            x[j - from] /= L[at(j, j)];
         }
     }
 
-    int32_t order_, q_, size_ = 0;
+    int32_t order_, q_, size_, growth_at_;
+    std::vector<int32_t> columns_;          // where the columns of a factor begin
     std::vector<double> centre_, deviation_, mean_, strength_;
     double dof_, scale_ = 1.0, log_unit_ = 0.0, log_det_ = 0.0;
     bool draws_mean_, draws_strength_, draws_scale_;
     std::vector<double> unit_, prior_;      // Cholesky factors: of the scale, of S_0
     RisingTable ratio_;
-    mutable std::vector<double> z_, rest_, factor_;     // scratch; a family belongs to one thread
+    mutable std::vector<double> z_, rest_;  // scratch; a family belongs to one thread
 };
 
 }  // namespace skihmm

@@ -385,6 +385,7 @@ class AutoregressiveFamily final : public Family {
             z_[j] = fills && std::isnan(value) ? 0.0 : (value - centre_[j % d]) / deviation_[j % d];
         }
         z_[q_ - 1] = 1.0;
+        std::fill(z_.begin() + size_, z_.end(), 0.0);
         for (int32_t i = 0; i < d; ++i) z_[q_ + i] = (y[i] - centre_[i]) / deviation_[i];
     }
     void set_prior() {

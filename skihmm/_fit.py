@@ -252,7 +252,7 @@ class Fit:
         params = self.parameters
         emission = params.emission
         emission.name_columns(self._names)
-        emission.fit(X)
+        emission.fit_sequences(X, starts)
         sequences = make_sequences(emission.encode(X, starts), starts, states)
         resumed = earlier if params.warm_start else None
         is_same = (

@@ -97,9 +97,10 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
         Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
-        (symbols), "gaussian" (full covariance), "diagonal_gaussian", "poisson" and
-        "negative_binomial" (counts), "bernoulli" (zeros and ones), "gamma" (positive
-        numbers) and "von_mises" (angles).  For mixed data:
+        (symbols), "gaussian" (full covariance), "diagonal_gaussian", "autoregressive"
+        (motion and other real-valued series), "poisson" and "negative_binomial" (counts),
+        "bernoulli" (zeros and ones), "gamma" (positive numbers) and "von_mises" (angles).
+        For mixed data:
         :class:`~skihmm.emissions.ProductEmission`.
     transitions : str or HCRPTransitions, default="hcrp"
         Prior of the transition probabilities and its concentrations; cloned to

@@ -6,6 +6,7 @@ import numpy as np
 from extension.exponential import Exponential
 from reference.conjugate import (
     Angles,
+    Autoregression,
     Bernoulli,
     DiagonalGaussian,
     FullGaussian,
@@ -24,6 +25,7 @@ from reference.enumeration import (
 )
 from reference.hyperparameters import (
     SampledAngles,
+    SampledAutoregression,
     SampledBernoulli,
     SampledDiagonalGaussian,
     SampledDirichlet,
@@ -276,6 +278,23 @@ NUMBERS = {
         1.0,
         2.0,
     ),
+    # Values and two earlier rows.
+    "autoregressive": Model(
+        (
+            (0.1, None, None),
+            (1.0, 0.1, None),
+            (2.0, 1.0, 0.1),
+            (-1.5, 2.0, 1.0),
+            (1.7, -1.5, 2.0),
+            (-1.2, 1.7, -1.5),
+        ),
+        Autoregression(
+            2, (0.1,), (2.0,), ((0.8, -0.1, 0.3),), (0.7, 2.0, 0.5), 2.5, ((0.2,),)
+        ),
+        (0,),
+        1.0,
+        2.0,
+    ),
     "counts": Model(
         ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
         Poisson((1.0, 2.0), (0.5, 0.1)),
@@ -383,6 +402,19 @@ SAMPLED = {
     "sampled full": Model(
         ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
         SampledFullGaussian(2**15),
+    ),
+    "sampled autoregressive": Model(
+        (
+            (0.1, -1.0, 1.0, 0.5),
+            (2.0, 0.5, 0.1, -1.0),
+            (0.3, None, 2.0, 0.5),
+            (-0.2, 1.8, 2.0, -0.4),
+            (1.9, 0.7, -0.2, 1.8),
+        ),
+        SampledAutoregression(2**15),
+        (0, 3),
+        1.0,
+        2.0,
     ),
     "sampled counts": Model((1, 9, 0, 2, 8), SampledPoisson(), (0, 2), 1.0, 2.0),
     "sampled overdispersed": Model((1, 9, 0, 2, 14), SampledNegativeBinomial(), (0, 2)),

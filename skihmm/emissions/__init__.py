@@ -1,5 +1,6 @@
 """Emission recipes, which the estimator fits to the data."""
 
+from skihmm.emissions._autoregressive import AutoregressiveNormal
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._conjugate import (
@@ -13,6 +14,7 @@ from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMis
 from skihmm.emissions._product import ProductEmission
 
 __all__ = [
+    "AutoregressiveNormal",
     "BaseEmission",
     "BetaBernoulli",
     "BetaNegativeBinomial",

@@ -177,6 +177,21 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         self : BaseEmission
         """
 
+    def fit_sequences(self, X: MatrixLike, starts: Integers) -> BaseEmission:
+        """Fit to several sequences, by default as if they were one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+            First row of every sequence.
+
+        Returns
+        -------
+        self : BaseEmission
+        """
+        return self.fit(X)
+
     def encode(
         self, X: MatrixLike, starts: Integers, before: Array | None = None
     ) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from skihmm.emissions._autoregressive import AutoregressiveNormal
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._conjugate import (
@@ -17,6 +18,7 @@ from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMis
 EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "hcrp": HCRPCategorical,
     "dirichlet": DirichletCategorical,
+    "autoregressive": AutoregressiveNormal,
     "gaussian": NormalInverseWishart,
     "diagonal_gaussian": NormalInverseGamma,
     "poisson": GammaPoisson,

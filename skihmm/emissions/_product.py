@@ -338,6 +338,20 @@ class ProductEmission(_BaseComposition, BaseEmission):
         -------
         self : ProductEmission
         """
+        return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
+
+    def fit_sequences(self, X: MatrixLike, starts: Integers) -> ProductEmission:
+        """Fit the emission of every group to its columns of several sequences.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+
+        Returns
+        -------
+        self : ProductEmission
+        """
         if hasattr(X, "columns"):
             self.name_columns(X.columns)
         X = as_matrix(X)
@@ -356,7 +370,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
                     )
                 owner[c] = name
             part.name_columns([labels[c] for c in places])
-            fitted.append((name, part.fit(X[:, places]), places))
+            fitted.append((name, part.fit_sequences(X[:, places], starts), places))
         left = [c for c in range(n_features) if c not in owner]
         if left:
             raise ValueError(

@@ -169,6 +169,60 @@ class SampledFullGaussian(SampledPrior):
 
 
 @dataclass(frozen=True)
+class SampledAutoregression(SampledPrior):
+    """Two standardised columns and one earlier row; all of the prior but its dof is drawn."""
+
+    dof: float = 5.0
+    scale: tuple = ((1.0, 0.4), (0.4, 0.7))
+    dimension = 9
+
+    def from_unit(self, u) -> dict:
+        first = np.eye(2, 3).ravel()[:, None]
+        return {
+            "mean": first + stats.norm.ppf(u[:6]),
+            "strength": stats.expon.ppf(u[6:8], scale=10.0),
+            "scale": gamma_quantile(u[8], 1.0),
+        }
+
+    def log_marginal(self, values, points):
+        values = values[~np.isnan(values).any(axis=1)]
+        n, d = len(values), 2
+        if n == 0:
+            return np.zeros(self.n_points)
+        x, y = np.hstack([values[:, d:], np.ones((n, 1))]), values[:, :d]
+        M = points["mean"].T.reshape(-1, 2, 3)
+        strength = points["strength"][[0, 0, 1]].T
+        psi = points["scale"][:, None, None] * np.array(self.scale)
+        S_xx = x.T @ x + strength[:, :, None] * np.eye(3)
+        S_yx = y.T @ x + M * strength[:, None, :]
+        S_yy = psi + y.T @ y + (M * strength[:, None, :]) @ M.swapaxes(1, 2)
+        after = S_yy - S_yx @ np.linalg.solve(S_xx, S_yx.swapaxes(1, 2))
+        return (
+            multigammaln((self.dof + n) / 2, d)
+            - multigammaln(self.dof / 2, d)
+            - n * d / 2 * np.log(np.pi)
+            + self.dof / 2 * np.log(np.linalg.det(psi))
+            - (self.dof + n) / 2 * np.log(np.linalg.det(after))
+            + d / 2 * np.log(strength.prod(axis=1) / np.linalg.det(S_xx))
+        )
+
+    def stats(self, y):
+        return compiled.autoregressive_normal(
+            as_matrix(y),
+            1,
+            (0.0, 1.0),
+            np.eye(2, 3),
+            1.0,
+            self.dof,
+            np.array(self.scale),
+            ("mean", "strength", "scale"),
+        )
+
+    def read(self, numbers) -> dict:
+        return {"mean": numbers[:6], "strength": numbers[6:8], "scale": numbers[8]}
+
+
+@dataclass(frozen=True)
 class SampledPoisson(SampledPrior):
     """One column; shape and rate have priors."""
 

@@ -625,7 +625,8 @@ class Diagnosis:
             )
         if not math.isnan(self.run_split_merge_acceptance_rate):
             rates.append(
-                f"{100 * self.run_split_merge_acceptance_rate:.2g} % of those of whole runs"
+                f"{100 * self.run_split_merge_acceptance_rate:.2g} % of those of whole "
+                "runs"
             )
         accepted = f" Accepted: {', '.join(rates)}." if rates else ""
         lines.append(

@@ -229,13 +229,7 @@ class Chain(Iterator[SweepInfo]):
         )
         self.n_sweeps += 1
         info = counts if isinstance(counts, SweepInfo) else SweepInfo(*counts)
-        return SweepInfo(
-            info.n_proposed,
-            info.n_accepted,
-            info.n_trials,
-            info.n_trials_accepted,
-            time.thread_time() - started,
-        )
+        return info._replace(seconds=time.thread_time() - started)
 
     def draw(self, info: SweepInfo) -> Draw:
         """Return the current state as a posterior draw, labels by decreasing occupancy.

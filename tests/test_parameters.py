@@ -173,6 +173,7 @@ def init():
     ]
 
 
+RATES = {"split_merge_rate": number(">= 0"), "run_split_merge_rate": number(">= 0")}
 BAD: dict[type, dict[str, list[Bad]]] = {
     HCRPHMM: {
         "sampler": recipe(StepwiseGibbs, *SAMPLERS),
@@ -207,13 +208,10 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "gamma": number(),
         "concentration_prior": prior(),
     },
-    StepwiseGibbs: {
-        "proposal": choice("exact", "rcd"),
-        "split_merge_rate": number(">= 0"),
-    },
-    StepwiseSlice: {"split_merge_rate": number(">= 0")},
-    BlockedGibbs: {"block_size": integer(1), "split_merge_rate": number(">= 0")},
-    BlockedBeam: {"block_size": integer(1), "split_merge_rate": number(">= 0")},
+    StepwiseGibbs: {"proposal": choice("exact", "rcd"), **RATES},
+    StepwiseSlice: RATES,
+    BlockedGibbs: {"block_size": integer(1), **RATES},
+    BlockedBeam: {"block_size": integer(1), **RATES},
     DirectAssignmentGibbs: {},
     StickBreakingGibbs: {},
     StickBreakingBeam: {},
@@ -424,6 +422,7 @@ def test_get_params_lists_what_is_nested():
     nested = {
         "sampler__block_size": 4,
         "sampler__split_merge_rate": 2,
+        "sampler__run_split_merge_rate": 0,
         "emission__concentration": 0.5,
         "emission__categories": "auto",
         "emission__handle_unknown": "base",

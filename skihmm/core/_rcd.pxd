@@ -34,6 +34,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
 
     cdef struct SweepCounts:
         int64_t n_proposed, n_accepted, n_trials, n_trials_accepted
+        int64_t n_run_trials, n_run_trials_accepted
 
     cdef cppclass Kernel "skihmm::Kernel<skihmm::Chain>":
         SweepCounts sweep(Chain &chain) except +

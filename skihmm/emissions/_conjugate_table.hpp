@@ -102,6 +102,20 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t i = 0; i < 2; ++i)
             out[i] = std::exp(std::max(lp[i] - largest, kLeastLog));
     }
+    void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
+                       double *out) override {
+        std::vector<double> numbers(family_->width);
+        read(k, numbers.data());
+        double lp = 0.0;
+        for (int64_t i = 0; i < stop - start; ++i) {
+            const double *y = row(backwards ? stop - 1 - i : start + i);
+            if (!family_->is_missing(y)) {
+                lp += family_->log_predictive(numbers.data(), 1, y);
+                family_->add(numbers.data(), 1, y);
+            }
+            out[i] = lp;
+        }
+    }
     double log_joint() const override {
         double lp = log_constant_;
         for (int32_t k = 0; k < n_slots; ++k)

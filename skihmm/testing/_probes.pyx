@@ -312,7 +312,7 @@ def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_
         if canonicalise_every and i % canonicalise_every == 0:
             state.canonicalise()
         info = sweep(state)
-        n_proposed += sum(info[0:4:2])
-        n_accepted += sum(info[1:4:2])
+        n_proposed += sum(info[0:6:2])
+        n_accepted += sum(info[1:6:2])
         view[i] = _cell(state, &name)
     return out, n_proposed, n_accepted

@@ -19,10 +19,13 @@ class ForwardSampler(FranchiseSampler):
     ----------
     split_merge_rate : float, default=0
         Split-merge trials per sweep.
+    run_split_merge_rate : float, default=0
+        Those of whole runs.
     """
 
-    def __init__(self, split_merge_rate=0):
+    def __init__(self, split_merge_rate=0, run_split_merge_rate=0):
         self.split_merge_rate = split_merge_rate
+        self.run_split_merge_rate = run_split_merge_rate
 
     def make_kernel(self, state):
         """Build the compiled kernel for one chain."""

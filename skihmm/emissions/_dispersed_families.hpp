@@ -433,12 +433,12 @@ class DispersedFamily final : public Family {
         }
         return true;
     }
-    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
                               int32_t n, bitgen_t *g) override {
         std::vector<double> rows(static_cast<size_t>(n) * Law::kWidth);
         for (int32_t c = 0; c < n_columns; ++c, table += Law::kWidth * stride) {
             for (int32_t k = 0; k < n; ++k)
-                read(table + states[k], stride, &rows[static_cast<size_t>(k) * Law::kWidth]);
+                read(table + places[k], stride, &rows[static_cast<size_t>(k) * Law::kWidth]);
             double h[kHyperparameters];
             std::copy_n(laws_[c].hyper, kHyperparameters, h);
             const auto log_states = [&rows](const double *trial) {

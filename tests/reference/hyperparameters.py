@@ -170,7 +170,7 @@ class SampledFullGaussian(SampledPrior):
 
 @dataclass(frozen=True)
 class SampledAutoregression(SampledPrior):
-    """Two standardised columns and one earlier row; all of the prior but its dof is drawn."""
+    """Two standardised columns and one earlier row; all of the prior but dof is drawn."""
 
     dof: float = 5.0
     scale: tuple = ((1.0, 0.4), (0.4, 0.7))

@@ -149,14 +149,21 @@ TABLE = [
     (SAMPLERS, ("counts", "symbols and numbers", "known, mixed data"), 2000),
     (
         ("stepwise", "stick-breaking"),
-        ("diagonal", "full", "binary", "two kinds of symbols", "full and counts"),
+        (
+            "diagonal",
+            "full",
+            "autoregressive",
+            "binary",
+            "two kinds of symbols",
+            "full and counts",
+        ),
         2000,
     ),
     (("stepwise", "blocked sm", "stick-breaking"), KNOWN, 2000),
     (("stepwise, hyperparameters",), SAMPLED, 3000),
     (
         ("blocked sm, hyperparameters", "stick-breaking, hyperparameters"),
-        ("sampled full", "sampled symbols"),
+        ("sampled full", "sampled autoregressive", "sampled symbols"),
         3000,
     ),
     (("stepwise", "stick-breaking"), PYTHON, 400),

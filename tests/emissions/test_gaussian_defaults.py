@@ -14,6 +14,7 @@ from skihmm import HCRPHMM
 from skihmm._decoding import frozen_model
 from skihmm._sequences import Sequences
 from skihmm.emissions import (
+    AutoregressiveNormal,
     BetaBernoulli,
     DirichletCategorical,
     GammaPoisson,
@@ -88,6 +89,10 @@ def test_words_under_dirichlet_distributions():
 CASES = {
     "gaussian": (NormalInverseWishart, {"mean": (2,), "strength": (), "scale": (2,)}),
     "diagonal": (NormalInverseGamma, {"mean": (2,), "strength": (2,), "scale": (2,)}),
+    "autoregressive": (
+        AutoregressiveNormal,
+        {"mean": (2, 7), "strength": (4,), "scale": ()},
+    ),
     "poisson": (GammaPoisson, {"shape": (2,), "rate": (2,)}),
     "bernoulli": (BetaBernoulli, {"a": (2,), "b": (2,)}),
     "dirichlet": (DirichletCategorical, {"concentration": ()}),
@@ -95,6 +100,7 @@ CASES = {
 FIXED = {
     "gaussian": {"mean": 0.5, "strength": 0.3, "scale": "0.2*var"},
     "diagonal": {"mean": [0.5, 1.0], "strength": 0.3, "scale": [1.0, 2.0]},
+    "autoregressive": {"mean": 0.5, "strength": [1.0, 2.0, 0.5, 0.3], "scale": 2.0},
     "poisson": {"shape": 1.5, "rate": [0.5, 1.0]},
     "bernoulli": {"a": 0.5, "b": 2.0},
     "dirichlet": {"concentration": 0.7},
@@ -103,7 +109,7 @@ FIXED = {
 
 def data_of(kind):
     X, _ = two_states()
-    if kind in ("gaussian", "diagonal"):
+    if kind in ("gaussian", "diagonal", "autoregressive"):
         return X
     return (X > 3).astype(int) if kind == "bernoulli" else abs(np.rint(X)).astype(int)
 

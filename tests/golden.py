@@ -21,6 +21,7 @@ from extension.exponential import Exponential
 
 from skihmm import HCRPHMM
 from skihmm.emissions import (
+    AutoregressiveNormal,
     BetaBernoulli,
     BetaNegativeBinomial,
     DirichletCategorical,
@@ -79,6 +80,13 @@ def _vectors(n_rows: int, n_columns: int, seed: int) -> np.ndarray:
     return X
 
 
+def _walks(n_rows: int, n_columns: int, seed: int) -> np.ndarray:
+    """Sums of such steps, with some missing rows."""
+    X = np.nancumsum(_vectors(n_rows, n_columns, seed), axis=0)
+    X[::17] = np.nan
+    return X
+
+
 def _mixed(n_rows: int) -> np.ndarray:
     return np.hstack([_symbols(n_rows, 4, 5), _vectors(n_rows, 3, 6)])
 
@@ -100,6 +108,11 @@ EMISSIONS: dict[str, tuple[Callable[[], object], np.ndarray]] = {
         _vectors(120, 3, 8),
     ),
     "diagonal_gaussian": (NormalInverseGamma, _vectors(120, 3, 9)),
+    "autoregressive": (AutoregressiveNormal, _vectors(120, 2, 14)),
+    "autoregressive, fixed": (
+        lambda: AutoregressiveNormal(1, 0.5, 1.0, 6.0, 2.0),
+        _walks(120, 3, 15),
+    ),
     "poisson": (GammaPoisson, _counts(120)),
     "bernoulli": (BetaBernoulli, np.where(_vectors(120, 4, 10) > 0, 1.0, 0.0)),
     "negative_binomial": (BetaNegativeBinomial, _counts(120)),
@@ -168,7 +181,9 @@ def _predictions(emission: str) -> dict:
     hmm = _model("auto", make(), n_particles=20).fit(X, groups=GROUPS)
     test = X[3:40]
     simulated, labels = hmm.sample(30, random_state=4)
-    forecast = hmm.predict_next(X[:30], n_steps=2)
+    # Later steps of an emission that looks back have no log probability.
+    n_steps = 1 if hmm.emission_.n_inputs else 2
+    forecast = hmm.predict_next(X[:30], n_steps=n_steps)
     frozen = ParticleFilterScorer(adaptive=False)(hmm, test)
     simulated = np.asarray(simulated, dtype=float)
     imputed = np.asarray(hmm.impute(X, groups=GROUPS), dtype=float)
@@ -179,7 +194,7 @@ def _predictions(emission: str) -> dict:
         "probs": hmm.predict_proba(test).sum(axis=0).tolist(),
         "simulated labels": _digest(labels),
         "simulated": float(np.nansum(simulated)),
-        "forecast": np.asarray(forecast.log_prob(test[:2])).ravel().tolist(),
+        "forecast": np.asarray(forecast.log_prob(test[:n_steps])).ravel().tolist(),
         "imputed": float(np.nansum(imputed)),
     }
 

@@ -402,7 +402,15 @@ SAMPLED = {
         ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
         SampledFullGaussian(2**15),
     ),
+    # Values, and the earlier row.
     "sampled autoregressive": Model(
+        ((0.3, -0.5), (1.2, 0.3), (None, 1.2), (2.0, 1.5), (0.4, 2.0)),
+        SampledAutoregression(),
+        (0, 3),
+        1.0,
+        2.0,
+    ),
+    "sampled regressions": Model(
         (
             (0.1, -1.0, 1.0, 0.5),
             (2.0, 0.5, 0.1, -1.0),
@@ -410,10 +418,11 @@ SAMPLED = {
             (-0.2, 1.8, 2.0, -0.4),
             (1.9, 0.7, -0.2, 1.8),
         ),
-        SampledAutoregression(2**15),
-        (0, 3),
-        1.0,
-        2.0,
+        SampledAutoregression(columns=2, draws_mean=False),
+    ),
+    "sampled levels": Model(
+        ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
+        SampledAutoregression(columns=2, order=0),
     ),
     "sampled counts": Model((1, 9, 0, 2, 8), SampledPoisson(), (0, 2), 1.0, 2.0),
     "sampled overdispersed": Model((1, 9, 0, 2, 14), SampledNegativeBinomial(), (0, 2)),

@@ -180,7 +180,14 @@ TABLE = [
     (SAMPLERS, ("counts", "symbols and numbers", "known, mixed data"), 2000),
     (
         ("stepwise", "stick-breaking"),
-        ("diagonal", "full", "binary", "two kinds of symbols", "full and counts"),
+        (
+            "diagonal",
+            "full",
+            "autoregressive",
+            "binary",
+            "two kinds of symbols",
+            "full and counts",
+        ),
         2000,
     ),
     (("stepwise", "stick-breaking"), ("overdispersed", "positive", "angles"), 2000),
@@ -189,7 +196,7 @@ TABLE = [
     (("stepwise, hyperparameters",), SAMPLED, 3000),
     (
         ("blocked sm, hyperparameters", "stick-breaking, hyperparameters"),
-        ("sampled full", "sampled symbols"),
+        ("sampled full", "sampled autoregressive", "sampled symbols"),
         3000,
     ),
     (("stepwise", "stick-breaking"), PYTHON, 400),

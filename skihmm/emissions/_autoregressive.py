@@ -90,9 +90,11 @@ default=None
     >>> from skihmm import HCRPHMM
     >>> from skihmm.emissions import AutoregressiveNormal
     >>> rng = np.random.default_rng(0)
-    >>> X = np.zeros((200, 1))
+    >>> turn = np.array([[0.9, 0.4], [-0.4, 0.9]])
+    >>> X = np.zeros((200, 2))
     >>> for t in range(1, 200):
-    ...     X[t] = (0.95 if t // 50 % 2 else -0.95) * X[t - 1] + rng.normal()
+    ...     A = turn if t // 50 % 2 else turn.T  # a turn to the right or to the left
+    ...     X[t] = A @ X[t - 1] + rng.normal(size=2)
     >>> emission = AutoregressiveNormal(order=1)
     >>> hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
     >>> hmm.fit(X).n_states_
@@ -155,21 +157,43 @@ default=None
         )
         self.dof_ = n + 20.0 if self.dof is None else check_positive("dof", self.dof)
         self._check_dof(n)
-        start = 1.0 if self.mean is None else self.mean
-        if np.ndim(start) == 0:
-            self._mean = np.eye(n, n * order + 1) * (order > 0) * float(start)
-            self.mean_ = self._in_units_of_data(self._mean)
-        else:
-            self.mean_ = np.array(start, dtype=float)
-            self._mean = self._standardised(self.mean_)
+        self._mean = self._start_of_mean(n)
+        self.mean_ = self._in_units_of_data(self._mean)
         start = 1.0 if self.scale is None else self.scale
         if np.ndim(start) == 0:
+            if self.dof_ <= n + 1:
+                raise ValueError(
+                    f"dof={self.dof_}; expected more than n_features + 1 = {n + 1}, or a "
+                    "matrix for scale: otherwise covariances have no expectation."
+                )
             self.scale_ = np.eye(n)
             factor = check_positive("scale", start) * (self.dof_ - n - 1)
             self.scale_ = factor * self._residual_covariance(X, starts)
         else:
             self.scale_ = self._given_scale(n)
         return self
+
+    def _start_of_mean(self, n: int) -> Floats:
+        """Prior mean, or its value at the start of a chain, for standardised columns."""
+        shape = (n, n * self.order + 1)
+        first = np.eye(*shape) * (self.order > 0)
+        if self.mean is None:
+            return first
+        try:
+            mean = np.asarray(self.mean, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"mean={self.mean!r}; expected a number, a matrix of numbers or None."
+            ) from None
+        if mean.shape not in ((), shape):
+            raise ValueError(
+                f"mean has the shape {mean.shape}; expected a number, or {shape}: for "
+                f"each of {n} columns a coefficient per entry of {self.order} earlier "
+                "rows, and an intercept."
+            )
+        if not np.isfinite(mean).all():
+            raise ValueError(f"mean={self.mean!r}; expected finite numbers.")
+        return self._standardised(mean) if mean.ndim else first * mean
 
     def _residual_covariance(self, X: MatrixLike, starts: Integers) -> Floats:
         rows = self.encode(X, starts)

@@ -260,7 +260,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
         """
         found, n = [], 0
         for _, part, places in self.emissions_:
-            found.append(np.arange(n, n + len(places))[part.numeric_columns()])
+            width = len(places) + part.n_inputs
+            found.append(np.arange(n, n + width)[part.numeric_columns()])
             n += len(places)
         return np.concatenate(found)
 
@@ -418,13 +419,14 @@ class ProductEmission(_BaseComposition, BaseEmission):
         -------
         inputs : ndarray of shape (n_samples, n_inputs)
         """
-        earlier = self._split(values[:0] if before is None else before)
+        parts = self._split(values)
+        earlier: list[Array | None] = [None] * len(parts)
+        if before is not None:
+            earlier = [rows for _, rows in self._split(before)]
         return np.hstack(
             [
                 part.inputs(own, starts, rows)
-                for (part, own), (_, rows) in zip(
-                    self._split(values), earlier, strict=True
-                )
+                for (part, own), rows in zip(parts, earlier, strict=True)
                 if part.n_inputs
             ]
         )

@@ -14,6 +14,7 @@ from skihmm import HCRPHMM
 from skihmm._decoding import frozen_model
 from skihmm._sequences import Sequences
 from skihmm.emissions import (
+    AutoregressiveNormal,
     BetaBernoulli,
     BetaNegativeBinomial,
     DirichletCategorical,
@@ -91,6 +92,10 @@ def test_words_under_dirichlet_distributions():
 CASES = {
     "gaussian": (NormalInverseWishart, {"mean": (2,), "strength": (), "scale": (2,)}),
     "diagonal": (NormalInverseGamma, {"mean": (2,), "strength": (2,), "scale": (2,)}),
+    "autoregressive": (
+        AutoregressiveNormal,
+        {"mean": (2, 7), "strength": (4,), "scale": ()},
+    ),
     "poisson": (GammaPoisson, {"shape": (2,), "rate": (2,)}),
     "negative binomial": (
         BetaNegativeBinomial,
@@ -104,6 +109,7 @@ CASES = {
 FIXED = {
     "gaussian": {"mean": 0.5, "strength": 0.3, "scale": "0.2*var"},
     "diagonal": {"mean": [0.5, 1.0], "strength": 0.3, "scale": [1.0, 2.0]},
+    "autoregressive": {"mean": 0.5, "strength": [1.0, 2.0, 0.5, 0.3], "scale": 2.0},
     "poisson": {"shape": 1.5, "rate": [0.5, 1.0]},
     "negative binomial": {"shape": 1.5, "rate": [0.5, 1.0], "dispersion": 0.3},
     "gamma": {"shape": 1.5, "scale": [0.5, 1.0], "dispersion": 0.3},
@@ -115,7 +121,7 @@ FIXED = {
 
 def data_of(kind):
     X, _ = two_states()
-    if kind in ("gaussian", "diagonal"):
+    if kind in ("gaussian", "diagonal", "autoregressive"):
         return X
     if kind in ("gamma", "von mises"):
         return 0.01 + abs(np.sin(X) * (2.0 if kind == "gamma" else 6.0))

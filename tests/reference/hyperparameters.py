@@ -170,32 +170,55 @@ class SampledFullGaussian(SampledPrior):
 
 @dataclass(frozen=True)
 class SampledAutoregression(SampledPrior):
-    """Two standardised columns and one earlier row; all of the prior but dof is drawn."""
+    """Standardised columns; strength, scale and maybe the mean of the prior are drawn."""
 
+    columns: int = 1
+    order: int = 1
+    draws_mean: bool = True
     dof: float = 5.0
-    scale: tuple = ((1.0, 0.4), (0.4, 0.7))
-    dimension = 9
+
+    @property
+    def first(self) -> np.ndarray:
+        """Prior mean of the mean: the identity for the latest row."""
+        return np.eye(self.columns, self.columns * self.order + 1) * (self.order > 0)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Scale, up to the factor that is drawn."""
+        return np.eye(self.columns) + 0.4 * (1 - np.eye(self.columns))
+
+    @property
+    def dimension(self) -> int:
+        """Number of hyperparameters."""
+        return self.first.size * self.draws_mean + self.order + 2
 
     def from_unit(self, u) -> dict:
-        first = np.eye(2, 3).ravel()[:, None]
-        return {
-            "mean": first + stats.norm.ppf(u[:6]),
-            "strength": stats.expon.ppf(u[6:8], scale=10.0),
-            "scale": gamma_quantile(u[8], 1.0),
+        points = {
+            "scale": gamma_quantile(u[0], 1.0),
+            "strength": stats.expon.ppf(u[1 : self.order + 2], scale=10.0),
         }
+        if self.draws_mean:
+            u = u[self.order + 2 :]
+            points["mean"] = self.first.ravel()[:, None] + stats.norm.ppf(u)
+        return points
 
     def log_marginal(self, values, points):
         values = values[~np.isnan(values).any(axis=1)]
-        n, d = len(values), 2
+        n, d = len(values), self.columns
         if n == 0:
             return np.zeros(self.n_points)
         x, y = np.hstack([values[:, d:], np.ones((n, 1))]), values[:, :d]
-        M = points["mean"].T.reshape(-1, 2, 3)
-        strength = points["strength"][[0, 0, 1]].T
-        psi = points["scale"][:, None, None] * np.array(self.scale)
-        S_xx = x.T @ x + strength[:, :, None] * np.eye(3)
-        S_yx = y.T @ x + M * strength[:, None, :]
-        S_yy = psi + y.T @ y + (M * strength[:, None, :]) @ M.swapaxes(1, 2)
+        M = self.first
+        if self.draws_mean:
+            M = points["mean"].T.reshape(-1, *M.shape)
+        precisions = np.vstack(
+            [np.repeat(points["strength"][:-1], d, axis=0), points["strength"][-1:]]
+        ).T
+        psi = points["scale"][:, None, None] * self.scale
+        weighted = M * precisions[:, None, :]
+        S_xx = x.T @ x + precisions[:, :, None] * np.eye(x.shape[1])
+        S_yx = y.T @ x + weighted
+        S_yy = psi + y.T @ y + weighted @ np.swapaxes(M, -1, -2)
         after = S_yy - S_yx @ np.linalg.solve(S_xx, S_yx.swapaxes(1, 2))
         return (
             multigammaln((self.dof + n) / 2, d)
@@ -203,23 +226,25 @@ class SampledAutoregression(SampledPrior):
             - n * d / 2 * np.log(np.pi)
             + self.dof / 2 * np.log(np.linalg.det(psi))
             - (self.dof + n) / 2 * np.log(np.linalg.det(after))
-            + d / 2 * np.log(strength.prod(axis=1) / np.linalg.det(S_xx))
+            + d / 2 * np.log(precisions.prod(axis=1) / np.linalg.det(S_xx))
         )
 
     def stats(self, y):
         return compiled.autoregressive_normal(
             as_matrix(y),
-            1,
+            self.order,
             (0.0, 1.0),
-            np.eye(2, 3),
+            self.first,
             1.0,
             self.dof,
-            np.array(self.scale),
-            ("mean", "strength", "scale"),
+            self.scale,
+            ("mean", "strength", "scale")[not self.draws_mean :],
         )
 
     def read(self, numbers) -> dict:
-        return {"mean": numbers[:6], "strength": numbers[6:8], "scale": numbers[8]}
+        n = self.first.size
+        found = {"scale": numbers[-1], "strength": numbers[n:-1]}
+        return {**found, "mean": numbers[:n]} if self.draws_mean else found
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from scipy.special import betaln
 from scipy.stats import norm
 
 from skihmm.emissions import (
+    AutoregressiveNormal,
     BaseEmission,
     BetaBernoulli,
     BetaNegativeBinomial,
@@ -58,6 +59,8 @@ EMISSIONS = {
     "dirichlet": (DirichletCategorical(), "symbols"),
     "full": (NormalInverseWishart(), "numbers"),
     "diagonal": (NormalInverseGamma(), "numbers"),
+    "regression": (AutoregressiveNormal(), "numbers"),
+    "regression, fixed": (AutoregressiveNormal(1, 0.5, 1.0, scale=1.0), "numbers"),
     "counts": (GammaPoisson(), "counts"),
     "binary": (BetaBernoulli(), "binary"),
     "overdispersed": (BetaNegativeBinomial(), "counts"),

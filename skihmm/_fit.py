@@ -55,7 +55,7 @@ from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import BaseTransitions
 from skihmm.transitions._names import TRANSITIONS
 
-INITS = ("auto", "particle_filter", "kmeans", "random", "single")
+INITS = ("auto", "particle_filter", "kmeans", "blocks", "random", "single")
 POINT_ESTIMATES = (*LOSSES, "map")
 
 

@@ -106,14 +106,15 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         Prior of the transition probabilities and its concentrations; cloned to
         ``transitions_``.  Short name: "hcrp"
         (:class:`~skihmm.transitions.HCRPTransitions`).
-    init : {"auto", "particle_filter", "kmeans", "random", "single"} or array-like of \
-shape (n_samples,), default="auto"
+    init : {"auto", "particle_filter", "kmeans", "blocks", "random", "single"} or \
+array-like of shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by
-        k-means (numbers only; at most 20), labels drawn from 20 states at random, one
-        state for all steps, or an array of labels (non-negative integers).  "auto":
-        k-means for Gaussian emissions, because a particle filter starts with too many
-        states in several columns, otherwise the particle filter.  The posterior does not
-        depend on it; :meth:`diagnose` reports chains that end in different modes.
+        k-means (numbers only; at most 20), at most 40 contiguous pieces of equal length,
+        labels drawn from 20 states at random, one state for all steps, or an array of
+        labels (non-negative integers).  "auto": k-means for Gaussian emissions, because a
+        particle filter starts with too many states in several columns, otherwise the
+        particle filter.  The posterior does not depend on it; :meth:`diagnose` reports
+        chains that end in different modes.
     n_burnin : int, default=500
         Number of sweeps discarded at the start of every chain.
     n_draws : int, default=100
@@ -1019,6 +1020,9 @@ shape (n_samples,), default="auto"
         ...
         """
         check_is_fitted(self)
+        init = self.init
+        if isinstance(init, str) and init == "auto":
+            init = self.emission_.default_init
         diagnosis = Diagnosis(
             self.draws_,
             self._best,
@@ -1027,7 +1031,7 @@ shape (n_samples,), default="auto"
                 check_integer("n_burnin", self.n_burnin, 0),
                 check_integer("thin", self.thin, 1),
                 len(self.labels_),
-                not isinstance(self.init, str) or self.init == "single",
+                not isinstance(init, str) or init in ("single", "blocks"),
             ),
         )
         if check_flag("verbose", verbose):

@@ -301,7 +301,9 @@ def models(draw, n, tables, limits=True):
         emission = DirichletCategorical(draw(CONCENTRATION), **words)
     if draw(st.integers(0, 3)) == 0:
         emission, knows_all = draw(st.sampled_from(["hcrp", "dirichlet"])), False
-    init = draw(st.sampled_from(["particle_filter", "random", "single", "labels"]))
+    init = draw(
+        st.sampled_from(["particle_filter", "blocks", "random", "single", "labels"])
+    )
     if init == "labels":
         rng = np.random.default_rng(draw(st.integers(0, 99)))
         top = draw(st.sampled_from([1, 5, 2**8, 2**60]))

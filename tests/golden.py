@@ -56,6 +56,8 @@ SAMPLERS = {
     "blocked sm": BlockedGibbs(3, split_merge_rate=2),
     "beam": BlockedBeam(4),
     "beam sm": BlockedBeam(8, split_merge_rate=1),
+    "exact runs": StepwiseGibbs("exact", split_merge_rate=2, run_split_merge_rate=2),
+    "blocked runs": BlockedGibbs(4, run_split_merge_rate=1.5),
     "direct assignment": DirectAssignmentGibbs(),
     "stick-breaking": StickBreakingGibbs(),
     "stick-breaking beam": StickBreakingBeam(),
@@ -220,7 +222,7 @@ CASES: dict[str, Callable[[], dict]] = {
         f"start {init} | {name}": lambda i=init, n=name: _outcome(
             _model("auto", EMISSIONS[n][0](), init=i).fit(EMISSIONS[n][1])
         )
-        for init in ("particle_filter", "random")
+        for init in ("particle_filter", "random", "blocks")
         for name in ("hcrp", "gaussian")
     },
     "continued": _continued,

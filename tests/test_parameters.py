@@ -162,7 +162,7 @@ def init():
     expected = "20 non-negative integers, one state per row of X"
     return [
         Bad(
-            "zeros", ValueError, "'auto', 'particle_filter', 'kmeans', 'random', 'single'"
+            "zeros", ValueError, "'auto', 'particle_filter', 'kmeans', 'blocks', 'random'"
         ),
         *(Bad(value, ValueError, expected) for value in (None, 3, 2.5, [[0] * 20])),
         Bad([0] * 19, ValueError, expected, "init is an array of 19 entries"),

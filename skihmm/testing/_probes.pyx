@@ -76,6 +76,13 @@ cdef class EmissionProbe:
         self.stats.shared.get().fill_pair(t, places, out)
         return log(out[0]) - log(out[1])
 
+    def log_prefixes(self, intp_t start, intp_t stop, int32_t k, bint backwards):
+        """log p(first observations of steps [start, stop) | those of state k)."""
+        out = np.empty(stop - start)
+        cdef float64_t[::1] view = out
+        self.stats.shared.get().fill_prefixes(start, stop, k, backwards, &view[0])
+        return out
+
     def draw_log_likelihoods(self, occupancy, steps, slots, intp_t n):
         """log p(y[t] | k) given parameters, for n draws of all of them.
 

@@ -14,6 +14,9 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import (
     COLUMNS,
     DENSITIES,
+    KNOWN,
+    MIXED,
+    NUMBERS,
     Model,
     chain_of,
     random_chain,
@@ -29,6 +32,7 @@ from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.testing._probes import EmissionProbe
 
 MODELS = SYMBOLS | COLUMNS | DENSITIES
 
@@ -180,6 +184,38 @@ def values_in_two_groups(seed, bits, n=400):
 
 
 CHAINS = {"symbols": middle_sized, "densities": values_in_two_groups}
+
+
+# -- the probability of a run ------------------------------------------------------------
+
+
+WITHOUT_TABLES = {
+    name: model
+    for name, model in (SYMBOLS | COLUMNS | DENSITIES | NUMBERS | MIXED | KNOWN).items()
+    if "HCRP" not in repr(model)
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("name", WITHOUT_TABLES)
+def test_prefixes_are_those_of_seated_observations(name, backwards):
+    """Of emissions without tables, whose probabilities depend on nothing random."""
+    model = WITHOUT_TABLES[name]
+    n = len(model.y)
+    state = model.state(0, np.arange(n) // 2)
+    probe = EmissionProbe(state.emission, state.stream)
+    slots = native.moves.peek(state)["slots"]
+    for start in range(n):
+        for t in reversed(range(start, n)):
+            probe.remove(t, slots[t])
+        for k in set(slots):
+            prefixes = probe.log_prefixes(start, n, k, backwards)
+            steps = range(n - 1, start - 1, -1) if backwards else range(start, n)
+            added = np.cumsum([probe.add(t, k) for t in steps])
+            for t in reversed(steps):
+                probe.remove(t, k)
+            np.testing.assert_allclose(prefixes, added, rtol=1e-9, atol=1e-9)
+        probe.rollback()
 
 
 # -- schedule -------------------------------------------------------------------------

@@ -6,10 +6,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import BaseEmission
-from skihmm.samplers import FranchiseSampler
-from skihmm_extra._native import ForwardProposal, geometric_stats
+from skihmm.samplers import BaseSampler, FranchiseSampler
+from skihmm_extra._native import ForwardProposal, WindowKernel, geometric_stats
 
-__all__ = ["ForwardSampler", "Geometric"]
+__all__ = ["ForwardSampler", "Geometric", "WindowSampler"]
 
 
 class ForwardSampler(FranchiseSampler):
@@ -30,6 +30,14 @@ class ForwardSampler(FranchiseSampler):
     def make_kernel(self, state):
         """Build the compiled kernel for one chain."""
         return self.add_split_merge(RCDKernel(ForwardProposal()))
+
+
+class WindowSampler(BaseSampler):
+    """Windows of one state, moved as a whole."""
+
+    def make_kernel(self, state):
+        """Build the compiled kernel for one chain."""
+        return WindowKernel()
 
 
 class Geometric(BaseEmission):

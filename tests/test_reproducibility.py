@@ -205,7 +205,8 @@ def test_warm_start_many_times_in_parallel(sequence):
 
 
 @pytest.mark.parametrize(
-    "emission", ["gaussian", "diagonal_gaussian", "poisson", "bernoulli"]
+    "emission",
+    ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"],
 )
 @pytest.mark.parametrize("sampler", ["auto", "beam", "stick_breaking"])
 def test_emissions_of_numbers(sequence, tmp_path, emission, sampler):
@@ -214,6 +215,7 @@ def test_emissions_of_numbers(sequence, tmp_path, emission, sampler):
     X = {
         "gaussian": 1e3 + sequence + rng.normal(size=(60, 2)),
         "diagonal_gaussian": 1e-5 * (sequence + rng.normal(size=(60, 2))),
+        "autoregressive": sequence + np.cumsum(rng.normal(size=(60, 2)), axis=0),
         "poisson": rng.poisson(10 * sequence, size=(60, 2)).astype(float),
         "bernoulli": (sequence > rng.integers(4, size=(60, 2))).astype(float),
     }[emission]

@@ -21,6 +21,9 @@ namespace skihmm {
 // digits are lost even in ten thousand removals.
 constexpr double kLeastLeft = 1e-3;
 
+// Larger standardised values are clipped.
+constexpr double kMostDeviations = 1e60;
+
 // States evaluated together.
 constexpr int32_t kTogether = 4;
 
@@ -377,16 +380,17 @@ class AutoregressiveFamily final : public Family {
     // strong prior would absorb in the diagonal.
     int32_t at(int32_t i, int32_t j) const { return columns_[j] + i - j / kVector * kVector; }
 
-    // Set z_ to a row, standardised; without missing inputs: those are set to the mean.
+    // Set z_ to a row, standardised; if it `fills` with inputs at the mean that are missing.
     void standardise(const double *y, bool fills = false) const {
         const int32_t d = n_columns;
-        for (int32_t j = 0; j < n_inputs; ++j) {
-            const double value = y[d + j];
-            z_[j] = fills && std::isnan(value) ? 0.0 : (value - centre_[j % d]) / deviation_[j % d];
+        for (int32_t i = 0; i < row_width(); ++i) {
+            const double value = (y[i] - centre_[i % d]) / deviation_[i % d];
+            // Products of a few of these numbers must not overflow.
+            const double z = std::min(std::max(value, -kMostDeviations), kMostDeviations);
+            z_[i < d ? q_ + i : i - d] = fills && std::isnan(z) ? 0.0 : z;
         }
         z_[q_ - 1] = 1.0;
         std::fill(z_.begin() + size_, z_.end(), 0.0);
-        for (int32_t i = 0; i < d; ++i) z_[q_ + i] = (y[i] - centre_[i]) / deviation_[i];
     }
     void set_prior() {
         const int32_t d = n_columns;

@@ -14,7 +14,6 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import (
     COLUMNS,
     DENSITIES,
-    KNOWN,
     MIXED,
     NUMBERS,
     Model,
@@ -191,7 +190,7 @@ CHAINS = {"symbols": middle_sized, "densities": values_in_two_groups}
 
 WITHOUT_TABLES = {
     name: model
-    for name, model in (SYMBOLS | COLUMNS | DENSITIES | NUMBERS | MIXED | KNOWN).items()
+    for name, model in (MODELS | NUMBERS | MIXED).items()
     if "HCRP" not in repr(model)
 }
 

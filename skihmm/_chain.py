@@ -11,12 +11,11 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
-from skihmm._draws import Draw, order_by_occupancy
+from skihmm._draws import Draw, occupancy_order
 from skihmm._records import ChainRecord, EmissionRecord, StateRecord
 from skihmm._sequences import Sequences
 from skihmm._typing import Floats, Integers, Labels
-from skihmm.core._concentration import resample_concentrations
-from skihmm.core._franchise import Franchise
+from skihmm.core._franchise import hyperparameters_of
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
@@ -25,7 +24,7 @@ from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
 from skihmm.samplers import BaseSampler
-from skihmm.transitions import HCRPTransitions
+from skihmm.transitions import BaseTransitions
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
 # fixed schedule, because the further chain depends on the order of the lists.
@@ -48,14 +47,14 @@ class ModelSettings:
     sampler : BaseSampler
     emission : BaseEmission
         Fitted.
-    transitions : HCRPTransitions
+    transitions : BaseTransitions
     init : str or ndarray of shape (n_samples,)
     n_particles : int
     """
 
     sampler: BaseSampler
     emission: BaseEmission
-    transitions: HCRPTransitions
+    transitions: BaseTransitions
     init: str | Labels
     n_particles: int
 
@@ -165,10 +164,9 @@ class Chain(Iterator[SweepInfo]):
         self.saved: ChainRecord | None = None
         self._stats = settings.emission.make_stats(sequences.codes)
         self._known = sequences.known_states
-        self._prior = settings.transitions.prior()
         self.state = ChainState(
             sequences.starts,
-            Franchise(*settings.transitions.concentrations()),
+            settings.transitions.make_seating(),
             self._stats
             if self._known is None
             else ProductStats([self._stats, KnownStatesStats(self._known)]),
@@ -211,22 +209,17 @@ class Chain(Iterator[SweepInfo]):
             self._stats.columns(),
             self.stream,
             n_particles=self.settings.n_particles,
-            concentrations=self.settings.transitions.concentrations(),
+            transitions=self.settings.transitions.make_seating(),
             is_stopped=is_stopped,
         )[1]
 
     def __next__(self) -> SweepInfo:
-        """Make one sweep and resample the concentrations."""
+        """Make one sweep and draw the hyperparameters."""
         if self.n_sweeps % CANONICAL_EVERY == 0:
             self.saved = self.record()
         started = time.thread_time()
         counts = self.kernel.sweep(self.state)
-        resample_concentrations(
-            self.state.transitions,
-            self.state.emission,
-            self.stream,
-            self._prior,
-        )
+        self.state.draw_hyperparameters()
         self.n_sweeps += 1
         info = counts if isinstance(counts, SweepInfo) else SweepInfo(*counts)
         return SweepInfo(
@@ -252,25 +245,31 @@ class Chain(Iterator[SweepInfo]):
         -------
         draw : Draw
         """
+        arrays = self._arrays()
         self.saved = self.record()
-        return self._describe(self.saved["arrays"], info)
+        return self._describe(arrays, info)
 
     def peek(self, info: SweepInfo) -> Draw:
         """Return what :meth:`draw` returns, without changing the chain."""
-        return self._describe(self.state.to_arrays(), info)
+        return self._describe(self._arrays(), info)
 
-    def _describe(self, packed: StateRecord, info: SweepInfo) -> Draw:
+    def _arrays(self) -> StateRecord:
+        labels = self.state.labels
+        order = occupancy_order(labels, self.state.n_states, self._known)
+        return self.state.to_arrays(order)
+
+    def _describe(self, arrays: StateRecord, info: SweepInfo) -> Draw:
+        emission = arrays["emission"]
         if self._known is not None:
             # Draws do not contain the known states.
-            packed = {**packed, "emission": packed["emission"]["parts"][0]}
-        arrays = order_by_occupancy(packed, self._known)
+            emission = emission["parts"][0]
         return Draw(
             n_states=arrays["n_states"],
             lp=self.state.log_joint(),
             states=arrays["states"],
             last_state=int(arrays["states"][-1]),
             transitions=arrays["transitions"],
-            emission=arrays["emission"],
+            emission=emission,
             sweep=self.n_sweeps,
             info=info,
         )
@@ -355,7 +354,7 @@ def extended_record(
     start = replace(
         settings,
         transitions=clone(settings.transitions).set_params(
-            alpha=arrays["transitions"]["alpha"], gamma=arrays["transitions"]["gamma"]
+            **hyperparameters_of(arrays["transitions"])
         ),
         init=np.concatenate([arrays["states"], path]),
     )

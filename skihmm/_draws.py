@@ -20,24 +20,24 @@ from skihmm._records import (
     Hyperparameters,
     ModelRecord,
     ParticleRecord,
-    StateRecord,
     TransitionsRecord,
-    map_emission,
     map_integers,
     seatings,
-    sorted_seating,
 )
 from skihmm._typing import Array, Floats, Integers, Labels
 from skihmm._validation import check_flag
 from skihmm._version import __version__
 from skihmm.core._emission import EmissionStats
+from skihmm.core._franchise import hyperparameters_of
 from skihmm.core._sweep_info import SweepInfo
 
 if TYPE_CHECKING:
     from skihmm.core._emission import Column
 
 
-def occupancy_order(states: Integers, n_states: int) -> NDArray[np.intp]:
+def occupancy_order(
+    states: Integers, n_states: int, known: Labels | None = None
+) -> NDArray[np.intp]:
     """Order states by decreasing occupancy, ties by first appearance.
 
     Parameters
@@ -45,6 +45,9 @@ def occupancy_order(states: Integers, n_states: int) -> NDArray[np.intp]:
     states : ndarray of shape (n_samples,)
         Labels ``0 .. n_states - 1``.
     n_states : int
+    known : ndarray of shape (n_samples,), optional
+        Labels 0, 1, ... of steps whose state is known, -1 for others: these states come
+        first, in this order.
 
     Returns
     -------
@@ -52,53 +55,12 @@ def occupancy_order(states: Integers, n_states: int) -> NDArray[np.intp]:
     """
     first = np.full(n_states, len(states))
     np.minimum.at(first, states, np.arange(len(states)))
-    return np.lexsort((first, -np.bincount(states, minlength=n_states)))
-
-
-def order_by_occupancy(arrays: StateRecord, known: Labels | None = None) -> StateRecord:
-    """Renumber the states of a chain's record by decreasing occupancy.
-
-    The order is that of :func:`occupancy_order`, so equal partitions get equal labels.
-
-    Parameters
-    ----------
-    arrays : StateRecord
-    known : ndarray of shape (n_samples,), optional
-        Labels 0, 1, ... of steps whose state is known, -1 for others: these states come
-        first, in this order.
-
-    Returns
-    -------
-    arrays : StateRecord
-    """
-    n_states = arrays["n_states"]
-    states = arrays["states"]
-    order = occupancy_order(states, n_states)
-    if known is not None:
-        labels, steps = np.unique(known, return_index=True)
-        order = np.concatenate([states[steps[labels >= 0]], order])
-        order = order[np.sort(np.unique(order, return_index=True)[1])]
-    label = np.empty(n_states + 1, dtype=np.int32)
-    label[order] = np.arange(n_states)
-    label[n_states] = n_states  # the row of the start restaurant
-    transitions = arrays["transitions"]
-    return {
-        "n_states": n_states,
-        "states": label[states],
-        "transitions": {
-            **transitions,
-            **sorted_seating(
-                transitions, label[transitions["rows"]], label[transitions["dishes"]]
-            ),
-        },
-        "emission": map_emission(
-            arrays["emission"],
-            lambda column: sorted_seating(
-                column, label[column["rows"]], column["dishes"]
-            ),
-            lambda numbers: numbers[order],
-        ),
-    }
+    order = np.lexsort((first, -np.bincount(states, minlength=n_states)))
+    if known is None:
+        return order
+    labels, steps = np.unique(known, return_index=True)
+    order = np.concatenate([states[steps[labels >= 0]], order])
+    return order[np.sort(np.unique(order, return_index=True)[1])]
 
 
 def narrow(values: Integers) -> Integers:
@@ -142,7 +104,7 @@ class Draw:
     transitions : TransitionsRecord
         Cells of the transition seating: ``rows`` (previous state; ``n_states`` is the
         start), ``dishes`` (next state), ``n_customers``, ``n_tables`` and all table
-        ``sizes`` in the order of the cells; and the concentrations.
+        ``sizes`` in the order of the cells; and the hyperparameters by name.
     emission : EmissionRecord
         The emission's statistics.
     sweep : int
@@ -171,12 +133,12 @@ class Draw:
     @property
     def alpha(self) -> float:
         """Lower concentration of the transitions."""
-        return self.transitions["alpha"]
+        return hyperparameters_of(self.transitions)["alpha"]
 
     @property
     def gamma(self) -> float:
         """Top concentration of the transitions."""
-        return self.transitions["gamma"]
+        return hyperparameters_of(self.transitions)["gamma"]
 
     @property
     def n_tables(self) -> int:
@@ -344,17 +306,22 @@ class PosteriorDraws:
         self.lp = self._collect("lp", float)
         self.n_states = self._collect("n_states", int)
         self.n_tables = self._collect("n_tables", int)
-        self.alpha = self._collect("alpha", float)
-        self.gamma = self._collect("gamma", float)
         self.acceptance_rate = self._collect("info.acceptance_rate", float)
         self.split_merge_acceptance_rate = self._collect(
             "info.split_merge_acceptance_rate", float
         )
         self.seconds = self._collect("info.seconds", float)
         self.sweep = self._collect("sweep", int)
-        self.hyperparameters = {"alpha": self.alpha, "gamma": self.gamma}
+        self.hyperparameters: dict[str, Array] = {}
+        self._collect_hyperparameters(
+            "", lambda draw: hyperparameters_of(draw.transitions)
+        )
+        self.alpha = self.hyperparameters["alpha"]
+        self.gamma = self.hyperparameters["gamma"]
         if hyperparameters is not None:
-            self._collect_emission(hyperparameters)
+            self._collect_hyperparameters(
+                "emission_", lambda draw: hyperparameters(draw.emission)
+            )
         if "emission_alpha" in self.hyperparameters:
             self.emission_alpha = self.hyperparameters["emission_alpha"]
             self.emission_gamma = self.hyperparameters["emission_gamma"]
@@ -367,14 +334,14 @@ class PosteriorDraws:
             values[c, : len(chain)] = [attribute(draw) for draw in chain]
         return values
 
-    def _collect_emission(
-        self, hyperparameters: Callable[[EmissionRecord], Hyperparameters]
+    def _collect_hyperparameters(
+        self, prefix: str, hyperparameters: Callable[[Draw], Hyperparameters]
     ) -> None:
         for c, chain in enumerate(self._chains):
             for d, draw in enumerate(chain):
-                for name, value in hyperparameters(draw.emission).items():
+                for name, value in hyperparameters(draw).items():
                     values = self.hyperparameters.setdefault(
-                        f"emission_{name}",
+                        prefix + name,
                         np.full((*self.shape, *np.shape(value)), np.nan),
                     )
                     values[c, d] = value

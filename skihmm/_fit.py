@@ -52,7 +52,7 @@ from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS
-from skihmm.transitions import HCRPTransitions
+from skihmm.transitions import BaseTransitions
 from skihmm.transitions._names import TRANSITIONS
 
 INITS = ("auto", "particle_filter", "kmeans", "random", "single")
@@ -115,7 +115,7 @@ class Parameters:
     random_state: RandomState
     sampler: BaseSampler
     emission: BaseEmission
-    transitions: HCRPTransitions
+    transitions: BaseTransitions
 
     @classmethod
     def check(cls, params: Mapping[str, Any]) -> Parameters:
@@ -163,11 +163,12 @@ class Parameters:
             sampler=resolve("sampler", params["sampler"], SAMPLERS, BaseSampler),
             emission=resolve("emission", params["emission"], EMISSIONS, BaseEmission),
             transitions=resolve(
-                "transitions", params["transitions"], TRANSITIONS, HCRPTransitions
+                "transitions", params["transitions"], TRANSITIONS, BaseTransitions
             ),
         )
         parameters.sampler.check_parameters()
-        parameters.transitions.check_parameters()
+        parameters.transitions.make_seating()
+        parameters.sampler.check_transitions(parameters.transitions)
         return parameters
 
     @property

@@ -64,7 +64,7 @@ from skihmm.metrics._scorer import (
 )
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS
-from skihmm.transitions import HCRPTransitions
+from skihmm.transitions import BaseTransitions
 from skihmm.transitions._names import TRANSITIONS
 
 if TYPE_CHECKING:
@@ -101,9 +101,10 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
         (motion and other real-valued series), "poisson" (counts) and "bernoulli" (zeros
         and ones).  For mixed data:
         :class:`~skihmm.emissions.ProductEmission`.
-    transitions : str or HCRPTransitions, default="hcrp"
+    transitions : str or BaseTransitions, default="hcrp"
         Prior of the transition probabilities and its concentrations; cloned to
-        ``transitions_``.  Short name: "hcrp".
+        ``transitions_``.  Short name: "hcrp"
+        (:class:`~skihmm.transitions.HCRPTransitions`).
     init : {"auto", "particle_filter", "kmeans", "random", "single"} or array-like of \
 shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by
@@ -179,7 +180,7 @@ shape (n_samples,), default="auto"
     emission_ : BaseEmission
         The fitted emission, for numbers with the parameters of the states of the selected
         draw (such as ``means_``).
-    transitions_ : HCRPTransitions
+    transitions_ : BaseTransitions
         The transitions used.
     draws_ : PosteriorDraws
         All posterior draws, chain and draw first.
@@ -265,7 +266,7 @@ shape (n_samples,), default="auto"
         self,
         sampler: str | BaseSampler = "auto",
         emission: str | BaseEmission = "hcrp",
-        transitions: str | HCRPTransitions = "hcrp",
+        transitions: str | BaseTransitions = "hcrp",
         *,
         init: str | ArrayLike = "auto",
         n_burnin: int = 500,

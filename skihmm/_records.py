@@ -24,10 +24,7 @@ class SeatingRecord(TypedDict):
 
 
 class TransitionsRecord(SeatingRecord):
-    """The seating of the transitions and its concentrations."""
-
-    alpha: float
-    gamma: float
+    """Record of the transitions: the seating, and what else ``Franchise`` has of them."""
 
 
 class EmissionRecord(TypedDict, total=False):
@@ -84,28 +81,6 @@ class ChainRecord(TypedDict):
 Record = TypeVar("Record")
 
 
-def _same(numbers: Floats) -> Floats:
-    return numbers
-
-
-def map_emission(
-    record: EmissionRecord,
-    seating: Callable[[SeatingRecord], SeatingRecord],
-    numbers: Callable[[Floats], Floats] = _same,
-) -> EmissionRecord:
-    """Change the seatings and the sufficient statistics in a record."""
-    changed = record.copy()
-    if "columns" in record:
-        changed["columns"] = [seating(column) for column in record["columns"]]
-    if "numbers" in record:
-        changed["numbers"] = numbers(record["numbers"])
-    if "parts" in record:
-        changed["parts"] = [
-            map_emission(part, seating, numbers) for part in record["parts"]
-        ]
-    return changed
-
-
 def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
     """Iterate over all seatings of a record, those of parts included."""
     yield from record.get("columns", ())
@@ -123,23 +98,3 @@ def map_integers(record: Record, change: Callable[[Integers], Integers]) -> Reco
     elif isinstance(record, np.ndarray) and record.dtype.kind in "iu":
         changed = change(record)
     return cast(Record, changed)
-
-
-def sorted_seating(
-    record: SeatingRecord, rows: Integers, dishes: Integers
-) -> SeatingRecord:
-    """Return a seating under new row and dish numbers, sorted by (row, dish)."""
-    order = np.lexsort((dishes, rows))
-    n_tables = record["n_tables"]
-    ends = np.cumsum(n_tables)
-    sizes = [
-        record["sizes"][end - n : end]
-        for end, n in zip(ends[order], n_tables[order], strict=True)
-    ]
-    return {
-        "rows": rows[order].astype(np.int32),
-        "dishes": dishes[order].astype(np.int32),
-        "n_customers": record["n_customers"][order],
-        "n_tables": n_tables[order],
-        "sizes": np.concatenate(sizes) if sizes else record["sizes"],
-    }

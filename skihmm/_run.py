@@ -251,6 +251,7 @@ class Monitor:
         due = self.progress is not None and self.progress.is_due(index, sweep, seconds)
         end = False
         if due or self.callback is not None:
+            hyperparameters = chain.state.transitions.hyperparameters
             report = SweepReport(
                 chain=index,
                 sweep=sweep,
@@ -258,8 +259,8 @@ class Monitor:
                 n_draws=n_draws,
                 n_states=chain.state.n_states,
                 lp=chain.state.log_joint(),
-                alpha=chain.state.transitions.alpha,
-                gamma=chain.state.transitions.gamma,
+                alpha=hyperparameters["alpha"],
+                gamma=hyperparameters["gamma"],
                 acceptance_rate=info.acceptance_rate,
                 split_merge_acceptance_rate=info.split_merge_acceptance_rate,
                 seconds=seconds,

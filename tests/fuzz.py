@@ -42,6 +42,7 @@ from skihmm.samplers import (
     StickBreakingBeam,
     StickBreakingGibbs,
 )
+from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import HCRPTransitions
 
 # No example may take this long, in CPU seconds: most take some hundredths.
@@ -251,18 +252,7 @@ PRIOR = st.one_of(st.none(), st.just((1.0, 1.0)), st.tuples(CONCENTRATION, CONCE
 RATE = st.sampled_from([0, 0.3, 1, 2.5, 7])
 BLOCK = st.sampled_from([1, 2, 3, 8, 100, 10**6])
 SAMPLER = st.one_of(
-    st.sampled_from(
-        [
-            "auto",
-            "stepwise",
-            "slice",
-            "blocked",
-            "beam",
-            "direct_assignment",
-            "stick_breaking",
-            "stick_breaking_beam",
-        ]
-    ),
+    st.sampled_from(sorted(SAMPLERS)),
     st.builds(StepwiseGibbs, st.sampled_from(["exact", "rcd"]), RATE),
     st.builds(StepwiseSlice, RATE),
     st.builds(BlockedGibbs, BLOCK, RATE),

@@ -31,7 +31,6 @@ from reference.hyperparameters import (
 from reference.product import Product
 from reference.seating import NaiveHCRPEmissions, NaiveHMM
 
-from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
@@ -419,7 +418,7 @@ class WithHyperparameters:
 
     def sweep(self, state):
         counts = self.kernel.sweep(state)
-        resample_concentrations(state.transitions, state.emission, state.stream, None)
+        state.draw_hyperparameters()
         return counts
 
 

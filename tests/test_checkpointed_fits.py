@@ -538,39 +538,46 @@ def test_killed_at_many_moments(n, tmp_path):
 # -- the main process is killed -------------------------------------------------------
 
 MAIN = """
-import os, sys
+import os, sys, time
 import joblib
 from skihmm import HCRPHMM
 from skihmm.datasets import make_automaton_sequence
 
 X, _ = make_automaton_sequence(300, random_state=0)
 
-def note_worker(report):
-    if report.sweep == 1:
-        with open("workers", "a") as file:
-            file.write(f"{os.getpid()}\\n")
+def note(name):
+    with open(name, "a") as file:
+        file.write(f"{os.getpid()}\\n")
 
+class Callback:
+    # Its copy in a worker is made when the worker unpickles a task.
+    def __init__(self, main, is_early):
+        self.arguments = main, is_early
+
+    def __reduce__(self):
+        return unpickled, self.arguments
+
+    def __call__(self, report):
+        if report.sweep == 1:
+            note("sweeping")
+
+def unpickled(main, is_early):
+    note("unpickling")
+    while is_early and os.getppid() == main:
+        time.sleep(0.01)
+    return Callback(main, is_early)
+
+what, when = sys.argv[1:]
+callback = Callback(os.getpid(), when == "early")
 model = HCRPHMM(n_burnin=10**7, n_chains=4, n_particles=10, random_state=1,
-                callback=note_worker, checkpoint="run", checkpoint_interval=0)
-if sys.argv[1] == "chains":
+                callback=callback, checkpoint="run", checkpoint_interval=0)
+if what == "chains":
     with joblib.parallel_config(backend="loky", n_jobs=2):
         model.fit(X)
 else:
     model.set_params(n_chains=1, checkpoint=None)
     joblib.Parallel(2)(joblib.delayed(model.fit)(X) for _ in range(4))
 """
-
-
-def children_of(pid):
-    """Processes that a process has started, but for loky's tracker of resources."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        with suppress(OSError, ValueError):
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            command = (entry / "cmdline").read_bytes()
-            if parent == pid and b"popen_loky_posix" in command:
-                found.append(int(entry.name))
-    return found
 
 
 def is_running(pid):
@@ -583,31 +590,35 @@ def is_running(pid):
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at /proc")
 @pytest.mark.parametrize(
-    ("what", "number", "is_early"),
+    ("what", "number", "when"),
     [
-        ("chains", signal.SIGTERM, False),
-        ("chains", signal.SIGKILL, True),
-        ("fits", signal.SIGKILL, False),
+        ("chains", signal.SIGTERM, "late"),
+        # While both workers unpickle their tasks.  Before they have them, only joblib's
+        # code runs there, which waits for minutes.
+        ("chains", signal.SIGKILL, "early"),
+        ("fits", signal.SIGKILL, "late"),
     ],
 )
-def test_workers_end_with_the_main_process(tmp_path, what, number, is_early):
+def test_workers_end_with_the_main_process(tmp_path, what, number, when):
     script, temp = tmp_path / "main.py", tmp_path / "temp"
     script.write_text(MAIN)
     temp.mkdir()
+    unpickling, sweeping = tmp_path / "unpickling", tmp_path / "sweeping"
+    unpickling.touch()
+    sweeping.touch()
     main = subprocess.Popen(
-        [sys.executable, str(script), what],
+        [sys.executable, str(script), what, when],
         cwd=tmp_path,
         env={**os.environ, "TMPDIR": str(temp)},
         stderr=subprocess.DEVNULL,
     )
-    noted, workers = tmp_path / "workers", []
-    # Early: while the workers are still importing.
-    while len(workers) < 2 or not (
-        is_early or (noted.exists() and len(noted.read_text().splitlines()) >= 2)
-    ):
+    workers = []
+    while len(workers) < 2:
         assert main.poll() is None
         time.sleep(0.05)
-        workers = children_of(main.pid)
+        noted = unpickling if when == "early" else sweeping
+        workers = [int(pid) for pid in noted.read_text().split()]
+    assert main.pid not in workers
     main.send_signal(number)
     # The main process is not waited for yet, so it is there as a zombie.
     try:
@@ -619,4 +630,5 @@ def test_workers_end_with_the_main_process(tmp_path, what, number, is_early):
         for pid in filter(is_running, workers):
             os.kill(pid, signal.SIGKILL)
         main.wait()
+    assert bool(sweeping.read_text()) == (when == "late")
     assert [name for name in os.listdir(temp) if name.startswith("skihmm")] == []

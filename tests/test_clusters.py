@@ -159,7 +159,12 @@ def test_errors_of_workers_arrive(cluster, sequence):
 
 @pytest.mark.parametrize(
     ("backend", "module"),
-    [("dask", "distributed"), pytest.param("ray", "ray", marks=RAY)],
+    [
+        ("threading", "joblib"),
+        # The fixture's cluster has shown what Dask does; this one starts its own.
+        pytest.param("dask", "distributed", marks=pytest.mark.slow),
+        pytest.param("ray", "ray", marks=RAY),
+    ],
 )
 def test_example(backend, module, tmp_path):
     pytest.importorskip(module)

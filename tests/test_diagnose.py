@@ -20,6 +20,7 @@ from skihmm.metrics import Diagnosis, effective_sample_size, rhat
 from skihmm.metrics._diagnosis import Setting, _rounded_up
 from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler, BlockedGibbs, StepwiseGibbs, SweepInfo
+from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import HCRPTransitions
 
 KEYS = ["mean", "rhat", "ess_bulk", "ess_tail", "ess_per_second"]
@@ -566,11 +567,7 @@ def test_fits_that_were_stopped(sequence):
     assert found.warnings[0].startswith("There is one draw per chain")
 
 
-@pytest.mark.parametrize(
-    "sampler",
-    ["auto", "stepwise", "slice", "blocked", "beam", "direct_assignment",
-     "stick_breaking", "stick_breaking_beam"],
-)  # fmt: skip
+@pytest.mark.parametrize("sampler", SAMPLERS)
 def test_every_sampler(sampler, easy):
     model = HCRPHMM(sampler, n_burnin=5, n_draws=25, n_chains=2, random_state=0)
     found = model.fit(easy).diagnose(verbose=False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import platform
 import re
@@ -10,11 +11,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from recipes import PACKAGES
 from sklearn import config_context
 
 import skihmm
+from skihmm import HCRPHMM
+from skihmm._hcrp_hmm import SHORT_NAMES
+from skihmm._recipe import Recipe
 
 DOCS = Path(__file__).parents[1] / "docs"
+README = DOCS.parent / "README.md"
 PAGES = sorted(DOCS.glob("*.md"))
 
 # Pages that are programs from top to bottom.  (Others have no code, need a cluster, or
@@ -53,6 +59,44 @@ def test_the_api_page_lists_every_public_name():
     expected = {pair for pair in public_names() if pair[0] not in compiled}
     expected |= {("skihmm", name) for name in skihmm.__all__ if name[0] != "_"}
     assert listed == expected
+
+
+# The page that lists the short names and classes of each part of a model.
+LISTS = {
+    "sampler": "samplers.md",
+    "emission": "emissions.md",
+    "transitions": "model.md",
+}
+
+
+@pytest.mark.parametrize("part", SHORT_NAMES)
+def test_tables_list_every_recipe(part):
+    """Short names with what they stand for, and classes without a short name."""
+    public = vars(PACKAGES[part])
+    text = (DOCS / LISTS[part]).read_text()
+    (table,) = re.findall(r"^\| short name \| class .*\n.*\n((?:\|.*\n)+)", text, re.M)
+    rows = re.findall(r'^\| (?:`"(\w+)"`)? ?\| `(\w+)(\(.*?\))` ', table, re.M)
+    assert len(rows) == table.count("\n")
+    listed = {
+        name: eval(f"{kind}{given}", {**public}) for name, kind, given in rows if name
+    }
+    assert {name: str(recipe) for name, recipe in listed.items()} == {
+        name: str(make()) for name, make in SHORT_NAMES[part].items()
+    }
+    concrete = [
+        name
+        for name in PACKAGES[part].__all__
+        if issubclass(public[name], Recipe) and not inspect.isabstract(public[name])
+    ]
+    assert {kind for _, kind, _ in rows} == set(concrete)
+
+
+def test_prose_lists_every_short_name():
+    docstring, readme = inspect.cleandoc(HCRPHMM.__doc__), README.read_text()
+    for part, names in SHORT_NAMES.items():
+        (text,) = re.findall(rf"^{part} : (.*(?:\n +.*)+)", docstring, re.M)
+        assert set(re.findall(r'"(\w+)"', text)) == set(names)
+        assert [name for name in names if f'"{name}"' not in readme] == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import inspect
 import pickle
 import re
 import warnings
@@ -64,15 +65,12 @@ def check_refused(model, method, *args, **options):
     assert {name: id(value) for name, value in vars(model).items()} == before
 
 
+# Of a fitted model, on data.
 METHODS = [
-    "predict",
-    "predict_proba",
-    "predict_next",
-    "impute",
-    "decode",
-    "score",
-    "score_samples",
-    "perplexity",
+    name
+    for name, method in inspect.getmembers(HCRPHMM, inspect.isfunction)
+    if "X" in inspect.signature(method).parameters
+    and not name.startswith(("_", "fit", "partial_fit"))
 ]
 
 # Nothing that could be a symbol.

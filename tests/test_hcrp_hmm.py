@@ -712,6 +712,18 @@ def test_bad_parameters(sequence, params, error, message):
         make_model(**params).fit(sequence)
 
 
+def test_a_sampler_can_refuse_transitions(sequence):
+    class OnlyFixed(StepwiseGibbs):
+        def check_transitions(self, transitions):
+            if transitions.concentration_prior is not None:
+                raise TypeError("OnlyFixed works only with concentration_prior=None.")
+
+    fixed = HCRPTransitions(concentration_prior=None)
+    make_model(sampler=OnlyFixed(), transitions=fixed).fit(sequence)
+    with pytest.raises(TypeError, match="only with concentration_prior=None"):
+        make_model(sampler=OnlyFixed()).fit(sequence)
+
+
 def test_sample_weight_is_refused(fitted, sequence):
     with pytest.raises(ValueError, match="sample_weight"):
         fitted.score(sequence, sample_weight=np.ones(60))

@@ -12,17 +12,9 @@ from skihmm import HCRPHMM
 from skihmm._chain import with_known_states
 from skihmm._sequences import make_sequences
 from skihmm.datasets import make_repeating_sequence
+from skihmm.samplers._names import SAMPLERS
 
 SHORT = {"n_burnin": 20, "n_draws": 5, "thin": 1, "n_particles": 20, "random_state": 0}
-SAMPLERS = [
-    "auto",
-    "slice",
-    "blocked",
-    "beam",
-    "direct_assignment",
-    "stick_breaking",
-    "stick_breaking_beam",
-]
 
 
 @pytest.fixture

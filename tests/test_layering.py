@@ -17,7 +17,7 @@ RECIPES = ("samplers", "emissions", "transitions")
 LAYERS = [
     ["_version", "_typing", "_validation", "_records", "_recipe", "_frames"],
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
-    ["core._franchise", "core._emission", "core._concentration", "core._transitions"],
+    ["core._franchise", "core._emission"],
     ["core._state", "core._messages"],
     ["core._rcd", "core._particle_filter"],
     ["core"],  # lists the names of the native interface
@@ -193,7 +193,7 @@ def test_edges_are_seen():
         ("_fit", "_chain"),
         ("_chain", "core._state"),
         ("core._state", "core._random"),  # in the .pxd
-        ("core._concentration", "core._random"),  # in the .pyx
+        ("core._state", "core._record"),  # in the .pyx
         ("emissions._categorical_stats", "core._franchise"),  # several lines
         ("samplers._stepwise", "samplers._stepwise_kernel"),
     ]:

@@ -16,9 +16,7 @@ from skihmm._log_joint import log_cycles, log_seatings
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
-
-SAMPLERS = ["auto", "stepwise", "slice", "blocked", "beam", "direct_assignment",
-            "stick_breaking", "stick_breaking_beam"]  # fmt: skip
+from skihmm.samplers._names import SAMPLERS
 
 
 def make_model(**params):

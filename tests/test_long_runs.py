@@ -337,7 +337,6 @@ def test_a_flag_seen_in_the_start_changes_nothing():
             [(30, True, 1.0, 1.0)],
             RandomStream(np.random.SeedSequence(1)),
             n_particles=100,
-            concentrations=(1.0, 1.0),
             is_stopped=ask,
         )
         for ask in (None, is_stopped)

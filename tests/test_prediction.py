@@ -435,7 +435,7 @@ def test_drawn_counts_have_the_predictive_probabilities(
     n = 5000
     X = following.sample(n, random_state=global_random_seed)
     assert X.dtype == np.int64
-    top = [2] * X.shape[2] if name == "bernoulli" else [60] * X.shape[2]
+    top = [2] * X.shape[2] if name == "bernoulli" else [30] * X.shape[2]
     cells = np.stack(np.meshgrid(*map(np.arange, top), indexing="ij"), axis=-1)
     cells = cells.reshape(-1, X.shape[2])
     made, codes = twins(model, name, seating_counts)
@@ -634,7 +634,7 @@ def test_drawn_symbols_have_their_joint_law(name, models, seating_counts):
         pairs = twin.symbols[0].T @ pairs @ twin.symbols[0]
         single = second.sum(axis=0) / second.sum() @ twin.symbols[0]
         law = law + pairs[..., None] * single / len(made)
-    n = 4000
+    n = 2000
     found = imputed(model, X, n, lengths=[3, 2])
     assert (found[:, [0, 3], 0] == [values[0], values[1]]).all()
     place = {value: i for i, value in enumerate(values.tolist())}

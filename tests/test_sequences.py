@@ -17,6 +17,7 @@ from sklearn.model_selection import (
 )
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
+from test_garbage import METHODS
 
 from skihmm import HCRPHMM
 from skihmm._sequences import row_index, sequence_starts
@@ -119,18 +120,6 @@ def test_which_indices_are_looked_at(sequence):
 @pytest.fixture(scope="module")
 def model(sequence):
     return HCRPHMM(**SHORT).fit(frame(sequence))
-
-
-METHODS = [
-    "predict",
-    "predict_proba",
-    "predict_next",
-    "impute",
-    "decode",
-    "score",
-    "score_samples",
-    "perplexity",
-]
 
 
 @pytest.mark.parametrize("method", [*METHODS, "fit", "scorer"])

@@ -1,7 +1,6 @@
 // The state of one chain: all that its sweeps change.
 //
-// Labels are slots while a sweep runs (_slots.hpp).  A record numbers its states 0, 1, ... in
-// the order of their slots, and the start restaurant is n_states; the conversions are here.
+// Labels are slots while a sweep runs (_slots.hpp).  A record numbers its states 0, 1, ...
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -15,20 +14,11 @@
 
 namespace skihmm {
 
-// Transitions of n_slots slots from a checked record; its states have the slots from kFirst on.
-template <class Transitions>
-void load_transitions(Transitions *transitions, SeatingRecord record, int32_t n_states,
-                      int32_t n_slots, double alpha, double gamma) {
-    for (int32_t &row : record.rows) row = row == n_states ? kStart : kFirst + row;
-    for (int32_t &dish : record.dishes) dish += kFirst;
-    transitions->set_concentrations(alpha, gamma);
-    transitions->load(record, n_slots, n_slots);
-}
-
 template <class T>
 class ChainState {
   public:
     using Transitions = T;
+    using Record = typename T::Record;
 
     const int64_t n_steps;
     int32_t n_slots = 0;
@@ -60,9 +50,10 @@ class ChainState {
         set_slots(kFirst + 1);
     }
 
-    // The restaurant that x[t] is drawn in; the label drawn in x[t]'s restaurant or -1.
+    // The label before x[t] and the one after it, -1 if there is none; x[t]'s restaurant.
     int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
     int32_t successor(int64_t t) const { return last[t] ? -1 : states[t + 1]; }
+    int32_t restaurant(int64_t t) const { return transitions->restaurant(previous(t), t); }
     // The i-th slot that no step carries.  Valid for i < the number given to reserve at the
     // start of the move; stays free until the move is committed.
     int32_t free_slot(size_t i) const { return free_slots[free_slots.size() - 1 - i]; }
@@ -103,48 +94,43 @@ class ChainState {
         set_slots(std::max(n_slots, kFirst + n_states));
         set_labels(labels);
         for (int64_t t = 0; t < n_steps; ++t) {
-            transitions->add(previous(t), states[t], bits);
+            transitions->add(restaurant(t), states[t], bits);
             emission->add(t, states[t], bits, &ignored);
         }
         transitions->commit();
         emission->commit();
     }
-    // The label of every slot in a record, -1 for slots without a state.
-    std::vector<int32_t> record_labels(int32_t *n_states) const {
+    // The label of every slot in a record: states in the order of their slots, the number of
+    // states for kStart, -1 for others.
+    std::vector<int32_t> record_labels() const {
         std::vector<int32_t> labels(n_slots, -1);
-        *n_states = 0;
+        labels[kStart] = 0;
         for (int32_t k = kFirst; k < n_slots; ++k)
-            if (occupancy[k] > 0) labels[k] = (*n_states)++;
-        labels[kStart] = *n_states;
+            if (occupancy[k] > 0) labels[k] = labels[kStart]++;
         return labels;
     }
-    // The transitions by these labels.
-    SeatingRecord record(const std::vector<int32_t> &labels) const {
-        const SeatingRecord by_slot = transitions->record();
-        // The start restaurant has slot kStart and the last label: its cells, which are the
-        // first ones, go to the end, so that the record is sorted by label.
-        size_t n_cells = 0, n_tables = 0;
-        for (; n_cells < by_slot.rows.size() && by_slot.rows[n_cells] == kStart; ++n_cells)
-            n_tables += by_slot.n_tables[n_cells];
-        SeatingRecord out = by_slot;
-        for (auto *list : {&out.rows, &out.dishes, &out.n_customers, &out.n_tables})
-            std::rotate(list->begin(), list->begin() + n_cells, list->end());
-        std::rotate(out.sizes.begin(), out.sizes.begin() + n_tables, out.sizes.end());
-        for (auto *list : {&out.rows, &out.dishes})
-            for (int32_t &k : *list) k = labels[k];
-        return out;
-    }
-    // Load a checked record of n_states states with the labels of all steps; the emission is
-    // loaded and settled afterwards.
-    void load(const SeatingRecord &record, int32_t n_states, double alpha, double gamma,
-              const std::vector<int32_t> &labels) {
+    // Load a checked record with the labels of all steps; the emission is loaded and settled
+    // afterwards.
+    void load(const Record &record, const std::vector<int32_t> &labels) {
         // A few spare slots, a function of the record only, so that resumed chains grow at
         // the same moments.
-        const int32_t n = kFirst + n_states + 8 + n_states / 16;
-        load_transitions(transitions.get(), record, n_states, n, alpha, gamma);
+        const int32_t n = kFirst + record.n_states + 8 + record.n_states / 16;
+        transitions->load(record, n);
         set_slots(n);
         set_labels(labels);
         touched.clear();
+    }
+    // Refuse a checked record that is not the one of these labels.
+    void check_path(const Record &record, const std::vector<int32_t> &labels) const {
+        std::vector<int32_t> rows(n_steps);
+        for (int64_t t = 0; t < n_steps; ++t)
+            rows[t] = transitions->restaurant(first[t] ? record.n_states : labels[t - 1], t);
+        record.check_path(rows, labels);
+    }
+    // Draw all hyperparameters given labels and seating.
+    void draw_hyperparameters() {
+        emission->draw_hyperparameters(bits);
+        transitions->draw_hyperparameters(bits);
     }
     double log_joint() const { return transitions->log_joint() + emission->log_joint(); }
     size_t n_bytes() const {

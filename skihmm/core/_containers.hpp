@@ -76,6 +76,13 @@ struct Line {
         std::swap(size, other.size);
         std::swap(capacity, other.capacity);
     }
+    // out[id] = count of every entry, and zero again.
+    template <class T> void scatter(T *out) const {
+        for (int32_t at = 0; at < size; ++at) out[ids[at]] = counts[at];
+    }
+    template <class T> void unscatter(T *out) const {
+        for (int32_t at = 0; at < size; ++at) out[ids[at]] = 0;
+    }
     int32_t append(int32_t id, int32_t cell) {
         if (size == capacity) grow();
         ids[size] = id;

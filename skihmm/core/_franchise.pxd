@@ -111,7 +111,21 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
+    cdef cppclass TransitionsRecord "skihmm::HCRPTransitions::Record":
+        int32_t n_states
+        vector[float64_t] hyperparameters
+        SeatingRecord seating
+        void check() except +
+
     cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
+        int32_t n_slots()
+        int32_t restaurant(int32_t j, int64_t t)
+        vector[float64_t] hyperparameters() except +
+        void set_hyperparameters(const vector[float64_t] &values)
+        void set_prior(float64_t shape, float64_t rate)
+        void draw_hyperparameters(bitgen_t *g)
+        TransitionsRecord record(const vector[int32_t] &labels) except +
+        void load(const TransitionsRecord &record, int32_t n_slots) except +
         void fill_row(int32_t j, float64_t *out)
         void push(const float64_t *weights, float64_t *out)
         void pull(const float64_t *values, float64_t *out)
@@ -125,4 +139,11 @@ cdef class Franchise:
     # Seating of the transitions: rows and dishes are slots.
     cdef shared_ptr[Seating] shared
     cdef Seating *seating               # owned by `shared`
-    cpdef dict to_arrays(self)
+
+
+cdef dict transitions_to_arrays(const TransitionsRecord &record)
+# Those of what ChainState.to_arrays returns, checked; its steps may be missing, as they are in
+# draws.
+cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -1
+# The transitions of a draw: state k has the slot FIRST + k, and there are no others.
+cdef Franchise frozen_transitions(object arrays)

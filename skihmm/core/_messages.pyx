@@ -17,17 +17,10 @@ from skihmm.core._franchise cimport (
     NEW,
     START,
     Franchise,
+    frozen_transitions,
 )
 from skihmm.core._random cimport RandomStream, uniform
-from skihmm.core._record cimport (
-    MOST_CUSTOMERS,
-    SeatingRecord,
-    entry_of,
-    integer_of,
-    starts_of,
-    transitions_from_arrays,
-)
-from skihmm.core._state cimport load_transitions
+from skihmm.core._record cimport MOST_CUSTOMERS, entry_of, integer_of, starts_of
 from skihmm.core._types cimport float64_t, int32_t, intp_t, uint8_t
 
 
@@ -61,16 +54,12 @@ cdef class FrozenModel:
     cdef vector[uint8_t] first
 
     def __init__(self, arrays, EmissionStats emission, starts, restaurant=None):
-        cdef SeatingRecord record
         cdef vector[int32_t] begins
-        cdef float64_t alpha, gamma
         cdef int32_t t
-        self.n_states = transitions_from_arrays(arrays, &record, &alpha, &gamma)
-        self.n_slots = FIRST + self.n_states
+        self.transitions = frozen_transitions(arrays)
+        self.n_slots = self.transitions.seating.n_slots()
+        self.n_states = self.n_slots - FIRST
         self.n_steps = emission.n_steps
-        self.transitions = Franchise(alpha, gamma)
-        load_transitions(self.transitions.seating, record, self.n_states, self.n_slots,
-                         alpha, gamma)
         self.emission = emission
         emission.shared.get().resize(self.n_slots)
         emission.load(entry_of(arrays, "emission", "the record"), self.n_states)

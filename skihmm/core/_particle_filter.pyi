@@ -3,6 +3,7 @@ from collections.abc import Callable
 from skihmm._records import ParticleRecord
 from skihmm._typing import Array, Floats, Integers, Labels
 from skihmm.core._emission import Column
+from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 
 RESAMPLING: tuple[str, ...]
@@ -14,7 +15,7 @@ def filter_particles(
     stream: RandomStream,
     *,
     n_particles: int,
-    concentrations: tuple[float, float] | None = ...,
+    transitions: Franchise | None = ...,
     seating: ParticleRecord | None = ...,
     restaurant: int = ...,
     resampling: str = ...,

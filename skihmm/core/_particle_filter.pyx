@@ -9,6 +9,7 @@ from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport EmissionStats
 from skihmm.core._family cimport Family
+from skihmm.core._franchise cimport FIRST, Franchise, Seating, frozen_transitions
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport (
     MOST_CUSTOMERS,
@@ -18,7 +19,6 @@ from skihmm.core._record cimport (
     integer_of,
     record_from_arrays,
     starts_of,
-    transitions_from_arrays,
 )
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
@@ -30,14 +30,11 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
         kMultinomial
 
     cdef cppclass CppParticleFilter "skihmm::ParticleFilter":
-        CppParticleFilter(int32_t n_particles, Resampling resampling, float64_t alpha,
-                          float64_t gamma) except +
+        CppParticleFilter(int32_t n_particles, Resampling resampling,
+                          const Seating &transitions) except +
         void add_column(int32_t n_symbols, cbool hierarchical, float64_t alpha,
                         float64_t gamma) except +
-        void add_states(int32_t n_states) except +
         void add_family(const Family *family, const float64_t *numbers) except +
-        void add_transition(int32_t row, int32_t dish, int32_t n_customers,
-                            int32_t n_tables) except +
         void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
                         int32_t n_tables) except +
         void start_slice()
@@ -54,26 +51,25 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
 RESAMPLING = ("systematic", "stratified", "multinomial")
 
 
-cdef CppParticleFilter *_build(n_particles, resampling, concentrations, columns,
+cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, columns,
                                seating, int32_t *n_states_out) except NULL:
     # The caller deletes.
     cdef size_t i
-    cdef int32_t c, n_states
+    cdef int32_t c, n_states = 0
     cdef SeatingRecord record
-    cdef float64_t alpha, gamma
-    n_states_out[0] = 0
     if resampling not in RESAMPLING:
         choices = ", ".join(map(repr, RESAMPLING))
         raise ValueError(f"resampling={resampling!r}; expected one of {choices}.")
-    if seating is None:
-        alpha = concentration_of(concentrations[0], "alpha")
-        gamma = concentration_of(concentrations[1], "gamma")
-    else:
-        n_states = transitions_from_arrays(seating, &record, &alpha, &gamma)
-        n_states_out[0] = n_states
+    if seating is not None:
+        transitions = frozen_transitions(seating)
+        n_states = transitions.seating.n_slots() - FIRST
+    elif transitions is None:
+        transitions = Franchise()
+    n_states_out[0] = n_states
     cdef CppParticleFilter *particles = new CppParticleFilter(
         integer_of(n_particles, "n_particles", 1, 2**31 - 1),
-        <Resampling> <int> RESAMPLING.index(resampling), alpha, gamma)
+        <Resampling> <int> RESAMPLING.index(resampling),
+        transitions.seating[0])
     cdef const float64_t[:, ::1] numbers
     cdef EmissionStats stats
     cdef int32_t n_symbol_columns = 0
@@ -92,11 +88,6 @@ cdef CppParticleFilter *_build(n_particles, resampling, concentrations, columns,
                 if isinstance(column, EmissionStats):
                     particles.add_family((<EmissionStats> column).shared.get().family(), NULL)
             return particles
-        particles.add_states(n_states)
-        for i in range(record.rows.size()):
-            particles.add_transition(
-                0 if record.rows[i] == n_states else record.rows[i] + 1,
-                record.dishes[i], record.n_customers[i], record.n_tables[i])
         emission = entry_of(seating, "emission", "the record")
         seated = entry_of(emission, "columns", "emission")
         if not isinstance(seated, (list, tuple)) or len(seated) != len(columns):
@@ -155,7 +146,7 @@ cdef int _check_codes(codes, columns) except -1:
 
 
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
-                     concentrations=None, seating=None, restaurant=0,
+                     transitions=None, seating=None, restaurant=0,
                      resampling="systematic", is_stopped=None, independent=False):
     """Run a particle filter along sequences of observations.
 
@@ -176,8 +167,9 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         of the family.
     stream : RandomStream
     n_particles : int
-    concentrations : (float, float), optional
-        Concentrations of the transitions without `seating`, which has its own.
+    transitions : Franchise, optional
+        Empty transitions to start from, those of ``Franchise()`` by default; `seating` has
+        its own.
     seating : dict, optional
         ``ChainState.to_arrays()`` of the state to start from, its emission as a dict whose
         ``"columns"`` are the records of `columns`; empty by default.
@@ -248,7 +240,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         ends.assign(begins.begin() + (first[0] != 0), begins.end())
     ends.push_back(n_steps)
     cdef CppParticleFilter *particles = _build(
-        n_particles, resampling, concentrations, columns, seating, &n_states)
+        n_particles, resampling, transitions, columns, seating, &n_states)
     try:
         start = <int32_t> integer_of(restaurant, "restaurant", 0, n_states)
         if symbol_places:

@@ -31,7 +31,7 @@
 #include <vector>
 
 #include "_family.hpp"
-#include "_seating.hpp"
+#include "_transitions.hpp"
 #include "_vector.hpp"
 
 namespace skihmm {
@@ -49,14 +49,25 @@ class ParticleFilter {
     // Row 0 of the transitions is the start restaurant, row 1 + k that of state k.
     struct Counts { int32_t id, n; };
 
-    ParticleFilter(int32_t n_particles, Resampling resampling, double alpha, double gamma)
-        : n_particles_(n_particles), resampling_(resampling), alpha_(alpha), gamma_(gamma) {
-        base_rows_.resize(1);
-        root_.dish_tables.assign(padded(0), 0);
+    // The seating to start from is that of some transitions, whose states have all the slots
+    // from kFirst on, and what the functions after this one add.
+    ParticleFilter(int32_t n_particles, Resampling resampling,
+                   const HCRPTransitions &transitions)
+        : n_particles_(n_particles), resampling_(resampling), alpha_(transitions.alpha),
+          gamma_(transitions.base.gamma) {
+        const int32_t n_slots = std::max(kFirst, transitions.n_slots());
+        root_.n_states = n_slots - kFirst;
+        root_.n_tables = transitions.base.n_tables;
+        root_.dish_tables.assign(padded(root_.n_states), 0);
+        for (int32_t k = 0; k < root_.n_states; ++k)
+            root_.dish_tables[k] = transitions.base.dish_tables[kFirst + k];
+        base_rows_.resize(1 + root_.n_states);
+        for (int32_t j = kStart; j < transitions.n_slots(); ++j) {
+            const Line &row = transitions.rows[j];
+            for (int32_t i = 0; i < row.size; ++i)
+                base_rows_[j - kStart].push_back({row.ids[i] - kFirst, row.counts[i]});
+        }
     }
-
-    // ---- the seating to start from (default: empty)
-
     void add_column(int32_t n_symbols, bool hierarchical, double alpha, double gamma) {
         Column column;
         column.hierarchical = hierarchical;
@@ -67,16 +78,9 @@ class ParticleFilter {
         column.symbol_tables.assign(n_symbols, 0);
         columns_.push_back(std::move(column));
         root_.columns.emplace_back();
-        root_.columns.back().inverse.assign(padded(0), 1.0 / columns_.back().alpha);
-    }
-    void add_states(int32_t n_states) {
-        root_.n_states = n_states;
-        root_.dish_tables.assign(padded(n_states), 0);
-        base_rows_.resize(n_states + 1);
-        for (size_t c = 0; c < columns_.size(); ++c) {
-            root_.columns[c].totals.assign(n_states, 0);
-            root_.columns[c].inverse.assign(padded(n_states), 1.0 / columns_[c].alpha);
-        }
+        root_.columns.back().totals.assign(root_.n_states, 0);
+        root_.columns.back().inverse.assign(padded(root_.n_states),
+                                            1.0 / columns_.back().alpha);
     }
     // The next columns of `values` are the rows of a family, which must outlive the filter.
     // Of the states there are, `numbers` holds the family's, one state after the other.
@@ -87,11 +91,6 @@ class ParticleFilter {
         family->reset(fresh_.back().data(), 1);
         root_.numbers.emplace_back(
             numbers, numbers + static_cast<size_t>(root_.n_states) * family->width);
-    }
-    void add_transition(int32_t row, int32_t dish, int32_t n_customers, int32_t n_tables) {
-        base_rows_[row].push_back({dish, n_customers});
-        root_.dish_tables[dish] += n_tables;
-        root_.n_tables += n_tables;
     }
     void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
                     int32_t n_tables) {

@@ -29,14 +29,9 @@ namespace skihmm {
 
 // ---- one move ----------------------------------------------------------------------------
 
-// What s_0 is for a block of one step, besides the counts that its removal does not touch.
-struct StepView {
-    int32_t i = 0, x = 0, o = 0;        // labels of t-1 (1: start), t, t+1 (-1: none)
-    int32_t n_in = 0, n_out = 0;        // customers of (i, x) and (x, o)
-    int32_t n_i = 0, n_x = 0;           // customers of the rows i and x
-    int32_t m_x = 0, m_o = 0;           // tables of the dishes x and o
-    double scale = 0.0;                 // Seating::scale of the transitions
-    bool has_symbol = false;            // with it:
+// s_0 for the symbol of one removed step, whose label is x.
+struct SymbolView {
+    bool exists = false;                // with it:
     SymbolColumn column;                // of y[t]; entries of x may still count y[t]
     int32_t e_in = 0, e_x = 0;          // observations of x: equal to y[t], all
 };
@@ -48,15 +43,16 @@ class Exchange {
   public:
     Product r_old, r_new;
 
-    // The draw of k in restaurant j, made for step t.
+    // The draw of k after label j, made for step t.
     SKIHMM_INLINE void remove_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
-        r_old.multiply(chain.transitions->remove(j, k, chain.bits, &chain.hints[t]));
+        r_old.multiply(
+            chain.transitions->remove_draw(t, j, k, chain.bits, &chain.hints[t]));
     }
     SKIHMM_INLINE void add_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
-        r_new.multiply(chain.transitions->add(j, k, chain.bits, &chain.hints[t]));
+        r_new.multiply(chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]));
     }
-    // Steps [start, stop) of one sequence with the given labels, the first one drawn in
-    // restaurant j: their draws, their observations, and the draw of `follower` (-1: none).
+    // Steps [start, stop) of one sequence with the given labels, the first one after label
+    // j: their draws, their observations, and the draw of `follower` (-1: none).
     // They leave in the reverse of the order in which they come.
     SKIHMM_INLINE void remove_block(Chain &chain, Emission &emission,
                                     int64_t start, int64_t stop, int32_t j,
@@ -133,7 +129,8 @@ class Move : public Exchange<Chain, Emission> {
     using Exchange<Chain, Emission>::r_new;
     using Transitions = typename Chain::Transitions;
     int64_t start = 0, stop = 0;
-    StepView view;                      // see look
+    typename Transitions::Step view;    // s_0 of a block of one step: see look
+    SymbolView symbol;
 
     // s_L -> s_0: the draws leave in the reverse of the order in which they came.
     SKIHMM_INLINE void open(Chain &chain, Emission &emission, int64_t first,
@@ -145,31 +142,22 @@ class Move : public Exchange<Chain, Emission> {
         this->remove_block(chain, emission, start, stop, chain.previous(start),
                            &chain.states[start], chain.successor(stop - 1));
     }
-    // Fill `view` from an open move of one step.
+    // Fill `view` and `symbol` from an open move of one step.
     void look(Chain &chain, Emission &emission) {
-        const Transitions &s = *chain.transitions;
-        const int32_t i = chain.previous(start), x = chain.states[start],
-                      o = chain.successor(start);
-        view.i = i;
-        view.x = x;
-        view.o = o;
-        view.n_in = s.count(i, x, chain.hints[start]);
-        view.n_out = o >= 0 ? s.count(x, o, chain.hints[stop]) : 0;
-        view.n_i = s.row_customers[i];
-        view.n_x = s.row_customers[x];
-        view.m_x = s.base.dish_tables[x];
-        view.m_o = o >= 0 ? s.base.dish_tables[o] : 0;
-        view.scale = s.scale();
-        view.has_symbol = false;
+        view.i = chain.previous(start);
+        view.x = chain.states[start];
+        view.o = chain.successor(start);
+        chain.transitions->look(chain.hints[start], view.o >= 0 ? chain.hints[stop] : -1, &view);
+        symbol.exists = false;
         if constexpr (Emission::kIsSeating) {
             double offset;
-            view.has_symbol = emission.column(start, &view.column);
-            if (!view.has_symbol) return;
-            view.e_x = emission.totals(&offset)[x];
-            const SymbolColumn &column = view.column;
-            view.e_in = 0;
+            symbol.exists = emission.column(start, &symbol.column);
+            if (!symbol.exists) return;
+            symbol.e_x = emission.totals(&offset)[view.x];
+            const SymbolColumn &column = symbol.column;
+            symbol.e_in = 0;
             for (int32_t at = 0; at < column.size; ++at)
-                if (column.ids[at] == x) view.e_in = column.counts[at];
+                if (column.ids[at] == view.x) symbol.e_in = column.counts[at];
         }
     }
 
@@ -177,42 +165,36 @@ class Move : public Exchange<Chain, Emission> {
     // proposals repeat the old label, and most of those change no table.  (On the words of
     // Alice with 350 states this took a sweep from 190 to 164 ns per step.)
     // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
-    // next to its own label (then its customers share rows, dishes or cells).
+    // next to its own label (then its customers share rows, dishes or cells), and where the
+    // law of the transitions has no such way.
     SKIHMM_INLINE bool lift(Chain &chain, Emission &emission, int64_t t) {
-        if constexpr (!Emission::kIsSeating) {
+        if constexpr (!kLifts) {
             return false;
         } else {
             const Transitions &s = *chain.transitions;
             const SymbolSeating &e = *emission.seating;
-            const int32_t symbol = emission.codes[t];
-            if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || symbol < 0)) return false;
+            const int32_t code = emission.codes[t];
+            if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || code < 0)) return false;
             const int32_t i = chain.states[t - 1], x = chain.states[t],
                           o = chain.states[t + 1];
             if (i == x || o == x) return false;
             is_lifted_ = true;
             start = t;
             stop = t + 1;
-            s.lift(x, o, chain.bits, &chain.hints[t + 1], &out_);
-            e.lift(x, symbol, chain.bits, emission.hints + t, &value_);
-            s.lift(i, x, chain.bits, &chain.hints[t], &in_);
             view.i = i;
             view.x = x;
             view.o = o;
-            view.n_in = in_.n;
-            view.n_out = out_.n;
-            view.n_i = s.row_customers[i] - 1;
-            view.n_x = s.row_customers[x] - 1;
-            view.m_x = s.base.dish_tables[x] - in_.closes;
-            view.m_o = s.base.dish_tables[o] - out_.closes;
-            view.scale = s.scale_after(-in_.closes - out_.closes);
-            const Line &line = e.columns[symbol];
-            view.has_symbol = true;
-            view.column.ids = line.ids;
-            view.column.counts = line.counts;
-            view.column.size = line.size;
-            view.column.smooth = e.new_table_after(symbol, -value_.closes);
-            view.e_in = value_.n;
-            view.e_x = e.row_customers[x] - 1;
+            s.lift_out(chain.bits, &chain.hints[t + 1], &view);
+            e.lift(x, code, chain.bits, emission.hints + t, &value_);
+            s.lift_in(chain.bits, &chain.hints[t], &view);
+            const Line &line = e.columns[code];
+            symbol.exists = true;
+            symbol.column.ids = line.ids;
+            symbol.column.counts = line.counts;
+            symbol.column.size = line.size;
+            symbol.column.smooth = e.new_table_after(code, -value_.closes);
+            symbol.e_in = value_.n;
+            symbol.e_x = e.row_customers[x] - 1;
             return true;
         }
     }
@@ -222,7 +204,7 @@ class Move : public Exchange<Chain, Emission> {
                             const int32_t *path) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(path[0] == view.x)) {
-                seat_lifted(chain, emission);
+                seat_lifted<false>(chain, emission, false);
                 return;
             }
             take_away(chain, emission);
@@ -259,7 +241,7 @@ class Move : public Exchange<Chain, Emission> {
                                 bool opens) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(k == view.x)) {
-                choose_tables(chain, emission, opens);
+                seat_lifted<true>(chain, emission, opens);
                 put_back(chain, emission);
                 return;
             }
@@ -287,10 +269,10 @@ class Move : public Exchange<Chain, Emission> {
                                        int32_t k, bool opens) {
         const bool is_same = k == chain.states[start];
         r_new.reset();
-        chain.transitions->add(chain.previous(start), k, opens, chain.bits,
-                               &chain.hints[start]);
-        emission.add(start, k, chain.bits, &r_new);
         const int32_t follower = chain.successor(start);
+        chain.transitions->add_draw(start, chain.previous(start), k, opens, follower, chain.bits,
+                                    &chain.hints[start]);
+        emission.add(start, k, chain.bits, &r_new);
         if (follower >= 0) this->add_draw(chain, k, follower, stop);
         if (is_same) {
             chain.transitions->commit_same();
@@ -302,74 +284,45 @@ class Move : public Exchange<Chain, Emission> {
     }
     // What open would have done with the lifted customers.
     SKIHMM_NOINLINE void take_away(Chain &chain, Emission &emission) {
-        if constexpr (Emission::kIsSeating) {
+        if constexpr (kLifts) {
             is_lifted_ = false;
             r_old.reset();
-            r_old.multiply(chain.transitions->take_away(out_, chain.bits));
+            r_old.multiply(chain.transitions->take_away(view.out, chain.bits));
             r_old.multiply(emission.seating->take_away(value_, chain.bits));
-            r_old.multiply(chain.transitions->take_away(in_, chain.bits));
+            r_old.multiply(chain.transitions->take_away(view.in, chain.bits));
         }
     }
-    // The lifted customers choose tables for the old label again.  The factors of the
-    // transition into the step and of the observation are those of r_old: both are taken at
-    // s_0.  Of the transition out of it only the new table's weight can differ, if the
-    // transition into it has closed a table or opened one.  What is equal is left out.
-    SKIHMM_INLINE void seat_lifted(Chain &chain, Emission &emission) {
-        if constexpr (Emission::kIsSeating) {
+    // The lifted customers choose tables for the old label again; kKnown: whether the
+    // transition into the step opens one is known.  Equal factors of r_old and r_new, as those
+    // of the observation, are left out.
+    template <bool kKnown>
+    SKIHMM_INLINE void seat_lifted(Chain &chain, Emission &emission, bool opens) {
+        if constexpr (kLifts) {
             const Transitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
-            const double fresh_in = new_table_weight(view.scale, s.base.mass_of(view.m_x));
-            table_in_ = s.choose_table(in_, fresh_in, bits & kChoice, g);
-            const bool opens = table_in_ == Transitions::kNewTable;
-            const double fresh_out = choose_others(chain, emission, opens, bits);
             r_old.reset();
             r_new.reset();
-            if (SKIHMM_UNLIKELY(opens != in_.closes)) {
-                r_old.multiply(dish_weight<double>(out_.n, s.scale_after(-out_.closes),
-                                                   s.base.mass_of(view.m_o)));
-                r_new.multiply(dish_weight<double>(out_.n, fresh_out));
-            }
+            if constexpr (kKnown) s.choose_in(opens, bits & kChoice, g, &view);
+            else opens = s.choose_in(bits & kChoice, g, &view);
+            table_value_ = emission.seating->choose_table(value_, symbol.column.smooth,
+                                                          bits >> 21 & kChoice, g);
+            s.choose_out(opens, bits >> 42 & kChoice, g, &view, &r_old, &r_new);
         }
-    }
-    // The same if the transition into the step is known to open a table or not.
-    SKIHMM_INLINE void choose_tables(Chain &chain, Emission &emission,
-                                     bool opens) {
-        if constexpr (Emission::kIsSeating) {
-            bitgen_t *g = chain.bits;
-            const uint64_t bits = g->next_uint64(g->state);
-            table_in_ = opens ? Transitions::kNewTable
-                              : chain.transitions->choose_table(in_, 0.0, bits & kChoice, g);
-            choose_others(chain, emission, opens, bits);
-        }
-    }
-    // Tables of the observation and of the transition out of the step; returns the weight
-    // that a new one had for the latter.
-    SKIHMM_INLINE double choose_others(Chain &chain, Emission &emission,
-                                       bool opens, uint64_t bits) {
-        const Transitions &s = *chain.transitions;
-        bitgen_t *g = chain.bits;
-        table_value_ = emission.seating->choose_table(value_, view.column.smooth,
-                                                      bits >> 21 & kChoice, g);
-        const double fresh_out = new_table_weight(
-            s.scale_after(opens - in_.closes - out_.closes), s.base.mass_of(view.m_o));
-        table_out_ = s.choose_table(out_, fresh_out, bits >> 42 & kChoice, g);
-        return fresh_out;
     }
     SKIHMM_INLINE void put_back(Chain &chain, Emission &emission) {
-        if constexpr (Emission::kIsSeating) {
-            chain.transitions->put_back(in_, table_in_);
+        if constexpr (kLifts) {
+            chain.transitions->put_back(view);
             emission.seating->put_back(value_, table_value_);
-            chain.transitions->put_back(out_, table_out_);
         }
     }
 
-    static constexpr uint32_t kChoice = (1u << Transitions::kChoiceBits) - 1;
+    static constexpr bool kLifts = Emission::kIsSeating && Transitions::kLifts;
+    static constexpr uint32_t kChoice = (1u << SymbolSeating::kChoiceBits) - 1;
 
     bool is_lifted_ = false;
-    typename Transitions::Lifted out_, in_;
     SymbolSeating::Lifted value_;
-    int32_t table_in_ = 0, table_value_ = 0, table_out_ = 0;
+    int32_t table_value_ = 0;
 };
 
 // ---- a sweep -----------------------------------------------------------------------------
@@ -438,8 +391,8 @@ SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
     if (!chain.last[stop - 1]) chain.transitions->prefetch_lists(chain.hints[stop]);
 }
 
-// A proposal with kReadsView takes blocks of one step and reads s_0 from move.view and from
-// those counts that the removal does not touch; all others find s_0 in the seating.  One
+// A proposal with kReadsView takes blocks of one step and reads s_0 from move.view, move.symbol
+// and from those counts that the removal does not touch; all others find s_0 in the seating.  One
 // with kMayBeExact besides may say that it is exact: then it draws the label together with
 // the opening of a table, from their conditional law, and there is no ratio.
 //

@@ -164,7 +164,7 @@ cdef class BlockMove:
         cdef Chain *s = self.state.chain.get()
         cdef Seating *seating = self.state.transitions.seating
         cdef intp_t step = t, i
-        cdef int32_t k, previous, follower = -1, fresh
+        cdef int32_t j, k, follower = -1, fresh
         cdef float64_t log_scale
         self.require(REMOVED, "log_weights()")
         if not self.start <= step < self.stop:
@@ -172,7 +172,8 @@ cdef class BlockMove:
                 f"log_weights of step {step}; expected a step of the block, {self.start} "
                 f"to {self.stop - 1}.")
         self.take_path(path, step - self.start)
-        previous = s.previous(step) if step == self.start else self.path.back()
+        j = s.previous(step) if step == self.start else self.path.back()
+        j = seating.restaurant(j, step)
         self.is_candidate.assign(s.n_slots, False)
         for k in range(FIRST, s.n_slots):
             self.is_candidate[k] = seating.dish_tables[k] > 0
@@ -197,10 +198,10 @@ cdef class BlockMove:
         cdef float64_t[::1] view = out
         for k in range(FIRST, s.n_slots):
             if self.is_candidate[k]:
-                view[k] = (log(seating.prob(previous, k)) + log(self.probs[k])
+                view[k] = (log(seating.prob(j, k)) + log(self.probs[k])
                            + log_scale)
                 if follower >= 0:
-                    view[k] += log(seating.prob(k, follower))
+                    view[k] += log(seating.prob(seating.restaurant(k, self.stop), follower))
         return out
 
     cdef int take_path(self, labels, intp_t n) except -1:

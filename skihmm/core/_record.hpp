@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -108,6 +109,35 @@ inline void check_record(const SeatingRecord &record, int32_t n_rows, int32_t n_
     check_distinct(record, what);
 }
 
+// A record with other numbers of rows and, unless they keep theirs, of dishes, sorted by
+// (row, dish).
+inline SeatingRecord relabelled(const SeatingRecord &record,
+                                const std::vector<int32_t> &row_labels,
+                                const std::vector<int32_t> *dish_labels = nullptr) {
+    struct Place {
+        int32_t row, dish;
+        size_t i, size;         // cell, and its first table size
+    };
+    std::vector<Place> places;
+    for (size_t i = 0, size = 0; i < record.rows.size(); size += record.n_tables[i++])
+        places.push_back({row_labels[record.rows[i]],
+                          dish_labels ? (*dish_labels)[record.dishes[i]] : record.dishes[i],
+                          i, size});
+    std::sort(places.begin(), places.end(), [](const Place &a, const Place &b) {
+        return std::tie(a.row, a.dish) < std::tie(b.row, b.dish);
+    });
+    SeatingRecord out;
+    for (const Place &place : places) {
+        const auto sizes = record.sizes.begin() + place.size;
+        out.rows.push_back(place.row);
+        out.dishes.push_back(place.dish);
+        out.n_customers.push_back(record.n_customers[place.i]);
+        out.n_tables.push_back(record.n_tables[place.i]);
+        out.sizes.insert(out.sizes.end(), sizes, sizes + record.n_tables[place.i]);
+    }
+    return out;
+}
+
 // The indices 0 .. n - 1 by row: those of row j are at begin[j] .. begin[j + 1] - 1.
 template <class Row>
 std::vector<size_t> sort_by_row(Row row_of, size_t n, int32_t n_rows,
@@ -159,30 +189,6 @@ inline void check_customers(const SeatingRecord &record, const int32_t *row_of,
                              + std::to_string(counts[k]) + " customers are");
         }
     }
-}
-
-// Transition counts are possible for some path over all the states; the steps are unknown.  Row
-// n_states is the start restaurant.
-inline void check_flow(const SeatingRecord &record, int32_t n_states,
-                       const std::string &what) {
-    if (static_cast<size_t>(n_states) > record.rows.size())
-        refuse(what, std::to_string(record.rows.size()) + " cells are too few for "
-                     + std::to_string(n_states) + " states");
-    std::vector<int64_t> entered(n_states, 0), left(static_cast<size_t>(n_states) + 1, 0);
-    for (size_t i = 0; i < record.rows.size(); ++i) {
-        left[record.rows[i]] += record.n_customers[i];
-        entered[record.dishes[i]] += record.n_customers[i];
-    }
-    for (int32_t k = 0; k < n_states; ++k) {
-        if (entered[k] == 0)
-            refuse(what, "state " + std::to_string(k) + " is never entered; expected every "
-                         "state to be used");
-        if (left[k] > entered[k])
-            refuse(what, "state " + std::to_string(k) + " is left "
-                         + std::to_string(left[k]) + " times, but entered only "
-                         + std::to_string(entered[k]) + " times");
-    }
-    if (left[n_states] == 0) refuse(what, "no sequence begins");
 }
 
 }  // namespace skihmm

@@ -21,8 +21,9 @@ cdef extern from "_record.hpp" namespace "skihmm" nogil:
     void check_customers(const SeatingRecord &record, const int32_t *row_of,
                          const int32_t *dish_of, int64_t stride, int64_t n,
                          int32_t n_rows, const string &what) except +
-    void check_flow(const SeatingRecord &record, int32_t n_states,
-                    const string &what) except +
+    # Row j becomes row_labels[j].
+    SeatingRecord relabelled(const SeatingRecord &record,
+                             const vector[int32_t] &row_labels) except +
 
 
 # An entry of a dictionary; an integer in least .. most; a concentration; integers of any
@@ -43,8 +44,3 @@ cdef dict record_to_arrays(const SeatingRecord &record)
 # A seating that has passed check_record.
 cdef int record_from_arrays(object arrays, str what, int32_t n_rows, int32_t n_dishes,
                             bint seats, SeatingRecord *out) except -1
-# n_states, and the transitions, of what ChainState.to_arrays returns (its steps may be
-# missing, as they are in draws).
-cdef int32_t transitions_from_arrays(object arrays, SeatingRecord *out,
-                                     float64_t *alpha_out,
-                                     float64_t *gamma_out) except -1

@@ -128,18 +128,3 @@ cdef int record_from_arrays(object arrays, str what, int32_t n_rows, int32_t n_d
     integers_of(entry_of(arrays, "sizes", what), what + ": sizes", &out.sizes)
     check_record(out[0], n_rows, n_dishes, seats, what.encode())
     return 0
-
-
-cdef int32_t transitions_from_arrays(object arrays, SeatingRecord *out,
-                                     float64_t *alpha_out,
-                                     float64_t *gamma_out) except -1:
-    cdef int32_t n_states = <int32_t> integer_of(
-        entry_of(arrays, "n_states", "the record"), "n_states", 1, MOST_CUSTOMERS)
-    transitions = entry_of(arrays, "transitions", "the record")
-    alpha_out[0] = concentration_of(
-        entry_of(transitions, "alpha", "transitions"), "transitions: alpha")
-    gamma_out[0] = concentration_of(
-        entry_of(transitions, "gamma", "transitions"), "transitions: gamma")
-    record_from_arrays(transitions, "transitions", n_states + 1, n_states, True, out)
-    check_flow(out[0], n_states, b"transitions")
-    return n_states

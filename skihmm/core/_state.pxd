@@ -6,15 +6,12 @@ from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport Emission, EmissionStats
-from skihmm.core._franchise cimport Franchise, Seating, SeatingRecord, Stack
+from skihmm.core._franchise cimport Franchise, Seating, Stack, TransitionsRecord
 from skihmm.core._random cimport RandomStream
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 
 cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
-    void load_transitions(Seating *transitions, const SeatingRecord &record, int32_t n_states,
-                          int32_t n_slots, float64_t alpha, float64_t gamma) except +
-
     cdef cppclass Chain:
         int64_t n_steps
         int32_t n_slots
@@ -31,15 +28,17 @@ cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
         bitgen_t *bits
         Chain(const vector[int32_t] &starts, shared_ptr[Seating] transitions,
               shared_ptr[Emission] emission, bitgen_t *bits) except +
-        int32_t previous(int64_t t)
-        int32_t successor(int64_t t)
+        int32_t previous(int64_t t)     # START at the start of a sequence
+        int32_t successor(int64_t t)    # -1 at its end
+        int32_t restaurant(int64_t t)   # in which step t is drawn
         int32_t free_slot(size_t i)
         bint reserve(int64_t n_free) except +
         void start_from(const vector[int32_t] &labels) except +
-        vector[int32_t] record_labels(int32_t *n_states) except +
-        SeatingRecord record(const vector[int32_t] &labels) except +
-        void load(const SeatingRecord &record, int32_t n_states, float64_t alpha,
-                  float64_t gamma, const vector[int32_t] &labels) except +
+        vector[int32_t] record_labels() except +
+        void load(const TransitionsRecord &record, const vector[int32_t] &labels) except +
+        void check_path(const TransitionsRecord &record,
+                        const vector[int32_t] &labels) except +
+        void draw_hyperparameters() except +
         float64_t log_joint() except +
         size_t n_bytes()
 
@@ -54,4 +53,5 @@ cdef class ChainState:
 
     # Raise RuntimeError if a move is open.
     cdef int require_settled(self) except -1
+    cdef int _read(self, arrays, TransitionsRecord *record, vector[int32_t] *path) except -1
     cdef int _take(self, arrays) except -1

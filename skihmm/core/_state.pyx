@@ -2,19 +2,21 @@
 
 import numpy as np
 
-from skihmm.core._franchise cimport FIRST, Line
+from skihmm.core._franchise cimport (
+    FIRST,
+    START,
+    TransitionsRecord,
+    transitions_from_arrays,
+    transitions_to_arrays,
+)
 from skihmm.core._record cimport (
     MOST_CUSTOMERS,
-    SeatingRecord,
     array_of,
-    check_customers,
     entry_of,
     integer_of,
     integers_of,
-    record_to_arrays,
     starts_of,
     states_of,
-    transitions_from_arrays,
 )
 
 # Class of the moves of ChainState.move, set by skihmm.core._rcd, which is above this module.
@@ -113,23 +115,37 @@ cdef class ChainState:
         with nogil:
             self.chain.get().start_from(path)
 
-    def to_arrays(self):
+    def draw_hyperparameters(self):
+        """Draw the hyperparameters of emission and transitions given labels and seating."""
+        with nogil:
+            self.chain.get().draw_hyperparameters()
+
+    def to_arrays(self, order=None):
         """Return the chain as plain arrays, with packed labels 0 .. n_states - 1.
 
-        States keep the order of their slots.  In the transitions' arrays row
-        ``n_states`` is the start restaurant.
+        In the transitions' arrays row ``n_states`` is the start restaurant.
+
+        Parameters
+        ----------
+        order : ndarray of shape (n_states,), optional
+            The states, as numbered by :attr:`labels`, in the order of the record; by default
+            in that order.
+
+        Returns
+        -------
+        arrays : dict
         """
         cdef Chain *chain = self.chain.get()
-        cdef int32_t n_states
-        cdef vector[int32_t] label = chain.record_labels(&n_states)
+        cdef vector[int32_t] label = chain.record_labels()
         labels = array_of(label)
-        transitions = record_to_arrays(chain.record(label))
-        transitions["alpha"] = self.transitions.alpha
-        transitions["gamma"] = self.transitions.gamma
+        if order is not None:
+            occupied = labels >= 0
+            labels[occupied] = np.argsort([*order, len(order)])[labels[occupied]]
+            integers_of(labels, "labels", &label)
         return {
-            "n_states": n_states,
+            "n_states": label[START],
             "states": labels[array_of(chain.states)],
-            "transitions": transitions,
+            "transitions": transitions_to_arrays(self.transitions.seating.record(label)),
             "emission": self.emission.to_arrays(labels),
         }
 
@@ -163,30 +179,27 @@ cdef class ChainState:
             If the arrays are not a seating of these data; the chain is not changed.
         """
         self.require_settled()
-        cdef SeatingRecord record
-        cdef float64_t alpha, gamma
-        cdef vector[int32_t] path, rows
-        cdef int32_t n_states = transitions_from_arrays(arrays, &record, &alpha, &gamma)
-        cdef intp_t t, n_steps = self.n_steps
-        states_of(entry_of(arrays, "states", "the record"), n_states, n_steps, &path)
-        rows.resize(n_steps)
-        for t in range(n_steps):
-            rows[t] = n_states if self.chain.get().first[t] else path[t - 1]
-        check_customers(record, rows.data(), path.data(), 1, n_steps, n_states + 1,
-                        b"transitions")
+        cdef TransitionsRecord record
+        cdef vector[int32_t] path
+        self._read(arrays, &record, &path)
+        self.chain.get().check_path(record, path)
         self.emission.check_arrays(entry_of(arrays, "emission", "the record"),
                                    array_of(path))
         self._take(arrays)
 
+    cdef int _read(self, arrays, TransitionsRecord *record, vector[int32_t] *path) except -1:
+        transitions_from_arrays(arrays, record)
+        states_of(entry_of(arrays, "states", "the record"), record.n_states, self.n_steps,
+                  path)
+        return 0
+
     cdef int _take(self, arrays) except -1:
         # Arrays of this chain, or of another one on the same data.
-        cdef SeatingRecord record
-        cdef float64_t alpha, gamma
+        cdef TransitionsRecord record
         cdef vector[int32_t] path
-        cdef int32_t n_states = transitions_from_arrays(arrays, &record, &alpha, &gamma)
-        states_of(arrays["states"], n_states, self.n_steps, &path)
-        self.chain.get().load(record, n_states, alpha, gamma, path)
-        self.emission.load(arrays["emission"], n_states)
+        self._read(arrays, &record, &path)
+        self.chain.get().load(record, path)
+        self.emission.load(arrays["emission"], record.n_states)
         self.emission.shared.get().settle(self.chain.get().states.data())
         return 0
 
@@ -207,25 +220,12 @@ cdef class ChainState:
         """
         cdef Chain *chain = self.chain.get()
         cdef const char *wrong = self.transitions.seating.check()
-        cdef intp_t t, i
-        cdef Line *line
+        cdef intp_t i
+        cdef TransitionsRecord record
+        cdef vector[int32_t] path
         if wrong is not NULL:
             return "transitions: " + wrong.decode()
-        cdef object pair
-        counts = {}
-        occupancy = np.zeros(chain.n_slots, dtype=np.int64)
-        for t in range(<intp_t> chain.n_steps):
-            pair = (int(chain.previous(t)), int(chain.states[t]))
-            counts[pair] = counts.get(pair, 0) + 1
-            occupancy[chain.states[t]] += 1
-        seated = {}
-        for t in range(chain.n_slots):
-            line = &self.transitions.seating.rows[t]
-            for i in range(line.size):
-                pair = (t, int(line.ids[i]))
-                seated[pair] = line.counts[i]
-        if seated != counts:
-            return "transitions: counts differ from a recount of the labels"
+        occupancy = np.bincount(array_of(chain.states), minlength=chain.n_slots)
         if list(occupancy) != list(chain.occupancy):
             return "occupancy differs from a recount of the labels"
         free = set(chain.free_slots)
@@ -234,14 +234,19 @@ cdef class ChainState:
         for i in range(<intp_t> chain.free_slots.size()):
             if chain.free_place[chain.free_slots[i]] != i:
                 return "the places of the free slots are wrong"
+        try:
+            self._read(self.to_arrays(), &record, &path)
+            chain.check_path(record, path)
+        except ValueError as error:
+            return str(error)
         problem = self.emission.check(array_of(chain.states))
         return None if problem is None else "emission: " + problem
 
     @property
     def labels(self):
         """Packed label of every step, shape (n_steps,)."""
-        states = array_of(self.chain.get().states)
-        return np.unique(states, return_inverse=True)[1].astype(np.int32)
+        cdef Chain *chain = self.chain.get()
+        return array_of(chain.record_labels())[array_of(chain.states)]
 
     @property
     def n_states(self):

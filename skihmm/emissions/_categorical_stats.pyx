@@ -13,8 +13,10 @@ from skihmm.core._record cimport (
     concentration_of,
     entry_of,
     integer_of,
+    integers_of,
     record_from_arrays,
     record_to_arrays,
+    relabelled,
 )
 
 
@@ -101,15 +103,11 @@ cdef class CategoricalStats(EmissionStats):
                 for c in range(self.n_columns)]
 
     def to_arrays(self, labels):
-        cdef intp_t c, i
-        cdef const int32_t[::1] label = np.ascontiguousarray(labels, dtype=np.int32)
-        cdef SeatingRecord record
-        columns = []
-        for c in range(self.n_columns):
-            record = self.native.seatings[c].record()
-            for i in range(<intp_t> record.rows.size()):
-                record.rows[i] = label[record.rows[i]]
-            columns.append(record_to_arrays(record))
+        cdef intp_t c
+        cdef vector[int32_t] label
+        integers_of(labels, "labels", &label)
+        columns = [record_to_arrays(relabelled(self.native.seatings[c].record(), label))
+                   for c in range(self.n_columns)]
         return {"columns": columns, "alpha": self.native.alpha, "gamma": self.native.gamma}
 
     cdef int _records(self, arrays, int32_t n_states, vector[SeatingRecord] *out,

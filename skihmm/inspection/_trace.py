@@ -14,6 +14,7 @@ from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
 from skihmm._validation import check_choice
+from skihmm.core._franchise import HYPERPARAMETERS
 from skihmm.inspection._style import (
     Look,
     check_fitted_hmm,
@@ -60,7 +61,7 @@ def _panel_of(name: str) -> str:
     """Panel of a quantity."""
     if name.startswith("emission_"):
         return "emission_hyperparameters"
-    return "concentrations" if name in _SYMBOLS else name
+    return "concentrations" if name in HYPERPARAMETERS else name
 
 
 def concentration_name(name: str) -> str:

@@ -10,8 +10,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._draws import Draw, PosteriorDraws
+from skihmm._draws import PosteriorDraws
 from skihmm._typing import Array, Floats
+from skihmm.core._franchise import occupancies_of
 from skihmm.metrics._convergence import (
     effective_sample_size,
     rank_normalised,
@@ -97,13 +98,6 @@ class Setting:
     shares_start: bool
 
 
-def _occupancies(draw: Draw) -> Array:
-    """Steps in every state."""
-    # Every step is a customer of the dish that is its state.
-    seating = draw.transitions
-    return np.bincount(seating["dishes"], weights=seating["n_customers"])
-
-
 def _entropy(counts: Array) -> float:
     shares = counts[counts > 0] / counts.sum()
     return float(-np.sum(shares * np.log(shares)))
@@ -137,7 +131,7 @@ def _quantities(
     distances = np.empty((len(chains), n_draws))
     for c, d in np.ndindex(entropies.shape):
         draw = every[c * n_draws + d]
-        entropies[c, d] = _entropy(_occupancies(draw))
+        entropies[c, d] = _entropy(occupancies_of(draw.transitions))
         if loss is None or path is None or draw.states is None:
             loss = None  # warm_start may have changed store_states
         else:
@@ -456,7 +450,9 @@ class Diagnosis:
     def _judge_occupancies(self, draws: PosteriorDraws) -> None:
         """Warn of many states of a single step."""
         occupancies = [
-            _occupancies(draws[c, d]) for c in self.chains for d in range(self.n_draws)
+            occupancies_of(draws[c, d].transitions)
+            for c in self.chains
+            for d in range(self.n_draws)
         ]
         n_single = np.mean([(counts == 1).sum() for counts in occupancies])
         n_states = np.mean([(counts > 0).sum() for counts in occupancies])

@@ -99,6 +99,16 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
             Empty statistics of the emission.
         """
 
+    def check_transitions(self, transitions: object) -> None:
+        """Raise TypeError if the sampler cannot work with these transitions.
+
+        Called by ``fit`` before any sampling.  The default accepts everything.
+
+        Parameters
+        ----------
+        transitions : BaseTransitions
+        """
+
     @abstractmethod
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the kernel of one chain.

@@ -46,32 +46,39 @@
 
 namespace skihmm {
 
-// Labels of new states: a Chinese restaurant process.
+// Labels of new states: a Chinese restaurant process, in front of which a step repeats the new
+// label `before` of the step before it (-1: that one is not new) with probability self_share.
 class FreshLabels {
   public:
-    void open(double concentration, int32_t ghost) {
-        concentration_ = concentration;
+    template <class Transitions> void open(const Transitions &s, int32_t ghost) {
+        concentration_ = s.mass(kNew);
+        self_share_ = s.self_share();
         labels_.clear();
         customers_.clear();
         n_ = 0.0;
-        if (ghost >= 0) seat(ghost);
+        if (ghost >= 0) seat(ghost, -1);
     }
     // The probability that the next one is called `label`; seats it.
-    double seat(int32_t label) {
-        const double total = total_weight(n_, concentration_);
+    double seat(int32_t label, int32_t before) {
+        if (before >= 0 && self_share_ > 0.0) {
+            const double rest = 1.0 - self_share_;
+            if (label == before) return self_share_ + rest * prob(label);
+            return rest * seat(label, -1);
+        }
+        const double p = prob(label);
         n_ += 1.0;
         for (size_t i = 0; i < labels_.size(); ++i) {
             if (labels_[i] != label) continue;
-            const double p = customers_[i] / total;
             customers_[i] += 1.0;
             return p;
         }
         labels_.push_back(label);
         customers_.push_back(1.0);
-        return concentration_ / total;
+        return p;
     }
     // A label in use already, or -1.
-    int32_t draw(bitgen_t *g) const {
+    int32_t draw(bitgen_t *g, int32_t before) const {
+        if (before >= 0 && self_share_ > 0.0 && uniform(g) < self_share_) return before;
         double u = uniform(g) * total_weight(n_, concentration_);
         for (size_t i = 0; i < labels_.size(); ++i)
             if ((u -= customers_[i]) < 0.0) return labels_[i];
@@ -79,7 +86,14 @@ class FreshLabels {
     }
 
   private:
-    double concentration_ = 1.0, n_ = 0.0;
+    double prob(int32_t label) const {
+        const double total = total_weight(n_, concentration_);
+        for (size_t i = 0; i < labels_.size(); ++i)
+            if (labels_[i] == label) return customers_[i] / total;
+        return concentration_ / total;
+    }
+
+    double concentration_ = 1.0, self_share_ = 0.0, n_ = 0.0;
     std::vector<int32_t> labels_;
     std::vector<double> customers_;
 };
@@ -115,7 +129,8 @@ class Blocked {
         // concentrations from 1e-25 to 1e25.
         if (!kSliced)
             unit_ = std::ldexp(1.0, 60 + static_cast<int>(std::lround(
-                                             std::log2(offset_) + std::log2(s.alpha) / 2)));
+                                             std::log2(offset_)
+                                             + std::log2(s.smooth_weight()) / 2)));
         mass_[kNew] = largest_ = s.mass(kNew);
         mass_f_[kNew] = static_cast<float>(s.mass(kNew));
         n_live_ = 1;
@@ -144,14 +159,17 @@ class Blocked {
     // Probability of the old path.
     void score(Chain &chain, int64_t, int64_t, Product *q) {
         const Transitions &s = *chain.transitions;
-        labels_.open(s.mass(kNew), ghost_);
+        labels_.open(s, ghost_);
+        int32_t before = -1;
         for (int64_t l = 0; l < length_; ++l) {
             Step &step = steps_[l];
             const int32_t k = steps_[l + 1].bar;
             step.total = total(s, l, k);
             step.weight = weight(l, step.bar, k, steps_[l + 1].n);
             q->multiply(path_factor(l, step.bar, k, steps_[l + 1].n) / step.total);
-            if (step.bar == kNew) q->multiply(labels_.seat(chain.states[start_ + l]));
+            const int32_t label = step.bar == kNew ? chain.states[start_ + l] : -1;
+            if (label >= 0) q->multiply(labels_.seat(label, before));
+            before = label;
         }
         if (kSliced) q->multiply(link(steps_[0].n, mass_[steps_[0].bar], c_[i_]));
     }
@@ -162,8 +180,8 @@ class Blocked {
         bool is_fresh = false;
         for (int64_t l = length_ - 1; l >= 0; --l) {
             const Step &step = steps_[l];
-            int32_t j = step.bar, n = steps_[l + 1].n;
-            double sum = step.total;
+            int32_t j = step.bar;
+            double n = steps_[l + 1].n, sum = step.total;
             if (SKIHMM_LIKELY(k == steps_[l + 1].bar)) {
                 // Most labels do not change, so the old one is tried first.
                 const double u = uniform(chain.bits) * sum;
@@ -183,7 +201,7 @@ class Blocked {
             is_fresh |= j == kNew;
             path[l] = k = j;
         }
-        if (kSliced) q->multiply(link(pair_count(s, i_, k), mass_[k], c_[i_]));
+        if (kSliced) q->multiply(link(pair_weight(s, i_, k, -1), mass_[k], c_[i_]));
         if (is_fresh) name(chain, s, path, q);
     }
 
@@ -193,7 +211,7 @@ class Blocked {
     // One step of the block; one more stands for the successor.
     struct Step {
         int32_t bar = 0;        // column of the old label; -1: there is no successor
-        int32_t n = 0;          // customers of the old transition into it
+        double n = 0.0;         // sparse weight of the old transition into it
         double slice = 0.0;     // of that transition
         double total = 0.0;     // Z at the old label after it
         double weight = 0.0;    // the old label's part of that
@@ -221,10 +239,11 @@ class Blocked {
     static int32_t bar_of(const Transitions &s, int32_t k) {
         return s.is_served(k) ? k : kNew;
     }
-    static int32_t pair_count(const Transitions &s, int32_t j, int32_t k) {
-        return j == kNew || k == kNew ? 0 : s.count(j, k);
+    static double pair_weight(const Transitions &s, int32_t j, int32_t k, int32_t hint) {
+        if (j == kNew || k == kNew) return j == k ? s.self_weight(kNew) : 0.0;
+        return s.pair_weight(j, k, hint);
     }
-    // pi[j,k] from n_jk, the mass of k and c_j.
+    // pi[j,k] from its sparse weight, the mass of k and c_j.
     double link(double n, double mass, double c) const {
         return dish_weight(n, scale_, mass) * c;
     }
@@ -236,12 +255,12 @@ class Blocked {
             Step &step = steps_[l];
             if (l == length_ && o_ < 0) {
                 step.bar = -1;
-                step.n = 0;
+                step.n = 0.0;
                 return;
             }
             const int32_t k = bar_of(s, l < length_ ? chain.states[start_ + l] : o_);
             step.bar = k;
-            step.n = j == kNew || k == kNew ? 0 : s.count(j, k, chain.hints[start_ + l]);
+            step.n = pair_weight(s, j, k, chain.hints[start_ + l]);
             if (kSliced)
                 step.slice = std::max(kTiny, uniform(chain.bits)
                                              * link(step.n, mass_[k], c_[j]));
@@ -249,14 +268,17 @@ class Blocked {
         }
     }
     void name(Chain &chain, const Transitions &s, int32_t *path, Product *q) {
-        labels_.open(s.mass(kNew), ghost_);
+        labels_.open(s, ghost_);
         size_t n_fresh = 0;
+        int32_t before = -1;
         for (int64_t l = 0; l < length_; ++l) {
-            if (path[l] != kNew) continue;
-            int32_t label = labels_.draw(chain.bits);
-            if (label < 0) label = chain.free_slot(n_fresh++);
-            q->multiply(labels_.seat(label));
-            path[l] = label;
+            const bool is_fresh = path[l] == kNew;
+            if (is_fresh) {
+                path[l] = labels_.draw(chain.bits, before);
+                if (path[l] < 0) path[l] = chain.free_slot(n_fresh++);
+                q->multiply(labels_.seat(path[l], before));
+            }
+            before = is_fresh ? path[l] : -1;
         }
     }
 
@@ -301,16 +323,19 @@ class Blocked {
             const int32_t j = kept_[at];
             const double h = before ? before[j] * share : c_[j];
             const float h_f = static_cast<float>(h);
-            const Line &row = s.rows[j];
-            kept += h * s.row_customers[j];
-            for_fours(row, [&](int32_t k, int32_t n) { g[k] += h_f * static_cast<float>(n); });
+            kept += h * s.sparse_weight(j);
+            for_fours(s.row(j), [&](int32_t k, int32_t n) {
+                g[k] += h_f * static_cast<float>(n);
+            });
+            if constexpr (Transitions::kHasSelfWeight)
+                g[j] += h_f * static_cast<float>(s.self_weight(j));
         }
         if (!before) return scale_ * c_[i_];
         const Step &step = steps_[l - 1];
         const double sum = step.sum * share;
         double rest = 0.0;
-        if (cut_ > 0.0) rest = std::max(0.0, 1.0 - s.alpha * sum - kept);
-        return scale_ * (sum + rest / s.alpha);
+        if (cut_ > 0.0) rest = std::max(0.0, 1.0 - s.smooth_weight() * sum - kept);
+        return scale_ * (sum + rest / s.smooth_weight());
     }
     // g_k = sum over kept j of f_j 1[pi[j,k] >= u]; returns the same.
     //
@@ -328,8 +353,10 @@ class Blocked {
             const double f = before ? before[j] * share : 1.0, c = c_[j];
             const float if_passes[2] = {0.0f, static_cast<float>(f)};
             kept += f;
+            if constexpr (Transitions::kHasSelfWeight)
+                g[j] += if_passes[passes_as_self(s, j, c, mass[j], u)];
             if (!(link(0.0, largest_, c) >= u)) {
-                for_fours(s.rows[j], [&](int32_t k, int32_t n) {
+                for_fours(s.row(j), [&](int32_t k, int32_t n) {
                     g[k] += if_passes[link(n, mass[k], c) >= u];
                 });
                 continue;
@@ -345,7 +372,7 @@ class Blocked {
             } else {
                 blocked_passes.add_where(stride_, scale_, mass, c, u, if_passes[1], g);
             }
-            for_fours(s.rows[j], [&](int32_t k, int32_t n) {
+            for_fours(s.row(j), [&](int32_t k, int32_t n) {
                 g[k] += if_passes[(link(n, mass[k], c) >= u) & !(link(0.0, mass[k], c) >= u)];
             });
         }
@@ -355,19 +382,18 @@ class Blocked {
         // rejected moves (words of Alice, 750 states) was 2.7 % instead of 1.7 %.  Never zero:
         // the old path may be part of the rest, and the proposal must give it a positive
         // probability.
-        return 0.03 * std::max(kLeastRest, 1.0 - kept) * scale_ / (s.alpha * u);
+        return 0.03 * std::max(kLeastRest, 1.0 - kept) * scale_ / (s.smooth_weight() * u);
     }
     void add_bins(const Transitions &s, int32_t first, int32_t last) {
         float sum = 0.0f;
         for (int32_t m = first; m <= last; ++m) bins_[m] = sum += bins_[m];
         float *g = g_.data();
-        const int32_t *m = s.base.dish_tables.data();
         // size_ is one everywhere.  (NEW has had its share.)
         const int32_t n = blocked_passes.select(stride_, first - 0.5f, mass_f_.data(),
                                                 size_.data(), found_.data());
         for (int32_t at = 0; at < n; ++at) {
             const int32_t k = found_[at];
-            if (k != kNew) g[k] += bins_[std::min(m[k], last)];
+            if (k != kNew) g[k] += bins_[std::min(s.tables_of(k), last)];
         }
         std::fill(bins_ + first, bins_ + last + 1, 0.0f);
     }
@@ -441,10 +467,10 @@ class Blocked {
     // ---- backward
 
     // f_l(j) pi[j,k], or without a successor f_l(j).
-    double path_factor(int64_t l, int32_t j, int32_t k, int32_t n) const {
+    double path_factor(int64_t l, int32_t j, int32_t k, double n) const {
         const double f = message(l)[j];
         if (kSliced) return k < 0 ? f : f * link(n, mass_[k], c_[j]);
-        return k < 0 ? f * size_[j] : f * dish_weight<double>(n, scale_, mass_[k]);
+        return k < 0 ? f * size_[j] : f * dish_weight(n, scale_, mass_[k]);
     }
     double sum_last(int64_t l) const {
         double sum = 0.0;
@@ -452,7 +478,7 @@ class Blocked {
         return sum;
     }
     // The part of j in Z_l(k).
-    double weight(int64_t l, int32_t j, int32_t k, int32_t n) const {
+    double weight(int64_t l, int32_t j, int32_t k, double n) const {
         if (!kSliced) return path_factor(l, j, k, n);
         const double f = message(l)[j];
         return k < 0 || link(n, mass_[k], c_[j]) >= steps_[l + 1].slice ? f : 0.0;
@@ -461,17 +487,20 @@ class Blocked {
         const Step &step = steps_[l];
         if (k < 0) return sum_last(l);
         const float *f = message(l);
-        const Line &column = s.columns[k];
+        const Line &column = s.column(k);
         if constexpr (!kSliced) {
             Pair sum = Pair::of(0.0);
             for (int32_t at = 0; at < column.size; at += 2)
                 sum = sum + pair_at(f, column.ids[at], column.ids[at + 1])
                             * Pair::next(column.counts + at);
-            return sum.sum() + new_table_weight(scale_, mass_[k]) * step.sum;
+            double sparse = sum.sum();
+            if constexpr (Transitions::kHasSelfWeight) sparse += f[k] * s.self_weight(k);
+            return sparse + new_table_weight(scale_, mass_[k]) * step.sum;
         } else {
             const double u = steps_[l + 1].slice, mass = mass_[k], *c = c_.data();
             const double smooth = new_table_weight(scale_, mass);
-            if (!(smooth * c[kNew] >= u)) {     // no other c is larger
+            // Without a weight of self-transitions no other c is larger.
+            if (!Transitions::kHasSelfWeight && !(smooth * c[kNew] >= u)) {
                 double sums[4] = {};
                 for (int32_t at = 0; at < column.size; at += 4)
                     for (int32_t i = 0; i < 4; ++i) {
@@ -481,6 +510,7 @@ class Blocked {
                 return (sums[0] + sums[1]) + (sums[2] + sums[3]);
             }
             double sum = blocked_passes.sum_where(stride_, smooth, c, u, f);
+            if (passes_as_self(s, k, c[k], mass, u)) sum += f[k];
             for (int32_t at = 0; at < column.size; ++at) {
                 const int32_t j = column.ids[at];
                 sum += f[j] * static_cast<double>((link(column.counts[at], mass, c[j]) >= u)
@@ -489,51 +519,57 @@ class Blocked {
             return sum;
         }
     }
+    // Whether k -> k passes the slice u by its self_weight only, in the loops over customers and
+    // over the smooth part not.
+    bool passes_as_self(const Transitions &s, int32_t k, double c, double mass, double u) const {
+        if constexpr (!Transitions::kHasSelfWeight) return false;
+        return link(pair_weight(s, k, k, -1), mass, c) >= u && !(link(s.count(k, k), mass, c) >= u);
+    }
     // A label other than `skip` before k: the one in whose part of Z_l(k) u lies.  n is set
-    // to the customers of the transition.
+    // to the sparse weight of the transition.
     SKIHMM_NOINLINE int32_t draw(const Transitions &s, int64_t l, int32_t k, double u,
-                                 int32_t skip, int32_t *n) const {
+                                 int32_t skip, double *n) const {
+        const int32_t j = find(s, l, k, u, skip);
+        if (j != skip) *n = k < 0 ? 0.0 : pair_weight(s, j, k, -1);
+        return j;
+    }
+    int32_t find(const Transitions &s, int64_t l, int32_t k, double u, int32_t skip) const {
         const float *f = message(l);
-        int32_t chosen = skip, chosen_n = *n;
-        auto take = [&](int32_t j, double value, int32_t count) {
+        int32_t chosen = skip;
+        auto take = [&](int32_t j, double value) {
             if (j == skip || !(value > 0.0)) return false;
             chosen = j;
-            chosen_n = count;
             return (u -= value) < 0.0;
-        };
-        auto end = [&] {
-            *n = chosen_n;
-            return chosen;
         };
         if (k < 0) {
             for (int32_t j = 0; j < n_slots_; ++j)
-                if (take(j, path_factor(l, j, k, 0), 0)) break;
-            return end();
+                if (take(j, path_factor(l, j, k, 0.0))) break;
+            return chosen;
         }
-        const Line &column = s.columns[k];
+        const Line &column = s.column(k);
         const double mass = mass_[k];
         if constexpr (!kSliced) {
             for (int32_t at = 0; at < column.size; ++at) {
                 const int32_t j = column.ids[at];
-                const double n_jk = column.counts[at];
-                if (take(j, f[j] * n_jk, column.counts[at])) return end();
+                if (take(j, f[j] * static_cast<double>(column.counts[at]))) return chosen;
             }
+            if (take(k, f[k] * s.self_weight(k))) return chosen;
             const double a = new_table_weight(scale_, mass);
             for (int32_t j = 0; j < n_slots_; ++j)
-                if (take(j, f[j] * a, -1)) break;
+                if (take(j, f[j] * a)) break;
         } else {
             const double slice = steps_[l + 1].slice;
             for (int32_t at = 0; at < column.size; ++at) {
                 const int32_t j = column.ids[at], count = column.counts[at];
                 if (!(link(0.0, mass, c_[j]) >= slice)
-                    && take(j, link(count, mass, c_[j]) >= slice ? f[j] : 0.0, count))
-                    return end();
+                    && take(j, link(count, mass, c_[j]) >= slice ? f[j] : 0.0))
+                    return chosen;
             }
+            if (passes_as_self(s, k, c_[k], mass, slice) && take(k, f[k])) return chosen;
             for (int32_t j = 0; j < n_slots_; ++j)
-                if (take(j, link(0.0, mass, c_[j]) >= slice ? f[j] : 0.0, -1)) break;
+                if (take(j, link(0.0, mass, c_[j]) >= slice ? f[j] : 0.0)) break;
         }
-        if (chosen_n < 0) chosen_n = pair_count(s, chosen, k);
-        return end();
+        return chosen;
     }
 
     // Keeps a slice above the pi of slots without a state, which is zero.

@@ -63,7 +63,7 @@ class DirectAssignment final : public Kernel<Chain> {
         const int32_t n = chain.n_slots;
         SeatingRecord record;
         for (int32_t j = 0; j < n; ++j) {
-            const Line &row = s.rows[j];
+            const Line &row = s.row(j);
             for (int32_t at = 0; at < row.size; ++at) {
                 record.rows.push_back(j);
                 record.dishes.push_back(row.ids[at]);

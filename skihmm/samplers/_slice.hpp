@@ -30,6 +30,7 @@ template <class Chain, class Emission>
 class Slice {
   public:
     using Transitions = typename Chain::Transitions;
+    static_assert(!Transitions::kHasSelfWeight, "few others pass a slice below a large one");
     static constexpr bool kReadsTouched = false, kReadsView = true,
                           kMayBeExact = false;
     // Dense counts to look up single pairs in up to this many slots.
@@ -55,7 +56,7 @@ class Slice {
         for (double mass : mass_) largest_ = std::max(largest_, mass);
     }
     void prefetch(Chain &chain, int64_t start, int64_t) const {
-        const Line &row = chain.transitions->rows[chain.previous(start)];
+        const Line &row = chain.transitions->row(chain.restaurant(start));
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.counts);
         const int32_t o = chain.successor(start);
@@ -66,15 +67,16 @@ class Slice {
     void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
         const Transitions &s = *chain.transitions;
         const StepView &view = move.view;
+        const SymbolView &symbol = move.symbol;
         t_ = move.start;
         i_ = view.i;
         o_ = view.o;
         x_ = view.x;
         scale_ = view.scale;
         mass_x_ = view.m_x;
-        c_i_ = 1.0 / total_weight(view.n_i, s.alpha);
-        is_ghost_ = o_ >= 0 && view.m_o == 0;
-        mass_o_ = o_ >= 0 ? s.base.mass_of(view.m_o) : 0.0;
+        c_i_ = 1.0 / view.total_i;
+        is_ghost_ = view.is_ghost();
+        mass_o_ = view.mass_o;
         bar_ = view.m_x > 0 ? x_ : kNew;
         double c_x = c_[kNew];
         old_p_ = link(view.n_in, mass_x_, c_i_);
@@ -84,7 +86,7 @@ class Slice {
         if (o_ >= 0) {
             double n_out = 0.0;
             if (bar_ != kNew) {
-                c_x = 1.0 / total_weight(view.n_x, s.alpha);
+                c_x = 1.0 / view.total_x;
                 n_out = view.n_out;
             }
             const double p = link(n_out, mass_o_, c_x);
@@ -94,14 +96,14 @@ class Slice {
         symbol_ = -1;
         if constexpr (Emission::kIsSeating) {
             symbol_ = emission.codes[t_];
-            if (SKIHMM_LIKELY(symbol_ >= 0)) symbols_ = view.column;
+            if (SKIHMM_LIKELY(symbol_ >= 0)) symbols_ = symbol.column;
         } else {
             emission.fill_probs(t_, probs_.data());
         }
         old_weight_ = symbol_ < 0 ? probs_[bar_]
                       : bar_ == kNew ? symbols_.smooth * d_[kNew]
-                                     : dish_weight<double>(view.e_in, symbols_.smooth)
-                                           / total_weight(view.e_x, offset_);
+                                     : dish_weight<double>(symbol.e_in, symbols_.smooth)
+                                           / total_weight(symbol.e_x, offset_);
         const double c = c_[i_];
         c_[i_] = c_i_;
         collect(s, emission);
@@ -126,10 +128,10 @@ class Slice {
         }
         q->multiply(p * weight);
         if (k == kNew) {
-            labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
-            k = labels_.draw(chain.bits);
+            labels_.open(*chain.transitions, is_ghost_ ? o_ : -1);
+            k = labels_.draw(chain.bits, -1);
             if (k < 0) k = chain.free_slot(0);
-            q->multiply(labels_.seat(k));
+            q->multiply(labels_.seat(k, -1));
         }
         *path = k;
     }
@@ -171,23 +173,15 @@ class Slice {
         return dish_weight(n, scale_, mass) * c;
     }
     double seat(Chain &chain, int32_t label) {
-        labels_.open(mass_[kNew], is_ghost_ ? o_ : -1);
-        return labels_.seat(label);
+        labels_.open(*chain.transitions, is_ghost_ ? o_ : -1);
+        return labels_.seat(label, -1);
     }
-    // Temporary counts of a list by label.
-    static void scatter(const Line &line, int32_t *out) {
-        for (int32_t at = 0; at < line.size; ++at) out[line.ids[at]] = line.counts[at];
-    }
-    static void clear(const Line &line, int32_t *out) {
-        for (int32_t at = 0; at < line.size; ++at) out[line.ids[at]] = 0;
-    }
-
     // ---- candidates of a list
 
     SKIHMM_NOINLINE void collect(const Transitions &s, Emission &emission) {
         candidates_.clear();
         rest_ = 0.0;
-        const Line &row = s.rows[i_], &column = s.columns[o_ < 0 ? kNew : o_];
+        const Line &row = s.row(i_), &column = s.column(o_ < 0 ? kNew : o_);
         // They are those of the last commit, which are current for pairs without x.
         const bool has_dense = i_ != x_ && o_ != x_ && o_ >= 0 && s.has_dense();
         is_wide_ = false;
@@ -195,17 +189,17 @@ class Slice {
             if (SKIHMM_LIKELY(has_dense)) {
                 filter_row(row, emission, s.dense_column(o_));
             } else {
-                scatter(column, column_.data());
+                column.scatter(column_.data());
                 filter_row(row, emission, column_.data());
-                clear(column, column_.data());
+                column.unscatter(column_.data());
             }
         } else if (o_ >= 0 && !(link(0.0, mass_o_, c_[kNew]) >= v_)) {
             if (has_dense) {
                 filter_column(column, emission, s.dense_row(i_));
             } else {
-                scatter(row, row_.data());
+                row.scatter(row_.data());
                 filter_column(column, emission, row_.data());
-                clear(row, row_.data());
+                row.unscatter(row_.data());
             }
         } else {
             is_wide_ = true;
@@ -284,8 +278,8 @@ class Slice {
         Wide(Slice *self, const Line &row, const Line &column)
             : self_(self), row_(row), column_(column), x_(self->mass_[self->x_]),
               bar_(self->mass_[self->bar_]), o_(self->o_ < 0 ? 0.0 : self->mass_[self->o_]) {
-            scatter(row, self->row_.data());
-            if (self->o_ >= 0) scatter(column, self->column_.data());
+            row.scatter(self->row_.data());
+            if (self->o_ >= 0) column.scatter(self->column_.data());
             if (self->o_ >= 0) self->mass_[self->o_] = self->is_ghost_ ? 0.0 : self->mass_o_;
             self->mass_[self->x_] = self->mass_[self->bar_] = 0.0;
             self->row_[self->x_] = 0;
@@ -296,8 +290,8 @@ class Slice {
             if (self_->o_ >= 0) self_->mass_[self_->o_] = o_;
             self_->mass_[self_->bar_] = bar_;
             self_->mass_[self_->x_] = x_;
-            if (self_->o_ >= 0) clear(column_, self_->column_.data());
-            clear(row_, self_->row_.data());
+            if (self_->o_ >= 0) column_.unscatter(self_->column_.data());
+            row_.unscatter(self_->row_.data());
         }
 
       private:
@@ -334,7 +328,7 @@ class Slice {
     }
     void find_any(const Transitions &s, double u, Candidate *out) {
         const bool has_symbol = symbol_ >= 0;
-        Wide wide(this, s.rows[i_], s.columns[o_ < 0 ? kNew : o_]);
+        Wide wide(this, s.row(i_), s.column(o_ < 0 ? kNew : o_));
         int32_t chosen = -1;
         if (has_symbol) {
             for (int32_t at = 0; at < symbols_.size && u >= 0.0; ++at) {

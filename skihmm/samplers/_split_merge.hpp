@@ -121,9 +121,9 @@ class SplitMerge {
         size_t at;                      // place of the first one in path_
     };
 
-    // The restaurant of step t's draw and the label after step t in the proposed state, for
-    // neighbours of fragments.  Of these only t2 changes: the others are t1, other states
-    // and ends of sequences, never another fragment.
+    // The labels before and after step t in the proposed state, for neighbours of fragments.
+    // Of these only t2 changes: the others are t1, other states and ends of sequences, never
+    // another fragment.
     int32_t new_before(Chain &chain, int64_t t) const {
         return !chain.first[t] && t - 1 == t2_ ? new_ : chain.previous(t);
     }

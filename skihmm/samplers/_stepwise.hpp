@@ -23,8 +23,8 @@
 //                       + c (sum_k n_ko m_k w_k + b sum_k m_k w_k)),
 // and the last two sums, flow[o] and total, are updated with the few labels that change.  The
 // rest is a loop over the non-zeros of a row and of a symbol.
-// All, in double: all K weights, for steps without successor or observation and for
-// emissions that only give whole rows.
+// All, in double: all K weights, for steps without successor or observation, for emissions that
+// only give whole rows and for laws that add to self-transitions.
 //
 // The exact variant (not in the paper) draws the label together with an indicator that its
 // transition opens a table, with the successor's probability *after* that.  With
@@ -81,7 +81,7 @@ class Stepwise {
     void prefetch(Chain &chain, int64_t start, int64_t stop) const {
         if (mode_ != kSparse || chain.last[stop - 1]) return;
         const Transitions &s = *chain.transitions;
-        const Line &row = s.rows[chain.previous(start)];
+        const Line &row = s.row(chain.restaurant(start));
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.ids + 16);
         SKIHMM_PREFETCH(row.counts);
@@ -91,39 +91,38 @@ class Stepwise {
                                const Move<Chain, Emission> &move) {
         Transitions &s = *chain.transitions;
         const StepView &view = move.view;
+        const SymbolView &symbol = move.symbol;
         t_ = move.start;
         i_ = view.i;
         o_ = view.o;
         x_ = view.x;
         c_ = view.scale;
-        is_ghost_ = o_ >= 0 && view.m_o == 0;
         // A label that lost its last table is a new state, except the ghost o, which still has
         // customers.
         mass_x_ = view.m_x;
-        if (is_ghost_ && o_ == x_) mass_x_ = s.mass(kNew);
+        if (view.is_ghost() && o_ == x_) mass_x_ = s.mass(kNew);
         first_ = mass_x_ > 0.0 ? x_ : kNew;
         apart_ = is_exact_ && o_ != x_ ? o_ : -1;
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
-        if (is_exact_) {
-            const double opened = table_scale_after(s.alpha, c_);
-            opened_b_ = o_ >= 0 ? opened * s.base.mass_of(view.m_o) : 1.0;
-            opened_b_o_ = o_ >= 0 ? opened * (view.m_o + 1) : 1.0;
-        }
-        view_ = &view.column;
-        if (SKIHMM_UNLIKELY(mode_ == kAll || o_ < 0 || !view.has_symbol)) {
-            fill_all(s, emission, view.has_symbol);
+        view_ = &symbol.column;
+        if (SKIHMM_UNLIKELY(mode_ == kAll || o_ < 0 || !symbol.exists)) {
+            fill_all(s, emission, view, symbol.exists);
             return;
         }
         kind_ = mode_;
-        mass_o_ = s.base.mass_of(view.m_o);
+        if (is_exact_) {
+            opened_b_ = s.successor_table(view, false);
+            opened_b_o_ = s.successor_table(view, true);
+        }
+        mass_o_ = view.mass_o;
         b_ = new_table_weight(c_, mass_o_);
         d_ = view_->smooth;
         n_in_ = view.n_in;
         n_out_ = view.n_out;
-        e_in_ = view.e_in;
-        by_i_ = total_weight(view.n_i, s.alpha) * total_weight(totals_[i_], offset_);
-        const bool is_own = is_exact_ && i_ == x_;
-        by_x_ = total_weight(view.n_x + is_own, s.alpha) * total_weight(view.e_x, offset_);
+        e_in_ = symbol.e_in;
+        by_i_ = view.total_i * total_weight(totals_[i_], offset_);
+        by_x_ = is_exact_ && i_ == x_ ? s.total(x_, 1) : view.total_x;
+        by_x_ *= total_weight(symbol.e_x, offset_);
         shows_ = has_lookup_ && SKIHMM_UNLIKELY(i_ == x_ || o_ == x_);
         if (shows_) {
             // Else only pairs of x differ from what the dense counts show, and x is apart.
@@ -133,10 +132,8 @@ class Stepwise {
         if (kind_ == kVector) fill_vector(s);
         else if (has_lookup_) fill_sparse(s, s.dense_row(i_), s.dense_column(o_));
         else {
-            const Line &row = s.rows[i_], &column = s.columns[o_];
-            for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = row.counts[at];
-            for (int32_t at = 0; at < column.size; ++at)
-                column_[column.ids[at]] = column.counts[at];
+            s.row(i_).scatter(row_.data());
+            s.column(o_).scatter(column_.data());
             fill_sparse(s, row_.data(), column_.data());
         }
     }
@@ -201,9 +198,10 @@ class Stepwise {
     void attach_columns(Transitions &s, Emission &emission) {
         const size_t n = n_slots_;
         totals_ = emission.totals(&offset_);
+        if (Transitions::kHasSelfWeight) return;    // which the passes in parts leave out
         s.set_dense_limit(lookup_slots_);
-        const bool is_moderate = kLeast < s.alpha && s.alpha < kMost && kLeast < s.mass(kNew)
-                                 && s.mass(kNew) < kMost && emission.is_moderate(kLeast, kMost);
+        const bool is_moderate = s.is_moderate(kLeast, kMost)
+                                 && emission.is_moderate(kLeast, kMost);
         has_lookup_ = s.has_dense();
         mode_ = has_lookup_ && is_moderate && n_slots_ <= vector_slots_ && !is_exact_
             ? kVector : kSparse;
@@ -311,9 +309,8 @@ class Stepwise {
         }
         w_[x_] = saved_w_;
         if (!has_lookup_) {
-            const Line &row = s.rows[i_], &column = s.columns[o_];
-            for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = 0.0;
-            for (int32_t at = 0; at < column.size; ++at) column_[column.ids[at]] = 0.0;
+            s.row(i_).unscatter(row_.data());
+            s.column(o_).unscatter(column_.data());
         }
     }
     // The id of the term that contains u; the last possible one if rounding leaves u >= 0.
@@ -423,7 +420,7 @@ class Stepwise {
                 shift_i = (w[i_] - w_i) * mass[i_];
             }
         }
-        const Line &row = s.rows[i_];
+        const Line &row = s.row(i_);
         const Pair bb = Pair::of(b), cc = Pair::of(c), opened = Pair::of(opened_b);
         Pair part[2] = {Pair::of(0.0), Pair::of(0.0)};
         for (int32_t at = 0; at < row.size; at += 4) {
@@ -490,7 +487,7 @@ class Stepwise {
     }
     // flow[o] as it was between moves, without x and what is apart, from the column at s_0.
     SKIHMM_NOINLINE void walk_column(const Transitions &s, double gone) {
-        const Line &column = s.columns[o_];
+        const Line &column = s.column(o_);
         double sum = 0.0;
         for (int32_t at = 0; at < column.size; ++at)
             if (column.ids[at] != x_ && column.ids[at] != apart_)
@@ -527,7 +524,7 @@ class Stepwise {
         }
         u = (u - symbol_sum_) / d_;
         if (u < row_sum_) {
-            const Line &row = s.rows[i_];
+            const Line &row = s.row(i_);
             return search(row.size, [&](int32_t at) { return row.ids[at]; },
                           [&](int32_t at) {
                 const int32_t k = row.ids[at];
@@ -536,7 +533,7 @@ class Stepwise {
         }
         u = (u - row_sum_) / c_;
         if (u < column_sum_) {
-            const Line &column = s.columns[o_];
+            const Line &column = s.column(o_);
             return search(column.size, [&](int32_t at) { return column.ids[at]; },
                           [&](int32_t at) {
                 const int32_t k = column.ids[at];
@@ -570,7 +567,7 @@ class Stepwise {
     // Set v[k] to v, and update the flows of k's successors and the total.
     SKIHMM_NOINLINE void spread(const Transitions &s, int32_t k, double v) {
         const double change = v - v_[k], limit = kCancelled * v_[k];
-        const Line &row = s.rows[k];
+        const Line &row = s.row(k);
         for (int32_t at = 0; at < row.size; ++at) {
             double &flow = flow_[row.ids[at]];
             const double now = flow + row.counts[at] * change;
@@ -603,35 +600,13 @@ class Stepwise {
     // ---- all
 
     SKIHMM_NOINLINE void fill_all(const Transitions &s, Emission &emission,
-                                  bool has_symbol) {
+                                  const StepView &view, bool has_symbol) {
         kind_ = kAll;
         shows_ = false;
         apart_ = -1;
-        const double b = o_ >= 0 ? new_table_weight(c_, s.mass(o_)) : 1.0, d = view_->smooth;
+        const double d = view_->smooth;
         double *weights = weights_.data(), *stays = stays_.data();
-        for (int32_t k = 0; k < n_slots_; ++k) weights[k] = c_ * s.own_mass(k);
-        weights[kStart] = 0.0;
-        if (is_ghost_) weights[o_] = c_ * s.mass(kNew);
-        const Line &row = s.rows[i_];
-        for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = row.counts[at];
-        if (o_ >= 0) {
-            const Line &column = s.columns[o_];
-            double *out = column_.data();
-            for (int32_t at = 0; at < column.size; ++at)
-                out[column.ids[at]] = column.counts[at];
-            if (is_exact_) out[i_] += i_ == o_;
-            for (int32_t k = 0; k < n_slots_; ++k) {
-                const double opened_b = !is_exact_ ? b : k == o_ ? opened_b_o_ : opened_b_;
-                const double size = s.total(k) + (is_exact_ && k == i_);
-                stays[k] = row_[k] * dish_weight(out[k], b) / size;
-                weights[k] = stays[k] + weights[k] * dish_weight(out[k], opened_b) / size;
-            }
-            for (int32_t at = 0; at < column.size; ++at) out[column.ids[at]] = 0.0;
-            out[i_] = 0.0;
-        } else {
-            for (int32_t k = 0; k < n_slots_; ++k) weights[k] += stays[k] = row_[k];
-        }
-        for (int32_t at = 0; at < row.size; ++at) row_[row.ids[at]] = 0.0;
+        s.fill_step(view, is_exact_, weights, stays, row_.data(), column_.data());
         if constexpr (!Emission::kIsSeating) emission.fill_probs(t_, probs_.data());
         if (has_symbol) {
             for (int32_t k = 0; k < n_slots_; ++k)
@@ -661,7 +636,7 @@ class Stepwise {
     const bool is_exact_;
     const int32_t vector_slots_, lookup_slots_;
     Kind mode_ = kAll, kind_ = kAll;      // of the sweep, of this step
-    bool has_lookup_ = false, is_ghost_ = false, shows_ = false;
+    bool has_lookup_ = false, shows_ = false;
     int32_t n_slots_ = 0, padded_ = 0;
     const int32_t *totals_ = nullptr;
     double offset_ = 1.0;

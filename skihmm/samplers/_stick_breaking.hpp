@@ -76,7 +76,7 @@ class StickBreaking : public Kernel<Chain> {
     void draw_observed_row(Chain &chain, int32_t j) {
         const Transitions &s = *chain.transitions;
         fill_shapes(s);
-        const Line &line = s.rows[j];
+        const Line &line = s.row(j);
         for (int32_t at = 0; at < line.size; ++at)
             shapes_[line.ids[at]] += line.counts[at];
         draw_row(chain, j);
@@ -307,7 +307,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
     void cut(Chain &chain) {
         slices_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t)
-            slices_[t] = pi_[chain.previous(t)][chain.states[t]]
+            slices_[t] = pi_[chain.restaurant(t)][chain.states[t]]
                          * (1.0 - uniform(chain.bits));
     }
     void break_stick(Chain &chain) {

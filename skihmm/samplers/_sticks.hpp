@@ -55,7 +55,7 @@ class Sticks {
     template <class Chain> void reseat(const Chain &chain) {
         auto &s = *chain.transitions;
         rows_.resize(chain.n_steps);
-        for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.previous(t);
+        for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.restaurant(t);
         shapes_.resize(beta.size());
         for (size_t k = 0; k < beta.size(); ++k) shapes_[k] = chain.transitions->alpha * beta[k];
         chain.transitions->reseat(rows_.data(), chain.states.data(), 1, chain.n_steps,

@@ -12,8 +12,7 @@ from scipy import stats
 
 from skihmm._records import SeatingRecord, StateRecord
 from skihmm._typing import Floats
-from skihmm.core._concentration import resample_concentrations
-from skihmm.core._franchise import Franchise
+from skihmm.core._franchise import Franchise, hyperparameters_of
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.datasets import make_hcrp_hmm
@@ -93,7 +92,7 @@ class PriorDraw:
     def state(self, seed: int | Sequence[int]) -> ChainState:
         """Build the chain at exactly this draw."""
         n_states = int(self.labels.max()) + 1
-        transitions = packed(
+        transitions: Any = packed(
             self.seating.transitions, lambda j: n_states if j == -1 else j
         )
         emission: HCRPEmission | DirichletEmission
@@ -107,14 +106,14 @@ class PriorDraw:
             )
         state = ChainState(
             np.flatnonzero(np.diff(self.seating.groups, prepend=-1)),
-            Franchise(self.alpha, self.gamma),
+            Franchise(self.alpha, self.gamma, PRIOR),
             make_stats(self.X, emission, concentration_prior=PRIOR),
             RandomStream(seed),
         )
         arrays: StateRecord = {
             "n_states": n_states,
             "states": self.labels,
-            "transitions": {**transitions, "alpha": self.alpha, "gamma": self.gamma},
+            "transitions": transitions | state.transitions.hyperparameters,
             "emission": {
                 "columns": [column],
                 "alpha": self.alpha_e,
@@ -136,8 +135,7 @@ def statistics(state: ChainState) -> list[float]:
         float(np.mean(labels[:, None] == labels)),
         arrays["transitions"]["n_tables"].sum(),
         sum(column["n_tables"].sum() for column in arrays["emission"]["columns"]),
-        math.log(arrays["transitions"]["alpha"]),
-        math.log(arrays["transitions"]["gamma"]),
+        *map(math.log, hyperparameters_of(arrays["transitions"]).values()),
         math.log(arrays["emission"]["alpha"]),
         math.log(arrays["emission"]["gamma"]),
     ]
@@ -159,9 +157,7 @@ def swept(
         kernel = make_kernel(state)
         for _ in range(n_sweeps):
             kernel.sweep(state)
-            resample_concentrations(
-                state.transitions, state.emission, state.stream, PRIOR
-            )
+            state.draw_hyperparameters()
         moved.append(statistics(state))
         problem = None if i % 50 else state.check()
         assert problem is None, f"the chain's counts are wrong: {problem}"

@@ -153,9 +153,9 @@ def _check_kernel(sampler: BaseSampler, model: Model, seed: int, where: str) -> 
         )
         problem = state.check()
         assert problem is None, f"{where}: a sweep leaves wrong counts: {problem}"
-    concentrations = state.transitions.alpha, state.transitions.gamma
-    assert concentrations == (model.alpha, model.gamma), (
-        f"{where}: sweeps have changed the concentrations to {concentrations}; the chain "
+    drawn = state.transitions.hyperparameters
+    assert drawn == twin.transitions.hyperparameters, (
+        f"{where}: sweeps have changed the concentrations to {drawn}; the chain "
         "resamples them"
     )
     other = clone(sampler).make_kernel(twin)

@@ -94,7 +94,7 @@ class Model:
         """Build a chain at some labels (all equal by default)."""
         state = ChainState(
             np.array(self.starts),
-            Franchise(self.alpha, self.gamma),
+            Franchise(self.alpha, self.gamma, options.get("concentration_prior")),
             self.stats(**options),
             seed if isinstance(seed, RandomStream) else RandomStream(seed),
         )

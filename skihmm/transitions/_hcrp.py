@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from skihmm._recipe import Recipe
 from skihmm._validation import check_concentration_prior, check_positive
+from skihmm.core._franchise import Franchise
+from skihmm.transitions._base import BaseTransitions
 
 
-class HCRPTransitions(Recipe):
+class HCRPTransitions(BaseTransitions):
     """Transitions of the hierarchical Chinese restaurant process.
 
     Every state's transition distribution is a draw from a Dirichlet process with a common
@@ -43,26 +44,15 @@ class HCRPTransitions(Recipe):
         self.gamma = gamma
         self.concentration_prior = concentration_prior
 
-    def concentrations(self) -> tuple[float, float]:
-        """Check the initial concentrations.
+    def make_seating(self) -> Franchise:
+        """Build the empty seating of a chain.
 
         Returns
         -------
-        alpha, gamma : float
+        transitions : skihmm.core._franchise.Franchise
         """
-        return check_positive("alpha", self.alpha), check_positive("gamma", self.gamma)
-
-    def prior(self) -> tuple[float, float] | None:
-        """Check the prior on the concentrations.
-
-        Returns
-        -------
-        prior : (float, float) or None
-            Shape and rate; None if the concentrations are fixed.
-        """
-        return check_concentration_prior("concentration_prior", self.concentration_prior)
-
-    def check_parameters(self) -> None:
-        """Raise ValueError or TypeError if a parameter is out of range."""
-        self.concentrations()
-        self.prior()
+        return Franchise(
+            check_positive("alpha", self.alpha),
+            check_positive("gamma", self.gamma),
+            check_concentration_prior("concentration_prior", self.concentration_prior),
+        )

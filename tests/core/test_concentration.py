@@ -19,7 +19,6 @@ from reference.statistics import (
 )
 from small_models import Model, counts_of, make_stats
 
-from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
@@ -27,13 +26,16 @@ from skihmm.core._state import ChainState
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 LEVEL = 0.002
-
-
-def resample(state, prior, update=resample_concentrations):
-    update(state.transitions, state.emission, state.stream, prior)
+DRAW = ChainState.draw_hyperparameters
 
 
 NAMES = ("alpha", "gamma", "alpha_e", "gamma_e")
+
+
+def current(state):
+    """The four concentrations of a chain."""
+    emission = state.emission.columns()[0][2:]
+    return [*state.transitions.hyperparameters.values(), *emission]
 
 
 def concentrations(arrays):
@@ -54,7 +56,7 @@ def fixed_state(case, seed, prior):
     codes[rng.random(codes.shape) < 0.2] = -1
     state = ChainState(
         np.array(starts),
-        Franchise(2.0, 2.0),
+        Franchise(2.0, 2.0, prior),
         make_stats(codes, HCRPEmission(n_symbols, 2.0, 2.0), concentration_prior=prior),
         RandomStream(1),
     )
@@ -109,12 +111,9 @@ def fixed_pvalues(case, update, prior=(1.0, 1.0), n_draws=1500, seed=0):
         state = fixed_state(case, child, prior)
         chain = []
         for i in range(n_draws + 50):
-            update(state, prior)
+            update(state)
             if i >= 50:
-                chain.append(
-                    [state.transitions.to_arrays()[name] for name in NAMES[:2]]
-                    + list(state.emission.columns()[0][2:])
-                )
+                chain.append(current(state))
         draws.append(chain)
     draws = np.array(draws)
     laws = exact_at(state, prior)
@@ -130,9 +129,9 @@ def fixed_pvalues(case, update, prior=(1.0, 1.0), n_draws=1500, seed=0):
 @pytest.mark.parametrize("prior", [(1.0, 1.0), (0.3, 2.0), (5.0, 0.5)])
 @pytest.mark.parametrize("case", CASES)
 def test_updates_match_integration(case, prior):
-    pvalues = fixed_pvalues(case, resample, prior, 1500)
+    pvalues = fixed_pvalues(case, DRAW, prior, 1500)
     if min(pvalues.values()) <= LEVEL:
-        pvalues = fixed_pvalues(case, resample, prior, 10_000, seed=1)
+        pvalues = fixed_pvalues(case, DRAW, prior, 10_000, seed=1)
     assert min(pvalues.values()) > LEVEL, pvalues
 
 
@@ -140,7 +139,7 @@ def test_without_prior_nothing_changes():
     model = Model((0, 1, 0, 1), HCRPEmission(2, 1.5, 2.5), (0,), 0.7, 3.0)
     state = model.state(0)
     before = concentrations(state.to_arrays()), state.stream.state
-    resample(state, None)
+    state.draw_hyperparameters()
     assert (concentrations(state.to_arrays()), state.stream.state) == before
 
 
@@ -148,7 +147,7 @@ def test_dirichlet_emissions_have_no_concentrations():
     model = Model((0, 1, 0, 1), DirichletEmission(2, 0.3))
     state = model.state(0, concentration_prior=(1.0, 1.0))
     for _ in range(20):
-        resample(state, (1.0, 1.0))
+        state.draw_hyperparameters()
     arrays = state.to_arrays()
     assert arrays["emission"]["alpha"] == pytest.approx(0.3, rel=1e-15)
     assert arrays["transitions"]["alpha"] != 1.0
@@ -159,7 +158,7 @@ def test_tiny_shapes_stay_positive():
     model = Model((None,), HCRPEmission(2))
     state = model.state(1, concentration_prior=(1e-3, 1.0))
     for _ in range(3000):
-        resample(state, (1e-3, 1.0))
+        state.draw_hyperparameters()
         values = concentrations(state.to_arrays())
         assert min(values) > 0
         assert np.isfinite(state.log_joint())
@@ -193,16 +192,13 @@ def whole_pvalues(name, update, n_draws, seed=0):
         visited, values = [], []
         for i in range(n_draws + 300):
             kernel.sweep(state)
-            update(state, PRIOR)
+            update(state)
             if i >= 300:
                 names: dict = {}
                 visited.append(
                     tuple(names.setdefault(k, len(names)) for k in state.labels.tolist())
                 )
-                values.append(
-                    [state.transitions.to_arrays()[name] for name in NAMES[:2]]
-                    + list(state.emission.columns()[0][2:])
-                )
+                values.append(current(state))
         assert state.check() is None
         labels.append(visited)
         draws.append(values)
@@ -220,9 +216,9 @@ def whole_pvalues(name, update, n_draws, seed=0):
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", WHOLE)
 def test_full_chain_with_concentrations(name):
-    pvalues = whole_pvalues(name, resample, 2500)
+    pvalues = whole_pvalues(name, DRAW, 2500)
     if min(pvalues.values()) <= LEVEL:
-        pvalues = whole_pvalues(name, resample, 20_000, seed=1)
+        pvalues = whole_pvalues(name, DRAW, 20_000, seed=1)
     assert min(pvalues.values()) > LEVEL, pvalues
 
 
@@ -230,5 +226,5 @@ def test_full_chain_with_concentrations(name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", WHOLE)
 def test_full_chain_with_concentrations_for_long(name):
-    pvalues = whole_pvalues(name, resample, 50_000, seed=2)
+    pvalues = whole_pvalues(name, DRAW, 50_000, seed=2)
     assert min(pvalues.values()) > LEVEL / 2, pvalues

@@ -30,6 +30,7 @@ from reference.statistics import two_sample_test, unbiased_mean_test
 from scipy import stats
 from small_models import Model, arrays_of, counts_of
 
+from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import RESAMPLING, filter_particles, simulate
 from skihmm.core._random import RandomStream
 
@@ -55,7 +56,7 @@ def run(model, stream, n_particles, **options):
         columns_of(model.emission, codes.shape[1], model.y),
         stream,
         n_particles=n_particles,
-        concentrations=(model.alpha, model.gamma),
+        transitions=Franchise(model.alpha, model.gamma),
         **options,
     )
 
@@ -537,7 +538,7 @@ def test_particles_with_the_same_history_are_evaluated_once(length):
         emission.make_stats(y).columns(),
         RandomStream(0),
         n_particles=50,
-        concentrations=(1e-9, 1e-9),
+        transitions=Franchise(1e-9, 1e-9),
         independent=True,
     )
     assert path is None
@@ -652,7 +653,6 @@ def test_no_steps():
         columns_of(model.emission),
         RandomStream(0),
         n_particles=3,
-        concentrations=(1.0, 1.0),
     )
     assert log_predictive.shape == path.shape == (0,)
 

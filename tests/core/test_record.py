@@ -7,6 +7,7 @@ import itertools
 
 import numpy as np
 import pytest
+from recipes import INSTANCES
 from reference.enumeration import DirichletEmission, HCRPEmission
 from small_models import make_stats
 
@@ -19,26 +20,8 @@ from skihmm.core._state import ChainState
 from skihmm.emissions import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.metrics import ParticleFilterScorer
-from skihmm.samplers import (
-    BlockedBeam,
-    BlockedGibbs,
-    DirectAssignmentGibbs,
-    StepwiseGibbs,
-    StepwiseSlice,
-    StickBreakingBeam,
-    StickBreakingGibbs,
-)
+from skihmm.samplers import StepwiseGibbs
 
-SAMPLERS = [
-    StepwiseGibbs(split_merge_rate=2),
-    StepwiseGibbs(proposal="rcd"),
-    StepwiseSlice(),
-    BlockedGibbs(split_merge_rate=1),
-    BlockedBeam(),
-    DirectAssignmentGibbs(),
-    StickBreakingGibbs(),
-    StickBreakingBeam(),
-]
 N_STEPS, N_SYMBOLS, STARTS = 40, 5, (0, 15, 16)
 
 
@@ -54,7 +37,7 @@ class Case:
         # Few states have many tables in a cell, many have few.
         labels = rng.integers(dense, size=N_STEPS)
         state.start_from(np.unique(labels, return_inverse=True)[1])
-        kernel = SAMPLERS[0].make_kernel(state)
+        kernel = StepwiseGibbs(split_merge_rate=2).make_kernel(state)
         for _ in range(3):
             kernel.sweep(state)
         assert state.check() is None
@@ -196,7 +179,7 @@ def refusal(function, *arguments):
 
 def sweep_all(state, what):
     """Some sweeps of every sampler; concentrations out of proportion are an error."""
-    for sampler in SAMPLERS:
+    for sampler in INSTANCES["sampler"]:
         kernel = sampler.make_kernel(state)
         for _ in range(2):
             message = refusal(kernel.sweep, state)[1]
@@ -548,7 +531,6 @@ def test_a_particle_filter_refuses_what_it_cannot_index():
         "a sequence starts at step 40 of 40": {"starts": [0, 40]},
         "a sequence starts at step -1 of 40": {"starts": [-1]},
         "n_particles is 0": {"n_particles": 0},
-        "alpha is inf": {"seating": None, "concentrations": (np.inf, 1.0)},
         "gamma of column 0 is 0.0": {"columns": [(N_SYMBOLS, True, 1.0, 0.0)]},
         "the number of symbols of column 0 is": {"columns": [(2**40, True, 1.0, 1.0)]},
         r"is outside of the \d dishes": {

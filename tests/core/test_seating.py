@@ -19,9 +19,12 @@ KINDS = {"infinite": "InfiniteRoot", "uniform": "UniformRoot", "fixed": "FixedBa
 
 def make_probe(kind, *args):
     """A probe of the seating of transitions, of HCRP or of Dirichlet emissions."""
-    root = f"using Probed = skihmm::Seating<skihmm::{KINDS[kind]}>;"
-    edit = ("seating.pyx", "using Probed = skihmm::Seating<skihmm::InfiniteRoot>;", root)
-    module = native.planted("native.seating", *([edit] if kind != "infinite" else []))
+    other = (
+        "_seating.hpp",
+        "#pragma once",
+        f"#pragma once\n#define PROBED {KINDS[kind]}",
+    )
+    module = native.planted("native.seating", *([other] if kind != "infinite" else []))
     return module.SeatingProbe(*args)
 
 

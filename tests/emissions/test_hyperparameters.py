@@ -20,8 +20,6 @@ from small_models import (
     assert_exact,
 )
 
-from skihmm.core._concentration import resample_concentrations
-
 pytestmark = pytest.mark.statistical
 
 MODELS = {name.split()[1]: model for name, model in SAMPLED.items()}
@@ -137,7 +135,7 @@ def chains_given_labels(kind, n_chains=20, n_draws=1500) -> dict:
         state = model.state(seed, np.array(LABELS))
         drawn = []
         for _ in range(100 + n_draws):
-            resample_concentrations(state.transitions, state.emission, state.stream, None)
+            state.draw_hyperparameters()
             drawn.append(quantities(hyperparameters_of(model, state)))
         every.append(drawn[100:])
         assert state.check() is None

@@ -1,6 +1,6 @@
 """What the tests compile against the installed package, when it is asked for.
 
-``native.seating``, ``native.nested`` and ``native.moves`` are the modules of this folder;
+``native.seating``, ``nested``, ``moves`` and ``coin`` are the modules of this folder;
 :func:`native.planted` gives a compiled module of the package with an error planted in it.
 Tests that ask for any of it skip without a C++ compiler.
 """
@@ -13,7 +13,7 @@ from types import ModuleType
 
 from native import build
 
-MODULES = ("seating", "nested", "moves")
+MODULES = ("seating", "nested", "moves", "coin")
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -33,16 +33,21 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         SeatingEmission *symbols()
 
 
+cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
+    cdef cppclass StepView "skihmm::HCRPTransitions::Step":
+        int32_t i, x, o, n_in, n_out, m_x, m_o
+        float64_t total_i, total_x, mass_o, scale
+
+
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
-    cdef struct StepView:
-        int32_t i, x, o, n_in, n_out, n_i, n_x, m_x, m_o
-        float64_t scale
-        bint has_symbol
+    cdef struct SymbolView:
+        bint exists
         SymbolColumn column
         int32_t e_in, e_x
 
     cdef cppclass SeatedMove "skihmm::Move<skihmm::Chain, skihmm::SeatingEmission>":
         StepView view
+        SymbolView symbol
         Product r_old, r_new
         void open(Chain &chain, SeatingEmission &emission, int64_t start,
                   int64_t stop) except +
@@ -284,6 +289,11 @@ def peek(ChainState state):
     }
 
 
+def draw_hyperparameters(ChainState state):
+    """Draw the hyperparameters of the transitions alone."""
+    state.transitions.seating.draw_hyperparameters(state.stream.bits)
+
+
 def set_slot(ChainState state, intp_t t, int32_t k):
     """Give a step another label, and change nothing else."""
     state.chain.get().states[t] = k
@@ -336,14 +346,16 @@ def steps(Franchise transitions, const float64_t[::1] weights,
     return np.asarray(rows), *np.asarray(out), np.asarray(argmax)
 
 
-cdef tuple _numbers(const StepView *view):
-    cdef float64_t smooth = view.column.smooth if view.has_symbol else -1.0
-    return (view.i, view.x, view.o, view.n_in, view.n_out, view.n_i, view.n_x, view.m_x,
-            view.m_o, view.scale, view.e_in, view.e_x, smooth)
+cdef tuple _numbers(const SeatedMove *move):
+    cdef const StepView *view = &move.view
+    cdef const SymbolView *symbol = &move.symbol
+    cdef float64_t smooth = symbol.column.smooth if symbol.exists else -1.0
+    return (view.i, view.x, view.o, view.n_in, view.n_out, view.m_x, view.m_o, view.total_i,
+            view.total_x, view.mass_o, view.scale, symbol.e_in, symbol.e_x, smooth)
 
 
 def open_step(ChainState state, intp_t t, seed):
-    """Open and undo a move of one step: its ``StepView``, and the chain at s_0."""
+    """Open and undo a move of one step: its view, and the chain at s_0."""
     cdef SeatedMove move
     cdef SeatingEmission *emission = symbols_of(state)
     cdef Chain *chain = state.chain.get()
@@ -352,7 +364,7 @@ def open_step(ChainState state, intp_t t, seed):
     move.open(deref(chain), deref(emission), t, t + 1)
     move.look(deref(chain), deref(emission))
     arrays = state.to_arrays()
-    view = _numbers(&move.view)
+    view = _numbers(&move)
     move.restore(deref(chain), deref(emission))
     chain.bits = state.stream.bits
     return view, arrays
@@ -364,7 +376,7 @@ def lift_step(ChainState state, intp_t t, seed):
     Returns
     -------
     view : tuple or None
-        ``StepView``; None, and nothing done, for a step that must be opened.
+        What it shows; None, and nothing done, for a step that must be opened.
     log_ratio : float
         log(r_new / r_old).
     """
@@ -378,7 +390,7 @@ def lift_step(ChainState state, intp_t t, seed):
     try:
         if not move.lift(deref(chain), deref(emission), t):
             return None, 0.0
-        view = _numbers(&move.view)
+        view = _numbers(&move)
         move.seat(deref(chain), deref(emission), &label)
         log_ratio = move.r_new.log() - move.r_old.log()
         large.multiply(1e100)

@@ -17,7 +17,10 @@ cdef extern from *:
     #include <type_traits>
     #include "_seating.hpp"
 
-    using Probed = skihmm::Seating<skihmm::InfiniteRoot>;
+    #ifndef PROBED
+    #define PROBED InfiniteRoot
+    #endif
+    using Probed = skihmm::Seating<skihmm::PROBED>;
 
     template <class Root> void set_symbols(skihmm::Seating<Root> &s, int32_t n) {
         if constexpr (!std::is_same_v<Root, skihmm::InfiniteRoot>) s.set_symbols(n);

@@ -10,7 +10,6 @@ from sklearn.base import clone
 from small_models import Model, chain_of
 
 from skihmm import HCRPHMM
-from skihmm.core._concentration import resample_concentrations
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
@@ -175,16 +174,16 @@ def test_spare_slots_do_not_change_the_proposal(n_states, cut):
     for n_states_before in (3, 40):
         state = ChainState(
             np.array([0]),
-            Franchise(1e-6, 1.0),  # no second table anywhere: one seating for the labels
+            # No second table anywhere: one seating for the labels.
+            Franchise(1e-6, 1.0, (50.0, 50.0)),
             CategoricalStats(y, [2], 0.3, 1.0, False),
             RandomStream(1),
         )
         state.start_from(np.arange(40) % n_states_before)
         state.start_from(labels)
         # Now both concentrations go to about one, the same for both chains.
-        resample_concentrations(
-            state.transitions, state.emission, RandomStream(7), (50.0, 50.0)
-        )
+        state.stream.state = RandomStream(7).state
+        state.draw_hyperparameters()
         probe = ProposalProbe(state, 13, 17)
         old, paths, new, _ = probe.ask(BlockedProposal(cut=cut), 0, 1, 2, 2000)
         ratios = new - old

@@ -166,6 +166,11 @@ class Parameters:
                 "transitions", params["transitions"], TRANSITIONS, BaseTransitions
             ),
         )
+        is_auto = isinstance(params["sampler"], str) and params["sampler"] == "auto"
+        # For states of single steps, as on text, such trials cost a fifth of the time and
+        # gain nothing.
+        if is_auto and parameters.emission.has_lasting_states:
+            parameters.sampler.set_params(run_split_merge_rate=2)
         parameters.sampler.check_parameters()
         parameters.transitions.make_seating()
         parameters.sampler.check_transitions(parameters.transitions)

@@ -92,9 +92,9 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     sampler : str or BaseSampler, default="auto"
         Sampler, cloned to ``sampler_``.  All samplers draw from the same posterior.
         Short names: "auto", the best all-round sampler
-        (``StepwiseGibbs(split_merge_rate=2)``), "stepwise", "slice", "blocked" and
-        "beam", and for the baselines "direct_assignment", "stick_breaking" and
-        "stick_breaking_beam".
+        (``StepwiseGibbs(split_merge_rate=2)``, with ``run_split_merge_rate=2`` for
+        emissions whose states last), "stepwise", "slice", "blocked" and "beam", and for
+        the baselines "direct_assignment", "stick_breaking" and "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
         Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
         (symbols), "gaussian" (full covariance), "diagonal_gaussian", "autoregressive"

@@ -61,6 +61,14 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         return "particle_filter"
 
     @property
+    def has_lasting_states(self) -> bool:
+        """Whether states usually last for many steps, False by default.
+
+        If so, ``sampler="auto"`` makes split-merge trials of whole runs.
+        """
+        return False
+
+    @property
     def is_positive_only(self) -> bool:
         """Whether negative numbers are refused, False by default."""
         return False

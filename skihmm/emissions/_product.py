@@ -207,6 +207,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self._any_part("takes_integers")
 
     @property
+    def has_lasting_states(self) -> bool:
+        """Whether the states of any part usually last for many steps."""
+        return self._any_part("has_lasting_states")
+
+    @property
     def is_positive_only(self) -> bool:
         """Whether any part refuses negative numbers."""
         return self._any_part("is_positive_only")

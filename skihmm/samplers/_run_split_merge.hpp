@@ -189,7 +189,6 @@ class RunSplitMerge {
     }
 
   private:
-    using Ratio = Exchange<Chain, Emission>;
     struct Run {
         int64_t start, stop;            // steps [start, stop)
         size_t at;                      // place of the first one in path_
@@ -265,10 +264,10 @@ class RunSplitMerge {
         const size_t n_looks = std::min(n, kLooks);
         partners_.assign(states_.size(), 0.0);
         probs_.resize(chain.n_slots);
-        size_t i = 0, seen = 0, look = 0;
-        for (; look < n_looks; ++i) {
-            if (path_[i] != a || seen++ != look * n / n_looks) continue;
-            ++look;
+        // Evenly spaced ones.
+        for (size_t i = 0, seen = 0, looks = 0; looks < n_looks; ++i) {
+            if (path_[i] != a || seen++ != looks * n / n_looks) continue;
+            ++looks;
             chain.emission->fill_probs(steps_[i], probs_.data());
             for (size_t k = 0; k < states_.size(); ++k)
                 partners_[k] += std::log(probs_[states_[k]]);
@@ -303,6 +302,7 @@ class RunSplitMerge {
 
     // ---- removal and addition
 
+    // The runs in random order.
     void begin(Chain &chain) {
         for (int64_t i = static_cast<int64_t>(runs_.size()) - 1; i > 0; --i)
             std::swap(runs_[i], runs_[below(chain.bits, i + 1)]);
@@ -338,7 +338,7 @@ class RunSplitMerge {
     static constexpr size_t kLooks = 32;
     static constexpr double kSharpness = 0.2;
 
-    Ratio ratio_;
+    Exchange<Chain, Emission> ratio_;
     RunAllocation<Chain> allocation_;
     int32_t two_[2] = {};
     std::vector<int32_t> states_;

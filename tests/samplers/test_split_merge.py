@@ -27,6 +27,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.datasets import make_repeating_sequence
+from skihmm.emissions import NormalInverseGamma, ProductEmission
 from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
@@ -282,6 +283,22 @@ def test_rates_are_reported_apart(X):
     assert np.any(
         draws.split_merge_acceptance_rate != draws.run_split_merge_acceptance_rate
     )
+
+
+class Lasting(NormalInverseGamma):
+    """Stands for emissions whose states last."""
+
+    has_lasting_states = True
+
+
+def test_auto_makes_trials_of_whole_runs_if_states_last(X):
+    mixed = ProductEmission([("a", Lasting(), [0])])
+    for emission, rate in ((NormalInverseGamma(), 0), (Lasting(), 2), (mixed, 2)):
+        hmm = HCRPHMM("auto", emission, n_burnin=1, n_draws=1, random_state=0).fit(X)
+        assert hmm.sampler_.run_split_merge_rate == rate
+        assert hmm.sampler_.split_merge_rate == 2
+    stepwise = HCRPHMM("stepwise", Lasting(), n_burnin=1, n_draws=1, random_state=0)
+    assert stepwise.fit(X).sampler_.run_split_merge_rate == 0
 
 
 def test_warm_start_continues_the_stream(X):

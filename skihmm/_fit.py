@@ -51,7 +51,7 @@ from skihmm.emissions._names import EMISSIONS
 from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
-from skihmm.samplers._names import SAMPLERS
+from skihmm.samplers._names import AUTO_FOR_LASTING_STATES, SAMPLERS
 from skihmm.transitions import BaseTransitions
 from skihmm.transitions._names import TRANSITIONS
 
@@ -144,6 +144,11 @@ class Parameters:
                 "point_estimate='binder' compares the state paths of all draws, but "
                 "store_states=False. Set store_states=True, or point_estimate='map'."
             )
+        emission = resolve("emission", params["emission"], EMISSIONS, BaseEmission)
+        sampler = params["sampler"]
+        is_auto = isinstance(sampler, str) and sampler == "auto"
+        if is_auto and emission.has_lasting_states:
+            sampler = AUTO_FOR_LASTING_STATES()
         parameters = cls(
             plan=plan,
             n_jobs=check_n_jobs("n_jobs", params["n_jobs"]),
@@ -160,17 +165,12 @@ class Parameters:
                 "checkpoint_interval", params["checkpoint_interval"]
             ),
             random_state=params["random_state"],
-            sampler=resolve("sampler", params["sampler"], SAMPLERS, BaseSampler),
-            emission=resolve("emission", params["emission"], EMISSIONS, BaseEmission),
+            sampler=resolve("sampler", sampler, SAMPLERS, BaseSampler),
+            emission=emission,
             transitions=resolve(
                 "transitions", params["transitions"], TRANSITIONS, BaseTransitions
             ),
         )
-        is_auto = isinstance(params["sampler"], str) and params["sampler"] == "auto"
-        # For states of single steps, as on text, such trials cost a fifth of the time and
-        # gain nothing.
-        if is_auto and parameters.emission.has_lasting_states:
-            parameters.sampler.set_params(run_split_merge_rate=2)
         parameters.sampler.check_parameters()
         parameters.transitions.make_seating()
         parameters.sampler.check_transitions(parameters.transitions)

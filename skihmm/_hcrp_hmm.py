@@ -92,9 +92,10 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     sampler : str or BaseSampler, default="auto"
         Sampler, cloned to ``sampler_``.  All samplers draw from the same posterior.
         Short names: "auto", the best all-round sampler
-        (``StepwiseGibbs(split_merge_rate=2)``, with ``run_split_merge_rate=2`` for
-        emissions whose states last), "stepwise", "slice", "blocked" and "beam", and for
-        the baselines "direct_assignment", "stick_breaking" and "stick_breaking_beam".
+        (``StepwiseGibbs(split_merge_rate=2)``, for autoregressive emissions
+        ``BlockedGibbs(10, run_split_merge_rate=4)``), "stepwise", "slice", "blocked" and
+        "beam", and for the baselines "direct_assignment", "stick_breaking" and
+        "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
         Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
         (symbols), "gaussian" (full covariance), "diagonal_gaussian", "autoregressive"
@@ -112,9 +113,9 @@ array-like of shape (n_samples,), default="auto"
         k-means (numbers only; at most 20), at most 40 contiguous pieces of equal length,
         labels drawn from 20 states at random, one state for all steps, or an array of
         labels (non-negative integers).  "auto": k-means for Gaussian emissions, because a
-        particle filter starts with too many states in several columns, otherwise the
-        particle filter.  The posterior does not depend on it; :meth:`diagnose` reports
-        chains that end in different modes.
+        particle filter starts with too many states in several columns, contiguous pieces
+        for autoregressive ones, otherwise the particle filter.  The posterior does not
+        depend on it; :meth:`diagnose` reports chains that end in different modes.
     n_burnin : int, default=500
         Number of sweeps discarded at the start of every chain.
     n_draws : int, default=100

@@ -101,6 +101,9 @@ default=None
     2
     """
 
+    default_init = "blocks"
+    has_lasting_states = True
+
     test_params = ({}, {"order": 0}, {"order": 1, "mean": 1.0, "scale": 1.0})
 
     def __init__(

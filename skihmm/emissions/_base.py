@@ -64,7 +64,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     def has_lasting_states(self) -> bool:
         """Whether states usually last for many steps, False by default.
 
-        If so, ``sampler="auto"`` makes split-merge trials of whole runs.
+        If so, ``sampler="auto"`` samples blocks and splits and merges whole runs.
         """
         return False
 

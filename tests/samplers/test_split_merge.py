@@ -28,7 +28,7 @@ from skihmm.core._rcd import RCDKernel
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.datasets import make_repeating_sequence
 from skihmm.emissions import NormalInverseGamma, ProductEmission
-from skihmm.samplers import StepwiseGibbs
+from skihmm.samplers import BlockedGibbs, StepwiseGibbs
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
@@ -293,12 +293,16 @@ class Lasting(NormalInverseGamma):
 
 def test_auto_makes_trials_of_whole_runs_if_states_last(X):
     mixed = ProductEmission([("a", Lasting(), [0])])
-    for emission, rate in ((NormalInverseGamma(), 0), (Lasting(), 2), (mixed, 2)):
+    lasting = BlockedGibbs(10, run_split_merge_rate=4)
+    for emission, sampler in (
+        (NormalInverseGamma(), StepwiseGibbs(split_merge_rate=2)),
+        (Lasting(), lasting),
+        (mixed, lasting),
+    ):
         hmm = HCRPHMM("auto", emission, n_burnin=1, n_draws=1, random_state=0).fit(X)
-        assert hmm.sampler_.run_split_merge_rate == rate
-        assert hmm.sampler_.split_merge_rate == 2
+        assert str(hmm.sampler_) == str(sampler)
     stepwise = HCRPHMM("stepwise", Lasting(), n_burnin=1, n_draws=1, random_state=0)
-    assert stepwise.fit(X).sampler_.run_split_merge_rate == 0
+    assert str(stepwise.fit(X).sampler_) == "StepwiseGibbs()"
 
 
 def test_warm_start_continues_the_stream(X):

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 
 from skihmm import HCRPHMM
 from skihmm.datasets import fetch_mocap6
+from skihmm.inspection import ForecastDisplay
 
 mocap6 = fetch_mocap6(download_if_missing=False)
 X, groups = StandardScaler().fit_transform(mocap6.data), mocap6.groups
@@ -63,4 +64,10 @@ for state in range(4):
 ax.axhline(1, color="0.7", lw=0.8)
 ax.set(xlabel="frequency, 1/s", ylabel="modulus")
 ax.legend()
+plt.show()
+
+# %%
+# A forecast walks in time by the dynamics of the states.
+
+ForecastDisplay.from_estimator(hmm, X, 20, groups=groups, columns=[0, 2], n_past=40)
 plt.show()

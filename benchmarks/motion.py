@@ -5,10 +5,10 @@ Motion capture with autoregressive states, beside its annotation.
 
 See skihmm.datasets.fetch_mocap6 for the data.  Columns are standardised; nothing of the
 model is set but its order.  Moves: those of sampler="auto", or no split-merge trials at
-all ("none").  Reported for every order, means and ranges over the seeds: Hamming distance
-to the annotation after the best matching of states, the same if every state may have the
-action of most of its steps (many-to-one), segments, states (and those over one per cent of
-the steps), log joint probability, CPU seconds.
+all ("none").  Reported for every order, means and ranges over the seeds: Hamming
+distance to the annotation after the best matching of states, the same if every state may
+have the action of most of its steps (many-to-one), segments, states (and those over one
+per cent of the steps), log joint probability, CPU seconds.
 """
 
 from __future__ import annotations

@@ -6,9 +6,9 @@ Recovery of simulated switching vector autoregressions.
 Eight states, stable autoregressions of order one that last 50 steps on average.  For
 every size: adjusted Rand index, number of states, root mean square error of the
 coefficients (of the states that hold most of a true state's steps), CPU seconds and CPU
-nanoseconds per step and state of a sweep; beside it the adjusted Rand index and the number
-of states with independent Gaussian states.  --costs instead prints the cost of a step-wise
-sweep by dimension and order, with the labels at the truth.
+nanoseconds per step and state of a sweep; beside it the adjusted Rand index and the
+number of states with independent Gaussian states.  --costs instead prints the cost of a
+step-wise sweep by dimension and order, with the labels at the truth.
 """
 
 from __future__ import annotations

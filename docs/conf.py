@@ -51,8 +51,8 @@ sphinx_gallery_conf = {
     "image_scrapers": ("matplotlib",),
 }
 if not os.environ.get("SKIHMM_DATA"):
-    # The text is not part of the package: without it this example is not run.
-    sphinx_gallery_conf["filename_pattern"] = r"plot_(?!.*words)"
+    # Data that are no part of the package: without them their examples are not run.
+    sphinx_gallery_conf["filename_pattern"] = r"plot_(?!.*(words|motion_capture))"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "skihmm"

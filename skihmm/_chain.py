@@ -32,6 +32,8 @@ CANONICAL_EVERY = 8
 
 # Number of states of init="random" and init="kmeans" (fewer for shorter data).
 N_START_STATES = 20
+# The same of init="blocks", and the least number of steps of a block.
+N_START_BLOCKS, LEAST_BLOCK = 40, 25
 # k-means: in white noise with many columns, clusters of fewer rows than this, or than
 # four times the columns, do not merge again.  It uses at most so many rows.
 LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
@@ -194,6 +196,9 @@ class Chain(Iterator[SweepInfo]):
             return np.unique(init, return_inverse=True)[1].astype(np.int32)
         if init == "single":
             return np.zeros(n_steps, dtype=np.int32)
+        if init == "blocks":
+            n_blocks = max(1, min(N_START_BLOCKS, n_steps // LEAST_BLOCK))
+            return (np.arange(n_steps) * n_blocks // n_steps).astype(np.int32)
         if init == "kmeans":
             return clusters(
                 sequences.codes[:, self.settings.emission.numeric_columns()],
@@ -222,13 +227,7 @@ class Chain(Iterator[SweepInfo]):
         self.state.draw_hyperparameters()
         self.n_sweeps += 1
         info = counts if isinstance(counts, SweepInfo) else SweepInfo(*counts)
-        return SweepInfo(
-            info.n_proposed,
-            info.n_accepted,
-            info.n_trials,
-            info.n_trials_accepted,
-            time.thread_time() - started,
-        )
+        return info._replace(seconds=time.thread_time() - started)
 
     def draw(self, info: SweepInfo) -> Draw:
         """Return the current state as a posterior draw, labels by decreasing occupancy.

@@ -272,6 +272,8 @@ class PosteriorDraws:
         Acceptance rate of local proposals in the sweeps since the previous draw.
     split_merge_acceptance_rate : ndarray of shape (n_chains, max(n_draws))
         The same of split-merge trials; NaN where there were none.
+    run_split_merge_acceptance_rate : ndarray of shape (n_chains, max(n_draws))
+        The same of split-merge trials of whole runs.
     seconds : ndarray of shape (n_chains, max(n_draws))
         CPU seconds of the sweeps since the previous draw.
     sweep : ndarray of shape (n_chains, max(n_draws)), int
@@ -317,6 +319,9 @@ class PosteriorDraws:
         self.acceptance_rate = self._collect("info.acceptance_rate", float)
         self.split_merge_acceptance_rate = self._collect(
             "info.split_merge_acceptance_rate", float
+        )
+        self.run_split_merge_acceptance_rate = self._collect(
+            "info.run_split_merge_acceptance_rate", float
         )
         self.seconds = self._collect("info.seconds", float)
         self.sweep = self._collect("sweep", int)
@@ -497,6 +502,7 @@ class PosteriorDraws:
                 "lp",
                 "acceptance_rate",
                 "split_merge_acceptance_rate",
+                "run_split_merge_acceptance_rate",
                 "n_tables",
                 "seconds",
             )

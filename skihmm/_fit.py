@@ -51,11 +51,11 @@ from skihmm.emissions._names import EMISSIONS
 from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
-from skihmm.samplers._names import SAMPLERS
+from skihmm.samplers._names import AUTO_FOR_LASTING_STATES, SAMPLERS
 from skihmm.transitions import BaseTransitions
 from skihmm.transitions._names import TRANSITIONS
 
-INITS = ("auto", "particle_filter", "kmeans", "random", "single")
+INITS = ("auto", "particle_filter", "kmeans", "blocks", "random", "single")
 POINT_ESTIMATES = (*LOSSES, "map")
 
 
@@ -144,6 +144,11 @@ class Parameters:
                 "point_estimate='binder' compares the state paths of all draws, but "
                 "store_states=False. Set store_states=True, or point_estimate='map'."
             )
+        emission = resolve("emission", params["emission"], EMISSIONS, BaseEmission)
+        sampler = params["sampler"]
+        is_auto = isinstance(sampler, str) and sampler == "auto"
+        if is_auto and emission.has_lasting_states:
+            sampler = AUTO_FOR_LASTING_STATES()
         parameters = cls(
             plan=plan,
             n_jobs=check_n_jobs("n_jobs", params["n_jobs"]),
@@ -160,8 +165,8 @@ class Parameters:
                 "checkpoint_interval", params["checkpoint_interval"]
             ),
             random_state=params["random_state"],
-            sampler=resolve("sampler", params["sampler"], SAMPLERS, BaseSampler),
-            emission=resolve("emission", params["emission"], EMISSIONS, BaseEmission),
+            sampler=resolve("sampler", sampler, SAMPLERS, BaseSampler),
+            emission=emission,
             transitions=resolve(
                 "transitions", params["transitions"], TRANSITIONS, BaseTransitions
             ),
@@ -253,7 +258,7 @@ class Fit:
         params = self.parameters
         emission = params.emission
         emission.name_columns(self._names)
-        emission.fit(X)
+        emission.fit_sequences(X, starts)
         sequences = make_sequences(emission.encode(X, starts), starts, states)
         resumed = earlier if params.warm_start else None
         is_same = (

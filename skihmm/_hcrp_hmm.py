@@ -92,26 +92,30 @@ class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
     sampler : str or BaseSampler, default="auto"
         Sampler, cloned to ``sampler_``.  All samplers draw from the same posterior.
         Short names: "auto", the best all-round sampler
-        (``StepwiseGibbs(split_merge_rate=2)``), "stepwise", "slice", "blocked" and
+        (``StepwiseGibbs(split_merge_rate=2)``, for autoregressive emissions
+        ``BlockedGibbs(10, run_split_merge_rate=4)``), "stepwise", "slice", "blocked" and
         "beam", and for the baselines "direct_assignment", "stick_breaking" and
         "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
         Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
-        (symbols), "gaussian" (full covariance), "diagonal_gaussian", "poisson" (counts)
-        and "bernoulli" (zeros and ones).  For mixed data:
+        (symbols), "gaussian" (full covariance), "diagonal_gaussian", "autoregressive"
+        (motion and other real-valued series), "poisson" and "negative_binomial" (counts),
+        "bernoulli" (zeros and ones), "gamma" (positive numbers) and "von_mises" (angles).
+        For mixed data:
         :class:`~skihmm.emissions.ProductEmission`.
     transitions : str or BaseTransitions, default="hcrp"
         Prior of the transition probabilities and its concentrations; cloned to
         ``transitions_``.  Short names: "hcrp"
         (:class:`~skihmm.transitions.HCRPTransitions`) and "sticky", in which states have
         probabilities of their own to stay (``HCRPTransitions(expected_dwell=10)``).
-    init : {"auto", "particle_filter", "kmeans", "random", "single"} or array-like of \
-shape (n_samples,), default="auto"
+    init : {"auto", "particle_filter", "kmeans", "blocks", "random", "single"} or \
+array-like of shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by
-        k-means (numbers only; at most 20), labels drawn from 20 states at random, one
-        state for all steps, or an array of labels (non-negative integers).  "auto":
-        k-means for Gaussian emissions, because a particle filter starts with too many
-        states in several columns, otherwise the particle filter.  The posterior does not
+        k-means (numbers only; at most 20), at most 40 contiguous pieces of equal length,
+        labels drawn from 20 states at random, one state for all steps, or an array of
+        labels (non-negative integers).  "auto": k-means for Gaussian emissions, because a
+        particle filter starts with too many states in several columns, contiguous pieces
+        for autoregressive ones, otherwise the particle filter.  The posterior does not
         depend on it; :meth:`diagnose` reports chains that end in different modes.
     n_burnin : int, default=500
         Number of sweeps discarded at the start of every chain.
@@ -152,9 +156,10 @@ shape (n_samples,), default="auto"
         Called after every sweep of every chain with a report: an object with attributes
         ``chain``, ``sweep``, ``n_sweeps`` (the last one's number), ``n_draws``,
         ``n_states``, ``lp``, ``alpha``, ``gamma``, ``acceptance_rate``,
-        ``split_merge_acceptance_rate`` and ``seconds`` (CPU).  Returning True ends that
-        chain, as `max_time` does.  Chains call from their own threads; with a process
-        backend the callable is pickled.  Not saved with a fitted model.
+        ``split_merge_acceptance_rate``, ``run_split_merge_acceptance_rate`` and
+        ``seconds`` (CPU).  Returning True ends that chain, as `max_time` does.  Chains
+        call from their own threads; with a process backend the callable is pickled.  Not
+        saved with a fitted model.
     checkpoint : path-like or None, default=None
         Path of the saved chains: an ``.npz`` file (one chain), or a folder, which is
         created if missing.  A fit with existing files of the same run continues from
@@ -1017,6 +1022,9 @@ shape (n_samples,), default="auto"
         ...
         """
         check_is_fitted(self)
+        init = self.init
+        if isinstance(init, str) and init == "auto":
+            init = self.emission_.default_init
         diagnosis = Diagnosis(
             self.draws_,
             self._best,
@@ -1025,7 +1033,7 @@ shape (n_samples,), default="auto"
                 check_integer("n_burnin", self.n_burnin, 0),
                 check_integer("thin", self.thin, 1),
                 len(self.labels_),
-                not isinstance(self.init, str) or self.init == "single",
+                not isinstance(init, str) or init in ("single", "blocks"),
             ),
         )
         if check_flag("verbose", verbose):

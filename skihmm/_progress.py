@@ -40,6 +40,8 @@ class SweepReport:
         Acceptance rate of this sweep's local proposals.
     split_merge_acceptance_rate : float
         The same of its split-merge trials; NaN if there were none.
+    run_split_merge_acceptance_rate : float
+        The same of its split-merge trials of whole runs.
     seconds : float
         CPU seconds of this fit in this chain.
     """
@@ -54,6 +56,7 @@ class SweepReport:
     gamma: float
     acceptance_rate: float
     split_merge_acceptance_rate: float
+    run_split_merge_acceptance_rate: float
     seconds: float
 
 

@@ -263,6 +263,7 @@ class Monitor:
                 gamma=hyperparameters["gamma"],
                 acceptance_rate=info.acceptance_rate,
                 split_merge_acceptance_rate=info.split_merge_acceptance_rate,
+                run_split_merge_acceptance_rate=info.run_split_merge_acceptance_rate,
                 seconds=seconds,
             )
             if self.callback is not None:

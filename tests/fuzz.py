@@ -253,10 +253,10 @@ RATE = st.sampled_from([0, 0.3, 1, 2.5, 7])
 BLOCK = st.sampled_from([1, 2, 3, 8, 100, 10**6])
 SAMPLER = st.one_of(
     st.sampled_from(sorted(SAMPLERS)),
-    st.builds(StepwiseGibbs, st.sampled_from(["exact", "rcd"]), RATE),
-    st.builds(StepwiseSlice, RATE),
-    st.builds(BlockedGibbs, BLOCK, RATE),
-    st.builds(BlockedBeam, BLOCK, RATE),
+    st.builds(StepwiseGibbs, st.sampled_from(["exact", "rcd"]), RATE, RATE),
+    st.builds(StepwiseSlice, RATE, RATE),
+    st.builds(BlockedGibbs, BLOCK, RATE, RATE),
+    st.builds(BlockedBeam, BLOCK, RATE, RATE),
     st.builds(DirectAssignmentGibbs),
     st.builds(StickBreakingGibbs),
     st.builds(StickBreakingBeam),
@@ -301,7 +301,9 @@ def models(draw, n, tables, limits=True):
         emission = DirichletCategorical(draw(CONCENTRATION), **words)
     if draw(st.integers(0, 3)) == 0:
         emission, knows_all = draw(st.sampled_from(["hcrp", "dirichlet"])), False
-    init = draw(st.sampled_from(["particle_filter", "random", "single", "labels"]))
+    init = draw(
+        st.sampled_from(["particle_filter", "blocks", "random", "single", "labels"])
+    )
     if init == "labels":
         rng = np.random.default_rng(draw(st.integers(0, 99)))
         top = draw(st.sampled_from([1, 5, 2**8, 2**60]))
@@ -460,8 +462,11 @@ def check_draws(model, n):
         assert ((values >= 1e-50) & (values <= 1e50)).all()
     assert (draws.seconds >= 0).all()
     assert ((draws.acceptance_rate >= 0) & (draws.acceptance_rate <= 1)).all()
-    trials = draws.split_merge_acceptance_rate
-    assert (np.isnan(trials) | ((trials >= 0) & (trials <= 1))).all()
+    for trials in (
+        draws.split_merge_acceptance_rate,
+        draws.run_split_merge_acceptance_rate,
+    ):
+        assert (np.isnan(trials) | ((trials >= 0) & (trials <= 1))).all()
     assert ((draws.n_states >= 1) & (draws.n_states <= n)).all()
     assert (draws.n_tables >= draws.n_states).all()
     best = draws.argmax()

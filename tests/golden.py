@@ -22,13 +22,17 @@ from extension.exponential import Exponential
 
 from skihmm import HCRPHMM
 from skihmm.emissions import (
+    AutoregressiveNormal,
     BetaBernoulli,
+    BetaNegativeBinomial,
     DirichletCategorical,
+    GammaGamma,
     GammaPoisson,
     HCRPCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
     ProductEmission,
+    VonMises,
 )
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.samplers import (
@@ -54,6 +58,8 @@ SAMPLERS = {
     "blocked sm": BlockedGibbs(3, split_merge_rate=2),
     "beam": BlockedBeam(4),
     "beam sm": BlockedBeam(8, split_merge_rate=1),
+    "exact runs": StepwiseGibbs("exact", split_merge_rate=2, run_split_merge_rate=2),
+    "blocked runs": BlockedGibbs(4, run_split_merge_rate=1.5),
     "direct assignment": DirectAssignmentGibbs(),
     "stick-breaking": StickBreakingGibbs(),
     "stick-breaking beam": StickBreakingBeam(),
@@ -78,6 +84,13 @@ def _vectors(n_rows: int, n_columns: int, seed: int) -> np.ndarray:
     return X
 
 
+def _walks(n_rows: int, n_columns: int, seed: int) -> np.ndarray:
+    """Sums of such steps, with some missing rows."""
+    X = np.nancumsum(_vectors(n_rows, n_columns, seed), axis=0)
+    X[::17] = np.nan
+    return X
+
+
 def _mixed(n_rows: int) -> np.ndarray:
     return np.hstack([_symbols(n_rows, 4, 5), _vectors(n_rows, 3, 6)])
 
@@ -99,8 +112,16 @@ EMISSIONS: dict[str, tuple[Callable[[], object], np.ndarray]] = {
         _vectors(120, 3, 8),
     ),
     "diagonal_gaussian": (NormalInverseGamma, _vectors(120, 3, 9)),
+    "autoregressive": (AutoregressiveNormal, _vectors(120, 2, 14)),
+    "autoregressive, fixed": (
+        lambda: AutoregressiveNormal(1, 0.5, 1.0, 6.0, 2.0),
+        _walks(120, 3, 15),
+    ),
     "poisson": (GammaPoisson, _counts(120)),
     "bernoulli": (BetaBernoulli, np.where(_vectors(120, 4, 10) > 0, 1.0, 0.0)),
+    "negative_binomial": (BetaNegativeBinomial, _counts(120)),
+    "gamma": (GammaGamma, np.exp(_vectors(120, 2, 14))),
+    "von_mises": (VonMises, np.arctan(_vectors(120, 2, 15))),
     "python": (Exponential, np.abs(_vectors(120, 2, 13))),
     "product": (
         lambda: ProductEmission(
@@ -164,7 +185,9 @@ def _predictions(emission: str) -> dict:
     hmm = _model("auto", make(), n_particles=20).fit(X, groups=GROUPS)
     test = X[3:40]
     simulated, labels = hmm.sample(30, random_state=4)
-    forecast = hmm.predict_next(X[:30], n_steps=2)
+    # Later steps of an emission that looks back have no log probability.
+    n_steps = 1 if hmm.emission_.n_inputs else 2
+    forecast = hmm.predict_next(X[:30], n_steps=n_steps)
     frozen = ParticleFilterScorer(adaptive=False)(hmm, test)
     simulated = np.asarray(simulated, dtype=float)
     imputed = np.asarray(hmm.impute(X, groups=GROUPS), dtype=float)
@@ -175,7 +198,7 @@ def _predictions(emission: str) -> dict:
         "probs": hmm.predict_proba(test).sum(axis=0).tolist(),
         "simulated labels": _digest(labels),
         "simulated": float(np.nansum(simulated)),
-        "forecast": np.asarray(forecast.log_prob(test[:2])).ravel().tolist(),
+        "forecast": np.asarray(forecast.log_prob(test[:n_steps])).ravel().tolist(),
         "imputed": float(np.nansum(imputed)),
     }
 
@@ -214,7 +237,7 @@ CASES: dict[str, Callable[[], dict]] = {
         f"start {init} | {name}": lambda i=init, n=name: _outcome(
             _model("auto", EMISSIONS[n][0](), init=i).fit(EMISSIONS[n][1])
         )
-        for init in ("particle_filter", "random")
+        for init in ("particle_filter", "random", "blocks")
         for name in ("hcrp", "gaussian")
     },
     "continued": _continued,

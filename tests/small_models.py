@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 from extension.exponential import Exponential
 from reference.conjugate import (
+    Angles,
+    Autoregression,
     Bernoulli,
     DiagonalGaussian,
     FullGaussian,
+    Gamma,
+    NegativeBinomial,
     Poisson,
     Waiting,
 )
@@ -20,10 +24,14 @@ from reference.enumeration import (
     canonical,
 )
 from reference.hyperparameters import (
+    SampledAngles,
+    SampledAutoregression,
     SampledBernoulli,
     SampledDiagonalGaussian,
     SampledDirichlet,
     SampledFullGaussian,
+    SampledGamma,
+    SampledNegativeBinomial,
     SampledPoisson,
 )
 from reference.product import Product
@@ -269,6 +277,23 @@ NUMBERS = {
         1.0,
         2.0,
     ),
+    # Values and two earlier rows.
+    "autoregressive": Model(
+        (
+            (0.1, None, None),
+            (1.0, 0.1, None),
+            (2.0, 1.0, 0.1),
+            (-1.5, 2.0, 1.0),
+            (1.7, -1.5, 2.0),
+            (-1.2, 1.7, -1.5),
+        ),
+        Autoregression(
+            2, (0.1,), (2.0,), ((0.8, -0.1, 0.3),), (0.7, 2.0, 0.5), 2.5, ((0.2,),)
+        ),
+        (0,),
+        1.0,
+        2.0,
+    ),
     "counts": Model(
         ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
         Poisson((1.0, 2.0), (0.5, 0.1)),
@@ -282,6 +307,27 @@ NUMBERS = {
         (0,),
         2.0,
         0.8,
+    ),
+    "overdispersed": Model(
+        ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
+        NegativeBinomial((1.0, 2.0), (0.5, 0.1), (0.8, 0.3)),
+        (0, 2),
+        1.0,
+        1.0,
+    ),
+    "positive": Model(
+        ((0.1, 1.0), (2.0, None), (0.3, 9.0), (2.2, 0.4), (None, None)),
+        Gamma((2.0, 1.5), (1.0, 2.0), (0.5, 0.3)),
+        (0, 3),
+        2.0,
+        1.0,
+    ),
+    "angles": Model(
+        ((0.1, 1.0), (3.0, None), (0.3, -1.0), (-3.1, 0.4), (-2.9, -1.1)),
+        Angles((0.4, 0.8)),
+        (0,),
+        1.0,
+        1.5,
     ),
 }
 GAUSSIAN = DiagonalGaussian((1.0,), 0.3, 1.2, (0.5,))
@@ -356,7 +402,32 @@ SAMPLED = {
         ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
         SampledFullGaussian(2**15),
     ),
+    # Values, and the earlier row.
+    "sampled autoregressive": Model(
+        ((0.3, -0.5), (1.2, 0.3), (None, 1.2), (2.0, 1.5), (0.4, 2.0)),
+        SampledAutoregression(),
+        (0, 3),
+        1.0,
+        2.0,
+    ),
+    "sampled regressions": Model(
+        (
+            (0.1, -1.0, 1.0, 0.5),
+            (2.0, 0.5, 0.1, -1.0),
+            (0.3, None, 2.0, 0.5),
+            (-0.2, 1.8, 2.0, -0.4),
+            (1.9, 0.7, -0.2, 1.8),
+        ),
+        SampledAutoregression(columns=2, draws_mean=False),
+    ),
+    "sampled levels": Model(
+        ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
+        SampledAutoregression(columns=2, order=0),
+    ),
     "sampled counts": Model((1, 9, 0, 2, 8), SampledPoisson(), (0, 2), 1.0, 2.0),
+    "sampled overdispersed": Model((1, 9, 0, 2, 14), SampledNegativeBinomial(), (0, 2)),
+    "sampled positive": Model((0.4, 3.0, 0.2, None, 3.6), SampledGamma(), (0, 3)),
+    "sampled angles": Model((0.4, 3.0, 0.2, -3.0, 2.6), SampledAngles()),
     "sampled binary": Model((1, 0, 1, 1, 0), SampledBernoulli(), (0,), 2.0, 1.0),
     "sampled symbols": Model((1, 0, 1, 3, 1), SampledDirichlet(), (0,), 2.0, 1.0),
 }

@@ -23,7 +23,7 @@ from skihmm._checkpoint import load, save
 from skihmm.samplers import BlockedBeam, StickBreakingGibbs
 from skihmm.transitions import HCRPTransitions
 
-SAMPLERS = ["auto", BlockedBeam(5, split_merge_rate=1.5), StickBreakingGibbs()]
+SAMPLERS = ["auto", BlockedBeam(5, 1.5, 1.5), StickBreakingGibbs()]
 
 
 def make_model(path=None, **params):

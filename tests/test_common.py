@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from itertools import chain, cycle
+from itertools import chain, cycle, islice
 
 import numpy as np
 import pytest
@@ -38,9 +38,10 @@ OPTIONS = [
     {"init": "random", "n_chains": 2, "n_jobs": 2},
     {"n_chains": 3, "n_jobs": 2, "warm_start": True, "store_states": False},
 ]
-# Every recipe by short name and by object.  (scikit-learn's checks have no binary data.)
+# Every recipe by short name and by object.  (scikit-learn's checks have other data.)
+OTHER_DATA = ("bernoulli", "gamma", "von_mises")
 RECIPES = {
-    part: [*(name for name in names if name != "bernoulli"), *INSTANCES[part]]
+    part: [*(name for name in names if name not in OTHER_DATA), *INSTANCES[part]]
     for part, names in SHORT_NAMES.items()
 }
 
@@ -56,8 +57,9 @@ def _supported_transitions(sampler):
 
 ESTIMATORS = [
     HCRPHMM(sampler, emission, _supported_transitions(sampler), **options, **SHORT)
-    for sampler, emission, options in zip(
-        RECIPES["sampler"], cycle(RECIPES["emission"]), cycle(OPTIONS), strict=False
+    for sampler, emission, options in islice(
+        zip(*map(cycle, (RECIPES["sampler"], RECIPES["emission"], OPTIONS)), strict=True),
+        max(map(len, RECIPES.values())),
     )
 ]
 

@@ -32,6 +32,7 @@ from small_models import (
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
+from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
@@ -86,10 +87,15 @@ KERNELS |= {
     "slices, no lookup": lambda state: RCDKernel(SliceProposal(lookup_slots=0), 1),
     "split-merge": lambda state: SplitMergeKernel(5),
     "interleaved": lambda state: InterleavedKernel(RCDKernel(StepwiseProposal()), 2.5),
+    "runs": lambda state: RunSplitMergeKernel(None, 5),
     "stepwise, trials": StepwiseGibbs(split_merge_rate=1.5).make_kernel,
     "slice, trials": StepwiseSlice(split_merge_rate=1.5).make_kernel,
     "blocked, trials": BlockedGibbs(2, split_merge_rate=1.5).make_kernel,
     "beam, trials": BlockedBeam(3, split_merge_rate=1.5).make_kernel,
+    "stepwise, runs": StepwiseGibbs(run_split_merge_rate=1.5).make_kernel,
+    "slice, runs": StepwiseSlice(run_split_merge_rate=1.5).make_kernel,
+    "blocked, runs": BlockedGibbs(2, run_split_merge_rate=1.5).make_kernel,
+    "beam, both trials": BlockedBeam(3, 1, run_split_merge_rate=1.5).make_kernel,
     "random scan": lambda state: RandomScanGibbs(),
     "blocks in Python": lambda state: SequentialBlocks(),
 }
@@ -127,9 +133,34 @@ TABLE = [
     ),
     # Here the labels beside a fragment decide most about it.
     (("split-merge",), ("small concentrations", "self-transitions"), 4000),
+    (
+        ("runs",),
+        (
+            "one sequence",
+            "two sequences",
+            "missing",
+            "large concentrations",
+            "configuration I",
+            "seven steps",
+            "sequences of one step",
+            *COLUMNS,
+            *DENSITIES,
+            *NUMBERS,
+            *MIXED,
+            *KNOWN,
+        ),
+        2000,
+    ),
+    (("runs",), ("small concentrations", "self-transitions"), 4000),
+    (("runs",), PYTHON, 400),
     (("interleaved",), ("two sequences", "two columns", "densities"), 2000),
     (
         ("stepwise, trials", "slice, trials", "blocked, trials", "beam, trials"),
+        ("configuration I",),
+        2000,
+    ),
+    (
+        ("stepwise, runs", "slice, runs", "blocked, runs", "beam, both trials"),
         ("configuration I",),
         2000,
     ),
@@ -149,14 +180,23 @@ TABLE = [
     (SAMPLERS, ("counts", "symbols and numbers", "known, mixed data"), 2000),
     (
         ("stepwise", "stick-breaking"),
-        ("diagonal", "full", "binary", "two kinds of symbols", "full and counts"),
+        (
+            "diagonal",
+            "full",
+            "autoregressive",
+            "binary",
+            "two kinds of symbols",
+            "full and counts",
+        ),
         2000,
     ),
+    (("stepwise", "stick-breaking"), ("overdispersed", "positive", "angles"), 2000),
+    (("blocked sm",), ("overdispersed", "positive", "angles"), 1000),
     (("stepwise", "blocked sm", "stick-breaking"), KNOWN, 2000),
     (("stepwise, hyperparameters",), SAMPLED, 3000),
     (
         ("blocked sm, hyperparameters", "stick-breaking, hyperparameters"),
-        ("sampled full", "sampled symbols"),
+        ("sampled full", "sampled autoregressive", "sampled symbols"),
         3000,
     ),
     (("stepwise", "stick-breaking"), PYTHON, 400),
@@ -216,6 +256,7 @@ PRIOR_DRAWS |= {
     "whole beams": (lambda state: RCDKernel(BeamProposal(), 50), {}),
     "split-merge": (lambda state: SplitMergeKernel(30), {"n_sweeps": 5}),
     "interleaved": (KERNELS["interleaved"], {"n_sweeps": 5}),
+    "runs": (lambda state: RunSplitMergeKernel(None, 30), {"n_sweeps": 5}),
 }
 
 

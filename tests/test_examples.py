@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -51,6 +52,33 @@ def test_digits(tmp_path):
     scores = [float(row[-2]) for row in (ordered, shuffled, clusters)]
     assert scores[0] > scores[1]
     assert scores[0] > scores[2] > 0.5
+
+
+def test_motion_capture(tmp_path):
+    """On two rotations, clockwise and the other way round."""
+    rng = np.random.default_rng(0)
+    actions = np.repeat(np.arange(8) % 2, 50)
+    X = np.zeros((400, 12))
+    X[0, :2] = 1.0
+    for t in range(1, 400):
+        turn = 0.5 * (-1) ** actions[t]
+        matrix = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        X[t, :2] = matrix @ X[t - 1, :2]
+        X[t] += 0.05 * rng.normal(size=12)
+    (tmp_path / "mocap6").mkdir()
+    np.savez(
+        tmp_path / "mocap6" / "mocap6.npz", X=X, labels=actions, ends=np.array([200, 400])
+    )
+    done = run(
+        "motion_capture.py", "--order=1", "--sweeps=20", folder=tmp_path, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    values = dict(
+        line.split(": ") for line in done.stdout.splitlines() if line.count(": ") == 1
+    )
+    assert values["actions"] == "2 in 8 segments"
+    assert float(values["steps in a state's main action"]) > 0.9
 
 
 @pytest.mark.parametrize("split", ["chapters", "end"])

@@ -285,7 +285,8 @@ def is_small_number(value):
 
 
 @pytest.mark.parametrize(
-    "emission", ["gaussian", "diagonal_gaussian", "poisson", "bernoulli"]
+    "emission",
+    ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"],
 )
 def test_emissions_of_numbers(emission):
     tables = [[["a"], [1]], [[1], [2, 3]]]

@@ -434,6 +434,7 @@ REPORT = SweepReport(
     gamma=1.0,
     acceptance_rate=0.987,
     split_merge_acceptance_rate=math.nan,
+    run_split_merge_acceptance_rate=math.nan,
     seconds=0.5,
 )
 

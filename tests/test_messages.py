@@ -8,7 +8,12 @@ from scipy import sparse
 
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
-from skihmm.datasets import fetch_alice, make_automaton_sequence, make_hcrp_hmm
+from skihmm.datasets import (
+    fetch_alice,
+    fetch_mocap6,
+    make_automaton_sequence,
+    make_hcrp_hmm,
+)
 from skihmm.emissions import HCRPCategorical, NormalInverseGamma, ProductEmission
 from skihmm.metrics import Diagnosis
 
@@ -251,6 +256,8 @@ def test_junk_in_the_place_of_a_diagnosis(fitted):
     [
         (fetch_alice, "return_X_y"),
         (fetch_alice, "download_if_missing"),
+        (fetch_mocap6, "return_X_y"),
+        (fetch_mocap6, "download_if_missing"),
         (lambda **given: make_automaton_sequence(10, **given), "return_model"),
         (lambda **given: make_hcrp_hmm(10, **given), "return_seating"),
     ],

@@ -17,11 +17,14 @@ from sklearn.pipeline import make_pipeline
 from skihmm import HCRPHMM, _fit, _hcrp_hmm
 from skihmm.emissions import (
     BetaBernoulli,
+    BetaNegativeBinomial,
     DirichletCategorical,
+    GammaGamma,
     GammaPoisson,
     HCRPCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
+    VonMises,
 )
 from skihmm.emissions._names import EMISSIONS
 from skihmm.metrics import ParticleFilterScorer, _scorer
@@ -173,7 +176,7 @@ def init():
     expected = "20 non-negative integers, one state per row of X"
     return [
         Bad(
-            "zeros", ValueError, "'auto', 'particle_filter', 'kmeans', 'random', 'single'"
+            "zeros", ValueError, "'auto', 'particle_filter', 'kmeans', 'blocks', 'random'"
         ),
         *(Bad(value, ValueError, expected) for value in (None, 3, 2.5, [[0] * 20])),
         Bad([0] * 19, ValueError, expected, "init is an array of 19 entries"),
@@ -184,6 +187,7 @@ def init():
     ]
 
 
+RATES = {"split_merge_rate": number(">= 0"), "run_split_merge_rate": number(">= 0")}
 BAD: dict[type, dict[str, list[Bad]]] = {
     HCRPHMM: {
         "sampler": recipe(StepwiseGibbs, *SAMPLERS),
@@ -223,13 +227,10 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         ],
         "stay_prior": stay_prior(),
     },
-    StepwiseGibbs: {
-        "proposal": choice("exact", "rcd"),
-        "split_merge_rate": number(">= 0"),
-    },
-    StepwiseSlice: {"split_merge_rate": number(">= 0")},
-    BlockedGibbs: {"block_size": integer(1), "split_merge_rate": number(">= 0")},
-    BlockedBeam: {"block_size": integer(1), "split_merge_rate": number(">= 0")},
+    StepwiseGibbs: {"proposal": choice("exact", "rcd"), **RATES},
+    StepwiseSlice: RATES,
+    BlockedGibbs: {"block_size": integer(1), **RATES},
+    BlockedBeam: {"block_size": integer(1), **RATES},
     DirectAssignmentGibbs: {},
     StickBreakingGibbs: {},
     StickBreakingBeam: {},
@@ -270,6 +271,21 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     GammaPoisson: {
         "shape": per_column("expected numbers > 0", 0.0),
         "rate": per_column("expected numbers > 0", -2),
+    },
+    BetaNegativeBinomial: {
+        "shape": per_column("expected numbers > 0", 0.0),
+        "rate": per_column("expected numbers > 0", -2),
+        "dispersion": per_column("expected numbers > 0", 0.0),
+    },
+    GammaGamma: {
+        "shape": per_column("expected numbers > 0", 0.0),
+        "scale": per_column("expected numbers > 0", -2),
+        "dispersion": per_column("expected numbers > 0", 0.0),
+        "least": [bad for bad in number() if bad.value is not None],
+    },
+    VonMises: {
+        "period": number(),
+        "dispersion": per_column("expected numbers > 0", 0.0),
     },
     BetaBernoulli: {
         "a": per_column("expected numbers > 0", 0.0),
@@ -425,6 +441,7 @@ def test_get_params_lists_what_is_nested():
     nested = {
         "sampler__block_size": 4,
         "sampler__split_merge_rate": 2,
+        "sampler__run_split_merge_rate": 0,
         "emission__concentration": 0.5,
         "emission__categories": "auto",
         "emission__handle_unknown": "base",

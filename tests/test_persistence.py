@@ -58,7 +58,13 @@ MODELS = {
     ),
     **{
         name: HCRPHMM(emission=name, random_state=0, **SHORT)
-        for name in ("gaussian", "diagonal_gaussian", "poisson", "bernoulli")
+        for name in (
+            "gaussian",
+            "diagonal_gaussian",
+            "autoregressive",
+            "poisson",
+            "bernoulli",
+        )
     },
 }
 

@@ -271,6 +271,70 @@ SPLIT_MERGE = {
         ),
     ],
 }
+RUNS = "_run_split_merge.hpp"
+RUN_SPLIT_MERGE = {
+    "no number of states": [
+        (RUNS, "        q.multiply(1.0 / (states_.size() - 1));\n", ""),
+        (RUNS, "q.multiply(total / states_.size());", "q.multiply(total);"),
+    ],
+    "no partner": [
+        (RUNS, "q.multiply(total / states_.size());", "q.multiply(1.0 / states_.size());")
+    ],
+    "one order of the pair": [
+        (
+            RUNS,
+            "        for (int u = 0; u < 2; ++u) {\n            fill_partners",
+            "        for (int u = 0; u < 1; ++u) {\n            fill_partners",
+        )
+    ],
+    "partner without its steps": [
+        (RUNS, "        const Product forward = q_merge(chain);\n", ""),
+        (
+            RUNS,
+            "        std::fill(path_.begin(), path_.end(), two_[0]);\n",
+            "        const Product forward = q_merge(chain);\n"
+            "        std::fill(path_.begin(), path_.end(), two_[0]);\n",
+        ),
+    ],
+    "no allocation": [(RUNS, "        q.multiply_log(log_allocation);\n", "")],
+    "no reverse": [
+        (
+            RUNS,
+            "            look(chain, i);\n"
+            "            q += allocation_.score(chain, path_of(runs_[i]));\n        }\n"
+            "        std::fill",
+            "        }\n        std::fill",
+        )
+    ],
+    "whole runs only": [
+        (RUNS, "        if (u < kFilter) {", "        if (false) {"),
+        (RUNS, "} else if (u < kFilter + kChange) {", "} else if (false) {"),
+    ],
+    "not the mixture": [
+        (
+            RUNS,
+            "return add_in_logs(q, std::log(1.0 - kFilter - kChange) + whole_[first]);",
+            "return whole_[first];",
+        ),
+        (
+            RUNS,
+            "return add_in_logs(q, std::log(kChange) + changes_[2 * (at - 1) + first]);",
+            "return changes_[2 * (at - 1) + first];",
+        ),
+    ],
+    "the first label is free": [(RUNS, "two_, i == 0);", "two_, false);")],
+    "score too early": [
+        (
+            RUNS,
+            "            take(chain, runs_[i]);\n            look(chain, i);\n"
+            "            q += allocation_.score(chain, path_of(runs_[i]));\n        }\n"
+            "        std::fill",
+            "            look(chain, i);\n"
+            "            q += allocation_.score(chain, path_of(runs_[i]));\n"
+            "            take(chain, runs_[i]);\n        }\n        std::fill",
+        )
+    ],
+}
 DIRECT = {
     "own transition not counted": [
         (
@@ -353,6 +417,7 @@ MODULES = {
     "samplers._stepwise_kernel": MOVE | STEP,
     "samplers._blocked_kernel": MOVE | BLOCK,
     "samplers._split_merge_kernel": SPLIT_MERGE,
+    "samplers._run_split_merge_kernel": RUN_SPLIT_MERGE,
     "samplers._direct_assignment_kernel": DIRECT,
     "samplers._stick_breaking_kernel": STICKS,
     "native.moves": CONCENTRATION,
@@ -390,6 +455,10 @@ KERNELS = {
     "interleaved": (
         "samplers._split_merge_kernel",
         lambda m: m.InterleavedKernel(RCDKernel(StepwiseProposal()), 2.0),
+    ),
+    "runs": (
+        "samplers._run_split_merge_kernel",
+        lambda m: m.RunSplitMergeKernel(None, 5),
     ),
     "direct assignment": (
         "samplers._direct_assignment_kernel",
@@ -502,6 +571,16 @@ CAUGHT = {
     ("split-merge", "t2 as it was"): [Enumeration("small concentrations")],
     ("interleaved", "no reverse"): [Sampler()],
     ("interleaved", "no value"): [Sampler()],
+    ("runs", "no number of states"): [Enumeration("two sequences"), Sampler()],
+    ("runs", "no partner"): [Enumeration("two sequences")],
+    ("runs", "one order of the pair"): [Enumeration("two sequences")],
+    ("runs", "partner without its steps"): [Enumeration("seven steps", 4000)],
+    ("runs", "no allocation"): [Enumeration("two sequences"), PriorDraws()],
+    ("runs", "no reverse"): [Enumeration("two sequences"), PriorDraws()],
+    ("runs", "whole runs only"): [Enumeration("configuration I")],
+    ("runs", "not the mixture"): [Enumeration("configuration I")],
+    ("runs", "the first label is free"): [Enumeration("configuration I")],
+    ("runs", "score too early"): [Enumeration("configuration I")],
     ("direct assignment", "own transition not counted"): [
         *map(Enumeration, ("self-transitions", "one sequence")),
         Sampler(),

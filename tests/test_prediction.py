@@ -18,7 +18,9 @@ from scipy import stats
 from skihmm import HCRPHMM
 from skihmm.emissions import (
     BetaBernoulli,
+    BetaNegativeBinomial,
     DirichletCategorical,
+    GammaGamma,
     GammaPoisson,
     HCRPCategorical,
     NormalInverseGamma,
@@ -94,6 +96,16 @@ CASES = {
         GammaPoisson([2.0, 1.0], [0.3, 0.2]),
         _COUNTS,
         [[0, 14], [NAN, NAN], [9, 2], [NAN, 13], [30, 0]],
+    ),
+    "negative binomial": (
+        BetaNegativeBinomial([2.0, 1.0], [0.3, 0.2], [0.5, 0.1]),
+        _COUNTS,
+        [[0, 14], [NAN, NAN], [9, 2], [NAN, 13], [30, 0]],
+    ),
+    "gamma": (
+        GammaGamma([2.0, 3.0], [3.0, 5.0], [0.5, 0.1]),
+        0.5 + _COUNTS,
+        [[0.1, 14.5], [NAN, NAN], [9.0, 2.2], [NAN, 13.1], [30.5, 0.5]],
     ),
     "bernoulli": (
         BetaBernoulli(0.5, 0.8),
@@ -182,6 +194,12 @@ class Twin:
                 tuple(e.mean_), e.strength, e.shape, tuple(e.scale_)
             ),
             GammaPoisson: lambda e: conjugate.Poisson(tuple(e.shape_), tuple(e.rate_)),
+            BetaNegativeBinomial: lambda e: conjugate.NegativeBinomial(
+                tuple(e.shape_), tuple(e.rate_), tuple(e.dispersion_)
+            ),
+            GammaGamma: lambda e: conjugate.Gamma(
+                tuple(e.shape_), tuple(e.scale_), tuple(e.dispersion_)
+            ),
             BetaBernoulli: lambda e: conjugate.Bernoulli(e.a, e.b),
         }[type(self.emission)](self.emission)
 
@@ -203,6 +221,15 @@ class Twin:
             total = np.nansum(seen, axis=0)
             if isinstance(family, conjugate.Poisson):
                 out.append((family.shape + total) / (family.rate + n))
+            elif isinstance(family, conjugate.NegativeBinomial):
+                r = 1 / np.array(family.dispersion)
+                a = r * (np.array(family.rate) + n)
+                out.append(r * (family.shape + total) / np.where(a > 1, a - 1, a))
+            elif isinstance(family, conjugate.Gamma):
+                dispersion = np.array(family.dispersion)
+                a = family.shape + n / dispersion
+                rate = family.scale * dispersion + total
+                out.append(rate / dispersion / np.where(a > 1, a - 1, a))
             elif isinstance(family, conjugate.Bernoulli):
                 out.append((family.a + total) / (family.a + family.b + n))
             else:
@@ -290,6 +317,8 @@ NEXT = {
     "diagonal gaussian, two columns": [[2.5, NAN], [0.0, 5.0]],
     "poisson": [[7], [100]],
     "poisson, two columns": [[7, NAN], [0, 15]],
+    "negative binomial": [[7, NAN], [0, 15]],
+    "gamma": [[7.5, NAN], [0.2, 15.0]],
     "bernoulli": [[1, NAN, 0], [1, 1, 1]],
 }
 
@@ -607,7 +636,7 @@ def test_expectations_against_all_paths(name, models, seating_counts):
         else:
             each = [p[t] @ twin.means() for p, twin in zip(probs, made, strict=True)]
             mean = np.mean(each, axis=0)[c]
-            if name.startswith(("poisson", "bernoulli")):
+            if name.startswith(("poisson", "bernoulli", "negative")):
                 mean = round(mean)
             assert found[t, c] == pytest.approx(mean, rel=1e-9)
 
@@ -790,7 +819,7 @@ def test_all_missing(name, method, models):
         assert filled.dtype == object
         assert set(filled.ravel()) <= set("abc")
         return
-    assert filled.dtype == (float if "gaussian" in name else np.int64)
+    assert filled.dtype == (float if "gaussian" in name or name == "gamma" else np.int64)
     assert np.isfinite(filled).all()
     if name in SYMBOLS:
         for c, values in enumerate(model.emission_.categories_):

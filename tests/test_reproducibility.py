@@ -205,7 +205,11 @@ def test_warm_start_many_times_in_parallel(sequence):
 
 
 @pytest.mark.parametrize(
-    "emission", ["gaussian", "diagonal_gaussian", "poisson", "bernoulli"]
+    "emission",
+    [
+        *("gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"),
+        *("negative_binomial", "gamma", "von_mises"),
+    ],
 )
 @pytest.mark.parametrize("sampler", ["auto", "beam", "stick_breaking"])
 def test_emissions_of_numbers(sequence, tmp_path, emission, sampler):
@@ -214,7 +218,11 @@ def test_emissions_of_numbers(sequence, tmp_path, emission, sampler):
     X = {
         "gaussian": 1e3 + sequence + rng.normal(size=(60, 2)),
         "diagonal_gaussian": 1e-5 * (sequence + rng.normal(size=(60, 2))),
+        "autoregressive": sequence + np.cumsum(rng.normal(size=(60, 2)), axis=0),
         "poisson": rng.poisson(10 * sequence, size=(60, 2)).astype(float),
+        "negative_binomial": rng.poisson(10 * sequence, size=(60, 2)) ** 2.0,
+        "gamma": 1e-5 * (1 + sequence) * rng.gamma(3.0, size=(60, 2)),
+        "von_mises": rng.vonmises(sequence, 3.0, size=(60, 2)),
         "bernoulli": (sequence > rng.integers(4, size=(60, 2))).astype(float),
     }[emission]
     X[[4, 30]] = np.nan

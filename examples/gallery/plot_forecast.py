@@ -16,6 +16,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from skihmm import HCRPHMM
+from skihmm.inspection import ForecastDisplay
 from skihmm.samplers import BlockedGibbs
 
 rng = np.random.default_rng(1)
@@ -58,16 +59,7 @@ plt.show()
 # Sixty steps ahead: the next level is nearly certain, its time is not, and in the long
 # run the forecast approaches the frequencies of the levels.
 
-following = hmm.predict_next(X, n_steps=60)
-futures = following.sample(2000, random_state=0)[:, :, 0]
-steps = np.arange(400, 460)
-fig, ax = plt.subplots(figsize=(8, 3), layout="constrained")
-for low, high in ((5, 95), (25, 75)):
-    band = np.percentile(futures, [low, high], axis=0)
-    ax.fill_between(steps, *band, color="#E69F00", alpha=0.35, lw=0)
-ax.plot(steps, following.mean(), color="#D55E00", lw=2, label="mean")
-ax.plot(steps, futures[0], color="0.4", lw=0.8, label="one future")
-ax.plot(np.arange(360, 400), X[360:], "k.", ms=4, label="observed")
-ax.set(xlabel="step", ylabel="value", title="Forecast: mean, 50 % and 90 % bands")
-ax.legend(loc="upper left")
+display = ForecastDisplay.from_estimator(hmm, X, n_steps=60, n_past=40)
+display.axes_[0].plot(np.arange(1, 61), display.samples[0, :, 0], color="0.4", lw=0.8)
+display.figure_.set_size_inches(8, 3)
 plt.show()

@@ -3,6 +3,13 @@ from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport NEW, START, FIRST, Product, Seating
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
-from skihmm.core._rcd cimport BlockProposal, CompiledKernel, Kernel, Proposal, RCDKernel
+from skihmm.core._rcd cimport (
+    BlockProposal,
+    CompiledKernel,
+    Exchange,
+    Kernel,
+    Proposal,
+    RCDKernel,
+)
 from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t

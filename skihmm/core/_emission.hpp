@@ -128,6 +128,11 @@ class Emission {
     virtual double fill_probs(int64_t t, double *out) = 0;
     // out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.
     virtual void fill_pair(int64_t t, const int32_t *states, double *out) = 0;
+    // out[i] = log p(the first i + 1 observations of steps [start, stop) | those of state k), one
+    // after the other, from the last step on if `backwards`; up to a factor that is common to all
+    // states.  For proposals, which need no exact values: sharing between states may be ignored.
+    virtual void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
+                               double *out) = 0;
     // End of a move: keep it, or undo it exactly.
     virtual void commit() = 0;
     virtual void rollback() = 0;

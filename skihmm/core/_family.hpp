@@ -4,7 +4,8 @@
 // The statistics of state k are s[i * stride], i < width: interleaved over all states in a
 // chain, whose hot loop evaluates one observation under every state, and contiguous by state in
 // a particle.  They include parts of the predictive distribution that do not depend on the next
-// observation.
+// observation.  Those of a wide family, matrices, are contiguous everywhere (stride 1), because
+// additions that touch a cache line per number would take longer than the hot loop.
 //
 // A row is an observation's values followed by its inputs: what precedes it in its sequence,
 // or is given.  Wherever a row `y` is passed, its inputs are set.
@@ -25,6 +26,7 @@ class Family {
     int32_t n_inputs = 0;           // inputs per row
     int32_t width = 0;              // size of a state's statistics
     int32_t parameter_width = 0;    // number of a state's drawn parameters
+    bool is_wide = false;           // number i of state k is table[k * stride + i]
 
     int32_t row_width() const { return n_columns + n_inputs; }
     // Inputs of the step that follows a row; of the first step of a sequence if it is NULL.
@@ -50,7 +52,8 @@ class Family {
     virtual bool remove(double *s, int64_t stride, const double *y) const = 0;
     // log p(all observations of the state).
     virtual double log_marginal(const double *s, int64_t stride) const = 0;
-    // out[k] += log p(y | state k) for k < n, with statistics at table[i * stride + k].
+    // out[k] += log p(y | state k) for k < n, with statistics at table[i * stride + k], of a
+    // wide family at table[k * stride + i].
     virtual void fill(const double *table, int64_t stride, int32_t n, const double *y,
                       double *out) const = 0;
     // out[k] += log p(y | state k) for k <= n, with the statistics of states k < n contiguous by
@@ -85,8 +88,8 @@ class Family {
     // Set them; false, without a change, if they are impossible for a prior.
     virtual bool set_hyperparameters(const double *) { return true; }
     // Draw those that are not fixed from their posterior given the statistics of n states, at
-    // table[i * stride + states[k]].
-    virtual void draw_hyperparameters(const double *, int64_t, const int32_t *, int32_t,
+    // table[i * stride + places[k]].
+    virtual void draw_hyperparameters(const double *, int64_t, const int64_t *, int32_t,
                                       bitgen_t *) {}
     // Adapt a state's statistics to changed hyperparameters; false if they have to be recomputed
     // from the observations.

@@ -49,6 +49,12 @@ inline GammaDraw draw_gamma(bitgen_t *g, double shape) {
     return {random_standard_gamma(g, shape + 1.0), random_standard_exponential(g) / shape};
 }
 
+// log of a Gamma(shape, 1) variate, of any shape > 0.
+inline double draw_log_gamma(bitgen_t *g, double shape) {
+    const GammaDraw draw = draw_gamma(g, shape);
+    return std::log(draw.value) - draw.fall;
+}
+
 // Value of a variate relative to one whose fall is `least`.
 inline double relative_to(double least, GammaDraw draw) {
     const double fall = draw.fall - least;

@@ -545,6 +545,7 @@ Proposal<Chain> *make_proposal(Chain &chain, Args... args) {
 
 struct SweepCounts {
     int64_t n_proposed = 0, n_accepted = 0, n_trials = 0, n_trials_accepted = 0;
+    int64_t n_run_trials = 0, n_run_trials_accepted = 0;
 };
 
 // What makes sweeps, compiled for one kind of emission and built for one chain's.

@@ -10,6 +10,18 @@ from skihmm.core._types cimport int32_t, int64_t, intp_t
 
 
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
+    cdef cppclass Exchange "skihmm::Exchange<skihmm::Chain, skihmm::Emission>":
+        Product r_old, r_new
+        void remove_draw(Chain &chain, int32_t j, int32_t k, int64_t t) except +
+        void add_draw(Chain &chain, int32_t j, int32_t k, int64_t t) except +
+        void remove_block(Chain &chain, Emission &emission, int64_t start, int64_t stop,
+                          int32_t j, const int32_t *labels, int32_t follower) except +
+        void add_block(Chain &chain, Emission &emission, int64_t start, int64_t stop,
+                       int32_t j, const int32_t *labels, int32_t follower) except +
+        bint is_accepted(Chain &chain, const Product &q_old, const Product &q_new) except +
+        void restore(Chain &chain, Emission &emission) except +
+        void keep(Chain &chain, Emission &emission) except +
+
     cdef cppclass Move "skihmm::Move<skihmm::Chain, skihmm::Emission>":
         # s_L -> s_0, collecting r_old; s_0 -> s*_L, collecting r_new; then accept (keep) or
         # reject (restore), returned by decide, or restore without a decision.
@@ -34,6 +46,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
 
     cdef struct SweepCounts:
         int64_t n_proposed, n_accepted, n_trials, n_trials_accepted
+        int64_t n_run_trials, n_run_trials_accepted
 
     cdef cppclass Kernel "skihmm::Kernel<skihmm::Chain>":
         SweepCounts sweep(Chain &chain) except +

@@ -301,7 +301,8 @@ cdef class CompiledKernel:
         with nogil:
             counts = self.kernel.get().sweep(deref(state.chain))
         return SweepInfo(counts.n_proposed, counts.n_accepted, counts.n_trials,
-                         counts.n_trials_accepted)
+                         counts.n_trials_accepted, counts.n_run_trials,
+                         counts.n_run_trials_accepted)
 
     def n_bytes(self):
         """Size of the kernel's own large arrays in bytes."""

@@ -19,6 +19,8 @@ class SweepInfo(NamedTuple):
         Numbers of local moves.
     n_trials, n_trials_accepted : int
         Numbers of split-merge trials.
+    n_run_trials, n_run_trials_accepted : int
+        Numbers of split-merge trials of whole runs.
     seconds : float
         CPU seconds of this thread, which the chain measures.
 
@@ -33,6 +35,8 @@ class SweepInfo(NamedTuple):
     n_accepted: int = 0
     n_trials: int = 0
     n_trials_accepted: int = 0
+    n_run_trials: int = 0
+    n_run_trials_accepted: int = 0
     seconds: float = 0.0
 
     @property
@@ -44,6 +48,11 @@ class SweepInfo(NamedTuple):
     def split_merge_acceptance_rate(self) -> float:
         """The same of split-merge trials."""
         return _share(self.n_trials_accepted, self.n_trials)
+
+    @property
+    def run_split_merge_acceptance_rate(self) -> float:
+        """The same of split-merge trials of whole runs."""
+        return _share(self.n_run_trials_accepted, self.n_run_trials)
 
     def plus(self, other: SweepInfo) -> SweepInfo:
         """Add the counts and seconds of another sweep.

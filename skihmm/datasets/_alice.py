@@ -2,25 +2,19 @@
 
 import os
 import re
-import tempfile
-import urllib.request
 from collections import Counter
-from http.client import HTTPException
 from importlib import resources
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from skihmm.datasets._files import RemoteFile
 from skihmm.datasets._synthetic import _check_flag
 
 __all__ = ["fetch_alice"]
 
 _URL = "https://www.gutenberg.org/cache/epub/11/pg11.txt"
-_FILE_NAME = "alice.txt"
-_FOLDER_VARIABLE = "SKIHMM_DATA"
-_TIMEOUT = 60  # seconds without an answer
 # The book has about 26,700 words.  A much shorter download is an error page and must not
 # get into the cache.
 _MIN_DOWNLOADED_WORDS = 20_000
@@ -103,68 +97,22 @@ def _replace_rare_words(tokens: list[str]) -> list[str]:
     ]
 
 
-def _download(path: Path) -> None:
-    """Store the book at `path`, completely or not at all."""
-    # Project Gutenberg requires automatic readers to identify themselves.
-    request = urllib.request.Request(_URL, headers={"User-Agent": "skihmm"})
-    try:
-        with urllib.request.urlopen(request, timeout=_TIMEOUT) as response:
-            raw = response.read()
-    except (OSError, HTTPException) as error:
-        raise OSError(
-            f"could not download the text from {_URL} ({error}). Check the network "
-            f"connection, or save the plain text of the book as {path}."
-        ) from error
+def _check_download(raw: bytes) -> str | None:
     n_words = len(re.findall(_WORD, _strip_frame(_decode(raw))))
     if n_words < _MIN_DOWNLOADED_WORDS:
-        raise OSError(
-            f"{_URL} answered with a text of {n_words} words; expected at least "
-            f"{_MIN_DOWNLOADED_WORDS}, so this is not the book, and it was not kept. "
-            f"Save the plain text of the book as {path}."
+        return (
+            f"a text of {n_words} words; expected at least {_MIN_DOWNLOADED_WORDS}, so "
+            "this is not the book"
         )
-    # Another process must never see half a file: write aside, then rename.  A folder
-    # rather than mkstemp, whose files only their owner may read.
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".alice") as folder:
-        temporary = Path(folder, path.name)
-        temporary.write_bytes(raw)
-        os.replace(temporary, path)
+    return None
 
 
-def _find_text(
-    data_home: str | os.PathLike[str] | None, download_if_missing: bool
-) -> Path:
-    """Return the path of the text, after a download if it is missing and allowed.
-
-    Raises
-    ------
-    OSError
-        If there is no text, or the download failed.
-    """
-    folders = []
-    if data_home is not None:
-        folders.append(Path(data_home).expanduser())
-    if os.environ.get(_FOLDER_VARIABLE):
-        folders.append(Path(os.environ[_FOLDER_VARIABLE]).expanduser())
-    for folder in folders:
-        if (folder / _FILE_NAME).is_file():
-            return folder / _FILE_NAME
-
-    # Imported late, because it loads every dataset of scikit-learn; creates the folder.
-    from sklearn.datasets import get_data_home
-
-    cached = Path(get_data_home(data_home)) / _FILE_NAME
-    if cached.is_file():
-        return cached
-    if not download_if_missing:
-        looked_for = dict.fromkeys([*(f / _FILE_NAME for f in folders), cached])
-        raise OSError(
-            f"the text of the book is not there; looked for "
-            f"{', '.join(str(path) for path in looked_for)}. Save it under one of "
-            f"these names, name its folder by data_home or the environment variable "
-            f"{_FOLDER_VARIABLE}, or pass download_if_missing=True."
-        )
-    _download(cached)
-    return cached
+_BOOK = RemoteFile(
+    what="the text of the book",
+    url=_URL,
+    name="alice.txt",
+    check=_check_download,
+)
 
 
 def fetch_alice(
@@ -269,7 +217,7 @@ def fetch_alice(
     """
     _check_flag("download_if_missing", download_if_missing)
     _check_flag("return_X_y", return_X_y)
-    path = _find_text(data_home, download_if_missing)
+    path = _BOOK.find(data_home, download_if_missing)
     words = _replace_rare_words(_tokenize(_strip_frame(_decode(path.read_bytes()))))
     if not words:
         raise ValueError(

@@ -1,5 +1,6 @@
 """Emission recipes, which the estimator fits to the data."""
 
+from skihmm.emissions._autoregressive import AutoregressiveNormal
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._conjugate import (
@@ -9,16 +10,21 @@ from skihmm.emissions._conjugate import (
     NormalInverseWishart,
 )
 from skihmm.emissions._conjugate_emission import ConjugateEmission
+from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMises
 from skihmm.emissions._product import ProductEmission
 
 __all__ = [
+    "AutoregressiveNormal",
     "BaseEmission",
     "BetaBernoulli",
+    "BetaNegativeBinomial",
     "ConjugateEmission",
     "DirichletCategorical",
+    "GammaGamma",
     "GammaPoisson",
     "HCRPCategorical",
     "NormalInverseGamma",
     "NormalInverseWishart",
     "ProductEmission",
+    "VonMises",
 ]

@@ -61,6 +61,14 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         return "particle_filter"
 
     @property
+    def has_lasting_states(self) -> bool:
+        """Whether states usually last for many steps, False by default.
+
+        If so, ``sampler="auto"`` samples blocks and splits and merges whole runs.
+        """
+        return False
+
+    @property
     def is_positive_only(self) -> bool:
         """Whether negative numbers are refused, False by default."""
         return False
@@ -176,6 +184,21 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         -------
         self : BaseEmission
         """
+
+    def fit_sequences(self, X: MatrixLike, starts: Integers) -> BaseEmission:
+        """Fit to several sequences, by default as if they were one.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+            First row of every sequence.
+
+        Returns
+        -------
+        self : BaseEmission
+        """
+        return self.fit(X)
 
     def encode(
         self, X: MatrixLike, starts: Integers, before: Array | None = None

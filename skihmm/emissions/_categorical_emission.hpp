@@ -80,6 +80,26 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
         const double larger = std::max(p[0].log(), p[1].log());
         for (int i = 0; i < 2; ++i) out[i] = std::exp(std::max(p[i].log() - larger, kLeastLog));
     }
+    // With the tables as they are.
+    void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
+                       double *out) override {
+        const int64_t n = stop - start;
+        std::fill_n(out, n, 0.0);
+        for (size_t c = 0; c < n_columns_; ++c) {
+            const SymbolSeating &s = seatings[c];
+            Product p;
+            int32_t n_added = 0;
+            added_.assign(s.base.n_symbols, 0);
+            for (int64_t i = 0; i < n; ++i) {
+                const int32_t symbol = code(backwards ? stop - 1 - i : start + i, c);
+                if (symbol >= 0)
+                    p.multiply(dish_weight<double>(s.count(k, symbol) + added_[symbol]++,
+                                                   s.new_table(symbol))
+                               / s.total(k, n_added++));
+                out[i] += p.log();
+            }
+        }
+    }
     void commit() override {
         for (SymbolSeating &s : seatings) s.commit();
     }
@@ -213,6 +233,7 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
     std::vector<SymbolParameters> parameters_;      // by column; only while has_parameters_
     bool has_parameters_ = false;
     std::vector<double> logs_, row_;        // scratch
+    std::vector<int32_t> added_;            // scratch, by symbol
 };
 
 }  // namespace skihmm

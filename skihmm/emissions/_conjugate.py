@@ -222,8 +222,8 @@ class _Conjugate(BaseEmission):
         if not self._hyperparameters:
             return self
         # Without data, because only the layout is needed.
-        n_columns = len(getattr(self, self._hyperparameters[0] + "_"))
-        stats = cast(ConjugateStats, self.make_stats(np.empty((0, n_columns))))
+        width = len(getattr(self, self._hyperparameters[0] + "_")) + self.n_inputs
+        stats = cast(ConjugateStats, self.make_stats(np.empty((0, width))))
         described = copy(self)
         expected = stats.expectations(record, n_states)
         for name, values in self._describe(expected).items():
@@ -347,6 +347,7 @@ class _Gaussian(_Conjugate):
     mean: ArrayLike | None
     strength: ArrayLike | None
     scale: ArrayLike | str | None
+    dof_: float
 
     def _check(self, X: Floats) -> None:
         for row, c in np.argwhere(np.abs(X) > _LARGEST_SIZE):
@@ -355,18 +356,23 @@ class _Gaussian(_Conjugate):
                 f"{_LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
             )
 
-    def _fit_columns(self, X: MatrixLike) -> Floats:
-        """Fit the mean and the variance of every column; return the variances."""
+    def _fit_units(self, X: MatrixLike) -> Floats:
+        """Fit offset, mean and variance of every column; return the means."""
         X = _as_floats(X, self)
         self._check(X)
         means, variances = _column_means(X), _column_variances(X)
         far = np.abs(means) > _FAR_FROM_ZERO * np.sqrt(variances)
         self.offset_ = np.where(far, means, 0.0)
+        self._units = means - self.offset_, variances
+        return means
+
+    def _fit_columns(self, X: MatrixLike) -> Floats:
+        """Fit the units and the prior mean of every column; return the variances."""
+        means = self._fit_units(X)
         self.mean_ = (
             means if self.mean is None else _column_values("mean", self.mean, len(means))
         )
-        self._units = means - self.offset_, variances
-        return variances
+        return self._units[1]
 
     def encode_values(self, X: MatrixLike) -> Floats:
         """Convert data to floats without the offsets of their columns.
@@ -395,6 +401,36 @@ class _Gaussian(_Conjugate):
         """
         return np.asarray(codes + self.offset_)
 
+    def _check_dof(self, n: int) -> None:
+        if self.dof_ <= n - 1:
+            raise ValueError(
+                f"dof={self.dof_}; expected more than n_features - 1 = {n - 1}."
+            )
+
+    def _given_scale(self, n: int) -> Floats:
+        try:
+            scale = np.asarray(self.scale, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"scale={self.scale!r}; expected a matrix of numbers, a multiple of the "
+                'columns\' variances such as "0.1*var", or None.'
+            ) from None
+        if scale.shape != (n, n):
+            raise ValueError(
+                f"scale has the shape {scale.shape}, but X has {n} columns; expected "
+                f"({n}, {n})."
+            )
+        try:
+            # False for NaN too.
+            if not np.allclose(scale, scale.T, rtol=1e-10, atol=0):
+                raise np.linalg.LinAlgError
+            np.linalg.cholesky(scale)
+        except np.linalg.LinAlgError:
+            raise ValueError(
+                f"scale={self.scale!r}; expected a symmetric, positive definite matrix."
+            ) from None
+        return scale
+
     def offsets(self, n_columns: int) -> Floats:
         """Offsets that :meth:`encode_values` subtracts from the columns.
 
@@ -408,23 +444,9 @@ class _Gaussian(_Conjugate):
         """
         return self.offset_
 
-    def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters of a posterior draw that are not fixed, by name.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-
-        Returns
-        -------
-        hyperparameters : dict
-            Some of ``"mean"``, ``"strength"`` and ``"scale"``.
-        """
-        found = super().hyperparameters(record)
-        if "mean" in found:
-            found["mean"] = found["mean"] + self.offset_
-        return found
+    def _split(self, values: Floats) -> dict[str, Floats]:
+        found = super()._split(values)
+        return {**found, "mean": found["mean"] + self.offset_}
 
 
 class NormalInverseGamma(_Gaussian):
@@ -653,39 +675,12 @@ class NormalInverseWishart(_Gaussian):
             else check_positive("strength", self.strength)
         )
         self.dof_ = n + 2.0 if self.dof is None else check_positive("dof", self.dof)
-        if self.dof_ <= n - 1:
-            raise ValueError(
-                f"dof={self.dof}; expected more than n_features - 1 = {n - 1}."
-            )
+        self._check_dof(n)
         share = SHARE_WITHIN if self.scale is None else _relative_scale(self.scale)
         self.scale_ = (
             self._given_scale(n) if share is None else np.diag(share * variances)
         )
         return self
-
-    def _given_scale(self, n: int) -> Floats:
-        try:
-            scale = np.asarray(self.scale, dtype=float)
-        except (TypeError, ValueError):
-            raise TypeError(
-                f"scale={self.scale!r}; expected a matrix of numbers, a multiple of the "
-                'columns\' variances such as "0.1*var", or None.'
-            ) from None
-        if scale.shape != (n, n):
-            raise ValueError(
-                f"scale has the shape {scale.shape}, but X has {n} columns; expected "
-                f"({n}, {n})."
-            )
-        try:
-            # False for NaN too.
-            if not np.allclose(scale, scale.T, rtol=1e-10, atol=0):
-                raise np.linalg.LinAlgError
-            np.linalg.cholesky(scale)
-        except np.linalg.LinAlgError:
-            raise ValueError(
-                f"scale={self.scale!r}; expected a symmetric, positive definite matrix."
-            ) from None
-        return scale
 
     def is_missing(self, codes: Array) -> Flags:
         """Mask of steps with any missing column.
@@ -734,7 +729,7 @@ class NormalInverseWishart(_Gaussian):
         triangle[np.tril_indices(n)] = values[n + 1 :]
         # Drawn scales are diagonal.
         return {
-            "mean": values[:n],
+            "mean": values[:n] + self.offset_,
             "strength": values[n],
             "scale": np.diag(triangle) ** 2,
         }

@@ -43,12 +43,6 @@ class RisingTable {
     std::vector<double> values_;
 };
 
-// log of a Gamma(shape, 1) variate, of any shape > 0.
-inline double draw_log_gamma(bitgen_t *g, double shape) {
-    const GammaDraw draw = draw_gamma(g, shape);
-    return std::log(draw.value) - draw.fall;
-}
-
 // Range of positive parameters of a prior.
 inline bool all_positive(const double *x, size_t n) {
     return std::all_of(x, x + n, [](double v) { return v > 0.0 && std::isfinite(v); });
@@ -249,11 +243,11 @@ class NormalInverseGammaFamily final : public Family {
     }
     // Gibbs sampling augmented by the states' means and variances, which are discarded
     // afterwards.
-    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
                               int32_t n, bitgen_t *g) override {
         std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
         for (int32_t k = 0; k < n; ++k)
-            draw(table + states[k], stride, &parameters[k], n, g);
+            draw(table + places[k], stride, &parameters[k], n, g);
         const double *p = parameters.data();    // of column c: mean, 1/(2 variance)
         for (int32_t c = 0; c < n_columns; ++c, p += 3 * n) {
             const double *location = p, *half_precision = p + n;
@@ -680,7 +674,7 @@ class NormalInverseWishartFamily final : public Family {
     }
     // Gibbs sampling augmented by the states' means and covariances, which are discarded
     // afterwards.
-    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
                               int32_t n, bitgen_t *g) override {
         const int32_t d = n_columns;
         // Every state's mean and W, Sigma^-1 = W^T W; sums of Sigma^-1 and of
@@ -689,7 +683,7 @@ class NormalInverseWishartFamily final : public Family {
         std::vector<double> precision(size_), weighted(d);
         for (int32_t k = 0; k < n; ++k) {
             double *p = &parameters[static_cast<size_t>(k) * parameter_width];
-            draw(table + states[k], stride, p, 1, g);
+            draw(table + places[k], stride, p, 1, g);
             const double *W = p + d;
             for (int32_t r = 0; r < d; ++r) {
                 double product = 0.0;
@@ -952,15 +946,15 @@ class GammaPoissonFamily final : public Family {
         std::copy_n(in + n_columns, n_columns, rate_.begin());
         return true;
     }
-    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
                               int32_t n, bitgen_t *g) override {
         for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
             draw_pair(g, &shape_[c], &rate_[c], draws_shape_, draws_rate_, 1.0, 1.0 / means_[c],
                       [&](double a, double b) {
                           double lp = 0.0;
                           for (int32_t k = 0; k < n; ++k)
-                              lp += log_marginal(table[kN * stride + states[k]],
-                                                 table[kSum * stride + states[k]], a, b);
+                              lp += log_marginal(table[kN * stride + places[k]],
+                                                 table[kSum * stride + places[k]], a, b);
                           return lp;
                       });
     }
@@ -1107,14 +1101,14 @@ class BetaBernoulliFamily final : public Family {
         std::copy_n(in + n_columns, n_columns, b_.begin());
         return true;
     }
-    void draw_hyperparameters(const double *table, int64_t stride, const int32_t *states,
+    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
                               int32_t n, bitgen_t *g) override {
         for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
             draw_pair(g, &a_[c], &b_[c], draws_a_, draws_b_, 1.0, 1.0, [&](double a, double b) {
                 double lp = 0.0;
                 for (int32_t k = 0; k < n; ++k)
-                    lp += log_marginal(table[kN * stride + states[k]],
-                                       table[kOnes * stride + states[k]], a, b);
+                    lp += log_marginal(table[kN * stride + places[k]],
+                                       table[kOnes * stride + places[k]], a, b);
                 return lp;
             });
     }

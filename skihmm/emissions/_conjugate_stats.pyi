@@ -30,6 +30,16 @@ def normal_inverse_wishart(
     units: tuple[ArrayLike, ArrayLike] = ...,
     drawn: Collection[str] = ...,
 ) -> ConjugateStats: ...
+def autoregressive_normal(
+    values: Floats,
+    order: int,
+    units: tuple[ArrayLike, ArrayLike],
+    mean: ArrayLike,
+    strength: ArrayLike,
+    dof: float,
+    scale: Floats,
+    drawn: Collection[str] = ...,
+) -> ConjugateStats: ...
 def gamma_poisson(
     values: Floats,
     shape: ArrayLike,

@@ -1,4 +1,4 @@
-"""Statistics of conjugate families: Gaussian, Poisson, Bernoulli."""
+"""Statistics of conjugate families: Gaussian, autoregressive, Poisson, Bernoulli."""
 
 import numpy as np
 
@@ -38,6 +38,15 @@ cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
     cdef cppclass BetaBernoulliFamily(Family):
         BetaBernoulliFamily(int32_t d, const float64_t *a, const float64_t *b,
                             cbool draws_a, cbool draws_b) except +
+
+cdef extern from "_autoregressive_family.hpp" namespace "skihmm" nogil:
+    cdef cppclass AutoregressiveFamily(Family):
+        AutoregressiveFamily(int32_t d, int32_t order, const float64_t *centre,
+                             const float64_t *deviation, const float64_t *mean,
+                             const float64_t *strength, float64_t dof,
+                             const float64_t *triangle, cbool draws_mean,
+                             cbool draws_strength, cbool draws_scale,
+                             int64_t n_steps) except +
 
 
 # Tolerance of the probabilities of a record against a recount: well above the rounding errors
@@ -317,6 +326,44 @@ def normal_inverse_wishart(values, mean, strength, dof, scale, units=(0.0, 1.0),
         d, &at[0], strength, dof, &triangle[0],
         GaussianHyperprior(d, &centre[0], &variance[0], "mean" in drawn,
                            "strength" in drawn, "scale" in drawn), stats.values.shape[0]))
+
+
+def autoregressive_normal(values, int32_t order, units, mean, strength, dof, scale,
+                          drawn=()):
+    """Vector autoregression with intercept.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_steps, n_columns * (order + 1))
+    order : int
+    units : (ndarray of shape (n_columns,), ndarray of shape (n_columns,))
+        Means and standard deviations of the columns, by which they are standardised; all
+        other parameters are those of standardised columns.
+    mean : ndarray of shape (n_columns, n_columns * order + 1)
+        Of the prior at the start of a chain: ``Sigma ~ InvWishart(scale, dof)``,
+        ``A[:, j] | Sigma ~ Normal(mean[:, j], Sigma / strength)``.
+    strength : ndarray of shape (order + 1,)
+        Of the coefficients of every lag, and of the intercepts.
+    dof : float
+    scale : ndarray of shape (n_columns, n_columns)
+        Positive definite; its factor is drawn.
+    drawn : collection of {"mean", "strength", "scale"}
+        Hyperparameters that chains draw from their posterior.
+
+    Returns
+    -------
+    stats : ConjugateStats
+    """
+    lower = np.linalg.cholesky(scale)
+    cdef ConjugateStats stats = ConjugateStats(values)
+    cdef int32_t d = <int32_t> lower.shape[0]
+    cdef const float64_t[::1] triangle = lower[np.tril_indices(d)]
+    cdef const float64_t[::1] centre = _floats(units[0], d), deviation = _floats(units[1], d)
+    cdef const float64_t[::1] at = _floats(np.ravel(mean), d * (d * order + 1))
+    cdef const float64_t[::1] strengths = _floats(strength, order + 1)
+    return stats.set_family(new AutoregressiveFamily(
+        d, order, &centre[0], &deviation[0], &at[0], &strengths[0], dof, &triangle[0],
+        "mean" in drawn, "strength" in drawn, "scale" in drawn, stats.values.shape[0]))
 
 
 def gamma_poisson(values, shape, rate, means=1.0, drawn=()):

@@ -13,8 +13,9 @@
 
 namespace skihmm {
 
-// Row-major: statistic i of slot k is table[i * stride + k].  Every change is recorded in the
-// journal until `commit`; `rollback` restores the table bit for bit.
+// Row-major: statistic i of slot k is table[i * stride + k], for wide families contiguous by
+// slot.  Every change is recorded in the journal until `commit`; `rollback` restores the table bit
+// for bit.
 class ConjugateTable final : public Emission, public EmissionParameters {
   public:
     // Takes ownership of the family; the rows must outlive the table.
@@ -52,18 +53,18 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         const double *y = row(t);
         if (family_->is_missing(y)) return;
-        r->multiply_log(family_->log_predictive(&table_[k], stride_, y));
+        r->multiply_log(family_->log_predictive(&table_[place(k)], step(), y));
         touch(k);
         move(t, k);
-        family_->add(&table_[k], stride_, y);
+        family_->add(&table_[place(k)], step(), y);
     }
     void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         const double *y = row(t);
         if (family_->is_missing(y)) return;
         touch(k);
         move(t, -1);
-        if (!family_->remove(&table_[k], stride_, y)) recount(k);
-        r->multiply_log(family_->log_predictive(&table_[k], stride_, y));
+        if (!family_->remove(&table_[place(k)], step(), y)) recount(k);
+        r->multiply_log(family_->log_predictive(&table_[place(k)], step(), y));
     }
     void commit() override {
         touched_.clear();
@@ -75,7 +76,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         const int32_t width = family_->width;
         for (size_t i = 0; i < touched_.size(); ++i)
             for (int32_t j = 0; j < width; ++j)
-                table_[static_cast<size_t>(j) * stride_ + touched_[i]] = saved_[i * width + j];
+                table_[place(touched_[i]) + j * step()] = saved_[i * width + j];
         for (size_t i = moved_.size(); i-- > 0;) slot_of_[moved_[i].t] = moved_[i].slot;
         commit();
     }
@@ -86,7 +87,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             return 0.0;
         }
         std::fill(logs_.begin(), logs_.end(), 0.0);
-        family_->fill(table_.data(), stride_, n_slots, row(t), logs_.data());
+        family_->fill(table_.data(), family_->is_wide ? family_->width : stride_, n_slots, row(t),
+                      logs_.data());
         const double largest = *std::max_element(logs_.begin(), logs_.begin() + n_slots);
         fill_exp(n_slots, logs_.data(), largest, kLeastLog, out);
         return largest;
@@ -95,15 +97,29 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         double lp[2] = {0.0, 0.0};
         if (!family_->is_missing(row(t)))
             for (int32_t i = 0; i < 2; ++i)
-                lp[i] = family_->log_predictive(&table_[states[i]], stride_, row(t));
+                lp[i] = family_->log_predictive(&table_[place(states[i])], step(), row(t));
         const double largest = std::max(lp[0], lp[1]);
         for (int32_t i = 0; i < 2; ++i)
             out[i] = std::exp(std::max(lp[i] - largest, kLeastLog));
     }
+    void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
+                       double *out) override {
+        std::vector<double> numbers(family_->width);
+        read(k, numbers.data());
+        double lp = 0.0;
+        for (int64_t i = 0; i < stop - start; ++i) {
+            const double *y = row(backwards ? stop - 1 - i : start + i);
+            if (!family_->is_missing(y)) {
+                lp += family_->log_predictive(numbers.data(), 1, y);
+                family_->add(numbers.data(), 1, y);
+            }
+            out[i] = lp;
+        }
+    }
     double log_joint() const override {
         double lp = log_constant_;
         for (int32_t k = 0; k < n_slots; ++k)
-            lp += family_->log_marginal(&table_[k], stride_);
+            lp += family_->log_marginal(&table_[place(k)], step());
         return lp;
     }
 
@@ -119,10 +135,10 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         std::vector<char> is_used(n_slots, 0);
         for (const int32_t k : slot_of_)
             if (k >= 0) is_used[k] = 1;
-        std::vector<int32_t> used;
+        std::vector<int64_t> used;
         for (int32_t k = 0; k < n_slots; ++k)
-            if (is_used[k]) used.push_back(k);
-        family_->draw_hyperparameters(table_.data(), stride_, used.data(),
+            if (is_used[k]) used.push_back(place(k));
+        family_->draw_hyperparameters(table_.data(), step(), used.data(),
                                       static_cast<int32_t>(used.size()), g);
         adapt();
     }
@@ -137,7 +153,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void adapt() {
         family_->reset(reset_.data(), 1);
         if (family_->refresh(reset_.data(), 1))
-            for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[k], stride_);
+            for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[place(k)], step());
         else
             count();
     }
@@ -148,16 +164,16 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Statistics of a slot, contiguous.
     void read(int32_t k, double *out) const {
         for (int32_t i = 0; i < family_->width; ++i)
-            out[i] = table_[static_cast<size_t>(i) * stride_ + k];
+            out[i] = table_[place(k) + i * step()];
     }
     void write(int32_t k, const double *numbers) {
         for (int32_t i = 0; i < family_->width; ++i)
-            table_[static_cast<size_t>(i) * stride_ + k] = numbers[i];
+            table_[place(k) + i * step()] = numbers[i];
     }
     // Set the values of a row to the mean of slot k's predictive distribution, or to a draw.
-    void mean(int32_t k, double *y) const { family_->mean(&table_[k], stride_, y); }
+    void mean(int32_t k, double *y) const { family_->mean(&table_[place(k)], step(), y); }
     void draw_predictive(int32_t k, double *y, bitgen_t *g) {
-        family_->draw_predictive(&table_[k], stride_, &scratch_, y, g);
+        family_->draw_predictive(&table_[place(k)], step(), &scratch_, y, g);
     }
     bool is_sound(const double *numbers) const { return family_->is_sound(numbers, 1); }
     // Largest relative difference of log p(y[t] | k), for the state of the step and for one
@@ -192,7 +208,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         std::fill(is_drawn_.begin(), is_drawn_.end(), 0);
         has_parameters_ = true;
         for (int32_t k = kFirst; k < n_slots; ++k)
-            if (occupancy[k] > 0) draw(k, &table_[k], stride_, g);
+            if (occupancy[k] > 0) draw(k, &table_[place(k)], step(), g);
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
         if (family_->is_missing(row(t))) {
@@ -200,7 +216,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             return weights_.data();
         }
         std::fill(logs_.begin(), logs_.end(), 0.0);
-        family_->fill_densities(parameters_.data(), stride_, n_slots, row(t), logs_.data());
+        family_->fill_densities(parameters_.data(),
+                                family_->is_wide ? family_->parameter_width : stride_, n_slots,
+                                row(t), logs_.data());
         // A new state's parameters are integrated out; those of free slots must not be used.
         logs_[kNew] = family_->log_predictive(reset_.data(), 1, row(t));
         double largest = logs_[kNew];
@@ -212,9 +230,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return weights_.data();
     }
     double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
-        if (!is_drawn_[k]) draw(k, &table_[k], stride_, g);
+        if (!is_drawn_[k]) draw(k, &table_[place(k)], step(), g);
         if (family_->is_missing(row(t))) return 0.0;
-        return family_->log_density(&parameters_[k], stride_, row(t));
+        return family_->log_density(parameters_of(k), step(), row(t));
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         std::vector<double> numbers(reset_);
@@ -236,6 +254,15 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     struct Moved { int64_t t; int32_t slot; };
 
     const double *row(int64_t t) const { return values_ + t * row_width_; }
+    // Of slot k the first statistic, and the distance to the next.
+    int64_t place(int32_t k) const {
+        return family_->is_wide ? static_cast<int64_t>(k) * family_->width : k;
+    }
+    int64_t step() const { return family_->is_wide ? 1 : stride_; }
+    double *parameters_of(int32_t k) {
+        return &parameters_[family_->is_wide ? static_cast<size_t>(k) * family_->parameter_width
+                                             : k];
+    }
     void clear(int32_t k) { write(k, reset_.data()); }
     void touch(int32_t k) {
         if (stamps_[k] == move_) return;
@@ -262,7 +289,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             if (slot_of_[t] >= 0) steps[next[slot_of_[t]]++] = static_cast<int64_t>(t);
         for (int32_t k = 0; k < stride_; ++k)
             if (ends[k + 1] > ends[k])
-                family_->add_rows(&table_[k], stride_, values_, steps.data() + ends[k],
+                family_->add_rows(&table_[place(k)], step(), values_, steps.data() + ends[k],
                                   ends[k + 1] - ends[k]);
     }
     // Recompute a state's statistics that are lost to rounding, as after removal of an outlier.
@@ -272,16 +299,18 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (size_t t = 0; t < slot_of_.size(); ++t)
             if (slot_of_[t] == k) steps.push_back(static_cast<int64_t>(t));
         if (!steps.empty())
-            family_->add_rows(&table_[k], stride_, values_, steps.data(),
+            family_->add_rows(&table_[place(k)], step(), values_, steps.data(),
                               static_cast<int64_t>(steps.size()));
     }
     void draw(int32_t k, const double *s, int64_t stride, bitgen_t *g) {
-        family_->draw(s, stride, &parameters_[k], stride_, g);
+        family_->draw(s, stride, parameters_of(k), step(), g);
         is_drawn_[k] = 1;
     }
     void relay(std::vector<double> *table, int32_t width, int32_t stride) const {
         std::vector<double> wider(static_cast<size_t>(width) * stride, kNotDrawn);
-        if (!table->empty())
+        if (family_->is_wide)
+            std::copy(table->begin(), table->end(), wider.begin());
+        else if (!table->empty())
             for (int32_t i = 0; i < width; ++i)
                 std::copy_n(table->data() + static_cast<size_t>(i) * stride_, stride_,
                             wider.data() + static_cast<size_t>(i) * stride);

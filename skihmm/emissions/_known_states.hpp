@@ -43,6 +43,13 @@ class KnownStates final : public Emission, public EmissionParameters {
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
         for (int i = 0; i < 2; ++i) out[i] = prob(t, states[i]);
     }
+    // With the labels that the states have so far.
+    void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
+                       double *out) override {
+        double lp = 0.0;
+        for (int64_t i = 0; i < stop - start; ++i)
+            out[i] = lp += std::log(prob(backwards ? stop - 1 - i : start + i, k));
+    }
     void commit() override { journal_.clear(); }
     void rollback() override {
         for (size_t i = journal_.size(); i-- > 0;)

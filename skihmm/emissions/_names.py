@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from skihmm.emissions._autoregressive import AutoregressiveNormal
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical import DirichletCategorical, HCRPCategorical
 from skihmm.emissions._conjugate import (
@@ -12,12 +13,17 @@ from skihmm.emissions._conjugate import (
     NormalInverseGamma,
     NormalInverseWishart,
 )
+from skihmm.emissions._dispersed import BetaNegativeBinomial, GammaGamma, VonMises
 
 EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "hcrp": HCRPCategorical,
     "dirichlet": DirichletCategorical,
+    "autoregressive": AutoregressiveNormal,
     "gaussian": NormalInverseWishart,
     "diagonal_gaussian": NormalInverseGamma,
     "poisson": GammaPoisson,
     "bernoulli": BetaBernoulli,
+    "negative_binomial": BetaNegativeBinomial,
+    "gamma": GammaGamma,
+    "von_mises": VonMises,
 }

@@ -207,6 +207,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self._any_part("takes_integers")
 
     @property
+    def has_lasting_states(self) -> bool:
+        """Whether the states of any part usually last for many steps."""
+        return self._any_part("has_lasting_states")
+
+    @property
     def is_positive_only(self) -> bool:
         """Whether any part refuses negative numbers."""
         return self._any_part("is_positive_only")
@@ -260,7 +265,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
         """
         found, n = [], 0
         for _, part, places in self.emissions_:
-            found.append(np.arange(n, n + len(places))[part.numeric_columns()])
+            width = len(places) + part.n_inputs
+            found.append(np.arange(n, n + width)[part.numeric_columns()])
             n += len(places)
         return np.concatenate(found)
 
@@ -338,6 +344,20 @@ class ProductEmission(_BaseComposition, BaseEmission):
         -------
         self : ProductEmission
         """
+        return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
+
+    def fit_sequences(self, X: MatrixLike, starts: Integers) -> ProductEmission:
+        """Fit the emission of every group to its columns of several sequences.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+
+        Returns
+        -------
+        self : ProductEmission
+        """
         if hasattr(X, "columns"):
             self.name_columns(X.columns)
         X = as_matrix(X)
@@ -356,7 +376,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
                     )
                 owner[c] = name
             part.name_columns([labels[c] for c in places])
-            fitted.append((name, part.fit(X[:, places]), places))
+            fitted.append((name, part.fit_sequences(X[:, places], starts), places))
         left = [c for c in range(n_features) if c not in owner]
         if left:
             raise ValueError(
@@ -404,13 +424,14 @@ class ProductEmission(_BaseComposition, BaseEmission):
         -------
         inputs : ndarray of shape (n_samples, n_inputs)
         """
-        earlier = self._split(values[:0] if before is None else before)
+        parts = self._split(values)
+        earlier: list[Array | None] = [None] * len(parts)
+        if before is not None:
+            earlier = [rows for _, rows in self._split(before)]
         return np.hstack(
             [
                 part.inputs(own, starts, rows)
-                for (part, own), (_, rows) in zip(
-                    self._split(values), earlier, strict=True
-                )
+                for (part, own), rows in zip(parts, earlier, strict=True)
                 if part.n_inputs
             ]
         )

@@ -60,6 +60,15 @@ class ProductEmission final : public Emission, public EmissionParameters {
             out[i] = largest == -INFINITY ? 1.0
                                           : std::exp(std::max(logs[i] - largest, kLeastLog));
     }
+    void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
+                       double *out) override {
+        std::vector<double> part_out(stop - start);
+        std::fill_n(out, stop - start, 0.0);
+        for (const auto &part : parts_) {
+            part->fill_prefixes(start, stop, k, backwards, part_out.data());
+            for (int64_t i = 0; i < stop - start; ++i) out[i] += part_out[i];
+        }
+    }
     void resize(int32_t n) override {
         n_slots = n;
         for (const auto &part : parts_) part->resize(n);

@@ -30,6 +30,7 @@ from skihmm.inspection._style import (
     ink_on,
     lay_out,
     make_axes,
+    places_of_columns,
     set_state_ticks,
     state_colours,
 )
@@ -265,28 +266,6 @@ class StateSequenceDisplay:
             return [str(name) for name in self.names]
         return [f"column {c}" for c in range(self.X.shape[1])]
 
-    def _chosen(self, columns: Columns | None) -> list[int]:
-        names = self._names()
-        if columns is None:
-            return list(range(len(names)))
-        given = [columns] if isinstance(columns, str | int | np.integer) else columns
-        places = []
-        for column in given:
-            place: object = names.index(str(column)) if column in names else column
-            if isinstance(place, str):
-                raise ValueError(
-                    f"columns holds {column!r}; expected places, or names from "
-                    f"{', '.join(map(repr, names))}."
-                )
-            place = check_integer("columns", place, 0)
-            if place >= len(names):
-                raise ValueError(
-                    f"columns holds {place}, but there are {len(names)} columns, counted "
-                    "from 0."
-                )
-            places.append(place)
-        return places
-
     def plot(
         self,
         ax: Axes | None = None,
@@ -321,8 +300,8 @@ class StateSequenceDisplay:
                 f"first={first} and last={last} leave nothing of {n_samples} steps."
             )
         last = min(last, n_samples)
-        chosen = self._chosen(columns)
         names = self._names()
+        chosen = places_of_columns(columns, names)
         self.figure_, self.axes_ = make_axes(
             "StateSequenceDisplay.plot",
             ax,

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array
+from skihmm._validation import check_integer
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,6 +105,46 @@ def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
         )
     check_is_fitted(hmm)
     return hmm
+
+
+def places_of_columns(columns: Columns | None, names: Sequence[str]) -> list[int]:
+    """Indices of columns that are given by index or name.
+
+    Parameters
+    ----------
+    columns : int, str or list of these, or None
+        None: all.
+    names : sequence of str
+        Of all columns.
+
+    Returns
+    -------
+    places : list of int
+
+    Raises
+    ------
+    ValueError
+        If there is no such column.
+    """
+    if columns is None:
+        return list(range(len(names)))
+    every = [columns] if isinstance(columns, str | int | np.integer) else columns
+    places = []
+    for column in every:
+        place: object = list(names).index(str(column)) if column in names else column
+        if isinstance(place, str):
+            raise ValueError(
+                f"columns holds {column!r}; expected places, or names from "
+                f"{', '.join(map(repr, names))}."
+            )
+        place = check_integer("columns", place, 0)
+        if place >= len(names):
+            raise ValueError(
+                f"columns holds {place}, but there are {len(names)} columns, counted "
+                "from 0."
+            )
+        places.append(place)
+    return places
 
 
 def state_colours(n_states: int) -> list[str]:

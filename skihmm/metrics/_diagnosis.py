@@ -234,6 +234,8 @@ class Diagnosis:
         Acceptance rate of the local proposals.
     split_merge_acceptance_rate : float
         The same of split-merge trials; NaN if there were none.
+    run_split_merge_acceptance_rate : float
+        The same of split-merge trials of whole runs.
     chains : list of int
         Chains in the table: those with at least half as many draws as the longest.
     n_draws : int
@@ -281,6 +283,9 @@ class Diagnosis:
         self.acceptance_rate = _mean_rate(draws.acceptance_rate[chains, :n_draws])
         self.split_merge_acceptance_rate = _mean_rate(
             draws.split_merge_acceptance_rate[chains, :n_draws]
+        )
+        self.run_split_merge_acceptance_rate = _mean_rate(
+            draws.run_split_merge_acceptance_rate[chains, :n_draws]
         )
         values = _quantities(draws, chains, n_draws, reference)
         self.table = {name: _row(rows, self.seconds) for name, rows in values.items()}
@@ -613,6 +618,11 @@ class Diagnosis:
             rates.append(
                 f"{100 * self.split_merge_acceptance_rate:.2g} % of the split-merge "
                 "trials"
+            )
+        if not math.isnan(self.run_split_merge_acceptance_rate):
+            rates.append(
+                f"{100 * self.run_split_merge_acceptance_rate:.2g} % of those of whole "
+                "runs"
             )
         accepted = f" Accepted: {', '.join(rates)}." if rates else ""
         lines.append(

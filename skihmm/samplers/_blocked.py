@@ -13,11 +13,20 @@ from skihmm.samplers._franchise_sampler import FranchiseSampler
 class _BlockSampler(FranchiseSampler):
     """Base class of the samplers of blocks."""
 
-    test_params = ({"block_size": 3, "split_merge_rate": 2}, {"block_size": 100})
+    test_params = (
+        {"block_size": 3, "split_merge_rate": 2},
+        {"block_size": 100, "run_split_merge_rate": 2},
+    )
 
-    def __init__(self, block_size: int = 8, split_merge_rate: float = 0) -> None:
+    def __init__(
+        self,
+        block_size: int = 8,
+        split_merge_rate: float = 0,
+        run_split_merge_rate: float = 0,
+    ) -> None:
         self.block_size = block_size
         self.split_merge_rate = split_merge_rate
+        self.run_split_merge_rate = run_split_merge_rate
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range."""
@@ -48,6 +57,8 @@ class BlockedGibbs(_BlockSampler):
         Steps per block.
     split_merge_rate : float, default=0
         Split-merge trials per sweep; see `StepwiseGibbs`.
+    run_split_merge_rate : float, default=0
+        Those of whole runs.
 
     See Also
     --------
@@ -80,7 +91,7 @@ class BlockedGibbs(_BlockSampler):
 
         Returns
         -------
-        kernel : RCDKernel or InterleavedKernel
+        kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
         """
         return self._blocks(BlockedProposal(), state)
 
@@ -100,6 +111,8 @@ class BlockedBeam(_BlockSampler):
         Steps per block.
     split_merge_rate : float, default=0
         Split-merge trials per sweep; see `StepwiseGibbs`.
+    run_split_merge_rate : float, default=0
+        Those of whole runs.
 
     See Also
     --------
@@ -133,6 +146,6 @@ class BlockedBeam(_BlockSampler):
 
         Returns
         -------
-        kernel : RCDKernel or InterleavedKernel
+        kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
         """
         return self._blocks(BeamProposal(), state)

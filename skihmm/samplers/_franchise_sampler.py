@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 from skihmm._validation import check_nonnegative
-from skihmm.core._rcd import RCDKernel
+from skihmm.core._rcd import CompiledKernel, RCDKernel
 from skihmm.samplers._base import BaseSampler, Kernel
+from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
 
 
 class FranchiseSampler(BaseSampler):
     """Base class of samplers that combine local moves with split-merge trials.
 
-    A subclass has a parameter `split_merge_rate` and passes its kernel to
-    :meth:`add_split_merge` at the end of ``make_kernel``.
+    A subclass has parameters `split_merge_rate` and `run_split_merge_rate` and passes its
+    kernel to :meth:`add_split_merge` at the end of ``make_kernel``.
     """
 
     split_merge_rate: float
+    run_split_merge_rate: float
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range."""
         check_nonnegative("split_merge_rate", self.split_merge_rate)
+        check_nonnegative("run_split_merge_rate", self.run_split_merge_rate)
 
     def add_split_merge(self, local: RCDKernel) -> Kernel:
-        """Add `split_merge_rate` split-merge trials per sweep between local moves.
+        """Add `split_merge_rate` trials between local moves, and those of whole runs.
 
         Parameters
         ----------
@@ -31,8 +34,13 @@ class FranchiseSampler(BaseSampler):
 
         Returns
         -------
-        kernel : InterleavedKernel or RCDKernel
-            `local` itself if the rate is 0.
+        kernel : InterleavedKernel, RunSplitMergeKernel or RCDKernel
+            `local` itself if both rates are 0.
         """
-        rate = check_nonnegative("split_merge_rate", self.split_merge_rate)
-        return InterleavedKernel(local, rate) if rate else local
+        self.check_parameters()
+        kernel: CompiledKernel = local
+        if self.split_merge_rate:
+            kernel = InterleavedKernel(local, self.split_merge_rate)
+        if self.run_split_merge_rate:
+            kernel = RunSplitMergeKernel(kernel, self.run_split_merge_rate)
+        return kernel

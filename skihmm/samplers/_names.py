@@ -11,6 +11,11 @@ from skihmm.samplers._direct_assignment import DirectAssignmentGibbs
 from skihmm.samplers._stepwise import StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._stick_breaking import StickBreakingBeam, StickBreakingGibbs
 
+# "auto" for emissions whose states last: blocks move the borders of runs, and trials of
+# whole runs create and merge states.  For states of single steps, as on text, such trials
+# cost a fifth of the time and gain nothing (docs/samplers.md).
+AUTO_FOR_LASTING_STATES = partial(BlockedGibbs, 10, run_split_merge_rate=4)
+
 SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     # The best all-round sampler by the measurements in docs/samplers.md.
     "auto": partial(StepwiseGibbs, split_merge_rate=2),

@@ -29,9 +29,17 @@
 #include <memory>
 #include <vector>
 
+#include "_pair_filter.hpp"
 #include "_rcd.hpp"
 
 namespace skihmm {
+
+// A number of trials with the given mean: the fraction is the probability of one more.
+inline int64_t draw_number(bitgen_t *g, double rate) {
+    const int64_t least = static_cast<int64_t>(std::floor(rate));
+    const double rest = rate - least;
+    return least + (rest > 0.0 && uniform(g) < rest);
+}
 
 // The steps of every state, so that the cost of a trial depends on its two states and not on T.
 class StepLists {
@@ -144,7 +152,7 @@ class SplitMerge {
     // q_old *= the probability that the reverse split of this merge draws f's old labels.
     void score(Chain &chain, Emission &emission, const Fragment &f) {
         filter(chain, emission, f, chain.previous(f.start), chain.successor(f.stop - 1));
-        trace<false>(chain, f, &chain.states[f.start], &q_old_);
+        filter_.read(&chain.states[f.start], &q_old_);
     }
     // t2's observation in state k, and its draws as far as no fragment has them.
     void take_second(Chain &chain, Emission &emission, int32_t k) {
@@ -164,7 +172,7 @@ class SplitMerge {
             const Fragment &f = fragments_[n_seated_];
             const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
             filter(chain, emission, f, j, o);
-            trace<true>(chain, f, path_of(f), &q_new_);
+            filter_.draw(chain.bits, path_of(f), &q_new_);
             ratio_.add_block(chain, emission, f.start, f.stop, j, path_of(f), o);
         }
     }
@@ -258,64 +266,15 @@ class SplitMerge {
         lists_.follow(chain, t);
     }
 
-    // ---- labels of a fragment, drawn from {a, c}
-
-    // p(first steps' observations, label of step l) for l in f, scaled to sum one at every
-    // step; j and o are the labels before and after f (o = -1: none).  All probabilities are at
-    // the current seating, where a, c and o may have lost their last table; then they have the
-    // mass of one new state, which is enough for a proposal.
-    void filter(Chain &chain, Emission &emission, const Fragment &f, int32_t j,
-                int32_t o) {
-        const Transitions &s = *chain.transitions;
-        const int32_t two[2] = {a_, c_};
-        double before[2], seen[2];
-        for (int u = 0; u < 2; ++u) {
-            before[u] = s.prob(j, two[u]);
-            after_[u] = o >= 0 ? s.prob(two[u], o) : 1.0;
-            if (f.stop - f.start == 1) continue;
-            for (int v = 0; v < 2; ++v) pass_[u][v] = s.prob(two[u], two[v]);
-        }
-        filtered_.resize(2 * static_cast<size_t>(f.stop - f.start));
-        double *out = filtered_.data();
-        for (int64_t t = f.start; t < f.stop; ++t, out += 2) {
-            if (t > f.start)
-                for (int v = 0; v < 2; ++v)
-                    before[v] = out[-2] * pass_[0][v] + out[-1] * pass_[1][v];
-            emission.fill_pair(t, two, seen);
-            double total = before[0] * seen[0] + before[1] * seen[1];
-            if (SKIHMM_UNLIKELY(!(total > 0.0))) {
-                // Both densities underflow: propose without them.
-                seen[0] = seen[1] = 1.0;
-                total = before[0] + before[1];
-            }
-            for (int v = 0; v < 2; ++v) out[v] = before[v] * seen[v] / total;
-        }
-    }
-    // Draw f's labels, or read them; q *= their probability given the filter.
-    template <bool kDraws, class Label>
-    void trace(Chain &chain, const Fragment &f, Label *path, Product *q) {
-        double next[2] = {after_[0], after_[1]};
-        for (int64_t l = f.stop - f.start - 1; l >= 0; --l) {
-            const double *now = filtered_.data() + 2 * l;
-            const double weights[2] = {now[0] * next[0], now[1] * next[1]};
-            const double total = weights[0] + weights[1];
-            int u;
-            if constexpr (kDraws) {
-                u = uniform(chain.bits) * total >= weights[0] && weights[1] > 0.0;
-                path[l] = u ? c_ : a_;
-            } else {
-                u = path[l] == c_;
-            }
-            q->multiply(weights[u] / total);
-            next[0] = pass_[0][u];
-            next[1] = pass_[1][u];
-        }
+    // At the current seating.  a, c and o may have lost their last table; then they have the mass
+    // of one new state, which is enough for a proposal.
+    void filter(Chain &chain, Emission &emission, const Fragment &f, int32_t j, int32_t o) {
+        filter_.run(*chain.transitions, emission, f.start, f.stop, j, o, a_, c_);
     }
 
     StepLists lists_;
     std::vector<int64_t> steps_;        // M in the order of time
-    double pass_[2][2] = {}, after_[2] = {};
-    std::vector<double> filtered_;
+    PairFilter filter_;
 };
 
 // Sweeps of trials only: ergodic, but slow to mix.
@@ -350,9 +309,7 @@ class InterleavedSweeps final : public Kernel<Chain> {
         : local_(local), emission_(emission), rate_(rate) {}
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
-        int64_t n_trials = static_cast<int64_t>(std::floor(rate_));
-        const double rest = rate_ - n_trials;
-        if (rest > 0.0) n_trials += uniform(chain.bits) < rest;
+        const int64_t n_trials = draw_number(chain.bits, rate_);
         local_->cut(chain);
         const int64_t n = static_cast<int64_t>(local_->starts().size());
         if (n_trials == 0) {

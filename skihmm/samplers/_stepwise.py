@@ -37,6 +37,11 @@ class StepwiseGibbs(FranchiseSampler):
         steps and proposes to split their common state in two, or to merge their states.
         They reach states that single steps rarely reach.  A non-integer rate is met on
         average.  A trial costs about as much as moving all steps of the two states.
+    run_split_merge_rate : float, default=0
+        The same of trials that allocate whole runs, the consecutive steps of a state, by
+        their joint probability, and choose a state to merge with by how well it explains
+        the observations.  They are made after the steps of a sweep.  For states that last
+        they are accepted many times as often.
 
     References
     ----------
@@ -61,11 +66,21 @@ class StepwiseGibbs(FranchiseSampler):
     (1, 10)
     """
 
-    test_params = ({}, {"proposal": "rcd", "split_merge_rate": 1.5})
+    test_params = (
+        {},
+        {"proposal": "rcd", "split_merge_rate": 1.5},
+        {"run_split_merge_rate": 0.5},
+    )
 
-    def __init__(self, proposal: str = "exact", split_merge_rate: float = 0) -> None:
+    def __init__(
+        self,
+        proposal: str = "exact",
+        split_merge_rate: float = 0,
+        run_split_merge_rate: float = 0,
+    ) -> None:
         self.proposal = proposal
         self.split_merge_rate = split_merge_rate
+        self.run_split_merge_rate = run_split_merge_rate
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range."""
@@ -81,7 +96,7 @@ class StepwiseGibbs(FranchiseSampler):
 
         Returns
         -------
-        kernel : RCDKernel or InterleavedKernel
+        kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
         """
         self.check_parameters()
         return self.add_split_merge(
@@ -104,6 +119,8 @@ class StepwiseSlice(FranchiseSampler):
     ----------
     split_merge_rate : float, default=0
         Split-merge trials per sweep; see `StepwiseGibbs`.
+    run_split_merge_rate : float, default=0
+        Those of whole runs.
 
     See Also
     --------
@@ -127,10 +144,13 @@ class StepwiseSlice(FranchiseSampler):
     """
 
     supports_stays = False
-    test_params = ({}, {"split_merge_rate": 1})
+    test_params = ({}, {"split_merge_rate": 1, "run_split_merge_rate": 1})
 
-    def __init__(self, split_merge_rate: float = 0) -> None:
+    def __init__(
+        self, split_merge_rate: float = 0, run_split_merge_rate: float = 0
+    ) -> None:
         self.split_merge_rate = split_merge_rate
+        self.run_split_merge_rate = run_split_merge_rate
 
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
@@ -141,6 +161,6 @@ class StepwiseSlice(FranchiseSampler):
 
         Returns
         -------
-        kernel : RCDKernel or InterleavedKernel
+        kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
         """
         return self.add_split_merge(RCDKernel(SliceProposal()))

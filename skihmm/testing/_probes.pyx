@@ -76,6 +76,13 @@ cdef class EmissionProbe:
         self.stats.shared.get().fill_pair(t, places, out)
         return log(out[0]) - log(out[1])
 
+    def log_prefixes(self, intp_t start, intp_t stop, int32_t k, bint backwards):
+        """log p(first observations of steps [start, stop) | those of state k)."""
+        out = np.empty(stop - start)
+        cdef float64_t[::1] view = out
+        self.stats.shared.get().fill_prefixes(start, stop, k, backwards, &view[0])
+        return out
+
     def draw_log_likelihoods(self, occupancy, steps, slots, intp_t n):
         """log p(y[t] | k) given parameters, for n draws of all of them.
 
@@ -315,7 +322,7 @@ def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_
         if canonicalise_every and i % canonicalise_every == 0:
             state.canonicalise()
         info = sweep(state)
-        n_proposed += sum(info[0:4:2])
-        n_accepted += sum(info[1:4:2])
+        n_proposed += sum(info[0:6:2])
+        n_accepted += sum(info[1:6:2])
         view[i] = _cell(state, &name)
     return out, n_proposed, n_accepted

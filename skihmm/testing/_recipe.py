@@ -29,7 +29,7 @@ def make_instances(recipe: type[Instance]) -> list[Instance]:
     >>> from skihmm.samplers import StepwiseSlice
     >>> from skihmm.testing import make_instances
     >>> make_instances(StepwiseSlice)
-    [StepwiseSlice(), StepwiseSlice(split_merge_rate=1)]
+    [StepwiseSlice(), StepwiseSlice(run_split_merge_rate=1, split_merge_rate=1)]
     """
     return [recipe(**params) for params in recipe.test_params]
 

@@ -11,7 +11,15 @@ import numpy as np
 import pytest
 from core.test_state import assert_same, make_state, slots
 from extension.exponential import Exponential
-from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
+from reference.conjugate import (
+    Angles,
+    Bernoulli,
+    DiagonalGaussian,
+    FullGaussian,
+    Gamma,
+    NegativeBinomial,
+    Poisson,
+)
 from reference.enumeration import DirichletEmission, GaussianEmission, HCRPEmission
 from reference.product import Product
 from small_models import SAMPLERS, Model, log_row
@@ -137,6 +145,10 @@ class Waiting:
         return Exponential().fit(X).make_stats(X)
 
 
+def positives(rng, n):
+    return np.abs(reals(rng, n)).tolist()
+
+
 DIAGONAL = DiagonalGaussian((0.0,), 0.3, 1.2, (0.5,))
 DIRICHLET = DirichletEmission(3, 0.5)
 EVERY_EMISSION = {
@@ -149,6 +161,9 @@ EVERY_EMISSION = {
         lambda rng, n: zip(reals(rng, n, 3e4), reals(rng, n, 3e4), strict=True),
     ),
     "Poisson": (Poisson((1.0,), (0.5,)), counts),
+    "negative binomial": (NegativeBinomial((1.0,), (0.5,), (0.3,)), counts),
+    "gamma": (Gamma((2.0,), (0.5,), (0.3,)), positives),
+    "angles": (Angles((0.5,)), lambda rng, n: rng.uniform(-6, 6, size=n).tolist()),
     "Bernoulli": (Bernoulli(0.4, 0.7), lambda rng, n: rng.integers(2, size=n).tolist()),
     "product": (
         Product((DIRICHLET, DIAGONAL, Poisson((1.0,), (0.5,))), (1, 1, 1)),
@@ -158,7 +173,7 @@ EVERY_EMISSION = {
         Product((DIAGONAL,), (1,), (0,) + 29 * (-1,)),
         lambda rng, n: zip(reals(rng, n), strict=True),
     ),
-    "Python": (Waiting(), lambda rng, n: np.abs(reals(rng, n)).tolist()),
+    "Python": (Waiting(), positives),
 }
 
 

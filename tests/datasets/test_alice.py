@@ -225,7 +225,7 @@ def test_failed_download(tmp_path, monkeypatch, error):
         raise error
 
     monkeypatch.setattr("urllib.request.urlopen", urlopen)
-    with pytest.raises(OSError, match=r"could not download .* save the plain text"):
+    with pytest.raises(OSError, match=r"could not download .* or save it as"):
         fetch_alice(tmp_path / "given")
     assert list((tmp_path / "given").iterdir()) == []
 

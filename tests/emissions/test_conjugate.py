@@ -7,7 +7,16 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from reference.conjugate import Bernoulli, DiagonalGaussian, FullGaussian, Poisson
+from reference.conjugate import (
+    Angles,
+    Autoregression,
+    Bernoulli,
+    DiagonalGaussian,
+    FullGaussian,
+    Gamma,
+    NegativeBinomial,
+    Poisson,
+)
 from scipy import special
 from small_models import (
     NUMBERS,
@@ -35,10 +44,37 @@ def random_model(name, n, rng, scale=1.0, offset=0.0):
         y[rng.random(n) < 0.05, 1] = np.nan
         spread = scale**2 * (np.eye(3) + 0.3)
         emission = FullGaussian((offset,) * 3, 0.4, 4.5, tuple(map(tuple, spread)))
+    elif name == "autoregressive":
+        X = np.cumsum(rng.normal(size=(n + 2, 3)) @ rng.normal(size=(3, 3)), axis=0)
+        X[rng.random(n + 2) < 0.02, 1] = np.nan
+        y = offset + scale * np.hstack([X[2:], X[1:-1], X[:-2]])
+        mean = np.eye(3, 7) + 0.1 * rng.normal(size=(3, 7))
+        emission = Autoregression(
+            2,
+            (offset,) * 3,
+            (scale, 2 * scale, scale / 2),
+            tuple(map(tuple, mean)),
+            (0.4, 3.0, 0.2),
+            4.5,
+            tuple(map(tuple, np.eye(3) + 0.3)),
+        )
     elif name == "counts":
         y = rng.poisson(scale * rng.gamma(2.0, size=(n, 3))).astype(float)
         y[rng.random(y.shape) < 0.1] = np.nan
         emission = Poisson((1.0, 0.2, 3.0), (1.0, 0.3, 0.01))
+    elif name == "overdispersed":
+        # The logarithms of SciPy's gamma functions have no more digits.
+        y = rng.poisson(min(scale, 1e4) * rng.gamma(0.5, size=(n, 3))).astype(float)
+        y[rng.random(y.shape) < 0.1] = np.nan
+        emission = NegativeBinomial((1.0, 0.2, 3.0), (1.0, 0.3, 0.01), (2.0, 0.3, 0.01))
+    elif name == "positive":
+        y = scale * rng.gamma(0.7, size=(n, 3))
+        y[rng.random(y.shape) < 0.1] = np.nan
+        emission = Gamma((1.0, 0.2, 3.0), (scale, 0.3 * scale, scale), (2.0, 0.3, 0.01))
+    elif name == "angles":
+        y = rng.uniform(-6, 6, size=(n, 3))
+        y[rng.random(y.shape) < 0.1] = np.nan
+        emission = Angles((2.0, 0.1, 0.01))
     else:
         y = (rng.random((n, 3)) < 0.4).astype(float)
         y[rng.random(y.shape) < 0.1] = np.nan
@@ -49,7 +85,10 @@ def random_model(name, n, rng, scale=1.0, offset=0.0):
 # The first slot of a state.
 FIRST = 2
 
-KINDS = ("diagonal", "full", "counts", "binary")
+KINDS = (
+    *("diagonal", "full", "autoregressive", "counts", "binary"),
+    *("overdispersed", "positive", "angles"),
+)
 
 
 # -- formulas -------------------------------------------------------------------------
@@ -65,7 +104,7 @@ def test_product_of_predictives(kind, scale, global_random_seed):
     state = model.state(0, labels)
     values, emission = np.array(model.y, float), model.emission
     expected = emission.log_likelihood_by_tables(labels.tolist(), model.y)[0]
-    empty = Model(((np.nan,) * 3,) * 12, emission).state(0, labels)
+    empty = Model(((np.nan,) * values.shape[1],) * 12, emission).state(0, labels)
     found = state.log_joint() - empty.log_joint()
     assert found == pytest.approx(expected, rel=1e-10, abs=1e-10)
     place = FIRST + labels
@@ -212,7 +251,9 @@ def test_almost_known_rates(shape, mean, y):
 @pytest.mark.parametrize(("scale", "offset"), [(1.0, 0.0), (1e-12, 0.0), (1e12, -1e12)])
 def test_ten_thousand_moves_do_not_drift(kind, scale, offset, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
-    if kind in ("counts", "binary"):
+    if kind == "positive":
+        offset = 0.0
+    elif kind not in ("diagonal", "full"):
         scale, offset = min(max(scale, 1.0), 1e6), 0.0
     model = random_model(kind, 40, rng, scale, offset)
     labels = rng.integers(3, size=40)
@@ -244,7 +285,7 @@ def test_rollback_restores_every_bit(kind, global_random_seed):
         assert state.to_arrays()["emission"]["numbers"].tobytes() == before
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "full"])
+@pytest.mark.parametrize("kind", ["diagonal", "full", "autoregressive"])
 @pytest.mark.parametrize("far", [1e3, 1e6, 1e9, 1e12])
 def test_an_outlier_leaves_no_trace(kind, far, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
@@ -268,7 +309,8 @@ def test_an_outlier_leaves_no_trace(kind, far, global_random_seed):
 
 
 @pytest.mark.parametrize(
-    "emission", ["gaussian", "diagonal_gaussian", "poisson", "bernoulli"]
+    "emission",
+    ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"],
 )
 @pytest.mark.parametrize(
     "data", ["constant", "one row", "all missing", "one column each"]
@@ -282,7 +324,7 @@ def test_poor_data(emission, data):
         "one column each": np.where(np.arange(20)[:, None] % 2 == [0, 1], 1.0, np.nan),
     }[data]
     model = HCRPHMM(emission=emission, n_burnin=5, n_draws=3, random_state=0)
-    if emission in ("gaussian", "diagonal_gaussian"):
+    if emission not in ("poisson", "bernoulli"):
         X = X * 1e-12
     model.fit(X)
     assert np.isfinite(model.score(X))
@@ -299,8 +341,14 @@ def test_poor_data(emission, data):
 WRONG = {
     "diagonal": DiagonalGaussian((1.0, 0.0), 0.3, 1.7, (0.5, 0.8)),
     "full": FullGaussian((1.0, 0.0), 0.4, 4.0, ((1.0, -0.3), (-0.3, 0.6))),
+    "autoregressive": Autoregression(
+        2, (0.1,), (2.0,), ((0.8, -0.1, 0.3),), (0.7, 2.0, 0.5), 2.5, ((0.3,),)
+    ),
     "counts": Poisson((1.0, 2.0), (0.5, 0.15)),
     "binary": Bernoulli(0.4, 0.9),
+    "overdispersed": NegativeBinomial((1.0, 2.0), (0.5, 0.1), (0.6, 0.25)),
+    "positive": Gamma((2.0, 1.5), (1.0, 2.0), (0.4, 0.25)),
+    "angles": Angles((0.3, 0.6)),
 }
 
 
@@ -317,7 +365,7 @@ def test_a_slightly_different_prior_is_noticed(sampler, name):
 # -- data -----------------------------------------------------------------------------
 
 SHORT = {"n_burnin": 1, "n_draws": 1, "thin": 1, "n_particles": 2, "random_state": 0}
-NAMES = ["gaussian", "diagonal_gaussian", "poisson", "bernoulli"]
+NAMES = ["gaussian", "diagonal_gaussian", "autoregressive", "poisson", "bernoulli"]
 
 
 @pytest.mark.parametrize("emission", NAMES)
@@ -356,7 +404,7 @@ def test_what_is_no_number(emission, X, error, message):
         HCRPHMM(emission=emission, **SHORT).fit(X)
 
 
-@pytest.mark.parametrize("emission", ["gaussian", "diagonal_gaussian"])
+@pytest.mark.parametrize("emission", NAMES[:3])
 def test_very_large_and_very_small_numbers(emission):
     X = np.array([[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0], [1.0, 1.0], [5.0, 2.0]])
     for scale in (1e99, 1e-90, 1e-120, 1e-200):
@@ -370,7 +418,7 @@ def test_very_large_and_very_small_numbers(emission):
             model.predict(X * wrong)
 
 
-@pytest.mark.parametrize("emission", ["gaussian", "diagonal_gaussian", "poisson"])
+@pytest.mark.parametrize("emission", NAMES[:4])
 def test_the_order_in_memory_does_not_matter(emission, global_random_seed):
     rng = np.random.default_rng(global_random_seed)
     X = rng.poisson(3, size=(57, 3)) * (0.1 if emission != "poisson" else 1.0)

@@ -14,13 +14,17 @@ from skihmm import HCRPHMM
 from skihmm._decoding import frozen_model
 from skihmm._sequences import Sequences
 from skihmm.emissions import (
+    AutoregressiveNormal,
     BetaBernoulli,
+    BetaNegativeBinomial,
     DirichletCategorical,
+    GammaGamma,
     GammaPoisson,
     HCRPCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
     ProductEmission,
+    VonMises,
 )
 from skihmm.metrics import frozen_log_likelihood
 
@@ -88,14 +92,28 @@ def test_words_under_dirichlet_distributions():
 CASES = {
     "gaussian": (NormalInverseWishart, {"mean": (2,), "strength": (), "scale": (2,)}),
     "diagonal": (NormalInverseGamma, {"mean": (2,), "strength": (2,), "scale": (2,)}),
+    "autoregressive": (
+        AutoregressiveNormal,
+        {"mean": (2, 7), "strength": (4,), "scale": ()},
+    ),
     "poisson": (GammaPoisson, {"shape": (2,), "rate": (2,)}),
+    "negative binomial": (
+        BetaNegativeBinomial,
+        {"shape": (2,), "rate": (2,), "dispersion": (2,)},
+    ),
+    "gamma": (GammaGamma, {"shape": (2,), "scale": (2,), "dispersion": (2,)}),
+    "von mises": (VonMises, {"dispersion": (2,)}),
     "bernoulli": (BetaBernoulli, {"a": (2,), "b": (2,)}),
     "dirichlet": (DirichletCategorical, {"concentration": ()}),
 }
 FIXED = {
     "gaussian": {"mean": 0.5, "strength": 0.3, "scale": "0.2*var"},
     "diagonal": {"mean": [0.5, 1.0], "strength": 0.3, "scale": [1.0, 2.0]},
+    "autoregressive": {"mean": 0.5, "strength": [1.0, 2.0, 0.5, 0.3], "scale": 2.0},
     "poisson": {"shape": 1.5, "rate": [0.5, 1.0]},
+    "negative binomial": {"shape": 1.5, "rate": [0.5, 1.0], "dispersion": 0.3},
+    "gamma": {"shape": 1.5, "scale": [0.5, 1.0], "dispersion": 0.3},
+    "von mises": {"dispersion": [0.3, 2.0]},
     "bernoulli": {"a": 0.5, "b": 2.0},
     "dirichlet": {"concentration": 0.7},
 }
@@ -103,8 +121,10 @@ FIXED = {
 
 def data_of(kind):
     X, _ = two_states()
-    if kind in ("gaussian", "diagonal"):
+    if kind in ("gaussian", "diagonal", "autoregressive"):
         return X
+    if kind in ("gamma", "von mises"):
+        return 0.01 + abs(np.sin(X) * (2.0 if kind == "gamma" else 6.0))
     return (X > 3).astype(int) if kind == "bernoulli" else abs(np.rint(X)).astype(int)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from reference.conjugate import as_matrix
 from reference.hyperparameters import (
+    SampledAutoregression,
     SampledDiagonalGaussian,
     SampledFullGaussian,
 )
@@ -50,13 +51,7 @@ class Weighted:
         return np.interp(x, self.values, self.cumulative, left=0.0, right=1.0)
 
 
-LABELS = {
-    "diagonal": [0, 1, 0, 0, 1, 2, 0, 1, 2],
-    "full": [0, 1, 0, 0, 1, 2, 0, 1, 2],
-    "counts": [0, 1, 0, 0, 1, 2, 0, 1, 2],
-    "binary": [0, 1, 0, 0, 1, 2, 0, 1, 2],
-    "symbols": [0, 1, 0, 0, 1, 2, 0, 1, 2],
-}
+LABELS = [0, 1, 0, 0, 1, 2, 0, 1, 2]
 OBSERVED = {
     "diagonal": (0.3, 2.5, 0.1, None, 2.9, -1.0, 0.2, 2.4, -1.4),
     "full": (
@@ -70,7 +65,43 @@ OBSERVED = {
         (2.3, 0.2),
         (-1.2, -0.8),
     ),
+    "autoregressive": (
+        (-0.3, -0.1),
+        (-1.7, 0.6),
+        (-0.5, None),
+        (0.0, -0.5),
+        (0.7, -1.6),
+        (1.4, 0.4),
+        (-1.0, -1.2),
+        (1.2, -2.3),
+        (1.1, -0.2),
+    ),
+    "levels": (
+        (0.1, -1.0),
+        (0.5, 0.7),
+        (0.3, None),
+        (0.8, -0.2),
+        (-1.2, 0.4),
+        (-0.3, -0.6),
+        (-0.9, 1.1),
+        (1.2, 0.2),
+        (0.4, -0.9),
+    ),
+    "regressions": (
+        (0.1, -1.0, 0.8, 0.5),
+        (2.0, 0.5, -1.5, 1.2),
+        (0.3, None, 0.2, 0.1),
+        (0.2, -0.8, 0.1, -1.9),
+        (1.9, 0.7, -1.0, 0.4),
+        (-1.0, -1.0, 1.0, 0.3),
+        (0.0, -1.2, -0.6, -0.7),
+        (2.3, 0.2, -1.7, -0.2),
+        (-1.2, -0.8, 0.4, 1.4),
+    ),
     "counts": (1, 9, 0, None, 8, 30, 1, 12, 25),
+    "overdispersed": (1, 9, 0, None, 5, 60, 4, 12, 15),
+    "positive": (0.4, 3.0, 0.2, None, 3.5, 8.0, 0.9, 2.0, 11.0),
+    "angles": (0.4, 3.0, 0.2, None, -3.0, 1.5, -0.3, 2.6, 1.2),
     "binary": (1, 0, 1, None, 0, 1, 1, 0, 1),
     "symbols": (1, 0, 1, None, 0, 2, 1, 3, 2),
 }
@@ -90,8 +121,8 @@ def quantities(drawn: dict) -> dict:
 
 def pvalues_given_labels(kind, chains) -> dict:
     """P-values of chains, {name: (n_chains, n_draws)}, against integration."""
-    emission = MODELS[kind].emission.with_points(2**17)
-    log_weights = emission.log_weights(LABELS[kind], OBSERVED[kind])
+    emission = MODELS[kind].emission.with_points(2**18)
+    log_weights = emission.log_weights(LABELS, OBSERVED[kind])
     return {
         name: total_variation_test(
             *cdf_frequencies(chains[name], Weighted(values, log_weights).cdf)
@@ -104,7 +135,7 @@ def chains_given_labels(kind, n_chains=20, n_draws=1500) -> dict:
     model = Model(OBSERVED[kind], MODELS[kind].emission)
     every = []
     for seed in range(n_chains):
-        state = model.state(seed, np.array(LABELS[kind]))
+        state = model.state(seed, np.array(LABELS))
         drawn = []
         for _ in range(100 + n_draws):
             state.draw_hyperparameters()
@@ -186,23 +217,83 @@ class NaiveGaussian:
         self.mean = normal(rng, np.linalg.solve(precision, weighted), precision)
 
 
+class NaiveAutoregression:
+    """The same for an autoregression."""
+
+    def __init__(self, emission: SampledAutoregression, error=None):
+        self.emission = emission
+        self.error = error
+        self.mean = emission.first
+        self.strength = np.ones(emission.order + 1)
+        self.scale = 1.0
+
+    def draw(self, values, labels, rng):
+        emission, (d, q) = self.emission, self.mean.shape
+        values, labels = np.asarray(values, float), np.asarray(labels)
+        is_seen = ~np.isnan(values).any(axis=1)
+        group = np.repeat(range(emission.order + 1), [d] * emission.order + [1])
+        prior = np.diag(self.strength[group])
+        precisions, coefficients = [], []
+        for k in np.unique(labels[is_seen]):
+            y, inputs = np.split(values[(labels == k) & is_seen], [d], axis=1)
+            x = np.hstack([inputs, np.ones((len(y), 1))])
+            S_xx = prior + x.T @ x
+            A = (self.mean @ prior + y.T @ x) @ np.linalg.inv(S_xx)
+            psi = self.scale * emission.scale + (y - x @ A.T).T @ (y - x @ A.T)
+            psi += (A - self.mean) @ prior @ (A - self.mean).T
+            root = np.linalg.cholesky(np.linalg.inv(psi))
+            rows = rng.normal(size=(int(emission.dof) + len(y), d)) @ root.T
+            precisions.append(rows.T @ rows)
+            left = np.linalg.cholesky(np.linalg.inv(precisions[-1]))
+            right = np.linalg.cholesky(np.linalg.inv(S_xx))
+            coefficients.append(A + left @ rng.normal(size=(d, q)) @ right.T)
+        n_states, total = len(precisions), np.sum(precisions, axis=0)
+        counted = 1 if self.error == "dof once" else n_states
+        trace = (emission.scale * total).sum()
+        shape = 0.5 + counted * emission.dof * d / 2
+        # (Counted once it falls and falls.)
+        self.scale = max(rng.gamma(shape, 1 / (0.5 + trace / 2)), 1e-6)
+        squares = sum(
+            np.einsum("ij,ik,kj->j", A - self.mean, p, A - self.mean)
+            for A, p in zip(coefficients, precisions, strict=True)
+        )
+        n = n_states if self.error == "strength without columns" else n_states * d
+        self.strength = rng.gamma(
+            1 + n * np.bincount(group) / 2, 1 / (0.1 + np.bincount(group, squares) / 2)
+        )
+        if not emission.draws_mean:
+            return
+        here = 0.0 if self.error == "mean without prior" else 1.0
+        for j, strength in enumerate(self.strength[group]):
+            weighted = here * emission.first[:, j] + strength * sum(
+                p @ A[:, j] for A, p in zip(coefficients, precisions, strict=True)
+            )
+            precision = here * np.eye(d) + strength * total
+            self.mean[:, j] = normal(rng, np.linalg.solve(precision, weighted), precision)
+
+
 ERRORS = ["dof once", "strength without columns", "mean without prior"]
 
 
-def naive_chains(error, n_chains=20, n_draws=200) -> dict:
-    model = Model(OBSERVED["full"], MODELS["full"].emission)
+NAIVE = {
+    "full": NaiveGaussian,
+    "autoregressive": NaiveAutoregression,
+    "regressions": NaiveAutoregression,
+    "levels": NaiveAutoregression,
+}
+
+
+def naive_chains(kind, error, n_chains=20, n_draws=200) -> dict:
+    model = Model(OBSERVED[kind], MODELS[kind].emission)
     values = as_matrix(model.y)
     every = []
     for seed in range(n_chains):
-        naive, rng = NaiveGaussian(model.emission, error), np.random.default_rng(seed)
+        naive, rng = NAIVE[kind](model.emission, error), np.random.default_rng(seed)
         drawn = []
         for _ in range(50 + n_draws):
-            naive.draw(values, LABELS["full"], rng)
-            drawn.append(
-                quantities(
-                    {"mean": naive.mean, "strength": naive.strength, "scale": naive.scale}
-                )
-            )
+            naive.draw(values, LABELS, rng)
+            found = {name: getattr(naive, name) for name in model.emission.points}
+            drawn.append(quantities({k: np.ravel(v) for k, v in found.items()}))
         every.append(drawn[50:])
     return {
         name: np.array([[draw[name] for draw in chain] for chain in every])
@@ -210,16 +301,24 @@ def naive_chains(error, n_chains=20, n_draws=200) -> dict:
     }
 
 
-@pytest.mark.parametrize("error", [None, *ERRORS])
-def test_planted_errors_given_the_labels(error):
-    pvalues = pvalues_given_labels("full", naive_chains(error))
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        *(("full", error) for error in [None, *ERRORS]),
+        *((kind, error) for kind in ("regressions", "levels") for error in ERRORS[:2]),
+        ("autoregressive", ERRORS[2]),
+        *((kind, None) for kind in ("regressions", "levels", "autoregressive")),
+    ],
+)
+def test_planted_errors_given_the_labels(kind, error):
+    pvalues = pvalues_given_labels(kind, naive_chains(kind, error))
     assert (min(pvalues.values()) > DOUBT) == (error is None), pvalues
 
 
 def test_a_slice_without_its_jacobian_is_noticed():
     """The density of log a has a factor a; without it the prior is another one."""
     emission = MODELS["counts"].emission.with_points(2**15)
-    log_weights = emission.log_weights(LABELS["counts"], OBSERVED["counts"])
+    log_weights = emission.log_weights(LABELS, OBSERVED["counts"])
     points = quantities(emission.points)
     rng = np.random.default_rng(0)
     wrong = log_weights - np.log(points["shape 0"])

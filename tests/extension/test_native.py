@@ -15,7 +15,15 @@ from native import build
 from reference.conjugate import ConjugateEmission as Definition
 from reference.conjugate import as_matrix
 from scipy.special import betaln
-from small_models import COLUMNS, MODELS, SAMPLERS, Model, assert_caught, assert_exact
+from small_models import (
+    COLUMNS,
+    DENSITIES,
+    MODELS,
+    SAMPLERS,
+    Model,
+    assert_caught,
+    assert_exact,
+)
 
 import skihmm
 from skihmm import HCRPHMM
@@ -74,6 +82,12 @@ def test_its_authors_checks(extra, global_random_seed):
 def test_proposal(extra, name, split_merge_rate):
     sampler = extra.ForwardSampler(split_merge_rate)
     assert_exact(MODELS[name], sampler.make_kernel, n_sweeps=3000)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("model", [MODELS["two sequences"], DENSITIES["densities"]])
+def test_kernel(extra, model):
+    assert_exact(model, extra.WindowSampler().make_kernel, n_sweeps=3000)
 
 
 @pytest.mark.statistical

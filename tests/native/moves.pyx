@@ -205,6 +205,10 @@ cdef extern from *:
             table.fill_pair(t, states, out);
             if (bug_ == "pair") std::swap(out[0], out[1]);
         }
+        void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
+                           double *out) override {
+            table.fill_prefixes(start, stop, k, backwards, out);
+        }
         void commit() override {
             journal_.clear();
             table.commit();

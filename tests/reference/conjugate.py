@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
 from skihmm.emissions import _conjugate_stats as compiled
+from skihmm.emissions._dispersed_stats import dispersed
 
 
 def as_matrix(y) -> np.ndarray:
@@ -119,6 +120,70 @@ class FullGaussian(ConjugateEmission):
 
 
 @dataclass(frozen=True)
+class Autoregression(ConjugateEmission):
+    """Regression on inputs: matrix-normal inverse-Wishart prior of standardised columns.
+
+    Rows are values, then `order` earlier rows; one with a missing entry is missing.
+    """
+
+    order: int
+    centre: tuple
+    deviation: tuple
+    mean: tuple
+    strength: tuple
+    dof: float
+    scale: tuple
+
+    def standardised(self, rows) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs, with the intercept's, and values of the rows that are not missing."""
+        rows = np.asarray(rows, float).reshape(-1, len(self.centre) * (self.order + 1))
+        rows = rows[~np.isnan(rows).any(axis=1)]
+        rows = (rows - np.tile(self.centre, self.order + 1)) / np.tile(
+            self.deviation, self.order + 1
+        )
+        d = len(self.centre)
+        return np.hstack([rows[:, d:], np.ones((len(rows), 1))]), rows[:, :d]
+
+    def posterior(self, seen):
+        """Mean of A, root of the precision of its columns, scale and dof, given rows.
+
+        By least squares on the rows and, for the prior, one more row per coefficient.
+        """
+        d = len(self.centre)
+        x, y = self.standardised(seen)
+        roots = np.sqrt(np.append(np.repeat(self.strength[:-1], d), self.strength[-1]))
+        x = np.vstack([np.diag(roots), x])
+        y = np.vstack([roots[:, None] * np.array(self.mean).T, y])
+        A = np.linalg.lstsq(x, y, rcond=None)[0]
+        residuals = y - x @ A
+        scale = np.array(self.scale) + residuals.T @ residuals
+        return A.T, np.linalg.qr(x, mode="r"), scale, self.dof + len(x) - len(roots)
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        if np.isnan(row).any():
+            return 0.0
+        A, root, scale, dof = self.posterior(seen)
+        x, y = self.standardised(row)
+        free = dof - len(A) + 1
+        spread = 1 + (np.linalg.solve(root.T, x[0]) ** 2).sum()
+        law = stats.multivariate_t(A @ x[0], scale * spread / free, free)
+        return float(law.logpdf(y[0]) - np.log(self.deviation).sum())
+
+    def stats(self, y):
+        """Compiled statistics."""
+        return compiled.autoregressive_normal(
+            as_matrix(y),
+            self.order,
+            (np.array(self.centre), np.array(self.deviation)),
+            np.array(self.mean),
+            np.array(self.strength),
+            self.dof,
+            np.array(self.scale),
+        )
+
+
+@dataclass(frozen=True)
 class Poisson(ConjugateEmission):
     """Gamma prior, columns independent, single entries missing."""
 
@@ -158,6 +223,79 @@ class Bernoulli(ConjugateEmission):
     def stats(self, y):
         """Compiled statistics."""
         return compiled.beta_bernoulli(as_matrix(y), self.a, self.b)
+
+
+class Dispersed(ConjugateEmission):
+    """Base of columns whose states have a dispersion in common."""
+
+    def stats(self, y):
+        """Compiled statistics."""
+        y = as_matrix(y)
+        hyper = [np.broadcast_to(v, y.shape[1]) for v in vars(self).values()]
+        return dispersed(
+            self.law, y, hyper, np.ones_like(hyper), [False] * len(hyper), 2 * np.pi
+        )
+
+
+@dataclass(frozen=True)
+class NegativeBinomial(Dispersed):
+    """Beta prior of the probability r / (r + mean), columns independent."""
+
+    shape: tuple
+    rate: tuple
+    dispersion: tuple
+    law = "negative_binomial"
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for values, value, c in self.by_column(seen, row):
+            r = 1 / self.dispersion[c]
+            a = r * self.rate[c] + r * len(values)
+            b = self.shape[c] + values.sum()
+            total += special.gammaln(r + value) - special.gammaln(r)
+            total += special.betaln(a + r, b + value) - special.betaln(a, b)
+            total -= special.gammaln(value + 1)
+        return total
+
+
+@dataclass(frozen=True)
+class Gamma(Dispersed):
+    """Gamma prior of the inverse mean, columns independent, single entries missing."""
+
+    shape: tuple
+    scale: tuple
+    dispersion: tuple
+    law = "gamma"
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for values, value, c in self.by_column(seen, row):
+            power = 1 / self.dispersion[c]
+            a = self.shape[c] + power * len(values)
+            rate = self.scale[c] * self.dispersion[c] + values.sum()
+            total += stats.betaprime.logpdf(value, power, a, scale=rate)
+        return total
+
+
+@dataclass(frozen=True)
+class Angles(Dispersed):
+    """Von Mises columns, mean directions uniform, single entries missing."""
+
+    dispersion: tuple
+    law = "von_mises"
+
+    def log_predictive(self, seen, row) -> float:
+        """log p(row | rows seen)."""
+        total = 0.0
+        for values, value, c in self.by_column(seen, row):
+            kappa = 1 / self.dispersion[c]
+            before = kappa * abs(np.exp(1j * values).sum())
+            after = kappa * abs(np.exp(1j * np.append(values, value)).sum())
+            total += np.log(special.i0e(after) / special.i0e(before)) + after - before
+            total -= np.log(2 * np.pi * special.i0e(kappa)) + kappa
+        return total
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from functools import cached_property
 
 import numpy as np
 from scipy import stats
-from scipy.special import betaln, gammaln, logsumexp, multigammaln
+from scipy.special import betaln, gammaln, i0e, logsumexp, multigammaln
 
 from reference.conjugate import as_matrix
 from skihmm.emissions import _conjugate_stats as compiled
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._dispersed_stats import dispersed
 
 
 def gamma_quantile(u, unit):
@@ -168,6 +169,85 @@ class SampledFullGaussian(SampledPrior):
 
 
 @dataclass(frozen=True)
+class SampledAutoregression(SampledPrior):
+    """Standardised columns; strength, scale and maybe the mean of the prior are drawn."""
+
+    columns: int = 1
+    order: int = 1
+    draws_mean: bool = True
+    dof: float = 5.0
+
+    @property
+    def first(self) -> np.ndarray:
+        """Prior mean of the mean: the identity for the latest row."""
+        return np.eye(self.columns, self.columns * self.order + 1) * (self.order > 0)
+
+    @property
+    def scale(self) -> np.ndarray:
+        """Scale, up to the factor that is drawn."""
+        return np.eye(self.columns) + 0.4 * (1 - np.eye(self.columns))
+
+    @property
+    def dimension(self) -> int:
+        """Number of hyperparameters."""
+        return self.first.size * self.draws_mean + self.order + 2
+
+    def from_unit(self, u) -> dict:
+        points = {
+            "scale": gamma_quantile(u[0], 1.0),
+            "strength": stats.expon.ppf(u[1 : self.order + 2], scale=10.0),
+        }
+        if self.draws_mean:
+            u = u[self.order + 2 :]
+            points["mean"] = self.first.ravel()[:, None] + stats.norm.ppf(u)
+        return points
+
+    def log_marginal(self, values, points):
+        values = values[~np.isnan(values).any(axis=1)]
+        n, d = len(values), self.columns
+        if n == 0:
+            return np.zeros(self.n_points)
+        x, y = np.hstack([values[:, d:], np.ones((n, 1))]), values[:, :d]
+        M = self.first
+        if self.draws_mean:
+            M = points["mean"].T.reshape(-1, *M.shape)
+        precisions = np.vstack(
+            [np.repeat(points["strength"][:-1], d, axis=0), points["strength"][-1:]]
+        ).T
+        psi = points["scale"][:, None, None] * self.scale
+        weighted = M * precisions[:, None, :]
+        S_xx = x.T @ x + precisions[:, :, None] * np.eye(x.shape[1])
+        S_yx = y.T @ x + weighted
+        S_yy = psi + y.T @ y + weighted @ np.swapaxes(M, -1, -2)
+        after = S_yy - S_yx @ np.linalg.solve(S_xx, S_yx.swapaxes(1, 2))
+        return (
+            multigammaln((self.dof + n) / 2, d)
+            - multigammaln(self.dof / 2, d)
+            - n * d / 2 * np.log(np.pi)
+            + self.dof / 2 * np.log(np.linalg.det(psi))
+            - (self.dof + n) / 2 * np.log(np.linalg.det(after))
+            + d / 2 * np.log(precisions.prod(axis=1) / np.linalg.det(S_xx))
+        )
+
+    def stats(self, y):
+        return compiled.autoregressive_normal(
+            as_matrix(y),
+            self.order,
+            (0.0, 1.0),
+            self.first,
+            1.0,
+            self.dof,
+            self.scale,
+            ("mean", "strength", "scale")[not self.draws_mean :],
+        )
+
+    def read(self, numbers) -> dict:
+        n = self.first.size
+        found = {"scale": numbers[-1], "strength": numbers[n:-1]}
+        return {**found, "mean": numbers[:n]} if self.draws_mean else found
+
+
+@dataclass(frozen=True)
 class SampledPoisson(SampledPrior):
     """One column; shape and rate have priors."""
 
@@ -199,6 +279,85 @@ class SampledPoisson(SampledPrior):
 
     def read(self, numbers) -> dict:
         return dict(zip(("shape", "rate"), numbers, strict=True))
+
+
+class SampledDispersed(SampledPrior):
+    """Base of one column whose states have a dispersion in common."""
+
+    def from_unit(self, u) -> dict:
+        return {
+            name: gamma_quantile(one, unit)
+            for name, one, unit in zip(self.names, u, self.units, strict=True)
+        }
+
+    @property
+    def dimension(self) -> int:
+        return len(self.names)
+
+    def stats(self, y):
+        units = np.array(self.units)[:, None]
+        drawn = [True] * len(units)
+        return dispersed(self.law, as_matrix(y), units, units, drawn, 2 * np.pi)
+
+    def read(self, numbers) -> dict:
+        return dict(zip(self.names, numbers, strict=True))
+
+
+@dataclass(frozen=True)
+class SampledNegativeBinomial(SampledDispersed):
+    """Shape, rate and dispersion have priors."""
+
+    units: tuple = (1.0, 0.25, 0.5)
+    names = ("shape", "rate", "dispersion")
+    law = "negative_binomial"
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        shape, rate, dispersion = (points[name] for name in self.names)
+        r = 1 / dispersion
+        return (
+            sum(gammaln(r + v) - gammaln(r) - gammaln(v + 1) for v in y)
+            + betaln(r * (rate + len(y)), shape + y.sum())
+            - betaln(r * rate, shape)
+        )
+
+
+@dataclass(frozen=True)
+class SampledGamma(SampledDispersed):
+    """Shape, scale and dispersion have priors."""
+
+    units: tuple = (1.0, 2.0, 0.5)
+    names = ("shape", "scale", "dispersion")
+    law = "gamma"
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        n, shape, scale, dispersion = len(y), *(points[name] for name in self.names)
+        c, rate = 1 / dispersion, scale * dispersion
+        return (
+            gammaln(shape + n * c)
+            - gammaln(shape)
+            - n * gammaln(c)
+            + shape * np.log(rate)
+            - (shape + n * c) * np.log(rate + y.sum())
+            + (c - 1) * np.log(y).sum()
+        )
+
+
+@dataclass(frozen=True)
+class SampledAngles(SampledDispersed):
+    """The dispersion has a prior."""
+
+    units: tuple = (1.0,)
+    names = ("dispersion",)
+    law = "von_mises"
+
+    def log_marginal(self, values, points):
+        y = values[:, 0][~np.isnan(values[:, 0])]
+        kappa = 1 / np.maximum(points["dispersion"], 1e-8)
+        both = kappa * abs(np.exp(1j * y).sum())
+        one = np.log(2 * np.pi * i0e(kappa)) + kappa
+        return np.log(i0e(both)) + both - len(y) * one
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,7 @@ SAMPLERS = {
     "split-merge": lambda state: SplitMergeKernel(5),
     "auto": StepwiseGibbs(split_merge_rate=2).make_kernel,
     "blocks and split-merge": BlockedGibbs(3, split_merge_rate=2).make_kernel,
+    "whole runs": StepwiseGibbs(run_split_merge_rate=3).make_kernel,
 }
 # Least acceptance by model.  A proposal that leaves out the coin is exact, but poor.
 ACCEPTANCE = {

@@ -14,6 +14,8 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from small_models import (
     COLUMNS,
     DENSITIES,
+    MIXED,
+    NUMBERS,
     Model,
     chain_of,
     random_chain,
@@ -25,9 +27,12 @@ from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.datasets import make_repeating_sequence
-from skihmm.samplers import StepwiseGibbs
+from skihmm.emissions import NormalInverseGamma, ProductEmission
+from skihmm.samplers import BlockedGibbs, StepwiseGibbs
+from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.testing._probes import EmissionProbe
 
 MODELS = SYMBOLS | COLUMNS | DENSITIES
 
@@ -66,9 +71,11 @@ def assert_equal_records(first, second):
 
 
 @pytest.mark.parametrize("n_columns", [1, 2])
-def test_trials_change_what_they_say_and_nothing_else(n_columns):
+@pytest.mark.parametrize("whole_runs", [False, True])
+def test_trials_change_what_they_say_and_nothing_else(n_columns, whole_runs):
     """Rejected: every table as before.  Accepted: one state split, or two merged."""
-    kernel, outcomes = SplitMergeKernel(), Counter()
+    kernel = RunSplitMergeKernel(None, 1) if whole_runs else SplitMergeKernel()
+    outcomes = Counter()
     for seed in range(3):
         state = middle_sized(seed, n_columns=n_columns)
         for _ in range(700):
@@ -78,10 +85,11 @@ def test_trials_change_what_they_say_and_nothing_else(n_columns):
             )
             lp = state.log_joint()
             info = kernel.sweep(state)
-            assert info.n_proposed == 1
+            n_accepted = info.n_run_trials_accepted if whole_runs else info.n_accepted
+            assert (info.n_run_trials if whole_runs else info.n_proposed) == 1
             assert state.check() is None
             after = native.moves.peek(state)["slots"].copy()
-            if not info.n_accepted:
+            if not n_accepted:
                 outcomes["rejected"] += 1
                 np.testing.assert_array_equal(labels, after)
                 assert_equal_records(before, state.to_arrays())
@@ -107,7 +115,8 @@ def test_trials_and_local_moves_keep_every_count():
     """Lists of steps, caches and slots stay right while the number of states changes."""
     for seed, dense_slots in ((0, 1024), (1, 0)):
         state = middle_sized(seed)
-        kernel = InterleavedKernel(RCDKernel(StepwiseProposal(dense_slots)), 7.5)
+        local = RCDKernel(StepwiseProposal(dense_slots))
+        kernel = RunSplitMergeKernel(InterleavedKernel(local, 7.5), 3.5)
         for sweep in range(150):
             if sweep % 20 == 0:
                 state.canonicalise()
@@ -152,7 +161,7 @@ def test_extreme_concentrations(concentration, labels):
         )
         state.start_from(np.zeros(n, int) if labels == "single" else np.arange(n))
         SplitMergeKernel(30).sweep(state)
-        InterleavedKernel(stepwise(), 30).sweep(state)
+        RunSplitMergeKernel(InterleavedKernel(stepwise(), 30), 10).sweep(state)
         assert state.check() is None
         assert np.isfinite(state.log_joint())
 
@@ -161,6 +170,8 @@ def test_one_step_has_no_pair():
     state = Model((1,), HCRPEmission(3)).state(0)
     assert SplitMergeKernel(4).sweep(state) == SweepInfo()
     assert InterleavedKernel(stepwise(), 2).sweep(state).n_proposed == 1
+    info = RunSplitMergeKernel(stepwise(), 20).sweep(state)
+    assert (info.n_proposed, info.n_run_trials, info.n_run_trials_accepted) == (1, 20, 0)
 
 
 def values_in_two_groups(seed, bits, n=400):
@@ -175,19 +186,58 @@ def values_in_two_groups(seed, bits, n=400):
 CHAINS = {"symbols": middle_sized, "densities": values_in_two_groups}
 
 
+# -- the probability of a run ------------------------------------------------------------
+
+
+WITHOUT_TABLES = {
+    name: model
+    for name, model in (MODELS | NUMBERS | MIXED).items()
+    if "HCRP" not in repr(model)
+}
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("name", WITHOUT_TABLES)
+def test_prefixes_are_those_of_seated_observations(name, backwards):
+    """Of emissions without tables, whose probabilities depend on nothing random."""
+    model = WITHOUT_TABLES[name]
+    n = len(model.y)
+    state = model.state(0, np.arange(n) // 2)
+    probe = EmissionProbe(state.emission, state.stream)
+    slots = native.moves.peek(state)["slots"]
+    for start in range(n):
+        for t in reversed(range(start, n)):
+            probe.remove(t, slots[t])
+        for k in set(slots):
+            prefixes = probe.log_prefixes(start, n, k, backwards)
+            steps = range(n - 1, start - 1, -1) if backwards else range(start, n)
+            added = np.cumsum([probe.add(t, k) for t in steps])
+            for t in reversed(steps):
+                probe.remove(t, k)
+            np.testing.assert_allclose(prefixes, added, rtol=1e-9, atol=1e-9)
+        probe.rollback()
+
+
 # -- schedule -------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("whole_runs", [False, True])
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0, 2.5, 40.0])
-def test_rate_is_met(rate):
+def test_rate_is_met(rate, whole_runs):
     state, n_sweeps = middle_sized(0), 400
-    kernel = InterleavedKernel(stepwise(), rate)
+    kernel = (
+        RunSplitMergeKernel(stepwise(), rate)
+        if whole_runs
+        else InterleavedKernel(stepwise(), rate)
+    )
     counts = []
     for _ in range(n_sweeps):
         info = kernel.sweep(state)
         assert info.n_accepted <= info.n_proposed == state.n_steps
-        assert info.n_trials_accepted <= info.n_trials
-        counts.append(info.n_trials)
+        n, n_accepted, n_others = (*info[4:6], info.n_trials) if whole_runs else info[2:5]
+        assert n_accepted <= n
+        assert n_others == 0
+        counts.append(n)
     assert set(counts) <= {int(np.floor(rate)), int(np.ceil(rate))}
     fraction = rate - np.floor(rate)
     error = np.sqrt(fraction * (1 - fraction) / n_sweeps)
@@ -200,9 +250,14 @@ def test_rate_zero_is_the_local_kernel():
     assert isinstance(
         StepwiseGibbs(split_merge_rate=0.5).make_kernel(state), InterleavedKernel
     )
+    both = StepwiseGibbs(split_merge_rate=1, run_split_merge_rate=2).make_kernel(state)
+    assert isinstance(both, RunSplitMergeKernel)
+    assert isinstance(both.local, InterleavedKernel)
 
 
 # -- the estimator --------------------------------------------------------------------
+
+RATES = ("split_merge_acceptance_rate", "run_split_merge_acceptance_rate")
 
 
 @pytest.fixture(scope="module", name="X")
@@ -212,28 +267,52 @@ def repeating_sequence():
 
 def fitted(X, rate, **options):
     options = {"n_burnin": 20, "n_draws": 6, "random_state": 0} | options
-    return HCRPHMM(StepwiseGibbs(split_merge_rate=rate), **options).fit(X)
+    sampler = StepwiseGibbs(split_merge_rate=rate, run_split_merge_rate=rate)
+    return HCRPHMM(sampler, **options).fit(X)
 
 
 def test_rates_are_reported_apart(X):
-    draws = fitted(X, 2, n_chains=2).draws_
-    rates = draws.split_merge_acceptance_rate
-    assert rates.shape == draws.shape
-    assert np.all((rates >= 0) & (rates <= 1))
+    draws, without = fitted(X, 2, n_chains=2).draws_, fitted(X, 0).draws_
     assert np.all(draws.acceptance_rate > 0.5)
-    sampled = draws.to_dict()["sample_stats"]["split_merge_acceptance_rate"]
-    np.testing.assert_array_equal(sampled, rates)
-    assert np.all(np.isnan(fitted(X, 0).draws_.split_merge_acceptance_rate))
+    for name in RATES:
+        rates = getattr(draws, name)
+        assert rates.shape == draws.shape
+        assert np.all((rates >= 0) & (rates <= 1))
+        np.testing.assert_array_equal(draws.to_dict()["sample_stats"][name], rates)
+        assert np.all(np.isnan(getattr(without, name)))
+    assert np.any(
+        draws.split_merge_acceptance_rate != draws.run_split_merge_acceptance_rate
+    )
+
+
+class Lasting(NormalInverseGamma):
+    """Stands for emissions whose states last."""
+
+    has_lasting_states = True
+
+
+def test_auto_makes_trials_of_whole_runs_if_states_last(X):
+    mixed = ProductEmission([("a", Lasting(), [0])])
+    lasting = BlockedGibbs(10, run_split_merge_rate=4)
+    for emission, sampler in (
+        (NormalInverseGamma(), StepwiseGibbs(split_merge_rate=2)),
+        (Lasting(), lasting),
+        (mixed, lasting),
+    ):
+        hmm = HCRPHMM("auto", emission, n_burnin=1, n_draws=1, random_state=0).fit(X)
+        assert str(hmm.sampler_) == str(sampler)
+    stepwise = HCRPHMM("stepwise", Lasting(), n_burnin=1, n_draws=1, random_state=0)
+    assert str(stepwise.fit(X).sampler_) == "StepwiseGibbs()"
 
 
 def test_warm_start_continues_the_stream(X):
     once = fitted(X, 1.5, n_draws=12)
     twice = fitted(X, 1.5, warm_start=True).fit(X)
     np.testing.assert_array_equal(once.draws_.lp, twice.draws_.lp)
-    np.testing.assert_array_equal(
-        once.draws_.split_merge_acceptance_rate,
-        twice.draws_.split_merge_acceptance_rate,
-    )
+    for name in RATES:
+        np.testing.assert_array_equal(
+            getattr(once.draws_, name), getattr(twice.draws_, name)
+        )
 
 
 @pytest.mark.parametrize(
@@ -251,11 +330,15 @@ def test_wrong_rates_are_named(X, rate, error, message):
         fitted(X, rate)
 
 
-def test_grid_search_over_the_rate(X):
-    grid = {"sampler__split_merge_rate": [0, 0.5, 2]}
+def test_grid_search_over_the_rates(X):
+    grid = {"sampler__split_merge_rate": [0, 2], "sampler__run_split_merge_rate": [0, 2]}
     hmm = HCRPHMM("stepwise", n_burnin=5, n_draws=2, n_particles=5, random_state=0)
     search = GridSearchCV(hmm, grid, cv=TimeSeriesSplit(2)).fit(X)
-    assert search.best_params_["sampler__split_merge_rate"] in (0, 0.5, 2)
+    assert search.best_params_.keys() == grid.keys()
     assert np.all(np.isfinite(search.cv_results_["mean_test_score"]))
-    sampler = StepwiseGibbs("exact", split_merge_rate=2)
-    assert clone(sampler).get_params() == {"proposal": "exact", "split_merge_rate": 2}
+    sampler = StepwiseGibbs("exact", 2, 1.5)
+    assert clone(sampler).get_params() == {
+        "proposal": "exact",
+        "split_merge_rate": 2,
+        "run_split_merge_rate": 1.5,
+    }

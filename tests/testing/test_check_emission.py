@@ -11,15 +11,19 @@ from scipy.special import betaln
 from scipy.stats import norm
 
 from skihmm.emissions import (
+    AutoregressiveNormal,
     BaseEmission,
     BetaBernoulli,
+    BetaNegativeBinomial,
     ConjugateEmission,
     DirichletCategorical,
+    GammaGamma,
     GammaPoisson,
     HCRPCategorical,
     NormalInverseGamma,
     NormalInverseWishart,
     ProductEmission,
+    VonMises,
 )
 from skihmm.emissions._categorical_stats import CategoricalStats
 from skihmm.testing import check_emission
@@ -43,6 +47,7 @@ def data():
         {"word": symbols[:, 0], "x": numbers[:, 0], "y": numbers[:, 1], "n": counts[:, 0]}
     )
     mixed.loc[11] = [None, np.nan, np.nan, np.nan]
+    positive, angles = np.exp(numbers), np.arctan(numbers)
     return locals()
 
 
@@ -54,8 +59,13 @@ EMISSIONS = {
     "dirichlet": (DirichletCategorical(), "symbols"),
     "full": (NormalInverseWishart(), "numbers"),
     "diagonal": (NormalInverseGamma(), "numbers"),
+    "regression": (AutoregressiveNormal(), "numbers"),
+    "regression, fixed": (AutoregressiveNormal(1, 0.5, 1.0, scale=1.0), "numbers"),
     "counts": (GammaPoisson(), "counts"),
     "binary": (BetaBernoulli(), "binary"),
+    "overdispersed": (BetaNegativeBinomial(), "counts"),
+    "positive": (GammaGamma(), "positive"),
+    "angles": (VonMises(), "angles"),
     "product": (ProductEmission([*PARTS, ("n", "poisson", ["n"])]), "mixed"),
     "product of numbers": (
         ProductEmission([("x", "diagonal_gaussian", [0]), ("y", "gaussian", [1])]),

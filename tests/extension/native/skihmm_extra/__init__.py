@@ -6,10 +6,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import BaseEmission
-from skihmm.samplers import FranchiseSampler
-from skihmm_extra._native import ForwardProposal, geometric_stats
+from skihmm.samplers import BaseSampler, FranchiseSampler
+from skihmm_extra._native import ForwardProposal, WindowKernel, geometric_stats
 
-__all__ = ["ForwardSampler", "Geometric"]
+__all__ = ["ForwardSampler", "Geometric", "WindowSampler"]
 
 
 class ForwardSampler(FranchiseSampler):
@@ -19,14 +19,25 @@ class ForwardSampler(FranchiseSampler):
     ----------
     split_merge_rate : float, default=0
         Split-merge trials per sweep.
+    run_split_merge_rate : float, default=0
+        Those of whole runs.
     """
 
-    def __init__(self, split_merge_rate=0):
+    def __init__(self, split_merge_rate=0, run_split_merge_rate=0):
         self.split_merge_rate = split_merge_rate
+        self.run_split_merge_rate = run_split_merge_rate
 
     def make_kernel(self, state):
         """Build the compiled kernel for one chain."""
         return self.add_split_merge(RCDKernel(ForwardProposal()))
+
+
+class WindowSampler(BaseSampler):
+    """Windows of one state, moved as a whole."""
+
+    def make_kernel(self, state):
+        """Build the compiled kernel for one chain."""
+        return WindowKernel()
 
 
 class Geometric(BaseEmission):

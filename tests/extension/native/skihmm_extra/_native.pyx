@@ -1,6 +1,7 @@
-"""A proposal and an emission for skihmm, at native speed."""
+"""A proposal, a kernel and an emission for skihmm, at native speed."""
 
-from skihmm.core cimport BlockProposal, Chain, Family, Proposal  # no-cython-lint
+from skihmm.core cimport BlockProposal, Chain, CompiledKernel  # no-cython-lint
+from skihmm.core cimport Family, Kernel, Proposal  # no-cython-lint
 from skihmm.emissions cimport ConjugateStats
 
 
@@ -12,6 +13,11 @@ cdef extern from "_geometric.hpp" nogil:
 cdef extern from "_forward.hpp" nogil:
     cdef cppclass CppForwardProposal "ForwardProposal"(Proposal):
         CppForwardProposal() except +
+
+
+cdef extern from "_windows.hpp" nogil:
+    cdef cppclass WindowSweeps(Kernel):
+        WindowSweeps(long longest) except +
 
 
 def geometric_stats(values, double a, double b):
@@ -27,3 +33,10 @@ cdef class ForwardProposal(BlockProposal):
 
     cdef Proposal *build(self, Chain &chain) except NULL:
         return new CppForwardProposal()
+
+
+cdef class WindowKernel(CompiledKernel):
+    """Windows of one state, moved as a whole."""
+
+    cdef Kernel *build(self, Chain &chain) except NULL:
+        return new WindowSweeps(4)

@@ -1,0 +1,287 @@
+"""Autoregressive Gaussian emissions."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm._validation import check_integer, check_positive
+from skihmm.emissions._conjugate import _Gaussian, _positive_values
+from skihmm.emissions._conjugate_stats import ConjugateStats, autoregressive_normal
+
+# Added to the residual covariance of standardised columns, which is zero where the past
+# determines a column.
+_LEAST_RESIDUAL = 1e-10
+
+
+class AutoregressiveNormal(_Gaussian):
+    """Linear regression on the last rows, with its own coefficients in every state.
+
+    ``y[t] = A @ x[t] + noise`` with ``x[t] = (y[t-1], ..., y[t-order], 1)`` and ``noise ~
+    Normal(0, covariance)``: a vector autoregression with intercept.  In every state
+    ``covariance ~ InverseWishart(scale, dof)`` and, for standardised columns, ``A[:, j] |
+    covariance ~ Normal(mean[:, j], covariance / strength[j])``; both are integrated out,
+    and the predictive distribution is a multivariate Student's t.
+
+    A step is missing if an entry of it or of the `order` rows before it is missing, or if
+    there are fewer rows before it in its sequence: the likelihood is conditional on the
+    first `order` rows of every sequence, and on those after a gap.
+
+    Parameters
+    ----------
+    order : int, default=3
+        Number of earlier rows; 0 is :class:`NormalInverseWishart`.
+    mean : float, array-like of shape (n_features, n_features * order + 1) or None, \
+default=None
+        Prior mean of A, common to all states: coefficients of the latest row first,
+        intercepts last.  A number c: c times the identity for the latest row, otherwise
+        zero, about the means of the columns.  None: drawn from its posterior after every
+        sweep, with the prior, for standardised columns, ``Normal(1, 1)`` on the diagonal
+        for the latest row and ``Normal(0, 1)`` elsewhere.
+    strength : float, array-like of shape (order + 1,) or None, default=None
+        Precision of the coefficients of every earlier row, the latest first, and of the
+        intercepts, for standardised columns.  None: drawn, with the prior
+        ``Gamma(1, 1/10)``.
+    dof : float or None, default=None
+        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 20``.
+    scale : float, array-like of shape (n_features, n_features) or None, default=None
+        Positive definite.  A number c: c times the scale for which the expectation of the
+        covariance is that of the residuals of one regression on all data.  None: c is
+        drawn, with the prior ``Gamma(1/2, 1/2)`` truncated below ``1e-8``.
+
+    Attributes
+    ----------
+    mean_ : ndarray of shape (n_features, n_features * order + 1)
+    strength_ : ndarray of shape (order + 1,)
+    scale_ : ndarray of shape (n_features, n_features)
+        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
+        are in ``draws_.hyperparameters``, of the scale the factor c.
+    dof_ : float
+        The degrees of freedom used.
+    offset_ : ndarray of shape (n_features,)
+        Offset subtracted from the data: the mean of a column that is far from zero in
+        units of its standard deviation, otherwise 0.
+
+    See Also
+    --------
+    NormalInverseWishart : Without regression.
+
+    Notes
+    -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the posterior means of the
+    states' parameters under the selected draw: ``coefficients_`` of shape (n_states,
+    n_features, n_features * order), ``intercepts_`` of shape (n_states, n_features) and
+    ``covariances_`` of shape (n_states, n_features, n_features); ``spectral_radii_`` of
+    shape (n_states,) is below one for stable coefficients.
+
+    Simulation, forecasts and imputation walk in time.  Where a sequence has no earlier
+    rows yet, they start from the means of the columns.
+
+    References
+    ----------
+    E. B. Fox, E. B. Sudderth, M. I. Jordan and A. S. Willsky, "Bayesian nonparametric
+    inference of switching dynamic linear models", IEEE Transactions on Signal Processing
+    59, 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.emissions import AutoregressiveNormal
+    >>> rng = np.random.default_rng(0)
+    >>> turn = np.array([[0.9, 0.4], [-0.4, 0.9]])
+    >>> X = np.zeros((200, 2))
+    >>> for t in range(1, 200):
+    ...     A = turn if t // 50 % 2 else turn.T  # a turn to the right or to the left
+    ...     X[t] = A @ X[t - 1] + rng.normal(size=2)
+    >>> emission = AutoregressiveNormal(order=1)
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=100, n_draws=20, random_state=0)
+    >>> hmm.fit(X).n_states_
+    2
+    """
+
+    default_init = "blocks"
+    has_lasting_states = True
+
+    test_params = ({}, {"order": 0}, {"order": 1, "mean": 1.0, "scale": 1.0})
+
+    def __init__(
+        self,
+        order: int = 3,
+        mean: ArrayLike | None = None,
+        strength: ArrayLike | None = None,
+        dof: float | None = None,
+        scale: ArrayLike | None = None,
+    ) -> None:
+        self.order = order
+        self.mean = mean
+        self.strength = strength
+        self.dof = dof
+        self.scale = scale
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs of a step: the entries of the earlier rows."""
+        return len(self.offset_) * self.order
+
+    def fit(self, X: MatrixLike, y: None = None) -> AutoregressiveNormal:
+        """Set the prior from one regression on all data, taken for one sequence.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite numbers; NaN, None or masked: missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : AutoregressiveNormal
+        """
+        return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
+
+    def fit_sequences(self, X: MatrixLike, starts: Integers) -> AutoregressiveNormal:
+        """Set the prior from one regression on all sequences.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+
+        Returns
+        -------
+        self : AutoregressiveNormal
+        """
+        order = check_integer("order", self.order, 0)
+        n = len(self._fit_units(X))
+        self.strength_ = _positive_values(
+            "strength", 1.0 if self.strength is None else self.strength, order + 1
+        )
+        self.dof_ = n + 20.0 if self.dof is None else check_positive("dof", self.dof)
+        self._check_dof(n)
+        self._mean = self._start_of_mean(n)
+        self.mean_ = self._in_units_of_data(self._mean)
+        start = 1.0 if self.scale is None else self.scale
+        if np.ndim(start) == 0:
+            if self.dof_ <= n + 1:
+                raise ValueError(
+                    f"dof={self.dof_}; expected more than n_features + 1 = {n + 1}, or a "
+                    "matrix for scale: otherwise covariances have no expectation."
+                )
+            self.scale_ = np.eye(n)
+            factor = check_positive("scale", start) * (self.dof_ - n - 1)
+            self.scale_ = factor * self._residual_covariance(X, starts)
+        else:
+            self.scale_ = self._given_scale(n)
+        return self
+
+    def _start_of_mean(self, n: int) -> Floats:
+        """Prior mean, or its value at the start of a chain, for standardised columns."""
+        shape = (n, n * self.order + 1)
+        first = np.eye(*shape) * (self.order > 0)
+        if self.mean is None:
+            return first
+        try:
+            mean = np.asarray(self.mean, dtype=float)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"mean={self.mean!r}; expected a number, a matrix of numbers or None."
+            ) from None
+        if mean.shape not in ((), shape):
+            raise ValueError(
+                f"mean has the shape {mean.shape}; expected a number, or {shape}: for "
+                f"each of {n} columns a coefficient per entry of {self.order} earlier "
+                "rows, and an intercept."
+            )
+        if not np.isfinite(mean).all():
+            raise ValueError(f"mean={self.mean!r}; expected finite numbers.")
+        return self._standardised(mean) if mean.ndim else first * mean
+
+    def _residual_covariance(self, X: MatrixLike, starts: Integers) -> Floats:
+        rows = self.encode(X, starts)
+        centre, deviation = self._units[0], np.sqrt(self._units[1])
+        n = len(centre)
+        y, *lags = np.split(rows[~self.is_missing(rows)], self.order + 1, axis=1)
+        y = (y - centre) / deviation
+        x = np.hstack(
+            [*((lag - centre) / deviation for lag in lags), np.ones((len(y), 1))]
+        )
+        prior = np.eye(x.shape[1])
+        first = np.eye(x.shape[1], n) * (self.order > 0)
+        residuals = y - x @ np.linalg.solve(x.T @ x + prior, x.T @ y + first)
+        covariance = residuals.T @ residuals / len(y) if len(y) else np.eye(n)
+        covariance += _LEAST_RESIDUAL * np.eye(n)
+        return covariance * np.outer(deviation, deviation)
+
+    def _in_units_of_data(self, A: Floats) -> Floats:
+        """Coefficients and intercepts of the data from those of standardised columns."""
+        deviation = np.sqrt(self._units[1])
+        means = self._units[0] + self.offset_
+        lags = A[..., :-1] * deviation[:, None] / np.tile(deviation, self.order)
+        intercepts = A[..., -1] * deviation + means - lags @ np.tile(means, self.order)
+        return np.concatenate([lags, intercepts[..., None]], axis=-1)
+
+    def _standardised(self, A: Floats) -> Floats:
+        """Inverse of `_in_units_of_data`."""
+        deviation = np.sqrt(self._units[1])
+        means = self._units[0] + self.offset_
+        lags = A[..., :-1] / deviation[:, None] * np.tile(deviation, self.order)
+        intercepts = A[..., -1] - means + A[..., :-1] @ np.tile(means, self.order)
+        return np.concatenate([lags, (intercepts / deviation)[..., None]], axis=-1)
+
+    def is_missing(self, codes: Array) -> Flags:
+        """Mask of steps with any missing entry, in it or in the earlier rows.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features + n_inputs), float64
+
+        Returns
+        -------
+        missing : ndarray of shape (n_samples,), bool
+        """
+        return np.asarray(np.isnan(codes).any(axis=1))
+
+    def make_stats(self, codes: Array) -> ConjugateStats:
+        """Build empty statistics over encoded data.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features + n_inputs), float64
+
+        Returns
+        -------
+        stats : ConjugateStats
+        """
+        deviation = np.sqrt(self._units[1])
+        return autoregressive_normal(
+            codes,
+            self.order,
+            (self._units[0], deviation),
+            self._mean,
+            self.strength_,
+            self.dof_,
+            self.scale_ / np.outer(deviation, deviation),
+            self._drawn,
+        )
+
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
+        n, p = len(self.offset_), self.n_inputs
+        deviation = np.sqrt(self._units[1])
+        A, covariances = np.split(expected, [n * (p + 1)], axis=1)
+        A = self._in_units_of_data(A.reshape(-1, n, p + 1))
+        companions = np.tile(np.eye(p, p, -n), (len(A), 1, 1))
+        companions[:, :n] = A[:, :p, :p]
+        return {
+            "coefficients_": A[..., :p],
+            "intercepts_": A[..., p],
+            "covariances_": covariances.reshape(-1, n, n)
+            * np.outer(deviation, deviation),
+            "spectral_radii_": abs(np.linalg.eigvals(companions)).max(axis=1, initial=0),
+        }
+
+    def _split(self, values: Floats) -> dict[str, Floats]:
+        mean, strength, scale = np.split(values, [self.mean_.size, len(values) - 1])
+        mean = self._in_units_of_data(mean.reshape(self.mean_.shape))
+        return {"mean": mean, "strength": strength, "scale": scale[0]}

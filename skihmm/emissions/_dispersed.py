@@ -1,0 +1,371 @@
+"""Negative binomial, gamma and von Mises emissions: one dispersion for all states."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skihmm._typing import Array, Floats, MatrixLike
+from skihmm._validation import check_positive
+from skihmm.emissions._conjugate import (
+    _LARGEST_COUNT,
+    SHARE_WITHIN,
+    _as_floats,
+    _check_counts,
+    _column_means,
+    _column_variances,
+    _Conjugate,
+    _entry,
+    _positive_values,
+)
+from skihmm.emissions._conjugate_stats import ConjugateStats
+from skihmm.emissions._dispersed_stats import dispersed
+
+# Sums and products of numbers in this range neither overflow nor underflow.
+_LARGEST, _LEAST = 1e100, 1e-100
+
+
+class _Dispersed(_Conjugate):
+    """Base class: means of states given a common dispersion have a conjugate prior."""
+
+    _law: ClassVar[str]
+    # Of angles.
+    _period = 1.0
+
+    def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
+        """Typical values and initial values of the hyperparameters of every column."""
+        raise NotImplementedError
+
+    def fit(self, X: MatrixLike, y: None = None) -> _Dispersed:
+        """Set the prior from the scale of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers in the range of the distribution; NaN, None or masked: missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+        """
+        X = _as_floats(X, self)
+        self._units, initial = self._fit_scale(self._transform(X))
+        for name, values in zip(self._hyperparameters, initial, strict=True):
+            fixed = getattr(self, name)
+            if fixed is not None:
+                values = _positive_values(name, fixed, X.shape[1])
+            setattr(self, name + "_", values)
+        self._check(X)
+        return self
+
+    def _transform(self, X: Floats) -> Floats:
+        """Change values before anything is computed from them."""
+        return X
+
+    def encode_values(self, X: MatrixLike) -> Floats:
+        """Convert data to floats.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        values : ndarray of shape (n_samples, n_features), float64
+            NaN is missing.
+        """
+        return self._transform(super().encode_values(X))
+
+    def make_stats(self, codes: Array) -> ConjugateStats:
+        """Build empty statistics over encoded data.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features), float64
+
+        Returns
+        -------
+        stats : ConjugateStats
+        """
+        return dispersed(
+            self._law,
+            codes,
+            [getattr(self, name + "_") for name in self._hyperparameters],
+            self._units,
+            [name in self._drawn for name in self._hyperparameters],
+            self._period,
+        )
+
+
+def _means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
+    """Mean of every column, 1 if it is zero, and the squared coefficient of variation."""
+    means = _column_means(X)
+    means = np.where(means > 0, means, 1.0)
+    # Of the data in units of their means, whose squares stay within the range of floats.
+    return means, _column_variances(X / means)
+
+
+class BetaNegativeBinomial(_Dispersed):
+    """Overdispersed counts: negative binomial, columns independent given the state.
+
+    In every state the counts of a column have a mean ``mu`` of their own and the variance
+    ``mu + dispersion * mu**2``.  With ``r = 1 / dispersion`` the probability ``r / (r +
+    mu)`` is ``Beta(r * rate, shape)`` and integrated out, and the predictive distribution
+    is beta negative binomial.  For small dispersions it is :class:`GammaPoisson` with the
+    same `shape` and `rate`.
+
+    Single entries may be missing.
+
+    Parameters
+    ----------
+    shape : float, array-like of shape (n_features,) or None, default=None
+        Shape of the prior of the means.  None: drawn from its posterior after every
+        sweep, with the prior ``Gamma(1/2, 1/2)``.
+    rate : float, array-like of shape (n_features,) or None, default=None
+        Rate of the prior of the means.  None: drawn, with the prior ``Gamma(1/2, m/2)``,
+        m the mean of the column.
+    dispersion : float, array-like of shape (n_features,) or None, default=None
+        Dispersion of the counts of a column, the same in all states.  None: drawn, with
+        the prior ``Gamma(1/2, 1/(2 c))`` between ``c / 1e8`` and ``1e8 c``, c the
+        variance of the column divided by its squared mean.
+
+    Attributes
+    ----------
+    shape_, rate_, dispersion_ : ndarray of shape (n_features,)
+        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
+        are in ``draws_.hyperparameters``.
+
+    Notes
+    -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``means_`` of shape (n_states,
+    n_features), the posterior means of the states' means under the selected draw.
+
+    Where the counts of a state vary more than Poisson counts do, :class:`GammaPoisson`
+    splits the state into several.
+
+    References
+    ----------
+    A. Gelman et al., "Bayesian Data Analysis", 3rd edition, 2013, Section 2.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> rng = np.random.default_rng(0)
+    >>> means = np.repeat([[5.0], [60.0], [5.0], [60.0]], 50, axis=0)
+    >>> X = rng.poisson(means * rng.gamma(4.0, 0.25, size=means.shape))
+    >>> hmm = HCRPHMM(emission="negative_binomial", n_burnin=200, random_state=0)
+    >>> hmm.fit(X).n_states_
+    2
+    """
+
+    takes_integers = True
+    is_positive_only = True
+    _emits_integers = True
+    _hyperparameters = ("shape", "rate", "dispersion")
+    _law = "negative_binomial"
+
+    def __init__(
+        self,
+        shape: ArrayLike | None = None,
+        rate: ArrayLike | None = None,
+        dispersion: ArrayLike | None = None,
+    ) -> None:
+        self.shape = shape
+        self.rate = rate
+        self.dispersion = dispersion
+
+    def _check(self, X: Floats) -> None:
+        _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12", self)
+
+    def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
+        means, dispersions = _means_and_dispersions(X)
+        ones = np.ones_like(means)
+        units = np.array([ones, 1 / means, dispersions])
+        return units, units * [[1.0], [1.0], [SHARE_WITHIN]]
+
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
+        return {"means_": expected}
+
+
+class GammaGamma(_Dispersed):
+    """Positive numbers: gamma distributions, columns independent given the state.
+
+    In every state the numbers of a column have a mean ``mu`` of their own and the
+    variance ``dispersion * mu**2``.  ``1 / mu`` is ``Gamma(shape, scale)`` and integrated
+    out, and the predictive distribution is a beta prime distribution.
+
+    Single entries may be missing.
+
+    Parameters
+    ----------
+    shape : float, array-like of shape (n_features,) or None, default=None
+        Shape of the prior of ``1 / mu``.  None: drawn from its posterior after every
+        sweep, with the prior ``Gamma(1/2, 1/2)``.
+    scale : float, array-like of shape (n_features,) or None, default=None
+        Rate of the prior of ``1 / mu``, in units of the column.  None: drawn, with the
+        prior ``Gamma(1/2, 1/(2 m))``, m the mean of the column.
+    dispersion : float, array-like of shape (n_features,) or None, default=None
+        Dispersion of a column, the same in all states: the inverse of the shape of its
+        gamma distributions.  None: drawn, with the prior ``Gamma(1/2, 1/(2 c))`` between
+        ``c / 1e8`` and ``1e8 c``, c the variance of the column divided by its squared
+        mean.
+    least : float or None, default=None
+        Smaller numbers, zeros too, are replaced by it: the limit of detection.  None: all
+        numbers have to be positive.
+
+    Attributes
+    ----------
+    shape_, scale_, dispersion_ : ndarray of shape (n_features,)
+        The prior; initial values of hyperparameters that are drawn.  The draws of a fit
+        are in ``draws_.hyperparameters``.
+
+    Notes
+    -----
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``means_`` of shape (n_states,
+    n_features), the posterior means of the states' means under the selected draw.
+
+    References
+    ----------
+    A. Gelman et al., "Bayesian Data Analysis", 3rd edition, 2013, Section 2.6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> rng = np.random.default_rng(0)
+    >>> means = np.repeat([[1.0], [20.0], [1.0], [20.0]], 50, axis=0)
+    >>> X = means * rng.gamma(4.0, 0.25, size=means.shape)
+    >>> hmm = HCRPHMM(emission="gamma", n_burnin=200, random_state=0).fit(X)
+    >>> hmm.n_states_
+    2
+    """
+
+    is_positive_only = True
+    _hyperparameters = ("shape", "scale", "dispersion")
+    _law = "gamma"
+
+    test_params = ({"least": 0.1},)
+
+    def __init__(
+        self,
+        shape: ArrayLike | None = None,
+        scale: ArrayLike | None = None,
+        dispersion: ArrayLike | None = None,
+        least: float | None = None,
+    ) -> None:
+        self.shape = shape
+        self.scale = scale
+        self.dispersion = dispersion
+        self.least = least
+
+    def _transform(self, X: Floats) -> Floats:
+        return (
+            X
+            if self.least is None
+            else np.maximum(X, check_positive("least", self.least))
+        )
+
+    def _check(self, X: Floats) -> None:
+        too_small = (X == 0, "{} is zero"), (X < _LEAST, "{} is less than 1e-100")
+        for bad, words in (
+            (X < 0, "Negative values in data: {}"),
+            *(too_small if self.least is None else ()),
+            (_LARGEST < X, "{} is more than 1e100"),
+        ):
+            for row, c in np.argwhere(bad):
+                raise ValueError(
+                    words.format(_entry(X, row, c, self)) + "; expected numbers > 0. NaN "
+                    "marks what is missing; `least` is a limit of detection."
+                )
+
+    def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
+        means, dispersions = _means_and_dispersions(X)
+        units = np.array([np.ones_like(means), means, dispersions])
+        # With the shape 2 the prior mean of the states' means is that of the column.
+        return units, units * [[2.0], [1.0], [SHARE_WITHIN]]
+
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
+        return {"means_": expected}
+
+
+class VonMises(_Dispersed):
+    """Angles, times of the day: von Mises columns, independent given the state.
+
+    In every state a column has a mean direction of its own, uniform on the circle and
+    integrated out; the concentration ``1 / dispersion`` is common to all states.
+
+    Single entries may be missing.
+
+    Parameters
+    ----------
+    period : float, default=2*pi
+        Period of the data: 360 for degrees, 24 for hours of the day.
+    dispersion : float, array-like of shape (n_features,) or None, default=None
+        Dispersion of the angles of a column around the mean direction of their state, in
+        squared radians; for small ones it is a variance.  None: drawn from its posterior
+        after every sweep, with the prior ``Gamma(1/2, 1/2)`` between 1e-8 and 1e8.
+
+    Attributes
+    ----------
+    dispersion_ : ndarray of shape (n_features,)
+        The dispersion; its initial value if it is drawn.  The draws of a fit are in
+        ``draws_.hyperparameters``.
+
+    Notes
+    -----
+    Data are between ``-period`` and `period`, predictions between ``-period / 2`` and
+    ``period / 2``.
+
+    ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``directions_`` of shape
+    (n_states, n_features), the posterior mean directions of the states under the selected
+    draw, in units of the data.
+
+    References
+    ----------
+    K. V. Mardia and P. E. Jupp, "Directional Statistics", 2000, Section 10.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.vonmises(np.repeat([[3.0], [0.5], [3.0]], 50, axis=0), 8.0)
+    >>> hmm = HCRPHMM(emission="von_mises", n_burnin=200, random_state=0).fit(X)
+    >>> hmm.n_states_
+    2
+    """
+
+    _hyperparameters = ("dispersion",)
+    _law = "von_mises"
+
+    test_params = ({"period": 1000.0},)
+
+    def __init__(
+        self, period: float = 2 * np.pi, dispersion: ArrayLike | None = None
+    ) -> None:
+        self.period = period
+        self.dispersion = dispersion
+
+    @property
+    def _period(self) -> float:  # type: ignore[override]
+        return check_positive("period", self.period)
+
+    def _check(self, X: Floats) -> None:
+        for row, c in np.argwhere(np.abs(X) > self._period):
+            raise ValueError(
+                f"{_entry(X, row, c, self)}, but period={self.period:.4g}; expected "
+                "numbers between -period and period. Set the period of the data, 360 for "
+                "degrees, 24 for hours, or wrap them by numpy.remainder(X, period)."
+            )
+
+    def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
+        units = np.ones((1, X.shape[1]))
+        return units, SHARE_WITHIN * units
+
+    def _describe(self, expected: Floats) -> dict[str, Floats]:
+        return {"directions_": expected}

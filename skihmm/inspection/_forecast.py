@@ -1,0 +1,201 @@
+"""Forecasts of columns of numbers: means and bands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._sequences import sequence_starts
+from skihmm._typing import Floats, MatrixLike, RandomState, VectorLike
+from skihmm._validation import as_matrix, check_integer, is_missing, unify_frame, unmask
+from skihmm.inspection._emissions import column_kinds
+from skihmm.inspection._style import (
+    Columns,
+    check_fitted_hmm,
+    make_axes,
+    places_of_columns,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class ForecastDisplay:
+    """Forecast of the steps after the end of a sequence: mean and bands.
+
+    One panel per column of numbers: the last observations, the mean of the posterior
+    predictive distribution, and bands that contain given proportions of it at each step.
+    Emissions that look back, such as autoregressions, walk in time from the last rows.
+
+    Use :meth:`from_estimator` to create and plot one.
+
+    Parameters
+    ----------
+    samples : ndarray of shape (n_samples, n_steps, n_columns)
+        Samples of the future steps.
+    mean : ndarray of shape (n_steps, n_columns)
+    past : ndarray of shape (n_past, n_columns)
+        The observations before them; NaN is missing.
+    names : list of str
+        Names of the columns.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One per column.
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.inspection import ForecastDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.repeat([[0.0], [5.0], [0.0], [5.0]], 25, axis=0)
+    >>> X += rng.normal(size=X.shape)
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0).fit(X)
+    >>> display = ForecastDisplay.from_estimator(hmm, X, n_steps=20)
+    >>> display.samples.shape, display.mean.shape
+    ((1000, 20, 1), (20, 1))
+    """
+
+    def __init__(
+        self, samples: Floats, mean: Floats, past: Floats, names: list[str]
+    ) -> None:
+        self.samples = samples
+        self.mean = mean
+        self.past = past
+        self.names = names
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: HCRPHMM,
+        X: MatrixLike,
+        n_steps: int = 20,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        columns: Columns | None = None,
+        n_past: int = 50,
+        n_samples: int = 1000,
+        levels: Sequence[float] = (0.5, 0.9),
+        random_state: RandomState = None,
+        ax: Axes | None = None,
+    ) -> ForecastDisplay:
+        """Plot the forecast of a fitted model, averaged over its posterior draws.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted.
+        X : array-like of shape (n_samples, n_features)
+            Data; of several sequences the last one is continued.
+        n_steps : int, default=20
+            Steps to forecast.
+        groups, lengths
+            As in :meth:`skihmm.HCRPHMM.fit`.
+        columns : int, str or list of these, default=None
+            Indices or names of the columns to show.  None: all columns of numbers.
+        n_past : int, default=50
+            Observations before the forecast to show.
+        n_samples : int, default=1000
+            Samples that the bands are computed from.
+        levels : sequence of float, default=(0.5, 0.9)
+            As in :meth:`plot`.
+        random_state : int, RandomState instance or None, default=None
+            None uses that of the estimator.
+        ax : matplotlib Axes or array-like of Axes, default=None
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : ForecastDisplay
+
+        Raises
+        ------
+        ValueError
+            If no column holds numbers, or one of `columns` does not.
+        """
+        hmm = check_fitted_hmm("hmm", hmm)
+        n_past = check_integer("n_past", n_past, 0)
+        following = hmm.predict_next(X, n_steps, groups=groups, lengths=lengths)
+        data = as_matrix(unify_frame(unmask(X)))
+        names = [
+            str(name)
+            for name in getattr(
+                hmm,
+                "feature_names_in_",
+                [f"column {c}" for c in range(data.shape[1])],
+            )
+        ]
+        numeric = [c for c, kind in enumerate(column_kinds(hmm)) if kind != "symbols"]
+        if not numeric:
+            raise ValueError(
+                "All columns hold symbols, which have no bands. Use predict_next and its "
+                "proba."
+            )
+        chosen = numeric if columns is None else places_of_columns(columns, names)
+        for c in chosen:
+            if c not in numeric:
+                raise ValueError(
+                    f"Column {names[c]!r} holds symbols, which have no bands. Use "
+                    "predict_next and its proba."
+                )
+        first = max(sequence_starts(len(data), groups, lengths)[-1], len(data) - n_past)
+        past = data[first:, chosen]
+        observed = np.where(is_missing(past), np.nan, past).astype(float)
+        samples = following.sample(n_samples, random_state)[:, :, chosen].astype(float)
+        display = cls(
+            samples, following.mean()[:, chosen], observed, [names[c] for c in chosen]
+        )
+        return display.plot(ax, levels=levels)
+
+    def plot(
+        self, ax: Axes | None = None, *, levels: Sequence[float] = (0.5, 0.9)
+    ) -> ForecastDisplay:
+        """Plot the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array-like of Axes, default=None
+            One, which is divided into panels, or one per column; None: a new figure.
+        levels : sequence of float, default=(0.5, 0.9)
+            Probabilities of the bands, between 0 and 1.
+
+        Returns
+        -------
+        self : ForecastDisplay
+        """
+        for level in levels:
+            if not 0 < level < 1:
+                raise ValueError(
+                    f"levels holds {level!r}; expected probabilities between 0 and 1."
+                )
+        n_columns = len(self.names)
+        self.figure_, self.axes_ = make_axes(
+            "ForecastDisplay.plot",
+            ax,
+            n_columns,
+            (8.0, 1.2 + 1.8 * n_columns),
+            sharex=True,
+        )
+        before = np.arange(-len(self.past), 0) + 1
+        after = np.arange(self.mean.shape[0]) + 1
+        for c, one in enumerate(self.axes_):
+            for level in sorted(levels, reverse=True):
+                band = np.quantile(
+                    self.samples[:, :, c], [0.5 - level / 2, 0.5 + level / 2], axis=0
+                )
+                one.fill_between(
+                    after, *band, color="#E69F00", alpha=0.35, lw=0, label=f"{level:.0%}"
+                )
+            one.plot(after, self.mean[:, c], color="#D55E00", lw=2, label="mean")
+            one.plot(before, self.past[:, c], "k.", ms=4, label="observed")
+            one.set_ylabel(self.names[c])
+        self.axes_[0].legend(loc="upper left", fontsize=8)
+        self.axes_[-1].set_xlabel("steps from the end")
+        return self

@@ -1,0 +1,80 @@
+// Labels of consecutive steps out of two states, by forward filtering and backward sampling.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "_platform.hpp"
+#include "_product.hpp"
+#include "_random.hpp"
+
+namespace skihmm {
+
+class PairFilter {
+  public:
+    // p(first steps' observations, label of step l) for l in [start, stop), scaled to sum one at
+    // every step; j and o are the labels before and after (o = -1: none).  All probabilities are
+    // at the current seating.  `fixed`: the first label is a.
+    template <class Transitions, class Emission>
+    void run(const Transitions &s, Emission &emission, int64_t start, int64_t stop, int32_t j,
+             int32_t o, int32_t a, int32_t c, bool fixed = false) {
+        two_[0] = a;
+        two_[1] = c;
+        n_ = stop - start;
+        double before[2], seen[2];
+        for (int u = 0; u < 2; ++u) {
+            before[u] = s.prob(j, two_[u]);
+            after_[u] = o >= 0 ? s.prob(two_[u], o) : 1.0;
+            if (n_ == 1) continue;
+            for (int v = 0; v < 2; ++v) pass_[u][v] = s.prob(two_[u], two_[v]);
+        }
+        if (fixed) before[1] = 0.0;
+        filtered_.resize(2 * static_cast<size_t>(n_));
+        double *out = filtered_.data();
+        for (int64_t t = start; t < stop; ++t, out += 2) {
+            if (t > start)
+                for (int v = 0; v < 2; ++v)
+                    before[v] = out[-2] * pass_[0][v] + out[-1] * pass_[1][v];
+            emission.fill_pair(t, two_, seen);
+            double total = before[0] * seen[0] + before[1] * seen[1];
+            if (SKIHMM_UNLIKELY(!(total > 0.0))) {
+                // Both densities underflow: propose without them.
+                seen[0] = seen[1] = 1.0;
+                total = before[0] + before[1];
+            }
+            for (int v = 0; v < 2; ++v) out[v] = before[v] * seen[v] / total;
+        }
+    }
+    // Draw the labels; q *= their probability given the filter.
+    void draw(bitgen_t *g, int32_t *path, Product *q) const {
+        trace(q, [&](int64_t l, const double *weights, double total) {
+            const int u = uniform(g) * total >= weights[0] && weights[1] > 0.0;
+            path[l] = two_[u];
+            return u;
+        });
+    }
+    // q *= the probability of these labels.
+    void read(const int32_t *path, Product *q) const {
+        trace(q, [&](int64_t l, const double *, double) { return int(path[l] == two_[1]); });
+    }
+
+  private:
+    template <class Choose> void trace(Product *q, Choose choose) const {
+        double next[2] = {after_[0], after_[1]};
+        for (int64_t l = n_ - 1; l >= 0; --l) {
+            const double *now = filtered_.data() + 2 * l;
+            const double weights[2] = {now[0] * next[0], now[1] * next[1]};
+            const double total = weights[0] + weights[1];
+            const int u = choose(l, weights, total);
+            q->multiply(weights[u] / total);
+            next[0] = pass_[0][u];
+            next[1] = pass_[1][u];
+        }
+    }
+
+    int32_t two_[2] = {};
+    int64_t n_ = 0;
+    double pass_[2][2] = {}, after_[2] = {};
+    std::vector<double> filtered_;      // by step: of the first state, of the second one
+};
+
+}  // namespace skihmm

@@ -1,0 +1,373 @@
+// Split-merge trials of whole runs.
+//
+// With probability 1/2 each, a trial proposes to merge two states or to split one.  The steps of
+// the two states (the one state) are divided into their maximal runs of consecutive steps: the
+// union of the two states has the same runs as the merged state.  In a random order every run is
+// allocated to one of the two states, given the runs before it:
+//   * as a whole, by the collapsed probability of its observations and transitions;
+//   * sometimes with one change of the state inside the run, by the same probability of all
+//     changes, which divides a single long run and lets a merge join runs that touch;
+//   * sometimes by a filter over the two states, by which every allocation is possible.
+// The first step of the first run defines which state is the first one.  The probability q of an
+// allocation is that of the mixture, so it is one function of the labels.
+//
+// A merge chooses one of the K states uniformly and its partner by how well the partner's
+// predictive distribution explains some of its observations: w(b | a).  Both orders of the pair
+// lead to the same merge, which is thus proposed with probability
+//     (w(b | a) + w(a | b)) / K.
+// Its reverse chooses the merged state, 1/(K - 1), and the allocation, q.  So
+//     R = (r_new / r_old) * (q / (K - 1)) * K / (w(b | a) + w(a | b)),
+// and the ratio of a split is the inverse, where K and w belong to the proposed state, the one
+// with both states.
+//
+// Removal is in the reverse of the order of allocation.  A merge evaluates meanwhile the
+// probability of every run's old labels, at the seating without that run and all later ones.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "_pair_filter.hpp"
+#include "_rcd.hpp"
+#include "_split_merge.hpp"
+
+namespace skihmm {
+
+// Subtract log sum exp, and return it.  If all are impossible the move will be rejected, and any
+// proposal will do.
+inline double normalise_logs(std::vector<double> *logs) {
+    double largest = *std::max_element(logs->begin(), logs->end());
+    if (largest == -INFINITY) {
+        std::fill(logs->begin(), logs->end(), 0.0);
+        largest = 0.0;
+    }
+    double total = 0.0;
+    for (const double x : *logs) total += std::exp(x - largest);
+    total = largest + std::log(total);
+    for (double &x : *logs) x -= total;
+    return total;
+}
+// An index, by normalised logs.
+inline size_t draw_index(bitgen_t *g, const std::vector<double> &logs) {
+    double u = uniform(g);
+    for (size_t i = 0; i < logs.size(); ++i) {
+        u -= std::exp(logs[i]);
+        if (u < 0.0) return i;
+    }
+    return std::max_element(logs.begin(), logs.end()) - logs.begin();
+}
+inline double add_in_logs(double x, double y) {
+    if (x < y) std::swap(x, y);
+    return y == -INFINITY ? x : x + std::log1p(std::exp(y - x));
+}
+
+// How one run is allocated to the states two[0] and two[1], at the current seating.
+template <class Chain>
+class RunAllocation {
+  public:
+    // Steps [start, stop); `is_first`: the first step is in two[0].
+    void look(Chain &chain, int64_t start, int64_t stop, const int32_t *two, bool is_first) {
+        start_ = start;
+        stop_ = stop;
+        two_[0] = two[0];
+        two_[1] = two[1];
+        is_first_ = is_first;
+        const auto &s = *chain.transitions;
+        const int32_t j = chain.previous(start), o = chain.successor(stop - 1);
+        for (int u = 0; u < 2; ++u) {
+            enter_[u] = is_first && u == 1 ? -INFINITY : std::log(s.prob(j, two[u]));
+            leave_[u] = o < 0 ? 0.0 : std::log(s.prob(two[u], o));
+            stay_[u] = s.prob(two[u], two[u]);
+            pass_[u] = std::log(s.prob(two[u], two[1 - u]));
+            total_[u] = s.total(two[u]);
+        }
+        has_successor_ = o >= 0;
+        fill_whole(chain);
+        has_changes_ = false;
+        if (length() > 1)
+            filter_.run(s, *chain.emission, start, stop, j, o, two[0], two[1], is_first);
+    }
+    void draw(Chain &chain, int32_t *path) {
+        const double u = length() > 1 ? uniform(chain.bits) : 1.0;
+        if (u < kFilter) {
+            Product ignored;
+            filter_.draw(chain.bits, path, &ignored);
+        } else if (u < kFilter + kChange) {
+            fill_changes(chain);
+            const size_t i = draw_index(chain.bits, changes_);
+            const int64_t at = 1 + static_cast<int64_t>(i / 2);
+            std::fill(path, path + at, two_[i % 2]);
+            std::fill(path + at, path + length(), two_[1 - i % 2]);
+        } else {
+            std::fill(path, path + length(), two_[draw_index(chain.bits, whole_)]);
+        }
+    }
+    // log q of a path.
+    double score(Chain &chain, const int32_t *path) {
+        const int64_t n = length();
+        const int first = path[0] == two_[1];
+        if (n == 1) return whole_[first];
+        Product filtered;
+        filter_.read(path, &filtered);
+        double q = std::log(kFilter) + filtered.log();
+        const int64_t at = std::find(path, path + n, two_[1 - first]) - path;
+        if (at == n)
+            return add_in_logs(q, std::log(1.0 - kFilter - kChange) + whole_[first]);
+        if (std::find(path + at, path + n, two_[first]) != path + n) return q;
+        fill_changes(chain);
+        return add_in_logs(q, std::log(kChange) + changes_[2 * (at - 1) + first]);
+    }
+
+  private:
+    static constexpr double kFilter = 0.1, kChange = 0.1;
+
+    int64_t length() const { return stop_ - start_; }
+    // out[i] = log p of the first i + 1 observations, or of the last ones, and of the draws
+    // between them, all in state u.
+    void fill(Chain &chain, int u, bool backwards, std::vector<double> *out) {
+        out->resize(length());
+        chain.emission->fill_prefixes(start_, stop_, two_[u], backwards, out->data());
+        Product draws;
+        for (int64_t i = 1; i < length(); ++i) {
+            draws.multiply((stay_[u] * total_[u] + (i - 1)) / (total_[u] + (i - 1)));
+            (*out)[i] += draws.log();
+        }
+    }
+    // The log probability of a draw from u after n others, of which it was x without them.
+    double after(int u, int64_t n, double x) const {
+        return x + std::log(total_[u] / (total_[u] + n));
+    }
+    double out_of(int u, int64_t n) const {
+        return has_successor_ ? after(u, n, leave_[u]) : 0.0;
+    }
+    void fill_whole(Chain &chain) {
+        whole_.assign({0.0, -INFINITY});
+        if (is_first_) return;
+        for (int u = 0; u < 2; ++u) {
+            fill(chain, u, false, &ahead_[u]);
+            whole_[u] = enter_[u] + ahead_[u].back() + out_of(u, length() - 1);
+        }
+        normalise_logs(&whole_);
+    }
+    // changes_[2 i + u] is the log probability of a change from u to the other state after i + 1
+    // steps.
+    void fill_changes(Chain &chain) {
+        if (has_changes_) return;
+        has_changes_ = true;
+        const int64_t n = length();
+        for (int u = 0; u < 2; ++u) {
+            if (is_first_) fill(chain, u, false, &ahead_[u]);
+            fill(chain, u, true, &behind_[u]);
+        }
+        changes_.resize(2 * (n - 1));
+        for (int64_t i = 0; i < n - 1; ++i)
+            for (int u = 0; u < 2; ++u)
+                changes_[2 * i + u] = enter_[u] + ahead_[u][i] + after(u, i, pass_[u])
+                                      + behind_[1 - u][n - 2 - i] + out_of(1 - u, n - 2 - i);
+        normalise_logs(&changes_);
+    }
+
+    int64_t start_ = 0, stop_ = 0;
+    int32_t two_[2] = {};
+    bool is_first_ = false, has_successor_ = false, has_changes_ = false;
+    double enter_[2], leave_[2], stay_[2], pass_[2], total_[2];
+    std::vector<double> ahead_[2], behind_[2], whole_, changes_;
+    PairFilter filter_;
+};
+
+template <class Chain>
+class RunSplitMerge {
+  public:
+    // One trial; whether it was accepted.  O(T + K) besides the work on the steps of the two
+    // states and on the observations that the choice of the partner looks at.
+    bool run(Chain &chain) {
+        chain.reserve(1);
+        return uniform(chain.bits) < 0.5 ? split(chain) : merge(chain);
+    }
+
+  private:
+    struct Run {
+        int64_t start, stop;            // steps [start, stop)
+        size_t at;                      // place of the first one in path_
+    };
+
+    bool split(Chain &chain) {
+        list_states(chain);
+        two_[0] = states_[below(chain.bits, states_.size())];
+        two_[1] = chain.free_slot(0);
+        gather(chain, two_[0], two_[0]);
+        if (path_.size() < 2) return false;
+        begin(chain);
+        double q = 0.0;
+        for (size_t i = runs_.size(); i-- > 0;) take(chain, runs_[i]);
+        for (size_t i = 0; i < runs_.size(); ++i) {
+            look(chain, i);
+            allocation_.draw(chain, path_of(runs_[i]));
+            q += allocation_.score(chain, path_of(runs_[i]));
+            seat(chain, runs_[i]);
+        }
+        if (std::find(path_.begin(), path_.end(), two_[1]) == path_.end()) {
+            ratio_.restore(chain, *chain.emission);
+            return false;
+        }
+        states_.push_back(two_[1]);
+        return decide(chain, q_merge(chain), q_split(q));
+    }
+    bool merge(Chain &chain) {
+        list_states(chain);
+        if (states_.size() < 2) return false;
+        const int32_t a = states_[below(chain.bits, states_.size())];
+        gather(chain, a, a);
+        fill_partners(chain, a);
+        const int32_t b = states_[draw_index(chain.bits, partners_)];
+        gather(chain, a, b);
+        begin(chain);
+        two_[0] = path_of(runs_[0])[0];
+        two_[1] = two_[0] == a ? b : a;
+        const Product forward = q_merge(chain);
+        double q = 0.0;
+        for (size_t i = runs_.size(); i-- > 0;) {
+            take(chain, runs_[i]);
+            look(chain, i);
+            q += allocation_.score(chain, path_of(runs_[i]));
+        }
+        std::fill(path_.begin(), path_.end(), two_[0]);
+        for (const Run &run : runs_) seat(chain, run);
+        return decide(chain, q_split(q), forward);
+    }
+
+    // ---- probabilities of proposals, without the 1/2 of both; states_ has both states
+
+    Product q_split(double log_allocation) const {
+        Product q;
+        q.multiply(1.0 / (states_.size() - 1));
+        q.multiply_log(log_allocation);
+        return q;
+    }
+    Product q_merge(Chain &chain) {
+        double total = 0.0;
+        for (int u = 0; u < 2; ++u) {
+            fill_partners(chain, two_[u]);
+            const auto other = std::find(states_.begin(), states_.end(), two_[1 - u]);
+            total += std::exp(partners_[other - states_.begin()]);
+        }
+        Product q;
+        q.multiply(total / states_.size());
+        return q;
+    }
+    // partners_[i] = log w(states_[i] | a), from some of a's steps, which path_ has.
+    void fill_partners(Chain &chain, int32_t a) {
+        const size_t n = std::count(path_.begin(), path_.end(), a);
+        const size_t n_looks = std::min(n, kLooks);
+        partners_.assign(states_.size(), 0.0);
+        probs_.resize(chain.n_slots);
+        // Evenly spaced ones.
+        for (size_t i = 0, seen = 0, looks = 0; looks < n_looks; ++i) {
+            if (path_[i] != a || seen++ != looks * n / n_looks) continue;
+            ++looks;
+            chain.emission->fill_probs(steps_[i], probs_.data());
+            for (size_t k = 0; k < states_.size(); ++k)
+                partners_[k] += std::log(probs_[states_[k]]);
+        }
+        for (size_t k = 0; k < states_.size(); ++k)
+            partners_[k] = states_[k] == a ? -INFINITY : kSharpness * partners_[k];
+        normalise_logs(&partners_);
+    }
+
+    // ---- the steps of the two states
+
+    void list_states(const Chain &chain) {
+        states_.clear();
+        for (int32_t k = kFirst; k < chain.n_slots; ++k)
+            if (chain.occupancy[k] > 0) states_.push_back(k);
+    }
+    // The steps of a and b, their labels and their runs.
+    void gather(const Chain &chain, int32_t a, int32_t b) {
+        steps_.clear();
+        path_.clear();
+        runs_.clear();
+        const int32_t *states = chain.states.data();
+        for (int64_t t = 0; t < chain.n_steps; ++t) {
+            if (states[t] != a && states[t] != b) continue;
+            if (!runs_.empty() && runs_.back().stop == t && !chain.first[t]) ++runs_.back().stop;
+            else runs_.push_back(Run{t, t + 1, steps_.size()});
+            steps_.push_back(t);
+            path_.push_back(states[t]);
+        }
+    }
+    int32_t *path_of(const Run &run) { return path_.data() + run.at; }
+
+    // ---- removal and addition
+
+    // The runs in random order.
+    void begin(Chain &chain) {
+        for (int64_t i = static_cast<int64_t>(runs_.size()) - 1; i > 0; --i)
+            std::swap(runs_[i], runs_[below(chain.bits, i + 1)]);
+        ratio_.r_old.reset();
+        ratio_.r_new.reset();
+    }
+    // Neighbours of a run are other states or ends of sequences, never another run.
+    void take(Chain &chain, const Run &run) {
+        ratio_.remove_block(chain, *chain.emission, run.start, run.stop,
+                            chain.previous(run.start), &chain.states[run.start],
+                            chain.successor(run.stop - 1));
+    }
+    void seat(Chain &chain, const Run &run) {
+        ratio_.add_block(chain, *chain.emission, run.start, run.stop,
+                         chain.previous(run.start), path_of(run),
+                         chain.successor(run.stop - 1));
+    }
+    void look(Chain &chain, size_t i) {
+        allocation_.look(chain, runs_[i].start, runs_[i].stop, two_, i == 0);
+    }
+    bool decide(Chain &chain, const Product &q_old, const Product &q_new) {
+        if (!ratio_.is_accepted(chain, q_old, q_new)) {
+            ratio_.restore(chain, *chain.emission);
+            return false;
+        }
+        ratio_.keep(chain, *chain.emission);
+        for (size_t i = 0; i < steps_.size(); ++i) chain.assign(steps_[i], path_[i]);
+        return true;
+    }
+
+    // Observations of a state that the choice of its partner looks at, and the exponent of their
+    // joint probability.
+    static constexpr size_t kLooks = 32;
+    static constexpr double kSharpness = 0.2;
+
+    Exchange<Chain, Emission> ratio_;
+    RunAllocation<Chain> allocation_;
+    int32_t two_[2] = {};
+    std::vector<int32_t> states_;
+    std::vector<double> partners_, probs_;
+    std::vector<int64_t> steps_;        // of the two states, in the order of time
+    std::vector<int32_t> path_;         // their labels: old ones, or proposed ones
+    std::vector<Run> runs_;             // in the order of allocation
+};
+
+// Sweeps of a kernel, each followed by trials.
+template <class Chain>
+class RunSplitMergeSweeps final : public Kernel<Chain> {
+  public:
+    // Takes ownership of `local`, which may be null.
+    RunSplitMergeSweeps(Kernel<Chain> *local, double rate) : local_(local), rate_(rate) {}
+    SweepCounts sweep(Chain &chain) override {
+        SweepCounts counts;
+        if (local_) counts = local_->sweep(chain);
+        counts.n_run_trials = draw_number(chain.bits, rate_);
+        for (int64_t i = 0; i < counts.n_run_trials; ++i)
+            counts.n_run_trials_accepted += trials_.run(chain);
+        return counts;
+    }
+    size_t n_bytes() const override { return local_ ? local_->n_bytes() : 0; }
+
+  private:
+    std::unique_ptr<Kernel<Chain>> local_;
+    RunSplitMerge<Chain> trials_;
+    const double rate_;
+};
+
+}  // namespace skihmm

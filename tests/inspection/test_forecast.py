@@ -1,0 +1,80 @@
+"""ForecastDisplay: bands and means against the predictive distribution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skihmm import HCRPHMM
+from skihmm.emissions import AutoregressiveNormal, NormalInverseGamma, ProductEmission
+from skihmm.inspection import ForecastDisplay
+
+SHORT = {"n_burnin": 30, "n_draws": 5, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def model():
+    rng = np.random.default_rng(0)
+    X = np.repeat([[0.0, 3.0], [5.0, -3.0]] * 3, 20, axis=0) + rng.normal(size=(120, 2))
+    X[110, 1] = np.nan
+    return HCRPHMM(emission="diagonal_gaussian", **SHORT).fit(X), X
+
+
+def test_values(model):
+    hmm, X = model
+    display = ForecastDisplay.from_estimator(
+        hmm, X, 8, n_past=30, n_samples=4000, lengths=[100, 20], random_state=1
+    )
+    following = hmm.predict_next(X, 8, lengths=[100, 20])
+    np.testing.assert_array_equal(display.mean, following.mean())
+    expected = following.sample(4000, random_state=1)
+    np.testing.assert_array_equal(display.samples, expected)
+    # Of the last sequence only.
+    np.testing.assert_array_equal(display.past, X[100:])
+    assert display.names == ["column 0", "column 1"]
+    assert len(display.axes_) == 2
+    band = display.axes_[1].collections[0].get_paths()[0].vertices[:, 1]
+    low, high = np.quantile(expected[:, :, 1], [0.05, 0.95], axis=0)
+    assert band.min() == pytest.approx(low.min())
+    assert band.max() == pytest.approx(high.max())
+    dots = display.axes_[1].lines[1]
+    assert dots.get_xdata()[-1] == 0
+    assert np.isnan(dots.get_ydata()[10])
+
+
+def test_the_past_is_where_an_autoregression_goes_on():
+    """A damped oscillation: the forecast of one step is the regression's."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((150, 1))
+    for t in range(2, 150):
+        X[t] = 1.6 * X[t - 1] - 0.9 * X[t - 2] + 0.1 * rng.normal()
+    hmm = HCRPHMM(emission=AutoregressiveNormal(2), **SHORT).fit(X)
+    display = ForecastDisplay.from_estimator(hmm, X, 10, random_state=0)
+    expected = 1.6 * X[-1, 0] - 0.9 * X[-2, 0]
+    assert display.mean[0, 0] == pytest.approx(expected, abs=0.05)
+    spread = display.samples[:, :, 0].std(axis=0)
+    assert spread[0] == pytest.approx(0.1, rel=0.3)
+    assert spread[5] > 1.5 * spread[0]
+
+
+def test_columns_of_symbols_are_left_out():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(3, size=60), rng.normal(size=60)])
+    emission = ProductEmission([("a", "hcrp", [0]), ("b", NormalInverseGamma(), [1])])
+    hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
+    assert ForecastDisplay.from_estimator(hmm, X, 3).names == ["column 1"]
+    with pytest.raises(ValueError, match="Column 'column 0' holds symbols"):
+        ForecastDisplay.from_estimator(hmm, X, 3, columns=0)
+    symbols = HCRPHMM(**SHORT).fit(X[:, :1].astype(int))
+    with pytest.raises(ValueError, match="All columns hold symbols"):
+        ForecastDisplay.from_estimator(symbols, X[:, :1].astype(int), 3)
+
+
+def test_wrong_arguments(model):
+    hmm, X = model
+    with pytest.raises(ValueError, match=r"levels holds 1.5; expected probabilities"):
+        ForecastDisplay.from_estimator(hmm, X, 3, levels=(0.5, 1.5))
+    with pytest.raises(ValueError, match="columns holds 'a'"):
+        ForecastDisplay.from_estimator(hmm, X, 3, columns=["a"])
+    with pytest.raises(TypeError, match="expected a fitted HCRPHMM"):
+        ForecastDisplay.from_estimator(X, X)

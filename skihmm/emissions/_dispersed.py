@@ -11,6 +11,8 @@ from skihmm._typing import Array, Floats, MatrixLike
 from skihmm._validation import check_positive
 from skihmm.emissions._conjugate import (
     _LARGEST_COUNT,
+    _LARGEST_SIZE,
+    _LEAST_SIZE,
     SHARE_WITHIN,
     _as_floats,
     _check_counts,
@@ -22,9 +24,6 @@ from skihmm.emissions._conjugate import (
 )
 from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._dispersed_stats import dispersed
-
-# Sums and products of numbers in this range neither overflow nor underflow.
-_LARGEST, _LEAST = 1e100, 1e-100
 
 
 class _Dispersed(_Conjugate):
@@ -271,11 +270,11 @@ class GammaGamma(_Dispersed):
         )
 
     def _check(self, X: Floats) -> None:
-        too_small = (X == 0, "{} is zero"), (X < _LEAST, "{} is less than 1e-100")
+        too_small = (X == 0, "{} is zero"), (X < _LEAST_SIZE, "{} is less than 1e-100")
         for bad, words in (
             (X < 0, "Negative values in data: {}"),
             *(too_small if self.least is None else ()),
-            (_LARGEST < X, "{} is more than 1e100"),
+            (_LARGEST_SIZE < X, "{} is more than 1e100"),
         ):
             for row, c in np.argwhere(bad):
                 raise ValueError(

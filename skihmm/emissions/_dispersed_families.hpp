@@ -12,16 +12,11 @@
 #include <utility>
 #include <vector>
 
-#include "_family.hpp"
-#include "_hyperparameters.hpp"
-#include "_random.hpp"
+#include "_conjugate_families.hpp"
 
 namespace skihmm {
 
 constexpr double kPi = 3.14159265358979323846;
-
-// A sum counts as lost to rounding below this proportion of its value before a subtraction.
-constexpr double kLeastSum = 1e-7;
 
 // log I0(x), the modified Bessel function of the first kind of order zero, x >= 0: the power
 // series for small x, beyond it a polynomial, interpolated to 5e-15, of sqrt(x) exp(-x) I0(x).
@@ -64,12 +59,10 @@ class NegativeBinomialLaw {
     static constexpr bool kAdapts = false;
     double hyper[kHyperparameters];
 
-    // Count the values of the column.
     void configure(const double *values, int64_t stride, int64_t n, double) {
-        std::map<double, double> counts;
-        for (int64_t t = 0; t < n; ++t)
-            if (!std::isnan(values[t * stride])) ++counts[values[t * stride]];
-        observed_.assign(counts.begin(), counts.end());
+        values_ = values;
+        stride_ = stride;
+        n_ = n;
     }
     void prepare() {
         r_ = 1.0 / hyper[kDispersion];
@@ -110,7 +103,8 @@ class NegativeBinomialLaw {
                - log_rising(a + n, b);
     }
     double log_rest(const double *s) const { return s[kRest]; }
-    double log_likelihood(const double *h) const {
+    double log_likelihood(const double *h) {
+        count();
         double lp = 0.0;
         for (const auto &pair : observed_)
             lp += pair.second * log_rising(1.0 / h[kDispersion], pair.first);
@@ -144,11 +138,22 @@ class NegativeBinomialLaw {
     // Counts have to fit into 64 bits.
     static constexpr double kLargestMean = 9e18, kLargestLog = 43.6;
 
+    // Values of the column with their frequencies; only chains that draw hyperparameters need
+    // them.
+    void count() {
+        if (!observed_.empty()) return;
+        std::map<double, double> counts;
+        for (int64_t t = 0; t < n_; ++t)
+            if (!std::isnan(values_[t * stride_])) ++counts[values_[t * stride_]];
+        observed_.assign(counts.begin(), counts.end());
+    }
     double rest(double y) const {
         return y < kTable ? rising_[static_cast<int32_t>(y)] : log_rising(r_, y);
     }
     double r_ = 1.0;
     double rising_[kTable];
+    const double *values_ = nullptr;    // of all steps, stride_ apart
+    int64_t stride_ = 0, n_ = 0;
     std::vector<std::pair<double, double>> observed_;
 };
 
@@ -173,7 +178,7 @@ class GammaLaw {
         s[kLogs] += sign * std::log(y);
     }
     static bool is_lost(const double *before, const double *s) {
-        return s[kSum] < kLeastSum * before[kSum];
+        return s[kSum] < kLeastShare * before[kSum];
     }
     void update(double *s) const {
         const double a = hyper[kShape] + c_ * s[kN];
@@ -365,8 +370,7 @@ class DispersedFamily final : public Family {
         double own[Law::kWidth];
         for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
             read(s, stride, own);
-            if (!std::all_of(own, own + Law::kWidth, [](double v) { return std::isfinite(v); })
-                || !(own[Law::kN] >= 0.0) || !laws_[c].is_sound(own))
+            if (!all_finite(own, Law::kWidth) || !(own[Law::kN] >= 0.0) || !laws_[c].is_sound(own))
                 return false;
         }
         return true;
@@ -424,8 +428,7 @@ class DispersedFamily final : public Family {
                 out[i * n_columns + c] = laws_[c].hyper[i];
     }
     bool set_hyperparameters(const double *in) override {
-        for (int32_t i = 0; i < n_hyperparameters; ++i)
-            if (!(in[i] > 0.0 && std::isfinite(in[i]))) return false;
+        if (!all_positive(in, n_hyperparameters)) return false;
         for (int32_t c = 0; c < n_columns; ++c) {
             for (int32_t i = 0; i < kHyperparameters; ++i)
                 laws_[c].hyper[i] = in[i * n_columns + c];

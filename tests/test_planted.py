@@ -275,24 +275,38 @@ RUNS = "_run_split_merge.hpp"
 RUN_SPLIT_MERGE = {
     "no number of states": [
         (RUNS, "        q.multiply(1.0 / (states_.size() - 1));\n", ""),
-        (RUNS, "q.multiply(total / states_.size());", "q.multiply(total);"),
+        (RUNS, "q.multiply(weight / states_.size());", "q.multiply(weight);"),
     ],
     "no partner": [
-        (RUNS, "q.multiply(total / states_.size());", "q.multiply(1.0 / states_.size());")
+        (
+            RUNS,
+            "q.multiply(weight / states_.size());",
+            "q.multiply(1.0 / states_.size());",
+        )
     ],
     "one order of the pair": [
         (
             RUNS,
-            "        for (int u = 0; u < 2; ++u) {\n            fill_partners",
-            "        for (int u = 0; u < 1; ++u) {\n            fill_partners",
-        )
+            "\n                              + partner_weight(chain, two_[1], two_[0]);",
+            ";",
+        ),
+        (
+            RUNS,
+            "q_merge(weight + partner_weight(chain, b, a));",
+            "q_merge(partner_weight(chain, two_[0], two_[1]));",
+        ),
     ],
     "partner without its steps": [
-        (RUNS, "        const Product forward = q_merge(chain);\n", ""),
+        (
+            RUNS,
+            "        const Product forward = q_merge(weight + partner_weight(chain, b, a));\n",
+            "",
+        ),
         (
             RUNS,
             "        std::fill(path_.begin(), path_.end(), two_[0]);\n",
-            "        const Product forward = q_merge(chain);\n"
+            "        const Product forward = q_merge(\n"
+            "            partner_weight(chain, a, b) + partner_weight(chain, b, a));\n"
             "        std::fill(path_.begin(), path_.end(), two_[0]);\n",
         ),
     ],

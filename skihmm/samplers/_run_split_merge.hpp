@@ -214,7 +214,9 @@ class RunSplitMerge {
             return false;
         }
         states_.push_back(two_[1]);
-        return decide(chain, q_merge(chain), q_split(q));
+        const double weight = partner_weight(chain, two_[0], two_[1])
+                              + partner_weight(chain, two_[1], two_[0]);
+        return decide(chain, q_merge(weight), q_split(q));
     }
     bool merge(Chain &chain) {
         list_states(chain);
@@ -222,12 +224,14 @@ class RunSplitMerge {
         const int32_t a = states_[below(chain.bits, states_.size())];
         gather(chain, a, a);
         fill_partners(chain, a);
-        const int32_t b = states_[draw_index(chain.bits, partners_)];
+        const size_t partner = draw_index(chain.bits, partners_);
+        const int32_t b = states_[partner];
+        const double weight = std::exp(partners_[partner]);
         gather(chain, a, b);
         begin(chain);
         two_[0] = path_of(runs_[0])[0];
         two_[1] = two_[0] == a ? b : a;
-        const Product forward = q_merge(chain);
+        const Product forward = q_merge(weight + partner_weight(chain, b, a));
         double q = 0.0;
         for (size_t i = runs_.size(); i-- > 0;) {
             take(chain, runs_[i]);
@@ -247,16 +251,17 @@ class RunSplitMerge {
         q.multiply_log(log_allocation);
         return q;
     }
-    Product q_merge(Chain &chain) {
-        double total = 0.0;
-        for (int u = 0; u < 2; ++u) {
-            fill_partners(chain, two_[u]);
-            const auto other = std::find(states_.begin(), states_.end(), two_[1 - u]);
-            total += std::exp(partners_[other - states_.begin()]);
-        }
+    // weight: w(b | a) + w(a | b).
+    Product q_merge(double weight) const {
         Product q;
-        q.multiply(total / states_.size());
+        q.multiply(weight / states_.size());
         return q;
+    }
+    // w(b | a)
+    double partner_weight(Chain &chain, int32_t a, int32_t b) {
+        fill_partners(chain, a);
+        const auto place = std::find(states_.begin(), states_.end(), b);
+        return std::exp(partners_[place - states_.begin()]);
     }
     // partners_[i] = log w(states_[i] | a), from some of a's steps, which path_ has.
     void fill_partners(Chain &chain, int32_t a) {

@@ -1,6 +1,6 @@
 from typing import Any
 
-from skihmm._records import TransitionsRecord
+from skihmm._records import ModelRecord, TransitionsRecord
 from skihmm._typing import Floats
 
 HYPERPARAMETERS: tuple[str, ...]
@@ -22,3 +22,4 @@ class Franchise:
 
 def hyperparameters_of(record: TransitionsRecord) -> dict[str, Any]: ...
 def occupancies_of(record: TransitionsRecord) -> Floats: ...
+def changes_of(arrays: ModelRecord) -> Floats: ...

@@ -142,3 +142,19 @@ def occupancies_of(record):
     # Every step is a customer of the dish that is its state, or a stay.
     return (np.bincount(record["dishes"], weights=record["n_customers"])
             + record.get("stays", 0))
+
+
+def changes_of(arrays):
+    """Of every state in the arrays of a draw, the probability that the next step leaves it."""
+    cdef Franchise transitions = frozen_transitions(arrays)
+    cdef int32_t j, k, n = transitions.seating.n_slots()
+    cdef vector[float64_t] row
+    cdef float64_t[::1] out = np.zeros(n - FIRST)
+    row.resize(n)
+    for j in range(FIRST, n):
+        transitions.seating.fill_row(j, row.data())
+        # (Not one minus the rest, which would cancel where a state lasts.)
+        for k in range(n):
+            if k != j and k != START:
+                out[j - FIRST] += row[k]
+    return np.asarray(out)

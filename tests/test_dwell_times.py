@@ -19,7 +19,7 @@ from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import NormalInverseGamma
-from skihmm.inspection import TraceDisplay
+from skihmm.inspection import SamplerComparisonDisplay, TraceDisplay
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
@@ -231,8 +231,23 @@ def test_everything_after_a_fit(name):
     assert rows.shape == (200, 1)
     assert (np.diff(states) == 0).mean() > 0.5
     np.testing.assert_allclose(hmm.transmat_.sum(axis=1), 1)
-    assert hmm.diagnose() is not None
-    TraceDisplay.from_estimator(hmm)
+    shown = {
+        "sampled": ["expected_dwell", "omega"],
+        "fixed": [],
+        "tied": ["expected_dwell"],
+    }
+    kappa, omega = np.moveaxis(hmm.draws_.stay_prior, 2, 0)
+    quantities = {"expected_dwell": 1 + kappa / omega, "omega": omega}
+    table = hmm.diagnose().table
+    assert "stay_prior" not in table
+    assert [q for q in quantities if q in table] == shown[name]
+    for q in shown[name]:
+        assert table[q]["mean"] == pytest.approx(quantities[q].mean())
+    display = TraceDisplay.from_estimator(hmm, quantities="expected_dwell")
+    line = display.axes_[0].lines[1]
+    np.testing.assert_allclose(line.get_ydata(), quantities["expected_dwell"][1])
+    scores = SamplerComparisonDisplay.from_estimators({"a": hmm}, score="expected_dwell")
+    np.testing.assert_allclose(scores.scores["a"], quantities["expected_dwell"])
     assert hmm.draws_.to_dict()["posterior"]["stay_prior"].shape == (2, 4, 2)
     assert hmm.impute(np.where(np.arange(len(X)) % 9, X[:, 0], np.nan)[:, None]).all()
 

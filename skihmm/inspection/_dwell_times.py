@@ -422,16 +422,14 @@ class DwellTimeDisplay:
             color=_POOLED_COLOUR if k is None else state_colours(k + 1)[k],
             alpha=0.45,
             linewidth=0,
-            label=f"{100 * level:g} % of {whole} segments",
+            label=f"{100 * level:g} % of samples",
         )
         ax.plot(durations, law, color="0.1", linestyle="--", linewidth=1, label="model")
-        # P(duration >= x) falls after each integer x.
         ax.plot(
             durations,
             np.asarray(self.observed)[i],
             color="0.1",
             linewidth=1.4,
-            drawstyle="steps-pre",
             label="observed",
         )
         set_log_scale(ax.xaxis)
@@ -441,7 +439,7 @@ class DwellTimeDisplay:
         name = "all states" if k is None else f"state {k}"
         cut = float(np.asarray(self.n_cut)[i])
         ax.set_title(
-            f"{name}: {n:.0f} segments, {cut:.0f} cut,\n"
+            f"{name}: {n:.0f} segment{'s' * (round(n) != 1)}, {cut:.0f} cut,\n"
             f"expected {np.asarray(self.expected)[i]:.3g} steps",
             fontsize="small",
         )

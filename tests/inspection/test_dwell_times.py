@@ -117,7 +117,6 @@ def test_states_of_an_estimator(model, starts_inside):
     np.testing.assert_array_equal(chosen.law[:, :5], display.law[[1], :5])
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), chosen.law[0])
     np.testing.assert_array_equal(ax.lines[1].get_ydata(), chosen.observed[0])
-    assert ax.lines[1].get_drawstyle() == "steps-pre"
 
 
 def test_states_together(model):

@@ -1,13 +1,14 @@
 """
-What a preference to stay changes, on simulated states that last.
+What a preference to stay changes, mostly on simulated states that last.
 
     python benchmarks/dwell_times.py
 
 Six states that last for 20 to 100 steps on average, each state with a mean dwell time of
-its own.  Three kinds of data: Gaussian columns and symbols, which the emission fits, and
-steps that take one of two values in every state, which a Gaussian emission does not.  For
-every kind and transitions, means over seeds and posterior draws: number of states,
-segments of the path, adjusted Rand index; beside them the truth.
+its own.  Kinds of data: Gaussian columns and symbols, which the emission fits, and steps
+that take one of two values in every state, which a Gaussian emission does not.  Beside
+them an automaton whose state changes at every step.  For every kind and transitions,
+means over seeds and posterior draws: number of states, segments of the path, adjusted
+Rand index; beside them the truth.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
+from skihmm.datasets import make_automaton_sequence
 from skihmm.samplers import BlockedGibbs
 from skihmm.transitions import HCRPTransitions
 
+KINDS = ("gaussian", "symbols", "two values", "automaton")
 N_STATES = 6
 TRANSITIONS = {
     "plain": HCRPTransitions(),
@@ -32,6 +35,9 @@ TRANSITIONS = {
 
 def simulate(kind, n_steps, seed):
     """Data, name of an emission, and the true states."""
+    if kind == "automaton":
+        X, states = make_automaton_sequence(n_steps, random_state=seed)
+        return X, "hcrp", states
     rng = np.random.default_rng(seed)
     dwell = rng.uniform(20, 100, size=N_STATES)
     path = [int(rng.integers(N_STATES))]
@@ -80,12 +86,13 @@ def measure(kind, transitions, n_steps, n_sweeps, seed):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
+    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--sweeps", type=int, default=500)
     parser.add_argument("--seeds", type=int, default=5)
     args = parser.parse_args()
     print("data | transitions | states | segments | ARI | true states | segments")
-    for kind in ("gaussian", "symbols", "two values"):
+    for kind in args.kinds:
         for name, transitions in TRANSITIONS.items():
             rows = [
                 measure(kind, transitions, args.steps, args.sweeps, seed)

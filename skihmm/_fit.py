@@ -52,7 +52,7 @@ from skihmm.emissions._names import EMISSIONS
 from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
-from skihmm.samplers._names import AUTO_FOR_LASTING_STATES, SAMPLERS
+from skihmm.samplers._names import SAMPLERS, auto_sampler
 from skihmm.transitions import BaseTransitions
 from skihmm.transitions._names import TRANSITIONS
 
@@ -147,9 +147,11 @@ class Parameters:
             )
         emission = resolve("emission", params["emission"], EMISSIONS, BaseEmission)
         sampler = params["sampler"]
-        is_auto = isinstance(sampler, str) and sampler == "auto"
-        if is_auto and emission.has_lasting_states:
-            sampler = AUTO_FOR_LASTING_STATES()
+        transitions = resolve(
+            "transitions", params["transitions"], TRANSITIONS, BaseTransitions
+        )
+        if isinstance(sampler, str) and sampler == "auto":
+            sampler = auto_sampler(emission.has_lasting_states, transitions)
         parameters = cls(
             plan=plan,
             n_jobs=check_n_jobs("n_jobs", params["n_jobs"]),
@@ -168,12 +170,9 @@ class Parameters:
             random_state=params["random_state"],
             sampler=resolve("sampler", sampler, SAMPLERS, BaseSampler),
             emission=emission,
-            transitions=resolve(
-                "transitions", params["transitions"], TRANSITIONS, BaseTransitions
-            ),
+            transitions=transitions,
         )
         parameters.sampler.check_parameters()
-        parameters.transitions.make_seating()
         parameters.sampler.check_transitions(parameters.transitions)
         return parameters
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from skihmm._validation import (
     check_concentration_prior,
     check_dwell,
+    check_flag,
+    check_integer,
     check_positive,
     check_stay_prior,
 )
-from skihmm.core._franchise import Franchise
+from skihmm.core._franchise import MOST_STAGES, Franchise
 from skihmm.transitions._base import BaseTransitions
 
 
@@ -32,12 +34,26 @@ class HCRPTransitions(BaseTransitions):
         parameters are resampled after every sweep; only steps that do not stay are draws
         from the state's transition distribution, which may be the same state again.  The
         prior is wide: half of the states are expected to last between 0.6 and 2.6 times
-        as long.  None: states have no preference to stay, unless `stay_prior` says so.
+        as long.  None: states have no preference to stay, unless `stay_prior` or
+        `min_dwell` says so.
+    min_dwell : int, default=1
+        Least number of steps, up to 255, for which a state lasts.  A state then has as
+        many stages in a row, and the probability to stay is that of every stage: dwell
+        times have a negative binomial distribution.  `expected_dwell` must be above it;
+        None, without `stay_prior`, is twice as long.  Set it by what is known about the
+        process: the data hardly say which value is best.  Only
+        :class:`~skihmm.samplers.BlockedGibbs` supports values above 1, and
+        ``sampler="auto"`` chooses it.
+    starts_inside : bool, default=False
+        Whether sequences are cut from longer records, so that they may begin in any stage
+        of a state with equal probability.  False: a sequence begins with a state's first
+        stage.  It makes no difference with ``min_dwell=1``.
     stay_prior : (float, float) or (float, "alpha") or None, default=None
         Fixed parameters of the Beta prior of the probability to stay, instead of
         `expected_dwell`: pseudo-counts of staying and of leaving.  A large first one is a
         penalty for every change of state.  With "alpha" the second one is `alpha`,
-        resampled or not, which makes the model the sticky HDP-HMM of Fox et al.
+        resampled or not, which makes the model the sticky HDP-HMM of Fox et al.; this
+        needs ``min_dwell=1``.
 
     References
     ----------
@@ -67,6 +83,7 @@ class HCRPTransitions(BaseTransitions):
         {"expected_dwell": 5.0},
         {"stay_prior": (3.0, 0.5)},
         {"stay_prior": (4.0, "alpha")},
+        {"min_dwell": 2, "starts_inside": True},
     )
 
     def __init__(
@@ -76,12 +93,16 @@ class HCRPTransitions(BaseTransitions):
         concentration_prior: tuple[float, float] | None = (1.0, 1.0),
         *,
         expected_dwell: float | None = None,
+        min_dwell: int = 1,
+        starts_inside: bool = False,
         stay_prior: tuple[float, float | str] | None = None,
     ) -> None:
         self.alpha = alpha
         self.gamma = gamma
         self.concentration_prior = concentration_prior
         self.expected_dwell = expected_dwell
+        self.min_dwell = min_dwell
+        self.starts_inside = starts_inside
         self.stay_prior = stay_prior
 
     def make_seating(self) -> Franchise:
@@ -91,10 +112,24 @@ class HCRPTransitions(BaseTransitions):
         -------
         transitions : skihmm.core._franchise.Franchise
         """
+        n_stages = check_integer("min_dwell", self.min_dwell, 1)
+        if n_stages > MOST_STAGES:
+            raise ValueError(f"min_dwell={n_stages}; expected at most {MOST_STAGES}.")
+        dwell = check_dwell("expected_dwell", self.expected_dwell, n_stages)
+        stay_prior = check_stay_prior("stay_prior", self.stay_prior)
+        if n_stages > 1 and stay_prior is not None and stay_prior[1] == "alpha":
+            raise ValueError(
+                f"min_dwell={n_stages} with stay_prior={self.stay_prior!r}; 'alpha' "
+                "needs min_dwell=1. Set the second number, or use expected_dwell."
+            )
+        if n_stages > 1 and dwell is None:
+            dwell = 2.0 * n_stages
         return Franchise(
             check_positive("alpha", self.alpha),
             check_positive("gamma", self.gamma),
             check_concentration_prior("concentration_prior", self.concentration_prior),
-            check_stay_prior("stay_prior", self.stay_prior),
-            check_dwell("expected_dwell", self.expected_dwell),
+            stay_prior,
+            dwell,
+            n_stages,
+            check_flag("starts_inside", self.starts_inside) and n_stages > 1,
         )

@@ -1,4 +1,4 @@
-"""Exact transition matrices of split-merge trials of whole runs.
+"""Exact transition matrices of split-merge trials.
 
 The compiled trials themselves are enumerated: a uniform number is an interval, which
 every comparison with a threshold divides, so that a trial is a sequence of picks with
@@ -53,20 +53,21 @@ __attribute__((visibility("default"))) int (*pick)(double) = nullptr;
 __attribute__((visibility("default"))) int n_lost = 0;
 __attribute__((visibility("default"))) int bug = 0;
 }
-// slope * U + shift, where the uniform number U is known to be in [low, high).
+struct Range { double low = 0.0, high = 1.0; };
+// slope * U + shift, where the uniform number U is known to be in a range.
 struct Pick {
     double slope = 1.0, shift = 0.0;
-    mutable double low = 0.0, high = 1.0;
+    std::shared_ptr<Range> known = std::make_shared<Range>();
     template <class T> bool operator<(T x) const {
         const double at = (x - shift) / slope;
-        if (!(at > low + 1e-14)) return false;
-        if (at >= high - 1e-14) return true;
-        const bool below = pick((at - low) / (high - low));
-        (below ? high : low) = at;
+        if (!(at > known->low + 1e-14)) return false;
+        if (at >= known->high - 1e-14) return true;
+        const bool below = pick((at - known->low) / (known->high - known->low));
+        (below ? known->high : known->low) = at;
         return below;
     }
     template <class T> bool operator>=(T x) const { return !(*this < x); }
-    Pick operator*(double x) const { return {slope * x, shift * x, low, high}; }
+    Pick operator*(double x) const { return {slope * x, shift * x, known}; }
     Pick &operator-=(double x) { shift -= x; return *this; }
     explicit operator int64_t() const {
         int64_t i = 0;
@@ -78,8 +79,9 @@ struct Pick {
 inline Pick uniform(bitgen_t *) { return Pick(); }
 inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n)); }
 inline int64_t drawn_below("""
-RUNS = "_run_split_merge.hpp"
+STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
 EDITS = [
+    ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),
     (
         "_random.hpp",
         "inline double uniform(bitgen_t *g) { return g->next_double(g->state); }\n",
@@ -91,23 +93,42 @@ EDITS = [
         "const double u = uniform(g) * weight;",
         "const Pick u = uniform(g) * weight;",
     ),
+    ("_rcd.hpp", "bool is_accepted(double u, ", "bool is_accepted(const Pick &u, "),
+    (STEPS, "double threshold_ = 0.0;", "Pick threshold_;"),
     (RUNS, "    double u = uniform(g);", "    Pick u = uniform(g);"),
-    (
-        RUNS,
-        "const double u = length() > 1 ? uniform(chain.bits) : 1.0;",
-        "const Pick u = length() > 1 ? uniform(chain.bits) : Pick{0.0, 1.0};",
-    ),
+    (RUNS, "const double u = ", "const Pick u = "),
+    (RUNS, "? uniform(chain.bits) : 1.0;", "? uniform(chain.bits) : Pick{0.0, 1.0};"),
+    # Errors to plant, chosen later: one compilation for all.
     (
         RUNS,
         "q.multiply(weight / states_.size());",
-        "q.multiply(weight / (bug == 1 ? 2.0 : states_.size()));",
+        "q.multiply(weight / (bug ? 2.0 : states_.size()));",
     ),
     (
-        RUNS,
-        "q.multiply_log(log_allocation);",
-        "q.multiply_log(bug == 2 ? 0.0 : log_allocation);",
+        STEPS,
+        "        else ratio_.restore(chain, emission);\n",
+        """        else {
+            ratio_.restore(chain, emission);
+            if (bug) {
+                const int32_t j = chain.previous(t2_), o = chain.successor(t2_);
+                ratio_.remove_block(chain, emission, t2_, t2_ + 1, j, &old_, o);
+                ratio_.add_block(chain, emission, t2_, t2_ + 1, j, &old_, o);
+                ratio_.keep(chain, emission);
+            }
+        }
+""",
     ),
 ]
+KERNELS = {
+    "steps": ("samplers._split_merge_kernel", lambda m: m.SplitMergeKernel(1)),
+    "runs": (
+        "samplers._run_split_merge_kernel",
+        lambda m: m.RunSplitMergeKernel(None, 1),
+    ),
+}
+
+# What takes the time is to compile.
+TRIALS = ["runs", pytest.param("steps", marks=pytest.mark.slow)]
 
 
 def key_of_all(arrays):
@@ -154,11 +175,11 @@ def all_states(model):
     return states
 
 
-def enumerated(model, bug=0):
+def enumerated(trials, model, bug=False):
     """Transition matrix of one trial, and the posterior."""
-    module = native.planted("samplers._run_split_merge_kernel", *EDITS)
-    library = ctypes.CDLL(module.__file__)
-    kernel = module.RunSplitMergeKernel(None, 1)
+    name, make_kernel = KERNELS[trials]
+    module = native.planted(name, *EDITS)
+    library, kernel = ctypes.CDLL(module.__file__), make_kernel(module)
     state, states = model.state(0), all_states(model)
     number = {key: i for i, key in enumerate(states)}
     matrix = np.zeros((len(number), len(number)))
@@ -183,28 +204,31 @@ def enumerated(model, bug=0):
     return matrix, target / target.sum()
 
 
-def check(model):
-    matrix, target = enumerated(model)
+def check(trials, model):
+    matrix, target = enumerated(trials, model)
     assert max(stationarity_errors(matrix, target)) < EXACT
     assert irreversibility(matrix, target) < EXACT
     # Nothing of the above is empty: the matrix moves.
     assert np.min(np.diag(matrix)) < 0.9
 
 
+@pytest.mark.parametrize("trials", TRIALS)
 @pytest.mark.parametrize("name", MODELS)
-def test_trials_are_balanced(name):
-    check(MODELS[name])
+def test_trials_are_balanced(name, trials):
+    check(trials, MODELS[name])
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("trials", KERNELS)
 @pytest.mark.parametrize("name", LONGER)
-def test_trials_are_balanced_in_longer_models(name):
-    check(LONGER[name])
+def test_trials_are_balanced_in_longer_models(name, trials):
+    check(trials, LONGER[name])
 
 
-@pytest.mark.parametrize("bug", [1, 2], ids=["no number of states", "no allocation"])
-def test_planted_errors_are_caught(bug):
-    matrix, target = enumerated(MODELS["one sequence"], bug)
+@pytest.mark.parametrize("trials", TRIALS)
+def test_planted_errors_are_caught(trials):
+    """Rejected moves that seat a step anew; a ratio without the number of states."""
+    matrix, target = enumerated(trials, MODELS["one sequence"], bug=True)
     rows, change = stationarity_errors(matrix, target)
     assert rows < EXACT
     assert change > CAUGHT

@@ -9,7 +9,8 @@ Gaussian states in two columns, categorical ones with ten symbols, autoregressio
 order one in two columns.  For every emission, size and transitions: number of segments
 (and of true ones), number of states, adjusted Rand index, means and ranges over the
 seeds, CPU seconds.  Sticky transitions are HCRPTransitions(expected_dwell=10), with
-`min_dwell` if it is given.
+`min_dwell` if it is given.  The sampler is "auto", or with --blocked that of "auto" for
+states that last.
 
 --mixing N instead prints, of sticky transitions and the first number of steps, for every
 sampler: effective samples per CPU second of the log joint probability, the number of
@@ -85,10 +86,11 @@ def n_segments(labels):
     return 1 + np.count_nonzero(np.diff(labels), axis=-1)
 
 
-def recover(kind, n_steps, seed, transitions, n_sweeps):
+def recover(kind, n_steps, seed, sampler, transitions, n_sweeps):
     """One fit: segments, true ones, states, adjusted Rand index, CPU seconds."""
     X, states = simulate(kind, n_steps, seed)
     hmm = HCRPHMM(
+        sampler=sampler,
         emission=EMISSIONS[kind],
         transitions=transitions,
         n_burnin=n_sweeps,
@@ -136,6 +138,7 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=[3, 1], help="per size")
     parser.add_argument("--sweeps", type=int, default=300)
     parser.add_argument("--min-dwell", type=int, help="of the sticky transitions")
+    parser.add_argument("--blocked", action="store_true")
     parser.add_argument("--mixing", type=int, metavar="N", help="sweeps per sampler")
     args = parser.parse_args()
     options = {} if args.min_dwell is None else {"min_dwell": args.min_dwell}
@@ -156,12 +159,13 @@ def main():
                     flush=True,
                 )
         return
+    sampler = BlockedGibbs(10, run_split_merge_rate=4) if args.blocked else "auto"
     print("emission | steps | transitions | segments | true | states | ARI | s")
     for kind in args.emissions:
         for n_steps, n_seeds in zip(args.steps, args.seeds, strict=True):
             for name, transitions in (("hcrp", "hcrp"), ("sticky", sticky)):
                 rows = [
-                    recover(kind, n_steps, seed, transitions, args.sweeps)
+                    recover(kind, n_steps, seed, sampler, transitions, args.sweeps)
                     for seed in range(n_seeds)
                 ]
                 texts = [

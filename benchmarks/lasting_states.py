@@ -123,6 +123,7 @@ def mix(kind, n_steps, sampler, transitions, n_sweeps):
             n_burnin=n_sweeps // 4,
             n_draws=n_sweeps,
             thin=1,
+            point_estimate="map",  # the others compare all pairs of draws
             random_state=0,
         )
         .fit(X)

@@ -15,7 +15,8 @@ start of the chains, "truth" or as in HCRPHMM.
 
 --mixing N instead prints, of sticky transitions and the first number of steps, for every
 sampler: effective samples per CPU second of the log joint probability, the number of
-segments and the number of states, from N sweeps after as many quarters, from the truth.
+segments and the number of states.  The chains start from the truth, and the first N / 4
+sweeps are left out.
 """
 
 from __future__ import annotations

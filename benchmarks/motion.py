@@ -2,19 +2,28 @@
 Motion capture with autoregressive states, beside its annotation.
 
     python benchmarks/motion.py --orders 0 1 2 3 4 --moves all none --seeds 5
+    python benchmarks/motion.py --orders 1 --starts 500
 
 See skihmm.datasets.fetch_mocap6 for the data.  Columns are standardised; nothing of the
 model is set but its order.  Moves: those of sampler="auto", or no split-merge trials at
-all ("none").  Reported for every order, means and ranges over the seeds: Hamming
-distance to the annotation after the best matching of states, the same if every state may
-have the action of most of its steps (many-to-one), segments, states (and those over one
-per cent of the steps), log joint probability, CPU seconds.
+all ("none").  --gaussian adds independent Gaussian states with the defaults of that
+emission; --sticky takes HCRPTransitions(expected_dwell=10), with `min_dwell` if it is
+given.  Reported for every order, means and ranges over the seeds: Hamming distance to
+the annotation after the best matching of states, the same if every state may have the
+action of most of its steps (many-to-one), segments, states (and those over one per cent
+of the steps), log joint probability, CPU seconds.
+
+--starts N instead compares chains of N sweeps from four starts.  Of the second half of
+each: mean and standard deviation of the log joint probability and the effective number
+of sweeps, mean and standard deviation of the number of states; and the R-hat of both
+over the starts, for every seed and of the chains of all seeds.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
@@ -23,9 +32,12 @@ from sklearn.preprocessing import StandardScaler
 from skihmm import HCRPHMM
 from skihmm.datasets import fetch_mocap6
 from skihmm.emissions import AutoregressiveNormal
+from skihmm.metrics import effective_sample_size, rhat
 from skihmm.samplers import BlockedGibbs
+from skihmm.transitions import HCRPTransitions
 
 SAMPLERS = {"all": "auto", "none": BlockedGibbs(10)}
+STARTS = ("single", "blocks", "kmeans", "random")
 
 
 def compare(labels, actions, groups):
@@ -45,37 +57,79 @@ def compare(labels, actions, groups):
     )
 
 
+def compare_starts(n_sweeps, n_seeds, fit):
+    """Print where chains of n_sweeps from different starts are in their second half."""
+    half, every = n_sweeps // 2, []
+    print("start | seed | lp | sd | ESS | states | sd | s")
+    for seed in range(n_seeds):
+        traces = []
+        for init in STARTS:
+            settings = {"n_burnin": n_sweeps - half, "n_draws": half, "thin": 1}
+            hmm, seconds = fit(init=init, random_state=seed, **settings)
+            lp, n_states = hmm.draws_.lp[0], hmm.draws_.n_states[0]
+            traces.append(np.stack([lp, n_states], axis=-1))
+            size = effective_sample_size(lp[None], "mean")
+            print(
+                f"{init} | {seed} | {lp.mean():.0f} | {lp.std():.0f} | {size:.0f} | "
+                f"{n_states.mean():.1f} | {n_states.std():.1f} | {seconds:.0f}",
+                flush=True,
+            )
+        every += traces
+        print(f"R-hat of lp and of states, seed {seed}:", rhat(traces).round(2))
+    print("R-hat of lp and of states, all chains:", rhat(every).round(2), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
-    parser.add_argument("--orders", type=int, nargs="+", default=[0, 1, 2, 3, 4])
+    parser.add_argument("--orders", type=int, nargs="*", default=[0, 1, 2, 3, 4])
     parser.add_argument("--moves", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
     parser.add_argument("--init", nargs="+", default=["auto"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--burnin", type=int, default=500)
     parser.add_argument("--draws", type=int, default=100)
+    parser.add_argument("--gaussian", action="store_true")
+    parser.add_argument("--sticky", action="store_true")
+    parser.add_argument("--min-dwell", type=int, help="of the sticky transitions")
+    parser.add_argument("--starts", type=int, metavar="N", help="sweeps per start")
     args = parser.parse_args()
     mocap6 = fetch_mocap6()
     X, groups = StandardScaler().fit_transform(mocap6.data), mocap6.groups
+    emissions = {order: AutoregressiveNormal(order) for order in args.orders}
+    if args.gaussian:
+        emissions["gaussian"] = "gaussian"
+    options = {} if args.min_dwell is None else {"min_dwell": args.min_dwell}
+    transitions = "hcrp"
+    if args.sticky or options:
+        transitions = HCRPTransitions(expected_dwell=10, **options)
+
+    def fit(**settings):
+        hmm = HCRPHMM(transitions=transitions, **settings)
+        started = time.process_time()
+        hmm.fit(X, groups=groups)
+        return hmm, time.process_time() - started
+
+    if args.starts:
+        for order, emission in emissions.items():
+            print(f"order {order}")
+            compare_starts(args.starts, args.seeds, partial(fit, emission=emission))
+        return
     print(
         "moves | start | order | Hamming | many-to-one | segments | states | over 1 % | "
         "lp | s"
     )
     for moves in args.moves:
         for init in args.init:
-            for order in args.orders:
+            for order, emission in emissions.items():
                 rows = []
                 for seed in range(args.seeds):
-                    hmm = HCRPHMM(
+                    hmm, seconds = fit(
                         sampler=SAMPLERS[moves],
-                        emission=AutoregressiveNormal(order),
+                        emission=emission,
                         init=init,
                         n_burnin=args.burnin,
                         n_draws=args.draws,
                         random_state=seed,
                     )
-                    started = time.process_time()
-                    hmm.fit(X, groups=groups)
-                    seconds = time.process_time() - started
                     found = compare(hmm.labels_, mocap6.target, groups)
                     rows.append([*found, hmm.draws_.lp.mean(), seconds])
                 texts = [

@@ -8,12 +8,15 @@ every size: adjusted Rand index, number of states, root mean square error of the
 coefficients (of the states that hold most of a true state's steps), CPU seconds and CPU
 nanoseconds per step and state of a sweep; beside it the adjusted Rand index and the
 number of states with independent Gaussian states.  --costs instead prints the cost of a
-step-wise sweep by dimension and order, with the labels at the truth.
+step-wise sweep by dimension and order, with the labels at the truth.  --scale prints of
+one sweep of sampler="auto" from there, order one: CPU seconds, states, the largest memory
+of the process, and the memory before the fit (data included).
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import time
 
 import numpy as np
@@ -84,6 +87,26 @@ def cost(n_columns, order, n_steps=5000):
     return 1e9 * float(np.min(work))
 
 
+def megabytes():
+    """Largest memory of the process so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def scale(n_columns, n_steps):
+    """One sweep: CPU seconds, states, largest memory after and before."""
+    X, states, _ = simulate(n_columns, n_steps, 0)
+    before = megabytes()
+    hmm = HCRPHMM(
+        emission=AutoregressiveNormal(1),
+        init=states,
+        n_burnin=1,
+        n_draws=1,
+        thin=1,
+        random_state=0,
+    ).fit(X)
+    return hmm.draws_.seconds[0, 0], hmm.n_states_, megabytes(), before
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--dimensions", type=int, nargs="+", default=[2, 4, 8])
@@ -92,7 +115,19 @@ def main():
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--sweeps", type=int, default=200)
     parser.add_argument("--costs", action="store_true")
+    parser.add_argument("--scale", action="store_true")
     args = parser.parse_args()
+    if args.scale:
+        print("columns | steps | s per sweep | states | MB | MB before")
+        for n_columns in args.dimensions:
+            for n_steps in args.steps:
+                seconds, n_states, after, before = scale(n_columns, n_steps)
+                print(
+                    f"{n_columns} | {n_steps} | {seconds:.2f} | {n_states} | "
+                    f"{after:.0f} | {before:.0f}",
+                    flush=True,
+                )
+        return
     if args.costs:
         print("columns | " + " | ".join(f"order {order}" for order in args.orders))
         for n_columns in args.dimensions:

@@ -2,8 +2,9 @@
 
 Moves of blocks and of single steps are proved to rounding, by their transition matrices,
 in samplers/test_transition_kernels.py; a run or two of each show here that a sweep is
-made of those moves.  Split-merge trials, the baselines and other samplers have no such
-matrix, and run on more models.
+made of those moves.  Baselines and other samplers have no such matrix, split-merge trials
+only one without tables of emissions (samplers/test_split_merge_matrices.py): they run on
+more models.
 """
 
 from __future__ import annotations

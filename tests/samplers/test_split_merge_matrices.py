@@ -1,0 +1,234 @@
+"""Exact transition matrices of split-merge trials.
+
+The compiled trials themselves are enumerated: a uniform number is an interval, which
+every comparison with a threshold divides, so that a trial is a sequence of picks with
+known probabilities, and `all_outcomes` repeats it with all of them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+
+import native
+import numpy as np
+import pytest
+from reference.coins import CoinModel
+from reference.enumeration import (
+    START,
+    DirichletEmission,
+    as_rows,
+    log_likelihood,
+    set_partitions,
+)
+from reference.kernel import irreversibility, stationarity_errors
+from reference.seating import NaiveFranchise, all_outcomes
+from scipy.special import betaln
+from small_models import Model, key_of, packed
+
+EXACT, CAUGHT = 1e-12, 1e-6
+
+MODELS = {
+    "one sequence": Model((0, 1, 1, 0), DirichletEmission(2, 0.7), (0,), 2.0, 3.0),
+    "two sequences": Model((0, 1, 0, 0), DirichletEmission(2, 0.5), (0, 2), 4.0, 1.0),
+    "missing": Model((0, None, 1, 0), DirichletEmission(2, 0.5), (0,), 5.0, 0.5),
+    "coins": CoinModel((0, 1, 1, 0), DirichletEmission(2, 0.7), (0,), 2.0, 3.0, 3.0, 0.7),
+    "coins, two sequences": CoinModel(
+        (0, None, 1, 1), DirichletEmission(2, 0.5), (0, 2), 0.8, 1.5, 0.4, 2.0
+    ),
+}
+LONGER = {
+    "five steps": Model((0, 1, 1, 0, 1), DirichletEmission(2, 0.7), (0,), 5.0, 2.0),
+    "three and two": Model(
+        (0, 1, None, 0, 1), DirichletEmission(2, 0.5), (0, 3), 3.0, 1.0
+    ),
+    "coins, five steps": CoinModel(
+        (0, 0, 1, 1, 0), DirichletEmission(2, 0.5), (0,), 1.5, 1.0, 5.0, 1.5
+    ),
+}
+
+PICKS = """
+extern "C" {
+__attribute__((visibility("default"))) int (*pick)(double) = nullptr;
+__attribute__((visibility("default"))) int n_lost = 0;
+__attribute__((visibility("default"))) int bug = 0;
+}
+struct Range { double low = 0.0, high = 1.0; };
+// slope * U + shift, where the uniform number U is known to be in a range.
+struct Pick {
+    double slope = 1.0, shift = 0.0;
+    std::shared_ptr<Range> known = std::make_shared<Range>();
+    template <class T> bool operator<(T x) const {
+        const double at = (x - shift) / slope;
+        if (!(at > known->low + 1e-14)) return false;
+        if (at >= known->high - 1e-14) return true;
+        const bool below = pick((at - known->low) / (known->high - known->low));
+        (below ? known->high : known->low) = at;
+        return below;
+    }
+    template <class T> bool operator>=(T x) const { return !(*this < x); }
+    Pick operator*(double x) const { return {slope * x, shift * x, known}; }
+    Pick &operator-=(double x) { shift -= x; return *this; }
+    explicit operator int64_t() const {
+        int64_t i = 0;
+        while (*this >= i + 1) ++i;
+        return i;
+    }
+    operator double() const { ++n_lost; return 0.5; }   // of code that no trial has
+};
+inline Pick uniform(bitgen_t *) { return Pick(); }
+inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n)); }
+inline int64_t drawn_below("""
+STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
+EDITS = [
+    ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),
+    (
+        "_random.hpp",
+        "inline double uniform(bitgen_t *g) { return g->next_double(g->state); }\n",
+        "",
+    ),
+    ("_random.hpp", "inline int64_t below(", PICKS),
+    (
+        "_seating.hpp",
+        "const double u = uniform(g) * weight;",
+        "const Pick u = uniform(g) * weight;",
+    ),
+    ("_rcd.hpp", "bool is_accepted(double u, ", "bool is_accepted(const Pick &u, "),
+    (STEPS, "double threshold_ = 0.0;", "Pick threshold_;"),
+    (RUNS, "    double u = uniform(g);", "    Pick u = uniform(g);"),
+    (RUNS, "const double u = ", "const Pick u = "),
+    (RUNS, "? uniform(chain.bits) : 1.0;", "? uniform(chain.bits) : Pick{0.0, 1.0};"),
+    # Errors to plant, chosen later: one compilation for all.
+    (
+        RUNS,
+        "q.multiply(weight / states_.size());",
+        "q.multiply(weight / (bug ? 2.0 : states_.size()));",
+    ),
+    (
+        STEPS,
+        "        else ratio_.restore(chain, emission);\n",
+        """        else {
+            ratio_.restore(chain, emission);
+            if (bug) {
+                const int32_t j = chain.previous(t2_), o = chain.successor(t2_);
+                ratio_.remove_block(chain, emission, t2_, t2_ + 1, j, &old_, o);
+                ratio_.add_block(chain, emission, t2_, t2_ + 1, j, &old_, o);
+                ratio_.keep(chain, emission);
+            }
+        }
+""",
+    ),
+]
+KERNELS = {
+    "steps": ("samplers._split_merge_kernel", lambda m: m.SplitMergeKernel(1)),
+    "runs": (
+        "samplers._run_split_merge_kernel",
+        lambda m: m.RunSplitMergeKernel(None, 1),
+    ),
+}
+
+# What takes the time is to compile.
+TRIALS = ["runs", pytest.param("steps", marks=pytest.mark.slow)]
+
+
+def key_of_all(arrays):
+    return (*key_of(arrays, hierarchical=False), *arrays.get("stayed", ()))
+
+
+def all_states(model):
+    """``{key: (arrays, log joint probability)}`` of all labels, stays and tables."""
+    states, starts = {}, set(model.starts)
+    coins = (model.kappa, model.omega) if isinstance(model, CoinModel) else None
+    for labels in set_partitions(model.n_steps):
+        before = [START if t in starts else labels[t - 1] for t in range(len(labels))]
+        pairs = list(zip(before, labels, strict=True))
+        arrays = model.state(0, labels).to_arrays()
+        assert arrays["states"].tolist() == list(labels)
+        n_states = arrays["n_states"]
+        log_y = log_likelihood(labels, as_rows(model.y), model.emission)
+        choices = [(0, 1) if coins and j == k else (0,) for j, k in pairs]
+        for stayed in itertools.product(*choices):
+
+            def seat(choose, pairs=pairs, stayed=stayed):
+                franchise = NaiveFranchise(model.alpha, model.gamma)
+                for (j, k), stays in zip(pairs, stayed, strict=True):
+                    if not stays:
+                        franchise.add_customer(j, k, choose)
+                return franchise
+
+            log_stays, extra = 0.0, {}
+            if coins:
+                stays = np.bincount(labels, stayed, minlength=n_states).astype(np.int32)
+                steps = np.bincount([j for j in before if j != START], minlength=n_states)
+                change = betaln(coins[0] + stays, coins[1] + steps - stays)
+                log_stays = np.sum(change - betaln(*coins))
+                extra = {"stays": stays}
+            for _, franchise in all_outcomes(seat):
+                seated = packed(
+                    franchise.tables, lambda j, n=n_states: n if j == START else j
+                )
+                record = arrays | {"transitions": arrays["transitions"] | seated | extra}
+                if coins:
+                    record["stayed"] = np.array(stayed, dtype=np.uint8)
+                log_p = franchise.log_joint() + franchise.log_n_identities()
+                states[key_of_all(record)] = record, log_y + log_stays + log_p
+    return states
+
+
+def enumerated(trials, model, bug=False):
+    """Transition matrix of one trial, and the posterior."""
+    name, make_kernel = KERNELS[trials]
+    module = native.planted(name, *EDITS)
+    library, kernel = ctypes.CDLL(module.__file__), make_kernel(module)
+    state, states = model.state(0), all_states(model)
+    number = {key: i for i, key in enumerate(states)}
+    matrix = np.zeros((len(number), len(number)))
+    ctypes.c_int.in_dll(library, "bug").value = bug
+    pick = ctypes.c_void_p.in_dll(library, "pick")
+
+    def trial(choose, arrays):
+        callback = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_double)(
+            lambda p: choose([1.0 - p, p])
+        )
+        pick.value = ctypes.cast(callback, ctypes.c_void_p).value
+        state.from_arrays(arrays)
+        kernel.sweep(state)
+        return number[key_of_all(state.to_arrays())]
+
+    for i, (arrays, _) in enumerate(states.values()):
+        for p, j in all_outcomes(lambda choose, arrays=arrays: trial(choose, arrays)):
+            matrix[i, j] += p
+    assert ctypes.c_int.in_dll(library, "n_lost").value == 0
+    logs = np.array([log_p for _, log_p in states.values()])
+    target = np.exp(logs - logs.max())
+    return matrix, target / target.sum()
+
+
+def check(trials, model):
+    matrix, target = enumerated(trials, model)
+    assert max(stationarity_errors(matrix, target)) < EXACT
+    assert irreversibility(matrix, target) < EXACT
+    # Nothing of the above is empty: the matrix moves.
+    assert np.min(np.diag(matrix)) < 0.9
+
+
+@pytest.mark.parametrize("trials", TRIALS)
+@pytest.mark.parametrize("name", MODELS)
+def test_trials_are_balanced(name, trials):
+    check(trials, MODELS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("trials", KERNELS)
+@pytest.mark.parametrize("name", LONGER)
+def test_trials_are_balanced_in_longer_models(name, trials):
+    check(trials, LONGER[name])
+
+
+@pytest.mark.parametrize("trials", TRIALS)
+def test_planted_errors_are_caught(trials):
+    """Rejected moves that seat a step anew; a ratio without the number of states."""
+    matrix, target = enumerated(trials, MODELS["one sequence"], bug=True)
+    rows, change = stationarity_errors(matrix, target)
+    assert rows < EXACT
+    assert change > CAUGHT

@@ -110,9 +110,10 @@ EDITS = [
         """        else {
             ratio_.restore(chain, emission);
             if (bug) {
-                const int32_t j = chain.previous(t2_), o = chain.successor(t2_);
-                ratio_.remove_block(chain, emission, t2_, t2_ + 1, j, &old_, o);
-                ratio_.add_block(chain, emission, t2_, t2_ + 1, j, &old_, o);
+                const int64_t t = chain.n_steps - 1;
+                const int32_t j = chain.previous(t), k = chain.states[t];
+                ratio_.remove_block(chain, emission, t, t + 1, j, &k, -1);
+                ratio_.add_block(chain, emission, t, t + 1, j, &k, -1);
                 ratio_.keep(chain, emission);
             }
         }
@@ -227,7 +228,7 @@ def test_trials_are_balanced_in_longer_models(name, trials):
 
 @pytest.mark.parametrize("trials", TRIALS)
 def test_planted_errors_are_caught(trials):
-    """Rejected moves that seat a step anew; a ratio without the number of states."""
+    """A rejection that seats the last step anew; a ratio without the number of states."""
     matrix, target = enumerated(trials, MODELS["one sequence"], bug=True)
     rows, change = stationarity_errors(matrix, target)
     assert rows < EXACT

@@ -16,6 +16,7 @@ SPLIT_MERGE = "samplers._split_merge_kernel"
 RUN_SPLIT_MERGE = "samplers._run_split_merge_kernel"
 DIRECT = "samplers._direct_assignment_kernel"
 STICKS = "samplers._stick_breaking_kernel"
+STAGED = "samplers._staged_kernel"
 
 # Of Metropolis-Hastings moves, whatever proposes.
 DECIDE = ("_rcd.hpp", "this->is_accepted(chain, q_old, q_new)")
@@ -171,11 +172,11 @@ BLOCK = {
         ),
     ],
     "labels without the successor's": [
-        ("_blocked.hpp", "if (ghost >= 0) seat(ghost, -1);", "")
+        ("_fresh_labels.hpp", "if (ghost >= 0) seat(ghost, -1);", "")
     ],
     "labels drawn otherwise": [
         (
-            "_blocked.hpp",
+            "_fresh_labels.hpp",
             "uniform(g) * total_weight(n_, concentration_)",
             "uniform(g) * n_",
         )
@@ -202,13 +203,13 @@ SPLITS = {
     "no value": [
         (
             "_split_merge.hpp",
-            "emission.remove(t2_, k, chain.bits, &ratio_.r_old);",
-            "Product ignored;\nemission.remove(t2_, k, chain.bits, &ignored);",
+            "emission.remove(t, k, chain.bits, &ratio_.r_old);",
+            "Product ignored;\nemission.remove(t, k, chain.bits, &ignored);",
         ),
         (
             "_split_merge.hpp",
-            "emission.add(t2_, k, chain.bits, &ratio_.r_new);",
-            "Product ignored;\nemission.add(t2_, k, chain.bits, &ignored);",
+            "emission.add(t, k, chain.bits, &ratio_.r_new);",
+            "Product ignored;\nemission.add(t, k, chain.bits, &ignored);",
         ),
     ],
     "score too early": [
@@ -337,12 +338,12 @@ RUN_SPLITS = {
     ],
     "whole runs only": [
         (RUNS, "(u < kFilter)", "(false)"),
-        (RUNS, "(u < kFilter + kChange)", "(false)"),
+        (RUNS, "u < kFilter + kChange", "false"),
     ],
     "not the mixture": [
         (
             RUNS,
-            "return add_in_logs(q, std::log(1.0 - kFilter - kChange) + whole_[first]);",
+            "return add_in_logs(q, std::log(1.0 - kFilter - change) + whole_[first]);",
             "return whole_[first];",
         ),
         (
@@ -451,7 +452,7 @@ STEPWISE_COINS = {
 BLOCKED_COINS = {
     "no coin in the denominator": [(*ODDS, "all")],
     "labels without the repeated ones": [
-        ("_blocked.hpp", "(before >= 0 && self_share_ > 0.0)", "(false)")
+        ("_fresh_labels.hpp", "(before >= 0 && self_share_ > 0.0)", "(false)")
     ],
     "labels of a process that is not counted": [
         ("_blocked.hpp", "q->multiply(labels_.seat(path[l], before));", "")
@@ -485,6 +486,73 @@ SPLIT_COINS = {
     "a table at (j, j) if there is none": [(*SHARE, "tables_of(k) > 0 && " + SHARE[1])]
 }
 
+# Of states with several stages.
+COIN_OF_STEP = ("_transitions.hpp", "kind == Coins::Kind::kStay ? stay(k) : leave(j)")
+NAME_OF_RUN = ("_staged_blocked.hpp", "if (begins) q->multiply(labels_.seat(label, -1));")
+STAGES = {
+    "stays and advances without the coin": [
+        (*COIN_OF_STEP, "kind == Coins::Kind::kDraw ? leave(j) : 1.0")
+    ],
+    "the prior coin": [
+        (
+            *COIN_OF_STEP,
+            "kind == Coins::Kind::kDraw ? leave(j) : (kind == Coins::Kind::kStay ? "
+            "coins_.kappa : coins_.omega) / (coins_.kappa + coins_.omega)",
+        )
+    ],
+    "draws without the coin": [
+        (
+            "_transitions.hpp",
+            "p * Draws::add_draw(t, j, k, g, hint)",
+            "Draws::add_draw(t, j, k, g, hint)",
+        )
+    ],
+    "messages without the coin": [
+        (
+            "_staged_blocked.hpp",
+            "f[(n_stages_ - 1) * n_slots_ + j] * (1.0 - stay_[j]) * c_[j]",
+            "f[(n_stages_ - 1) * n_slots_ + j] * c_[j]",
+        )
+    ],
+    "any stage at the start": [
+        (
+            "_staged_blocked.hpp",
+            "to.stage == 0 ? draw_prob(s, kStart, to.k) : 0.0",
+            "draw_prob(s, kStart, to.k)",
+        )
+    ],
+    "labels of a process that is not counted": [(*NAME_OF_RUN, "")],
+    "every step of a new run is named": [
+        (*NAME_OF_RUN, "q->multiply(labels_.seat(label, -1));")
+    ],
+    "no rollback of stays": [("_coins.hpp", "stays_[change.k] -= change.last;", "")],
+    "no rollback of advances": [
+        ("_coins.hpp", "advances_[change.k] -= change.last;", "")
+    ],
+    "no rollback of stages": [
+        ("_coins.hpp", "stages_[change.last] = static_cast<uint8_t>(change.k);", "")
+    ],
+}
+SPLIT_STAGES = {
+    "the second run's coins left out": [
+        (
+            "_split_merge.hpp",
+            "if (t > start) ratio_.add_draw(chain, k, k, t);",
+            "if (t > start) chain.transitions->add_draw(t, k, k, chain.bits, "
+            "&chain.hints[t]);",
+        )
+    ],
+}
+RUN_SPLIT_STAGES = {
+    "allocation of runs left out": [
+        (
+            "_run_split_merge.hpp",
+            "if (!has_changes) return q;",
+            "if (!has_changes) return 0.0;",
+        )
+    ],
+}
+
 # No error.  Kernels for any emission serve all of them; those for symbols take a third of
 # the time of compiling.  Only step-wise ones have formulas of their own for symbols.
 ANY_EMISSION = {
@@ -500,8 +568,9 @@ ANY_EMISSION = {
 MODULES = {
     STEPWISE: MOVE | STEP | STEPWISE_COINS | OFTEN_REJECTED,
     BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | OFTEN_REJECTED,
-    SPLIT_MERGE: ANY_EMISSION | SPLITS | SPLIT_COINS | STEPS_COUNTED,
-    RUN_SPLIT_MERGE: RUN_SPLITS,
+    SPLIT_MERGE: ANY_EMISSION | SPLITS | SPLIT_COINS | SPLIT_STAGES | STEPS_COUNTED,
+    RUN_SPLIT_MERGE: RUN_SPLITS | RUN_SPLIT_STAGES,
+    STAGED: MOVE | STAGES,
     DIRECT: ANY_EMISSION | DIRECT_ASSIGNMENT,
     STICKS: ANY_EMISSION | STICK_BREAKING,
     "native.concentrations": CONCENTRATION,

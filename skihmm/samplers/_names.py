@@ -11,9 +11,10 @@ from skihmm.samplers._direct_assignment import DirectAssignmentGibbs
 from skihmm.samplers._stepwise import StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._stick_breaking import StickBreakingBeam, StickBreakingGibbs
 
-# "auto" for emissions whose states last: blocks move the borders of runs, and trials of
-# whole runs create and merge states.  For states of single steps, as on text, such trials
-# cost a fifth of the time and gain nothing (docs/samplers.md).
+# "auto" for emissions whose states last, and for states with a probability of their own
+# to stay: blocks move the borders of runs, and trials of whole runs create and merge
+# states.  For states of single steps, as on text, such trials cost a fifth of the time
+# and gain nothing (docs/samplers.md).
 AUTO_FOR_LASTING_STATES = partial(BlockedGibbs, 10, run_split_merge_rate=4)
 # And for states with a shortest dwell, which other samplers do not support.
 AUTO_FOR_STAGES = partial(BlockedGibbs, run_split_merge_rate=4)
@@ -33,6 +34,9 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
 
 def auto_sampler(has_lasting_states: bool, transitions: SeatsTransitions) -> BaseSampler:
     """Sampler of ``sampler="auto"`` for such states."""
-    if transitions.make_seating().n_stages > 1:
+    seating = transitions.make_seating()
+    if seating.n_stages > 1:
         return AUTO_FOR_STAGES()
-    return AUTO_FOR_LASTING_STATES() if has_lasting_states else SAMPLERS["auto"]()
+    if has_lasting_states or seating.has_coins:
+        return AUTO_FOR_LASTING_STATES()
+    return SAMPLERS["auto"]()

@@ -117,9 +117,9 @@ class RunAllocation {
         double q = std::log(kFilter) + filtered.log();
         const int64_t at = std::find(path, path + n, two_[1 - first]) - path;
         const bool has_changes = n_labels_ == n;
+        const double change = has_changes ? kChange : 0.0;
         if (at == n)
-            return add_in_logs(q, std::log(1.0 - kFilter - (has_changes ? kChange : 0.0))
-                                      + whole_[first]);
+            return add_in_logs(q, std::log(1.0 - kFilter - change) + whole_[first]);
         if (!has_changes) return q;
         if (std::find(path + at, path + n, two_[first]) != path + n) return q;
         fill_changes(chain);

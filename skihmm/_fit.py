@@ -30,6 +30,7 @@ from skihmm._run import (
     raised_by_interrupts,
     run_chain,
 )
+from skihmm._contexts import without_columns
 from skihmm._sequences import Sequences, make_sequences
 from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._validation import (
@@ -74,6 +75,8 @@ class FitState:
         Entropy of the random streams.
     is_extended : bool
         Whether partial_fit has added data.
+    context_columns : ndarray of int
+        Columns of X that hold contexts.
     """
 
     chains: list[History]
@@ -81,6 +84,7 @@ class FitState:
     model_hash: str
     entropy: list[int]
     is_extended: bool
+    context_columns: NDArray[np.intp]
 
     @property
     def score_entropy(self) -> list[int]:
@@ -145,10 +149,16 @@ class Parameters:
                 "store_states=False. Set store_states=True, or point_estimate='map'."
             )
         emission = resolve("emission", params["emission"], EMISSIONS, BaseEmission)
+        transitions = resolve(
+            "transitions", params["transitions"], TRANSITIONS, BaseTransitions
+        )
         sampler = params["sampler"]
         is_auto = isinstance(sampler, str) and sampler == "auto"
         if is_auto and emission.has_lasting_states:
             sampler = AUTO_FOR_LASTING_STATES()
+            if transitions.has_contexts:
+                # Which trials of whole runs do not support yet.
+                sampler.set_params(run_split_merge_rate=0, split_merge_rate=4)
         parameters = cls(
             plan=plan,
             n_jobs=check_n_jobs("n_jobs", params["n_jobs"]),
@@ -167,9 +177,7 @@ class Parameters:
             random_state=params["random_state"],
             sampler=resolve("sampler", sampler, SAMPLERS, BaseSampler),
             emission=emission,
-            transitions=resolve(
-                "transitions", params["transitions"], TRANSITIONS, BaseTransitions
-            ),
+            transitions=transitions,
         )
         parameters.sampler.check_parameters()
         parameters.transitions.make_seating()
@@ -257,9 +265,16 @@ class Fit:
         """
         params = self.parameters
         emission = params.emission
+        columns = params.transitions.context_columns(X.shape[1], self._names)
+        if len(columns) and self._names is not None:
+            self._names = list(np.delete(self._names, columns))
+        contexts = params.transitions.fit_contexts(X[:, columns])
+        X = without_columns(X, columns)
         emission.name_columns(self._names)
         emission.fit_sequences(X, starts)
-        sequences = make_sequences(emission.encode(X, starts), starts, states)
+        sequences = make_sequences(
+            emission.encode(X, starts), starts, states, contexts
+        )
         resumed = earlier if params.warm_start else None
         is_same = (
             resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint
@@ -274,6 +289,9 @@ class Fit:
                 is_same = as_before.fingerprint == resumed.sequences.fingerprint
                 if is_same:
                     emission, sequences = earlier_emission, as_before
+        if resumed and is_same:
+            # After partial_fit the contexts have other numbers.
+            sequences = replace(sequences, contexts=resumed.sequences.contexts)
         self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
         # Errors of the emission's parameters, and of emission and sampler, before work.
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
@@ -316,14 +334,24 @@ class Fit:
                     params.checkpoint, entropy, sequences, settings
                 )
         is_extended = resumed is not None and resumed.is_extended
-        state = FitState(histories, sequences, params.model_hash, entropy, is_extended)
+        state = FitState(
+            histories, sequences, params.model_hash, entropy, is_extended, columns
+        )
         return self._sample(X, settings, state, files)
 
     def extend(
-        self, X: Array, added: Sequences, earlier: FitState, emission: BaseEmission
+        self,
+        X: Array,
+        added: Sequences,
+        earlier: FitState,
+        emission: BaseEmission,
+        transitions: BaseTransitions,
     ) -> dict[str, object]:
         """Add the sequences of X to an earlier fit; returns the fitted attributes."""
         params = self.parameters
+        columns = earlier.context_columns
+        params.transitions.context_categories_ = transitions.context_categories_
+        params.transitions.fit_contexts(X[:, columns])
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
         histories = [

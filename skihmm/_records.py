@@ -28,6 +28,9 @@ class TransitionsRecord(SeatingRecord, total=False):
 
     # Of coins: the number of stays of every state.
     stays: Integers
+    # Of contexts: the seatings of depth 2, 3, ..., and the tree.
+    levels: list[SeatingRecord]
+    contexts: Mapping[str, object]
 
 
 class EmissionRecord(TypedDict, total=False):

@@ -1,10 +1,24 @@
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from skihmm._records import TransitionsRecord
-from skihmm._typing import Floats
+from skihmm._typing import Floats, Integers
 
 HYPERPARAMETERS: tuple[str, ...]
 STAY_PRIOR: str
+CONTEXT_ALPHA: str
+
+class Places(Protocol):
+    @property
+    def depths(self) -> Integers: ...
+    @property
+    def prefixes(self) -> Integers: ...
+
+class Contexts(Places, Protocol):
+    @property
+    def n_before(self) -> int: ...
+    @property
+    def parents(self) -> Sequence[Integers]: ...
 
 class Franchise:
     def __init__(
@@ -14,11 +28,17 @@ class Franchise:
         prior: tuple[float, float] | None = ...,
         stay_prior: tuple[float, float | str] | None = ...,
         dwell: float | None = ...,
+        contexts: Contexts | None = ...,
+        context_alpha: Sequence[float] = ...,
     ) -> None: ...
     @property
     def hyperparameters(self) -> dict[str, Any]: ...
     @property
     def has_coins(self) -> bool: ...
+    @property
+    def has_contexts(self) -> bool: ...
+    @property
+    def n_contexts(self) -> int: ...
 
 def hyperparameters_of(record: TransitionsRecord) -> dict[str, Any]: ...
 def occupancies_of(record: TransitionsRecord) -> Floats: ...

@@ -21,7 +21,7 @@ from skihmm.core._franchise cimport (
 )
 from skihmm.core._random cimport RandomStream, uniform
 from skihmm.core._record cimport MOST_CUSTOMERS, entry_of, integer_of, starts_of
-from skihmm.core._types cimport float64_t, int32_t, intp_t, uint8_t
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 
 cdef class FrozenModel:
@@ -37,6 +37,10 @@ cdef class FrozenModel:
         First step of every sequence.
     restaurant : int, optional
         State that precedes step 0 (if that step is not in `starts`).
+    contexts : object, optional
+        For transitions that depend on contexts those of the steps, and of steps that follow
+        them: ``depths`` and ``prefixes`` as for :class:`Franchise`.  Steps without one have
+        the law of the restaurant above all contexts.
 
     Raises
     ------
@@ -53,10 +57,11 @@ cdef class FrozenModel:
     cdef int32_t restaurant
     cdef vector[uint8_t] first
 
-    def __init__(self, arrays, EmissionStats emission, starts, restaurant=None):
+    def __init__(self, arrays, EmissionStats emission, starts, restaurant=None,
+                 contexts=None):
         cdef vector[int32_t] begins
         cdef int32_t t
-        self.transitions = frozen_transitions(arrays)
+        self.transitions = frozen_transitions(arrays, contexts)
         self.n_slots = self.transitions.seating.n_slots()
         self.n_states = self.n_slots - FIRST
         self.n_steps = emission.n_steps
@@ -108,7 +113,7 @@ cdef class FrozenModel:
         if self.first[t]:
             f.assign(n, 0.0)
             probs[START] = 1.0
-        self.transitions.seating.push(probs, forward)
+        self.transitions.seating.push(t, probs, forward)
         log_scale = self.emission.shared.get().fill_probs(t, values)
         for k in range(n):
             probs[k] = forward[k] * values[k]
@@ -118,8 +123,13 @@ cdef class FrozenModel:
             probs[k] /= total
         return log(total) + log_scale
 
-    def transition_matrix(self):
+    def transition_matrix(self, t=-1):
         """Start and transition probabilities over the states and, last, a new one.
+
+        Parameters
+        ----------
+        t : int, default=-1
+            Those into this step, if they depend on contexts; -1: of a step without one.
 
         Returns
         -------
@@ -127,18 +137,19 @@ cdef class FrozenModel:
         transmat : ndarray of shape (n_states + 1, n_states + 1)
         """
         cdef int32_t j, n = self.n_states
+        cdef int64_t step = t
         startprob = np.empty(n + 1)
         transmat = np.empty((n + 1, n + 1))
         cdef float64_t[::1] start_view = startprob
         cdef float64_t[:, ::1] view = transmat
         cdef vector[float64_t] row
         row.resize(self.n_slots)
-        self.transitions.seating.fill_row(START, row.data())
+        self.transitions.seating.fill_row(step, START, row.data())
         self.pack(row.data(), &start_view[0])
         for j in range(n):
-            self.transitions.seating.fill_row(FIRST + j, row.data())
+            self.transitions.seating.fill_row(step, FIRST + j, row.data())
             self.pack(row.data(), &view[j, 0])
-        self.transitions.seating.fill_row(NEW, row.data())
+        self.transitions.seating.fill_row(step, NEW, row.data())
         self.pack(row.data(), &view[n, 0])
         return startprob, transmat
 
@@ -192,7 +203,7 @@ cdef class FrozenModel:
             for t in range(self.n_steps):
                 self.advance(t, &f, &g, &likelihood)
             for t in range(n_ahead):
-                self.transitions.seating.push(f.data(), g.data())
+                self.transitions.seating.push(self.n_steps + t, f.data(), g.data())
                 f.swap(g)
                 self.pack(f.data(), &probs_out[t, 0])
         return probs
@@ -304,7 +315,7 @@ cdef class FrozenModel:
                     self.check_total(t + 1, total)
                     for k in range(n):
                         values[k] /= total
-                    self.transitions.seating.pull(values.data(), b.data())
+                    self.transitions.seating.pull(t + 1, values.data(), b.data())
                 total = 0.0
                 for k in range(self.n_states):
                     view[t, k] *= b[FIRST + k]
@@ -346,7 +357,7 @@ cdef class FrozenModel:
                     # b = p(x[t + 1] | x[t]), by previous state
                     k = NEW if chosen == self.n_states else FIRST + chosen
                     next_state[k] = 1.0
-                    self.transitions.seating.pull(next_state.data(), b.data())
+                    self.transitions.seating.pull(t + 1, next_state.data(), b.data())
                     next_state[k] = 0.0
                 total = 0.0
                 for k in range(self.n_states + 1):
@@ -398,11 +409,11 @@ cdef class FrozenModel:
                             best = k
                     f.assign(n, 0.0)
                     f[START] = 1.0
-                    self.transitions.seating.push_max(f.data(), g.data(), &back[t * n])
+                    self.transitions.seating.push_max(t, f.data(), g.data(), &back[t * n])
                     for k in range(n):
                         back[t * n + k] = best
                 else:
-                    self.transitions.seating.push_max(f.data(), g.data(), &back[t * n])
+                    self.transitions.seating.push_max(t, f.data(), g.data(), &back[t * n])
                 log_scale = self.emission.shared.get().fill_probs(t, likelihood.data())
                 largest = 0.0
                 for k in range(n):

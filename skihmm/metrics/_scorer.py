@@ -50,6 +50,8 @@ def _adaptive_log_probs(
         restaurant=draw.last_state + 1 if continued else 0,
         resampling=resampling,
         independent=True,
+        # New contexts learn as they go.
+        contexts=None if sequences.contexts is None else sequences.contexts.adaptive(),
     )[0]
 
 
@@ -62,6 +64,7 @@ def _frozen_log_probs(
         emission.make_stats(sequences.codes),
         starts,
         draw.last_state if continued else None,
+        sequences.contexts,
     )
     return model.filter()[0]
 

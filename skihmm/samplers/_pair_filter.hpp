@@ -1,5 +1,6 @@
 // Labels of consecutive steps out of two states, by forward filtering and backward sampling.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -22,18 +23,25 @@ class PairFilter {
         n_ = stop - start;
         double before[2], seen[2];
         for (int u = 0; u < 2; ++u) {
-            before[u] = s.prob(j, two_[u]);
-            after_[u] = o >= 0 ? s.prob(two_[u], o) : 1.0;
-            if (n_ == 1) continue;
-            for (int v = 0; v < 2; ++v) pass_[u][v] = s.prob(two_[u], two_[v]);
+            before[u] = s.prob(start, j, two_[u]);
+            after_[u] = o >= 0 ? s.prob(stop, two_[u], o) : 1.0;
         }
+        // One law for all steps, unless it depends on their contexts.
+        stride_ = s.has_contexts();
+        passes_.resize(stride_ ? n_ : 1);
+        for (int64_t l = 1; l < (stride_ ? n_ : std::min<int64_t>(n_, 2)); ++l)
+            for (int u = 0; u < 2; ++u)
+                for (int v = 0; v < 2; ++v)
+                    passes_[stride_ * l].p[u][v] = s.prob(start + l, two_[u], two_[v]);
         if (fixed) before[1] = 0.0;
         filtered_.resize(2 * static_cast<size_t>(n_));
         double *out = filtered_.data();
         for (int64_t t = start; t < stop; ++t, out += 2) {
-            if (t > start)
+            if (t > start) {
+                const Pass &pass = passes_[stride_ * (t - start)];
                 for (int v = 0; v < 2; ++v)
-                    before[v] = out[-2] * pass_[0][v] + out[-1] * pass_[1][v];
+                    before[v] = out[-2] * pass.p[0][v] + out[-1] * pass.p[1][v];
+            }
             emission.fill_pair(t, two_, seen);
             double total = before[0] * seen[0] + before[1] * seen[1];
             if (SKIHMM_UNLIKELY(!(total > 0.0))) {
@@ -66,14 +74,19 @@ class PairFilter {
             const double total = weights[0] + weights[1];
             const int u = choose(l, weights, total);
             q->multiply(weights[u] / total);
-            next[0] = pass_[0][u];
-            next[1] = pass_[1][u];
+            const Pass &pass = passes_[stride_ * l];
+            next[0] = pass.p[0][u];
+            next[1] = pass.p[1][u];
         }
     }
 
+    // Transitions between the two states into a step.
+    struct Pass { double p[2][2] = {}; };
+
     int32_t two_[2] = {};
-    int64_t n_ = 0;
-    double pass_[2][2] = {}, after_[2] = {};
+    int64_t n_ = 0, stride_ = 0;
+    double after_[2] = {};
+    std::vector<Pass> passes_;
     std::vector<double> filtered_;      // by step: of the first state, of the second one
 };
 

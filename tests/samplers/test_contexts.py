@@ -1,0 +1,326 @@
+"""Transitions that depend on contexts: oracle, law and kernels, without Monte Carlo error."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from functools import cache
+
+import native
+import numpy as np
+import pytest
+from reference.contexts import ERRORS, ContextModel, closed_form
+from reference.enumeration import (
+    START,
+    DirichletEmission,
+    HCRPEmission,
+    log_prior_by_tables,
+    set_partitions,
+)
+from reference.kernel import (
+    BlockMoves,
+    base_key,
+    log_seating,
+    named_path,
+    outside_names,
+    total_of,
+)
+from reference.seating import (
+    NaiveHMM,
+    all_outcomes,
+    naive_exact_move,
+    naive_stepwise_move,
+    random_choices,
+    stationarity_error,
+)
+from samplers.test_transition_kernels import (
+    CAUGHT,
+    EXACT,
+    Block,
+    assert_stationary,
+    normalised,
+    spans,
+)
+from small_models import assert_exact
+
+from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
+from skihmm.samplers import BlockedGibbs, StepwiseGibbs
+from skihmm.samplers._blocked_kernel import BlockedProposal
+from skihmm.samplers._split_merge_kernel import SplitMergeKernel
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.testing._probes import ProposalProbe
+
+
+def model(columns, order="state", starts=(0,), alpha=1.5, gamma=1.0, context_alpha=None):
+    y = (0, 1, 1, 0, 1)[: len(columns)]
+    n_columns = len(columns[0])
+    if context_alpha is None:
+        context_alpha = (2.0, 0.7)[:n_columns]
+    return ContextModel(
+        y,
+        DirichletEmission(2, 0.7),
+        starts,
+        alpha,
+        gamma,
+        columns=columns,
+        order=order,
+        context_alpha=context_alpha,
+    )
+
+
+ONE = ((0,), (1,), (0,), (0,))
+TWO = ((0, 0), (1, 1), (0, 0), (0, 1))
+MISSING = ((0, 1), (-1, 0), (0, -1), (0, 1))
+MODELS = {
+    "three levels": model(ONE),
+    "three levels, two sequences": model(ONE, starts=(0, 2), alpha=3.0, gamma=2.0),
+    "context first": model(ONE, "context"),
+    "four levels": model(TWO),
+    "four levels, context first": model(TWO, "context", alpha=2.0, gamma=3.0),
+    "missing": model(MISSING),
+    "missing, context first": model(MISSING, "context", gamma=2.0),
+    "constant": model(((0,),) * 4, gamma=2.0),
+}
+LONGER = {
+    "five steps": model((*ONE, (1,))),
+    "five steps, context first": model((*ONE, (1,)), "context", (0, 3)),
+}
+
+
+# -- the oracle -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_walk_over_seatings_against_closed_forms(name):
+    """Sizes of tables, and Stirling sums with the customers of every depth."""
+    m = MODELS[name]
+    law: dict = defaultdict(float)
+    scale = math.exp(m.posterior.log_evidence)
+    for hmm, probability in m.seatings.values():
+        hmm.transitions.check()
+        assert math.exp(log_seating(hmm, m.emission)) == pytest.approx(
+            probability * scale, rel=1e-12
+        )
+        deep = hmm.transitions.n_deep_tables
+        law[hmm.labels, hmm.transitions.n_tables + 8 * deep, 0] += probability
+    assert law == pytest.approx(m.posterior.joint, rel=1e-12)
+
+
+def test_two_levels_are_the_plain_model():
+    """Contexts that are all missing."""
+    columns = ((-1, -1),) * 4
+    for x in set_partitions(4):
+        plain = {
+            (m, 0): math.exp(p) for m, p in log_prior_by_tables(x, (0, 2), 1.5, 0.8).items()
+        }
+        law = closed_form(x, (0, 2), columns, 0, (1.5, 9.0, 9.0), 0.8)
+        assert law == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize("order", ["state", "context"])
+def test_missing_is_a_context_used_once(order):
+    missing = model(((0,), (-1,), (0,), (-1,)), order)
+    once = model(((0,), (1,), (0,), (2,)), order)
+    exact = once.posterior.probabilities
+    assert missing.posterior.probabilities == pytest.approx(exact, rel=1e-12)
+
+
+# -- the law --------------------------------------------------------------------------
+
+
+def random_state(m, seed, n_sweeps=5):
+    """A compiled chain, and the naive one with its seating."""
+    state = m.state(seed)
+    kernel = StepwiseGibbs().make_kernel(state)
+    for _ in range(n_sweeps):
+        kernel.sweep(state)
+    state.canonicalise()
+    return state, naive_of(m, state.to_arrays())
+
+
+def naive_of(m, arrays) -> NaiveHMM:
+    naive = m.naive(arrays["states"].tolist(), random_choices(np.random.default_rng(0)))
+    naive.transitions = m.tree()
+    naive.transitions.tables = m.tables_of(arrays)
+    for (v, k), sizes in naive.transitions.tables.items():
+        if naive.transitions.parent(v) is None:
+            naive.transitions.top[k] += len(sizes)
+    return naive
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_compiled_law_against_the_naive_one(name):
+    m, rng = MODELS[name], np.random.default_rng(0)
+    for seed in range(4):
+        state, naive = random_state(m, seed)
+        assert state.check() is None
+        assert state.log_joint() == pytest.approx(
+            naive.transitions.log_joint()
+            + sum(
+                m.emission.log_likelihood_by_tables(
+                    tuple(state.labels.tolist()), m.y
+                ).values()
+            ),
+            rel=1e-12,
+        )
+        labels = ["new", START, *range(state.n_states)]
+        slots = np.arange(len(labels))
+        n_slots = 2 + state.n_states + 8 + state.n_states // 16
+        weights, values = np.zeros((2, n_slots))
+        weights[slots] = rng.random(len(slots))
+        values[slots] = rng.random(len(slots)) * (slots != 1)
+        for t in range(m.n_steps):
+            dense = np.array(
+                [
+                    [0.0 if k == START else prob(naive, t, j, k) for k in labels]
+                    for j in labels
+                ]
+            )
+            rows, probs, columns, pushed, pulled, best, argmax = native.moves.passes_at(
+                state.transitions, t, weights, values
+            )
+            served = np.flatnonzero(slots != 1)
+            for found in (rows, probs, columns):
+                np.testing.assert_allclose(
+                    found[np.ix_(slots, served)], dense[:, served], rtol=1e-12
+                )
+            products = weights[slots, None] * dense
+            np.testing.assert_allclose(pushed[slots], products.sum(axis=0), rtol=1e-12)
+            np.testing.assert_allclose(pulled[slots], dense @ values[slots], rtol=1e-12)
+            np.testing.assert_allclose(best[served], products.max(axis=0)[served])
+            assert (argmax[served] == products.argmax(axis=0)[served]).all()
+
+
+def prob(naive, t, j, k):
+    return naive.transitions.get_prob(naive.row_of(t, j), k)
+
+
+def ways_to_seat(naive, t, k):
+    """p(k and so many tables are opened, next label | label before), by seating."""
+    row, after = naive.row_of(t, naive.predecessor(t)), naive.successor(t)
+    n_ways = len(naive.transitions.path(row)) + 1
+    ways = np.zeros(n_ways)
+
+    def seat(choose):
+        seated = naive.transitions.copy()
+        seated.add_customer(row, k, choose)
+        return seated
+
+    def size(tree):
+        return sum(map(len, tree.tables.values()))
+
+    for p, seated in all_outcomes(seat):
+        q = p * naive.transitions.get_prob(row, k)
+        if after is not None:
+            q *= seated.get_prob(naive.row_of(t + 1, k), after)
+        ways[size(seated) - size(naive.transitions)] += q
+    return ways
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_of_steps_against_all_ways_to_seat(name):
+    m, n_trials, n_tests = MODELS[name], 200, 0
+    for seed, t in itertools.product(range(3), range(m.n_steps)):
+        state = random_state(m, seed)[0]
+        after, old = None, int(state.labels[t])
+        if t + 1 < m.n_steps and t + 1 not in m.starts:
+            after = int(state.labels[t + 1])
+        s_0, weights, stays, opened = native.moves.step_weights(
+            state, t, seed, True, n_trials
+        )
+        assert state.check() is None
+        naive = naive_of(m, s_0)
+        tree = naive.transitions
+        labels = {0: "new"} | {2 + k: k for k in tree.represented()}
+        if after is not None:
+            labels[2 + after] = after
+        assert set(np.flatnonzero(weights)) == set(labels)
+        for slot, k in labels.items():
+            ways = ways_to_seat(naive, t, k)
+            assert weights[slot] == pytest.approx(ways.sum(), rel=1e-12)
+            assert stays[slot] == pytest.approx(ways[0], rel=1e-12)
+            law = ways[1:] / ways[1:].sum()
+            error = opened[slot][1:] / n_trials - law
+            assert opened[slot][0] == 0
+            assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / n_trials))
+            n_tests += len(law) > 1
+        weights = native.moves.step_weights(state, t, seed, False, 0)[1]
+        for slot, k in labels.items():
+            want = prob(naive, t, naive.predecessor(t), k)
+            if after is not None:
+                want *= prob(naive, t + 1, k, after)
+            assert weights[slot] == pytest.approx(want, rel=1e-12)
+        assert old < state.n_states
+    assert n_tests > 0
+
+
+# -- kernels --------------------------------------------------------------------------
+
+
+class ContextBlock(Block):
+    """The enumerated moves on one block of a model with contexts."""
+
+    def seatings(self):
+        return self.model.seatings
+
+    def load(self, i):
+        naive = self.moves.models[i]
+        labels = naive.x
+        outside = outside_names(labels, self.start, self.stop)
+        inside = named_path(labels[self.start : self.stop], outside)
+        slots = {label: k for label, k in outside.items() if k >= 0}
+        slots |= dict(zip(labels[self.start : self.stop], inside, strict=True))
+        self.state.from_arrays(self.model.arrays_of(naive, slots))
+        self.names = {START: -1} | {k: k for k in outside.values() if k >= 0}
+
+    def number_of(self, arrays):
+        key = base_key(
+            arrays["states"].tolist(),
+            self.start,
+            self.stop,
+            self.model.tables_of(arrays),
+        )
+        return self.moves.base_number[key]
+
+
+@cache
+def block_of(name, start, stop):
+    return ContextBlock((MODELS | LONGER)[name], start, stop)
+
+
+def cases(models):
+    return [
+        (name, span)
+        for name, m in models.items()
+        for span in spans(m.n_steps, m.starts)
+    ]
+
+
+def check_proposal(name, span, make, is_normalised):
+    block = block_of(name, *span)
+    q = block.log_q(make())
+    if is_normalised:
+        for row in q:
+            assert abs(total_of(row) - 1.0) < EXACT
+    matrix = assert_stationary(block, normalised(q))
+    assert np.min(np.diag(matrix)) < 0.9
+
+
+@pytest.mark.parametrize(("name", "span"), cases(MODELS))
+def test_blocked(name, span):
+    check_proposal(name, span, BlockedProposal, True)
+
+
+@pytest.mark.parametrize(("name", "t"), [(n, t) for n in MODELS for t in range(4)])
+def test_stepwise(name, t):
+    check_proposal(name, (t, t + 1), StepwiseProposal, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "span"), cases(LONGER))
+def test_blocked_in_longer_models(name, span):
+    check_proposal(name, span, BlockedProposal, True)
+
+

@@ -208,8 +208,8 @@ class Chain(Iterator[SweepInfo]):
             n_states = min(N_START_STATES, n_steps)
             labels = self.stream.generator.integers(n_states, size=n_steps)
             return np.unique(labels, return_inverse=True)[1].astype(np.int32)
-        # Without contexts: every level of a tree makes new states rarer, and a path with too
-        # few states is left slowly.
+        # Without contexts: every level of a tree makes new states rarer, and a path with
+        # too few states is left slowly.
         return filter_particles(
             sequences.codes,
             sequences.starts,
@@ -304,9 +304,8 @@ def extended_record(
 
     The labels of the earlier steps are kept.  Those of the new ones are the path of a
     particle filter that continues from them; or, where a particle filter would start with
-    too many states, and where transitions depend on contexts, the most probable path given
-    the earlier ones.  All customers are
-    seated anew.
+    too many states, or transitions depend on contexts, the most probable path given the
+    earlier ones.  All customers are seated anew.
 
     Parameters
     ----------

@@ -17,6 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skihmm._callbacks import FitTasks
 from skihmm._chain import History, ModelSettings, extended_record
 from skihmm._chain_file import ChainFile, Header, chain_paths
+from skihmm._contexts import without_columns
 from skihmm._decoding import frozen_model
 from skihmm._draws import PosteriorDraws
 from skihmm._progress import Progress, SweepReport
@@ -30,7 +31,6 @@ from skihmm._run import (
     raised_by_interrupts,
     run_chain,
 )
-from skihmm._contexts import without_columns
 from skihmm._sequences import Sequences, make_sequences
 from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._validation import (
@@ -272,9 +272,7 @@ class Fit:
         X = without_columns(X, columns)
         emission.name_columns(self._names)
         emission.fit_sequences(X, starts)
-        sequences = make_sequences(
-            emission.encode(X, starts), starts, states, contexts
-        )
+        sequences = make_sequences(emission.encode(X, starts), starts, states, contexts)
         resumed = earlier if params.warm_start else None
         is_same = (
             resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint

@@ -938,8 +938,8 @@ array-like of shape (n_samples,), default="auto"
         values = context if isinstance(context, tuple) else (context,)
         if not 0 < len(values) <= n_columns:
             raise ValueError(
-                f"context={context!r} has {len(values)} values; the transitions depend on "
-                f"{n_columns} columns of contexts (context_features)."
+                f"context={context!r} has {len(values)} values; the transitions depend "
+                f"on {n_columns} columns of contexts (context_features)."
             )
         row = np.full((1, n_columns), None, dtype=object)
         row[0, : len(values)] = values
@@ -1140,8 +1140,8 @@ array-like of shape (n_samples,), default="auto"
         Returns
         -------
         X : ndarray or data frame of shape (n_samples, n_features)
-            With the columns of contexts.  Symbols are from the emission's categories.  A data frame if the model was
-            fitted to one, or by :meth:`set_output`.
+            With the columns of contexts.  Symbols are from the emission's categories.  A
+            data frame if the model was fitted to one, or by :meth:`set_output`.
         states : ndarray of shape (n_samples,), int32
             Labels from ``n_states_`` on are new states.
         """

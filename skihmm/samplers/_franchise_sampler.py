@@ -30,8 +30,8 @@ class FranchiseSampler(BaseSampler):
         if self.run_split_merge_rate and transitions.has_contexts:
             raise TypeError(
                 f"{type(self).__name__} with run_split_merge_rate="
-                f"{self.run_split_merge_rate} does not support transitions that depend on "
-                "contexts (context_features). Use split_merge_rate."
+                f"{self.run_split_merge_rate} does not support transitions that depend "
+                "on contexts (context_features). Use split_merge_rate."
             )
 
     def add_split_merge(self, local: RCDKernel) -> Kernel:

@@ -48,9 +48,9 @@ class HCRPTransitions(BaseTransitions):
         penalty for every change of state.  With "alpha" the second one is `alpha`,
         resampled or not, which makes the model the sticky HDP-HMM of Fox et al.
     context_features : array-like of int, str or bool, or None, default=None
-        Columns of X that hold the context of the step: an action, an input, a treatment, a
-        subject, as numbers or strings.  Contexts are given, not modelled: they are taken
-        out of what the emission sees, and the transition into a step depends on the
+        Columns of X that hold the context of the step: an action, an input, a treatment,
+        a subject, as numbers or strings.  Contexts are given, not modelled: they are
+        taken out of what the emission sees, and the transition into a step depends on the
         step's own context.  With several columns the later ones refine the earlier ones.
         Where a context is missing (NaN, None), or was not seen in training, the law is
         that of the columns before it.

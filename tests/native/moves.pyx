@@ -410,7 +410,7 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
     cdef RandomStream own = RandomStream(seed)
     cdef const ContextTree *tree = &s.contexts()
     cdef int32_t k
-    cdef intp_t trial
+    cdef intp_t _trial
     chain.reserve(2)
     cdef float64_t[:, ::1] out = np.zeros((4, chain.n_slots))
     chain.bits = own.bits
@@ -423,7 +423,7 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
     opened = []
     for k in range(chain.n_slots):
         counts = np.zeros(tree.place(t).depth + 1, dtype=int)
-        for trial in range(n_trials if out[0, k] > 0.0 else 0):
+        for _trial in range(n_trials if out[0, k] > 0.0 else 0):
             counts[tree.draw_opened(tree.place(t), tree.place(t + 1), view.i, k, view.o,
                                     True, own.bits)] += 1
         opened.append(counts)

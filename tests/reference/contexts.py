@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from small_models import Model, packed, packed_counts, unpacked
+
 from reference.enumeration import (
     START,
     Posterior,
@@ -22,8 +24,6 @@ from reference.enumeration import (
     stirling,
 )
 from reference.seating import NaiveHMM, all_seatings
-from small_models import Model, packed, packed_counts, unpacked
-
 from skihmm._contexts import StepContexts
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
@@ -157,7 +157,7 @@ class NaiveTree:
         return result
 
     def log_n_identities(self) -> float:
-        """As of `NaiveFranchise`: customers of one cell can be exchanged, at all depths."""
+        """As of `NaiveFranchise`, at all depths: tables are customers of cells too."""
         result = 0.0
         for sizes in self.tables.values():
             result += math.lgamma(sum(sizes) + 1)
@@ -223,9 +223,7 @@ def closed_form(x, starts, columns, n_before, alphas, gamma) -> dict:
         a = alphas[d - 1]
         for v in rows:
             weight *= math.exp(math.lgamma(a) - math.lgamma(a + rows[v]))
-        for tables in itertools.product(
-            *(range(1, counts[cell] + 1) for cell in cells)
-        ):
+        for tables in itertools.product(*(range(1, counts[cell] + 1) for cell in cells)):
             above = Counter({cell: n for cell, n in counts.items() if cell not in cells})
             ways = weight
             for (v, k), m in zip(cells, tables, strict=True):

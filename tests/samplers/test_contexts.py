@@ -1,4 +1,4 @@
-"""Transitions that depend on contexts: oracle, law and kernels, without Monte Carlo error."""
+"""Transitions that depend on contexts: oracle, law, kernels and chains."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from reference.enumeration import (
     set_partitions,
 )
 from reference.kernel import (
-    BlockMoves,
     base_key,
     log_seating,
     named_path,
@@ -44,13 +43,10 @@ from samplers.test_transition_kernels import (
 )
 from small_models import assert_exact
 
-from skihmm.core._random import RandomStream
-from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs
 from skihmm.samplers._blocked_kernel import BlockedProposal
 from skihmm.samplers._split_merge_kernel import SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
-from skihmm.testing._probes import ProposalProbe
 
 
 def model(columns, order="state", starts=(0,), alpha=1.5, gamma=1.0, context_alpha=None):
@@ -113,7 +109,8 @@ def test_two_levels_are_the_plain_model():
     columns = ((-1, -1),) * 4
     for x in set_partitions(4):
         plain = {
-            (m, 0): math.exp(p) for m, p in log_prior_by_tables(x, (0, 2), 1.5, 0.8).items()
+            (m, 0): math.exp(p)
+            for m, p in log_prior_by_tables(x, (0, 2), 1.5, 0.8).items()
         }
         law = closed_form(x, (0, 2), columns, 0, (1.5, 9.0, 9.0), 0.8)
         assert law == pytest.approx(plain, rel=1e-12)
@@ -292,9 +289,7 @@ def block_of(name, start, stop):
 
 def cases(models):
     return [
-        (name, span)
-        for name, m in models.items()
-        for span in spans(m.n_steps, m.starts)
+        (name, span) for name, m in models.items() for span in spans(m.n_steps, m.starts)
     ]
 
 
@@ -324,3 +319,102 @@ def test_blocked_in_longer_models(name, span):
     check_proposal(name, span, BlockedProposal, True)
 
 
+# -- chains ---------------------------------------------------------------------------
+
+CHAINS = {
+    "three levels": ContextModel(
+        (0, 1, 0, 1, 1),
+        HCRPEmission(2, 0.5, 1.0),
+        (0,),
+        2.0,
+        1.5,
+        columns=((0,), (1,), (0,), (1,), (0,)),
+        context_alpha=(1.5,),
+    ),
+    "context first": ContextModel(
+        (0, None, 1, 0, 0),
+        DirichletEmission(3, 0.7),
+        (0, 3),
+        1.0,
+        2.0,
+        columns=((0,), (1,), (0,), (-1,), (0,)),
+        order="context",
+        context_alpha=(3.0,),
+    ),
+    "missing": ContextModel(
+        (0, 0, 1, 1, 0),
+        DirichletEmission(2, 0.4),
+        (0,),
+        0.8,
+        2.0,
+        columns=((0,), (-1,), (0,), (1,), (-1,)),
+        context_alpha=(0.5,),
+    ),
+}
+SAMPLERS = {
+    "exact": StepwiseGibbs().make_kernel,
+    "step-wise": StepwiseGibbs("rcd").make_kernel,
+    "blocks": BlockedGibbs(3).make_kernel,
+    "split-merge": lambda state: SplitMergeKernel(5),
+    "blocks and split-merge": BlockedGibbs(2, split_merge_rate=2).make_kernel,
+}
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_have_the_exact_posterior(name, sampler):
+    """With the tables of all depths: partitions hardly show some errors."""
+    assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=3000)
+
+
+# -- planted errors -------------------------------------------------------------------
+
+
+def naive_error(m, move, error=None):
+    """Change of the exact law by one move, of which all outcomes are enumerated."""
+    seatings = {key: (with_error(hmm, error), p) for key, (hmm, p) in m.seatings.items()}
+    return stationarity_error(seatings, move)
+
+
+def with_error(hmm, error):
+    copy = hmm.copy()
+    copy.transitions.error = error
+    return copy
+
+
+NAIVE_MODELS = ("three levels", "context first", "four levels", "missing")
+
+
+@pytest.mark.parametrize("name", NAIVE_MODELS)
+@pytest.mark.parametrize("move", [naive_stepwise_move, naive_exact_move])
+def test_naive_moves_keep_the_law(name, move):
+    for t in range(4):
+        error = naive_error(MODELS[name], lambda hmm, choose, t=t: move(hmm, t, choose))
+        assert error < EXACT
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_planted_errors_of_the_tree_are_caught(error):
+    def change(name, t):
+        try:
+            return naive_error(
+                MODELS[name],
+                lambda hmm, choose: naive_stepwise_move(hmm, t, choose),
+                error,
+            )
+        except (ValueError, KeyError):  # an impossible seating
+            return 1.0
+
+    assert max(change(name, t) for name in NAIVE_MODELS[:3] for t in range(4)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    "bug", ["accept_always", "no_ghost", "reseat_on_rejection", "first_seating"]
+)
+def test_planted_errors_of_moves_are_caught(bug):
+    def move(t):
+        return lambda hmm, choose: naive_stepwise_move(hmm, t, choose, bug)
+
+    found = [naive_error(MODELS["three levels"], move(t)) for t in range(4)]
+    assert max(found) > CAUGHT

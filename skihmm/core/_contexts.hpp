@@ -172,8 +172,7 @@ class ContextTree {
     // `first` is the level of depth 1, and outlives the tree.
     ContextTree(FirstLevel *first, ContextShape tree)
         : shape(std::move(tree)), first_(first), offsets_(shape.depth() + 1),
-          weights_(shape.depth() + 1), inner_(shape.depth() + 1),
-          outer_(shape.depth() + 1) {
+          weights_(shape.depth() + 1) {
         for (int32_t d = 2; d <= shape.depth(); ++d) {
             levels_.push_back(std::make_unique<DeepLevel>());
             if (d == 2) levels_.back()->base.set(first);
@@ -195,6 +194,7 @@ class ContextTree {
 
     double alpha(int32_t d) const { return d == 1 ? first_->alpha : levels_[d - 2]->alpha; }
     void set_alpha(int32_t d, double value) {
+        ++epoch_;
         if (d == 1) first_->set_alpha(value);
         else levels_[d - 2]->set_alpha(value);
     }
@@ -211,6 +211,9 @@ class ContextTree {
 
     // Of all depths but the first, which is the caller's.
     void resize(int32_t n_slots) {
+        versions_.assign(n_slots, 0);
+        touched_.clear();
+        ++epoch_;
         for (int32_t d = 2; d <= shape.depth(); ++d) {
             const int64_t n = shape.n_rows(d, n_slots);
             if (n > kMostCustomers) throw std::bad_alloc();
@@ -220,9 +223,19 @@ class ContextTree {
             levels_[d - 2]->resize(static_cast<int32_t>(n), n_slots);
         }
     }
-    void clear() { deepest().clear(); }
-    void commit() { deepest().commit(); }
-    void rollback() { deepest().rollback(); }
+    void clear() {
+        deepest().clear();
+        ++epoch_;
+    }
+    void commit() {
+        deepest().commit();
+        touched_.clear();
+    }
+    void rollback() {
+        deepest().rollback();
+        for (size_t i = 0; i < touched_.size(); ++i) ++versions_[touched_[i]];
+        touched_.clear();
+    }
     double log_joint() const { return deepest().log_joint(); }
     int64_t count_deep_tables() const {
         int64_t n = 0;
@@ -255,6 +268,7 @@ class ContextTree {
             }
         }
         for (int32_t &dish : record.dishes) dish += kFirst;
+        ++epoch_;
         const int32_t n_rows = static_cast<int32_t>(shape.n_rows(d, n_slots));
         if (d == 1) first_->load(record, n_rows, n_slots);
         else levels_[d - 2]->load(record, n_rows, n_slots);
@@ -295,17 +309,20 @@ class ContextTree {
     // ---- the draw of k after label j
 
     double add(ContextPlace at, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
+        touch(j);
         const int32_t row = leaf(at, j);
         return at.depth == 1 ? first_->add(row, k, g, hint)
                              : levels_[at.depth - 2]->add(row, k, g, hint);
     }
     void add_at(ContextPlace at, int32_t j, int32_t k, int32_t n_opened, bitgen_t *g,
                 int32_t *hint) {
+        touch(j);
         const int32_t row = leaf(at, j);
         if (at.depth == 1) first_->add_at(row, k, n_opened, g, hint);
         else levels_[at.depth - 2]->add_at(row, k, n_opened, g, hint);
     }
     double remove(ContextPlace at, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
+        touch(j);
         const int32_t row = leaf(at, j);
         return at.depth == 1 ? first_->remove(row, k, g, hint)
                              : levels_[at.depth - 2]->remove(row, k, g, hint);
@@ -320,7 +337,7 @@ class ContextTree {
 
     void fill_row(ContextPlace at, int32_t j, double *out) const {
         fill_base(at, out);
-        const double rest = split(at, j);
+        const double rest = split_one(at, j);
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= rest;
         for (int32_t d = first_own(); d <= at.depth; ++d)
             for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n) {
@@ -331,13 +348,14 @@ class ContextTree {
         const int32_t n = n_slots();
         base_.resize(n);
         fill_base(at, base_.data());
+        const Split &split = split_all(at);
         std::fill_n(out, n, 0.0);
         double smooth = 0.0;
-        for (int32_t j = 0; j < n; ++j) {
-            if (f[j] == 0.0) continue;
-            smooth += f[j] * split(at, j);
-            for (int32_t d = first_own(); d <= at.depth; ++d) {
-                const double share = f[j] * weights_[d];
+        for (int32_t j = 0; j < n; ++j) smooth += f[j] * split.rest[j];
+        for (int32_t d = first_own(); d <= at.depth; ++d) {
+            for (int32_t j = 0; j < n; ++j) {
+                if (f[j] == 0.0) continue;
+                const double share = f[j] * split.of(d, j);
                 for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n_dk) {
                     out[k] += share * n_dk;
                 });
@@ -349,16 +367,17 @@ class ContextTree {
         const int32_t n = n_slots();
         base_.resize(n);
         fill_base(at, base_.data());
+        const Split &split = split_all(at);
         double smooth = 0.0;
         for (int32_t k = 0; k < n; ++k) smooth += base_[k] * values[k];
-        for (int32_t j = 0; j < n; ++j) {
-            out[j] = split(at, j) * smooth;
-            for (int32_t d = first_own(); d <= at.depth; ++d) {
+        for (int32_t j = 0; j < n; ++j) out[j] = split.rest[j] * smooth;
+        for (int32_t d = first_own(); d <= at.depth; ++d) {
+            for (int32_t j = 0; j < n; ++j) {
                 double sum = 0.0;
                 for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n_dk) {
                     sum += n_dk * values[k];
                 });
-                out[j] += weights_[d] * sum;
+                out[j] += split.of(d, j) * sum;
             }
         }
     }
@@ -368,10 +387,11 @@ class ContextTree {
         const int32_t n = n_slots();
         base_.resize(n);
         fill_base(at, base_.data());
+        const Split &split = split_all(at);
         int32_t best = kNew;
         double largest = -1.0;
         for (int32_t j = 0; j < n; ++j) {
-            const double share = f[j] * split(at, j);
+            const double share = f[j] * split.rest[j];
             if (share > largest) {
                 largest = share;
                 best = j;
@@ -395,13 +415,9 @@ class ContextTree {
     // out[j] = p(k | j) for every label j before.
     void fill_column(ContextPlace at, int32_t k, double *out) const {
         const double base = base_of(at, k);
-        for (int32_t j = 0; j < n_slots(); ++j) out[j] = base * split(at, j);
-        const int32_t first = first_own();
-        if (first > at.depth) return;
-        const int32_t n = shape.stride(first), prefix = offsets_[first];
-        for_line(column_line(first, k), [&](int32_t v, int32_t) {
-            if (v % n == prefix) out[v / n] = prob(at, v / n, k);
-        });
+        const Split &split = split_all(at);
+        for (int32_t j = 0; j < n_slots(); ++j) out[j] = base * split.rest[j];
+        for_column(at, k, [&](int32_t d, int32_t j, int32_t n) { out[j] += split.of(d, j) * n; });
     }
 
     // ---- one step between i, at one place, and o, at the next; the customers have been removed
@@ -428,25 +444,25 @@ class ContextTree {
             }
             return;
         }
-        read_step(at, next, i, o);
-        for (int32_t k = 0; k < n; ++k) {
-            weights[k] = stays[k] = 0.0;
-            const bool is_label = first_->base.dish_tables[k] > 0 || k == kNew;
-            if (!is_label && !(ghost && k == o)) continue;
-            set_parts(k, o);
-            stays[k] = parts_[0];
-            for (const double part : parts_) weights[k] += part;
+        fill_parts(at, next, i, o, weights, stays);
+        // These are in the same restaurants as the draw before, and the table that it opens
+        // serves o.
+        for (const int32_t k : {i, o}) {
+            if (k == kStart) continue;
+            set_parts(at, next, i, k, o);
+            const bool is_label = first_->base.dish_tables[k] > 0 || (ghost && k == o);
+            stays[k] = is_label || k == kNew ? parts_[0] : 0.0;
+            weights[k] = 0.0;
+            if (is_label || k == kNew) for (const double part : parts_) weights[k] += part;
         }
-        forget_step(o);
+        weights[kStart] = stays[kStart] = 0.0;
     }
     // The number of tables that the draw of k opens, given whether it is 0 and the next label o.
     int32_t draw_opened(ContextPlace at, ContextPlace next, int32_t i, int32_t k, int32_t o,
                         bool opens, bitgen_t *g) const {
         if (!opens) return 0;
         if (at.depth == 1) return 1;
-        read_step(at, next, i, o);
-        set_parts(k, o);
-        forget_step(o);
+        set_parts(at, next, i, k, o);
         double sum = 0.0;
         for (int32_t h = 1; h <= at.depth; ++h) sum += parts_[h];
         double u = uniform(g) * sum;
@@ -494,7 +510,7 @@ class ContextTree {
     }
     int32_t row(int32_t d, int32_t j) const { return shape.row(d, j, offsets_[d]); }
     // Of label j, after `follow`: weights_[d] of the counts; returns that of the base.
-    double split(ContextPlace at, int32_t j) const {
+    double split_one(ContextPlace at, int32_t j) const {
         double rest = 1.0;
         for (int32_t d = at.depth; d >= first_own(); --d) {
             const double c = rest / total(d, row(d, j));
@@ -502,6 +518,74 @@ class ContextTree {
             rest = c * alpha(d);
         }
         return rest;
+    }
+    // The same of all labels, kept by place: only those are computed anew whose restaurants have
+    // changed since.
+    struct Split {
+        std::vector<double> rest, weights;      // by label; by depth and label
+        std::vector<uint32_t> versions;
+        uint64_t epoch = 0;
+        ContextPlace place;
+        size_t n = 0;
+
+        double of(int32_t d, int32_t j) const { return weights[d * n + j]; }
+    };
+    const Split &split_all(ContextPlace at) const {
+        const size_t n = n_slots();
+        follow(at);
+        splits_.resize(shape.depth() + 1);
+        std::vector<Split> &all = splits_[at.depth];
+        // Of very many contexts only the last one is kept.
+        const size_t n_places = at.depth ? shape.stride(at.depth) : 1;
+        const bool is_kept = n_places * n * (at.depth + 1) <= kMostKept;
+        if (all.empty()) all.resize(is_kept ? n_places : 1);
+        Split &split = all[is_kept && at.prefix < static_cast<int32_t>(all.size()) ? at.prefix
+                                                                                   : 0];
+        if (split.epoch != epoch_ || split.n != n || split.place.prefix != at.prefix) {
+            split.epoch = epoch_;
+            split.n = n;
+            split.place = at;
+            split.rest.assign(n, 0.0);
+            split.weights.assign((at.depth + 1) * n, 0.0);
+            split.versions.assign(n, ~uint32_t{0});
+        }
+        for (size_t j = 0; j < n; ++j) {
+            if (SKIHMM_LIKELY(split.versions[j] == versions_[j])) continue;
+            split.versions[j] = versions_[j];
+            split.rest[j] = split_one(at, static_cast<int32_t>(j));
+            for (int32_t d = first_own(); d <= at.depth; ++d)
+                split.weights[d * n + j] = weights_[d];
+        }
+        return split;
+    }
+    void touch(int32_t j) {
+        ++versions_[j];
+        touched_.push(j);
+    }
+    // visit(d, j, n) for the n > 0 customers of dish k in the restaurants of every label before,
+    // after `follow`.
+    template <class Visit> void for_column(ContextPlace at, int32_t k, Visit visit) const {
+        int32_t n_first = 0;
+        for (int32_t d = first_own(); d <= at.depth; ++d) {
+            const Line &line = column_line(d, k);
+            const int32_t n = shape.stride(d), prefix = offsets_[d];
+            if (d == first_own()) n_first = line.size;
+            if (n == 1) {
+                for_line(line, [&](int32_t v, int32_t n_k) { visit(d, v, n_k); });
+            } else if (d == first_own() || line.size <= kFewContexts * n_first) {
+                for_line(line, [&](int32_t v, int32_t n_k) {
+                    if (v % n == prefix) visit(d, v / n, n_k);
+                });
+            } else {
+                // The labels in whose parents the dish is.
+                const int32_t n_parent = shape.stride(first_own());
+                for_line(column_line(first_own(), k), [&](int32_t v, int32_t) {
+                    if (v % n_parent != offsets_[first_own()]) return;
+                    const int32_t n_k = count(d, row(d, v / n_parent), k);
+                    if (n_k) visit(d, v / n_parent, n_k);
+                });
+            }
+        }
     }
     // The law of the top, also of a label without tables.
     double top(int32_t k) const {
@@ -531,84 +615,122 @@ class ContextTree {
 
     // ---- a step after label i and the one after that, with label o or -1
 
-    // Counts by depth of the restaurants of i, by dish, and of o in the restaurants of the next
-    // step, by the label before.
-    void read_step(ContextPlace at, ContextPlace next, int32_t i, int32_t o) const {
-        const size_t n = n_slots();
-        at_ = at;
-        next_ = next;
+    // weights[k] = p(k, o | i) and the parts that open no table, of all labels whose own
+    // restaurants do not change by the draw: all but i and, because of the top, o.  The draw
+    // changes the base of what follows if it comes to a restaurant above the states or to the
+    // top: then o has there the probability bases_[h], h being the number of tables opened.
+    void fill_parts(ContextPlace at, ContextPlace next, int32_t i, int32_t o, double *weights,
+                    double *stays) const {
+        const int32_t n = n_slots();
+        base_.resize(n);
+        sparse_.assign(n, 0.0);
+        // Of what follows: sparse_ and rest times the base.
+        const Split &split = split_all(next);
+        for_column(next, o, [&](int32_t d, int32_t j, int32_t n_o) {
+            sparse_[j] += split.of(d, j) * n_o;
+        });
+        read_bases(at, next, o);
+        const double *rest = split.rest.data();
+        // A table at the top.
         follow(at);
-        trail_.resize(shape.depth() + 1);
-        parts_.resize(at.depth + 1);
+        const double share = split_to_top(at, i), b = bases_[at.depth];
+        const double by = share / total_weight(first_->base.n_tables, first_->base.gamma);
+        const int32_t *tables = first_->base.dish_tables.data();
+        for (int32_t k = 0; k < n; ++k)
+            weights[k] = by * tables[k] * (sparse_[k] + rest[k] * b);
+        weights[kNew] = by * first_->base.gamma * (sparse_[kNew] + rest[kNew] * b);
+        std::fill_n(stays, n, 0.0);
+        // No table, or one or more below a table of depth d that is there.
         for (int32_t d = 1; d <= at.depth; ++d) {
-            trail_[d] = row(d, i);
-            if (inner_[d].size() < n) inner_[d].resize(n, 0);
-            row_line(d, trail_[d]).scatter(inner_[d].data());
+            const double to = bases_[at.depth - d], c = weights_[d];
+            for_line(row_line(d, row(d, i)), [&](int32_t k, int32_t n_k) {
+                const double part = c * n_k * (sparse_[k] + rest[k] * to);
+                weights[k] += part;
+                if (d == at.depth) stays[k] = part;
+            });
         }
+    }
+    // As split_one, down to the top.
+    double split_to_top(ContextPlace at, int32_t i) const {
+        double share = 1.0;
+        for (int32_t d = at.depth; d >= 1; --d) {
+            weights_[d] = share / total(d, row(d, i));
+            share = weights_[d] * alpha(d);
+        }
+        return share;
+    }
+    // bases_[h]: the base of o at the next step when a dish other than o has come with h new
+    // tables at the lowest depths; h = depth is a table at the top.
+    void read_bases(ContextPlace at, ContextPlace next, int32_t o) const {
+        const InfiniteRoot &root = first_->base;
+        bases_.assign(at.depth + 1, 0.0);
+        const int32_t n_shared = std::min(next.depth, shape.n_before);
+        follow(at);
+        trail_.assign(offsets_.begin(), offsets_.end());
         follow(next);
-        if (o >= 0) for_followed(o, [&](int32_t d, int32_t j, int32_t n_jo) {
-            if (outer_[d].size() < n) outer_[d].resize(n, 0);
-            outer_[d][j] = n_jo;
-        });
-    }
-    void forget_step(int32_t o) const {
-        for (int32_t d = 1; d <= at_.depth; ++d)
-            row_line(d, trail_[d]).unscatter(inner_[d].data());
-        if (o >= 0) for_followed(o, [&](int32_t d, int32_t j, int32_t) { outer_[d][j] = 0; });
-    }
-    // Customers of dish o in the restaurants of the next step, by depth and label; where a
-    // restaurant has some its parent has too.
-    template <class Visit> void for_followed(int32_t o, Visit visit) const {
-        const int32_t first = first_own();
-        for (int32_t d = 1; d <= std::min(next_.depth, shape.n_before); ++d)
-            visit(d, 0, count(d, row(d, 0), o));
-        for (int32_t d = first; d <= next_.depth; ++d) visit(d, 0, 0);
-        if (first > next_.depth) return;
-        const int32_t n = shape.stride(first), prefix = offsets_[first];
-        for_line(column_line(first, o), [&](int32_t v, int32_t n_o) {
-            if (v % n != prefix) return;
-            visit(first, v / n, n_o);
-            for (int32_t d = first + 1; d <= next_.depth && n_o > 0; ++d)
-                visit(d, v / n, n_o = count(d, row(d, v / n), o));
-        });
+        for (int32_t h = 0; h <= at.depth; ++h) {
+            const int32_t opened = h == at.depth;
+            double p = root.mass_of(root.dish_tables[o])
+                       / total_weight(root.n_tables + opened, root.gamma);
+            for (int32_t d = 1; d <= n_shared; ++d) {
+                const int32_t came = d >= at.depth - h && d <= at.depth
+                                     && trail_[d] == offsets_[d];
+                const int32_t v = row(d, 0);
+                p = dish_weight(static_cast<double>(count(d, v, o)), alpha(d) * p)
+                    / total(d, v, came);
+            }
+            bases_[h] = p;
+        }
     }
     // parts_[h] = p(k and that h tables are opened, o | i): the h lowest restaurants each get a
     // table, that of the last one is a customer of a table in the restaurant above or of the top.
-    void set_parts(int32_t k, int32_t o) const {
+    void set_parts(ContextPlace at, ContextPlace next, int32_t i, int32_t k, int32_t o) const {
+        follow(at);
+        trail_.resize(shape.depth() + 1);
+        parts_.resize(at.depth + 1);
+        for (int32_t d = 1; d <= at.depth; ++d) trail_[d] = row(d, i);
+        follow(next);
         double share = 1.0;
-        const int32_t depth = at_.depth;
-        for (int32_t h = 0; h < depth; ++h) {
-            const int32_t d = depth - h, n = inner_[d][k];
+        for (int32_t h = 0; h < at.depth; ++h) {
+            const int32_t d = at.depth - h, n = count(d, trail_[d], k);
             const double c = share / total(d, trail_[d]);
-            parts_[h] = n > 0 ? c * n * follower(k, o, d, false) : 0.0;
+            parts_[h] = n > 0 ? c * n * follower(at, next, k, o, d, false) : 0.0;
             share = c * alpha(d);
         }
-        parts_[depth] = share * top(k) * follower(k, o, 1, true);
+        parts_[at.depth] = share * top(k) * follower(at, next, k, o, 1, true);
     }
     // p(o | k) when a customer of dish k has come to the restaurants of i from depth `lowest` to
     // its leaf, and perhaps a table to the top.
-    double follower(int32_t k, int32_t o, int32_t lowest, bool opened) const {
+    double follower(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,
+                    bool opened) const {
         if (o < 0) return 1.0;
         const InfiniteRoot &root = first_->base;
         double p = root.mass_of(root.dish_tables[o] + (opened && k == o))
                    / total_weight(root.n_tables + opened, root.gamma);
-        for (int32_t d = 1; d <= next_.depth; ++d) {
+        for (int32_t d = 1; d <= next.depth; ++d) {
             const int32_t v = row(d, k);
-            const int32_t came = d >= lowest && d <= at_.depth && v == trail_[d];
-            const double n = outer_[d][shape.has_state(d) ? k : 0] + (came && k == o);
+            const int32_t came = d >= lowest && d <= at.depth && v == trail_[d];
+            const double n = count(d, v, o) + (came && k == o);
             p = dish_weight(n, alpha(d) * p) / total(d, v, came);
         }
         return p;
     }
 
+    // Splits are kept for all places while there are at most so many numbers (32 MB).
+    static constexpr size_t kMostKept = size_t{1} << 22;
+    // A column with at most this multiple of its parents is read through.
+    static constexpr int32_t kFewContexts = 16;
+
     FirstLevel *first_;
     std::vector<std::unique_ptr<DeepLevel>> levels_;        // of depth 2, 3, ...
     std::vector<ContextPlace> places_;                      // by step
-    // Scratch, by depth.
+    std::vector<uint32_t> versions_;    // by label: changes of its restaurants
+    Stack<int32_t> touched_;            // labels with changes of this move
+    uint64_t epoch_ = 1;                // changes of all restaurants
+    mutable std::vector<std::vector<Split>> splits_;        // by depth and prefix
+    // Scratch, by depth or by label.
     mutable std::vector<int32_t> offsets_, trail_;
-    mutable std::vector<double> weights_, base_, parts_;
-    mutable std::vector<std::vector<int32_t>> inner_, outer_;       // zero between steps
-    mutable ContextPlace at_, next_;
+    mutable std::vector<double> weights_, base_, parts_, bases_, sparse_;
 };
 
 }  // namespace skihmm

@@ -440,12 +440,16 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     void set_stay_prior(double kappa, double omega) {
         coins_.kappa = kappa;
         coins_.omega = omega;
+        note_kind();
     }
     void set_tied_stay_prior(double kappa) {
         set_stay_prior(kappa, alpha);
         is_tied_ = true;
     }
-    void set_dwell(double dwell) { coins_.set_dwell(dwell); }
+    void set_dwell(double dwell) {
+        coins_.set_dwell(dwell);
+        note_kind();
+    }
     // `alpha` is that of the restaurants of states, and the concentrations of contexts, which
     // come last, are those of the columns.
     std::vector<double> hyperparameters() const {
@@ -463,6 +467,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         Draws::set_hyperparameters(values);
         if (values.size() > 2 + n_contexts) set_stay_prior(values[2], values[3]);
         else coins_.kappa = 0.0;
+        note_kind();
         if (!tree_) return;
         const int32_t own = tree_->shape.n_before + 1;
         size_t at = values.size() - n_contexts;
@@ -486,6 +491,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     const ContextTree &contexts() const { return *tree_; }
     void set_contexts(const ContextShape &shape) {
         tree_ = std::make_unique<ContextTree>(this, shape);
+        note_kind();
     }
     // Tables of all depths but the first.
     int64_t count_deep_tables() const { return tree_ ? tree_->count_deep_tables() : 0; }
@@ -552,7 +558,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     SKIHMM_INLINE bool has_self_weight() const { return coins_.exist(); }
     SKIHMM_INLINE bool lifts() const { return is_plain(); }
     // Whether kernels may take a law apart, by rows, columns, pairs and totals.
-    SKIHMM_INLINE bool is_plain() const { return !coins_.exist() && !tree_; }
+    SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
         const double all = Draws::total(j, change);
         return SKIHMM_LIKELY(!coins_.exist()) ? all : all * (1.0 + odds(j, change));
@@ -595,7 +601,8 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         return prob(j, k);
     }
     SKIHMM_INLINE void commit() {
-        if (SKIHMM_UNLIKELY(has_contexts())) tree_->commit();
+        if (SKIHMM_LIKELY(is_plain_)) return Draws::commit();
+        if (tree_) tree_->commit();
         else Draws::commit();
         coins_.commit();
     }
@@ -605,7 +612,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         else Draws::commit_same();
     }
     void rollback() {
-        if (SKIHMM_UNLIKELY(has_contexts())) tree_->rollback();
+        if (tree_) tree_->rollback();
         else Draws::rollback();
         coins_.rollback();
     }
@@ -659,6 +666,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
 
   private:
+    void note_kind() { is_plain_ = !coins_.exist() && !tree_; }
     SKIHMM_NOINLINE double odds(int32_t k, int32_t change) const {
         return k == kStart ? 0.0 : coins_.odds(k, row_customers[k] + change);
     }
@@ -721,8 +729,9 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         coins_.resize(n_slots);
     }
 
-    Coins coins_;
+    bool is_plain_ = true;          // neither coins nor contexts
     bool is_tied_ = false;
+    Coins coins_;
     std::unique_ptr<ContextTree> tree_;
 };
 

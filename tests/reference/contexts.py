@@ -18,16 +18,20 @@ from small_models import Model, packed, packed_counts, unpacked
 
 from reference.enumeration import (
     START,
+    GammaPrior,
+    GridDensity,
     Posterior,
+    log_likelihood,
     log_likelihood_by_tables,
     set_partitions,
     stirling,
 )
-from reference.seating import NaiveHMM, all_seatings
+from reference.seating import NaiveHMM, all_outcomes, all_seatings
 from skihmm._contexts import StepContexts
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
+from skihmm.testing._enumeration import log_crp
 
 TOP = None
 ERRORS = ("from the top", "middle skipped", "kept above", "stops at the leaf", "uniform")
@@ -196,43 +200,109 @@ def leaf_of(columns, n_before, t, j):
     return None, (-2 - sum(u[0] < 0 for u in columns[:t]),)
 
 
-def closed_form(x, starts, columns, n_before, alphas, gamma) -> dict:
-    """``{(m, deep): p(x, m tables of depth 1, deep tables below)}``."""
-    tree = NaiveTree(alphas, gamma, n_before)
+def law_terms(x, starts, columns, n_before):
+    """Terms of p(x): ``(ways, depths, m)`` with ``{depth: (sizes of restaurants, M)}``.
+
+    A term is for numbers of tables M of every depth and of m tables at the top, which come
+    about in so many ways, as products of Stirling numbers and factorials.
+    """
+    tree = NaiveTree((), 1.0, n_before)
     direct: Counter = Counter()
     for t, k in enumerate(x):
         v = leaf_of(columns, n_before, t, START if t in starts else x[t - 1])
         direct[v, k] += 1
-    depth = max(len(tree.path(v)) for v, _ in direct)
-    out: dict = defaultdict(float)
 
-    def descend(d, counts, weight, deep):
+    def descend(d, counts, ways, depths):
         # The customers of restaurants of depth d are complete.
         if d == 0:
-            n = Counter({k: m for (_, k), m in counts.items()})
-            m = sum(n.values())
-            weight *= math.exp(math.lgamma(gamma) - math.lgamma(gamma + m))
-            for tables in n.values():
-                weight *= gamma * math.gamma(tables)
-            out[m, deep] += weight
+            tables = [m for m in counts.values() if m]
+            ways *= math.prod(math.factorial(m - 1) for m in tables)
+            yield ways, depths, sum(tables)
             return
-        cells = [(v, k) for v, k in counts if v is not TOP and len(tree.path(v)) == d]
+        cells = [cell for cell in counts if len(tree.path(cell[0])) == d]
         rows: Counter = Counter()
         for v, k in cells:
             rows[v] += counts[v, k]
-        a = alphas[d - 1]
-        for v in rows:
-            weight *= math.exp(math.lgamma(a) - math.lgamma(a + rows[v]))
         for tables in itertools.product(*(range(1, counts[cell] + 1) for cell in cells)):
             above = Counter({cell: n for cell, n in counts.items() if cell not in cells})
-            ways = weight
+            product = ways
             for (v, k), m in zip(cells, tables, strict=True):
-                ways *= stirling(counts[v, k], m) * a**m
+                product *= stirling(counts[v, k], m)
                 above[tree.parent(v), k] += m
-            descend(d - 1, above, ways, deep + (sum(tables) if d > 1 else 0))
+            sizes = {d: (tuple(rows.values()), sum(tables))}
+            yield from descend(d - 1, above, product, depths | sizes)
 
-    descend(depth, direct, 1.0, 0)
+    yield from descend(max(len(tree.path(v)) for v, _ in direct), direct, 1, {})
+
+
+def depth_factor(alpha, sizes, n_tables):
+    """Factor of all restaurants of one depth; the concentration may be an array."""
+    return np.exp(log_crp(alpha, sizes) + n_tables * np.log(alpha))
+
+
+def closed_form(x, starts, columns, n_before, alphas, gamma) -> dict:
+    """``{(m, deep): p(x, m tables of depth 1, deep tables below)}``."""
+    out: dict = defaultdict(float)
+    for ways, depths, m in law_terms(x, starts, columns, n_before):
+        p = ways * depth_factor(gamma, [m], len(set(x)))
+        for depth, (sizes, n_tables) in depths.items():
+            p *= depth_factor(alphas[depth - 1], sizes, n_tables)
+        out[m, sum(n for depth, (_, n) in depths.items() if depth > 1)] += float(p)
     return dict(out)
+
+
+def concentration_laws(model, prior: GammaPrior, n_points: int = 401) -> dict:
+    """Exact marginal posterior of the concentration of every depth, and of the top (0)."""
+    n_depths = len(model.alphas)
+    grid = np.linspace(-45.0, math.log(4 * (prior.shape + model.n_steps) + 120), n_points)
+    values = np.exp(grid)
+    weights = np.exp(prior.log_density(values) + grid)
+    density = np.zeros((n_depths + 1, n_points))
+    for x in set_partitions(model.n_steps):
+        emitted = math.exp(log_likelihood(x, model.y, model.emission))
+        for ways, depths, m in law_terms(x, model.starts, model.columns, model.n_before):
+            depths = depths | {0: ([m], len(set(x)))}
+            factors = {d: depth_factor(values, *sizes) for d, sizes in depths.items()}
+            integrals = {d: float(weights @ f) for d, f in factors.items()}
+            total = ways * emitted * math.prod(integrals.values())
+            for d in range(n_depths + 1):
+                # A depth without customers has its prior.
+                f = factors.get(d, np.ones(n_points))
+                density[d] += total / float(weights @ f) * f * weights
+    return {d: GridDensity(grid, row) for d, row in enumerate(density)}
+
+
+def evidence_continued(hmm: NaiveHMM, y, rows) -> float:
+    """p(y | seating) of steps that are seated as they come.
+
+    Parameters
+    ----------
+    hmm : NaiveHMM
+        The seating; the steps are a new sequence.
+    y : sequence of int
+    rows : callable
+        ``rows(t, j)``, the restaurant of step t after label j.
+    """
+
+    def continued(tree, emissions, j, t):
+        if t == len(y):
+            return 1.0
+        v, total = rows(t, j), 0.0
+        for k in [*tree.represented(), ("fresh", t)]:
+            q = tree.get_prob(v, k) * emissions.get_prob(k, (y[t],))
+            seen = emissions.copy()
+            seen.add_customer(k, (y[t],), None)
+
+            def seat(choose, k=k):
+                seated = tree.copy()
+                seated.add_customer(v, k, choose)
+                return seated
+
+            for p, seated in all_outcomes(seat):
+                total += q * p * continued(seated, seen, k, t + 1)
+        return total
+
+    return continued(hmm.transitions, hmm.emissions, START, 0)
 
 
 @dataclass

@@ -10,11 +10,20 @@ from functools import cache
 import native
 import numpy as np
 import pytest
-from reference.contexts import ERRORS, ContextModel, closed_form
+from reference.contexts import (
+    ERRORS,
+    ContextModel,
+    closed_form,
+    concentration_laws,
+    evidence_continued,
+    leaf_of,
+)
 from reference.enumeration import (
     START,
     DirichletEmission,
+    GammaPrior,
     HCRPEmission,
+    concentration_posterior,
     log_prior_by_tables,
     set_partitions,
 )
@@ -33,6 +42,7 @@ from reference.seating import (
     random_choices,
     stationarity_error,
 )
+from reference.statistics import cdf_frequencies, total_variation_test
 from samplers.test_transition_kernels import (
     CAUGHT,
     EXACT,
@@ -41,8 +51,11 @@ from samplers.test_transition_kernels import (
     normalised,
     spans,
 )
-from small_models import assert_exact
+from small_models import SUSPECT, assert_exact
 
+from skihmm._contexts import StepContexts
+from skihmm.core._particle_filter import filter_particles
+from skihmm.core._random import RandomStream
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs
 from skihmm.samplers._blocked_kernel import BlockedProposal
 from skihmm.samplers._split_merge_kernel import SplitMergeKernel
@@ -366,6 +379,128 @@ SAMPLERS = {
 def test_chains_have_the_exact_posterior(name, sampler):
     """With the tables of all depths: partitions hardly show some errors."""
     assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=3000)
+
+
+# -- concentrations -------------------------------------------------------------------
+
+PRIOR = GammaPrior(1.5, 1.0)
+
+
+def depths_of(hyperparameters, n_before):
+    """Concentrations of the top and of depth 1, 2, ..."""
+    context_alpha = hyperparameters["context_alpha"].tolist()
+    context_alpha.insert(n_before, hyperparameters["alpha"])
+    return [hyperparameters["gamma"], *context_alpha]
+
+
+def concentration_pvalues(m, update, laws, n_draws, seed, burnin=100):
+    draws = []
+    for child in np.random.SeedSequence(seed).spawn(20):
+        state = m.state(child, concentration_prior=(PRIOR.shape, PRIOR.rate))
+        sweep, chain = update(state), []
+        for i in range(n_draws + burnin):
+            sweep()
+            if i >= burnin:
+                values = depths_of(state.transitions.hyperparameters, m.n_before)
+                chain.append(values)
+        draws.append(chain)
+    draws = np.array(draws)
+    return [
+        total_variation_test(*cdf_frequencies(draws[:, :, d], law.cdf)).pvalue
+        for d, law in laws.items()
+    ]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["four levels", "missing, context first"])
+def test_concentrations_at_a_fixed_seating(name):
+    """Every depth has the sizes and the tables of all its restaurants."""
+    m = MODELS[name]
+    arrays = random_state(m, 3)[0].to_arrays()
+    tree = naive_of(m, arrays).transitions
+    laws = {0: concentration_posterior([tree.n_tables], len(tree.represented()), PRIOR)}
+    for depth in range(1, len(m.alphas) + 1):
+        cells = {
+            (v, k): sizes
+            for (v, k), sizes in tree.tables.items()
+            if len(tree.path(v)) == depth
+        }
+        rows = defaultdict(int)
+        for (v, _), sizes in cells.items():
+            rows[v] += sum(sizes)
+        n_tables = sum(map(len, cells.values()))
+        laws[depth] = concentration_posterior(rows.values(), n_tables, PRIOR)
+
+    def update(state):
+        state.from_arrays(arrays)
+        return state.draw_hyperparameters
+
+    pvalues = concentration_pvalues(m, update, laws, 800, 0)
+    if min(pvalues) <= SUSPECT:
+        pvalues = concentration_pvalues(m, update, laws, 8000, 1)
+    assert min(pvalues) > SUSPECT, pvalues
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["three levels", "context first"])
+def test_concentrations_of_whole_chains(name):
+    m = MODELS[name]
+    laws = concentration_laws(m, PRIOR)
+
+    def update(state):
+        kernel = StepwiseGibbs().make_kernel(state)
+
+        def sweep():
+            kernel.sweep(state)
+            state.draw_hyperparameters()
+
+        return sweep
+
+    pvalues = concentration_pvalues(m, update, laws, 2000, 0)
+    if min(pvalues) <= SUSPECT:
+        pvalues = concentration_pvalues(m, update, laws, 15_000, 1)
+    assert min(pvalues) > SUSPECT, pvalues
+
+
+# -- adaptive predictions -------------------------------------------------------------
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["three levels", "context first", "missing"])
+def test_adaptive_predictions(name):
+    """The first step is exact, and the product of all is unbiased, in new contexts too."""
+    m = MODELS[name]
+    state, naive = random_state(m, 1)
+    arrays = state.to_arrays()
+    codes = np.full((3, len(m.columns[0])), 5, dtype=np.int32)
+    codes[1] = -1 if m.n_before else m.columns[0]
+    contexts = StepContexts(m.contexts.tree, codes).adaptive()
+    rows = [tuple(row) for row in codes.tolist()]
+    y = (0, 1, 0)
+
+    def row_of(t, j):
+        if m.n_before and rows[t][0] < 0:
+            return None  # the top
+        return leaf_of(rows, m.n_before, t, j)
+
+    exact = [evidence_continued(naive, y[:n], row_of) for n in (1, 3)]
+    found = []
+    for seed in range(400):
+        log_predictive, _ = filter_particles(
+            np.array(y, dtype=np.int32)[:, None],
+            [0],
+            state.emission.columns(),
+            RandomStream(seed),
+            n_particles=5,
+            seating=arrays,
+            contexts=contexts,
+        )
+        found.append(np.exp(log_predictive.cumsum()[[0, 2]]))
+    found = np.array(found)
+    np.testing.assert_allclose(found[:, 0], exact[0], rtol=1e-12)
+    error = found[:, 1].std() / np.sqrt(len(found))
+    assert abs(found[:, 1].mean() - exact[1]) < 4 * error
+    assert error < 0.02 * exact[1]
 
 
 # -- planted errors -------------------------------------------------------------------

@@ -250,7 +250,7 @@ def test_planted_errors_are_caught(error):
         # Flags and counts of stays are not restored.
         ("coins_.rollback();", ""),
         # A stay in the place of a draw, or the other way, is a change.
-        ("if (coins_.exist()) commit();\n        else ", ""),
+        ("if (SKIHMM_UNLIKELY(!is_plain())) commit();\n        else ", ""),
     ],
 )
 def test_forgotten_changes_of_stays_are_caught(edit):

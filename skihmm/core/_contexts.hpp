@@ -344,17 +344,19 @@ class ContextTree {
                 out[k] += weights_[d] * n;
             });
     }
-    void push(ContextPlace at, const double *f, double *out) const {
+    // Of labels with f[j] <= least only the total is spread, in proportion to the base.
+    void push(ContextPlace at, const double *f, double *out, double least) const {
         const int32_t n = n_slots();
         base_.resize(n);
         fill_base(at, base_.data());
         const Split &split = split_all(at);
         std::fill_n(out, n, 0.0);
         double smooth = 0.0;
-        for (int32_t j = 0; j < n; ++j) smooth += f[j] * split.rest[j];
+        for (int32_t j = 0; j < n; ++j)
+            smooth += f[j] > least ? f[j] * split.rest[j] : f[j];
         for (int32_t d = first_own(); d <= at.depth; ++d) {
             for (int32_t j = 0; j < n; ++j) {
-                if (f[j] == 0.0) continue;
+                if (!(f[j] > least)) continue;
                 const double share = f[j] * split.of(d, j);
                 for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n_dk) {
                     out[k] += share * n_dk;

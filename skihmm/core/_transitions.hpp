@@ -632,8 +632,9 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         if (tree_) tree_->fill_row(tree_->place(t), j, out);
         else fill_row(j, out);
     }
-    void push(int64_t t, const double *weights, double *out) const {
-        if (tree_) tree_->push(tree_->place(t), weights, out);
+    // With contexts only the total of the labels with weights up to `least` is spread.
+    void push(int64_t t, const double *weights, double *out, double least = 0.0) const {
+        if (tree_) tree_->push(tree_->place(t), weights, out, least);
         else push(weights, out);
     }
     void pull(int64_t t, const double *values, double *out) const {

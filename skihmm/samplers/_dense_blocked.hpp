@@ -1,8 +1,9 @@
 // Blocked Gibbs proposal (arXiv 1106.0474, Section 5) for laws that depend on the step.
 //
-// As _blocked.hpp, but with exact messages in double precision and without a part of rank one:
-// it asks the law for whole passes, `push` the message of step t - 1 through the transitions into
-// step t, and `fill_column` the probabilities of one label at t after every label before.
+// As _blocked.hpp, but in double precision and without a part of rank one: it asks the law for
+// whole passes, `push` the message of step t - 1 through the transitions into step t, and
+// `fill_column` the probabilities of one label at t after every label before.  Here too labels
+// with less than `cut` times the mean of a message enter the next one by their total only.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -18,6 +19,8 @@ class DenseBlocked final : public Proposal<Chain> {
   public:
     using Transitions = typename Chain::Transitions;
 
+    explicit DenseBlocked(double cut) : cut_(cut) {}
+
     void prepare(Chain &chain, Emission &emission, int64_t start, int64_t stop) override {
         const Transitions &s = *chain.transitions;
         n_ = chain.n_slots;
@@ -32,10 +35,13 @@ class DenseBlocked final : public Proposal<Chain> {
         old_.assign(1, o < 0 ? -1 : bar_of(s, o));
         for (int64_t t = stop - 1; t >= start; --t) old_.push_back(bar_of(s, chain.states[t]));
         std::reverse(old_.begin(), old_.end());
+        // Not of slots, the number of which depends on the labels of the whole chain.
+        int32_t n_live = 1;
+        for (int32_t k = kFirst; k < n_; ++k) n_live += s.is_served(k);
         for (int64_t l = 0; l < length_; ++l) {
             double *f = message(l);
             if (l == 0) s.fill_row(start, chain.previous(start), f);
-            else s.push(start + l, message(l - 1), f);
+            else s.push(start + l, message(l - 1), f, cut_ / n_live);
             emission.fill_probs(start + l, probs_.data());
             double total = 0.0;
             for (int32_t k = 0; k < n_; ++k) total += f[k] * probs_[k];
@@ -99,6 +105,7 @@ class DenseBlocked final : public Proposal<Chain> {
         return sum;
     }
 
+    const double cut_;
     int32_t n_ = 0, ghost_ = -1;
     int64_t start_ = 0, length_ = 0;
     std::vector<int32_t> old_;          // bars of the old path, and of what follows it
@@ -111,7 +118,7 @@ class DenseBlocked final : public Proposal<Chain> {
 // The kernel that suits the law of a chain.
 template <class Chain>
 Proposal<Chain> *make_blocked(Chain &chain, double cut) {
-    if (chain.transitions->has_contexts()) return new DenseBlocked<Chain>();
+    if (chain.transitions->has_contexts()) return new DenseBlocked<Chain>(cut);
     return make_proposal<BlockedMessages>(chain, cut);
 }
 

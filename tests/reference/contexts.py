@@ -203,8 +203,8 @@ def leaf_of(columns, n_before, t, j):
 def law_terms(x, starts, columns, n_before):
     """Terms of p(x): ``(ways, depths, m)`` with ``{depth: (sizes of restaurants, M)}``.
 
-    A term is for numbers of tables M of every depth and of m tables at the top, which come
-    about in so many ways, as products of Stirling numbers and factorials.
+    A term is for numbers of tables M of every depth and of m tables at the top, which
+    come about in so many ways, as products of Stirling numbers and factorials.
     """
     tree = NaiveTree((), 1.0, n_before)
     direct: Counter = Counter()
@@ -252,7 +252,7 @@ def closed_form(x, starts, columns, n_before, alphas, gamma) -> dict:
 
 
 def concentration_laws(model, prior: GammaPrior, n_points: int = 401) -> dict:
-    """Exact marginal posterior of the concentration of every depth, and of the top (0)."""
+    """Exact marginal posteriors of the concentrations, by depth; 0 is the top."""
     n_depths = len(model.alphas)
     grid = np.linspace(-45.0, math.log(4 * (prior.shape + model.n_steps) + 120), n_points)
     values = np.exp(grid)

@@ -10,6 +10,7 @@ from functools import cache
 import native
 import numpy as np
 import pytest
+from extension.random_scan import SequentialBlocks
 from reference.contexts import (
     ERRORS,
     ContextModel,
@@ -51,11 +52,13 @@ from samplers.test_transition_kernels import (
     normalised,
     spans,
 )
-from small_models import SUSPECT, assert_exact
+from small_models import SUSPECT, assert_exact, compare
 
 from skihmm._contexts import StepContexts
+from skihmm._log_joint import log_seatings
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs
 from skihmm.samplers._blocked_kernel import BlockedProposal
 from skihmm.samplers._split_merge_kernel import SplitMergeKernel
@@ -135,6 +138,24 @@ def test_missing_is_a_context_used_once(order):
     once = model(((0,), (1,), (0,), (2,)), order)
     exact = once.posterior.probabilities
     assert missing.posterior.probabilities == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["three levels", "four levels, context first"])
+def test_sum_over_seatings_with_the_same_tables(name):
+    m = MODELS[name]
+    state, naive = random_state(m, 2)
+
+    def tables(hmm):
+        names = {START: -1} | {k: i for i, k in enumerate(dict.fromkeys(hmm.x))}
+        return hmm.labels, {
+            (names.get(v[0]), v[1], names[k]): (sum(sizes), len(sizes))
+            for (v, k), sizes in hmm.transitions.tables.items()
+        }
+
+    same = [p for hmm, p in m.seatings.values() if tables(hmm) == tables(naive)]
+    record = state.to_arrays()["transitions"]
+    found = state.log_joint() + log_seatings([record, *record["levels"]])
+    assert found == pytest.approx(math.log(sum(same)) + m.posterior.log_evidence)
 
 
 # -- the law --------------------------------------------------------------------------
@@ -374,6 +395,11 @@ SAMPLERS = {
 
 
 @pytest.mark.statistical
+def test_moves_of_python_samplers():
+    assert_exact(CHAINS["missing"], lambda state: SequentialBlocks(), n_sweeps=500)
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", CHAINS)
 def test_chains_have_the_exact_posterior(name, sampler):
@@ -468,7 +494,7 @@ def test_concentrations_of_whole_chains(name):
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", ["three levels", "context first", "missing"])
 def test_adaptive_predictions(name):
-    """The first step is exact, and the product of all is unbiased, in new contexts too."""
+    """The first step is exact, and the product of all unbiased, in new contexts too."""
     m = MODELS[name]
     state, naive = random_state(m, 1)
     arrays = state.to_arrays()
@@ -553,3 +579,99 @@ def test_planted_errors_of_moves_are_caught(bug):
 
     found = [naive_error(MODELS["three levels"], move(t)) for t in range(4)]
     assert max(found) > CAUGHT
+
+
+# Of the native code, in kernels that are compiled apart from the package.
+TOP = (
+    "_contexts.hpp",
+    "    void set(DeepLevel *deep) { deep_ = deep; }\n",
+    "    void set(DeepLevel *deep) { deep_ = deep; }\n    double top(int32_t k) const;\n",
+)
+TOP_BODY = (
+    "_contexts.hpp",
+    "inline void LevelAbove::commit() {",
+    "inline double LevelAbove::top(int32_t k) const {\n"
+    "    return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
+    "}\ninline void LevelAbove::commit() {",
+)
+PARENT = "else return alpha * base.prob(parents_[row], dish);"
+NATIVE = {
+    "a new table from the top": [
+        TOP,
+        TOP_BODY,
+        (
+            "_seating.hpp",
+            "            const double u = uniform(g) * weight;\n",
+            "            double fresh = 0.0;\n"
+            "            if constexpr (Base::kIsRoot) fresh = weight - n;\n"
+            "            else fresh = alpha * base.top(dish);\n"
+            "            const double u = uniform(g) * (n + fresh);\n",
+        ),
+    ],
+    "the middle skipped": [
+        TOP,
+        TOP_BODY,
+        ("_seating.hpp", PARENT, "else return alpha * base.top(dish);"),
+    ],
+    "the middle forgotten": [
+        (
+            "_contexts.hpp",
+            "const int32_t came = d >= lowest && d <= at.depth && v == trail_[d];",
+            "const int32_t came = 0;",
+        )
+    ],
+    "no ghost candidate": [
+        ("_contexts.hpp", " || (ghost && k == o);", ";"),
+    ],
+    "the context of the step before": [
+        (
+            "_transitions.hpp",
+            "tree_->fill_step(tree_->place(t), tree_->place(t + 1), view.i",
+            "tree_->fill_step(tree_->place(t), tree_->place(t), view.i",
+        )
+    ],
+    "tables opened by the prior alone": [
+        (
+            "_contexts.hpp",
+            "        set_parts(at, next, i, k, o);\n        double sum = 0.0;",
+            "        set_parts(at, next, i, k, -1);\n        double sum = 0.0;",
+        )
+    ],
+}
+SHAKEN = {
+    "an emptied table stays above": [
+        ("_seating.hpp", "else base.remove(parents_[cell.row], cell.dish, g);", "")
+    ],
+    "only the leaf is restored": [
+        ("_seating.hpp", "if constexpr (!Base::kIsRoot) base.rollback();", "")
+    ],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("error", NATIVE)
+def test_planted_errors_of_native_code_are_caught(error):
+    edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
+    found = []
+    for name in CHAINS:
+        kernel = RCDKernel(edited.StepwiseProposal(exact=True))
+        found.append(compare(CHAINS[name], lambda state, k=kernel: k, n_sweeps=10_000))
+        if min(test.pvalue for test in found[-1][:3]) <= SUSPECT:
+            return
+    pytest.fail(str(found))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", SHAKEN)
+def test_planted_errors_of_moves_are_found_by_the_check(error):
+    edited = native.planted("samplers._stepwise_kernel", *SHAKEN[error])
+    state = CHAINS["three levels"].state(0)
+    kernel, problems = RCDKernel(edited.StepwiseProposal()), []
+    try:
+        while not any(problems) and len(problems) < 500:
+            kernel.sweep(state)
+            problems.append(state.check())
+    except RuntimeError as error:  # a customer to remove is missing
+        problems.append(str(error))
+    assert any(problems)

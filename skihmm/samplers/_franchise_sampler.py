@@ -25,7 +25,12 @@ class FranchiseSampler(BaseSampler):
         check_nonnegative("run_split_merge_rate", self.run_split_merge_rate)
 
     def check_transitions(self, transitions: SeatsTransitions) -> None:
-        """Raise TypeError if the sampler cannot work with these transitions."""
+        """Raise TypeError if the sampler cannot work with these transitions.
+
+        Parameters
+        ----------
+        transitions : BaseTransitions
+        """
         super().check_transitions(transitions)
         if self.run_split_merge_rate and transitions.has_contexts:
             raise TypeError(

@@ -77,7 +77,18 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         return StepContexts.of_fit(self.encode_contexts(columns), self.n_before)
 
     def encode_contexts(self, columns: Array) -> Labels:
-        """Encode columns of contexts; -1 is missing, new ones follow the categories."""
+        """Encode columns of contexts.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_columns)
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_columns), int32
+            Index of the category, -1 where it is missing; new values have the indices
+            after those of the categories.
+        """
         return encode_contexts(columns, self.context_categories_)
 
     @abstractmethod

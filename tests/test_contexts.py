@@ -13,6 +13,7 @@ from sklearn.preprocessing import KBinsDiscretizer
 
 from skihmm import HCRPHMM
 from skihmm._contexts import StepContexts, check_features
+from skihmm.inspection import TransitionMatrixDisplay
 from skihmm.metrics import ParticleFilterScorer, frozen_log_likelihood
 from skihmm.samplers import (
     BlockedBeam,
@@ -139,6 +140,22 @@ def test_two_columns_in_their_order():
     np.testing.assert_array_equal(hmm.context_transmat((8, "go")), hmm.transmat_)
     with pytest.raises(ValueError, match=r"has 3 values.*2 columns"):
         hmm.context_transmat((3, "go", 1))
+
+
+def test_displays_of_contexts(fitted):
+    for action in ACTIONS:
+        display = TransitionMatrixDisplay.from_estimator(fitted, context=action)
+        np.testing.assert_array_equal(display.transmat, fitted.context_transmat(action))
+
+
+@pytest.mark.parametrize("order", ["state", "context"])
+def test_columns_without_any_value(order):
+    X = ring(40, 13).assign(subject=np.nan, site="a")
+    X.loc[3, "site"] = None
+    features = ["site", "subject", "action"]
+    hmm = model(n_burnin=9, context_features=features, context_order=order).fit(X)
+    assert hmm.transitions_.context_categories_[1] == ()
+    assert np.isfinite(hmm.score(X))
 
 
 def test_arrays_indices_and_masks_are_the_same():

@@ -243,7 +243,12 @@ class ContextTree {
         return n;
     }
     size_t n_bytes() const {
-        return deepest().n_bytes() + places_.capacity() * sizeof(ContextPlace);
+        size_t n = deepest().n_bytes() + places_.capacity() * sizeof(ContextPlace);
+        for (const auto &all : splits_)
+            for (const Split &split : all)
+                n += (split.rest.capacity() + split.weights.capacity()) * sizeof(double)
+                     + split.versions.capacity() * sizeof(uint32_t);
+        return n;
     }
     const char *check() const { return deepest().check(); }
     // The record of a depth over slots, with other labels.
@@ -551,14 +556,24 @@ class ContextTree {
             split.weights.assign((at.depth + 1) * n, 0.0);
             split.versions.assign(n, ~uint32_t{0});
         }
-        for (size_t j = 0; j < n; ++j) {
-            if (SKIHMM_LIKELY(split.versions[j] == versions_[j])) continue;
-            split.versions[j] = versions_[j];
-            split.rest[j] = split_one(at, static_cast<int32_t>(j));
-            for (int32_t d = first_own(); d <= at.depth; ++d)
-                split.weights[d * n + j] = weights_[d];
+        const uint32_t *now = versions_.data();
+        uint32_t *then = split.versions.data();
+        size_t j = 0;
+        for (; j + 8 <= n; j += 8) {
+            uint32_t changed = 0;
+            for (size_t l = j; l < j + 8; ++l) changed |= now[l] ^ then[l];
+            if (changed)
+                for (size_t l = j; l < j + 8; ++l) update(at, l, &split);
         }
+        for (; j < n; ++j) update(at, j, &split);
         return split;
+    }
+    void update(ContextPlace at, size_t j, Split *split) const {
+        if (split->versions[j] == versions_[j]) return;
+        split->versions[j] = versions_[j];
+        split->rest[j] = split_one(at, static_cast<int32_t>(j));
+        for (int32_t d = first_own(); d <= at.depth; ++d)
+            split->weights[d * split->n + j] = weights_[d];
     }
     void touch(int32_t j) {
         ++versions_[j];
@@ -692,6 +707,9 @@ class ContextTree {
         parts_.resize(at.depth + 1);
         for (int32_t d = 1; d <= at.depth; ++d) trail_[d] = row(d, i);
         follow(next);
+        following_.resize(shape.depth() + 1);
+        for (int32_t d = 1; o >= 0 && d <= next.depth; ++d)
+            following_[d] = count(d, row(d, k), o);
         double share = 1.0;
         for (int32_t h = 0; h < at.depth; ++h) {
             const int32_t d = at.depth - h, n = count(d, trail_[d], k);
@@ -702,7 +720,7 @@ class ContextTree {
         parts_[at.depth] = share * top(k) * follower(at, next, k, o, 1, true);
     }
     // p(o | k) when a customer of dish k has come to the restaurants of i from depth `lowest` to
-    // its leaf, and perhaps a table to the top.
+    // its leaf, and perhaps a table to the top; after set_parts has counted o.
     double follower(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,
                     bool opened) const {
         if (o < 0) return 1.0;
@@ -712,7 +730,7 @@ class ContextTree {
         for (int32_t d = 1; d <= next.depth; ++d) {
             const int32_t v = row(d, k);
             const int32_t came = d >= lowest && d <= at.depth && v == trail_[d];
-            const double n = count(d, v, o) + (came && k == o);
+            const double n = following_[d] + (came && k == o);
             p = dish_weight(n, alpha(d) * p) / total(d, v, came);
         }
         return p;
@@ -731,7 +749,7 @@ class ContextTree {
     uint64_t epoch_ = 1;                // changes of all restaurants
     mutable std::vector<std::vector<Split>> splits_;        // by depth and prefix
     // Scratch, by depth or by label.
-    mutable std::vector<int32_t> offsets_, trail_;
+    mutable std::vector<int32_t> offsets_, trail_, following_;
     mutable std::vector<double> weights_, base_, parts_, bases_, sparse_;
 };
 

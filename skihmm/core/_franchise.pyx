@@ -228,7 +228,7 @@ cdef int tree_from_arrays(object transitions, TransitionsRecord *out) except -1:
         n_rows = out.contexts.n_rows(d, out.n_states + 1)
         record_from_arrays(
             transitions if d == 1 else levels[d - 2], f"transitions, depth {d}",
-            <int32_t> integer_of(n_rows, "the number of restaurants", 1, MOST_CUSTOMERS),
+            <int32_t> integer_of(n_rows, "the number of restaurants", 0, MOST_CUSTOMERS),
             out.n_states, True, &level)
         if d == 1:
             out.seating = level

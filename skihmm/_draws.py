@@ -378,17 +378,24 @@ class PosteriorDraws:
         Returns
         -------
         hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws))}
-            The geometric mean of a hyperparameter with one value per column.
+            The geometric mean of a hyperparameter with one value per column.  In the
+            place of `stay_prior`: "expected_dwell", for how many steps a new state is
+            expected to last by it, and, unless it is `alpha`, "omega", its pseudo-count
+            of leaving.
         """
-        positive = {
-            name: values
-            for name, values in self.hyperparameters.items()
-            if not name.endswith("mean")
-        }
-        return {
-            name: np.exp(np.log(values).mean(axis=2)) if values.ndim == 3 else values
-            for name, values in positive.items()
-        }
+        positive = {}
+        for name, values in self.hyperparameters.items():
+            if name == STAY_PRIOR:
+                kappa, omega = np.moveaxis(values, 2, 0)
+                positive["expected_dwell"] = 1 + kappa / omega
+                if not np.array_equal(omega, self.alpha, equal_nan=True):
+                    positive["omega"] = omega
+            elif not name.endswith("mean"):
+                is_vector = values.ndim == 3
+                positive[name] = (
+                    np.exp(np.log(values).mean(axis=2)) if is_vector else values
+                )
+        return positive
 
     @property
     def states(self) -> Labels | None:

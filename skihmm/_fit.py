@@ -20,6 +20,7 @@ from skihmm._chain_file import ChainFile, Header, chain_paths
 from skihmm._contexts import without_columns
 from skihmm._decoding import frozen_model
 from skihmm._draws import PosteriorDraws
+from skihmm._dwell_times import DwellLaw
 from skihmm._progress import Progress, SweepReport
 from skihmm._run import (
     INTERRUPTED,
@@ -631,4 +632,5 @@ def _summary(
         "known_states_": sequences.known_labels,
         "startprob_": startprob,
         "transmat_": transmat,
+        "dwell_times_": DwellLaw.of_draw(selected).mean,
     }

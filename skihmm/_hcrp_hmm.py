@@ -209,6 +209,9 @@ array-like of shape (n_samples,), default="auto"
     transmat_ : ndarray of shape (n_states + 1, n_states + 1)
         Transition probabilities, likewise.  If they depend on contexts, those without a
         context; see :meth:`context_transmat`.
+    dwell_times_ : ndarray of shape (n_states,)
+        Number of steps for which each state is expected to last once it is entered,
+        under these probabilities: ``1 / (1 - transmat_[k, k])``.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)

@@ -491,6 +491,7 @@ def check_draws(model, n):
         assert draws.states is None
     assert model.startprob_.shape == (K + 1,)
     assert model.transmat_.shape == (K + 1, K + 1)
+    assert model.dwell_times_.shape == (K,)
     for probs in (model.startprob_, model.transmat_):
         assert ((probs >= 0) & (probs <= 1 + 1e-9)).all()
         np.testing.assert_allclose(probs.sum(axis=-1), 1, rtol=1e-9)

@@ -13,12 +13,13 @@ from scipy.special import betaln, gammaln
 from scipy.stats import kstest
 
 from skihmm import HCRPHMM
+from skihmm._dwell_times import DwellLaw
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import NormalInverseGamma
-from skihmm.inspection import TraceDisplay
+from skihmm.inspection import SamplerComparisonDisplay, TraceDisplay
 from skihmm.metrics import ParticleFilterScorer
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
@@ -43,6 +44,7 @@ def runs(n_runs=12, length=15, seed=0):
 def assert_equal_fits(a, b):
     np.testing.assert_array_equal(a.draws_.states, b.draws_.states)
     np.testing.assert_array_equal(a.draws_.lp, b.draws_.lp)
+    np.testing.assert_array_equal(a.dwell_times_, b.dwell_times_)
     for name, values in a.draws_.hyperparameters.items():
         np.testing.assert_array_equal(values, b.draws_.hyperparameters[name])
 
@@ -229,10 +231,66 @@ def test_everything_after_a_fit(name):
     assert rows.shape == (200, 1)
     assert (np.diff(states) == 0).mean() > 0.5
     np.testing.assert_allclose(hmm.transmat_.sum(axis=1), 1)
-    assert hmm.diagnose() is not None
-    TraceDisplay.from_estimator(hmm)
+    shown = {
+        "sampled": ["expected_dwell", "omega"],
+        "fixed": [],
+        "tied": ["expected_dwell"],
+    }
+    kappa, omega = np.moveaxis(hmm.draws_.stay_prior, 2, 0)
+    quantities = {"expected_dwell": 1 + kappa / omega, "omega": omega}
+    table = hmm.diagnose().table
+    assert "stay_prior" not in table
+    assert [q for q in quantities if q in table] == shown[name]
+    for q in shown[name]:
+        assert table[q]["mean"] == pytest.approx(quantities[q].mean())
+    display = TraceDisplay.from_estimator(hmm, quantities="expected_dwell")
+    line = display.axes_[0].lines[1]
+    np.testing.assert_allclose(line.get_ydata(), quantities["expected_dwell"][1])
+    scores = SamplerComparisonDisplay.from_estimators({"a": hmm}, score="expected_dwell")
+    np.testing.assert_allclose(scores.scores["a"], quantities["expected_dwell"])
     assert hmm.draws_.to_dict()["posterior"]["stay_prior"].shape == (2, 4, 2)
     assert hmm.impute(np.where(np.arange(len(X)) % 9, X[:, 0], np.nan)[:, None]).all()
+
+
+# -- dwell times ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("transitions", ["hcrp", *RECIPES.values()], ids=str)
+def test_dwell_times(transitions):
+    X, _ = runs(6)
+    hmm = HCRPHMM(transitions=transitions, emission="gaussian", **SHORT).fit(X)
+    expected = 1 / (1 - np.diag(hmm.transmat_)[:-1])
+    np.testing.assert_allclose(hmm.dwell_times_, expected, rtol=1e-9)
+    law = DwellLaw.of_draw(hmm._selected)
+    if transitions == "hcrp":
+        assert (law.leave == 1).all()
+        return
+    # Parts of the probability to stay: the coin, and a draw of the same state.
+    record, kappa_omega = hmm._selected.transitions, hmm.draws_.stay_prior[hmm._best]
+    leaves = np.bincount(record["rows"], record["n_customers"])[: hmm.n_states_]
+    stays = np.bincount(hmm.labels_) - np.bincount(
+        record["dishes"], record["n_customers"]
+    )
+    np.testing.assert_allclose(
+        law.leave, (kappa_omega[1] + leaves) / (kappa_omega.sum() + stays + leaves)
+    )
+
+
+@pytest.mark.parametrize("r", [1, 2, 4])
+def test_law_of_dwell_times(r):
+    """Sums of a geometric number of negative binomial runs of at least r steps."""
+    law = DwellLaw(np.array([0.3, 0.08]), np.array([0.7, 0.45]), r)
+    lengths = np.array([1, 2, 3, 4, 5, 8, 20, 21, 60])
+    rng = np.random.default_rng(0)
+    n = 40_000
+    for k, found in enumerate(law.survival(lengths)):
+        n_runs = rng.geometric(law.change[k], size=n)
+        stays = n_runs * r + rng.negative_binomial(n_runs * r, law.leave[k])
+        expected = (stays[:, None] >= lengths).mean(axis=0)
+        np.testing.assert_allclose(found, expected, atol=4 / math.sqrt(4 * n))
+        np.testing.assert_allclose(found[lengths <= r], 1, rtol=1e-12)
+        every = law.survival(np.arange(1, 5000))[k]
+        assert every.sum() == pytest.approx(law.mean[k], rel=1e-9)
 
 
 # -- continuation ---------------------------------------------------------------------
@@ -266,6 +324,9 @@ def test_partial_fit(name):
         hmm = HCRPHMM(transitions=RECIPES[name], emission=emission, **SHORT)
         hmm.partial_fit(data[:60]).partial_fit(data[60:])
         assert hmm.draws_.states.shape[2] == len(data)
+        np.testing.assert_allclose(
+            hmm.dwell_times_, 1 / (1 - np.diag(hmm.transmat_)[:-1]), rtol=1e-9
+        )
         if name == "sampled":
             assert np.ptp(hmm.draws_.stay_prior) > 0
 

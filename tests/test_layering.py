@@ -30,6 +30,7 @@ LAYERS = [
         "_chain",
         "_checkpoint",
         "_decoding",
+        "_dwell_times",
         "_progress",
     ],
     ["_callbacks", "_chain_file", "_imputation", "_prediction", "_run"],

@@ -1,7 +1,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from skihmm._records import TransitionsRecord
+from skihmm._records import ModelRecord, TransitionsRecord
 from skihmm._typing import Floats, Integers
 
 HYPERPARAMETERS: tuple[str, ...]
@@ -42,3 +42,4 @@ class Franchise:
 
 def hyperparameters_of(record: TransitionsRecord) -> dict[str, Any]: ...
 def occupancies_of(record: TransitionsRecord) -> Floats: ...
+def changes_of(arrays: ModelRecord) -> Floats: ...

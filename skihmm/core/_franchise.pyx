@@ -266,3 +266,22 @@ def occupancies_of(record):
         direct = level["n_customers"].astype(np.int64) - level["n_tables"]
         steps += np.bincount(level["dishes"], weights=direct, minlength=len(steps))
     return steps + record.get("stays", 0)
+
+
+def changes_of(arrays):
+    """Of every state in the arrays of a draw, the probability that the next step leaves it.
+
+    For transitions that depend on contexts, that of a step without one.
+    """
+    cdef Franchise transitions = frozen_transitions(arrays)
+    cdef int32_t j, k, n = transitions.seating.n_slots()
+    cdef vector[float64_t] row
+    cdef float64_t[::1] out = np.zeros(n - FIRST)
+    row.resize(n)
+    for j in range(FIRST, n):
+        transitions.seating.fill_row(-1, j, row.data())
+        # (Not one minus the rest, which would cancel where a state lasts.)
+        for k in range(n):
+            if k != j and k != START:
+                out[j - FIRST] += row[k]
+    return np.asarray(out)

@@ -6,10 +6,10 @@ the prior and detect differences between the core and the definitions.
 """
 
 from numbers import Integral, Real
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 
 __all__ = ["make_automaton_sequence", "make_hcrp_hmm", "make_repeating_sequence"]
@@ -29,6 +29,9 @@ _AUTOMATON_JUNCTIONS = {0.84: (2, 7, 10, 14), 0.80: (4, 6, 8, 13)}
 
 # The restaurant of a first time step.  It is not a state, hence not a valid label.
 _START = -1
+
+# Longest mean dwell time, far below where draws would overflow.
+_LONGEST = 1e9
 
 
 def _check_count(
@@ -69,6 +72,42 @@ def _check_concentration(name: str, value: object) -> float:
             f"or variety use a small or large positive number, not a limit."
         )
     return value
+
+
+def _check_dwell(dwell: ArrayLike | None, min_dwell: object) -> tuple[NDArray[Any], int]:
+    """Return mean dwell times, an empty array for None, and the number of stages."""
+    n_stages = _check_count("min_dwell", min_dwell)
+    if dwell is None:
+        if n_stages > 1:
+            raise ValueError(
+                f"min_dwell={n_stages}, but dwell=None: every step is a transition. Set "
+                "dwell to the mean number of steps of a run."
+            )
+        return np.empty(0), n_stages
+    means = np.asarray(dwell)
+    if means.dtype.kind not in "iuf" or means.ndim > 1 or means.size == 0:
+        raise TypeError(
+            f"dwell={dwell!r}; expected a number of steps, a list of them, or None."
+        )
+    means = np.atleast_1d(means).astype(float)
+    if not ((means >= n_stages) & (means <= _LONGEST)).all():
+        raise ValueError(
+            f"dwell={dwell!r}; expected numbers of steps from min_dwell={n_stages} to "
+            f"{_LONGEST:g}. Pass dwell and min_dwell in range."
+        )
+    return means, n_stages
+
+
+def _draw_lengths(
+    states: NDArray[np.int64],
+    means: NDArray[Any],
+    n_stages: int,
+    rng: np.random.RandomState,
+) -> NDArray[np.int64]:
+    """Draw the lengths of runs of these states: sums of geometric variables."""
+    ends = n_stages / means[states % means.size]
+    lengths = rng.geometric(ends[:, np.newaxis], size=(states.size, n_stages))
+    return lengths.sum(axis=1).astype(np.int64)
 
 
 def make_repeating_sequence(
@@ -156,6 +195,8 @@ def _automaton_model() -> Bunch:
 def make_automaton_sequence(
     n_samples: int = 2500,
     *,
+    dwell: ArrayLike | None = None,
+    min_dwell: int = 1,
     random_state: int | np.random.RandomState | None = None,
     return_model: bool = False,
 ) -> (
@@ -175,6 +216,14 @@ def make_automaton_sequence(
     ----------
     n_samples : int, default=2500
         Number of time steps, at least 1.
+    dwell : float, array-like of float or None, default=None
+        Mean number of steps for which a state lasts, at least `min_dwell`. A list is used
+        in turn: state k has ``dwell[k % len(dwell)]``. None: every step is a transition
+        of the automaton, as in [1]_.
+    min_dwell : int, default=1
+        Least number of steps for which a state lasts. Dwell times are sums of so many
+        geometric variables (negative binomial from `min_dwell` up): 1 makes them
+        geometric, more makes them vary less.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw. Pass an int for the same sequence at every call.
     return_model : bool, default=False
@@ -193,16 +242,17 @@ def make_automaton_sequence(
             Distribution of the first state: uniform, which is the stationary
             distribution.
         transmat : ndarray of shape (15, 15)
-            ``transmat[j, k]`` is the probability of going from state j to state k.
+            ``transmat[j, k]`` is the probability of going from state j to state k; with
+            `dwell`, at the end of a dwell time.
         emissionprob : ndarray of shape (15, 15)
             ``emissionprob[k, v]`` is the probability that state k emits letter v.
 
     Raises
     ------
     TypeError
-        If `n_samples` is not an integer.
+        If `n_samples` or `min_dwell` is not an integer, or `dwell` is not numbers.
     ValueError
-        If `n_samples` is below 1, or `random_state` cannot be a seed.
+        If one of them is out of range, or `random_state` cannot be a seed.
 
     See Also
     --------
@@ -218,11 +268,12 @@ def make_automaton_sequence(
     states with 0.08 each; four continue with 0.80 and jump with 0.10 each. A jump leads
     to the successor of another of these junctions.
 
-    The stationary distribution is uniform, with an entropy of 3.907 bits (2.708
-    nats): no labelling has more mutual information with the hidden states. The most
-    probable path under the true model has about 3.85 bits. The perplexity per letter
-    is 4.05 under the exact model (forward algorithm, two million steps, standard error
-    0.002) and 6.93 under the exact bigram distribution of the letters.
+    What follows is without `dwell`. The stationary distribution is uniform, with an
+    entropy of 3.907 bits (2.708 nats): no labelling has more mutual information with the
+    hidden states. The most probable path under the true model has about 3.85 bits. The
+    perplexity per letter is 4.05 under the exact model (forward algorithm, two million
+    steps, standard error 0.002) and 6.93 under the exact bigram distribution of the
+    letters.
 
     References
     ----------
@@ -239,8 +290,14 @@ def make_automaton_sequence(
     >>> model.transmat[2].round(2)
     array([0.  , 0.  , 0.  , 0.84, 0.  , 0.  , 0.  , 0.  , 0.08, 0.  , 0.  ,
            0.08, 0.  , 0.  , 0.  ])
+
+    States that last for 5 steps or more:
+
+    >>> make_automaton_sequence(20, dwell=8, min_dwell=5, random_state=0)[1]
+    array([2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 4, 4, 4, 4, 4, 4])
     """
     n_samples = _check_count("n_samples", n_samples)
+    means, n_stages = _check_dwell(dwell, min_dwell)
     _check_flag("return_model", return_model)
     rng = check_random_state(random_state)
     model = _automaton_model()
@@ -255,6 +312,10 @@ def make_automaton_sequence(
         k = np.searchsorted(cumulative[states[t - 1]], uniforms[t], side="right")
         # A cumulative sum may end below one by a rounding error.
         states[t] = min(k, n_states - 1)
+    if means.size:
+        lengths = np.minimum(_draw_lengths(states, means, n_stages, rng), n_samples)
+        n_runs = np.searchsorted(lengths.cumsum(), n_samples) + 1
+        states = np.repeat(states[:n_runs], lengths[:n_runs])[:n_samples]
 
     letters = rng.randint(_AUTOMATON_LETTERS_PER_GROUP, size=n_samples)
     X = _AUTOMATON_GROUPS[states] * _AUTOMATON_LETTERS_PER_GROUP + letters
@@ -376,6 +437,8 @@ def make_hcrp_hmm(
     emission_alpha: float = 1.0,
     emission_gamma: float = 1.0,
     n_sequences: int = 1,
+    dwell: ArrayLike | None = None,
+    min_dwell: int = 1,
     random_state: int | np.random.RandomState | None = None,
     return_seating: bool = False,
 ) -> (
@@ -411,6 +474,14 @@ def make_hcrp_hmm(
     n_sequences : int, default=1
         Number of sequences, 1 to `n_samples`. Their lengths differ by one at most,
         longer ones first. They share all distributions, also that of the first state.
+    dwell : float, array-like of float or None, default=None
+        Mean number of steps of a run, at least `min_dwell`; the next state is drawn at
+        its end, and may be the same one again. A list is used in turn: state k has
+        ``dwell[k % len(dwell)]``. None: the next state is drawn at every step.
+    min_dwell : int, default=1
+        Least number of steps of a run. Lengths are sums of so many geometric variables
+        (negative binomial from `min_dwell` up). A sequence begins with a run, and its
+        last run is cut.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw. Pass an int for the same result at every call.
     return_seating : bool, default=False
@@ -430,7 +501,8 @@ def make_hcrp_hmm(
         transitions : dict
             ``transitions[j, k]`` lists the sizes of the tables of restaurant j
             (previous state) that serve dish k (state). The restaurant of first time
-            steps is ``j = -1``. Pairs that do not occur have no key.
+            steps is ``j = -1``. Pairs that do not occur have no key. With `dwell`,
+            customers are runs.
         emissions : dict
             ``emissions[k, w]`` lists the sizes of the tables of state k that serve
             symbol w. Absent if ``emission="dirichlet"``, which has no tables.
@@ -438,9 +510,9 @@ def make_hcrp_hmm(
     Raises
     ------
     TypeError
-        If a count is not an integer or a concentration not a number.
+        If a count is not an integer, or a concentration or dwell time not a number.
     ValueError
-        If a count or a concentration is out of range, or `emission` is unknown.
+        If one of these is out of range, or `emission` is unknown.
 
     Notes
     -----
@@ -489,6 +561,7 @@ def make_hcrp_hmm(
     gamma = _check_concentration("gamma", gamma)
     emission_alpha = _check_concentration("emission_alpha", emission_alpha)
     emission_gamma = _check_concentration("emission_gamma", emission_gamma)
+    means, n_stages = _check_dwell(dwell, min_dwell)
     _check_flag("return_seating", return_seating)
     emissions: _EmissionFranchise | _DirichletEmissions
     if emission == "hcrp":
@@ -509,9 +582,17 @@ def make_hcrp_hmm(
     transitions = _TransitionFranchise(alpha, gamma)
     states = np.empty(n_samples, dtype=np.int64)
     X = np.empty((n_samples, 1), dtype=np.int64)
+    remaining = 0  # steps of the run
     for t in range(n_samples):
         is_first = t == 0 or groups[t] != groups[t - 1]
-        states[t] = transitions.draw(_START if is_first else int(states[t - 1]), rng)
+        if is_first or remaining == 0:
+            states[t] = transitions.draw(_START if is_first else int(states[t - 1]), rng)
+            remaining = 1
+            if means.size:
+                remaining = _draw_lengths(states[t : t + 1], means, n_stages, rng)[0]
+        else:
+            states[t] = states[t - 1]
+        remaining -= 1
         X[t, 0] = emissions.draw(int(states[t]), rng)
 
     if not return_seating:

@@ -15,6 +15,24 @@ from skihmm.emissions._conjugate_stats import ConjugateStats, autoregressive_nor
 _LEAST_RESIDUAL = 1e-10
 
 
+# Without BLAS and LAPACK, which round differently on every processor: so the prior is the
+# same on all of them, and the chain of a seed too.
+def _products(x: Floats, y: Floats) -> Floats:
+    return np.asarray(np.einsum("ti,tj->ij", x, y))
+
+
+def _ridge_regression(x: Floats, y: Floats, start: Floats) -> Floats:
+    """Coefficients of y = x A + noise; their prior precision about `start` is one."""
+    n = x.shape[1]
+    M = np.hstack([_products(x, x) + np.eye(n), _products(x, y) + start])
+    # Elimination; the matrix is positive definite and needs no pivots.
+    for j in range(n):
+        M[j] /= M[j, j]
+        others = np.arange(n) != j
+        M[others] -= np.outer(M[others, j], M[j])
+    return np.asarray(M[:, n:])
+
+
 class AutoregressiveNormal(_Gaussian):
     """Linear regression on the last rows, with its own coefficients in every state.
 
@@ -207,10 +225,9 @@ default=None
         x = np.hstack(
             [*((lag - centre) / deviation for lag in lags), np.ones((len(y), 1))]
         )
-        prior = np.eye(x.shape[1])
-        first = np.eye(x.shape[1], n) * (self.order > 0)
-        residuals = y - x @ np.linalg.solve(x.T @ x + prior, x.T @ y + first)
-        covariance = residuals.T @ residuals / len(y) if len(y) else np.eye(n)
+        A = _ridge_regression(x, y, np.eye(x.shape[1], n) * (self.order > 0))
+        residuals = y - np.einsum("ti,ij->tj", x, A)
+        covariance = _products(residuals, residuals) / len(y) if len(y) else np.eye(n)
         covariance += _LEAST_RESIDUAL * np.eye(n)
         return covariance * np.outer(deviation, deviation)
 
@@ -227,7 +244,8 @@ default=None
         deviation = np.sqrt(self._units[1])
         means = self._units[0] + self.offset_
         lags = A[..., :-1] / deviation[:, None] * np.tile(deviation, self.order)
-        intercepts = A[..., -1] - means + A[..., :-1] @ np.tile(means, self.order)
+        earlier = np.einsum("ij,j->i", A[..., :-1], np.tile(means, self.order))
+        intercepts = A[..., -1] - means + earlier
         return np.concatenate([lags, (intercepts / deviation)[..., None]], axis=-1)
 
     def is_missing(self, codes: Array) -> Flags:

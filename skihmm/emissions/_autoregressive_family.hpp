@@ -117,16 +117,16 @@ SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, i
 // first lag, else 0; variance 1), precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).
 class AutoregressiveFamily final : public Family {
   public:
-    // centre, deviation: of the columns; triangle: the Cholesky factor of the scale, row by row.
+    // centre, deviation: of the columns; scale: its lower triangle, row by row.
     AutoregressiveFamily(int32_t d, int32_t order, const double *centre,
                          const double *deviation, const double *mean, const double *strength,
-                         double dof, const double *triangle, bool draws_mean,
+                         double dof, const double *scale, bool draws_mean,
                          bool draws_strength, bool draws_scale, int64_t n_steps)
         : order_(order), q_(d * order + 1), size_(q_ + d), centre_(centre, centre + d),
           deviation_(deviation, deviation + d), mean_(mean, mean + d * q_),
           strength_(strength, strength + order + 1), dof_(dof), draws_mean_(draws_mean),
           draws_strength_(draws_strength), draws_scale_(draws_scale),
-          unit_(triangle, triangle + d * (d + 1) / 2), z_(in_vectors(size_)),
+          unit_(scale, scale + d * (d + 1) / 2), z_(in_vectors(size_)),
           rest_(z_.size() * kTogether) {
         n_columns = d;
         n_inputs = d * order;
@@ -144,6 +144,7 @@ class AutoregressiveFamily final : public Family {
         ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
         for (const double value : deviation_) log_unit_ += std::log(value);
         prior_.resize(columns_.back());
+        factorise(d, unit_.data());
         set_prior();
     }
     void next_inputs(const double *row, double *inputs) const override {

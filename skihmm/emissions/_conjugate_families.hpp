@@ -384,15 +384,26 @@ SKIHMM_CLONES static void fill_whitened(int32_t n, int64_t stride, int32_t d, co
     }
 }
 
+// Replace the lower triangle of a positive definite matrix, row by row, by its Cholesky factor.
+// That of LAPACK differs in the last bits from one processor to another.
+inline void factorise(int32_t d, double *A) {
+    for (int32_t i = 0; i < d; ++i)
+        for (int32_t j = 0; j <= i; ++j) {
+            double *row = A + i * (i + 1) / 2, *other = A + j * (j + 1) / 2;
+            for (int32_t l = 0; l < j; ++l) row[j] -= row[l] * other[l];
+            row[j] = i == j ? std::sqrt(row[j]) : row[j] / other[j];
+        }
+}
+
 // Sigma ~ InvWishart(Psi, dof), mu | Sigma ~ N(mean, Sigma / strength).  A step with any
 // missing entry is missing as a whole, because a partial row is not conjugate.
 class NormalInverseWishartFamily final : public Family {
   public:
-    // triangle: the Cholesky factor of Psi, row by row.
+    // scale: the lower triangle of Psi, row by row.
     NormalInverseWishartFamily(int32_t d, const double *mean, double strength, double dof,
-                               const double *triangle,
+                               const double *scale,
                                const GaussianHyperprior &hyperprior, int64_t n_steps)
-        : mean_(mean, mean + d), triangle_(triangle, triangle + d * (d + 1) / 2),
+        : mean_(mean, mean + d), triangle_(scale, scale + d * (d + 1) / 2),
           strength_(strength), dof_(dof), hyperprior_(hyperprior),
           z_(static_cast<size_t>(d) * kLanes) {
         n_columns = d;
@@ -404,6 +415,7 @@ class NormalInverseWishartFamily final : public Family {
         n_expected = d + d * d;
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
         ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
+        factorise(d, triangle_.data());
         log_det_ = log_det(triangle_.data(), 1);
     }
     void reset(double *s, int64_t stride) const override {
@@ -729,7 +741,7 @@ class NormalInverseWishartFamily final : public Family {
                 precision[at(i, i)] += 1.0 / hyperprior_.variance[i];
                 weighted[i] *= strength_;
             }
-            factorise(precision.data());
+            factorise(d, precision.data());
             solve(precision.data(), 1, weighted.data());
             for (int32_t i = 0; i < d; ++i) weighted[i] += random_standard_normal(g);
             for (int32_t i = d - 1; i >= 0; --i) {
@@ -752,15 +764,6 @@ class NormalInverseWishartFamily final : public Family {
         double sum = 0.0;
         for (int32_t j = 0; j < n_columns; ++j) sum += std::log(L[at(j, j) * stride]);
         return 2.0 * sum;
-    }
-    // Replace a positive definite matrix by its Cholesky factor.
-    void factorise(double *A) const {
-        for (int32_t i = 0; i < n_columns; ++i)
-            for (int32_t j = 0; j <= i; ++j) {
-                double value = A[at(i, j)];
-                for (int32_t l = 0; l < j; ++l) value -= A[at(i, l)] * A[at(j, l)];
-                A[at(i, j)] = i == j ? std::sqrt(value) : value / A[at(j, j)];
-            }
     }
     // Replace x by T^-1 x.
     void solve(const double *T, int64_t stride, double *x) const {

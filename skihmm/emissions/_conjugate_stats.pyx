@@ -26,7 +26,7 @@ cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
 
     cdef cppclass NormalInverseWishartFamily(Family):
         NormalInverseWishartFamily(int32_t d, const float64_t *mean, float64_t strength,
-                                   float64_t dof, const float64_t *triangle,
+                                   float64_t dof, const float64_t *scale,
                                    const GaussianHyperprior &hyperprior,
                                    int64_t n_steps) except +
 
@@ -44,7 +44,7 @@ cdef extern from "_autoregressive_family.hpp" namespace "skihmm" nogil:
         AutoregressiveFamily(int32_t d, int32_t order, const float64_t *centre,
                              const float64_t *deviation, const float64_t *mean,
                              const float64_t *strength, float64_t dof,
-                             const float64_t *triangle, cbool draws_mean,
+                             const float64_t *scale, cbool draws_mean,
                              cbool draws_strength, cbool draws_scale,
                              int64_t n_steps) except +
 
@@ -316,10 +316,9 @@ def normal_inverse_wishart(values, mean, strength, dof, scale, units=(0.0, 1.0),
     -------
     stats : ConjugateStats
     """
-    lower = np.linalg.cholesky(scale)
     cdef ConjugateStats stats = ConjugateStats(values)
     cdef int32_t d = <int32_t> stats.values.shape[1]
-    cdef const float64_t[::1] triangle = lower[np.tril_indices(d)]
+    cdef const float64_t[::1] triangle = scale[np.tril_indices(d)]
     cdef const float64_t[::1] at = _floats(mean, d)
     cdef const float64_t[::1] centre = _floats(units[0], d), variance = _floats(units[1], d)
     return stats.set_family(new NormalInverseWishartFamily(
@@ -354,10 +353,9 @@ def autoregressive_normal(values, int32_t order, units, mean, strength, dof, sca
     -------
     stats : ConjugateStats
     """
-    lower = np.linalg.cholesky(scale)
     cdef ConjugateStats stats = ConjugateStats(values)
-    cdef int32_t d = <int32_t> lower.shape[0]
-    cdef const float64_t[::1] triangle = lower[np.tril_indices(d)]
+    cdef int32_t d = <int32_t> scale.shape[0]
+    cdef const float64_t[::1] triangle = scale[np.tril_indices(d)]
     cdef const float64_t[::1] centre = _floats(units[0], d), deviation = _floats(units[1], d)
     cdef const float64_t[::1] at = _floats(np.ravel(mean), d * (d * order + 1))
     cdef const float64_t[::1] strengths = _floats(strength, order + 1)

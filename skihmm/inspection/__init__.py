@@ -5,6 +5,7 @@ Each display has class methods that compute and plot, as in scikit-learn, and a 
 """
 
 from skihmm.inspection._comparison import SamplerComparisonDisplay
+from skihmm.inspection._dwell_times import DwellTimeDisplay
 from skihmm.inspection._emissions import EmissionDisplay
 from skihmm.inspection._forecast import ForecastDisplay
 from skihmm.inspection._similarity import PosteriorSimilarityDisplay
@@ -13,6 +14,7 @@ from skihmm.inspection._trace import TraceDisplay
 from skihmm.inspection._transitions import TransitionMatrixDisplay
 
 __all__ = [
+    "DwellTimeDisplay",
     "EmissionDisplay",
     "ForecastDisplay",
     "PosteriorSimilarityDisplay",

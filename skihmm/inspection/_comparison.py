@@ -150,7 +150,7 @@ class SamplerComparisonDisplay:
         }
         if not callable(score):
             every = dict.fromkeys(
-                name for d in fitted.values() for name in d.hyperparameters
+                name for d in fitted.values() for name in d.positive_hyperparameters()
             )
             check_choice("score", score, (*_NAMES, *every))
         seconds, scores = {}, {}

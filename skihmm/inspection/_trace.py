@@ -14,7 +14,7 @@ from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
 from skihmm._validation import check_choice
-from skihmm.core._franchise import HYPERPARAMETERS, STAY_PRIOR
+from skihmm.core._franchise import HYPERPARAMETERS
 from skihmm.inspection._style import (
     Look,
     check_fitted_hmm,
@@ -33,9 +33,10 @@ _PANELS = {
     "lp": "log joint\nprobability (nats)",
     "n_states": "number of\nstates",
     "concentrations": "transition\nconcentrations",
+    "expected_dwell": "expected dwell\nof a new state",
     "emission_hyperparameters": "emission\nhyperparameters",
 }
-_SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$"}
+_SYMBOLS = {"alpha": r"$\alpha$", "gamma": r"$\gamma$", "omega": r"$\omega$"}
 # Of mixed data with three or more hierarchies some share a style.
 _LINE_STYLES = ("-", ":", "--", "-.")
 _X_LABELS = {
@@ -61,7 +62,7 @@ def _panel_of(name: str) -> str:
     """Panel of a quantity."""
     if name.startswith("emission_"):
         return "emission_hyperparameters"
-    return "concentrations" if name in (*HYPERPARAMETERS, STAY_PRIOR) else name
+    return "concentrations" if name in (*HYPERPARAMETERS, "omega") else name
 
 
 def concentration_name(name: str) -> str:
@@ -111,9 +112,9 @@ class TraceDisplay:
     Parameters
     ----------
     values : dict of {str: ndarray of shape (n_chains, n_draws)}
-        Any of "lp" (nats), "n_states", "alpha", "gamma", "emission_alpha",
-        "emission_gamma" and, of mixed data, "emission_<part>__alpha" and the like; NaN
-        where a chain has fewer draws.
+        Any of "lp" (nats), "n_states", "alpha", "gamma", "expected_dwell", "omega",
+        "emission_alpha", "emission_gamma" and, of mixed data, "emission_<part>__alpha"
+        and the like; NaN where a chain has fewer draws.
     sweeps : ndarray of shape (n_chains, n_draws), optional
         Number of sweeps before each draw, with those of the burn-in.
     seconds : ndarray of shape (n_chains, n_draws), optional
@@ -286,7 +287,7 @@ class TraceDisplay:
         x : {"sweep", "seconds", "draw"}, default="sweep"
             Horizontal axis: sweeps of the chain; CPU seconds of its sweeps since the end
             of the burn-in, whose time is not stored; or the index of the draw.
-        quantities : list of {"lp", "n_states", "concentrations", \
+        quantities : list of {"lp", "n_states", "concentrations", "expected_dwell", \
 "emission_hyperparameters"}, default=None
             One panel each.  None: all available ones.
         line_kw : dict, default=None
@@ -381,8 +382,9 @@ class TraceDisplay:
             ax.margins(y=0.1)
         if panel == "n_states":
             cast("MaxNLocator", ax.yaxis.get_major_locator()).set_params(integer=True)
-        if panel in ("concentrations", "emission_hyperparameters"):
+        if panel not in ("lp", "n_states"):
             set_log_scale(ax.yaxis)
+        if panel in ("concentrations", "emission_hyperparameters"):
             lines = [
                 ax.plot(
                     [], [], color="0.2", linestyle=style, label=concentration_name(name)

@@ -6,7 +6,7 @@ from math import exp, lgamma, log, log2
 
 import numpy as np
 import pytest
-from scipy.stats import chi2
+from scipy.stats import chi2, nbinom
 
 from skihmm.datasets import (
     make_automaton_sequence,
@@ -158,6 +158,38 @@ def test_automaton_perplexities_are_as_documented():
     positive = pairs > 0
     entropy = -(pairs[positive] * np.log(bigram[positive])).sum()
     assert exp(entropy) == pytest.approx(6.93, abs=0.005)
+
+
+def test_automaton_dwell_times_follow_their_law():
+    means, r = [4.0, 9.0, 6.5], 3
+    states = make_automaton_sequence(30_000, dwell=means, min_dwell=r, random_state=0)[1]
+    borders = np.flatnonzero(np.diff(states)) + 1
+    lengths = np.diff(np.r_[0, borders])  # but for the last
+    runs = states[np.r_[0, borders[:-1]]]
+    for i, mean in enumerate(means):
+        counts = Counter(lengths[runs % 3 == i].tolist())
+        probs = {n: nbinom.pmf(n - r, r, r / mean) for n in range(r, 300)}
+        _check_frequencies(counts, probs, sum(counts.values()))
+
+
+def test_automaton_changes_state_as_without_dwell_times():
+    plain = make_automaton_sequence(600, random_state=2)[1]
+    same = make_automaton_sequence(600, dwell=1, random_state=2)
+    np.testing.assert_array_equal(same[1], plain)
+    for dwell, shortest in ((7, 7), (10.5, 3)):
+        X, states = make_automaton_sequence(
+            600, dwell=dwell, min_dwell=shortest, random_state=2
+        )
+        borders = np.flatnonzero(np.diff(states)) + 1
+        np.testing.assert_array_equal(
+            states[np.r_[0, borders]], plain[: len(borders) + 1]
+        )
+        assert np.diff(borders).min() == shortest
+        # Letters are those of the states, and change inside of a run.
+        groups = np.array(["ABCDE".index(c) for c in "ABCDEABCEDABEDC"])
+        np.testing.assert_array_equal(X[:, 0] // 3, groups[states])
+        assert len(set(X[: borders[0], 0])) > 1
+    assert np.diff(borders).mean() == pytest.approx(10.5, rel=0.3)
 
 
 def test_automaton_is_reproducible():
@@ -378,6 +410,40 @@ def test_hcrp_symbols_are_exchangeable():
     _check_frequencies(counts, probs, sum(counts.values()))
 
 
+@pytest.mark.parametrize(("mean", "r", "n_samples"), [(2.5, 1, 4), (3.2, 2, 6)])
+def test_hcrp_runs_follow_the_prior(mean, r, n_samples):
+    """Jointly with the number of tables, whose customers are runs."""
+    n_draws = 4000
+    probs = Counter()
+    for ends in itertools.product([0, 1], repeat=n_samples - 1):
+        borders = [t + 1 for t, end in enumerate(ends) if end]
+        lengths = np.diff([0, *borders, n_samples])
+        length_prob = nbinom.sf(lengths[-1] - r - 1, r, r / mean)  # cut
+        length_prob *= nbinom.pmf(lengths[:-1] - r, r, r / mean).prod()
+        if length_prob == 0:
+            continue
+        for labels in _paths(len(lengths)):
+            for m, prob in _path_law(labels, {0}, 0.7, 1.4).items():
+                path = tuple(np.repeat(labels, lengths).tolist())
+                probs[path, m] += length_prob * prob
+    rng = np.random.RandomState(3)
+    counts = Counter()
+    for _ in range(n_draws):
+        _, states, seating = make_hcrp_hmm(
+            n_samples,
+            alpha=0.7,
+            gamma=1.4,
+            n_symbols=1,
+            dwell=mean,
+            min_dwell=r,
+            random_state=rng,
+            return_seating=True,
+        )
+        n_tables = sum(len(sizes) for sizes in seating.transitions.values())
+        counts[tuple(states.tolist()), n_tables] += 1
+    _check_frequencies(counts, probs, n_draws)
+
+
 # --------------------------------------------------------------------------------------
 # Draws from the prior: one result
 
@@ -434,6 +500,19 @@ def test_hcrp_groups_split_evenly(n_samples, n_sequences, lengths):
     assert X.dtype == states.dtype == seating.groups.dtype == np.int64
     starts = [sizes for (j, _), sizes in seating.transitions.items() if j == -1]
     assert sum(sum(sizes) for sizes in starts) == n_sequences
+
+
+def test_hcrp_runs_begin_with_every_sequence():
+    _, states, seating = make_hcrp_hmm(
+        90, gamma=4, dwell=4, min_dwell=4, n_sequences=9, random_state=0,
+        return_seating=True,
+    )  # fmt: skip
+    runs = states.reshape(9, 10)[:, ::4]
+    np.testing.assert_array_equal(np.repeat(runs, [4, 4, 2], axis=1).ravel(), states)
+    transitions = Counter((-1, int(k)) for k in runs[:, 0])
+    transitions += Counter(zip(runs[:, :-1].flat, runs[:, 1:].flat, strict=True))
+    assert {k: sum(sizes) for k, sizes in seating.transitions.items()} == transitions
+    assert len(transitions) > 5
 
 
 def test_hcrp_is_reproducible():
@@ -496,6 +575,23 @@ def test_hcrp_checks_concentrations(name):
         with pytest.raises(TypeError, match=f"{name}=.*expected a real number > 0"):
             make_hcrp_hmm(5, **{name: value})
     make_hcrp_hmm(5, **{name: 2})
+
+
+@pytest.mark.parametrize("make", [make_automaton_sequence, make_hcrp_hmm])
+def test_dwell_times_are_checked(make):
+    with pytest.raises(ValueError, match="min_dwell=3, but dwell=None"):
+        make(5, min_dwell=3)
+    with pytest.raises(ValueError, match="min_dwell=0; expected an integer >= 1"):
+        make(5, dwell=3, min_dwell=0)
+    for value in (0.5, 2.9, [4, 2], np.nan, np.inf):
+        with pytest.raises(ValueError, match=r"dwell=.*from min_dwell=3 to 1e\+09"):
+            make(5, dwell=value, min_dwell=3)
+    for value in ("long", True, [], [[3.0]]):
+        with pytest.raises(
+            TypeError, match=r"dwell=.*expected a number of steps, a list"
+        ):
+            make(5, dwell=value)
+    make(5, dwell=1e9, min_dwell=2)
 
 
 def test_hcrp_checks_other_parameters():

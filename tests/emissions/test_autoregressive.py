@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -137,6 +141,28 @@ def test_the_residual_scale_ignores_jumps_between_sequences():
     assert_array_equal(
         product.emissions_[0][1].scale_, emission.fit_sequences(far, STARTS).scale_
     )
+
+
+def test_chains_do_not_depend_on_the_kernels_of_blas():
+    code = """
+import numpy as np
+from skihmm import HCRPHMM
+from skihmm.emissions import AutoregressiveNormal
+X = np.random.default_rng(0).normal(size=(60, 20)).cumsum(axis=0)
+hmm = HCRPHMM(emission=AutoregressiveNormal(1), n_burnin=0, n_draws=2, random_state=0)
+lp = hmm.fit(X).draws_.lp.tolist()
+"""
+    here: dict = {}
+    exec(code, here)
+    # For an old processor, without fused multiply-add, OpenBLAS rounds differently.
+    elsewhere = subprocess.run(
+        [sys.executable, "-c", code + "print(lp)"],
+        env={**os.environ, "OPENBLAS_CORETYPE": "Nehalem"},
+        capture_output=True,
+        check=True,
+        text=True,
+    )
+    assert elsewhere.stdout.strip() == str(here["lp"])
 
 
 # -- posterior ------------------------------------------------------------------------

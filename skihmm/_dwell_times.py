@@ -1,0 +1,85 @@
+"""How long states last: the law of dwell times under a draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skihmm._draws import Draw
+from skihmm._records import TransitionsRecord
+from skihmm._typing import Floats, Integers
+from skihmm.core._franchise import STAY_PRIOR, changes_of, hyperparameters_of
+
+
+@dataclass(frozen=True)
+class DwellLaw:
+    """Law of the dwell times of states: for how many steps a path stays in a state.
+
+    A run of a state passes through `n_stages` stages in a row.  At every step its stage
+    ends with probability `leave`, and at the end of the last stage another state follows
+    with probability `change`, otherwise a new run of the same one.
+
+    Attributes
+    ----------
+    leave : ndarray of shape (n_states,)
+        One if states have no probability of their own to stay.
+    change : ndarray of shape (n_states,)
+    n_stages : int
+    """
+
+    leave: Floats
+    change: Floats
+    n_stages: int = 1
+
+    @classmethod
+    def of_draw(cls, draw: Draw) -> DwellLaw:
+        """Law under the posterior means of the probabilities of a draw."""
+        leave = _leaving_probabilities(draw.transitions, draw.n_states)
+        # The next step is in another state after the end of a run.
+        return cls(leave, changes_of(draw.arrays) / leave)
+
+    @property
+    def mean(self) -> Floats:
+        """Mean dwell time of every state, in steps."""
+        return self.n_stages / (self.leave * self.change)
+
+    def survival(self, lengths: Integers) -> Floats:
+        """Probability that a stay lasts for at least so many steps.
+
+        Parameters
+        ----------
+        lengths : ndarray of shape (n_lengths,)
+            1 or more, increasing.
+
+        Returns
+        -------
+        probs : ndarray of shape (n_states, n_lengths)
+        """
+        r = self.n_stages
+        step = np.zeros((len(self.leave), r, r))
+        stage = np.arange(r)
+        step[:, stage, stage] = 1 - self.leave[:, None]
+        step[:, stage[:-1], stage[1:]] = self.leave[:, None]
+        step[:, -1, 0] += self.leave * (1 - self.change)
+        probs = np.empty((len(self.leave), len(lengths)))
+        at = np.zeros((len(self.leave), 1, r))
+        at[:, 0, 0] = 1.0
+        gaps = np.diff(lengths, prepend=1)
+        powers = {gap: np.linalg.matrix_power(step, gap) for gap in np.unique(gaps)}
+        for i, gap in enumerate(gaps):
+            at = at @ powers[gap]
+            probs[:, i] = at.sum(axis=(1, 2))
+        return probs
+
+
+def _leaving_probabilities(record: TransitionsRecord, n_states: int) -> Floats:
+    """Posterior means of the probabilities with which a stage ends."""
+    stay_prior = hyperparameters_of(record).get(STAY_PRIOR)
+    if stay_prior is None:
+        return np.ones(n_states)
+    kappa, omega = stay_prior
+    # Those who leave a state are the customers of its restaurant.
+    leaves = np.bincount(record["rows"], record["n_customers"], n_states + 1)[:n_states]
+    leaves += omega
+    return leaves / (record["stays"] + kappa + leaves)

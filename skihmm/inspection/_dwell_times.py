@@ -1,0 +1,445 @@
+"""Dwell times: observed segments of states against the law of a draw."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binom
+
+from skihmm._draws import PosteriorDraws
+from skihmm._dwell_times import DwellLaw
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._sequences import sequence_starts
+from skihmm._typing import Array, Flags, Floats, MatrixLike, VectorLike
+from skihmm._validation import check_choice, check_flag, check_integer, check_positive
+from skihmm.inspection._states import METHODS
+from skihmm.inspection._style import (
+    check_fitted_hmm,
+    make_axes,
+    set_log_scale,
+    state_colours,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+# Panels that have room.
+_MOST_STATES = 9
+# Points of a curve.
+_N_POINTS = 200
+_POOLED_COLOUR = "#BDBDBD"
+
+
+class Segments(NamedTuple):
+    """Stretches of a path in one state.
+
+    Attributes
+    ----------
+    states : ndarray of shape (n_segments,), int
+    durations : ndarray of shape (n_segments,), int
+        Observed numbers of steps.
+    is_cut : ndarray of shape (n_segments,), bool
+        Whether the end of a sequence ends it, so that it may last longer.
+    """
+
+    states: Array
+    durations: Array
+    is_cut: Flags
+
+    def chosen(self, which: Array) -> Segments:
+        """Select some of the segments."""
+        return Segments(self.states[which], self.durations[which], self.is_cut[which])
+
+
+def segments_of(
+    path: Array, starts: NDArray[np.intp], starts_inside: bool = False
+) -> Segments:
+    """Divide a path where its label changes or a sequence begins.
+
+    Parameters
+    ----------
+    path : ndarray of shape (n_samples,), int
+    starts : ndarray of int
+        First steps of sequences.
+    starts_inside : bool, default=False
+        Whether to leave out the first segment of every sequence.
+
+    Returns
+    -------
+    segments : Segments
+    """
+    is_start = np.zeros(len(path) + 1, dtype=bool)
+    is_start[starts] = is_start[-1] = True
+    is_border = is_start.copy()
+    is_border[1:-1] |= path[1:] != path[:-1]
+    borders = np.flatnonzero(is_border)
+    begins = borders[:-1]
+    segments = Segments(path[begins], np.diff(borders), is_start[borders[1:]])
+    return segments.chosen(~is_start[begins]) if starts_inside else segments
+
+
+def shares_by_duration(segments: Segments, durations: Array) -> Floats:
+    """Shares of segments that last for at least so many steps, by Kaplan and Meier.
+
+    Parameters
+    ----------
+    segments : Segments
+    durations : ndarray of shape (n_durations,), int
+
+    Returns
+    -------
+    shares : ndarray of shape (n_durations,)
+        NaN where nothing is known, since all longer segments were cut.
+    """
+    n = max(durations.max(), segments.durations.max(initial=0)) + 1
+    ended = np.bincount(segments.durations[~segments.is_cut], minlength=n)
+    # A cut segment does not tell whether it would have ended at its last step.
+    last_known = segments.durations - segments.is_cut
+    at_risk = np.cumsum(np.bincount(last_known, minlength=n)[::-1])[::-1]
+    with np.errstate(invalid="ignore"):
+        going_on = np.where(at_risk > 0, 1 - ended / at_risk, np.nan)
+    shares = np.cumprod(going_on[1:])
+    # None is longer than the longest one if that was not cut.
+    gone = np.flatnonzero(shares == 0)
+    if len(gone):
+        shares[gone[0] :] = 0.0
+    return np.concatenate([[1.0], shares])[durations - 1]
+
+
+def _grid(longest: int) -> Array:
+    """Durations to show, each of them or evenly spaced on a logarithmic axis."""
+    points = np.geomspace(1, longest + 1, _N_POINTS)
+    return np.unique(np.r_[np.arange(1, min(longest, 50) + 2), points.round()]).astype(
+        int
+    )
+
+
+def _mixture(law: Floats, states: Array) -> Floats:
+    """Law of a segment of any state, in the proportions of the segments."""
+    weights = np.bincount(states, minlength=len(law))
+    return weights @ law / weights.sum()
+
+
+class DwellTimeDisplay:
+    """Dwell times: how long states last, observed and by the law of the model.
+
+    The solid line is the share of the observed segments (stretches of a path in one
+    state) that last for at least so many steps, the dashed line the probability of that
+    by the model, and the band contains, at every duration, the central part of such
+    shares if so many segments follow the model.  Where the line leaves the band, dwell
+    times are not those of the model: with a shortest dwell time, for example, the line
+    stays above the band at first and falls below it later.
+
+    The last segment of a sequence is cut by its end.  It counts as longer than all
+    segments of its observed length (the estimate of Kaplan and Meier), and the line ends
+    where only cut segments are left.
+
+    Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
+
+    Parameters
+    ----------
+    durations : ndarray of shape (n_durations,), int
+        Numbers of steps, from 1 on.
+    observed : ndarray of shape (n_panels, n_durations)
+        Shares of the observed segments that last for at least so many steps; NaN where
+        nothing is known.
+    law : ndarray of shape (n_panels, n_durations)
+        The same by the model.
+    n_segments, n_cut : ndarray of shape (n_panels,)
+        Numbers of segments, and of those cut by the end of a sequence; of draws, means.
+    expected : ndarray of shape (n_panels,)
+        Expected dwell time by the model, in steps.
+    states : list of int, default=None
+        State of every panel.  None: one panel, for all states together.
+
+    Attributes
+    ----------
+    axes_ : ndarray of matplotlib Axes
+        One for each panel.
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.datasets import make_automaton_sequence
+    >>> from skihmm.inspection import DwellTimeDisplay
+    >>> X, _ = make_automaton_sequence(300, dwell=8, random_state=0)
+    >>> hmm = HCRPHMM(transitions="sticky", n_burnin=50, n_draws=10, random_state=0)
+    >>> display = DwellTimeDisplay.from_estimator(hmm.fit(X), X, pooled=True)
+    >>> display.observed.shape == display.law.shape == (1, len(display.durations))
+    True
+    """
+
+    def __init__(
+        self,
+        durations: Array,
+        observed: Floats,
+        law: Floats,
+        *,
+        n_segments: ArrayLike,
+        n_cut: ArrayLike,
+        expected: ArrayLike,
+        states: Sequence[int] | None = None,
+    ) -> None:
+        self.durations = durations
+        self.observed = observed
+        self.law = law
+        self.n_segments = n_segments
+        self.n_cut = n_cut
+        self.expected = expected
+        self.states = states
+
+    @classmethod
+    def from_estimator(
+        cls,
+        hmm: HCRPHMM,
+        X: MatrixLike,
+        *,
+        method: str = "viterbi",
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        states: Sequence[int] | None = None,
+        pooled: bool = False,
+        starts_inside: bool = False,
+        level: float = 0.9,
+        ax: Axes | None = None,
+    ) -> DwellTimeDisplay:
+        """Plot the segments of a predicted path and the law of the selected draw.
+
+        Parameters
+        ----------
+        hmm : HCRPHMM
+            Fitted.
+        X : array-like of shape (n_samples, n_features)
+            The data.
+        method : {"viterbi", "smooth", "filter"}, default="viterbi"
+            As in :meth:`skihmm.HCRPHMM.predict`.  Segments of the new state, of which
+            there is no law, are left out.
+        groups, lengths
+            As in :meth:`skihmm.HCRPHMM.fit`.
+        states : list of int, default=None
+            The states to show, one panel each.  None: the nine that have the most
+            segments.
+        pooled : bool, default=False
+            Whether to show all these states together in one panel (without `states`: all
+            states), by the law of a segment of any of them.
+        starts_inside : bool, default=False
+            Whether sequences are pieces of longer records, so that their first segments
+            began before: these are left out.  False: a sequence begins with a segment.
+        level, ax
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : DwellTimeDisplay
+
+        Raises
+        ------
+        ValueError
+            If the path has no segment of these states.
+        """
+        hmm = check_fitted_hmm("hmm", hmm)
+        check_choice("method", method, METHODS)
+        check_flag("pooled", pooled)
+        path = hmm.predict(X, method=method, groups=groups, lengths=lengths)
+        starts = sequence_starts(len(path), groups, lengths)
+        segments = segments_of(path, starts, check_flag("starts_inside", starts_inside))
+        counts = np.bincount(segments.states, minlength=hmm.n_states_ + 1)[:-1]
+        if states is None:
+            shown = [int(k) for k in np.argsort(-counts, kind="stable") if counts[k]]
+            shown = shown if pooled else sorted(shown[:_MOST_STATES])
+        else:
+            shown = [check_integer("states", k, 0) for k in states]
+            for k in shown:
+                if k >= hmm.n_states_ or not counts[k]:
+                    raise ValueError(
+                        f"states holds {k}, of which the path has no segment; expected "
+                        f"some of {np.flatnonzero(counts).tolist()}."
+                    )
+        segments = segments.chosen(np.isin(segments.states, shown))
+        if not len(segments.states):
+            raise ValueError(
+                "The path has no segment to show: it stays in the new state, or in one "
+                "state from the start and starts_inside=True leaves that out."
+            )
+        durations = _grid(int(segments.durations.max()))
+        law = DwellLaw.of_draw(hmm._selected)
+        probs = law.survival(durations)
+        if pooled:
+            parts = [segments]
+            probs = _mixture(probs, segments.states)[None]
+            expected = _mixture(law.mean[:, None], segments.states)
+        else:
+            parts = [segments.chosen(segments.states == k) for k in shown]
+            probs, expected = probs[shown], law.mean[shown]
+        display = cls(
+            durations,
+            np.array([shares_by_duration(part, durations) for part in parts]),
+            probs,
+            n_segments=np.array([len(part.states) for part in parts]),
+            n_cut=np.array([part.is_cut.sum() for part in parts]),
+            expected=expected,
+            states=None if pooled else shown,
+        )
+        return display.plot(ax, level=level)
+
+    @classmethod
+    def from_draws(
+        cls,
+        draws: PosteriorDraws,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        starts_inside: bool = False,
+        max_draws: int = 100,
+        level: float = 0.9,
+        ax: Axes | None = None,
+    ) -> DwellTimeDisplay:
+        """Plot the segments of the training data in posterior draws, and their laws.
+
+        Both are means over draws, for all states together, since labels differ between
+        draws.
+
+        Parameters
+        ----------
+        draws : PosteriorDraws
+            ``draws_`` of a fitted model, with paths.
+        groups, lengths
+            Those of :meth:`skihmm.HCRPHMM.fit`.
+        starts_inside
+            As in :meth:`from_estimator`.
+        max_draws : int, default=100
+            Number of draws to use, evenly spaced.
+        level, ax
+            As in :meth:`plot`.
+
+        Returns
+        -------
+        display : DwellTimeDisplay
+
+        Raises
+        ------
+        ValueError
+            If the draws have no paths, or no segment is left.
+        """
+        if not isinstance(draws, PosteriorDraws):
+            raise TypeError(
+                f"draws is a {type(draws).__name__}; expected `draws_` of a fitted "
+                "HCRPHMM."
+            )
+        check_flag("starts_inside", starts_inside)
+        used = draws.thinned(check_integer("max_draws", max_draws, 1))
+        every = []
+        for draw in used:
+            if draw.states is None:
+                raise ValueError(
+                    "The draws have no paths: fit with store_states=True, or use "
+                    "from_estimator."
+                )
+            starts = sequence_starts(len(draw.states), groups, lengths)
+            every.append(segments_of(draw.states, starts, starts_inside))
+        # A path without a change has no segment that began inside of a sequence.
+        pairs = [
+            (segments, DwellLaw.of_draw(draw))
+            for segments, draw in zip(every, used, strict=True)
+            if len(segments.states)
+        ]
+        if not pairs:
+            raise ValueError(
+                "No draw has a segment to show: all stay in one state, which "
+                "starts_inside=True leaves out."
+            )
+        longest = max(int(segments.durations.max()) for segments, _ in pairs)
+        durations = _grid(longest)
+        observed = [shares_by_duration(segments, durations) for segments, _ in pairs]
+        # Unknown only if it is so in all draws.
+        known = np.isfinite(observed)
+        total = np.where(known, observed, 0.0).sum(axis=0)
+        n_known = known.sum(axis=0)
+        means = np.full(len(durations), np.nan)
+        np.divide(total, n_known, out=means, where=n_known > 0)
+        laws = [_mixture(law.survival(durations), one.states) for one, law in pairs]
+        expected = [_mixture(law.mean[:, None], one.states) for one, law in pairs]
+        display = cls(
+            durations,
+            means[None],
+            np.mean(laws, axis=0)[None],
+            n_segments=np.array([np.mean([len(one.states) for one, _ in pairs])]),
+            n_cut=np.array([np.mean([one.is_cut.sum() for one, _ in pairs])]),
+            expected=np.mean(expected, axis=0),
+        )
+        return display.plot(ax, level=level)
+
+    def plot(self, ax: Axes | None = None, *, level: float = 0.9) -> DwellTimeDisplay:
+        """Plot the display.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes or array-like of Axes, default=None
+            One, which is divided into panels, or one per panel; None: a new figure.
+        level : float, default=0.9
+            Probability of the band at every duration, between 0 and 1.
+
+        Returns
+        -------
+        self : DwellTimeDisplay
+        """
+        if check_positive("level", level) >= 1:
+            raise ValueError(f"level={level}; expected a number between 0 and 1.")
+        n_panels = len(self.observed)
+        n_columns = min(3, n_panels)
+        n_rows = -(-n_panels // n_columns)
+        self.figure_, self.axes_ = make_axes(
+            "DwellTimeDisplay.plot",
+            ax,
+            n_panels,
+            (1.2 + 2.6 * n_columns, 0.8 + 1.9 * n_rows) if n_panels > 1 else (5.4, 3.6),
+            n_columns=n_columns,
+        )
+        for i, one in enumerate(self.axes_):
+            self._plot_panel(one, i, level)
+            if i % n_columns == 0:
+                one.set_ylabel("share that lasts\nat least so long", fontsize="small")
+            if i + n_columns >= n_panels:
+                one.set_xlabel("steps", fontsize="small")
+        self.axes_[0].legend(loc="lower left", fontsize="x-small", handlelength=1.6)
+        return self
+
+    def _plot_panel(self, ax: Axes, i: int, level: float) -> None:
+        durations, law = np.asarray(self.durations), np.asarray(self.law)[i]
+        n = float(np.asarray(self.n_segments)[i])
+        whole = max(round(n), 1)
+        low, high = binom.ppf([[(1 - level) / 2], [(1 + level) / 2]], whole, law) / whole
+        k = None if self.states is None else self.states[i]
+        ax.fill_between(
+            durations,
+            low,
+            high,
+            color=_POOLED_COLOUR if k is None else state_colours(k + 1)[k],
+            alpha=0.45,
+            linewidth=0,
+            label=f"{100 * level:g} % of samples",
+        )
+        ax.plot(durations, law, color="0.1", linestyle="--", linewidth=1, label="model")
+        ax.plot(
+            durations,
+            np.asarray(self.observed)[i],
+            color="0.1",
+            linewidth=1.4,
+            label="observed",
+        )
+        set_log_scale(ax.xaxis)
+        ax.set_xlim(durations[0], max(durations[-1], 2))
+        ax.set_ylim(-0.02, 1.02)
+        ax.tick_params(labelsize="small")
+        name = "all states" if k is None else f"state {k}"
+        cut = float(np.asarray(self.n_cut)[i])
+        ax.set_title(
+            f"{name}: {n:.0f} segment{'s' * (round(n) != 1)}, {cut:.0f} cut,\n"
+            f"expected {np.asarray(self.expected)[i]:.3g} steps",
+            fontsize="small",
+        )

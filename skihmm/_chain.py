@@ -6,8 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
@@ -90,6 +92,108 @@ def with_known_states(path: Labels, known: Labels) -> Labels:
     path = path.copy()
     path[steps] = state_of[known[steps]]
     return np.unique(path, return_inverse=True)[1].astype(np.int32)
+
+
+def _runs(path: Labels, starts: Integers) -> NDArray[np.intp]:
+    """First steps of runs of one label, and the number of steps."""
+    begins = np.r_[True, path[1:] != path[:-1], True]
+    begins[starts] = True
+    return np.flatnonzero(begins)
+
+
+def with_shortest_dwell(
+    path: Labels, starts: Integers, min_dwell: int, starts_inside: bool = False
+) -> Labels:
+    """Change a path such that states last for `min_dwell` steps or longer.
+
+    Shorter runs in a row become one run, in the most frequent one of their states, if
+    they are long enough together; or else they join a neighbour.
+
+    Parameters
+    ----------
+    path : ndarray of shape (n_samples,), int32
+        States 0, 1, ...
+    starts : ndarray of shape (n_sequences,)
+        First step of every sequence.  The last run of a sequence may be shorter.
+    min_dwell : int
+    starts_inside : bool, default=False
+        Whether the first run of a sequence may be shorter as well.
+
+    Returns
+    -------
+    path : ndarray of shape (n_samples,), int32
+        Every state from 0 on is used.
+    """
+    path = path.copy()
+    edges = _runs(path, starts)
+    is_first = np.isin(edges, starts)
+    short: list[int] = []  # the first step of short runs in a row, if there are any
+    for run, (start, stop) in enumerate(pairwise(edges)):
+        if is_first[run]:
+            begin, before = start, -1
+        is_last = is_first[run + 1] or stop == len(path)
+        may_be_short = is_last or (starts_inside and start == begin)
+        if may_be_short or stop - start >= min_dwell:
+            if short:
+                path[short[0] : start] = path[start if before < 0 else before]
+                short.clear()
+            before = start
+            continue
+        short.append(int(start))
+        if stop - short[0] >= min_dwell:
+            path[short[0] : stop] = np.bincount(path[short[0] : stop]).argmax()
+            before = short[0]
+            short.clear()
+    return np.unique(path, return_inverse=True)[1].astype(np.int32)
+
+
+def start_with_stages(
+    path: Labels,
+    known: Labels | None,
+    starts: Integers,
+    min_dwell: int,
+    starts_inside: bool,
+) -> Labels:
+    """As `with_shortest_dwell`, in agreement with the known states.
+
+    Parameters
+    ----------
+    path : ndarray of shape (n_samples,), int32
+    known : ndarray of shape (n_samples,), int32, or None
+        Labels 0, 1, ... of the steps whose state is known, -1 for others.
+    starts, min_dwell, starts_inside
+        As for `with_shortest_dwell`.
+
+    Returns
+    -------
+    path : ndarray of shape (n_samples,), int32
+    """
+    start = with_shortest_dwell(path, starts, min_dwell, starts_inside)
+    if known is None or _agree(start, known):
+        return start
+    # The known state before each step, or else the next one; and the other way round.
+    steps = np.flatnonzero(known >= 0)
+    places = np.arange(len(known))
+    for nearest in (
+        np.searchsorted(steps, places, side="right") - 1,
+        np.searchsorted(steps, places),
+    ):
+        filled = known[steps[nearest.clip(0, len(steps) - 1)]]
+        start = with_shortest_dwell(filled, starts, min_dwell, starts_inside)
+        if _agree(start, known):
+            return start
+    raise ValueError(
+        f"Some of the known states last for less than min_dwell={min_dwell} steps. Lower "
+        "min_dwell of the transitions, or set steps of such states to -1 in `states`: "
+        "unknown."
+    )
+
+
+def _agree(path: Labels, known: Labels) -> bool:
+    """Whether every known state is one state of the path, and another one for each."""
+    steps = np.flatnonzero(known >= 0)
+    pairs = np.unique(np.stack([known[steps], path[steps]]), axis=1)
+    return all(len(np.unique(labels)) == len(labels) for labels in pairs)
 
 
 def clusters(values: Floats, generator: np.random.Generator) -> Labels:
@@ -178,6 +282,15 @@ class Chain(Iterator[SweepInfo]):
             path = self._initial_path(sequences, is_stopped)
             if self._known is not None:
                 path = with_known_states(path, self._known)
+            transitions = self.state.transitions
+            if transitions.n_stages > 1:
+                path = start_with_stages(
+                    path,
+                    self._known,
+                    sequences.starts,
+                    transitions.n_stages,
+                    transitions.starts_inside,
+                )
             self.state.start_from(path)
         else:
             self.stream.state = record["stream"]
@@ -269,6 +382,7 @@ class Chain(Iterator[SweepInfo]):
             lp=self.state.log_joint(),
             states=arrays["states"],
             last_state=int(arrays["states"][-1]),
+            last_stage=int(arrays["stages"][-1]) if "stages" in arrays else 0,
             transitions=arrays["transitions"],
             emission=emission,
             sweep=self.n_sweeps,

@@ -105,15 +105,18 @@ class Draw:
         Cells of the transition seating: ``rows`` (previous state; ``n_states`` is the
         start), ``dishes`` (next state), ``n_customers``, ``n_tables`` and all table
         ``sizes`` in the order of the cells; the hyperparameters by name; if states have a
-        probability of their own to stay, the number of ``stays`` of every state; and, if
-        transitions depend on contexts, the cells of further ``levels`` and the tree of
-        ``contexts``, by which rows are numbered.
+        probability of their own to stay, the number of ``stays`` of every state; if they
+        have several stages, that of ``advances`` to the next stage, ``n_stages`` and
+        ``starts_inside``; and, if transitions depend on contexts, the cells of further
+        ``levels`` and the tree of ``contexts``, by which rows are numbered.
     emission : EmissionRecord
         The emission's statistics.
     sweep : int
         Number of sweeps of the chain before the draw.
     info : SweepInfo
         Sum over the sweeps since the previous draw.
+    last_stage : int, default=0
+        Stage of the last state, below ``min_dwell``.
 
     Examples
     --------
@@ -132,6 +135,7 @@ class Draw:
     emission: EmissionRecord
     sweep: int
     info: SweepInfo
+    last_stage: int = 0
 
     @property
     def alpha(self) -> float:
@@ -387,7 +391,8 @@ class PosteriorDraws:
         for name, values in self.hyperparameters.items():
             if name == STAY_PRIOR:
                 kappa, omega = np.moveaxis(values, 2, 0)
-                positive["expected_dwell"] = 1 + kappa / omega
+                n_stages = self[0, 0].transitions.get("n_stages", 1)
+                positive["expected_dwell"] = n_stages * (1 + kappa / omega)
                 if not np.array_equal(omega, self.alpha, equal_nan=True):
                     positive["omega"] = omega
             elif not name.endswith("mean"):

@@ -36,8 +36,9 @@ class DwellLaw:
     def of_draw(cls, draw: Draw) -> DwellLaw:
         """Law under the posterior means of the probabilities of a draw."""
         leave = _leaving_probabilities(draw.transitions, draw.n_states)
-        # The next step is in another state after the end of a run.
-        return cls(leave, changes_of(draw.arrays) / leave)
+        n_stages = draw.transitions.get("n_stages", 1)
+        # The next step is in another state after the end of the last stage.
+        return cls(leave, changes_of(draw.arrays) / (leave / n_stages), n_stages)
 
     @property
     def mean(self) -> Floats:
@@ -79,7 +80,7 @@ def _leaving_probabilities(record: TransitionsRecord, n_states: int) -> Floats:
     if stay_prior is None:
         return np.ones(n_states)
     kappa, omega = stay_prior
-    # Those who leave a state are the customers of its restaurant.
+    # The draws of a state are the customers of its restaurant.
     leaves = np.bincount(record["rows"], record["n_customers"], n_states + 1)[:n_states]
-    leaves += omega
+    leaves += omega + record.get("advances", 0)
     return leaves / (record["stays"] + kappa + leaves)

@@ -53,7 +53,7 @@ from skihmm.emissions._names import EMISSIONS
 from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
-from skihmm.samplers._names import AUTO_FOR_LASTING_STATES, SAMPLERS
+from skihmm.samplers._names import SAMPLERS, auto_sampler
 from skihmm.transitions import BaseTransitions
 from skihmm.transitions._names import TRANSITIONS
 
@@ -154,12 +154,8 @@ class Parameters:
             "transitions", params["transitions"], TRANSITIONS, BaseTransitions
         )
         sampler = params["sampler"]
-        is_auto = isinstance(sampler, str) and sampler == "auto"
-        if is_auto and emission.has_lasting_states:
-            sampler = AUTO_FOR_LASTING_STATES()
-            if transitions.has_contexts:
-                # Which trials of whole runs do not support yet.
-                sampler.set_params(run_split_merge_rate=0, split_merge_rate=4)
+        if isinstance(sampler, str) and sampler == "auto":
+            sampler = auto_sampler(emission.has_lasting_states, transitions)
         parameters = cls(
             plan=plan,
             n_jobs=check_n_jobs("n_jobs", params["n_jobs"]),
@@ -181,7 +177,6 @@ class Parameters:
             transitions=transitions,
         )
         parameters.sampler.check_parameters()
-        parameters.transitions.make_seating()
         parameters.sampler.check_transitions(parameters.transitions)
         return parameters
 

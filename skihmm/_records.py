@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TypeAlias, TypedDict, TypeVar, cast
+from typing import Required, TypeAlias, TypedDict, TypeVar, cast
 
 import numpy as np
 
@@ -28,6 +28,10 @@ class TransitionsRecord(SeatingRecord, total=False):
 
     # Of coins: the number of stays of every state.
     stays: Integers
+    # With a shortest dwell: that of advances to the next stage, and the recipe.
+    advances: Integers
+    n_stages: int
+    starts_inside: bool
     # Of contexts: the seatings of depth 2, 3, ..., and the tree.
     levels: list[SeatingRecord]
     contexts: Mapping[str, object]
@@ -70,10 +74,13 @@ class ParticleRecord(TypedDict):
     emission: ParticleEmissionRecord
 
 
-class StateRecord(ModelRecord):
+class StateRecord(ModelRecord, total=False):
     """A record of ``ChainState.to_arrays``."""
 
-    states: Labels
+    states: Required[Labels]
+    # Of coins, by step: whether it is entered by a stay; or the stage of its state.
+    stayed: Labels
+    stages: Labels
 
 
 class ChainRecord(TypedDict):

@@ -206,7 +206,8 @@ def _predictions(emission: str) -> dict:
 def _dwelling(transitions: str, sampler: str, emission: str) -> dict:
     """States with a probability of their own to stay; continued by `partial_fit`."""
     make, X = EMISSIONS[emission]
-    hmm = _model(SAMPLERS[sampler], make(), transitions=DWELLING[transitions])
+    recipe = {**DWELLING, **STAGED}[transitions]
+    hmm = _model(SAMPLERS[sampler], make(), transitions=recipe)
     hmm.partial_fit(X[:80]).partial_fit(X[80:])
     return {**_outcome(hmm), "score": float(hmm.score(X[:20]))}
 
@@ -223,6 +224,10 @@ DWELLING = {
     "sampled": HCRPTransitions(expected_dwell=6),
     "fixed": HCRPTransitions(stay_prior=(4, 0.7)),
     "tied": HCRPTransitions(stay_prior=(3, "alpha")),
+}
+STAGED = {
+    "staged": HCRPTransitions(expected_dwell=6, min_dwell=2),
+    "cut": HCRPTransitions(min_dwell=3, starts_inside=True),
 }
 
 
@@ -270,6 +275,13 @@ CASES: dict[str, Callable[[], dict]] = {
         )
         for transitions in DWELLING
         for sampler in ("auto", "rcd", "blocked sm", "beam")
+        for emission in ("hcrp", "gaussian")
+    },
+    **{
+        f"{sampler} | {transitions} dwell times | {emission}": partial(
+            _dwelling, transitions, sampler, emission
+        )
+        for transitions, sampler in (("staged", "auto"), ("cut", "blocked"))
         for emission in ("hcrp", "gaussian")
     },
     **{

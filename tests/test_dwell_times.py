@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from scipy.special import betaln, gammaln
 from scipy.stats import kstest
 
 from skihmm import HCRPHMM
+from skihmm._chain import with_shortest_dwell
 from skihmm._dwell_times import DwellLaw
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles
@@ -29,8 +31,15 @@ RECIPES = {
     "sampled": HCRPTransitions(expected_dwell=8),
     "fixed": HCRPTransitions(stay_prior=(3, 0.5)),
     "tied": HCRPTransitions(stay_prior=(4, "alpha")),
+    "stages": HCRPTransitions(expected_dwell=8, min_dwell=3),
+    "cut": HCRPTransitions(stay_prior=(3, 2), min_dwell=4, starts_inside=True),
 }
 MODEL = CoinModel((0, 0, 1, 1, 1), DirichletEmission(2, 0.5), (0, 3), 0.8, 1.1, 3.0, 0.7)
+STAGED = [
+    MODEL,
+    replace(MODEL, kappa=0.7, omega=2.0, n_stages=2),
+    replace(MODEL, kappa=0.7, omega=2.0, n_stages=3, starts_inside=True),
+]
 
 
 def runs(n_runs=12, length=15, seed=0):
@@ -61,6 +70,20 @@ def assert_equal_fits(a, b):
         ({"stay_prior": (1, 2, 3)}, TypeError, r"expected \(a, b\)"),
         ({"stay_prior": (0, 1)}, ValueError, r"stay_prior\[0\]=0"),
         ({"stay_prior": (1, "beta")}, ValueError, r"stay_prior\[1\]='beta'"),
+        ({"min_dwell": 0}, ValueError, "min_dwell=0; expected an integer >= 1"),
+        ({"min_dwell": 2.0}, TypeError, "min_dwell=2.0 is not an integer"),
+        ({"min_dwell": 256}, ValueError, "min_dwell=256; expected at most 255"),
+        (
+            {"min_dwell": 5, "expected_dwell": 5},
+            ValueError,
+            r"expected_dwell=5; expected .* above 5, which is min_dwell, .* 10",
+        ),
+        (
+            {"min_dwell": 2, "stay_prior": (1, "alpha")},
+            ValueError,
+            "'alpha' needs min_dwell=1",
+        ),
+        ({"starts_inside": 1}, TypeError, "starts_inside=1; expected True or False"),
     ],
 )
 def test_parameters_are_checked(options, error, message):
@@ -86,7 +109,7 @@ def test_which_hyperparameters_change():
 
 # -- hyperparameters ------------------------------------------------------------------
 
-SIZES = (40, 3, 25, 1, 12, 30, 2)
+SIZES = (40, 3, 25, 3, 12, 30, 2)
 
 
 def fixed_chain(franchise):
@@ -106,12 +129,17 @@ def fixed_chain(franchise):
 def stays_and_leaves(state):
     record, n = state.to_arrays()["transitions"], state.n_states
     leaves = np.bincount(record["rows"], record["n_customers"], n + 1)
+    leaves[:n] += record.get("advances", 0)
     return record["stays"], leaves
 
 
-def test_log_joint_has_the_coins():
+@pytest.mark.parametrize("n_stages", [1, 3])
+def test_log_joint_has_the_coins(n_stages):
     """Against the same chain with other parameters: only the coins' factor changes."""
-    chains = [fixed_chain(Franchise(0.7, 1.2, None, prior)) for prior in ((3, 2), (9, 1))]
+    chains = [
+        fixed_chain(Franchise(0.7, 1.2, None, prior, n_stages=n_stages))
+        for prior in ((3, 2), (9, 1))
+    ]
     chains[1].from_arrays(
         chains[0].to_arrays()
         | {
@@ -128,9 +156,38 @@ def test_log_joint_has_the_coins():
     assert logs[1] - logs[0] == pytest.approx(expected[1] - expected[0], rel=1e-12)
 
 
+@pytest.mark.parametrize("model", STAGED)
+def test_log_joint_against_closed_form(model):
+    """Seatings of one path and one number of stays differ by their tables only."""
+    state = model.state(0)
+    kernel = BlockedGibbs(5).make_kernel(state)
+    for _ in range(30):
+        kernel.sweep(state)
+        arrays = state.to_arrays()
+        record = arrays["transitions"]
+        counts = np.zeros((arrays["n_states"] + 1, arrays["n_states"]))
+        counts[record["rows"], record["dishes"]] = record["n_customers"]
+        tables = np.bincount(record["dishes"], record["n_tables"])
+        expected = log_likelihood(arrays["states"].tolist(), model.y, model.emission)
+        expected += gammaln(record["sizes"]).sum() + gammaln(tables).sum()
+        expected += tables.sum() * math.log(model.alpha)
+        expected += len(tables) * math.log(model.gamma)
+        for size in counts.sum(axis=1):
+            expected += gammaln(model.alpha) - gammaln(model.alpha + size)
+        expected += gammaln(model.gamma) - gammaln(model.gamma + tables.sum())
+        q, leaves = stays_and_leaves(state)
+        expected += np.sum(betaln(model.kappa + q, model.omega + leaves[:-1]))
+        expected -= len(q) * betaln(model.kappa, model.omega)
+        if model.starts_inside:
+            expected -= len(model.starts) * math.log(model.n_stages)
+        assert state.log_joint() == pytest.approx(expected, rel=1e-11)
+
+
 @pytest.mark.statistical
-def test_stay_prior_against_integration():
-    state = fixed_chain(Franchise(0.7, 1.2, None, None, 12.0))
+@pytest.mark.parametrize("n_stages", [1, 3])
+def test_stay_prior_against_integration(n_stages):
+    dwell = 12.0 * n_stages
+    state = fixed_chain(Franchise(0.7, 1.2, None, None, dwell, n_stages))
     q, leaves = stays_and_leaves(state)
     theta = np.linspace(np.log(11) - 6, np.log(11) + 6, 401)
     log_omega = np.linspace(-7, 5, 401)
@@ -184,20 +241,23 @@ def test_tied_concentration_against_integration():
 # -- particle filter and predictions --------------------------------------------------
 
 
-def test_particle_filter_is_unbiased():
+@pytest.mark.parametrize("model", STAGED)
+def test_particle_filter_is_unbiased(model):
+    coin = model.kappa, model.omega
+    stages = model.n_stages, model.starts_inside
     evidence = sum(
-        p * math.exp(log_likelihood(x, MODEL.y, MODEL.emission))
-        for (x, _, _), p in walk(5, MODEL.starts, 0.8, 1.1, 3.0, 0.7).items()
+        p * math.exp(log_likelihood(x, model.y, model.emission))
+        for (x, _, _), p in walk(5, model.starts, 0.8, 1.1, *coin, *stages).items()
     )
     estimates = []
     for seed in range(3000):
         log_predictive, path = filter_particles(
-            MODEL.codes,
-            np.array(MODEL.starts),
+            model.codes,
+            np.array(model.starts),
             [(2, False, 0.5, 1.0)],
             RandomStream(seed),
             n_particles=5,
-            transitions=Franchise(0.8, 1.1, None, (3.0, 0.7)),
+            transitions=Franchise(0.8, 1.1, None, coin, None, *stages),
         )
         estimates.append(math.exp(log_predictive.sum()))
         assert len(path) == 5
@@ -206,10 +266,11 @@ def test_particle_filter_is_unbiased():
     assert error < 0.02 * evidence
 
 
-def test_one_step_ahead_all_scores_agree():
+@pytest.mark.parametrize("name", ["sampled", "stages", "cut"])
+def test_one_step_ahead_all_scores_agree(name):
     """From one draw the first predictive probability is the same in every way."""
     X, _ = runs(6)
-    hmm = HCRPHMM(transitions="sticky", emission="gaussian", **SHORT).fit(X)
+    hmm = HCRPHMM(transitions=RECIPES[name], emission="gaussian", **SHORT).fit(X)
     scores = [
         ParticleFilterScorer(adaptive=adaptive, start="continue")(hmm, X[:1])
         for adaptive in (True, False)
@@ -235,9 +296,12 @@ def test_everything_after_a_fit(name):
         "sampled": ["expected_dwell", "omega"],
         "fixed": [],
         "tied": ["expected_dwell"],
+        "stages": ["expected_dwell", "omega"],
+        "cut": [],
     }
     kappa, omega = np.moveaxis(hmm.draws_.stay_prior, 2, 0)
-    quantities = {"expected_dwell": 1 + kappa / omega, "omega": omega}
+    n_stages = RECIPES[name].min_dwell
+    quantities = {"expected_dwell": n_stages * (1 + kappa / omega), "omega": omega}
     table = hmm.diagnose().table
     assert "stay_prior" not in table
     assert [q for q in quantities if q in table] == shown[name]
@@ -268,9 +332,8 @@ def test_dwell_times(transitions):
     # Parts of the probability to stay: the coin, and a draw of the same state.
     record, kappa_omega = hmm._selected.transitions, hmm.draws_.stay_prior[hmm._best]
     leaves = np.bincount(record["rows"], record["n_customers"])[: hmm.n_states_]
-    stays = np.bincount(hmm.labels_) - np.bincount(
-        record["dishes"], record["n_customers"]
-    )
+    leaves += record.get("advances", 0)
+    stays = record["stays"]
     np.testing.assert_allclose(
         law.leave, (kappa_omega[1] + leaves) / (kappa_omega.sum() + stays + leaves)
     )
@@ -296,9 +359,11 @@ def test_law_of_dwell_times(r):
 # -- continuation ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("sampler", [StepwiseGibbs(), BlockedGibbs(4), BlockedBeam(4)])
+@pytest.mark.parametrize("sampler", [StepwiseGibbs(), BlockedGibbs(5), BlockedBeam(4)])
 @pytest.mark.parametrize("name", RECIPES)
 def test_chains_continue_bit_for_bit(name, sampler, tmp_path):
+    if RECIPES[name].min_dwell > 1 and not sampler.supports_stages:
+        pytest.skip("the sampler refuses")
     X, _ = runs(6)
     hmm = HCRPHMM(sampler, "gaussian", RECIPES[name], n_burnin=11, random_state=3, thin=2)
     whole = hmm.set_params(n_draws=8).fit(X)
@@ -345,7 +410,7 @@ def test_records_of_another_model_are_refused():
     for change, message in (
         ({"stayed": 1 - arrays["stayed"]}, "no stay|stays"),
         ({"stayed": arrays["stayed"][1:]}, "flags of stays"),
-        ({"stayed": 2 * arrays["stayed"] + 2}, "a flag of a stay"),
+        ({"stayed": 2 * arrays["stayed"] + 2}, "an entry of stayed"),
         ({"transitions": arrays["transitions"] | {"stays": np.array([9])}}, "stays"),
         ({"transitions": arrays["transitions"] | {"stay_prior": np.ones(3)}}, "two"),
     ):
@@ -354,6 +419,53 @@ def test_records_of_another_model_are_refused():
     plain.from_arrays(arrays)
     assert plain.check() is None
     assert plain.transitions.hyperparameters["stay_prior"].tolist() == [3.0, 0.7]
+
+
+# -- the shortest dwell ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize("r", [2, 3, 7])
+def test_starts_have_the_shortest_dwell(r, inside):
+    rng = np.random.default_rng(r)
+    for _ in range(50):
+        path = np.repeat(rng.integers(4, size=30), rng.integers(1, 6, size=30))
+        starts = np.unique([0, *rng.integers(len(path), size=3)])
+        start = with_shortest_dwell(path.astype(np.int32), starts, r, inside)
+        assert set(start) == set(range(start.max() + 1))
+        for own in np.split(start, starts[1:]):
+            sizes = np.diff(np.flatnonzero(np.r_[True, np.diff(own) != 0, True]))
+            assert (sizes[inside:-1] >= r).all()
+    longer = np.repeat(np.arange(3, dtype=np.int32), [r, 2 * r, 1])
+    np.testing.assert_array_equal(with_shortest_dwell(longer, np.array([0]), r), longer)
+    every = with_shortest_dwell(np.arange(10 * r, dtype=np.int32), np.array([0]), r)
+    assert len(set(every)) >= 9
+
+
+def test_samples_and_paths_have_the_shortest_dwell():
+    X, _ = runs(10)
+    recipe = HCRPTransitions(min_dwell=6, expected_dwell=9)
+    hmm = HCRPHMM(transitions=recipe, emission="gaussian", **SHORT).fit(X)
+    assert isinstance(hmm.sampler_, BlockedGibbs)
+    for path in (
+        *hmm.draws_.states[0],
+        hmm.sample(500, random_state=0)[1],
+        hmm.predict(X),
+    ):
+        sizes = np.diff(np.flatnonzero(np.r_[True, np.diff(path) != 0, True]))
+        assert (sizes[:-1] >= 6).all()
+    assert (hmm.dwell_times_ >= 6).all()
+
+
+def test_known_states_that_do_not_last_are_refused():
+    X, _ = runs(4)
+    hmm = HCRPHMM(transitions=RECIPES["stages"], emission="gaussian", **SHORT)
+    states = np.full(len(X), -1)
+    states[[10, 20, 30]] = 0, 1, 0
+    assert (hmm.fit(X, states=states).labels_[[10, 20, 30]] == [0, 1, 0]).all()
+    states[19:22] = 0, 1, 0
+    with pytest.raises(ValueError, match=r"last for less than min_dwell=3 .* -1"):
+        hmm.fit(X, states=states)
 
 
 # -- what it is for -------------------------------------------------------------------

@@ -107,6 +107,10 @@ def prior():
     return values
 
 
+def optional_integer(minimum):
+    return [bad for bad in integer(minimum) if bad.value is not None]
+
+
 def stay_prior():
     """Values that are no parameters of a Beta distribution."""
     pair = "expected (a, b), pseudo-counts of staying and of leaving, (a, 'alpha'), or"
@@ -225,6 +229,8 @@ BAD: dict[type, dict[str, list[Bad]]] = {
             *(bad for bad in number() if bad.value is not None),
             Bad(1, ValueError, "expected a number of steps above 1, or None"),
         ],
+        "min_dwell": [*integer(1), Bad(256, ValueError, "expected at most 255")],
+        "starts_inside": flag(),
         "stay_prior": stay_prior(),
         "context_features": [
             Bad(value, TypeError, "expected a list of names or indices")
@@ -235,8 +241,8 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     },
     StepwiseGibbs: {"proposal": choice("exact", "rcd"), **RATES},
     StepwiseSlice: RATES,
-    BlockedGibbs: {"block_size": integer(1), **RATES},
-    BlockedBeam: {"block_size": integer(1), **RATES},
+    BlockedGibbs: {"block_size": optional_integer(1), **RATES},
+    BlockedBeam: {"block_size": optional_integer(1), **RATES},
     DirectAssignmentGibbs: {},
     StickBreakingGibbs: {},
     StickBreakingBeam: {},
@@ -305,7 +311,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "n_particles": integer(1),
         "adaptive": flag(),
         "resampling": choice("systematic", "stratified", "multinomial"),
-        "max_draws": [bad for bad in integer(1) if bad.value is not None],
+        "max_draws": optional_integer(1),
         "start": choice("new", "continue"),
         "random_state": random_state(),
         "n_jobs": n_jobs(),
@@ -331,7 +337,7 @@ GOOD: dict[type, dict[str, list[Any]]] = {
         "concentration_prior": [None, [1, 2], np.array([0.5, 2.0])],
     },
     StepwiseGibbs: {"split_merge_rate": [0, 0.25, np.int64(1)]},
-    BlockedBeam: {"block_size": [1, 20, 21, 10**30]},
+    BlockedBeam: {"block_size": [None, 1, 20, 21, 10**30]},
     HCRPCategorical: {"categories": [[[0, 1, 2, 3]], (range(9),), np.arange(4)[None]]},
     DirichletCategorical: {"concentration": [1e-3]},
     ParticleFilterScorer: {"max_draws": [None, 1, 99], "n_particles": [1]},

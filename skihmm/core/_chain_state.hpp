@@ -55,6 +55,8 @@ class ChainState {
     int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
     int32_t successor(int64_t t) const { return last[t] ? -1 : states[t + 1]; }
     int32_t restaurant(int64_t t) const { return transitions->restaurant(previous(t), t); }
+    // Whether step t may have another label than the step before it while stages are kept.
+    bool begins_run(int64_t t) const { return first[t] || transitions->begins_run(t); }
     // The i-th slot that no step carries.  Valid for i < the number given to reserve at the
     // start of the move; stays free until the move is committed.
     int32_t free_slot(size_t i) const { return free_slots[free_slots.size() - 1 - i]; }
@@ -94,6 +96,7 @@ class ChainState {
         const int32_t n_states = 1 + *std::max_element(labels.begin(), labels.end());
         set_slots(std::max(n_slots, kFirst + n_states));
         set_labels(labels);
+        transitions->spread_stages(labels, first);
         for (int64_t t = 0; t < n_steps; ++t) {
             transitions->add_draw(t, previous(t), states[t], bits, &hints[t]);
             emission->add(t, states[t], bits, &ignored);
@@ -123,8 +126,9 @@ class ChainState {
     }
     // Refuse a checked record that is not the one of these labels.
     void check_path(const Record &record, const std::vector<int32_t> &labels) const {
-        if (record.hyperparameters.size() != transitions->hyperparameters().size())
-            refuse("transitions", "the hyperparameters are those of another recipe");
+        if (record.hyperparameters.size() != transitions->hyperparameters().size()
+            || !transitions->has_stages_of(record))
+            refuse("transitions", "the record is that of another recipe");
         std::vector<int32_t> rows(n_steps);
         for (int64_t t = 0; t < n_steps; ++t)
             rows[t] = transitions->restaurant(first[t] ? record.n_states : labels[t - 1], t);

@@ -1,12 +1,18 @@
 // Coins of states: whether a step stays in its state, before anything is drawn in a restaurant.
 //
-// State k stays with probability W_k ~ Beta(kappa, omega), which is integrated out.  After q_k
-// stays and l_k leaves the next step after k is a stay with probability
+// A state has r stages in a row, r = 1 unless there is a shortest dwell.  State k stays in the
+// stage that it is in with probability W_k ~ Beta(kappa, omega), which is integrated out.  After
+// q_k stays and l_k leaves the next step after k is a stay with probability
 //
 //     stay_k = (kappa + q_k) / (kappa + omega + q_k + l_k).
 //
-// A leave is a draw in the restaurant of k, which may be k again, so l_k is the number of
-// customers there.  A flag of every step says whether it was entered by a stay.
+// A leave leads to the next stage of k (an advance), and from the last stage to a draw in the
+// restaurant of k, which may be k again, and to the first stage of what is drawn.  So the dwell
+// time is negative binomial, r steps or more, and l_k is the number of draws, which are the
+// customers of restaurant k, plus that of advances.
+//
+// With several stages, labels and stages say which transitions are stays, advances and draws.
+// With one stage a step from k to k may be a stay or a draw: a flag of every step says which.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,80 +23,150 @@
 #include "_hyperparameters.hpp"
 #include "_math.hpp"
 #include "_random.hpp"
+#include "_slots.hpp"
 
 namespace skihmm {
 
 class Coins {
   public:
-    double kappa = 0.0, omega = 1.0;        // kappa = 0: there are no coins
+    enum class Kind { kStay, kAdvance, kDraw };
+    static constexpr int32_t kMostStages = 255;
 
-    // omega ~ Gamma(2, 1/2) and theta = log(kappa / omega) ~ N(log(dwell - 1), 1), independent.
-    // The odds of staying, not its probability, have a prior in their natural scale: a Beta
-    // prior of the probability would hardly bound long dwell times.
+    double kappa = 0.0, omega = 1.0;        // kappa = 0: there are no coins
+    int32_t n_stages = 1;
+    // Whether sequences are cut from longer ones: then the first stage of a sequence is uniform,
+    // or else it is the first one.
+    bool starts_inside = false;
+
+    // omega ~ Gamma(2, 1/2) and theta = log(kappa / omega) ~ N(log(dwell / r - 1), 1),
+    // independent.  The odds of staying, not its probability, have a prior in their natural
+    // scale: a Beta prior of the probability would hardly bound long dwell times.
     void set_dwell(double dwell) {
-        theta_ = std::log(dwell - 1.0);
+        theta_ = std::log(dwell / n_stages - 1.0);
         omega = kShape / kRate;
         kappa = omega * std::exp(theta_);
         is_sampled_ = true;
     }
 
     SKIHMM_INLINE bool exist() const { return kappa > 0.0; }
-    // The odds of a stay after l leaves; with some stays more.
-    double odds(int32_t k, int32_t l, int32_t more = 0) const {
-        return (stays_[k] + more + kappa) / (l + omega);
+    bool are_staged() const { return n_stages > 1; }
+    // The odds of a stay after so many draws; with some stays more.
+    double odds(int32_t k, int32_t draws, int32_t more = 0) const {
+        return (stays_[k] + more + kappa) / (advances_[k] + draws + omega);
     }
-    double stay(int32_t k, int32_t l, int32_t more = 0) const {
+    double stay(int32_t k, int32_t draws, int32_t more = 0) const {
         const double q = stays_[k] + more + kappa;
-        return q / (q + l + omega);
+        return q / (q + advances_[k] + draws + omega);
+    }
+    double leave(int32_t k, int32_t draws) const {
+        const double l = advances_[k] + draws + omega;
+        return l / (l + stays_[k] + kappa);
     }
     bool stayed(int64_t t) const { return flags_[t]; }
+    int32_t stage(int64_t t) const { return stages_[t]; }
     const std::vector<int32_t> &stays() const { return stays_; }
+    const std::vector<int32_t> &advances() const { return advances_; }
     const std::vector<uint8_t> &flags() const { return flags_; }
+    const std::vector<uint8_t> &stages() const { return stages_; }
+    // With several stages: whether a run may begin at step t, which begins no sequence, and how
+    // label k is entered there after j.
+    bool begins_run(int64_t t) const { return stages_[t] == 0 && stages_[t - 1] > 0; }
+    Kind kind(int64_t t, int32_t j, int32_t k) const {
+        if (j != k || j == kStart || begins_run(t)) return Kind::kDraw;
+        return stages_[t] == stages_[t - 1] ? Kind::kStay : Kind::kAdvance;
+    }
 
-    void set_steps(int64_t n_steps) { flags_.assign(n_steps, 0); }
-    void resize(int32_t n_slots) { stays_.resize(n_slots, 0); }
+    void set_steps(int64_t n_steps) {
+        flags_.assign(are_staged() ? 0 : n_steps, 0);
+        stages_.assign(are_staged() ? n_steps : 0, 0);
+    }
+    void resize(int32_t n_slots) {
+        stays_.resize(n_slots, 0);
+        advances_.resize(n_slots, 0);
+    }
     void clear() {
         std::fill(stays_.begin(), stays_.end(), 0);
+        std::fill(advances_.begin(), advances_.end(), 0);
         std::fill(flags_.begin(), flags_.end(), 0);
         changes_.clear();
     }
-    void load(const std::vector<int32_t> &stays, const std::vector<uint8_t> &flags) {
+    // By state, and by step; of a draw there are no steps.
+    void load(const std::vector<int32_t> &stays, const std::vector<int32_t> &advances,
+              const std::vector<uint8_t> &flags, const std::vector<uint8_t> &stages) {
         clear();
         std::copy(stays.begin(), stays.end(), stays_.begin() + kFirst);
+        std::copy(advances.begin(), advances.end(), advances_.begin() + kFirst);
         if (!flags.empty()) flags_ = flags;
+        if (!stages.empty()) stages_ = stages;
+    }
+    // Stages of steps with these labels: a run's stages are as long as one another.
+    void spread_stages(const std::vector<int32_t> &labels, const std::vector<uint8_t> &first) {
+        const int64_t n = static_cast<int64_t>(stages_.size());
+        for (int64_t start = 0, stop; start < n; start = stop) {
+            for (stop = start + 1; stop < n && !first[stop] && labels[stop] == labels[start];)
+                ++stop;
+            const int64_t length = stop - start, longest = std::max<int64_t>(length, n_stages);
+            // A sequence may begin, if it was cut, and end within a run.
+            const int64_t skipped = first[start] && starts_inside ? longest - length : 0;
+            for (int64_t t = start; t < stop; ++t)
+                stages_[t] = static_cast<uint8_t>((skipped + t - start) * n_stages / longest);
+        }
     }
 
-    // ---- moves: step t is entered from k by a stay, or no longer
+    // ---- moves
 
+    // Step t is entered from k by a stay, or no longer.
     void toggle(int64_t t, int32_t k) {
         flip(t, k);
-        changes_.push({static_cast<int32_t>(t), k});
+        changes_.push({Change::kFlag, k, static_cast<int32_t>(t)});
+    }
+    // One transition of k more (+1) or less (-1) that is a stay or an advance.
+    void count(Kind kind, int32_t k, int32_t by) {
+        (kind == Kind::kStay ? stays_ : advances_)[k] += by;
+        changes_.push({kind == Kind::kStay ? Change::kStays : Change::kAdvances, k, by});
+    }
+    void set_stage(int64_t t, int32_t stage) {
+        changes_.push({Change::kStage, stages_[t], static_cast<int32_t>(t)});
+        stages_[t] = static_cast<uint8_t>(stage);
     }
     void commit() { changes_.clear(); }
     void rollback() {
-        for (size_t i = changes_.size(); i-- > 0;) flip(changes_[i].t, changes_[i].k);
+        for (size_t i = changes_.size(); i-- > 0;) {
+            const Change &change = changes_[i];
+            switch (change.what) {
+                case Change::kFlag: flip(change.last, change.k); break;
+                case Change::kStays: stays_[change.k] -= change.last; break;
+                case Change::kAdvances: advances_[change.k] -= change.last; break;
+                case Change::kStage: stages_[change.last] = static_cast<uint8_t>(change.k);
+            }
+        }
         changes_.clear();
     }
 
-    // ---- all stays and leaves, given the number of leaves by slot
+    // ---- all stays and leaves, given the number of draws by slot
 
-    double log_joint(const std::vector<int32_t> &leaves) const {
-        return log_joint(leaves, kappa, omega);
-    }
-    double log_joint(const std::vector<int32_t> &leaves, double kappa, double omega) const {
-        double lp = 0.0;
-        for (size_t k = kFirst; k < stays_.size(); ++k)
-            lp += log_rising(kappa, stays_[k]) + log_rising(omega, leaves[k])
-                  - log_rising(kappa + omega, static_cast<double>(stays_[k]) + leaves[k]);
+    double log_joint(const std::vector<int32_t> &draws) const {
+        double lp = log_joint(draws, kappa, omega);
+        if (starts_inside) lp -= draws[kStart] * std::log(static_cast<double>(n_stages));
         return lp;
     }
-    void draw_hyperparameters(const std::vector<int32_t> &leaves, bitgen_t *g) {
+    // The part that depends on the hyperparameters.
+    double log_joint(const std::vector<int32_t> &draws, double kappa, double omega) const {
+        double lp = 0.0;
+        for (size_t k = kFirst; k < stays_.size(); ++k) {
+            const double left = static_cast<double>(advances_[k]) + draws[k];
+            lp += log_rising(kappa, stays_[k]) + log_rising(omega, left)
+                  - log_rising(kappa + omega, stays_[k] + left);
+        }
+        return lp;
+    }
+    void draw_hyperparameters(const std::vector<int32_t> &draws, bitgen_t *g) {
         if (!is_sampled_) return;
         double theta = std::log(kappa / omega), log_omega = std::log(omega);
         const auto log_density = [&](double theta, double log_omega) {
             const double omega = std::exp(log_omega);
             return kShape * log_omega - kRate * omega - (theta - theta_) * (theta - theta_) / 2
-                   + log_joint(leaves, omega * std::exp(theta), omega);
+                   + log_joint(draws, omega * std::exp(theta), omega);
         };
         theta = draw_by_slice(g, theta, theta_ - kReach, theta_ + kReach,
                               [&](double x) { return log_density(x, log_omega); });
@@ -101,7 +177,11 @@ class Coins {
     }
 
   private:
-    struct Change { int32_t t, k; };
+    struct Change {
+        enum What : int32_t { kFlag, kStays, kAdvances, kStage } what;
+        int32_t k;                          // of a stage: what it was
+        int32_t last;                       // the step, or by how much
+    };
     static constexpr double kShape = 2.0, kRate = 0.5;      // of omega
     static constexpr double kReach = 40.0;
 
@@ -113,7 +193,8 @@ class Coins {
     double theta_ = 0.0;                    // prior mean of log(kappa / omega)
     bool is_sampled_ = false;
     std::vector<int32_t> stays_;            // q_k by slot
-    std::vector<uint8_t> flags_;            // by step
+    std::vector<int32_t> advances_;
+    std::vector<uint8_t> flags_, stages_;   // by step; of stays if there is one stage
     Stack<Change> changes_;                 // of this move
 };
 

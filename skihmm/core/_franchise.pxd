@@ -125,13 +125,23 @@ cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
         int32_t depth, prefix
 
 
+cdef extern from "_coins.hpp" namespace "skihmm" nogil:
+    cdef cppclass Coins:
+        int32_t n_stages
+        cbool starts_inside
+        cbool exist()
+        const vector[int32_t] &stays()
+
+
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
     cdef cppclass TransitionsRecord "skihmm::HCRPTransitions::Record":
         int32_t n_states
         vector[float64_t] hyperparameters
         SeatingRecord seating
-        vector[int32_t] stays
-        vector[uint8_t] stayed
+        int32_t n_stages
+        cbool starts_inside
+        vector[int32_t] stays, advances
+        vector[uint8_t] stayed, stages
         ContextShape contexts
         vector[SeatingRecord] levels
         void check() except +
@@ -149,7 +159,10 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void set_stay_prior(float64_t kappa, float64_t omega)
         void set_tied_stay_prior(float64_t kappa)
         void set_dwell(float64_t dwell)
-        cbool has_self_weight()
+        void set_stages(int32_t n_stages, cbool starts_inside)
+        cbool are_staged()
+        const Coins &coins()
+        int32_t n_columns()
         void draw_hyperparameters(bitgen_t *g)
         TransitionsRecord record(const vector[int32_t] &labels) except +
         void load(const TransitionsRecord &record, int32_t n_slots) except +
@@ -177,8 +190,8 @@ cdef class Franchise:
 
 
 cdef dict transitions_to_arrays(const TransitionsRecord &record)
-# Flags of the steps that are entered by stays, or None.
-cdef object stayed_to_array(const TransitionsRecord &record)
+# What a record has by step, as arrays by name.
+cdef dict steps_to_arrays(const TransitionsRecord &record)
 # Those of what ChainState.to_arrays returns, checked; its steps may be missing, as they are in
 # draws.
 cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -1

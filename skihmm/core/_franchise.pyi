@@ -7,6 +7,7 @@ from skihmm._typing import Floats, Integers
 HYPERPARAMETERS: tuple[str, ...]
 STAY_PRIOR: str
 CONTEXT_ALPHA: str
+MOST_STAGES: int
 
 class Places(Protocol):
     @property
@@ -28,6 +29,8 @@ class Franchise:
         prior: tuple[float, float] | None = ...,
         stay_prior: tuple[float, float | str] | None = ...,
         dwell: float | None = ...,
+        n_stages: int = ...,
+        starts_inside: bool = ...,
         contexts: Contexts | None = ...,
         context_alpha: Sequence[float] = ...,
     ) -> None: ...
@@ -39,6 +42,10 @@ class Franchise:
     def has_contexts(self) -> bool: ...
     @property
     def n_contexts(self) -> int: ...
+    @property
+    def n_stages(self) -> int: ...
+    @property
+    def starts_inside(self) -> bool: ...
 
 def hyperparameters_of(record: TransitionsRecord) -> dict[str, Any]: ...
 def occupancies_of(record: TransitionsRecord) -> Floats: ...

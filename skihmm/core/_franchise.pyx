@@ -21,6 +21,9 @@ STAY_PRIOR = "stay_prior"
 # The last ones, with contexts: concentrations of the columns.
 CONTEXT_ALPHA = "context_alpha"
 
+# A stage is stored in a byte.
+MOST_STAGES = 255
+
 
 cdef class Franchise:
     """Seating of the transitions over slots (see ``_franchise.pxd``).
@@ -35,7 +38,12 @@ cdef class Franchise:
         kappa and omega of the Beta prior of staying in a state, kept fixed; "alpha" ties omega
         to alpha.  None: no coins, unless there is a `dwell`.
     dwell : float or None
-        Without `stay_prior`: dwell time, above 1, around which kappa and omega are sampled.
+        Without `stay_prior`: dwell time, above `n_stages`, around which kappa and omega are
+        sampled.
+    n_stages : int
+        Stages of every state, 1 unless there are coins.
+    starts_inside : bool
+        Whether the first stage of a sequence is uniform.
     contexts : StepContexts, optional
         Contexts of the steps: an object with attributes ``n_before``, the number of columns
         above the states in the tree of restaurants, ``parents``, for every number n of
@@ -47,7 +55,7 @@ cdef class Franchise:
     """
 
     def __init__(self, alpha=1.0, gamma=1.0, prior=None, stay_prior=None, dwell=None,
-                 contexts=None, context_alpha=()):
+                 n_stages=1, starts_inside=False, contexts=None, context_alpha=()):
         cdef ContextShape shape
         cdef vector[ContextPlace] places
         cdef vector[float64_t] values
@@ -66,6 +74,7 @@ cdef class Franchise:
             for value in context_alpha:
                 values.push_back(concentration_of(value, "context_alpha"))
         self.seating.set_hyperparameters(values)
+        self.seating.set_stages(n_stages, starts_inside)
         if prior is not None:
             self.seating.set_prior(prior[0], prior[1])
         if stay_prior is not None:
@@ -97,7 +106,17 @@ cdef class Franchise:
     @property
     def has_coins(self):
         """Whether states have a probability of their own to stay."""
-        return self.seating.has_self_weight()
+        return self.seating.coins().exist()
+
+    @property
+    def n_stages(self):
+        """Number of stages of every state."""
+        return self.seating.coins().n_stages
+
+    @property
+    def starts_inside(self):
+        """Whether the first stage of a sequence is uniform."""
+        return bool(self.seating.coins().starts_inside)
 
 
 cdef int shape_of(n_before, parents, ContextShape *out) except -1:
@@ -154,37 +173,65 @@ cdef dict transitions_to_arrays(const TransitionsRecord &record):
         }
     if record.stays.size():
         arrays["stays"] = array_of(record.stays)
+    if record.n_stages > 1:
+        arrays["advances"] = array_of(record.advances)
+        arrays["n_stages"] = record.n_stages
+        arrays["starts_inside"] = bool(record.starts_inside)
     return arrays
 
 
-cdef object stayed_to_array(const TransitionsRecord &record):
+cdef object bytes_to_array(const vector[uint8_t] &values):
     cdef size_t t
-    if not record.stayed.size():
-        return None
-    out = np.empty(record.stayed.size(), dtype=np.uint8)
+    out = np.empty(values.size(), dtype=np.uint8)
     cdef uint8_t[::1] view = out
-    for t in range(record.stayed.size()):
-        view[t] = record.stayed[t]
+    for t in range(values.size()):
+        view[t] = values[t]
     return out
 
 
+cdef dict steps_to_arrays(const TransitionsRecord &record):
+    arrays = {}
+    if record.stayed.size():
+        arrays["stayed"] = bytes_to_array(record.stayed)
+    if record.stages.size():
+        arrays["stages"] = bytes_to_array(record.stages)
+    return arrays
+
+
+cdef int bytes_from_array(object values, name, int32_t most, vector[uint8_t] *out) except -1:
+    cdef vector[int32_t] wide
+    integers_of(values, name, &wide)
+    for n in wide:
+        out.push_back(<uint8_t> integer_of(n, f"an entry of {name}", 0, most))
+    return 0
+
+
+cdef int counts_from_array(object transitions, name, int32_t n_states,
+                           vector[int32_t] *out) except -1:
+    integers_of(entry_of(transitions, name, "transitions"), name, out)
+    if <int32_t> out.size() != n_states:
+        raise ValueError(f"transitions: {name} has {out.size()} entries for {n_states} states")
+    for n in out[0]:
+        integer_of(n, f"an entry of {name}", 0, MOST_CUSTOMERS)
+    return 0
+
+
 cdef int stays_from_arrays(object arrays, object transitions, TransitionsRecord *out) except -1:
-    cdef vector[int32_t] flags
     prior = entry_of(transitions, STAY_PRIOR, "transitions")
     if not isinstance(prior, np.ndarray) or prior.shape != (2,):
         raise ValueError(f"transitions: {STAY_PRIOR} is {prior!r:.100}; expected two numbers")
     for value, name in zip(prior, ("kappa", "omega"), strict=True):
         out.hyperparameters.push_back(concentration_of(value, f"transitions: {name}"))
-    integers_of(entry_of(transitions, "stays", "transitions"), "stays", &out.stays)
-    if <int32_t> out.stays.size() != out.n_states:
-        raise ValueError(
-            f"transitions: {out.stays.size()} numbers of stays for {out.n_states} states")
-    for n in out.stays:
-        integer_of(n, "a number of stays", 0, MOST_CUSTOMERS)
+    counts_from_array(transitions, "stays", out.n_states, &out.stays)
+    if "n_stages" in transitions:
+        out.n_stages = <int32_t> integer_of(
+            transitions["n_stages"], "the number of stages", 2, MOST_STAGES)
+        out.starts_inside = bool(entry_of(transitions, "starts_inside", "transitions"))
+        counts_from_array(transitions, "advances", out.n_states, &out.advances)
     if "stayed" in arrays:
-        integers_of(arrays["stayed"], "stayed", &flags)
-        for n in flags:
-            out.stayed.push_back(<uint8_t> integer_of(n, "a flag of a stay", 0, 1))
+        bytes_from_array(arrays["stayed"], "stayed", 1, &out.stayed)
+    if "stages" in arrays:
+        bytes_from_array(arrays["stages"], "stages", out.n_stages - 1, &out.stages)
     return 0
 
 
@@ -259,13 +306,13 @@ def hyperparameters_of(record):
 
 def occupancies_of(record):
     """Number of steps in every state, from the record of transitions."""
-    # Every step is a customer of the dish that is its state, or a stay.
+    # Every step is a customer of the dish that is its state, a stay or an advance.
     steps = np.bincount(record["dishes"], weights=record["n_customers"])
     for level in record.get("levels", ()):
         # Tables of a level are customers of the one above.
         direct = level["n_customers"].astype(np.int64) - level["n_tables"]
         steps += np.bincount(level["dishes"], weights=direct, minlength=len(steps))
-    return steps + record.get("stays", 0)
+    return steps + record.get("stays", 0) + record.get("advances", 0)
 
 
 def changes_of(arrays):

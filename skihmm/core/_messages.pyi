@@ -13,6 +13,7 @@ class FrozenModel:
         emission: EmissionStats,
         starts: Integers,
         restaurant: int | None = ...,
+        stage: int = ...,
         contexts: Places | None = ...,
     ) -> None: ...
     def transition_matrix(self, t: int = ...) -> tuple[Floats, Floats]: ...

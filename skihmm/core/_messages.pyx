@@ -3,12 +3,14 @@
 With the seating of one posterior draw held fixed, the predictive probabilities are those of
 an ordinary HMM whose last state lumps everything that has not been seen yet (exactly: under
 a frozen seating all fresh states have the same rows).  Transitions are sparse plus rank one,
-so a step costs the non-zeros plus K, not K squared.
+so a step costs the non-zeros plus K, not K squared.  If states have several stages, the HMM
+is one over states and stages.
 """
 
 import numpy as np
 
 from libc.math cimport INFINITY, log
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport EmissionStats
@@ -37,6 +39,8 @@ cdef class FrozenModel:
         First step of every sequence.
     restaurant : int, optional
         State that precedes step 0 (if that step is not in `starts`).
+    stage : int, default=0
+        Stage of that state.
     contexts : object, optional
         For transitions that depend on contexts those of the steps, and of steps that follow
         them: ``depths`` and ``prefixes`` as for :class:`Franchise`.  Steps without one have
@@ -54,24 +58,28 @@ cdef class FrozenModel:
     cdef readonly intp_t n_steps
     cdef readonly int32_t n_states
     cdef int32_t n_slots
-    cdef int32_t restaurant
+    cdef int32_t n_columns          # states and stages (_transitions.hpp): see `pack`
+    cdef int32_t before             # column before step 0
     cdef vector[uint8_t] first
 
-    def __init__(self, arrays, EmissionStats emission, starts, restaurant=None,
+    def __init__(self, arrays, EmissionStats emission, starts, restaurant=None, stage=0,
                  contexts=None):
         cdef vector[int32_t] begins
         cdef int32_t t
         self.transitions = frozen_transitions(arrays, contexts)
         self.n_slots = self.transitions.seating.n_slots()
         self.n_states = self.n_slots - FIRST
+        self.n_columns = self.transitions.seating.n_columns()
         self.n_steps = emission.n_steps
         self.emission = emission
         emission.shared.get().resize(self.n_slots)
         emission.load(entry_of(arrays, "emission", "the record"), self.n_states)
-        self.restaurant = START
+        self.before = START
         if restaurant is not None:
-            self.restaurant = FIRST + <int32_t> integer_of(
+            self.before = FIRST + <int32_t> integer_of(
                 restaurant, "restaurant", 0, self.n_states - 1)
+            self.before += self.n_slots * <int32_t> integer_of(
+                stage, "stage", 0, self.transitions.n_stages - 1)
         starts_of(starts, self.n_steps, False, &begins)
         self.first.assign(self.n_steps, 0)
         for t in begins:
@@ -93,19 +101,30 @@ cdef class FrozenModel:
             out[k] = slots[FIRST + k]
         out[self.n_states] = slots[NEW]
 
+    cdef inline void pack_columns(self, const float64_t *columns,
+                                  float64_t *out) noexcept nogil:
+        # The same for sums over stages.
+        cdef int32_t k, c = self.n_slots
+        self.pack(columns, out)
+        while c < self.n_columns:
+            for k in range(self.n_states):
+                out[k] += columns[c + FIRST + k]
+            out[self.n_states] += columns[c + NEW]
+            c += self.n_slots
+
     cdef int begin(self, vector[float64_t] *f, vector[float64_t] *g,
                    vector[float64_t] *likelihood) except -1:
         # What `advance` works on: f is the state before step 0, the others are scratch.
-        f.assign(self.n_slots, 0.0)
-        g.assign(self.n_slots, 0.0)
+        f.assign(self.n_columns, 0.0)
+        g.assign(self.n_columns, 0.0)
         likelihood.assign(self.n_slots, 0.0)
-        f.data()[self.restaurant] = 1.0
+        f.data()[self.before] = 1.0
         return 0
 
     cdef float64_t advance(self, intp_t t, vector[float64_t] *f, vector[float64_t] *g,
                            vector[float64_t] *likelihood) except? -1 nogil:
         # f = p(x[t - 1] | y[:t]) becomes p(x[t] | y[:t + 1]); returns log p(y[t] | y[:t]).
-        cdef int32_t k, n = self.n_slots
+        cdef int32_t k, n = self.n_columns
         cdef float64_t total = 0.0, log_scale
         cdef float64_t *probs = f.data()
         cdef float64_t *forward = g.data()
@@ -116,7 +135,7 @@ cdef class FrozenModel:
         self.transitions.seating.push(t, probs, forward)
         log_scale = self.emission.shared.get().fill_probs(t, values)
         for k in range(n):
-            probs[k] = forward[k] * values[k]
+            probs[k] = forward[k] * values[k % self.n_slots]
             total += probs[k]
         self.check_total(t, total)
         for k in range(n):
@@ -177,8 +196,21 @@ cdef class FrozenModel:
             for t in range(self.n_steps):
                 out[t] = self.advance(t, &f, &g, &likelihood)
                 if keep:
-                    self.pack(f.data(), &probs_out[t, 0])
+                    self.pack_columns(f.data(), &probs_out[t, 0])
         return log_predictive, probs
+
+    cdef object filter_columns(self):
+        # p(state and stage at t | y[:t + 1], seating), shape (n_steps, n_columns).
+        columns = np.empty((self.n_steps, self.n_columns))
+        cdef float64_t[:, ::1] out = columns
+        cdef intp_t t
+        cdef vector[float64_t] f, g, likelihood
+        self.begin(&f, &g, &likelihood)
+        with nogil:
+            for t in range(self.n_steps):
+                self.advance(t, &f, &g, &likelihood)
+                memcpy(&out[t, 0], f.data(), self.n_columns * sizeof(float64_t))
+        return columns
 
     def forecast(self, n_steps):
         """State probabilities of the steps that follow the last one.
@@ -205,7 +237,7 @@ cdef class FrozenModel:
             for t in range(n_ahead):
                 self.transitions.seating.push(self.n_steps + t, f.data(), g.data())
                 f.swap(g)
-                self.pack(f.data(), &probs_out[t, 0])
+                self.pack_columns(f.data(), &probs_out[t, 0])
         return probs
 
     def log_mixtures(self, probs):
@@ -292,36 +324,38 @@ cdef class FrozenModel:
         probs : ndarray of shape (n_steps, n_states + 1)
             p(x[t] | all y, seating).
         """
-        probs = self.filter(with_probs=True)[1]
-        cdef float64_t[:, ::1] view = probs
+        probs = np.empty((self.n_steps, self.n_states + 1))
+        cdef float64_t[:, ::1] columns = self.filter_columns(), view = probs
         cdef intp_t t
-        cdef int32_t k, n = self.n_slots
+        cdef int32_t k, n = self.n_columns
         cdef float64_t total
         cdef vector[float64_t] b, values, likelihood
         b.assign(n, 1.0)
         values.assign(n, 0.0)
-        likelihood.assign(n, 0.0)
+        likelihood.assign(self.n_slots, 0.0)
+        if self.n_steps:
+            self.pack_columns(&columns[self.n_steps - 1, 0], &view[self.n_steps - 1, 0])
         with nogil:
             for t in range(self.n_steps - 2, -1, -1):
                 if self.first[t + 1]:
                     b.assign(n, 1.0)
                 else:
-                    # values = p(y[t + 1 ...] | x[t + 1]), up to a factor
+                    # values = p(y[t + 1 ...] | state and stage at t + 1), up to a factor
                     self.emission.shared.get().fill_probs(t + 1, likelihood.data())
                     total = 0.0
                     for k in range(n):
-                        values[k] = likelihood[k] * b[k] if k != START else 0.0
+                        values[k] = likelihood[k % self.n_slots] * b[k] if k != START else 0.0
                         total += values[k]
                     self.check_total(t + 1, total)
                     for k in range(n):
                         values[k] /= total
                     self.transitions.seating.pull(t + 1, values.data(), b.data())
+                for k in range(n):
+                    columns[t, k] *= b[k]
+                self.pack_columns(&columns[t, 0], &view[t, 0])
                 total = 0.0
-                for k in range(self.n_states):
-                    view[t, k] *= b[FIRST + k]
+                for k in range(self.n_states + 1):
                     total += view[t, k]
-                view[t, self.n_states] *= b[NEW]
-                total += view[t, self.n_states]
                 self.check_total(t, total)
                 for k in range(self.n_states + 1):
                     view[t, k] /= total
@@ -339,41 +373,46 @@ cdef class FrozenModel:
         path : ndarray of shape (n_steps,), int32
             Drawn from p(x | all y, seating); label ``n_states`` is the new state.
         """
-        cdef const float64_t[:, ::1] probs = self.filter(with_probs=True)[1]
+        cdef const float64_t[:, ::1] probs = self.filter_columns()
         path = np.empty(self.n_steps, dtype=np.int32)
         cdef int32_t[::1] out = path
         cdef intp_t t
-        cdef int32_t k, chosen = 0
+        # All states and, last, a new one, in every stage.
+        cdef const int32_t[::1] possible = np.add.outer(
+            np.arange(0, self.n_columns, self.n_slots), self._slots()
+        ).ravel().astype(np.int32)
+        cdef intp_t i, n_possible = possible.shape[0]
+        cdef int32_t k, c, chosen = 0
         cdef float64_t u, total
         cdef vector[float64_t] next_state, b, weights
-        next_state.assign(self.n_slots, 0.0)
-        b.assign(self.n_slots, 1.0)
-        weights.assign(self.n_states + 1, 0.0)
+        next_state.assign(self.n_columns, 0.0)
+        b.assign(self.n_columns, 1.0)
+        weights.assign(self.n_columns, 0.0)
         with nogil:
             for t in range(self.n_steps - 1, -1, -1):
                 if t == self.n_steps - 1 or self.first[t + 1]:
-                    b.assign(self.n_slots, 1.0)
+                    b.assign(self.n_columns, 1.0)
                 else:
-                    # b = p(x[t + 1] | x[t]), by previous state
-                    k = NEW if chosen == self.n_states else FIRST + chosen
-                    next_state[k] = 1.0
+                    # b = p(state and stage at t + 1 | those at t), by the latter
+                    next_state[chosen] = 1.0
                     self.transitions.seating.pull(t + 1, next_state.data(), b.data())
-                    next_state[k] = 0.0
+                    next_state[chosen] = 0.0
                 total = 0.0
-                for k in range(self.n_states + 1):
-                    weights[k] = probs[t, k] * (
-                        b[NEW] if k == self.n_states else b[FIRST + k])
-                    total += weights[k]
+                for i in range(n_possible):
+                    c = possible[i]
+                    weights[i] = probs[t, c] * b[c]
+                    total += weights[i]
                 self.check_total(t, total)
                 u = uniform(stream.bits) * total
-                for k in range(self.n_states + 1):
-                    if weights[k] > 0.0:
+                for i in range(n_possible):
+                    if weights[i] > 0.0:
                         # (The last possible one if rounding leaves something of u.)
-                        chosen = k
-                        u -= weights[k]
+                        chosen = possible[i]
+                        u -= weights[i]
                         if u < 0.0:
                             break
-                out[t] = chosen
+                k = chosen % self.n_slots
+                out[t] = self.n_states if k == NEW else k - FIRST
         return path
 
     def viterbi(self):
@@ -390,15 +429,15 @@ cdef class FrozenModel:
         path = np.empty(self.n_steps, dtype=np.int32)
         cdef int32_t[::1] out = path
         cdef intp_t t
-        cdef int32_t k, n = self.n_slots, best
+        cdef int32_t k, n = self.n_columns, best
         cdef float64_t largest, log_prob = 0.0, log_scale
         cdef vector[float64_t] f, g, likelihood
         cdef vector[int32_t] back
         f.assign(n, 0.0)
         g.assign(n, 0.0)
-        likelihood.assign(n, 0.0)
+        likelihood.assign(self.n_slots, 0.0)
         back.resize(<size_t> self.n_steps * n)
-        f[self.restaurant] = 1.0
+        f[self.before] = 1.0
         with nogil:
             for t in range(self.n_steps):
                 if self.first[t]:
@@ -417,7 +456,7 @@ cdef class FrozenModel:
                 log_scale = self.emission.shared.get().fill_probs(t, likelihood.data())
                 largest = 0.0
                 for k in range(n):
-                    f[k] = g[k] * likelihood[k]
+                    f[k] = g[k] * likelihood[k % self.n_slots]
                     if f[k] > largest:
                         largest = f[k]
                 self.check_total(t, largest)
@@ -429,6 +468,7 @@ cdef class FrozenModel:
                 if f[k] > f[best]:
                     best = k
             for t in range(self.n_steps - 1, -1, -1):
-                out[t] = self.n_states if best == NEW else best - FIRST
+                k = best % self.n_slots
+                out[t] = self.n_states if k == NEW else k - FIRST
                 best = back[t * n + best]
         return log_prob, path

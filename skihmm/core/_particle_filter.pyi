@@ -18,6 +18,7 @@ def filter_particles(
     transitions: Franchise | None = ...,
     seating: ParticleRecord | None = ...,
     restaurant: int = ...,
+    stage: int = ...,
     resampling: str = ...,
     is_stopped: Callable[[], bool] | None = ...,
     independent: bool = ...,

@@ -31,6 +31,8 @@ from skihmm.core._record cimport (
 )
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
+from skihmm.core._franchise import MOST_STAGES
+
 
 cdef extern from "_particles.hpp" namespace "skihmm" nogil:
     cdef enum class Resampling:
@@ -48,7 +50,7 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
         void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
                         int32_t n_tables) except +
         void start_slice()
-        void begin(int32_t restaurant) except +
+        void begin(int32_t restaurant, int32_t stage) except +
         int64_t run(const int32_t *codes, const float64_t *values, int64_t t,
                     int64_t n_steps, const uint8_t *first, cbool finish,
                     float64_t *log_predictive, bitgen_t *g) except +
@@ -162,7 +164,7 @@ cdef int _check_codes(codes, columns) except -1:
 
 
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
-                     transitions=None, seating=None, restaurant=0,
+                     transitions=None, seating=None, restaurant=0, stage=0,
                      resampling="systematic", is_stopped=None, independent=False,
                      contexts=None):
     """Run a particle filter along sequences of observations.
@@ -193,6 +195,8 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     restaurant : int, default=0
         Restaurant of step 0 unless it is in `starts`: 0 is the start restaurant, 1 + k
         that of state k of `seating`.
+    stage : int, default=0
+        Stage of that state before step 0.
     resampling : {"systematic", "stratified", "multinomial"}, default="systematic"
     is_stopped : callable, optional
         Called several times a second; True raises KeyboardInterrupt, like Ctrl-C in the
@@ -251,7 +255,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     states = np.empty(n_steps, dtype=np.int32)
     cdef float64_t[::1] out = log_predictive
     cdef int32_t[::1] states_view = states
-    cdef int32_t start
+    cdef int32_t start, before = <int32_t> integer_of(stage, "stage", 0, MOST_STAGES - 1)
     cdef cbool finish = not independent
     cdef vector[int32_t] path
     cdef vector[int64_t] ends
@@ -268,7 +272,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
             view_begin = &view[0, 0]
         if value_places:
             values_begin = &values[0, 0]
-        particles.begin(start)
+        particles.begin(start, before)
         while n_ended < ends.size():
             with nogil:
                 particles.start_slice()
@@ -280,7 +284,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
                         break
                     n_ended += 1
                     if n_ended < ends.size():
-                        particles.begin(start)
+                        particles.begin(start, before)
             PyErr_CheckSignals()
             if is_stopped is not None and is_stopped():
                 raise KeyboardInterrupt
@@ -338,7 +342,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
     cdef CppParticleFilter *particles = _build(
         1, "systematic", None, columns, seating, contexts, &n_states)
     try:
-        particles.begin(0)
+        particles.begin(0, 0)
         while n_done < n:
             with nogil:
                 particles.start_slice()

@@ -55,7 +55,8 @@ class ParticleFilter {
                    const HCRPTransitions &transitions)
         : n_particles_(n_particles), resampling_(resampling), alpha_(transitions.alpha),
           gamma_(transitions.base.gamma), kappa_(transitions.coins().kappa),
-          omega_(transitions.coins().omega) {
+          omega_(transitions.coins().omega), n_stages_(transitions.coins().n_stages),
+          starts_inside_(transitions.coins().starts_inside) {
         const int32_t n_slots = std::max(kFirst, transitions.n_slots());
         root_.n_states = n_slots - kFirst;
         root_.n_tables = transitions.base.n_tables;
@@ -65,6 +66,8 @@ class ParticleFilter {
         if (kappa_ > 0.0) {
             root_.stays.assign(transitions.coins().stays().begin() + kFirst,
                                transitions.coins().stays().begin() + n_slots);
+            root_.advances.assign(transitions.coins().advances().begin() + kFirst,
+                                  transitions.coins().advances().begin() + n_slots);
         }
         if (transitions.has_contexts()) {
             set_contexts(transitions.contexts());
@@ -136,8 +139,9 @@ class ParticleFilter {
     // left, so that a caller can look whether the user has pressed Ctrl-C.
     void start_slice() { slice_ = Slice(); }
     // Begin with the seating given above, whatever was run before: one history for all
-    // particles.  The first step is drawn from `restaurant`, unless a sequence begins there.
-    void begin(int32_t restaurant) {
+    // particles.  The first step is drawn after `restaurant`, whose state is in a stage, unless a
+    // sequence begins there.
+    void begin(int32_t restaurant, int32_t stage) {
         for (; !folded_.empty(); folded_.pop_back()) fold(*folded_.back(), -1);
         const size_t n = n_particles_;
         histories_.resize(n);
@@ -152,6 +156,7 @@ class ParticleFilter {
         History &start = histories_[live_[0]];
         start = root_;
         start.restaurant = restaurant;
+        start.stage = restaurant == 0 ? n_stages_ - 1 : stage;
     }
 
     // Filter rows of `codes` (-1: missing) and of `values` (NaN: missing), the columns of
@@ -166,7 +171,10 @@ class ParticleFilter {
             const int32_t *row = codes + t * n_columns;
             const double *y = values + t * n_values_;
             if (first[t])
-                for (int32_t h : live_) histories_[h].restaurant = 0;
+                for (int32_t h : live_) {
+                    histories_[h].restaurant = 0;
+                    histories_[h].stage = n_stages_ - 1;
+                }
             find_place(t);
             lay_out(row);
             double largest = -std::numeric_limits<double>::infinity();
@@ -226,7 +234,7 @@ class ParticleFilter {
         const std::vector<int32_t> missing(n_columns, -1);
         const std::vector<double> nothing(n_values_, NAN);
         std::vector<double> parameters;
-        std::vector<uint8_t> opens(1 + n_columns);
+        std::vector<uint8_t> opens(2 + n_columns);
         Weights next;
         History &p = histories_[live_[0]];
         for (; t < n_steps && goes_on(); ++t) {
@@ -236,6 +244,7 @@ class ParticleFilter {
             weigh(p, missing.data(), nothing.data(), &next);
             const int32_t k = choose(next, g);
             opens[0] = draw_entrance(p, next, k, g);
+            opens[1 + n_columns] = draw_stage(p, g);
             int32_t *row = codes_out + t * n_columns;
             for (size_t c = 0; c < n_columns; ++c) {
                 std::vector<double> w(n_known[c]);
@@ -338,9 +347,10 @@ class ParticleFilter {
     struct History {
         int32_t n_states = 0;
         int32_t restaurant = 0;
+        int32_t stage = 0;                    // draws are made in the last one
         int64_t n_tables = 0;                 // m_..
         WideVector<int32_t> dish_tables;      // m_.k, padded
-        std::vector<int32_t> stays;           // q_k, if there are coins
+        std::vector<int32_t> stays, advances; // of a state, if there are coins
         std::vector<ColumnState> columns;
         std::vector<std::vector<double>> numbers;   // by family: of all states
         std::shared_ptr<const Generation> old;
@@ -375,6 +385,7 @@ class ParticleFilter {
         std::vector<double> ends;        // by block: the sum of all w up to its end
         double likelihood = 0.0, log_factor = 0.0;   // p(y) = likelihood * exp(log_factor)
         double self = 0.0;               // weight of a stay, in units of customers
+        double stay = 0.0;               // probability of a stay
         std::vector<Counts> joined;      // in the restaurant, not in the base
         std::vector<Symbol> symbols;     // by column
     };
@@ -445,7 +456,8 @@ class ParticleFilter {
     // w_k = p(k | restaurant) p(y | k) for every state and, last, a new one, up to a factor.
     void weigh(const History &p, const int32_t *row, const double *y, Weights *out) {
         const int32_t n_padded = padded(p.n_states);
-        const double scale = table_scale(alpha_, p.n_tables, gamma_);
+        const bool may_draw = p.stage == n_stages_ - 1;
+        const double scale = may_draw ? table_scale(alpha_, p.n_tables, gamma_) : 0.0;
         out->w.resize(n_padded);
         out->ends.resize(n_padded / kBlock);
         out->log_factor = 0.0;
@@ -459,15 +471,22 @@ class ParticleFilter {
         for (const Counts &entry : out->joined) n_customers += entry.n;
         // The counts of this history beyond the base are added to the common ones temporarily;
         // they are integers, so subtraction leaves no rounding.
-        double *counts = common.counts.data();
-        counts[p.n_states] = scale * gamma_;
-        change(counts, out->joined, 1);
-        double size = total_weight(n_customers, alpha_);
         const int32_t j = p.restaurant - 1;
-        const double own = j >= 0 ? counts[j] : 0.0;
+        double size = total_weight(n_customers, alpha_);
         out->self = 0.0;
         if (kappa_ > 0.0 && j >= 0) {
-            out->self = size * (p.stays[j] + kappa_) / (n_customers + omega_);
+            const double stays = p.stays[j] + kappa_,
+                         leaves = n_customers + p.advances[j] + omega_;
+            out->self = size * stays / leaves;
+            out->stay = stays / (stays + leaves);
+        }
+        // In another stage than the last one the state stays or advances.
+        double *counts = may_draw ? common.counts.data() : within(n_padded);
+        counts[p.n_states] = scale * gamma_;
+        if (may_draw) change(counts, out->joined, 1);
+        const double own = j >= 0 ? counts[j] : 0.0;
+        if (!may_draw) counts[j] = size = 1.0;
+        else if (out->self > 0.0) {
             counts[j] += out->self;
             size += out->self;
         }
@@ -483,11 +502,16 @@ class ParticleFilter {
                              0.0, nullptr, w, out->ends.data());
         }
         if (j >= 0) counts[j] = own;
-        change(counts, out->joined, -1);
+        if (may_draw) change(counts, out->joined, -1);
         counts[p.n_states] = 0.0;
         double total = 0.0;
         for (double &end : out->ends) end = total += end;
         out->likelihood = total / size;
+    }
+    // A row without customers.
+    double *within(int32_t n) {
+        nobody_.resize(std::max<size_t>(nobody_.size(), n), 0.0);
+        return nobody_.data();
     }
     static void change(double *counts, const std::vector<Counts> &joined, int32_t sign) {
         for (const Counts &entry : joined) counts[entry.id] += sign * entry.n;
@@ -569,11 +593,12 @@ class ParticleFilter {
                + choose(&next.w[block * kBlock], kBlock, block ? u - ends[block - 1] : u);
     }
 
-    // How state k, n_states for a new one, is entered: by a stay, or by a customer who joins a
-    // table or opens one.
-    enum Entrance : uint8_t { kJoins, kOpens, kStays };
+    // How state k, n_states for a new one, is entered: by a stay, by an advance, or by a customer
+    // who joins a table or opens one.
+    enum Entrance : uint8_t { kJoins, kOpens, kStays, kAdvances };
     uint8_t draw_entrance(const History &p, const Weights &next, int32_t k, bitgen_t *g) const {
         if (is_tree()) return draw_opened(p, k, g);
+        if (p.stage < n_stages_ - 1) return uniform(g) < next.stay ? kStays : kAdvances;
         const double count = rows_[row_of_[p.restaurant]].counts[k] + count_of(next.joined, k);
         const double fresh = new_table_weight(alpha_, p.dish_tables[k], p.n_tables, gamma_);
         if (next.self > 0.0 && k == p.restaurant - 1
@@ -588,14 +613,22 @@ class ParticleFilter {
         return count == 0.0
                || skihmm::opens_table(count, next.symbols[c].all, uniform(g));
     }
+    // The stage that a draw leads to.
+    uint8_t draw_stage(const History &p, bitgen_t *g) const {
+        return p.restaurant == 0 && starts_inside_ ? static_cast<uint8_t>(below(g, n_stages_))
+                                                   : 0;
+    }
     // State k, n_states for a new one, is next, entered as opens[0] says, and emits `row` and `y`;
-    // opens[1 + c] says where tables are opened.
+    // opens[1 + c] says where tables are opened, and the last one is the stage after a draw.
     void seat(History &p, int32_t k, const uint8_t *opens, const int32_t *row,
               const double *y) {
         if (k == p.n_states) {
             ++p.n_states;
             p.dish_tables.resize(padded(p.n_states));
-            if (kappa_ > 0.0) p.stays.push_back(0);
+            if (kappa_ > 0.0) {
+                p.stays.push_back(0);
+                p.advances.push_back(0);
+            }
             for (size_t c = 0; c < columns_.size(); ++c) {
                 p.columns[c].totals.push_back(0);
                 p.columns[c].inverse.resize(padded(p.n_states), 1.0 / columns_[c].alpha);
@@ -607,10 +640,14 @@ class ParticleFilter {
             seat_in_tree(p, k, opens[0]);
         } else if (opens[0] == kStays) {
             ++p.stays[k];
+        } else if (opens[0] == kAdvances) {
+            ++p.advances[k];
+            ++p.stage;
         } else {
             p.dish_tables[k] += opens[0];
             p.n_tables += opens[0];
             p.fresh.transitions.add(p.restaurant, k);
+            p.stage = opens[1 + columns_.size()];
         }
         p.fresh.labels.push_back(k);
         p.restaurant = k + 1;
@@ -779,7 +816,7 @@ class ParticleFilter {
     // Every particle draws its next state and which tables are opened, and goes on in a
     // history with those that share its history and drew the same.
     void branch(const int32_t *row, const double *y, bitgen_t *g) {
-        const size_t n_opens = 1 + columns_.size();
+        const size_t n_opens = 2 + columns_.size();
         opens_.resize(n_particles_ * n_opens);
         chosen_.resize(n_particles_);
         lead_.resize(n_particles_);
@@ -795,6 +832,7 @@ class ParticleFilter {
             opens[0] = draw_entrance(histories_[h], next_[h], k, g);
             for (size_t c = 0; c < columns_.size(); ++c)
                 opens[1 + c] = row[c] >= 0 && opens_symbol_table(next_[h], c, k, g);
+            opens[1 + columns_.size()] = draw_stage(histories_[h], g);
             // The first particle that drew this from this history.
             int32_t &head = lead_heads_[(h * 0x9E3779B1u + k * 0x85EBCA6Bu) >> 7
                                         & (n_heads - 1)];
@@ -875,6 +913,8 @@ class ParticleFilter {
     Resampling resampling_;
     double alpha_, gamma_;
     double kappa_, omega_;                           // kappa = 0: there are no coins
+    int32_t n_stages_;
+    bool starts_inside_;
     History root_;                                   // what every particle starts as
     std::vector<std::vector<Counts>> base_rows_;
     std::vector<Column> columns_;
@@ -891,6 +931,7 @@ class ParticleFilter {
     std::vector<double> weights_;
     std::vector<int32_t> chosen_, lead_, next_lead_, lead_heads_;
     std::vector<uint8_t> opens_;
+    std::vector<double> nobody_;                     // zeros between calls
     std::vector<Row> rows_;                          // of this step; by restaurant in row_of_
     size_t n_rows_ = 0;
     std::vector<int32_t> row_of_;

@@ -6,7 +6,7 @@ from skihmm.core._franchise cimport (
     FIRST,
     START,
     TransitionsRecord,
-    stayed_to_array,
+    steps_to_arrays,
     transitions_from_arrays,
     transitions_to_arrays,
 )
@@ -93,6 +93,10 @@ cdef class ChainState:
         ValueError
             If the block is empty, not within the data or not within one sequence.
         """
+        if self.transitions.seating.are_staged():
+            raise ValueError(
+                "state.move proposes states, but these have stages too (min_dwell above 1), "
+                "and a move must propose both. Use BlockedGibbs.")
         return move_type(self, start, stop)
 
     def start_from(self, labels):
@@ -144,16 +148,13 @@ cdef class ChainState:
             labels[occupied] = np.argsort([*order, len(order)])[labels[occupied]]
             integers_of(labels, "labels", &label)
         cdef TransitionsRecord record = self.transitions.seating.record(label)
-        arrays = {
+        return {
             "n_states": label[START],
             "states": labels[array_of(chain.states)],
             "transitions": transitions_to_arrays(record),
             "emission": self.emission.to_arrays(labels),
+            **steps_to_arrays(record),
         }
-        stayed = stayed_to_array(record)
-        if stayed is not None:
-            arrays["stayed"] = stayed
-        return arrays
 
     def canonicalise(self):
         """Pack labels and sort every list into the order of the record.

@@ -61,8 +61,12 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         int32_t n_states = 0;
         std::vector<double> hyperparameters;
         SeatingRecord seating;
-        std::vector<int32_t> stays;         // by state; none without coins
-        std::vector<uint8_t> stayed;        // by step, or nothing, as in draws
+        // Of coins: by state, and by step or nothing, as in draws.  Flags of stays are those of
+        // one stage.
+        int32_t n_stages = 1;
+        bool starts_inside = false;
+        std::vector<int32_t> stays, advances;
+        std::vector<uint8_t> stayed, stages;
         // With contexts `seating` is depth 1 of a tree, and these are depth 2, 3, ...
         ContextShape contexts;
         std::vector<SeatingRecord> levels;
@@ -112,21 +116,40 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
                                       + " has more tables than its parent has customers");
             }
         }
-        // Refuse the record of another path: labels[t] follows rows[t], by a stay or a draw.
+        // Refuse the record of another path: labels[t] follows rows[t], by a stay, an advance or
+        // a draw.
         void check_path(const std::vector<int32_t> &rows,
                         const std::vector<int32_t> &labels) const {
-            std::vector<int32_t> draws = labels, seen(stays.size(), 0);
-            if (stayed.size() != (stays.empty() ? 0 : labels.size()))
-                refuse(kWhat, std::to_string(stayed.size()) + " flags of stays for "
+            std::vector<int32_t> draws = labels, stay(stays.size(), 0), advance(stay);
+            const bool is_staged = n_stages > 1;
+            const size_t n = stays.empty() ? 0 : labels.size();
+            const std::vector<uint8_t> &steps = is_staged ? stages : stayed;
+            if (steps.size() != n || (is_staged ? stayed : stages).size() > 0)
+                refuse(kWhat, std::to_string(steps.size())
+                              + (is_staged ? " stages" : " flags of stays") + " for "
                               + std::to_string(labels.size()) + " steps");
-            for (size_t t = 0; t < stayed.size(); ++t) {
-                if (!stayed[t]) continue;
-                if (stayed[t] != 1 || rows[t] != labels[t])
-                    refuse(kWhat, "step " + std::to_string(t) + " is no stay");
-                ++seen[labels[t]];
+            for (size_t t = 0; t < n; ++t) {
+                const bool repeats = rows[t] == labels[t];
+                if (!is_staged) {
+                    if (!steps[t]) continue;
+                    if (steps[t] != 1 || !repeats)
+                        refuse(kWhat, "step " + std::to_string(t) + " is no stay");
+                    ++stay[labels[t]];
+                } else {
+                    const int32_t stage = steps[t], before = t ? steps[t - 1] : 0;
+                    const bool begins = rows[t] == n_states;
+                    if (stage == 0 && (begins || before == n_stages - 1)) continue;
+                    if (begins ? !starts_inside || stage >= n_stages
+                               : !repeats || (stage != before && stage != before + 1))
+                        refuse(kWhat, "step " + std::to_string(t) + " cannot be in stage "
+                                      + std::to_string(stage));
+                    if (begins) continue;
+                    ++(stage == before ? stay : advance)[labels[t]];
+                }
                 draws[t] = -1;
             }
-            if (seen != stays) refuse(kWhat, "the numbers of stays are not those of the steps");
+            if (stay != stays || (is_staged && advance != advances))
+                refuse(kWhat, "the numbers of stays are not those of the steps");
             check_customers(seating, rows.data(), draws.data(), 1,
                             static_cast<int64_t>(labels.size()), n_states + 1, kWhat);
         }
@@ -153,7 +176,8 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
     // Slot k is the state labels[k], or -1; the last label is that of kStart.
     Record record(const std::vector<int32_t> &labels) const {
         return {labels[kStart], law().hyperparameters(),
-                relabelled(Customers::record(), labels, &labels), {}, {}, {}, {}};
+                relabelled(Customers::record(), labels, &labels), 1, false, {}, {}, {},
+                {}, {}, {}};
     }
     // Replace everything by a record that has been checked: state k has the slot kFirst + k.
     void load(const Record &record, int32_t n_slots) {
@@ -430,6 +454,12 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
 //
 // The coins may be tied: omega = alpha.  Whether there are coins is asked at run time, outside of
 // the loops over counts, because the kernels would have to be compiled twice otherwise.
+//
+// If coins have several stages, p(k | j) is the probability of a draw of k in the last stage of j,
+// and the view of sparse counts is that of the draws alone: kernels that know stages add the
+// coins.  How a step is entered follows from its stage and that of the step before it, so that
+// add_draw and remove_draw count what stages and labels say.  The steps between two draws, a run,
+// change their label together in kernels that leave stages as they are.
 class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     using Draws = FranchiseTransitions<HCRPTransitions>;
 
@@ -449,6 +479,23 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     void set_dwell(double dwell) {
         coins_.set_dwell(dwell);
         note_kind();
+    }
+    // Before the functions above.
+    void set_stages(int32_t n_stages, bool starts_inside) {
+        coins_.n_stages = n_stages;
+        coins_.starts_inside = starts_inside;
+    }
+    bool has_stages_of(const Record &record) const {
+        return record.n_stages == coins_.n_stages
+               && record.starts_inside == coins_.starts_inside;
+    }
+    bool are_staged() const { return coins_.are_staged(); }
+    // Whether step t, which begins no sequence, may have another label than the step before it
+    // while stages are kept.
+    bool begins_run(int64_t t) const { return !are_staged() || coins_.begins_run(t); }
+    void set_stage(int64_t t, int32_t stage) { coins_.set_stage(t, stage); }
+    void spread_stages(const std::vector<int32_t> &labels, const std::vector<uint8_t> &first) {
+        if (are_staged()) coins_.spread_stages(labels, first);
     }
     // `alpha` is that of the restaurants of states, and the concentrations of contexts, which
     // come last, are those of the columns.
@@ -507,13 +554,21 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         for (size_t k = kFirst; k < coins_.stays().size(); ++k)
             if (labels[k] >= 0) out.stays[labels[k]] = coins_.stays()[k];
         out.stayed = coins_.flags();
+        if (!are_staged()) return out;
+        out.n_stages = coins_.n_stages;
+        out.starts_inside = coins_.starts_inside;
+        out.stages = coins_.stages();
+        out.advances.resize(out.n_states);
+        for (size_t k = kFirst; k < coins_.stays().size(); ++k)
+            if (labels[k] >= 0) out.advances[labels[k]] = coins_.advances()[k];
         return out;
     }
     void load(const Record &record, int32_t n_slots) {
         if (tree_) return load_tree(record, n_slots);
+        set_stages(record.n_stages, record.starts_inside);
         Draws::load(record, n_slots);
         coins_.resize(n_slots);
-        coins_.load(record.stays, record.stayed);
+        coins_.load(record.stays, record.advances, record.stayed, record.stages);
     }
     // Refuse the checked record of another path, whose step t with label labels[t] follows the
     // label before[t].
@@ -549,22 +604,32 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         coins_.clear();
     }
     size_t n_bytes() const {
-        return (tree_ ? tree_->n_bytes() : Draws::n_bytes()) + coins_.flags().size();
+        return (tree_ ? tree_->n_bytes() : Draws::n_bytes()) + coins_.flags().size()
+               + coins_.stages().size();
     }
     const char *check() const { return tree_ ? tree_->check() : Draws::check(); }
 
     // ---- probabilities
 
-    SKIHMM_INLINE bool has_self_weight() const { return coins_.exist(); }
+    SKIHMM_INLINE bool has_self_weight() const { return coins_.exist() && !are_staged(); }
     SKIHMM_INLINE bool lifts() const { return is_plain(); }
     // Whether kernels may take a law apart, by rows, columns, pairs and totals.
     SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
         const double all = Draws::total(j, change);
-        return SKIHMM_LIKELY(!coins_.exist()) ? all : all * (1.0 + odds(j, change));
+        return SKIHMM_LIKELY(!has_self_weight()) ? all : all * (1.0 + odds(j, change));
     }
     double self_weight(int32_t k) const {
-        return SKIHMM_LIKELY(!coins_.exist()) ? 0.0 : Draws::total(k) * odds(k, 0);
+        return SKIHMM_LIKELY(!has_self_weight()) ? 0.0 : Draws::total(k) * odds(k, 0);
+    }
+    double prob(int32_t j, int32_t k) const {
+        const double p = Draws::prob(j, k);
+        return SKIHMM_LIKELY(!are_staged()) ? p : leave(j) * p;
+    }
+    double stay(int32_t k) const { return coins_.stay(k, row_customers[k]); }
+    // The probability to leave the stage of j; 1 of kStart.
+    double leave(int32_t j) const {
+        return j == kStart ? 1.0 : coins_.leave(j, row_customers[j]);
     }
 
     // ---- changes
@@ -573,6 +638,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
                                   int32_t *hint) {
         if (SKIHMM_LIKELY(is_plain())) return Draws::add_draw(t, j, k, g, hint);
         if (tree_) return tree_->add(tree_->place(t), j, k, g, hint);
+        if (are_staged()) return add_staged(t, j, k, g, hint);
         const double p = prob(j, k);
         if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);
         else Draws::add_draw(t, j, k, g, hint);
@@ -596,6 +662,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
                                      int32_t *hint) {
         if (SKIHMM_LIKELY(is_plain())) return Draws::remove_draw(t, j, k, g, hint);
         if (tree_) return tree_->remove(tree_->place(t), j, k, g, hint);
+        if (are_staged()) return remove_staged(t, j, k, g, hint);
         if (coins_.stayed(t)) coins_.toggle(t, k);
         else Draws::remove_draw(t, j, k, g, hint);
         return prob(j, k);
@@ -624,7 +691,6 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         view->m_x = tables_of(view->x);
         view->m_o = view->o >= 0 ? tables_of(view->o) : 0;
     }
-    using Draws::prob, Draws::fill_row, Draws::push, Draws::pull, Draws::push_max;
     double prob(int64_t t, int32_t j, int32_t k) const {
         return tree_ ? tree_->prob(tree_->place(t), j, k) : prob(j, k);
     }
@@ -666,12 +732,119 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         weights[i] = stays[i] + total(i) * draw_part(i, o, new_table(i), opened);
     }
 
+    // The probability that step t within a run is entered as it is if the run is in state k, after
+    // some stays and advances more.
+    double inner_prob(int64_t t, int32_t k, int32_t stays = 0, int32_t advances = 0) const {
+        const double p = coins_.stay(k, row_customers[k] + advances, stays);
+        return is_stay(t) ? p : 1.0 - p;
+    }
+    bool is_stay(int64_t t) const { return coins_.stage(t) == coins_.stage(t - 1); }
+
+    // ---- states and stages: slot k in stage s is column s n_slots() + k, and kStart and kNew are
+    // in the first stage, or wherever new states can be
+
+    int32_t n_columns() const { return coins_.n_stages * n_slots(); }
+    // fill_row, push, pull and push_max over columns.  A row is that of a state alone, in the long
+    // run: its stages last equally long.
+    void fill_row(int32_t j, double *out) const {
+        Draws::fill_row(j, out);
+        if (!are_staged() || j == kStart) return;
+        const double left = leave(j) / coins_.n_stages;
+        for (int32_t k = 0; k < n_slots(); ++k) out[k] *= left;
+        out[j] += 1.0 - left;
+    }
+    void push(const double *weights, double *out) const {
+        if (!are_staged()) return Draws::push(weights, out);
+        const int32_t n = n_slots(), last = n_columns() - n;
+        scratch_.assign(weights + last, weights + last + n);
+        for (int32_t k = 0; k < n; ++k) scratch_[k] *= leave(k);
+        scratch_[kStart] = coins_.starts_inside ? 0.0 : weights[kStart];
+        Draws::push(scratch_.data(), out);
+        for (int32_t k = 0; k < n; ++k) {
+            const double stayed = k == kStart ? 0.0 : stay(k), left = 1.0 - stayed;
+            out[k] += weights[k] * stayed;
+            for (int32_t c = n + k; c < n_columns(); c += n)
+                out[c] = k == kStart ? 0.0 : weights[c] * stayed + weights[c - n] * left;
+        }
+        if (!coins_.starts_inside || weights[kStart] == 0.0) return;
+        Draws::fill_row(kStart, scratch_.data());
+        for (int32_t c = 0; c < n_columns(); ++c)
+            out[c] += weights[kStart] / coins_.n_stages * scratch_[c % n];
+    }
+    void pull(const double *values, double *out) const {
+        if (!are_staged()) return Draws::pull(values, out);
+        const int32_t n = n_slots(), last = n_columns() - n;
+        scratch_.resize(n);
+        Draws::pull(values, scratch_.data());
+        for (int32_t k = 0; k < n; ++k) {
+            const double stayed = k == kStart ? 0.0 : stay(k), left = 1.0 - stayed;
+            for (int32_t c = k; c <= last + k; c += n)
+                out[c] = stayed * values[c]
+                         + left * (c < last ? values[c + n] : scratch_[k]);
+        }
+        out[kStart] = scratch_[kStart];
+        if (!coins_.starts_inside) return;
+        Draws::fill_row(kStart, scratch_.data());
+        double sum = 0.0;
+        for (int32_t c = 0; c < n_columns(); ++c) sum += scratch_[c % n] * values[c];
+        out[kStart] = sum / coins_.n_stages;
+    }
+    void push_max(const double *weights, double *out, int32_t *argmax_out) const {
+        if (!are_staged()) return Draws::push_max(weights, out, argmax_out);
+        const int32_t n = n_slots(), last = n_columns() - n;
+        scratch_.assign(weights + last, weights + last + n);
+        for (int32_t k = 0; k < n; ++k) scratch_[k] *= leave(k);
+        scratch_[kStart] = weights[kStart];
+        Draws::push_max(scratch_.data(), out, argmax_out);
+        const double inside = coins_.starts_inside ? 1.0 / coins_.n_stages : 1.0;
+        for (int32_t k = 0; k < n; ++k) {
+            const bool starts = argmax_out[k] == kStart;
+            if (starts) out[k] *= inside;
+            else argmax_out[k] += last;
+            const double entered = starts && coins_.starts_inside ? out[k] : 0.0;
+            for (int32_t c = n + k; c < n_columns(); c += n) {
+                out[c] = entered;
+                argmax_out[c] = kStart;
+            }
+            if (k == kStart) continue;
+            const double stayed = stay(k), left = 1.0 - stayed;
+            for (int32_t c = k; c < n_columns(); c += n) {
+                take_larger(weights[c] * stayed, c, &out[c], &argmax_out[c]);
+                if (c > k)
+                    take_larger(weights[c - n] * left, c - n, &out[c], &argmax_out[c]);
+            }
+        }
+    }
+
   private:
     void note_kind() { is_plain_ = !coins_.exist() && !tree_; }
+    static void take_larger(double value, int32_t column, double *most, int32_t *argmax) {
+        if (!(value > *most)) return;
+        *most = value;
+        *argmax = column;
+    }
+    // What stages and labels say of the step from j to k.
+    SKIHMM_NOINLINE double add_staged(int64_t t, int32_t j, int32_t k, bitgen_t *g,
+                                      int32_t *hint) {
+        const Coins::Kind kind = coins_.kind(t, j, k);
+        const double p = kind == Coins::Kind::kStay ? stay(k) : leave(j);
+        if (kind == Coins::Kind::kDraw) return p * Draws::add_draw(t, j, k, g, hint);
+        coins_.count(kind, k, 1);
+        return p;
+    }
+    SKIHMM_NOINLINE double remove_staged(int64_t t, int32_t j, int32_t k, bitgen_t *g,
+                                         int32_t *hint) {
+        const Coins::Kind kind = coins_.kind(t, j, k);
+        if (kind == Coins::Kind::kDraw) {
+            const double p = Draws::remove_draw(t, j, k, g, hint);
+            return leave(j) * p;
+        }
+        coins_.count(kind, k, -1);
+        return kind == Coins::Kind::kStay ? stay(k) : leave(k);
+    }
     SKIHMM_NOINLINE double odds(int32_t k, int32_t change) const {
         return k == kStart ? 0.0 : coins_.odds(k, row_customers[k] + change);
     }
-    double stay(int32_t k) const { return coins_.stay(k, row_customers[k]); }
     double new_table_of(int32_t o) const { return o < 0 ? 0.0 : new_table(o); }
     // p(i -> i by a stay, o | i), and by a draw with weight n; a: new table of o then.
     double stay_part(int32_t i, int32_t o, double a) const {
@@ -734,6 +907,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     bool is_tied_ = false;
     Coins coins_;
     std::unique_ptr<ContextTree> tree_;
+    mutable std::vector<double> scratch_;
 };
 
 }  // namespace skihmm

@@ -48,6 +48,7 @@ def _adaptive_log_probs(
         n_particles=n_particles,
         seating=seating,
         restaurant=draw.last_state + 1 if continued else 0,
+        stage=draw.last_stage,
         resampling=resampling,
         independent=True,
         # New contexts learn as they go.
@@ -64,6 +65,7 @@ def _frozen_log_probs(
         emission.make_stats(sequences.codes),
         starts,
         draw.last_state if continued else None,
+        draw.last_stage,
         sequences.contexts,
     )
     return model.filter()[0]

@@ -63,6 +63,8 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
     supports_stays : bool
         Class attribute: whether the kernel takes the states' probabilities to stay into
         account, as moves of ``state.move`` do.
+    supports_stages : bool
+        Class attribute: whether the kernel supports states with a shortest dwell too.
     supports_contexts : bool
         Class attribute: the same of contexts on which transitions depend.
     test_params : sequence of dict
@@ -98,6 +100,7 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
 
     releases_gil = True
     supports_stays = True
+    supports_stages = False
     supports_contexts = True
 
     def check_parameters(self) -> None:
@@ -121,14 +124,20 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
     def check_transitions(self, transitions: SeatsTransitions) -> None:
         """Raise TypeError if the sampler cannot work with these transitions.
 
-        Called by ``fit`` before any sampling.  The default looks at `supports_stays`
-        and `supports_contexts`.
+        Called by ``fit`` before any sampling.  The default looks at `supports_stays`,
+        `supports_stages` and `supports_contexts`.
 
         Parameters
         ----------
         transitions : BaseTransitions
         """
-        if not self.supports_stays and transitions.make_seating().has_coins:
+        seating = transitions.make_seating()
+        if not self.supports_stages and seating.n_stages > 1:
+            raise TypeError(
+                f"{type(self).__name__} does not support a shortest dwell: "
+                f"min_dwell={seating.n_stages} of the transitions. Use BlockedGibbs."
+            )
+        if not self.supports_stays and seating.has_coins:
             raise TypeError(
                 f"{type(self).__name__} does not support states with a probability of "
                 "their own to stay, as expected_dwell and stay_prior of the transitions "

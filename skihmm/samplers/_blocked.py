@@ -5,9 +5,13 @@ from __future__ import annotations
 from skihmm._validation import check_integer
 from skihmm.core._rcd import BlockProposal, RCDKernel
 from skihmm.core._state import ChainState
-from skihmm.samplers._base import Kernel
+from skihmm.samplers._base import Kernel, SeatsTransitions
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
+from skihmm.samplers._staged_kernel import StagedBlockedProposal
+
+# Steps, unless states have a longer shortest dwell.
+DEFAULT_BLOCK_SIZE = 8
 
 
 class _BlockSampler(FranchiseSampler):
@@ -20,7 +24,7 @@ class _BlockSampler(FranchiseSampler):
 
     def __init__(
         self,
-        block_size: int = 8,
+        block_size: int | None = None,
         split_merge_rate: float = 0,
         run_split_merge_rate: float = 0,
     ) -> None:
@@ -31,10 +35,31 @@ class _BlockSampler(FranchiseSampler):
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range."""
         super().check_parameters()
-        check_integer("block_size", self.block_size, 1)
+        if self.block_size is not None:
+            check_integer("block_size", self.block_size, 1)
+
+    def check_transitions(self, transitions: SeatsTransitions) -> None:
+        """Raise TypeError or ValueError if it cannot work with these transitions.
+
+        Parameters
+        ----------
+        transitions : BaseTransitions
+        """
+        super().check_transitions(transitions)
+        n_stages = transitions.make_seating().n_stages
+        # Shorter blocks cannot create a run between others, and hardly move its borders.
+        if n_stages > 1 and self.block_size is not None and self.block_size <= n_stages:
+            raise ValueError(
+                f"block_size={self.block_size} with min_dwell={n_stages} of the "
+                f"transitions; expected {n_stages + 1} or more, better {2 * n_stages}, "
+                "or None."
+            )
 
     def _blocks(self, proposal: BlockProposal, state: ChainState) -> Kernel:
-        size = min(check_integer("block_size", self.block_size, 1), state.n_steps)
+        size = self.block_size
+        if size is None:
+            size = max(DEFAULT_BLOCK_SIZE, 2 * state.transitions.n_stages)
+        size = min(size, state.n_steps)
         return self.add_split_merge(RCDKernel(proposal, size))
 
 
@@ -53,8 +78,9 @@ class BlockedGibbs(_BlockSampler):
 
     Parameters
     ----------
-    block_size : int, default=8
-        Steps per block.
+    block_size : int or None, default=None
+        Steps per block.  None: 8, or twice the shortest dwell of the transitions if that
+        is more.
     split_merge_rate : float, default=0
         Split-merge trials per sweep; see `StepwiseGibbs`.
     run_split_merge_rate : float, default=0
@@ -63,6 +89,12 @@ class BlockedGibbs(_BlockSampler):
     See Also
     --------
     BlockedBeam : Blocks with slices for the transitions.
+
+    Notes
+    -----
+    It is the only sampler of states with a shortest dwell
+    (``HCRPTransitions(min_dwell=...)``).  A block then has to be longer than that dwell,
+    and all trials move whole runs.
 
     References
     ----------
@@ -82,6 +114,8 @@ class BlockedGibbs(_BlockSampler):
     True
     """
 
+    supports_stages = True
+
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 
@@ -93,6 +127,8 @@ class BlockedGibbs(_BlockSampler):
         -------
         kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
         """
+        if state.transitions.n_stages > 1:
+            return self._blocks(StagedBlockedProposal(), state)
         return self._blocks(BlockedProposal(), state)
 
 
@@ -107,8 +143,8 @@ class BlockedBeam(_BlockSampler):
 
     Parameters
     ----------
-    block_size : int, default=8
-        Steps per block.
+    block_size : int or None, default=None
+        Steps per block; None: 8.
     split_merge_rate : float, default=0
         Split-merge trials per sweep; see `StepwiseGibbs`.
     run_split_merge_rate : float, default=0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from skihmm.samplers._base import BaseSampler
+from skihmm.samplers._base import BaseSampler, SeatsTransitions
 from skihmm.samplers._blocked import BlockedBeam, BlockedGibbs
 from skihmm.samplers._direct_assignment import DirectAssignmentGibbs
 from skihmm.samplers._stepwise import StepwiseGibbs, StepwiseSlice
@@ -15,6 +15,8 @@ from skihmm.samplers._stick_breaking import StickBreakingBeam, StickBreakingGibb
 # whole runs create and merge states.  For states of single steps, as on text, such trials
 # cost a fifth of the time and gain nothing (docs/samplers.md).
 AUTO_FOR_LASTING_STATES = partial(BlockedGibbs, 10, run_split_merge_rate=4)
+# And for states with a shortest dwell, which other samplers do not support.
+AUTO_FOR_STAGES = partial(BlockedGibbs, run_split_merge_rate=4)
 
 SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     # The best all-round sampler by the measurements in docs/samplers.md.
@@ -27,3 +29,13 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
     "stick_breaking": StickBreakingGibbs,
     "stick_breaking_beam": StickBreakingBeam,
 }
+
+
+def auto_sampler(has_lasting_states: bool, transitions: SeatsTransitions) -> BaseSampler:
+    """Sampler of ``sampler="auto"`` for such states."""
+    if transitions.make_seating().n_stages > 1:
+        return AUTO_FOR_STAGES()
+    if has_lasting_states and transitions.has_contexts:
+        # Trials of whole runs do not support them yet.
+        return BlockedGibbs(10, split_merge_rate=4)
+    return AUTO_FOR_LASTING_STATES() if has_lasting_states else SAMPLERS["auto"]()

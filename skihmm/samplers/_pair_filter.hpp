@@ -1,4 +1,5 @@
 // Labels of consecutive steps out of two states, by forward filtering and backward sampling.
+// Where states have several stages, which are kept, all steps of a run change together.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,14 +14,17 @@ namespace skihmm {
 class PairFilter {
   public:
     // p(first steps' observations, label of step l) for l in [start, stop), scaled to sum one at
-    // every step; j and o are the labels before and after (o = -1: none).  All probabilities are
+    // every step, or the same of runs; j and o are the labels before and after (o = -1: none).  All probabilities are
     // at the current seating.  `fixed`: the first label is a.
-    template <class Transitions, class Emission>
-    void run(const Transitions &s, Emission &emission, int64_t start, int64_t stop, int32_t j,
+    template <class Chain, class Emission>
+    void run(const Chain &chain, Emission &emission, int64_t start, int64_t stop, int32_t j,
              int32_t o, int32_t a, int32_t c, bool fixed = false) {
+        const auto &s = *chain.transitions;
         two_[0] = a;
         two_[1] = c;
         n_ = stop - start;
+        ends_.clear();
+        if (s.are_staged()) find_runs(chain, start, stop);
         double before[2], seen[2];
         for (int u = 0; u < 2; ++u) {
             before[u] = s.prob(start, j, two_[u]);
@@ -36,13 +40,14 @@ class PairFilter {
         if (fixed) before[1] = 0.0;
         filtered_.resize(2 * static_cast<size_t>(n_));
         double *out = filtered_.data();
-        for (int64_t t = start; t < stop; ++t, out += 2) {
-            if (t > start) {
-                const Pass &pass = passes_[stride_ * (t - start)];
+        for (int64_t l = 0; l < n_; ++l, out += 2) {
+            if (l > 0) {
+                const Pass &pass = passes_[stride_ * l];
                 for (int v = 0; v < 2; ++v)
                     before[v] = out[-2] * pass.p[0][v] + out[-1] * pass.p[1][v];
             }
-            emission.fill_pair(t, two_, seen);
+            if (ends_.empty()) emission.fill_pair(start + l, two_, seen);
+            else fill_run(s, emission, start + begin(l), start + ends_[l], seen);
             double total = before[0] * seen[0] + before[1] * seen[1];
             if (SKIHMM_UNLIKELY(!(total > 0.0))) {
                 // Both densities underflow: propose without them.
@@ -56,16 +61,46 @@ class PairFilter {
     void draw(bitgen_t *g, int32_t *path, Product *q) const {
         trace(q, [&](int64_t l, const double *weights, double total) {
             const int u = uniform(g) * total >= weights[0] && weights[1] > 0.0;
-            path[l] = two_[u];
+            if (ends_.empty()) path[l] = two_[u];
+            else std::fill(path + begin(l), path + ends_[l], two_[u]);
             return u;
         });
     }
     // q *= the probability of these labels.
     void read(const int32_t *path, Product *q) const {
-        trace(q, [&](int64_t l, const double *, double) { return int(path[l] == two_[1]); });
+        trace(q, [&](int64_t l, const double *, double) {
+            return int(path[begin(l)] == two_[1]);
+        });
     }
+    // How many labels there are to draw: one for every step, or for every run.
+    int64_t size() const { return n_; }
 
   private:
+    template <class Chain>
+    void find_runs(const Chain &chain, int64_t start, int64_t stop) {
+        for (int64_t t = start + 1; t < stop; ++t)
+            if (chain.begins_run(t)) ends_.push_back(t - start);
+        ends_.push_back(stop - start);
+        n_ = static_cast<int64_t>(ends_.size());
+    }
+    int64_t begin(int64_t l) const { return ends_.empty() ? l : l > 0 ? ends_[l - 1] : 0; }
+    // Observations of the steps [start, stop), and the coins between them, up to a factor.
+    template <class Transitions, class Emission>
+    void fill_run(const Transitions &s, Emission &emission, int64_t start, int64_t stop,
+                  double *seen) const {
+        double one[2];
+        seen[0] = seen[1] = 1.0;
+        for (int64_t t = start; t < stop; ++t) {
+            emission.fill_pair(t, two_, one);
+            for (int u = 0; u < 2; ++u) {
+                if (t > start) seen[u] *= s.inner_prob(t, two_[u]);
+                seen[u] *= one[u];
+            }
+            const double most = std::max(seen[0], seen[1]);
+            for (int u = 0; u < 2; ++u)
+                if (most > 0.0) seen[u] /= most;
+        }
+    }
     template <class Choose> void trace(Product *q, Choose choose) const {
         double next[2] = {after_[0], after_[1]};
         for (int64_t l = n_ - 1; l >= 0; --l) {
@@ -87,7 +122,8 @@ class PairFilter {
     int64_t n_ = 0, stride_ = 0;
     double after_[2] = {};
     std::vector<Pass> passes_;
-    std::vector<double> filtered_;      // by step: of the first state, of the second one
+    std::vector<int64_t> ends_;         // of runs, after the first step; none if steps are drawn
+    std::vector<double> filtered_;      // by step or run: of the first state, of the second one
 };
 
 }  // namespace skihmm

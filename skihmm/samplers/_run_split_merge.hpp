@@ -87,15 +87,17 @@ class RunAllocation {
         has_successor_ = o >= 0;
         fill_whole(chain);
         has_changes_ = false;
-        if (length() > 1)
-            filter_.run(s, *chain.emission, start, stop, j, o, two[0], two[1], is_first);
+        n_labels_ = 1;
+        if (length() == 1) return;
+        filter_.run(chain, *chain.emission, start, stop, j, o, two[0], two[1], is_first);
+        n_labels_ = filter_.size();
     }
     void draw(Chain &chain, int32_t *path) {
-        const double u = length() > 1 ? uniform(chain.bits) : 1.0;
+        const double u = n_labels_ > 1 ? uniform(chain.bits) : 1.0;
         if (u < kFilter) {
             Product ignored;
             filter_.draw(chain.bits, path, &ignored);
-        } else if (u < kFilter + kChange) {
+        } else if (u < kFilter + kChange && n_labels_ == length()) {
             fill_changes(chain);
             const size_t i = draw_index(chain.bits, changes_);
             const int64_t at = 1 + static_cast<int64_t>(i / 2);
@@ -109,13 +111,16 @@ class RunAllocation {
     double score(Chain &chain, const int32_t *path) {
         const int64_t n = length();
         const int first = path[0] == two_[1];
-        if (n == 1) return whole_[first];
+        if (n_labels_ == 1) return whole_[first];
         Product filtered;
         filter_.read(path, &filtered);
         double q = std::log(kFilter) + filtered.log();
         const int64_t at = std::find(path, path + n, two_[1 - first]) - path;
+        const bool has_changes = n_labels_ == n;
         if (at == n)
-            return add_in_logs(q, std::log(1.0 - kFilter - kChange) + whole_[first]);
+            return add_in_logs(q, std::log(1.0 - kFilter - (has_changes ? kChange : 0.0))
+                                      + whole_[first]);
+        if (!has_changes) return q;
         if (std::find(path + at, path + n, two_[first]) != path + n) return q;
         fill_changes(chain);
         return add_in_logs(q, std::log(kChange) + changes_[2 * (at - 1) + first]);
@@ -130,9 +135,15 @@ class RunAllocation {
     void fill(Chain &chain, int u, bool backwards, std::vector<double> *out) {
         out->resize(length());
         chain.emission->fill_prefixes(start_, stop_, two_[u], backwards, out->data());
+        const auto &s = *chain.transitions;
         Product draws;
+        int32_t inner[2] = {0, 0};      // advances, stays
         for (int64_t i = 1; i < length(); ++i) {
-            draws.multiply((stay_[u] * total_[u] + (i - 1)) / (total_[u] + (i - 1)));
+            const int64_t t = start_ + i;
+            if (!chain.begins_run(t)) {
+                draws.multiply(s.inner_prob(t, two_[u], inner[1], inner[0]));
+                ++inner[s.is_stay(t)];
+            } else draws.multiply((stay_[u] * total_[u] + (i - 1)) / (total_[u] + (i - 1)));
             (*out)[i] += draws.log();
         }
     }
@@ -171,6 +182,7 @@ class RunAllocation {
     }
 
     int64_t start_ = 0, stop_ = 0;
+    int64_t n_labels_ = 0;              // to draw: of steps, or of runs if there are stages
     int32_t two_[2] = {};
     bool is_first_ = false, has_successor_ = false, has_changes_ = false;
     double enter_[2], leave_[2], stay_[2], pass_[2], total_[2];

@@ -106,6 +106,7 @@ class SplitMerge {
         chain.reserve(1);
         lists_.make_room(chain);
         choose(chain);
+        if (first_.start == second_.start) return false;
         ratio_.r_old.reset();
         ratio_.r_new.reset();
         q_old_.reset();
@@ -130,13 +131,13 @@ class SplitMerge {
     };
 
     // The labels before and after step t in the proposed state, for neighbours of fragments.
-    // Of these only t2 changes: the others are t1, other states and ends of sequences, never
+    // Of these only t2 (its run) changes: the others are t1, other states and ends of sequences, never
     // another fragment.
     int32_t new_before(Chain &chain, int64_t t) const {
-        return !chain.first[t] && t - 1 == t2_ ? new_ : chain.previous(t);
+        return !chain.first[t] && t == second_.stop ? new_ : chain.previous(t);
     }
     int32_t new_after(Chain &chain, int64_t t) const {
-        return !chain.last[t] && t + 1 == t2_ ? new_ : chain.successor(t);
+        return !chain.last[t] && t + 1 == second_.start ? new_ : chain.successor(t);
     }
     int32_t *path_of(const Fragment &f) { return path_.data() + f.at; }
 
@@ -156,14 +157,22 @@ class SplitMerge {
     }
     // t2's observation in state k, and its draws as far as no fragment has them.
     void take_second(Chain &chain, Emission &emission, int32_t k) {
-        if (owns_draw_in_) ratio_.remove_draw(chain, chain.previous(t2_), k, t2_);
-        if (owns_draw_out_) ratio_.remove_draw(chain, k, chain.successor(t2_), t2_ + 1);
-        emission.remove(t2_, k, chain.bits, &ratio_.r_old);
+        const int64_t start = second_.start, stop = second_.stop;
+        if (owns_draw_in_) ratio_.remove_draw(chain, chain.previous(start), k, start);
+        if (owns_draw_out_) ratio_.remove_draw(chain, k, chain.successor(stop - 1), stop);
+        for (int64_t t = second_.stop; t-- > second_.start;) {
+            emission.remove(t, k, chain.bits, &ratio_.r_old);
+            if (t > second_.start) ratio_.remove_draw(chain, k, k, t);
+        }
     }
     void seat_second(Chain &chain, Emission &emission, int32_t k) {
-        emission.add(t2_, k, chain.bits, &ratio_.r_new);
-        if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(t2_), t2_ + 1);
-        if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(t2_), k, t2_);
+        const int64_t start = second_.start, stop = second_.stop;
+        for (int64_t t = start; t < stop; ++t) {
+            if (t > start) ratio_.add_draw(chain, k, k, t);
+            emission.add(t, k, chain.bits, &ratio_.r_new);
+        }
+        if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(stop - 1), stop);
+        if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(start), k, start);
     }
     // Add the fragments, each with drawn labels a and c.  Here R may rise, so there is no early
     // stop.
@@ -204,13 +213,13 @@ class SplitMerge {
             const int32_t *path = path_of(f);
             for (int64_t t = f.start; t < f.stop; ++t) assign(chain, t, path[t - f.start]);
         }
-        assign(chain, t2_, new_);
+        for (int64_t t = second_.start; t < second_.stop; ++t) assign(chain, t, new_);
     }
 
     Exchange<Chain, Emission> ratio_;
     Product q_old_, q_new_;
     double threshold_ = 0.0;            // accept if it is below R
-    int64_t t1_ = 0, t2_ = 0;
+    Fragment first_{}, second_{};       // the steps t1 and t2, or their runs
     bool is_split_ = false;
     bool owns_draw_in_ = false, owns_draw_out_ = false;
     int32_t old_ = 0, new_ = 0;         // label of t2
@@ -224,16 +233,19 @@ class SplitMerge {
     void choose(Chain &chain) {
         bitgen_t *g = chain.bits;
         threshold_ = uniform(g);
-        t1_ = below(g, chain.n_steps);
-        t2_ = below(g, chain.n_steps - 1);
-        t2_ += t2_ >= t1_;
-        a_ = chain.states[t1_];
-        old_ = chain.states[t2_];
+        const int64_t t1 = below(g, chain.n_steps);
+        int64_t t2 = below(g, chain.n_steps - 1);
+        t2 += t2 >= t1;
+        first_ = run_of(chain, t1);
+        second_ = run_of(chain, t2);
+        a_ = chain.states[t1];
+        old_ = chain.states[t2];
         is_split_ = a_ == old_;
         new_ = is_split_ ? chain.free_slot(0) : a_;
         c_ = is_split_ ? new_ : old_;
-        owns_draw_in_ = chain.first[t2_] || !is_allocated(chain, t2_ - 1);
-        owns_draw_out_ = !chain.last[t2_] && !is_allocated(chain, t2_ + 1);
+        const int64_t start = second_.start, stop = second_.stop;
+        owns_draw_in_ = chain.first[start] || !is_allocated(chain, start - 1);
+        owns_draw_out_ = !chain.last[stop - 1] && !is_allocated(chain, stop);
         steps_.clear();
         gather(a_);
         if (!is_split_) gather(old_);
@@ -244,11 +256,22 @@ class SplitMerge {
     }
     // Whether t is in M.
     bool is_allocated(Chain &chain, int64_t t) const {
-        return t != t1_ && (chain.states[t] == a_ || chain.states[t] == old_);
+        return !is_in(first_, t) && (chain.states[t] == a_ || chain.states[t] == old_);
     }
     void gather(int32_t k) {
         for (int64_t t : lists_.of(k))
-            if (t != t1_ && t != t2_) steps_.push_back(t);
+            if (!is_in(first_, t) && !is_in(second_, t)) steps_.push_back(t);
+    }
+    // Steps that change together: one, or where states have several stages a run.
+    Fragment run_of(const Chain &chain, int64_t t) const {
+        Fragment run{t, t + 1, 0};
+        while (!chain.begins_run(run.start)) --run.start;
+        while (run.stop < chain.n_steps && !chain.begins_run(run.stop)) ++run.stop;
+        return run;
+    }
+    static bool is_in(const Fragment &run, int64_t t) {
+        return static_cast<uint64_t>(t - run.start)
+               < static_cast<uint64_t>(run.stop - run.start);
     }
     void cut(Chain &chain) {
         fragments_.clear();
@@ -269,7 +292,7 @@ class SplitMerge {
     // At the current seating.  a, c and o may have lost their last table; then they have the mass
     // of one new state, which is enough for a proposal.
     void filter(Chain &chain, Emission &emission, const Fragment &f, int32_t j, int32_t o) {
-        filter_.run(*chain.transitions, emission, f.start, f.stop, j, o, a_, c_);
+        filter_.run(chain, emission, f.start, f.stop, j, o, a_, c_);
     }
 
     StepLists lists_;

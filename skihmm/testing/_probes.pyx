@@ -279,9 +279,8 @@ cdef class ProposalProbe:
 cdef int64_t _cell(ChainState state, vector[int32_t] *name):
     # Labels by first appearance, three bits each, the first step the highest; then m and e,
     # the tables of the transitions and emissions, six bits each.  Every step that is entered
-    # by a stay, and not by a customer, adds 8 to m, and so does every table of depth 2 and more
-    # in a tree of restaurants.
-    cdef int64_t code = 0, e = 0, extra = state.chain.get().n_steps
+    # by a stay adds 8 to m, and so does every table of depth 2 and more in a tree of restaurants.
+    cdef int64_t code = 0, e = 0, extra = state.transitions.seating.count_deep_tables()
     cdef intp_t t, c
     cdef int32_t n_names = 0, k
     cdef Chain *chain = state.chain.get()
@@ -292,11 +291,8 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
             name[0][k] = n_names
             n_names += 1
         code = 8 * code + name[0][k]
-    if state.transitions.seating.has_contexts():
-        extra = state.transitions.seating.count_deep_tables()
-    else:
-        for k in range(chain.n_slots):
-            extra -= state.transitions.seating.row_customers[k]
+    for k in range(chain.n_slots):
+        extra += state.transitions.seating.coins().stays()[k]
     code = 64 * code + 8 * extra + state.transitions.seating.n_tables
     cdef CategoricalStats emission
     if isinstance(state.emission, CategoricalStats):

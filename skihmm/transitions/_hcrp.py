@@ -14,10 +14,12 @@ from skihmm._validation import (
     check_choice,
     check_concentration_prior,
     check_dwell,
+    check_flag,
+    check_integer,
     check_positive,
     check_stay_prior,
 )
-from skihmm.core._franchise import Franchise
+from skihmm.core._franchise import MOST_STAGES, Franchise
 from skihmm.transitions._base import BaseTransitions
 
 
@@ -41,12 +43,26 @@ class HCRPTransitions(BaseTransitions):
         parameters are resampled after every sweep; only steps that do not stay are draws
         from the state's transition distribution, which may be the same state again.  The
         prior is wide: half of the states are expected to last between 0.6 and 2.6 times
-        as long.  None: states have no preference to stay, unless `stay_prior` says so.
+        as long.  None: states have no preference to stay, unless `stay_prior` or
+        `min_dwell` says so.
+    min_dwell : int, default=1
+        Least number of steps, up to 255, for which a state lasts.  A state then has as
+        many stages in a row, and the probability to stay is that of every stage: dwell
+        times have a negative binomial distribution.  `expected_dwell` must be above it;
+        None, without `stay_prior`, is twice as long.  Set it by what is known about the
+        process: the data hardly say which value is best.  Only
+        :class:`~skihmm.samplers.BlockedGibbs` supports values above 1, and
+        ``sampler="auto"`` chooses it.
+    starts_inside : bool, default=False
+        Whether sequences are cut from longer records, so that they may begin in any stage
+        of a state with equal probability.  False: a sequence begins with a state's first
+        stage.  It makes no difference with ``min_dwell=1``.
     stay_prior : (float, float) or (float, "alpha") or None, default=None
         Fixed parameters of the Beta prior of the probability to stay, instead of
         `expected_dwell`: pseudo-counts of staying and of leaving.  A large first one is a
         penalty for every change of state.  With "alpha" the second one is `alpha`,
-        resampled or not, which makes the model the sticky HDP-HMM of Fox et al.
+        resampled or not, which makes the model the sticky HDP-HMM of Fox et al.; this
+        needs ``min_dwell=1``.
     context_features : array-like of int, str or bool, or None, default=None
         Columns of X that hold the context of the step: an action, an input, a treatment,
         a subject, as numbers or strings.  Contexts are given, not modelled: they are
@@ -109,6 +125,7 @@ class HCRPTransitions(BaseTransitions):
         {"expected_dwell": 5.0},
         {"stay_prior": (3.0, 0.5)},
         {"stay_prior": (4.0, "alpha")},
+        {"min_dwell": 2, "starts_inside": True},
         {"context_alpha": 2.0, "context_order": "context"},
     )
 
@@ -119,6 +136,8 @@ class HCRPTransitions(BaseTransitions):
         concentration_prior: tuple[float, float] | None = (1.0, 1.0),
         *,
         expected_dwell: float | None = None,
+        min_dwell: int = 1,
+        starts_inside: bool = False,
         stay_prior: tuple[float, float | str] | None = None,
         context_features: ArrayLike | None = None,
         context_order: str = "state",
@@ -128,6 +147,8 @@ class HCRPTransitions(BaseTransitions):
         self.gamma = gamma
         self.concentration_prior = concentration_prior
         self.expected_dwell = expected_dwell
+        self.min_dwell = min_dwell
+        self.starts_inside = starts_inside
         self.stay_prior = stay_prior
         self.context_features = context_features
         self.context_order = context_order
@@ -189,13 +210,23 @@ class HCRPTransitions(BaseTransitions):
         transitions : skihmm.core._franchise.Franchise
         """
         check_choice("context_order", self.context_order, ORDERS)
+        n_stages = check_integer("min_dwell", self.min_dwell, 1)
+        if n_stages > MOST_STAGES:
+            raise ValueError(f"min_dwell={n_stages}; expected at most {MOST_STAGES}.")
+        dwell = check_dwell("expected_dwell", self.expected_dwell, n_stages)
         stay_prior = check_stay_prior("stay_prior", self.stay_prior)
-        dwell = check_dwell("expected_dwell", self.expected_dwell)
+        if n_stages > 1 and stay_prior is not None and stay_prior[1] == "alpha":
+            raise ValueError(
+                f"min_dwell={n_stages} with stay_prior={self.stay_prior!r}; 'alpha' "
+                "needs min_dwell=1. Set the second number, or use expected_dwell."
+            )
+        if n_stages > 1 and dwell is None:
+            dwell = 2.0 * n_stages
         if self.has_contexts and not (stay_prior is None and dwell is None):
             raise ValueError(
-                "context_features together with expected_dwell or stay_prior; expected "
-                "only one of them, as transitions that depend on contexts do not support "
-                "probabilities to stay yet."
+                "context_features together with expected_dwell, min_dwell or stay_prior; "
+                "expected none of these, as transitions that depend on contexts do not "
+                "support probabilities to stay yet."
             )
         n_columns = len(contexts.parents) if contexts is not None else 0
         return Franchise(
@@ -204,6 +235,8 @@ class HCRPTransitions(BaseTransitions):
             check_concentration_prior("concentration_prior", self.concentration_prior),
             stay_prior,
             dwell,
+            n_stages,
+            check_flag("starts_inside", self.starts_inside) and n_stages > 1,
             contexts,
             self._concentrations(n_columns) if n_columns else (),
         )

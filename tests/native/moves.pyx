@@ -344,17 +344,18 @@ def steps(Franchise transitions, const float64_t[::1] weights,
     -------
     rows : ndarray of shape (n_slots, n_slots)
         p(k | j).
-    pushed, pulled, best : ndarray of shape (n_slots,)
+    pushed, pulled, best : ndarray of shape (n_columns,)
         ``sum_j weights[j] p(k | j)``, ``sum_k p(k | j) values[k]`` and
-        ``max_j weights[j] p(k | j)``.
-    argmax : ndarray of shape (n_slots,)
+        ``max_j weights[j] p(k | j)``, over slots and stages.
+    argmax : ndarray of shape (n_columns,)
         The j that reaches the maximum.
     """
     cdef int32_t j, n = <int32_t> transitions.seating.dish_tables.size()
-    assert weights.shape[0] == values.shape[0] == n
+    cdef int32_t n_columns = transitions.seating.n_columns()
+    assert weights.shape[0] == values.shape[0] == n_columns
     cdef float64_t[:, ::1] rows = np.empty((n, n))
-    cdef float64_t[:, ::1] out = np.empty((3, n))
-    cdef int32_t[::1] argmax = np.empty(n, dtype=np.int32)
+    cdef float64_t[:, ::1] out = np.empty((3, n_columns))
+    cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
     for j in range(n):
         transitions.seating.fill_row(j, &rows[j, 0])
     transitions.seating.push(&weights[0], &out[0, 0])

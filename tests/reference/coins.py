@@ -1,9 +1,10 @@
 """Exact laws of transitions with a coin per state: a walk, and closed forms.
 
 A step stays in its state k with probability W_k ~ Beta(kappa, omega), or else its state
-is a draw in the restaurant of k.  The walk goes through all labels, stays and tables in
-the order of time, from predictive probabilities; the closed forms are Beta functions and
-Stirling numbers.
+is a draw in the restaurant of k.  With several stages a step that does not stay advances
+to the next stage of its state, and only the last stage draws.  The walk goes through all
+labels, stays and tables in the order of time, from predictive probabilities; the closed
+forms are Beta functions and Stirling numbers.
 """
 
 from __future__ import annotations
@@ -35,47 +36,61 @@ from skihmm.core._state import ChainState
 
 
 @cache
-def walk(n_steps, starts, alpha, gamma, kappa, omega) -> dict:
+def walk(
+    n_steps, starts, alpha, gamma, kappa, omega, n_stages=1, starts_inside=False
+) -> dict:
     """``{(labels, m, Q): probability}``, m tables and Q stays in all."""
-    # A state of the walk: labels, number of stays by label, {(row, dish): table sizes}.
-    states = {((), (), ()): 1.0}
+    # A state of the walk: labels, stage, numbers of stays and of advances by label,
+    # {(row, dish): table sizes}.
+    states = {((), 0, (), (), ()): 1.0}
+    last = n_stages - 1
     for t in range(n_steps):
         following: dict = defaultdict(float)
-        for (labels, stays, cells), probability in states.items():
+        for (labels, stage, stays, advances, cells), probability in states.items():
             tables = dict(cells)
             j = START if t in starts else labels[-1]
             draws = sum(sum(sizes) for (row, _), sizes in tables.items() if row == j)
             leaves = 1.0
             if j != START:
-                q = kappa + stays[j]
-                leaves = (omega + draws) / (q + omega + draws)
-                stayed = (*stays[:j], stays[j] + 1, *stays[j + 1 :])
-                following[(*labels, j), stayed, cells] += probability * (1 - leaves)
+                q, left = kappa + stays[j], omega + draws + advances[j]
+                leaves = left / (q + left)
+                key = (*labels, j), stage, _one_more(stays, j), advances, cells
+                following[key] += probability * (1 - leaves)
+                if stage < last:
+                    key = (*labels, j), stage + 1, stays, _one_more(advances, j), cells
+                    following[key] += probability * leaves
+                    continue
+            first_stages = range(n_stages if j == START and starts_inside else 1)
             served = Counter()
             for (_, dish), sizes in tables.items():
                 served[dish] += len(sizes)
             m, n_labels = sum(served.values()), len(stays)
             for k in range(n_labels + 1):
                 sizes = tables.get((j, k), ())
-                grown = [
-                    (size, (*sizes[:i], size + 1, *sizes[i + 1 :]))
-                    for i, size in enumerate(sizes)
-                ]
+                grown = [(size, _one_more(sizes, i)) for i, size in enumerate(sizes)]
                 base = (served[k] or gamma) / (m + gamma)
                 grown.append((alpha * base, (*sizes, 1)))
-                for weight, after in grown:
+                fresh = (0,) * (k == n_labels)
+                for (weight, after), first in itertools.product(grown, first_stages):
                     cell = {**tables, (j, k): tuple(sorted(after))}
                     key = (
                         (*labels, k),
-                        stays if k < n_labels else (*stays, 0),
+                        first,
+                        (*stays, *fresh),
+                        (*advances, *fresh),
                         tuple(sorted(cell.items(), key=repr)),
                     )
-                    following[key] += probability * leaves * weight / (draws + alpha)
+                    p = probability * leaves * weight / (draws + alpha)
+                    following[key] += p / len(first_stages)
         states = following
     out: dict = defaultdict(float)
-    for (labels, stays, cells), probability in states.items():
+    for (labels, _, stays, _, cells), probability in states.items():
         out[labels, sum(len(sizes) for _, sizes in cells), sum(stays)] += probability
     return dict(out)
+
+
+def _one_more(counts, i) -> tuple:
+    return (*counts[:i], counts[i] + 1, *counts[i + 1 :])
 
 
 def closed_form(x, starts, alpha, gamma, kappa, omega) -> dict:
@@ -93,21 +108,59 @@ def closed_form(x, starts, alpha, gamma, kappa, omega) -> dict:
             left = sum(n for (j, _), n in draws.items() if j == k)
             log_p += math.log(math.comb(counts[k, k], q))
             log_p += betaln(kappa + q, omega + left) - betaln(kappa, omega)
-        weights = {0: 1}
-        dishes = {k for _, k in draws}
-        for k in dishes:
-            dish = stirling_polynomial(n for (_, d), n in draws.items() if d == k)
-            weights = convolve(
-                weights, {m: w * math.factorial(m - 1) for m, w in dish.items()}
-            )
-        for m, weight in weights.items():
-            out[m, sum(stays)] += weight * math.exp(
-                log_p
-                + float(log_crp(alpha, row_sizes(draws)) + log_crp(gamma, [m]))
-                + m * math.log(alpha)
-                + len(dishes) * math.log(gamma)
-            )
+        for m, weight in _tables(draws, alpha, gamma, log_p).items():
+            out[m, sum(stays)] += weight
     return dict(out)
+
+
+def staged_closed_form(
+    x, starts, alpha, gamma, kappa, omega, n_stages, starts_inside=False
+) -> dict:
+    """The same as `closed_form` with several stages, whose paths are summed."""
+    out: dict = defaultdict(float)
+    for path in itertools.product(range(n_stages), repeat=len(x)):
+        draws: Counter = Counter()
+        stays, advances = Counter(), Counter()
+        for t, (k, stage) in enumerate(zip(x, path, strict=True)):
+            if t in starts:
+                draws[START, k] += 1
+                if stage and not starts_inside:
+                    break
+            elif stage == 0 and path[t - 1] == n_stages - 1:
+                draws[x[t - 1], k] += 1
+            elif x[t - 1] == k and stage in (path[t - 1], path[t - 1] + 1):
+                (stays if stage == path[t - 1] else advances)[k] += 1
+            else:
+                break
+        else:
+            log_p = -len(starts) * math.log(n_stages) if starts_inside else 0.0
+            for k in set(x):
+                left = sum(n for (j, _), n in draws.items() if j == k) + advances[k]
+                log_p += betaln(kappa + stays[k], omega + left) - betaln(kappa, omega)
+            for m, weight in _tables(draws, alpha, gamma, log_p).items():
+                out[m, stays.total()] += weight
+    return dict(out)
+
+
+def _tables(draws, alpha, gamma, log_p) -> dict:
+    """``{m: probability}`` of draws with m tables in all, times exp(log_p)."""
+    weights = {0: 1}
+    dishes = {k for _, k in draws}
+    for k in dishes:
+        dish = stirling_polynomial(n for (_, d), n in draws.items() if d == k)
+        weights = convolve(
+            weights, {m: w * math.factorial(m - 1) for m, w in dish.items()}
+        )
+    return {
+        m: weight
+        * math.exp(
+            log_p
+            + float(log_crp(alpha, row_sizes(draws)) + log_crp(gamma, [m]))
+            + m * math.log(alpha)
+            + len(dishes) * math.log(gamma)
+        )
+        for m, weight in weights.items()
+    }
 
 
 @dataclass
@@ -116,11 +169,20 @@ class CoinPosterior(Posterior):
 
     kappa: float = 1.0
     omega: float = 1.0
+    n_stages: int = 1
+    starts_inside: bool = False
 
     @cached_property
     def _log_joint(self) -> dict:
         law = walk(
-            len(self.y), self.starts, self.alpha, self.gamma, self.kappa, self.omega
+            len(self.y),
+            self.starts,
+            self.alpha,
+            self.gamma,
+            self.kappa,
+            self.omega,
+            self.n_stages,
+            self.starts_inside,
         )
         emitted = {
             x: log_likelihood_by_tables(x, self.y, self.emission)
@@ -139,18 +201,35 @@ class CoinModel(Model):
 
     kappa: float = 1.0
     omega: float | str = 1.0
+    n_stages: int = 1
+    starts_inside: bool = False
 
     @cached_property
     def posterior(self) -> Posterior:
         omega = self.alpha if self.omega == "alpha" else self.omega
         return CoinPosterior(
-            self.y, self.emission, self.starts, self.alpha, self.gamma, self.kappa, omega
+            self.y,
+            self.emission,
+            self.starts,
+            self.alpha,
+            self.gamma,
+            self.kappa,
+            omega,
+            self.n_stages,
+            self.starts_inside,
         )
 
     def state(self, seed, labels=None, **options) -> ChainState:
         state = ChainState(
             np.array(self.starts),
-            Franchise(self.alpha, self.gamma, None, (self.kappa, self.omega)),
+            Franchise(
+                self.alpha,
+                self.gamma,
+                None,
+                (self.kappa, self.omega),
+                n_stages=self.n_stages,
+                starts_inside=self.starts_inside,
+            ),
             self.stats(**options),
             seed if isinstance(seed, RandomStream) else RandomStream(seed),
         )

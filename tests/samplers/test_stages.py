@@ -1,0 +1,315 @@
+"""Samplers of states with a shortest dwell, against enumeration."""
+
+from __future__ import annotations
+
+import native
+import numpy as np
+import pytest
+from reference.coins import CoinModel, staged_closed_form, walk
+from reference.enumeration import (
+    DirichletEmission,
+    GaussianEmission,
+    HCRPEmission,
+    set_partitions,
+)
+from small_models import SAMPLERS as ALL_SAMPLERS
+from small_models import SUSPECT, assert_exact, compare
+from test_planted import MOVE, ONE_KIND
+
+from skihmm import HCRPHMM
+from skihmm.core._rcd import RCDKernel
+from skihmm.samplers import BlockedGibbs
+from skihmm.samplers._staged_kernel import StagedBlockedProposal
+from skihmm.transitions import HCRPTransitions
+
+# Seven steps: in fewer ones runs are too rare to show an error.
+MODELS = {
+    "two stages": CoinModel(
+        (0, 0, 1, 1, 0, 0, 0), HCRPEmission(2, 0.5, 1.0), (0,), 0.8, 1.7, 0.7, 2.0, 2
+    ),
+    "two sequences": CoinModel(
+        (0, 0, None, 1, 1, 0, 0), DirichletEmission(2, 0.5), (0, 4), 2.0, 2.0, 0.5, 1.5, 2
+    ),
+    "three stages": CoinModel(
+        (0, 0, 0, 0, 1, 1, 1), DirichletEmission(2, 0.3), (0,), 1.5, 2.0, 0.3, 2.5, 3
+    ),
+    "cut from longer ones": CoinModel(
+        (0, 1, 1, 0, 0, 1), HCRPEmission(2, 0.5, 1.0), (0, 3), 1.5, 2.0, 0.6, 2.0, 3, True
+    ),
+    "long stays": CoinModel(
+        (0.1, 0.2, 0.1, 2.0, 2.2, 2.1), GaussianEmission(), (0,), 1.5, 1.0, 6.0, 3.0, 2
+    ),
+}
+SAMPLERS = {
+    "blocks of 3": BlockedGibbs(3).make_kernel,
+    "whole sequences": BlockedGibbs(7).make_kernel,
+    "split-merge": BlockedGibbs(4, split_merge_rate=4).make_kernel,
+    "whole runs": BlockedGibbs(4, run_split_merge_rate=4).make_kernel,
+}
+# Least acceptance by model.  A proposal with an error in both q is exact, but poor.
+ACCEPTANCE = {
+    "blocks of 3": (0.85, 0.91, 0.94, 0.87, 0.90),
+    "whole sequences": (0.63, 0.85, 0.80, 0.79, 0.80),
+}
+
+
+@pytest.mark.parametrize("starts", [(0,), (0, 2)])
+@pytest.mark.parametrize(("n_stages", "inside"), [(2, False), (3, False), (3, True)])
+def test_walk_over_seatings_against_closed_forms(n_stages, inside, starts):
+    law = walk(5, starts, 0.7, 1.3, 0.8, 1.9, n_stages, inside)
+    assert sum(law.values()) == pytest.approx(1, rel=1e-13)
+    others = {
+        (x, *cell): p
+        for x in set_partitions(5)
+        for cell, p in staged_closed_form(
+            x, starts, 0.7, 1.3, 0.8, 1.9, n_stages, inside
+        ).items()
+    }
+    assert law == pytest.approx(others, rel=1e-12)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("name", MODELS)
+def test_chains_have_the_exact_posterior(name, sampler):
+    found = assert_exact(MODELS[name], SAMPLERS[sampler], n_sweeps=4000)
+    if sampler in ACCEPTANCE:
+        assert found.acceptance >= ACCEPTANCE[sampler][[*MODELS].index(name)]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_passes_against_dense_matrices(name):
+    rng = np.random.default_rng(0)
+    model = MODELS[name]
+    state, r = model.state(0), model.n_stages
+    kernel = SAMPLERS["whole runs"](state)
+    for _ in range(20):
+        kernel.sweep(state)
+        state.canonicalise()
+        arrays = state.to_arrays()
+        dense, labels = dense_matrix(model, arrays)
+        n_slots = 2 + state.n_states + 8 + state.n_states // 16
+        columns = np.add.outer(n_slots * np.arange(r), labels).ravel()
+        # A new sequence begins, or a state goes on.
+        for possible in (columns == 1, columns % n_slots != 1):
+            weights, values = np.zeros((2, r * n_slots))
+            weights[columns] = rng.random(len(columns)) * possible
+            values[columns] = rng.random(len(columns)) * (columns % n_slots != 1)
+            rows, pushed, pulled, best, argmax = native.moves.steps(
+                state.transitions, weights, values
+            )
+            products = weights[columns, None] * dense
+            np.testing.assert_allclose(pushed[columns], products.sum(axis=0), rtol=1e-12)
+            is_used = columns % n_slots != 1
+            is_used[0] = True  # the start restaurant has one stage
+            np.testing.assert_allclose(
+                pulled[columns][is_used], (dense @ values[columns])[is_used], rtol=1e-12
+            )
+            np.testing.assert_allclose(best[columns], products.max(axis=0), rtol=1e-12)
+            found = products[
+                np.searchsorted(columns, argmax[columns]), range(len(columns))
+            ]
+            np.testing.assert_allclose(found, products.max(axis=0), rtol=1e-12)
+        # In the long run a state's stages last equally long.
+        blocks = dense.reshape(r, len(labels), r, len(labels)).sum(axis=2).mean(axis=0)
+        np.testing.assert_allclose(
+            rows[np.ix_(labels, labels)][labels != 1], blocks[labels != 1], rtol=1e-12
+        )
+
+
+def dense_matrix(model, arrays):
+    """p(stage and label | stage and label before), and the labels: start, new, others."""
+    record, n, r = arrays["transitions"], arrays["n_states"], model.n_stages
+    labels = np.array([1, 0, *range(2, 2 + n)])
+    counts, tables = np.zeros((n + 2, n + 2)), np.zeros(n + 2)
+    place = np.r_[np.arange(2, n + 2), 0]  # of the record's rows
+    for j, k, customers, m in zip(
+        record["rows"], record["dishes"], record["n_customers"], record["n_tables"],
+        strict=True,
+    ):  # fmt: skip
+        tables[2 + k] += m
+        counts[place[j], 2 + k] = customers
+    total = tables.sum() + model.gamma
+    tables[1] = model.gamma
+    left = counts.sum(axis=1)
+    draws = (counts + model.alpha * tables / total) / (left + model.alpha)[:, None]
+    stays = model.kappa + np.r_[0, 0, record["stays"]]
+    leaves = model.omega + left + np.r_[0, 0, record["advances"]]
+    stay = stays / (stays + leaves)
+    dense = np.zeros((r, n + 2, r, n + 2))
+    for k in range(1, n + 2):
+        for s in range(r):
+            dense[s, k, s, k] += stay[k]
+            if s < r - 1:
+                dense[s, k, s + 1, k] += 1 - stay[k]
+            else:
+                dense[s, k, 0] += (1 - stay[k]) * draws[k]
+    first = range(r) if model.starts_inside else [0]
+    for s in first:
+        dense[0, 0, s] = draws[0] / len(first)
+    size = r * (n + 2)
+    order = np.argsort(labels)
+    dense = dense[:, order][:, :, :, order].reshape(size, size)
+    return dense, np.sort(labels)
+
+
+def test_samplers_without_stages_refuse_them():
+    for sampler in ALL_SAMPLERS.values():
+        hmm = HCRPHMM(sampler, transitions=HCRPTransitions(min_dwell=2), n_draws=1)
+        if not sampler.supports_stages:
+            with pytest.raises(TypeError, match=r"min_dwell=2 .* Use BlockedGibbs"):
+                hmm.fit([[0]] * 4)
+    hmm = HCRPHMM(BlockedGibbs(4), transitions=HCRPTransitions(min_dwell=4))
+    with pytest.raises(ValueError, match=r"block_size=4 .* expected 5 or more, better 8"):
+        hmm.fit([[0]] * 9)
+    with pytest.raises(ValueError, match=r"min_dwell above 1.*Use BlockedGibbs"):
+        MODELS["two stages"].state(0).move(0, 1)
+
+
+# -- planted errors -------------------------------------------------------------------
+
+KERNELS = {
+    "blocks": (
+        "samplers._staged_kernel",
+        lambda m: RCDKernel(m.StagedBlockedProposal(), 7),
+    ),
+    "split-merge": (
+        "samplers._split_merge_kernel",
+        lambda m: m.InterleavedKernel(RCDKernel(StagedBlockedProposal(), 4), 4),
+    ),
+    "whole runs": (
+        "samplers._run_split_merge_kernel",
+        lambda m: m.RunSplitMergeKernel(RCDKernel(StagedBlockedProposal(), 4), 4),
+    ),
+}
+COIN = (
+    "_transitions.hpp",
+    "const double p = kind == Coins::Kind::kStay ? stay(k) : leave(j);",
+)
+PLANTED = {
+    "stays and advances without the coin": ("blocks", [(*COIN, "const double p = 1.0;")]),
+    "the prior coin": (
+        "blocks",
+        [
+            (
+                *COIN,
+                "const double stayed = coins_.kappa / (coins_.kappa + coins_.omega);\n"
+                "const double p = kind == Coins::Kind::kStay ? stayed : "
+                "j == kStart ? 1.0 : 1.0 - stayed;",
+            )
+        ],
+    ),
+    "draws without the coin": (
+        "blocks",
+        [("_transitions.hpp", "return p * Draws::add_draw", "return Draws::add_draw")],
+    ),
+    "messages without the coin": (
+        "blocks",
+        [("_staged_blocked.hpp", "* (1.0 - stay_[j]) * c_[j];", "* c_[j];")],
+    ),
+    "any stage after a draw": (
+        "blocks",
+        [
+            (
+                "_staged_blocked.hpp",
+                "return to.stage == 0 ? draw_prob(s, kStart, to.k) : 0.0;",
+                "return draw_prob(s, kStart, to.k);",
+            )
+        ],
+    ),
+    "labels of a process that is not counted": (
+        "blocks",
+        [("_staged_blocked.hpp", "q->multiply(labels_.seat(label, -1));", ";")],
+    ),
+    "every step of a new run is named": (
+        "blocks",
+        [
+            (
+                "_staged_blocked.hpp",
+                "if (begins) q->multiply(labels_.seat(label, -1));",
+                "q->multiply(labels_.seat(label, -1));",
+            )
+        ],
+    ),
+    "accept always": ("blocks", MOVE["accept always"]),
+    "merge without its reverse": (
+        "split-merge",
+        [("_split_merge.hpp", "if (!is_split_) score(chain, emission, f);", "")],
+    ),
+    "the second run's stays stay behind": (
+        "split-merge",
+        [
+            (
+                "_split_merge.hpp",
+                "if (t > start) ratio_.add_draw(chain, k, k, t);",
+                "if (t > start) chain.transitions->add_draw(t, k, k, chain.bits, "
+                "&chain.hints[t]);",
+            )
+        ],
+    ),
+    "allocation of runs left out": (
+        "whole runs",
+        [
+            (
+                "_run_split_merge.hpp",
+                "if (!has_changes) return q;",
+                "if (!has_changes) return 0.0;",
+            )
+        ],
+    ),
+}
+
+
+# One of every kernel; the others take a minute to compile.
+QUICK = (
+    "labels of a process that is not counted",
+    "merge without its reverse",
+    "allocation of runs left out",
+)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    "error",
+    [pytest.param(e, marks=() if e in QUICK else pytest.mark.slow) for e in PLANTED],
+)
+def test_planted_errors_are_caught(error):
+    kernel, edits = PLANTED[error]
+    module, make = KERNELS[kernel]
+    edited = native.planted(module, *edits, ONE_KIND)
+    found = []
+    for name in ("two stages", "three stages", "cut from longer ones"):
+        try:
+            found.append(compare(MODELS[name], lambda state: make(edited), n_sweeps=2000))
+        except (AssertionError, RuntimeError):
+            # A path that is impossible, or a customer to remove that is missing.
+            return
+        if min(test.pvalue for test in found[-1][:3]) <= SUSPECT:
+            return
+    pytest.fail(str(found))
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        ("case Change::kStays: stays_[change.k] -= change.last; break;",
+         "case Change::kStays: break;"),
+        ("case Change::kAdvances: advances_[change.k] -= change.last; break;",
+         "case Change::kAdvances: break;"),
+        ("case Change::kStage: stages_[change.last] = static_cast<uint8_t>(change.k);",
+         "case Change::kStage: break;"),
+    ],
+)  # fmt: skip
+@pytest.mark.slow
+def test_forgotten_changes_are_caught(edit):
+    module, make = KERNELS["blocks"]
+    edited = native.planted(module, ("_coins.hpp", *edit))
+    state = MODELS["two stages"].state(0)
+    kernel, problems = make(edited), []
+    try:
+        while not any(problems) and len(problems) < 500:
+            kernel.sweep(state)
+            problems.append(state.check())
+    except RuntimeError as error:  # a customer to remove is missing
+        problems.append(str(error))
+    assert any(problems)

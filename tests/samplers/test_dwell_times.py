@@ -184,7 +184,7 @@ PLANTED = {
         "blocked",
         [
             (
-                "_blocked.hpp",
+                "_fresh_labels.hpp",
                 "if (before >= 0 && self_share_ > 0.0) {",
                 "if (false) {",
             )

@@ -272,7 +272,7 @@ class Chain(Iterator[SweepInfo]):
         self._known = sequences.known_states
         self.state = ChainState(
             sequences.starts,
-            settings.transitions.make_seating(),
+            settings.transitions.make_seating(sequences.contexts),
             self._stats
             if self._known is None
             else ProductStats([self._stats, KnownStatesStats(self._known)]),
@@ -321,6 +321,8 @@ class Chain(Iterator[SweepInfo]):
             n_states = min(N_START_STATES, n_steps)
             labels = self.stream.generator.integers(n_states, size=n_steps)
             return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+        # Without contexts: every level of a tree makes new states rarer, and a path with
+        # too few states is left slowly.
         return filter_particles(
             sequences.codes,
             sequences.starts,
@@ -416,8 +418,8 @@ def extended_record(
 
     The labels of the earlier steps are kept.  Those of the new ones are the path of a
     particle filter that continues from them; or, where a particle filter would start with
-    too many states, the most probable path given the earlier ones.  All customers are
-    seated anew.
+    too many states, or transitions depend on contexts, the most probable path given the
+    earlier ones.  All customers are seated anew.
 
     Parameters
     ----------
@@ -438,7 +440,7 @@ def extended_record(
     emission = arrays["emission"]
     if earlier.known_states is not None:
         emission = emission["parts"][0]
-    if settings.emission.default_init == "particle_filter":
+    if settings.emission.default_init == "particle_filter" and added.contexts is None:
         stats = settings.emission.make_stats(added.codes[:0])
         path = filter_particles(
             added.codes,
@@ -462,6 +464,7 @@ def extended_record(
             },
             stats,
             added.starts,
+            contexts=added.contexts,
         )
         path = np.asarray(frozen.viterbi()[1])
     start = replace(

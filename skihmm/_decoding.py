@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skihmm._contexts import StepContexts
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Labels
@@ -28,7 +29,10 @@ def frozen_model(draw: Draw, sequences: Sequences, emission: BaseEmission) -> Fr
     model : FrozenModel
     """
     return FrozenModel(
-        draw.arrays, emission.make_stats(sequences.codes), sequences.starts
+        draw.arrays,
+        emission.make_stats(sequences.codes),
+        sequences.starts,
+        contexts=sequences.contexts,
     )
 
 
@@ -89,6 +93,7 @@ def simulate_sequence(
     n_features: int,
     emission: BaseEmission,
     seed: np.random.SeedSequence,
+    contexts: StepContexts | None = None,
 ) -> tuple[Array, Labels]:
     """Simulate a new sequence from the draw's predictive distribution.
 
@@ -99,6 +104,8 @@ def simulate_sequence(
     emission : BaseEmission
         Fitted.
     seed : numpy.random.SeedSequence
+    contexts : StepContexts, optional
+        Contexts of the steps, if transitions depend on them.
 
     Returns
     -------
@@ -110,5 +117,7 @@ def simulate_sequence(
     columns, seating = draw.for_particles(
         emission.make_stats(np.empty((0, n_features + emission.n_inputs), dtype=dtype))
     )
-    codes, states = simulate(n_samples, columns, n_known, RandomStream(seed), seating)
+    codes, states = simulate(
+        n_samples, columns, n_known, RandomStream(seed), seating, contexts
+    )
     return emission.decode(codes[:, :n_features]), states

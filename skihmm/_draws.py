@@ -28,7 +28,7 @@ from skihmm._typing import Array, Floats, Integers, Labels
 from skihmm._validation import check_flag
 from skihmm._version import __version__
 from skihmm.core._emission import EmissionStats
-from skihmm.core._franchise import STAY_PRIOR, hyperparameters_of
+from skihmm.core._franchise import CONTEXT_ALPHA, STAY_PRIOR, hyperparameters_of
 from skihmm.core._sweep_info import SweepInfo
 
 if TYPE_CHECKING:
@@ -105,9 +105,10 @@ class Draw:
         Cells of the transition seating: ``rows`` (previous state; ``n_states`` is the
         start), ``dishes`` (next state), ``n_customers``, ``n_tables`` and all table
         ``sizes`` in the order of the cells; the hyperparameters by name; if states have a
-        probability of their own to stay, the number of ``stays`` of every state; and if
-        they have several stages, that of ``advances`` to the next stage, ``n_stages`` and
-        ``starts_inside``.
+        probability of their own to stay, the number of ``stays`` of every state; if they
+        have several stages, that of ``advances`` to the next stage, ``n_stages`` and
+        ``starts_inside``; and, if transitions depend on contexts, the cells of further
+        ``levels`` and the tree of ``contexts``, by which rows are numbered.
     emission : EmissionRecord
         The emission's statistics.
     sweep : int
@@ -149,14 +150,21 @@ class Draw:
     @property
     def n_tables(self) -> int:
         """Total number of tables of the transitions."""
-        return int(self.transitions["n_tables"].sum())
+        levels = [self.transitions, *self.transitions.get("levels", ())]
+        return sum(int(level["n_tables"].sum()) for level in levels)
 
     @property
     def summed_lp(self) -> float:
         """Log joint probability, summed over seatings with these table counts, nats."""
         return (
             self.lp
-            + log_seatings([self.transitions, *seatings(self.emission)])
+            + log_seatings(
+                [
+                    self.transitions,
+                    *self.transitions.get("levels", ()),
+                    *seatings(self.emission),
+                ]
+            )
             + log_stays(self.transitions)
         )
 
@@ -265,6 +273,8 @@ class PosteriorDraws:
     stay_prior : ndarray of shape (n_chains, max(n_draws), 2), or None
         Parameters of the Beta prior of the states' probabilities to stay, pseudo-counts
         of staying and of leaving; None if states have no such probabilities.
+    context_alpha : ndarray of shape (n_chains, max(n_draws), n_columns), or None
+        Concentrations of the columns of contexts; None without them.
     emission_alpha, emission_gamma : ndarray of shape (n_chains, max(n_draws))
         Emission concentrations; only if the emission has them.
     hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws), ...)}
@@ -337,6 +347,7 @@ class PosteriorDraws:
         self.alpha = self.hyperparameters["alpha"]
         self.gamma = self.hyperparameters["gamma"]
         self.stay_prior = self.hyperparameters.get(STAY_PRIOR)
+        self.context_alpha = self.hyperparameters.get(CONTEXT_ALPHA)
         if hyperparameters is not None:
             self._collect_hyperparameters(
                 "emission_", lambda draw: hyperparameters(draw.emission)

@@ -17,6 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skihmm._callbacks import FitTasks
 from skihmm._chain import History, ModelSettings, extended_record
 from skihmm._chain_file import ChainFile, Header, chain_paths
+from skihmm._contexts import without_columns
 from skihmm._decoding import frozen_model
 from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
@@ -75,6 +76,8 @@ class FitState:
         Entropy of the random streams.
     is_extended : bool
         Whether partial_fit has added data.
+    context_columns : ndarray of int
+        Columns of X that hold contexts.
     """
 
     chains: list[History]
@@ -82,6 +85,7 @@ class FitState:
     model_hash: str
     entropy: list[int]
     is_extended: bool
+    context_columns: NDArray[np.intp]
 
     @property
     def score_entropy(self) -> list[int]:
@@ -146,10 +150,10 @@ class Parameters:
                 "store_states=False. Set store_states=True, or point_estimate='map'."
             )
         emission = resolve("emission", params["emission"], EMISSIONS, BaseEmission)
-        sampler = params["sampler"]
         transitions = resolve(
             "transitions", params["transitions"], TRANSITIONS, BaseTransitions
         )
+        sampler = params["sampler"]
         if isinstance(sampler, str) and sampler == "auto":
             sampler = auto_sampler(emission.has_lasting_states, transitions)
         parameters = cls(
@@ -257,9 +261,14 @@ class Fit:
         """
         params = self.parameters
         emission = params.emission
+        columns = params.transitions.context_columns(X.shape[1], self._names)
+        if len(columns) and self._names is not None:
+            self._names = list(np.delete(self._names, columns))
+        contexts = params.transitions.fit_contexts(X[:, columns])
+        X = without_columns(X, columns)
         emission.name_columns(self._names)
         emission.fit_sequences(X, starts)
-        sequences = make_sequences(emission.encode(X, starts), starts, states)
+        sequences = make_sequences(emission.encode(X, starts), starts, states, contexts)
         resumed = earlier if params.warm_start else None
         is_same = (
             resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint
@@ -274,6 +283,9 @@ class Fit:
                 is_same = as_before.fingerprint == resumed.sequences.fingerprint
                 if is_same:
                     emission, sequences = earlier_emission, as_before
+        if resumed and is_same:
+            # After partial_fit the contexts have other numbers.
+            sequences = replace(sequences, contexts=resumed.sequences.contexts)
         self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
         # Errors of the emission's parameters, and of emission and sampler, before work.
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
@@ -316,14 +328,24 @@ class Fit:
                     params.checkpoint, entropy, sequences, settings
                 )
         is_extended = resumed is not None and resumed.is_extended
-        state = FitState(histories, sequences, params.model_hash, entropy, is_extended)
+        state = FitState(
+            histories, sequences, params.model_hash, entropy, is_extended, columns
+        )
         return self._sample(X, settings, state, files)
 
     def extend(
-        self, X: Array, added: Sequences, earlier: FitState, emission: BaseEmission
+        self,
+        X: Array,
+        added: Sequences,
+        earlier: FitState,
+        emission: BaseEmission,
+        transitions: BaseTransitions,
     ) -> dict[str, object]:
         """Add the sequences of X to an earlier fit; returns the fitted attributes."""
         params = self.parameters
+        columns = earlier.context_columns
+        params.transitions.context_categories_ = transitions.context_categories_
+        params.transitions.fit_contexts(X[:, columns])
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
         histories = [

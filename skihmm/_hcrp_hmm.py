@@ -15,6 +15,12 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skihmm._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
+from skihmm._contexts import (
+    StepContexts,
+    as_contexts,
+    with_columns,
+    without_columns,
+)
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw
 from skihmm._fit import Fit, FitState, Parameters
@@ -201,7 +207,8 @@ array-like of shape (n_samples,), default="auto"
         Probabilities of the first state of a sequence: posterior mean under the selected
         draw.  The last entry is the new state.
     transmat_ : ndarray of shape (n_states + 1, n_states + 1)
-        Transition probabilities, likewise.
+        Transition probabilities, likewise.  If they depend on contexts, those without a
+        context; see :meth:`context_transmat`.
     dwell_times_ : ndarray of shape (n_states,)
         Number of steps for which each state is expected to last once it is entered,
         under these probabilities: ``1 / (1 - transmat_[k, k])``.
@@ -495,7 +502,10 @@ array-like of shape (n_samples,), default="auto"
         parameters.check_continued(self._fit_state, "partial_fit")
         X, added = self._validate_sequences(X, groups, lengths, states)
         fit = self._new_fit(parameters)
-        return self._take(fit, fit.extend(X, added, self._fit_state, self.emission_))
+        return self._take(
+            fit,
+            fit.extend(X, added, self._fit_state, self.emission_, self.transitions_),
+        )
 
     def partial_fit(
         self,
@@ -616,9 +626,21 @@ array-like of shape (n_samples,), default="auto"
         X = self._validate(X, reset=False)
         starts = sequence_starts(len(X), groups, lengths, index)
         before = self._fit_state.sequences.codes[-1:] if continued else None
+        columns = self._fit_state.context_columns
+        observed = without_columns(X, columns)
         return X, make_sequences(
-            self.emission_.encode(X, starts, before), starts, check_states(states, len(X))
+            self.emission_.encode(observed, starts, before),
+            starts,
+            check_states(states, len(X)),
+            self._step_contexts(X[:, columns]),
         )
+
+    def _step_contexts(self, columns: Array) -> StepContexts | None:
+        """Encode contexts by those of the fit; None if transitions do not have any."""
+        fitted = self._fit_state.sequences.contexts
+        if fitted is None:
+            return None
+        return StepContexts(fitted.tree, self.transitions_.encode_contexts(columns))
 
     def _encode_sequences(
         self,
@@ -747,6 +769,7 @@ array-like of shape (n_samples,), default="auto"
         X: MatrixLike,
         n_steps: int = 1,
         *,
+        contexts: MatrixLike | None = None,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
     ) -> PosteriorPredictive:
@@ -762,6 +785,10 @@ array-like of shape (n_samples,), default="auto"
             Data; of several sequences the last one is continued.
         n_steps : int, default=1
             Number of steps to predict.
+        contexts : array-like of shape (n_steps,) or (n_steps, n_columns), optional
+            Contexts of the coming steps, if transitions depend on them
+            (``context_features``).  Where they are missing, and by default, the law is
+            that without a context.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -769,7 +796,7 @@ array-like of shape (n_samples,), default="auto"
         -------
         following : PosteriorPredictive
             Its methods are ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob``
-            and ``sample``.
+            and ``sample``.  Columns of contexts are not among its features.
 
         Examples
         --------
@@ -786,13 +813,16 @@ array-like of shape (n_samples,), default="auto"
         """
         check_is_fitted(self)
         n_steps = check_integer("n_steps", n_steps, 1)
+        columns = self._fit_state.context_columns
+        names = getattr(self, "feature_names_in_", None)
         return PosteriorPredictive(
             self.draws_.thinned(),
             self._encode_sequences(X, groups, lengths),
             self.emission_,
             n_steps,
             self.random_state,
-            getattr(self, "feature_names_in_", None),
+            None if names is None else np.delete(names, columns),
+            self._step_contexts(as_contexts(contexts, n_steps, len(columns))),
         )
 
     def impute(
@@ -849,8 +879,14 @@ array-like of shape (n_samples,), default="auto"
         check_choice("method", method, ("expectation", "sample"))
         given = X
         X, sequences = self._validate_sequences(X, groups, lengths)
-        missing = np.array([is_missing(column) for column in X.T]).T
-        filled = self._filled(X, missing, sequences, method, random_state)
+        columns = self._fit_state.context_columns
+        observed = without_columns(X, columns)
+        missing = np.array([is_missing(column) for column in observed.T]).T
+        filled = self._filled(observed, missing, sequences, method, random_state)
+        # Contexts are not imputed.
+        filled = with_columns(filled, columns, X[:, columns])
+        absent = np.zeros((len(X), len(columns)), dtype=bool)
+        missing = with_columns(missing, columns, absent).astype(bool)
         library = output_library(self, library_of(given))
         if library is None:
             return filled
@@ -878,6 +914,46 @@ array-like of shape (n_samples,), default="auto"
             seed = np.random.SeedSequence(entropy)
             codes = drawn_codes(draws, sequences, self.emission_, seed)
         return fill(X, missing, self.emission_.decode(codes))
+
+    # ---- contexts
+
+    def context_transmat(self, context: object) -> Floats:
+        """Transition probabilities of a context, posterior means of the selected draw.
+
+        Parameters
+        ----------
+        context : number, str or tuple
+            A value of the first column of ``context_features``, or a tuple of those of
+            its first columns.  A value that was not seen in fit has the law without it.
+
+        Returns
+        -------
+        transmat : ndarray of shape (n_states + 1, n_states + 1)
+            As ``transmat_``, which is that without a context.
+
+        Raises
+        ------
+        ValueError
+            If transitions do not depend on contexts, or on fewer columns.
+        """
+        check_is_fitted(self)
+        n_columns = len(self._fit_state.context_columns)
+        values = context if isinstance(context, tuple) else (context,)
+        if not 0 < len(values) <= n_columns:
+            raise ValueError(
+                f"context={context!r} has {len(values)} values; the transitions depend "
+                f"on {n_columns} columns of contexts (context_features)."
+            )
+        row = np.full((1, n_columns), None, dtype=object)
+        row[0, : len(values)] = values
+        sequences = self._fit_state.sequences
+        first = Sequences(
+            sequences.codes[:1],
+            sequences.starts[:1],
+            contexts=self._step_contexts(row),
+        )
+        model = frozen_model(self._selected, first, self.emission_)
+        return model.transition_matrix(0)[1]
 
     # ---- scores
 
@@ -1046,7 +1122,11 @@ array-like of shape (n_samples,), default="auto"
     # ---- new data
 
     def sample(
-        self, n_samples: int = 1, random_state: RandomState = None
+        self,
+        n_samples: int = 1,
+        random_state: RandomState = None,
+        *,
+        contexts: MatrixLike | None = None,
     ) -> tuple[Any, Labels]:
         """Draw a new sequence from the predictive distribution of the selected draw.
 
@@ -1056,12 +1136,15 @@ array-like of shape (n_samples,), default="auto"
             Number of time steps.
         random_state : int, RandomState instance or None, default=None
             None uses the estimator's `random_state`.
+        contexts : array-like of shape (n_samples,) or (n_samples, n_columns), optional
+            Contexts of the steps, if transitions depend on them (``context_features``).
+            Where they are missing, and by default, the law is that without a context.
 
         Returns
         -------
         X : ndarray or data frame of shape (n_samples, n_features)
-            Symbols are from the emission's categories.  A data frame if the model was
-            fitted to one, or by :meth:`set_output`.
+            With the columns of contexts.  Symbols are from the emission's categories.  A
+            data frame if the model was fitted to one, or by :meth:`set_output`.
         states : ndarray of shape (n_samples,), int32
             Labels from ``n_states_`` on are new states.
         """
@@ -1070,13 +1153,18 @@ array-like of shape (n_samples,), default="auto"
         entropy = draw_entropy(
             self.random_state if random_state is None else random_state
         )
+        columns = self._fit_state.context_columns
+        given = as_contexts(contexts, n_samples, len(columns))
+        steps = self._step_contexts(given)
         X, states = simulate_sequence(
             self._selected,
             n_samples,
-            self.n_features_in_,
+            self.n_features_in_ - len(columns),
             self.emission_,
             np.random.SeedSequence(entropy),
+            None if steps is None else steps.adaptive(),
         )
+        X = with_columns(X, columns, given)
         library = output_library(self, self._frame_library)
         if library is not None:
             X = make_frame(library, X, self._column_names(), None)

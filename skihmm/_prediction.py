@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skihmm._contexts import StepContexts
 from skihmm._decoding import frozen_model, symbol_limits
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
@@ -53,6 +55,8 @@ class PosteriorPredictive:
         Default of :meth:`sample`.
     feature_names : array-like of shape (n_features,), optional
         Names of the columns of the data.
+    contexts : StepContexts, optional
+        Contexts of the predicted steps, if transitions depend on them.
 
     Attributes
     ----------
@@ -86,6 +90,7 @@ class PosteriorPredictive:
         n_steps: int,
         random_state: RandomState = None,
         feature_names: Sequence[str] | Array | None = None,
+        contexts: StepContexts | None = None,
     ) -> None:
         self.n_steps = check_integer("n_steps", n_steps, 1)
         self.n_features = sequences.codes.shape[1] - emission.n_inputs
@@ -99,6 +104,9 @@ class PosteriorPredictive:
         # Models without data, for the predictive distributions of their states.
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._last = sequences.codes[-1:]
+        if sequences.contexts is not None and contexts is not None:
+            self._nothing = replace(self._nothing, contexts=contexts)
+            sequences = replace(sequences, contexts=sequences.contexts.joined(contexts))
         self._state_probs = [
             frozen_model(draw, sequences, emission).forecast(self.n_steps)
             for draw in draws
@@ -262,6 +270,12 @@ class PosteriorPredictive:
         X = self._emission.decode(codes.reshape(-1, self.n_features))
         return X.reshape(codes.shape)
 
+    def _transmats(self, model: FrozenModel) -> Sequence[Floats]:
+        """Transition probabilities into every step; of a model without data."""
+        if self._nothing.contexts is None:
+            return [model.transition_matrix()[1]] * self.n_steps
+        return [model.transition_matrix(i)[1] for i in range(self.n_steps)]
+
     def _sample_codes(self, n_samples: int, random_state: RandomState) -> Array:
         entropy = draw_entropy(
             self._random_state if random_state is None else random_state
@@ -275,12 +289,12 @@ class PosteriorPredictive:
         for d in np.unique(chosen):
             members = np.flatnonzero(chosen == d)
             model = frozen_model(self._draws[d], self._nothing, self._emission)
-            transmat = model.transition_matrix()[1]
             u = stream.generator.random((self.n_steps, len(members)))
             states = np.empty(u.shape, dtype=np.intp)
             states[0] = _choose(np.tile(self._state_probs[d][0], (len(members), 1)), u[0])
+            transmats = self._transmats(model)
             for i in range(1, self.n_steps):
-                states[i] = _choose(transmat[states[i - 1]], u[i])
+                states[i] = _choose(transmats[i][states[i - 1]], u[i])
             # An emission that looks back walks in time; others emit all steps at once.
             rows = np.repeat(self._last, len(members), axis=0)
             size = 1 if self._emission.n_inputs else self.n_steps

@@ -32,6 +32,9 @@ class TransitionsRecord(SeatingRecord, total=False):
     advances: Integers
     n_stages: int
     starts_inside: bool
+    # Of contexts: the seatings of depth 2, 3, ..., and the tree.
+    levels: list[SeatingRecord]
+    contexts: Mapping[str, object]
 
 
 class EmissionRecord(TypedDict, total=False):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 
+from skihmm._contexts import StepContexts
 from skihmm._typing import Array, Labels, VectorLike
 from skihmm._validation import as_array, is_missing, unmask, warn_caller
 
@@ -29,6 +30,8 @@ class Sequences:
         Index in `known_labels` of the state of every step, -1 where it is unknown.
     known_labels : ndarray of int64
         The user's labels of the known states, increasing.
+    contexts : StepContexts or None
+        Contexts of all steps, if transitions depend on them.
     """
 
     codes: Array
@@ -37,6 +40,7 @@ class Sequences:
     known_labels: NDArray[np.int64] = field(
         default_factory=lambda: np.empty(0, dtype=np.int64)
     )
+    contexts: StepContexts | None = None
 
     @property
     def n_steps(self) -> int:
@@ -49,6 +53,8 @@ class Sequences:
         content = self.codes.tobytes() + self.starts.astype(np.int64).tobytes()
         if self.known_states is not None:
             content += self.known_states.tobytes() + self.known_labels.tobytes()
+        if self.contexts is not None:
+            content += self.contexts.codes.tobytes()
         return hashlib.sha256(content).hexdigest()
 
     def joined(self, other: Sequences) -> Sequences:
@@ -62,10 +68,14 @@ class Sequences:
         -------
         sequences : Sequences
         """
+        contexts = self.contexts
+        if contexts is not None and other.contexts is not None:
+            contexts = contexts.joined(other.contexts)
         return make_sequences(
             np.concatenate([self.codes, other.codes]),
             np.concatenate([self.starts, self.n_steps + other.starts]),
             np.concatenate([self.given[2], other.given[2]]),
+            contexts,
         )
 
     @property
@@ -78,7 +88,10 @@ class Sequences:
 
 
 def make_sequences(
-    codes: Array, starts: NDArray[np.intp], labels: NDArray[np.int64] | None
+    codes: Array,
+    starts: NDArray[np.intp],
+    labels: NDArray[np.int64] | None,
+    contexts: StepContexts | None = None,
 ) -> Sequences:
     """Make sequences with the known states of the user.
 
@@ -88,16 +101,17 @@ def make_sequences(
     starts : ndarray of shape (n_sequences,)
     labels : ndarray of shape (n_samples,) or None
         Result of :func:`check_states`.
+    contexts : StepContexts, optional
 
     Returns
     -------
     sequences : Sequences
     """
     if labels is None or (labels < 0).all():
-        return Sequences(codes, starts)
+        return Sequences(codes, starts, contexts=contexts)
     known = np.unique(labels[labels >= 0])
     places = np.where(labels < 0, -1, np.searchsorted(known, labels))
-    return Sequences(codes, starts, places.astype(np.int32), known)
+    return Sequences(codes, starts, places.astype(np.int32), known, contexts)
 
 
 def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64] | None:

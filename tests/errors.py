@@ -477,7 +477,7 @@ BLOCKED_COINS = {
     "no commit of stays": [
         (
             "_transitions.hpp",
-            "if (coins_.exist()) commit();\n        else Draws::commit_same();",
+            "if (SKIHMM_UNLIKELY(!is_plain())) commit();\n        else Draws::commit_same();",
             "Draws::commit_same();",
         )
     ],

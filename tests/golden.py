@@ -229,6 +229,29 @@ STAGED = {
     "staged": HCRPTransitions(expected_dwell=6, min_dwell=2),
     "cut": HCRPTransitions(min_dwell=3, starts_inside=True),
 }
+
+
+def _contexts(order: str, sampler: str, emission: str) -> dict:
+    """Transitions that depend on two columns; continued by `partial_fit`."""
+    make, X = EMISSIONS[emission]
+    rng = np.random.default_rng(16)
+    given = rng.integers([3, 2], size=(len(X), 2)).astype(float)
+    given[rng.random(given.shape) < 0.05] = np.nan
+    X, n = np.hstack([X, given]), X.shape[1]
+    transitions = HCRPTransitions(context_features=[n, n + 1], context_order=order)
+    hmm = _model(SAMPLERS[sampler], make(), transitions=transitions, n_particles=20)
+    hmm.partial_fit(X[:80]).partial_fit(X[80:])
+    simulated, labels = hmm.sample(20, random_state=4, contexts=given[:20])
+    return {
+        **_outcome(hmm),
+        "score": float(hmm.score(X[:20])),
+        "frozen": float(ParticleFilterScorer(adaptive=False)(hmm, X[:20])),
+        "path": _digest(hmm.predict(X[:40])),
+        "simulated": _digest(labels),
+        "values": float(np.nansum(np.asarray(simulated, dtype=float))),
+    }
+
+
 CASES: dict[str, Callable[[], dict]] = {
     **{
         f"{sampler} | {emission}": lambda s=sampler, e=emission: _sampled(s, e)
@@ -259,6 +282,14 @@ CASES: dict[str, Callable[[], dict]] = {
             _dwelling, transitions, sampler, emission
         )
         for transitions, sampler in (("staged", "auto"), ("cut", "blocked"))
+        for emission in ("hcrp", "gaussian")
+    },
+    **{
+        f"{sampler} | {order} first | {emission}": partial(
+            _contexts, order, sampler, emission
+        )
+        for order in ("state", "context")
+        for sampler in ("auto", "rcd", "blocked sm")
         for emission in ("hcrp", "gaussian")
     },
 }

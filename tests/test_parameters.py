@@ -232,6 +232,12 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "min_dwell": [*integer(1), Bad(256, ValueError, "expected at most 255")],
         "starts_inside": flag(),
         "stay_prior": stay_prior(),
+        "context_features": [
+            Bad(value, TypeError, "expected a list of names or indices")
+            for value in ("action", {0}, 1, [1.5], [[0]], [None])
+        ],
+        "context_order": choice("state", "context"),
+        "context_alpha": [bad for bad in number() if np.ndim(bad.value) == 0],
     },
     StepwiseGibbs: {"proposal": choice("exact", "rcd"), **RATES},
     StepwiseSlice: RATES,

@@ -132,7 +132,7 @@ class ChainState {
         std::vector<int32_t> rows(n_steps);
         for (int64_t t = 0; t < n_steps; ++t)
             rows[t] = transitions->restaurant(first[t] ? record.n_states : labels[t - 1], t);
-        record.check_path(rows, labels);
+        transitions->check_path(record, rows, labels);
     }
     // Draw all hyperparameters given labels and seating.
     void draw_hyperparameters() {

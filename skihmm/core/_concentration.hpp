@@ -18,7 +18,7 @@ class ConcentrationPosterior {
     ConcentrationPosterior(double shape, double rate) : shape_(shape), rate_(rate) {}
     // For alpha: all restaurants of a seating, that of the start too.
     template <class Root> void count_rows(const Seating<Root> &s, bitgen_t *g) {
-        shape_ += s.base.n_tables;
+        shape_ += s.count_tables();
         for (const int32_t n : s.row_customers) count_restaurant(s.alpha, n, g);
     }
     // For gamma: the root is one restaurant, in which every dish has one table ...

@@ -9,6 +9,7 @@
 #   addCustomer, removeCustomer   seating.add, seating.remove
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from numpy.random cimport bitgen_t
@@ -110,6 +111,20 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         void set_symbols(int32_t n_symbols)
 
 
+cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
+    cdef cppclass ContextShape:
+        int32_t n_before
+        vector[vector[int32_t]] parents
+        cbool exists()
+        int32_t n_columns()
+        int32_t depth()
+        int64_t n_rows(int32_t depth, int32_t n)
+        void check(const string &what) except +
+
+    cdef struct ContextPlace:
+        int32_t depth, prefix
+
+
 cdef extern from "_coins.hpp" namespace "skihmm" nogil:
     cdef cppclass Coins:
         int32_t n_stages
@@ -127,11 +142,17 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         cbool starts_inside
         vector[int32_t] stays, advances
         vector[uint8_t] stayed, stages
+        ContextShape contexts
+        vector[SeatingRecord] levels
         void check() except +
 
     cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
         int32_t n_slots()
         int32_t restaurant(int32_t j, int64_t t)
+        cbool has_contexts()
+        int64_t count_deep_tables()
+        void set_contexts(const ContextShape &shape) except +
+        void set_places(vector[ContextPlace] places)
         vector[float64_t] hyperparameters() except +
         void set_hyperparameters(const vector[float64_t] &values)
         void set_prior(float64_t shape, float64_t rate)
@@ -149,6 +170,14 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void push(const float64_t *weights, float64_t *out)
         void pull(const float64_t *values, float64_t *out)
         void push_max(const float64_t *weights, float64_t *out, int32_t *argmax_out)
+        # The same with the context of step t, or of a step without one.
+        float64_t prob(int64_t t, int32_t j, int32_t k)
+        void fill_row(int64_t t, int32_t j, float64_t *out)
+        void push(int64_t t, const float64_t *weights, float64_t *out)
+        void pull(int64_t t, const float64_t *values, float64_t *out)
+        void push_max(int64_t t, const float64_t *weights, float64_t *out,
+                      int32_t *argmax_out)
+        void fill_column(int64_t t, int32_t k, float64_t *out)
 
 
 ctypedef SeatingOn[SymbolBase] SymbolSeating    # emissions: dishes are symbols
@@ -166,5 +195,8 @@ cdef dict steps_to_arrays(const TransitionsRecord &record)
 # Those of what ChainState.to_arrays returns, checked; its steps may be missing, as they are in
 # draws.
 cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -1
+# A tree of contexts, checked, and steps' leaves in it: arrays of depths and prefixes.
+cdef int shape_of(n_before, parents, ContextShape *out) except -1
+cdef int places_of(depths, prefixes, const ContextShape &shape, vector[ContextPlace] *out) except -1
 # The transitions of a draw: state k has the slot FIRST + k, and there are no others.
-cdef Franchise frozen_transitions(object arrays)
+cdef Franchise frozen_transitions(object arrays, object contexts=*)

@@ -1,11 +1,25 @@
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 from skihmm._records import ModelRecord, TransitionsRecord
-from skihmm._typing import Floats
+from skihmm._typing import Floats, Integers
 
 HYPERPARAMETERS: tuple[str, ...]
 STAY_PRIOR: str
+CONTEXT_ALPHA: str
 MOST_STAGES: int
+
+class Places(Protocol):
+    @property
+    def depths(self) -> Integers: ...
+    @property
+    def prefixes(self) -> Integers: ...
+
+class Contexts(Places, Protocol):
+    @property
+    def n_before(self) -> int: ...
+    @property
+    def parents(self) -> Sequence[Integers]: ...
 
 class Franchise:
     def __init__(
@@ -17,11 +31,17 @@ class Franchise:
         dwell: float | None = ...,
         n_stages: int = ...,
         starts_inside: bool = ...,
+        contexts: Contexts | None = ...,
+        context_alpha: Sequence[float] = ...,
     ) -> None: ...
     @property
     def hyperparameters(self) -> dict[str, Any]: ...
     @property
     def has_coins(self) -> bool: ...
+    @property
+    def has_contexts(self) -> bool: ...
+    @property
+    def n_contexts(self) -> int: ...
     @property
     def n_stages(self) -> int: ...
     @property

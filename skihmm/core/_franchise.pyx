@@ -4,6 +4,7 @@ import numpy as np
 
 from skihmm.core._record cimport (
     MOST_CUSTOMERS,
+    SeatingRecord,
     array_of,
     concentration_of,
     entry_of,
@@ -17,6 +18,8 @@ from skihmm.core._record cimport (
 # coins the last two, kappa and omega, are the pair STAY_PRIOR.
 HYPERPARAMETERS = ("alpha", "gamma")
 STAY_PRIOR = "stay_prior"
+# The last ones, with contexts: concentrations of the columns.
+CONTEXT_ALPHA = "context_alpha"
 
 # A stage is stored in a byte.
 MOST_STAGES = 255
@@ -41,14 +44,36 @@ cdef class Franchise:
         Stages of every state, 1 unless there are coins.
     starts_inside : bool
         Whether the first stage of a sequence is uniform.
+    contexts : StepContexts, optional
+        Contexts of the steps: an object with attributes ``n_before``, the number of columns
+        above the states in the tree of restaurants, ``parents``, for every number n of
+        columns from 1 on the number of the prefix of n - 1 columns of every prefix of n
+        columns, and by step ``depths``, that of the leaf, and ``prefixes``, the number of
+        the prefix to which it belongs.
+    context_alpha : sequence of float
+        With `contexts`: concentration of every column.
     """
 
     def __init__(self, alpha=1.0, gamma=1.0, prior=None, stay_prior=None, dwell=None,
-                 n_stages=1, starts_inside=False):
+                 n_stages=1, starts_inside=False, contexts=None, context_alpha=()):
+        cdef ContextShape shape
+        cdef vector[ContextPlace] places
+        cdef vector[float64_t] values
         self.seating = new Seating()
         self.shared.reset(self.seating)
-        self.seating.set_hyperparameters(
-            [concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma")])
+        values = [concentration_of(alpha, "alpha"), concentration_of(gamma, "gamma")]
+        if contexts is not None:
+            shape_of(contexts.n_before, contexts.parents, &shape)
+            self.seating.set_contexts(shape)
+            places_of(contexts.depths, contexts.prefixes, shape, &places)
+            self.seating.set_places(places)
+            if len(context_alpha) != shape.n_columns():
+                raise ValueError(
+                    f"{len(context_alpha)} concentrations for {shape.n_columns()} columns of "
+                    "contexts")
+            for value in context_alpha:
+                values.push_back(concentration_of(value, "context_alpha"))
+        self.seating.set_hyperparameters(values)
         self.seating.set_stages(n_stages, starts_inside)
         if prior is not None:
             self.seating.set_prior(prior[0], prior[1])
@@ -65,7 +90,18 @@ cdef class Franchise:
     @property
     def hyperparameters(self):
         """Current hyperparameters by name."""
-        return name_hyperparameters(self.seating.hyperparameters())
+        return name_hyperparameters(self.seating.hyperparameters(), self.n_contexts)
+
+    @property
+    def n_contexts(self):
+        """Number of columns of contexts."""
+        cdef size_t n = self.seating.hyperparameters().size()
+        return n - len(HYPERPARAMETERS) - 2 * self.has_coins if self.has_contexts else 0
+
+    @property
+    def has_contexts(self):
+        """Whether transitions depend on contexts."""
+        return self.seating.has_contexts()
 
     @property
     def has_coins(self):
@@ -83,16 +119,58 @@ cdef class Franchise:
         return bool(self.seating.coins().starts_inside)
 
 
-cdef dict name_hyperparameters(const vector[float64_t] &values):
+cdef int shape_of(n_before, parents, ContextShape *out) except -1:
+    cdef vector[int32_t] numbers
+    out.n_before = <int32_t> integer_of(n_before, "contexts: n_before", 0, 1)
+    for column in parents:
+        integers_of(column, "contexts: parents", &numbers)
+        out.parents.push_back(numbers)
+    if not out.parents.size():
+        raise ValueError("contexts: there is no column")
+    out.check(b"contexts")
+    return 0
+
+
+cdef int places_of(depths, prefixes, const ContextShape &shape,
+                   vector[ContextPlace] *out) except -1:
+    cdef vector[int32_t] depth, prefix
+    cdef ContextPlace place
+    cdef int32_t least = 0 if shape.n_before else 1
+    cdef int64_t n
+    cdef size_t t
+    integers_of(depths, "contexts: depths", &depth)
+    integers_of(prefixes, "contexts: prefixes", &prefix)
+    if depth.size() != prefix.size():
+        raise ValueError(f"contexts: {depth.size()} depths and {prefix.size()} prefixes")
+    for t in range(depth.size()):
+        place.depth = <int32_t> integer_of(depth[t], "contexts: a depth", least, shape.depth())
+        n = shape.n_rows(place.depth, 1) if place.depth else 1
+        place.prefix = <int32_t> integer_of(prefix[t], "contexts: a prefix", 0, n - 1)
+        out.push_back(place)
+    return 0
+
+
+cdef dict name_hyperparameters(const vector[float64_t] &values, size_t n_contexts):
     names = dict(zip(HYPERPARAMETERS, values))
-    if values.size() > 2:
+    if values.size() > 2 + n_contexts:
         names[STAY_PRIOR] = np.array([values[2], values[3]])
+    if n_contexts:
+        names[CONTEXT_ALPHA] = np.array(list(values)[-<intp_t> n_contexts:])
     return names
 
 
 cdef dict transitions_to_arrays(const TransitionsRecord &record):
+    cdef size_t i
     arrays = {**record_to_arrays(record.seating),
-              **name_hyperparameters(record.hyperparameters)}
+              **name_hyperparameters(record.hyperparameters, record.contexts.parents.size())}
+    if record.contexts.exists():
+        arrays["levels"] = [record_to_arrays(record.levels[i])
+                            for i in range(record.levels.size())]
+        arrays["contexts"] = {
+            "n_before": record.contexts.n_before,
+            "parents": [array_of(record.contexts.parents[i])
+                        for i in range(record.contexts.parents.size())],
+        }
     if record.stays.size():
         arrays["stays"] = array_of(record.stays)
     if record.n_stages > 1:
@@ -166,41 +244,89 @@ cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -
         for name in HYPERPARAMETERS]
     if STAY_PRIOR in transitions:
         stays_from_arrays(arrays, transitions, out)
-    record_from_arrays(transitions, "transitions", out.n_states + 1, out.n_states, True,
-                       &out.seating)
+    if "contexts" in transitions:
+        tree_from_arrays(transitions, out)
+    else:
+        record_from_arrays(transitions, "transitions", out.n_states + 1, out.n_states, True,
+                           &out.seating)
     out.check()
     return 0
 
 
-cdef Franchise frozen_transitions(object arrays):
+cdef int tree_from_arrays(object transitions, TransitionsRecord *out) except -1:
+    cdef SeatingRecord level
+    cdef int32_t d
+    contexts = entry_of(transitions, "contexts", "transitions")
+    shape_of(entry_of(contexts, "n_before", "contexts"),
+             entry_of(contexts, "parents", "contexts"), &out.contexts)
+    values = entry_of(transitions, CONTEXT_ALPHA, "transitions")
+    n_columns = out.contexts.n_columns()
+    if not isinstance(values, np.ndarray) or values.shape != (n_columns,):
+        raise ValueError(
+            f"transitions: {CONTEXT_ALPHA} is {values!r:.100}; expected {n_columns} numbers")
+    for value in values:
+        out.hyperparameters.push_back(
+            concentration_of(value, f"transitions: {CONTEXT_ALPHA}"))
+    levels = entry_of(transitions, "levels", "transitions")
+    if not isinstance(levels, list) or len(levels) != n_columns:
+        raise ValueError(
+            f"transitions: levels is {levels!r:.100}; expected a list of {n_columns} dicts")
+    for d in range(1, out.contexts.depth() + 1):
+        n_rows = out.contexts.n_rows(d, out.n_states + 1)
+        record_from_arrays(
+            transitions if d == 1 else levels[d - 2], f"transitions, depth {d}",
+            <int32_t> integer_of(n_rows, "the number of restaurants", 0, MOST_CUSTOMERS),
+            out.n_states, True, &level)
+        if d == 1:
+            out.seating = level
+        else:
+            out.levels.push_back(level)
+    return 0
+
+
+cdef Franchise frozen_transitions(object arrays, object contexts=None):
     cdef TransitionsRecord record
+    cdef vector[ContextPlace] places
     cdef Franchise transitions = Franchise()
     transitions_from_arrays(arrays, &record)
+    if record.contexts.exists():
+        transitions.seating.set_contexts(record.contexts)
+        if contexts is not None:
+            places_of(contexts.depths, contexts.prefixes, record.contexts, &places)
+            transitions.seating.set_places(places)
     transitions.seating.load(record, FIRST + record.n_states)
     return transitions
 
 
 def hyperparameters_of(record):
     """Hyperparameters in the record of transitions, by name."""
-    return {name: record[name] for name in (*HYPERPARAMETERS, STAY_PRIOR) if name in record}
+    return {name: record[name] for name in (*HYPERPARAMETERS, STAY_PRIOR, CONTEXT_ALPHA)
+            if name in record}
 
 
 def occupancies_of(record):
     """Number of steps in every state, from the record of transitions."""
     # Every step is a customer of the dish that is its state, a stay or an advance.
-    return (np.bincount(record["dishes"], weights=record["n_customers"])
-            + record.get("stays", 0) + record.get("advances", 0))
+    steps = np.bincount(record["dishes"], weights=record["n_customers"])
+    for level in record.get("levels", ()):
+        # Tables of a level are customers of the one above.
+        direct = level["n_customers"].astype(np.int64) - level["n_tables"]
+        steps += np.bincount(level["dishes"], weights=direct, minlength=len(steps))
+    return steps + record.get("stays", 0) + record.get("advances", 0)
 
 
 def changes_of(arrays):
-    """Of every state in the arrays of a draw, the probability that the next step leaves it."""
+    """Of every state in the arrays of a draw, the probability that the next step leaves it.
+
+    For transitions that depend on contexts, that of a step without one.
+    """
     cdef Franchise transitions = frozen_transitions(arrays)
     cdef int32_t j, k, n = transitions.seating.n_slots()
     cdef vector[float64_t] row
     cdef float64_t[::1] out = np.zeros(n - FIRST)
     row.resize(n)
     for j in range(FIRST, n):
-        transitions.seating.fill_row(j, row.data())
+        transitions.seating.fill_row(-1, j, row.data())
         # (Not one minus the rest, which would cancel where a state lasts.)
         for k in range(n):
             if k != j and k != START:

@@ -23,7 +23,7 @@ from skihmm.core._franchise cimport (
 )
 from skihmm.core._random cimport RandomStream, uniform
 from skihmm.core._record cimport MOST_CUSTOMERS, entry_of, integer_of, starts_of
-from skihmm.core._types cimport float64_t, int32_t, intp_t, uint8_t
+from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 
 cdef class FrozenModel:
@@ -41,6 +41,10 @@ cdef class FrozenModel:
         State that precedes step 0 (if that step is not in `starts`).
     stage : int, default=0
         Stage of that state.
+    contexts : object, optional
+        For transitions that depend on contexts those of the steps, and of steps that follow
+        them: ``depths`` and ``prefixes`` as for :class:`Franchise`.  Steps without one have
+        the law of the restaurant above all contexts.
 
     Raises
     ------
@@ -58,10 +62,11 @@ cdef class FrozenModel:
     cdef int32_t before             # column before step 0
     cdef vector[uint8_t] first
 
-    def __init__(self, arrays, EmissionStats emission, starts, restaurant=None, stage=0):
+    def __init__(self, arrays, EmissionStats emission, starts, restaurant=None, stage=0,
+                 contexts=None):
         cdef vector[int32_t] begins
         cdef int32_t t
-        self.transitions = frozen_transitions(arrays)
+        self.transitions = frozen_transitions(arrays, contexts)
         self.n_slots = self.transitions.seating.n_slots()
         self.n_states = self.n_slots - FIRST
         self.n_columns = self.transitions.seating.n_columns()
@@ -127,7 +132,7 @@ cdef class FrozenModel:
         if self.first[t]:
             f.assign(n, 0.0)
             probs[START] = 1.0
-        self.transitions.seating.push(probs, forward)
+        self.transitions.seating.push(t, probs, forward)
         log_scale = self.emission.shared.get().fill_probs(t, values)
         for k in range(n):
             probs[k] = forward[k] * values[k % self.n_slots]
@@ -137,8 +142,13 @@ cdef class FrozenModel:
             probs[k] /= total
         return log(total) + log_scale
 
-    def transition_matrix(self):
+    def transition_matrix(self, t=-1):
         """Start and transition probabilities over the states and, last, a new one.
+
+        Parameters
+        ----------
+        t : int, default=-1
+            Those into this step, if they depend on contexts; -1: of a step without one.
 
         Returns
         -------
@@ -146,18 +156,19 @@ cdef class FrozenModel:
         transmat : ndarray of shape (n_states + 1, n_states + 1)
         """
         cdef int32_t j, n = self.n_states
+        cdef int64_t step = t
         startprob = np.empty(n + 1)
         transmat = np.empty((n + 1, n + 1))
         cdef float64_t[::1] start_view = startprob
         cdef float64_t[:, ::1] view = transmat
         cdef vector[float64_t] row
         row.resize(self.n_slots)
-        self.transitions.seating.fill_row(START, row.data())
+        self.transitions.seating.fill_row(step, START, row.data())
         self.pack(row.data(), &start_view[0])
         for j in range(n):
-            self.transitions.seating.fill_row(FIRST + j, row.data())
+            self.transitions.seating.fill_row(step, FIRST + j, row.data())
             self.pack(row.data(), &view[j, 0])
-        self.transitions.seating.fill_row(NEW, row.data())
+        self.transitions.seating.fill_row(step, NEW, row.data())
         self.pack(row.data(), &view[n, 0])
         return startprob, transmat
 
@@ -224,7 +235,7 @@ cdef class FrozenModel:
             for t in range(self.n_steps):
                 self.advance(t, &f, &g, &likelihood)
             for t in range(n_ahead):
-                self.transitions.seating.push(f.data(), g.data())
+                self.transitions.seating.push(self.n_steps + t, f.data(), g.data())
                 f.swap(g)
                 self.pack_columns(f.data(), &probs_out[t, 0])
         return probs
@@ -338,7 +349,7 @@ cdef class FrozenModel:
                     self.check_total(t + 1, total)
                     for k in range(n):
                         values[k] /= total
-                    self.transitions.seating.pull(values.data(), b.data())
+                    self.transitions.seating.pull(t + 1, values.data(), b.data())
                 for k in range(n):
                     columns[t, k] *= b[k]
                 self.pack_columns(&columns[t, 0], &view[t, 0])
@@ -384,7 +395,7 @@ cdef class FrozenModel:
                 else:
                     # b = p(state and stage at t + 1 | those at t), by the latter
                     next_state[chosen] = 1.0
-                    self.transitions.seating.pull(next_state.data(), b.data())
+                    self.transitions.seating.pull(t + 1, next_state.data(), b.data())
                     next_state[chosen] = 0.0
                 total = 0.0
                 for i in range(n_possible):
@@ -437,11 +448,11 @@ cdef class FrozenModel:
                             best = k
                     f.assign(n, 0.0)
                     f[START] = 1.0
-                    self.transitions.seating.push_max(f.data(), g.data(), &back[t * n])
+                    self.transitions.seating.push_max(t, f.data(), g.data(), &back[t * n])
                     for k in range(n):
                         back[t * n + k] = best
                 else:
-                    self.transitions.seating.push_max(f.data(), g.data(), &back[t * n])
+                    self.transitions.seating.push_max(t, f.data(), g.data(), &back[t * n])
                 log_scale = self.emission.shared.get().fill_probs(t, likelihood.data())
                 largest = 0.0
                 for k in range(n):

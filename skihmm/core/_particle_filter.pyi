@@ -3,7 +3,7 @@ from collections.abc import Callable
 from skihmm._records import ParticleRecord
 from skihmm._typing import Array, Floats, Integers, Labels
 from skihmm.core._emission import Column
-from skihmm.core._franchise import Franchise
+from skihmm.core._franchise import Contexts, Franchise
 from skihmm.core._random import RandomStream
 
 RESAMPLING: tuple[str, ...]
@@ -22,6 +22,7 @@ def filter_particles(
     resampling: str = ...,
     is_stopped: Callable[[], bool] | None = ...,
     independent: bool = ...,
+    contexts: Contexts | None = ...,
 ) -> tuple[Floats, Labels]: ...
 def simulate(
     n_steps: int,
@@ -29,4 +30,5 @@ def simulate(
     n_known: list[int],
     stream: RandomStream,
     seating: ParticleRecord,
+    contexts: Contexts | None = ...,
 ) -> tuple[Array, Labels]: ...

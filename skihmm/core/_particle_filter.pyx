@@ -9,7 +9,16 @@ from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport EmissionStats
 from skihmm.core._family cimport Family
-from skihmm.core._franchise cimport FIRST, Franchise, Seating, frozen_transitions
+from skihmm.core._franchise cimport (
+    FIRST,
+    ContextPlace,
+    ContextShape,
+    Franchise,
+    Seating,
+    frozen_transitions,
+    places_of,
+    shape_of,
+)
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport (
     MOST_CUSTOMERS,
@@ -34,6 +43,7 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
     cdef cppclass CppParticleFilter "skihmm::ParticleFilter":
         CppParticleFilter(int32_t n_particles, Resampling resampling,
                           const Seating &transitions) except +
+        void set_places(const ContextShape &shape, vector[ContextPlace] places) except +
         void add_column(int32_t n_symbols, cbool hierarchical, float64_t alpha,
                         float64_t gamma) except +
         void add_family(const Family *family, const float64_t *numbers) except +
@@ -54,11 +64,13 @@ RESAMPLING = ("systematic", "stratified", "multinomial")
 
 
 cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, columns,
-                               seating, int32_t *n_states_out) except NULL:
+                               seating, contexts, int32_t *n_states_out) except NULL:
     # The caller deletes.
     cdef size_t i
     cdef int32_t c, n_states = 0
     cdef SeatingRecord record
+    cdef ContextShape shape
+    cdef vector[ContextPlace] places
     if resampling not in RESAMPLING:
         choices = ", ".join(map(repr, RESAMPLING))
         raise ValueError(f"resampling={resampling!r}; expected one of {choices}.")
@@ -76,6 +88,10 @@ cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, c
     cdef EmissionStats stats
     cdef int32_t n_symbol_columns = 0
     try:
+        if contexts is not None:
+            shape_of(contexts.n_before, contexts.parents, &shape)
+            places_of(contexts.depths, contexts.prefixes, shape, &places)
+            particles.set_places(shape, places)
         for c, column in enumerate(columns):
             if isinstance(column, EmissionStats):
                 continue
@@ -149,7 +165,8 @@ cdef int _check_codes(codes, columns) except -1:
 
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
                      transitions=None, seating=None, restaurant=0, stage=0,
-                     resampling="systematic", is_stopped=None, independent=False):
+                     resampling="systematic", is_stopped=None, independent=False,
+                     contexts=None):
     """Run a particle filter along sequences of observations.
 
     Every particle seats its own transitions and observations.  ``seating`` is not
@@ -187,6 +204,10 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     independent : bool, default=False
         Whether every sequence starts from `seating` again, independently of the others,
         without drawing a path.  By default they are seated one after the other.
+    contexts : object, optional
+        For a `seating` with contexts those of the steps: ``n_before``, ``parents``,
+        ``depths`` and ``prefixes`` as for :class:`Franchise`; all contexts of `seating` come
+        first, in its numbering.  Steps without one are drawn above all contexts.
 
     Returns
     -------
@@ -244,7 +265,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         ends.assign(begins.begin() + (first[0] != 0), begins.end())
     ends.push_back(n_steps)
     cdef CppParticleFilter *particles = _build(
-        n_particles, resampling, transitions, columns, seating, &n_states)
+        n_particles, resampling, transitions, columns, seating, contexts, &n_states)
     try:
         start = <int32_t> integer_of(restaurant, "restaurant", 0, n_states)
         if symbol_places:
@@ -278,7 +299,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     return log_predictive, states
 
 
-def simulate(n_steps, columns, n_known, RandomStream stream, seating):
+def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=None):
     """Draw a new sequence from the predictive distribution of a seating.
 
     Parameters
@@ -292,6 +313,8 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating):
     stream : RandomStream
     seating : dict
         As for :func:`filter_particles`; not changed.
+    contexts : object, optional
+        As for :func:`filter_particles`.
 
     Returns
     -------
@@ -317,7 +340,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating):
     cdef int32_t[::1] states_view = states
     cdef const int32_t[::1] known = np.asarray([*n_known, 0], dtype=np.int32)
     cdef CppParticleFilter *particles = _build(
-        1, "systematic", None, columns, seating, &n_states)
+        1, "systematic", None, columns, seating, contexts, &n_states)
     try:
         particles.begin(0, 0)
         while n_done < n:

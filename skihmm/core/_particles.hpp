@@ -69,12 +69,35 @@ class ParticleFilter {
             root_.advances.assign(transitions.coins().advances().begin() + kFirst,
                                   transitions.coins().advances().begin() + n_slots);
         }
+        if (transitions.has_contexts()) {
+            set_contexts(transitions.contexts());
+            return;
+        }
         base_rows_.resize(1 + root_.n_states);
         for (int32_t j = kStart; j < transitions.n_slots(); ++j) {
             const Line &row = transitions.rows[j];
             for (int32_t i = 0; i < row.size; ++i)
                 base_rows_[j - kStart].push_back({row.ids[i] - kFirst, row.counts[i]});
         }
+    }
+    // Of steps whose transitions depend on contexts; these may be those of the transitions and
+    // more of them.
+    void set_places(const ContextShape &shape, std::vector<ContextPlace> places) {
+        std::vector<std::vector<Counts>> rows = std::move(base_rows_);
+        const int32_t n_lines = n_lines_;
+        const std::vector<int32_t> first_line = first_line_;
+        base_rows_.clear();
+        lay_out_lines(shape);
+        for (size_t line = 0; line < rows.size(); ++line) {
+            if (rows[line].empty()) continue;
+            const int32_t place = static_cast<int32_t>(line) % n_lines;
+            int32_t d = shape.depth();
+            while (first_line[d] > place) --d;
+            const size_t now = line / n_lines * n_lines_ + first_line_[d] + place - first_line[d];
+            if (now >= base_rows_.size()) base_rows_.resize(now + 1);
+            base_rows_[now] = std::move(rows[line]);
+        }
+        places_ = std::move(places);
     }
     void add_column(int32_t n_symbols, bool hierarchical, double alpha, double gamma) {
         Column column;
@@ -152,6 +175,7 @@ class ParticleFilter {
                     histories_[h].restaurant = 0;
                     histories_[h].stage = n_stages_ - 1;
                 }
+            find_place(t);
             lay_out(row);
             double largest = -std::numeric_limits<double>::infinity();
             // Two loops: what is looked up is scattered, and the searches of several
@@ -214,6 +238,7 @@ class ParticleFilter {
         Weights next;
         History &p = histories_[live_[0]];
         for (; t < n_steps && goes_on(); ++t) {
+            find_place(t);
             lay_out(missing.data());
             look_up(p, missing.data(), &next);
             weigh(p, missing.data(), nothing.data(), &next);
@@ -390,8 +415,10 @@ class ParticleFilter {
     void look_up(const History &p, const int32_t *row, Weights *out) const {
         out->joined.clear();
         const auto take = [&](int32_t k, int32_t n) { out->joined.push_back({k, n}); };
-        if (p.old) p.old->transitions.visit(p.restaurant, take);
-        p.fresh.transitions.visit(p.restaurant, take);
+        if (!is_tree()) {
+            if (p.old) p.old->transitions.visit(p.restaurant, take);
+            p.fresh.transitions.visit(p.restaurant, take);
+        }
         out->symbols.resize(columns_.size());
         for (size_t c = 0; c < columns_.size(); ++c)
             if (row[c] >= 0) look_up(p, c, row[c], &out->symbols[c]);
@@ -408,6 +435,7 @@ class ParticleFilter {
             for (const Counts &entry : columns_[c].by_symbol[row[c]])
                 columns_[c].counts[entry.id] = entry.n;
         }
+        if (is_tree()) return;
         row_of_.assign(n + 1, -1);
         n_rows_ = 0;
         for (int32_t h : live_) {
@@ -436,6 +464,7 @@ class ParticleFilter {
         double *w = out->w.data();
         // One column of symbols, as most data have, takes one pass.
         const bool is_single = columns_.size() == 1 && families_.empty() && row[0] >= 0;
+        if (is_tree()) return weigh_in_tree(p, row, y, out);
         if (!is_single) multiply_emissions(p, row, y, out);
         Row &common = rows_[row_of_[p.restaurant]];
         int64_t n_customers = common.n_customers;
@@ -568,6 +597,7 @@ class ParticleFilter {
     // who joins a table or opens one.
     enum Entrance : uint8_t { kJoins, kOpens, kStays, kAdvances };
     uint8_t draw_entrance(const History &p, const Weights &next, int32_t k, bitgen_t *g) const {
+        if (is_tree()) return draw_opened(p, k, g);
         if (p.stage < n_stages_ - 1) return uniform(g) < next.stay ? kStays : kAdvances;
         const double count = rows_[row_of_[p.restaurant]].counts[k] + count_of(next.joined, k);
         const double fresh = new_table_weight(alpha_, p.dish_tables[k], p.n_tables, gamma_);
@@ -606,7 +636,9 @@ class ParticleFilter {
             for (size_t f = 0; f < families_.size(); ++f)
                 p.numbers[f].insert(p.numbers[f].end(), fresh_[f].begin(), fresh_[f].end());
         }
-        if (opens[0] == kStays) {
+        if (is_tree()) {
+            seat_in_tree(p, k, opens[0]);
+        } else if (opens[0] == kStays) {
             ++p.stays[k];
         } else if (opens[0] == kAdvances) {
             ++p.advances[k];
@@ -633,6 +665,108 @@ class ParticleFilter {
             if (!families_[f]->is_missing(y))
                 families_[f]->add(&p.numbers[f][static_cast<size_t>(k) * families_[f]->width],
                                   1, y);
+    }
+
+    // ---- contexts: restaurants in a tree (_contexts.hpp)
+    //
+    // A line of counts is a restaurant: line_of(d, j) that of depth d after restaurant j, in
+    // blocks of n_lines_ for every j; restaurants above the states are in the first block.
+
+    bool is_tree() const { return !first_line_.empty(); }
+    void set_contexts(const ContextTree &tree) {
+        for (int32_t d = 1; d <= tree.shape.depth(); ++d) alphas_.push_back(tree.alpha(d));
+        lay_out_lines(tree.shape);
+        tree.visit_cells([&](int32_t d, int32_t j, int32_t prefix, int32_t k, int32_t n) {
+            const int32_t block = tree.shape.has_state(d) ? j - kStart : 0;
+            const size_t line = static_cast<size_t>(block) * n_lines_ + first_line_[d] + prefix;
+            if (line >= base_rows_.size()) base_rows_.resize(line + 1);
+            base_rows_[line].push_back({k - kFirst, n});
+        });
+    }
+    void lay_out_lines(const ContextShape &shape) {
+        shape_ = shape;
+        n_lines_ = 0;
+        first_line_.assign(1, 0);
+        for (int32_t d = 1; d <= shape.depth(); ++d) {
+            first_line_.push_back(n_lines_);
+            n_lines_ += shape.stride(d);
+        }
+        prefixes_.assign(shape.depth() + 1, 0);
+    }
+    // Of step t: the depth of the leaf, and by depth the prefix.
+    void find_place(int64_t t) {
+        if (!is_tree()) return;
+        ContextPlace at{shape_.n_before ? 0 : 1, 0};
+        if (t < static_cast<int64_t>(places_.size())) at = places_[t];
+        depth_ = at.depth;
+        for (int32_t d = at.depth, prefix = at.prefix; d >= 1; --d) {
+            prefixes_[d] = prefix;
+            if (d > 1) prefix = shape_.prefix_above(d, prefix);
+        }
+    }
+    int32_t line_of(int32_t d, int32_t j) const {
+        return (shape_.has_state(d) ? j : 0) * n_lines_ + first_line_[d] + prefixes_[d];
+    }
+    template <class Visit> void visit_line(const History &p, int32_t line, Visit visit) const {
+        if (static_cast<size_t>(line) < base_rows_.size())
+            for (const Counts &entry : base_rows_[line]) visit(entry.id, entry.n);
+        if (p.old) p.old->transitions.visit(line, visit);
+        p.fresh.transitions.visit(line, visit);
+    }
+    // p(k | restaurant) of every state and, last, a new one: from the top to the leaf.
+    void weigh_in_tree(const History &p, const int32_t *row, const double *y, Weights *out) {
+        multiply_emissions(p, row, y, out);
+        const int32_t n = p.n_states;
+        law_.assign(n + 1, 0.0);
+        const double by = 1.0 / total_weight(p.n_tables, gamma_);
+        for (int32_t k = 0; k < n; ++k) law_[k] = by * p.dish_tables[k];
+        law_[n] = by * gamma_;
+        for (int32_t d = 1; d <= depth_; ++d) {
+            const double a = alphas_[d - 1];
+            double size = 0.0;
+            for (double &value : law_) value *= a;
+            visit_line(p, line_of(d, p.restaurant), [&](int32_t k, int32_t n_k) {
+                law_[k] += n_k;
+                size += n_k;
+            });
+            for (double &value : law_) value /= total_weight(size, a);
+        }
+        double *w = out->w.data();
+        double total = 0.0;
+        std::fill(out->ends.begin(), out->ends.end(), 0.0);
+        for (int32_t k = 0; k <= n; ++k) out->ends[k / kBlock] += w[k] *= law_[k];
+        std::fill(w + n + 1, w + out->w.size(), 0.0);
+        for (double &end : out->ends) end = total += end;
+        out->self = 0.0;
+        out->likelihood = total;
+    }
+    // The number of tables that a customer of dish k opens, one above the other.
+    uint8_t draw_opened(const History &p, int32_t k, bitgen_t *g) const {
+        std::vector<double> counts(depth_ + 1, 0.0), laws(depth_ + 1, 0.0);
+        const int32_t m = k < p.n_states ? p.dish_tables[k] : 0;
+        laws[0] = (m ? m : gamma_) / total_weight(p.n_tables, gamma_);
+        for (int32_t d = 1; d <= depth_; ++d) {
+            double size = 0.0;
+            visit_line(p, line_of(d, p.restaurant), [&](int32_t id, int32_t n) {
+                size += n;
+                counts[d] += id == k ? n : 0;
+            });
+            laws[d] = dish_weight(counts[d], alphas_[d - 1] * laws[d - 1])
+                      / total_weight(size, alphas_[d - 1]);
+        }
+        int32_t h = 0;
+        for (int32_t d = depth_; d >= 1; --d, ++h) {
+            const double fresh = alphas_[d - 1] * laws[d - 1];
+            if (counts[d] > 0.0 && !skihmm::opens_table(counts[d], fresh, uniform(g))) break;
+        }
+        return static_cast<uint8_t>(h);
+    }
+    void seat_in_tree(History &p, int32_t k, int32_t n_opened) const {
+        const int32_t last = std::max(1, depth_ - n_opened);
+        for (int32_t d = depth_; d >= last; --d)
+            p.fresh.transitions.add(line_of(d, p.restaurant), k);
+        p.dish_tables[k] += n_opened == depth_;
+        p.n_tables += n_opened == depth_;
     }
 
     void resample(bitgen_t *g) {
@@ -802,6 +936,15 @@ class ParticleFilter {
     size_t n_rows_ = 0;
     std::vector<int32_t> row_of_;
     std::vector<double> logs_;
+    // contexts; no lines without them
+    ContextShape shape_;
+    std::vector<ContextPlace> places_;               // by step
+    std::vector<double> alphas_;                     // by depth
+    std::vector<int32_t> first_line_;                // by depth, in a block
+    int32_t n_lines_ = 0;
+    int32_t depth_ = 0;                              // of this step's leaf
+    std::vector<int32_t> prefixes_;                  // of this step by depth
+    std::vector<double> law_;
 };
 
 }  // namespace skihmm

@@ -173,7 +173,6 @@ cdef class BlockMove:
                 f"to {self.stop - 1}.")
         self.take_path(path, step - self.start)
         j = s.previous(step) if step == self.start else self.path.back()
-        j = seating.restaurant(j, step)
         self.is_candidate.assign(s.n_slots, False)
         for k in range(FIRST, s.n_slots):
             self.is_candidate[k] = seating.dish_tables[k] > 0
@@ -198,10 +197,10 @@ cdef class BlockMove:
         cdef float64_t[::1] view = out
         for k in range(FIRST, s.n_slots):
             if self.is_candidate[k]:
-                view[k] = (log(seating.prob(j, k)) + log(self.probs[k])
+                view[k] = (log(seating.prob(step, j, k)) + log(self.probs[k])
                            + log_scale)
                 if follower >= 0:
-                    view[k] += log(seating.prob(seating.restaurant(k, self.stop), follower))
+                    view[k] += log(seating.prob(self.stop, k, follower))
         return out
 
     cdef int take_path(self, labels, intp_t n) except -1:

@@ -32,6 +32,7 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -302,6 +303,23 @@ class Seating {
         else join(c, below(g, cells_[c].n_customers));
     }
 
+    // The same in a tree of restaurants, where it has been drawn how many tables are opened, one
+    // above the other: 0, or as many as there are levels with the first one, or fewer.
+    void add_at(int32_t row, int32_t dish, int32_t n_opened, bitgen_t *g, int32_t *hint) {
+        if constexpr (Base::kIsRoot) {
+            add(row, dish, n_opened > 0, g, hint);
+        } else if (n_opened == 0) {
+            add(row, dish, false, g, hint);
+        } else {
+            int32_t c = *hint;
+            if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
+            note_table(c);
+            int32_t above = -1;
+            base.add_at(parents_[row], dish, n_opened - 1, g, &above);
+            change_customers(cells_[c], 1);
+        }
+    }
+
     // Take away one customer of (row, dish), who sits at a table with probability
     // proportional to its size (identities of customers are not kept; drawing them on
     // removal is exact).  Returns p(dish | row) as it is afterwards.
@@ -516,6 +534,14 @@ class Seating {
 
     // ---- sums over the whole franchise
 
+    // Tables of all rows.
+    int64_t count_tables() const {
+        if constexpr (Base::kIsRoot) return base.n_tables;
+        int64_t n = 0;
+        for (const Cell &cell : cells_) n += cell.row < 0 ? 0 : cell.n_tables;
+        return n;
+    }
+
     // log of the joint probability of the seating (and, of a fixed base, of the customers'
     // dishes given their rows).
     double log_joint() const {
@@ -681,11 +707,11 @@ class Seating {
     }
     // Whether every table is a customer of the base, which may have others.
     bool check_flow() const {
-        std::vector<int64_t> tables(base.columns.size() * base.rows.size(), 0);
+        std::map<std::pair<int32_t, int32_t>, int64_t> tables;
         for (const Cell &cell : cells_) {
             if (cell.row < 0) continue;
             const int32_t parent = parents_[cell.row];
-            int64_t &n = tables[parent * base.columns.size() + cell.dish];
+            int64_t &n = tables[{parent, cell.dish}];
             if ((n += cell.n_tables) > base.count(parent, cell.dish)) return false;
         }
         return true;
@@ -732,11 +758,15 @@ class Seating {
     };
 
     // One customer more: at a new table; where the pair's customer number u sits.
-    SKIHMM_INLINE void sit_alone(int32_t c, bitgen_t *g) {
+    SKIHMM_INLINE void note_table(int32_t c) {
         Cell &cell = cells_[c];
         if (cell.n_customers == 0) cell.n_tables = 1;
         else open_table(cell, 1);
         journal_.push(Entry(c, cell.n_tables - 1, Kind::kOpen).bits);
+    }
+    SKIHMM_INLINE void sit_alone(int32_t c, bitgen_t *g) {
+        Cell &cell = cells_[c];
+        note_table(c);
         if constexpr (Base::kIsRoot) change_tables(cell.dish, 1);
         else base.add(parents_[cell.row], cell.dish, g);
         change_customers(cell, 1);

@@ -19,11 +19,14 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "_coins.hpp"
 #include "_concentration.hpp"
+#include "_contexts.hpp"
 #include "_product.hpp"
 #include "_record.hpp"
 #include "_seating.hpp"
@@ -64,10 +67,14 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         bool starts_inside = false;
         std::vector<int32_t> stays, advances;
         std::vector<uint8_t> stayed, stages;
+        // With contexts `seating` is depth 1 of a tree, and these are depth 2, 3, ...
+        ContextShape contexts;
+        std::vector<SeatingRecord> levels;
 
         // Refuse counts that are not those of some path over all the states.  The seating has
         // passed check_record.
         void check() const {
+            if (contexts.exists()) return check_tree();
             if (static_cast<size_t>(n_states) > seating.rows.size())
                 refuse(kWhat, std::to_string(seating.rows.size()) + " cells are too few for "
                               + std::to_string(n_states) + " states");
@@ -87,6 +94,27 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
                                   + std::to_string(entered[k]) + " times");
             }
             if (left[n_states] == 0) refuse(kWhat, "no sequence begins");
+        }
+        // The same of a tree.
+        void check_tree() const {
+            std::vector<bool> entered(n_states, false);
+            for (const int32_t k : seating.dishes) entered[k] = true;
+            for (int32_t k = 0; k < n_states; ++k)
+                if (!entered[k])
+                    refuse(kWhat, "state " + std::to_string(k) + " is never entered; expected "
+                                  "every state to be used");
+            for (int32_t d = 1; d < contexts.depth(); ++d) {
+                const SeatingRecord &parents = d == 1 ? seating : levels[d - 2];
+                const SeatingRecord &own = levels[d - 1];
+                std::map<std::pair<int32_t, int32_t>, int64_t> customers;
+                for (size_t i = 0; i < parents.rows.size(); ++i)
+                    customers[{parents.rows[i], parents.dishes[i]}] = parents.n_customers[i];
+                for (size_t i = 0; i < own.rows.size(); ++i)
+                    if ((customers[{contexts.row_above(d + 1, own.rows[i]), own.dishes[i]}]
+                         -= own.n_tables[i]) < 0)
+                        refuse(kWhat, name_cell(own, i) + "of depth " + std::to_string(d + 1)
+                                      + " has more tables than its parent has customers");
+            }
         }
         // Refuse the record of another path: labels[t] follows rows[t], by a stay, an advance or
         // a draw.
@@ -149,7 +177,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
     Record record(const std::vector<int32_t> &labels) const {
         return {labels[kStart], law().hyperparameters(),
                 relabelled(Customers::record(), labels, &labels), 1, false, {}, {}, {},
-                {}};
+                {}, {}, {}};
     }
     // Replace everything by a record that has been checked: state k has the slot kFirst + k.
     void load(const Record &record, int32_t n_slots) {
@@ -420,6 +448,10 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
 //
 //     p(k | j) = stay_j [j = k] + (1 - stay_j) (n_jk + a_k) / (n_j + alpha).
 //
+// With contexts the inherited seating is the first level of a tree (_contexts.hpp), and the law
+// depends on the step.  Then it is not taken apart by rows, columns, pairs and totals: the
+// functions with a step as their first parameter are all that there is.
+//
 // The coins may be tied: omega = alpha.  Whether there are coins is asked at run time, outside of
 // the loops over counts, because the kernels would have to be compiled twice otherwise.
 //
@@ -438,12 +470,16 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     void set_stay_prior(double kappa, double omega) {
         coins_.kappa = kappa;
         coins_.omega = omega;
+        note_kind();
     }
     void set_tied_stay_prior(double kappa) {
         set_stay_prior(kappa, alpha);
         is_tied_ = true;
     }
-    void set_dwell(double dwell) { coins_.set_dwell(dwell); }
+    void set_dwell(double dwell) {
+        coins_.set_dwell(dwell);
+        note_kind();
+    }
     // Before the functions above.
     void set_stages(int32_t n_stages, bool starts_inside) {
         coins_.n_stages = n_stages;
@@ -461,29 +497,57 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     void spread_stages(const std::vector<int32_t> &labels, const std::vector<uint8_t> &first) {
         if (are_staged()) coins_.spread_stages(labels, first);
     }
+    // `alpha` is that of the restaurants of states, and the concentrations of contexts, which
+    // come last, are those of the columns.
     std::vector<double> hyperparameters() const {
         std::vector<double> values = Draws::hyperparameters();
         if (coins_.exist()) values.insert(values.end(), {coins_.kappa, coins_.omega});
+        if (!tree_) return values;
+        const int32_t own = tree_->shape.n_before + 1;
+        values[0] = tree_->alpha(own);
+        for (int32_t d = 1; d <= tree_->shape.depth(); ++d)
+            if (d != own) values.push_back(tree_->alpha(d));
         return values;
     }
     void set_hyperparameters(const std::vector<double> &values) {
+        const size_t n_contexts = tree_ ? tree_->shape.n_columns() : 0;
         Draws::set_hyperparameters(values);
-        if (values.size() > 2) set_stay_prior(values[2], values[3]);
+        if (values.size() > 2 + n_contexts) set_stay_prior(values[2], values[3]);
         else coins_.kappa = 0.0;
+        note_kind();
+        if (!tree_) return;
+        const int32_t own = tree_->shape.n_before + 1;
+        size_t at = values.size() - n_contexts;
+        for (int32_t d = 1; d <= tree_->shape.depth(); ++d)
+            tree_->set_alpha(d, d == own ? values[0] : values[at++]);
     }
     void draw_hyperparameters(bitgen_t *g) {
+        if (tree_) return draw_in_tree(g);
         if (!is_tied_ || prior_shape_ == 0.0) Draws::draw_hyperparameters(g);
         else draw_tied(g);
         coins_.draw_hyperparameters(row_customers, g);
     }
     double log_joint() const {
-        const double lp = Draws::log_joint();
+        const double lp = tree_ ? tree_->log_joint() : Draws::log_joint();
         return coins_.exist() ? lp + coins_.log_joint(row_customers) : lp;
     }
+
+    // ---- contexts; set before steps and labels
+
+    bool has_contexts() const { return tree_ != nullptr; }
+    const ContextTree &contexts() const { return *tree_; }
+    void set_contexts(const ContextShape &shape) {
+        tree_ = std::make_unique<ContextTree>(this, shape);
+        note_kind();
+    }
+    // Tables of all depths but the first.
+    int64_t count_deep_tables() const { return tree_ ? tree_->count_deep_tables() : 0; }
+    void set_places(std::vector<ContextPlace> places) { tree_->set_places(std::move(places)); }
 
     // ---- records and size
 
     Record record(const std::vector<int32_t> &labels) const {
+        if (tree_) return record_tree(labels);
         Record out = Draws::record(labels);
         if (!coins_.exist()) return out;
         out.stays.resize(out.n_states);
@@ -500,28 +564,57 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         return out;
     }
     void load(const Record &record, int32_t n_slots) {
+        if (tree_) return load_tree(record, n_slots);
         set_stages(record.n_stages, record.starts_inside);
         Draws::load(record, n_slots);
         coins_.resize(n_slots);
         coins_.load(record.stays, record.advances, record.stayed, record.stages);
     }
-    void set_steps(int64_t n_steps) { coins_.set_steps(coins_.exist() ? n_steps : 0); }
+    // Refuse the checked record of another path, whose step t with label labels[t] follows the
+    // label before[t].
+    void check_path(const Record &record, const std::vector<int32_t> &before,
+                    const std::vector<int32_t> &labels) const {
+        const bool is_same = tree_ ? tree_->shape == record.contexts : !record.contexts.exists();
+        if (!is_same) refuse("transitions", "the contexts are those of other data");
+        if (!tree_) return record.check_path(before, labels);
+        for (int32_t d = 1; d <= tree_->shape.depth(); ++d)
+            tree_->check_customers_of(
+                d, d == 1 ? record.seating : record.levels[d - 2],
+                d < tree_->shape.depth() ? &record.levels[d - 1] : nullptr, before, labels,
+                record.n_states, "transitions, depth " + std::to_string(d));
+    }
+    void set_steps(int64_t n_steps) {
+        coins_.set_steps(coins_.exist() ? n_steps : 0);
+        if (tree_ && static_cast<int64_t>(tree_->n_places()) != n_steps)
+            refuse("transitions", std::to_string(tree_->n_places()) + " contexts for "
+                                  + std::to_string(n_steps) + " steps");
+    }
     void resize(int32_t n_rows, int32_t n_dishes) {
-        Draws::resize(n_rows, n_dishes);
+        if (tree_) {
+            Draws::resize(static_cast<int32_t>(tree_->shape.n_rows(1, n_rows)), n_dishes);
+            tree_->resize(n_rows);
+        } else {
+            Draws::resize(n_rows, n_dishes);
+        }
         coins_.resize(n_rows);
     }
     void clear() {
-        Draws::clear();
+        if (tree_) tree_->clear();
+        else Draws::clear();
         coins_.clear();
     }
     size_t n_bytes() const {
-        return Draws::n_bytes() + coins_.flags().size() + coins_.stages().size();
+        return (tree_ ? tree_->n_bytes() : Draws::n_bytes()) + coins_.flags().size()
+               + coins_.stages().size();
     }
+    const char *check() const { return tree_ ? tree_->check() : Draws::check(); }
 
     // ---- probabilities
 
     SKIHMM_INLINE bool has_self_weight() const { return coins_.exist() && !are_staged(); }
-    SKIHMM_INLINE bool lifts() const { return !coins_.exist(); }
+    SKIHMM_INLINE bool lifts() const { return is_plain(); }
+    // Whether kernels may take a law apart, by rows, columns, pairs and totals.
+    SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
         const double all = Draws::total(j, change);
         return SKIHMM_LIKELY(!has_self_weight()) ? all : all * (1.0 + odds(j, change));
@@ -543,7 +636,8 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
 
     SKIHMM_INLINE double add_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                   int32_t *hint) {
-        if (SKIHMM_LIKELY(!coins_.exist())) return Draws::add_draw(t, j, k, g, hint);
+        if (SKIHMM_LIKELY(is_plain())) return Draws::add_draw(t, j, k, g, hint);
+        if (tree_) return tree_->add(tree_->place(t), j, k, g, hint);
         if (are_staged()) return add_staged(t, j, k, g, hint);
         const double p = prob(j, k);
         if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);
@@ -552,6 +646,11 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
     SKIHMM_INLINE void add_draw(int64_t t, int32_t j, int32_t k, bool opens, int32_t o,
                                 bitgen_t *g, int32_t *hint) {
+        if (SKIHMM_UNLIKELY(has_contexts())) {
+            const ContextPlace at = tree_->place(t), next = tree_->place(t + 1);
+            const int32_t n = tree_->draw_opened(at, next, j, k, o, opens, g);
+            return tree_->add_at(at, j, k, n, g, hint);
+        }
         if (SKIHMM_UNLIKELY(coins_.exist() && j == k && !opens)) {
             const double a = new_table_of(o), stayed = stay_part(k, o, a),
                          drawn = draw_part(k, o, count(k, k), a);
@@ -561,30 +660,70 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
     SKIHMM_INLINE double remove_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                      int32_t *hint) {
-        if (SKIHMM_LIKELY(!coins_.exist())) return Draws::remove_draw(t, j, k, g, hint);
+        if (SKIHMM_LIKELY(is_plain())) return Draws::remove_draw(t, j, k, g, hint);
+        if (tree_) return tree_->remove(tree_->place(t), j, k, g, hint);
         if (are_staged()) return remove_staged(t, j, k, g, hint);
         if (coins_.stayed(t)) coins_.toggle(t, k);
         else Draws::remove_draw(t, j, k, g, hint);
         return prob(j, k);
     }
     SKIHMM_INLINE void commit() {
-        Draws::commit();
+        if (SKIHMM_LIKELY(is_plain_)) return Draws::commit();
+        if (tree_) tree_->commit();
+        else Draws::commit();
         coins_.commit();
     }
     // The same labels may be other counts: a stay in the place of a draw.
     SKIHMM_INLINE void commit_same() {
-        if (coins_.exist()) commit();
+        if (SKIHMM_UNLIKELY(!is_plain())) commit();
         else Draws::commit_same();
     }
     void rollback() {
-        Draws::rollback();
+        if (tree_) tree_->rollback();
+        else Draws::rollback();
         coins_.rollback();
+    }
+
+    // ---- probabilities of the labels of step t, with its context
+
+    void look(int32_t hint_in, int32_t hint_out, StepView *view) const {
+        if (SKIHMM_LIKELY(!has_contexts())) return Draws::look(hint_in, hint_out, view);
+        view->m_x = tables_of(view->x);
+        view->m_o = view->o >= 0 ? tables_of(view->o) : 0;
+    }
+    double prob(int64_t t, int32_t j, int32_t k) const {
+        return tree_ ? tree_->prob(tree_->place(t), j, k) : prob(j, k);
+    }
+    void fill_row(int64_t t, int32_t j, double *out) const {
+        if (tree_) tree_->fill_row(tree_->place(t), j, out);
+        else fill_row(j, out);
+    }
+    // With contexts only the total of the labels with weights up to `least` is spread.
+    void push(int64_t t, const double *weights, double *out, double least = 0.0) const {
+        if (tree_) tree_->push(tree_->place(t), weights, out, least);
+        else push(weights, out);
+    }
+    void pull(int64_t t, const double *values, double *out) const {
+        if (tree_) tree_->pull(tree_->place(t), values, out);
+        else pull(values, out);
+    }
+    void push_max(int64_t t, const double *weights, double *out, int32_t *argmax_out) const {
+        if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
+        else push_max(weights, out, argmax_out);
+    }
+    // out[j] = p(k | j) of every label j, of a label k that some table serves or kNew.
+    void fill_column(int64_t t, int32_t k, double *out) const {
+        if (tree_) tree_->fill_column(tree_->place(t), k, out);
+        else for (int32_t j = 0; j < n_slots(); ++j) out[j] = prob(j, k);
     }
 
     // A self-transition has three cases: a stay, a draw that joins a table and one that opens one.
     // They leave the coin and the restaurant of i as they are for each other.
-    void fill_step(const StepView &view, bool after, double *weights, double *stays, double *in,
-                   double *out) const {
+    void fill_step(int64_t t, const StepView &view, bool after, double *weights, double *stays,
+                   double *in, double *out) const {
+        if (tree_)
+            return tree_->fill_step(tree_->place(t), tree_->place(t + 1), view.i, view.o,
+                                    view.is_ghost(), after, weights, stays);
         Draws::fill_step(view, after, weights, stays, in, out);
         const int32_t i = view.i, o = view.o;
         if (!coins_.exist() || !after || i == kStart) return;
@@ -678,6 +817,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
 
   private:
+    void note_kind() { is_plain_ = !coins_.exist() && !tree_; }
     static void take_larger(double value, int32_t column, double *most, int32_t *argmax) {
         if (!(value > *most)) return;
         *most = value;
@@ -735,8 +875,38 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         coins_.omega = lower;
     }
 
-    Coins coins_;
+    // ---- contexts
+
+    void draw_in_tree(bitgen_t *g) {
+        if (prior_shape_ == 0.0) return;
+        tree_->draw_concentrations(prior_shape_, prior_rate_, g);
+        ConcentrationPosterior top(prior_shape_, prior_rate_);
+        top.count_root(base, g);
+        set_concentrations(alpha, top.draw(g));
+    }
+    Record record_tree(const std::vector<int32_t> &labels) const {
+        Record out;
+        out.n_states = labels[kStart];
+        out.hyperparameters = hyperparameters();
+        out.contexts = tree_->shape;
+        out.seating = tree_->record(1, labels);
+        for (int32_t d = 2; d <= tree_->shape.depth(); ++d)
+            out.levels.push_back(tree_->record(d, labels));
+        return out;
+    }
+    void load_tree(const Record &record, int32_t n_slots) {
+        set_hyperparameters(record.hyperparameters);
+        tree_->load(1, record.seating, record.n_states, n_slots);
+        tree_->resize(n_slots);
+        for (int32_t d = 2; d <= tree_->shape.depth(); ++d)
+            tree_->load(d, record.levels[d - 2], record.n_states, n_slots);
+        coins_.resize(n_slots);
+    }
+
+    bool is_plain_ = true;          // neither coins nor contexts
     bool is_tied_ = false;
+    Coins coins_;
+    std::unique_ptr<ContextTree> tree_;
     mutable std::vector<double> scratch_;
 };
 

@@ -145,6 +145,7 @@ class TransitionMatrixDisplay:
         cls,
         hmm: HCRPHMM,
         *,
+        context: object = None,
         kind: str = "heatmap",
         order: str | ArrayLike = "occupancy",
         new_state: bool = False,
@@ -152,12 +153,16 @@ class TransitionMatrixDisplay:
         colorbar: bool = True,
         ax: Axes | None = None,
     ) -> TransitionMatrixDisplay:
-        """Plot ``transmat_`` of a fitted model.
+        """Plot ``transmat_`` of a fitted model, or the probabilities of one context.
 
         Parameters
         ----------
         hmm : HCRPHMM
             Fitted.
+        context : number, str or tuple, default=None
+            Context as in :meth:`HCRPHMM.context_transmat`, if transitions depend on
+            contexts.  With the same `order` displays of several contexts can be set side
+            by side.
         kind, order, new_state, threshold, colorbar, ax
             As in :meth:`plot`.
 
@@ -167,7 +172,8 @@ class TransitionMatrixDisplay:
         """
         hmm = check_fitted_hmm("hmm", hmm)
         counts = np.bincount(hmm.labels_, minlength=hmm.n_states_)
-        display = cls(hmm.transmat_, occupancy=counts / len(hmm.labels_))
+        transmat = hmm.transmat_ if context is None else hmm.context_transmat(context)
+        display = cls(transmat, occupancy=counts / len(hmm.labels_))
         return display.plot(
             ax,
             kind=kind,

@@ -51,6 +51,8 @@ def _adaptive_log_probs(
         stage=draw.last_stage,
         resampling=resampling,
         independent=True,
+        # New contexts learn as they go.
+        contexts=None if sequences.contexts is None else sequences.contexts.adaptive(),
     )[0]
 
 
@@ -64,6 +66,7 @@ def _frozen_log_probs(
         starts,
         draw.last_state if continued else None,
         draw.last_stage,
+        sequences.contexts,
     )
     return model.filter()[0]
 

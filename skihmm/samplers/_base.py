@@ -15,6 +15,10 @@ from skihmm.core._sweep_info import SweepInfo
 class SeatsTransitions(Protocol):
     """What builds the seating of the transitions."""
 
+    @property
+    def has_contexts(self) -> bool:
+        """Whether transitions depend on contexts."""
+
     def make_seating(self) -> Franchise:
         """Build the empty seating of a chain."""
 
@@ -61,6 +65,8 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
         account, as moves of ``state.move`` do.
     supports_stages : bool
         Class attribute: whether the kernel supports states with a shortest dwell too.
+    supports_contexts : bool
+        Class attribute: the same of contexts on which transitions depend.
     test_params : sequence of dict
         Of the class: parameters of the instances that tests should cover, which
         :func:`skihmm.testing.make_instances` builds.
@@ -95,6 +101,7 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
     releases_gil = True
     supports_stays = True
     supports_stages = False
+    supports_contexts = True
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range.
@@ -117,8 +124,8 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
     def check_transitions(self, transitions: SeatsTransitions) -> None:
         """Raise TypeError if the sampler cannot work with these transitions.
 
-        Called by ``fit`` before any sampling.  The default looks at `supports_stays` and
-        `supports_stages`.
+        Called by ``fit`` before any sampling.  The default looks at `supports_stays`,
+        `supports_stages` and `supports_contexts`.
 
         Parameters
         ----------
@@ -135,6 +142,11 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
                 f"{type(self).__name__} does not support states with a probability of "
                 "their own to stay, as expected_dwell and stay_prior of the transitions "
                 "give them. Use StepwiseGibbs, BlockedGibbs or BlockedBeam."
+            )
+        if not self.supports_contexts and transitions.has_contexts:
+            raise TypeError(
+                f"{type(self).__name__} does not support transitions that depend on "
+                "contexts (context_features). Use StepwiseGibbs or BlockedGibbs."
             )
 
     @abstractmethod

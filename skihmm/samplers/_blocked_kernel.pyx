@@ -5,9 +5,11 @@ from skihmm.core._state cimport Chain
 from skihmm.core._types cimport float64_t, int32_t
 
 
+cdef extern from "_dense_blocked.hpp" namespace "skihmm" nogil:
+    Proposal *make_blocked(Chain &chain, float64_t cut) except +
+
+
 cdef extern from "_blocked.hpp" namespace "skihmm" nogil:
-    Proposal *make_blocked "skihmm::make_proposal<skihmm::BlockedMessages>" (
-        Chain &chain, float64_t cut) except +
     Proposal *make_beam "skihmm::make_proposal<skihmm::BlockedSlices>" (
         Chain &chain, float64_t cut) except +
 

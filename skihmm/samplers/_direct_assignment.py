@@ -42,6 +42,7 @@ class DirectAssignmentGibbs(BaseSampler):
     """
 
     supports_stays = False
+    supports_contexts = False
 
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.

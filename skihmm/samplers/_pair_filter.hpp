@@ -14,8 +14,8 @@ namespace skihmm {
 class PairFilter {
   public:
     // p(first steps' observations, label of step l) for l in [start, stop), scaled to sum one at
-    // every step, or the same of runs; j and o are the labels before and after (o = -1: none).  All probabilities are
-    // at the current seating.  `fixed`: the first label is a.
+    // every step, or the same of runs; j and o are the labels before and after (o = -1: none).
+    // All probabilities are at the current seating.  `fixed`: the first label is a.
     template <class Chain, class Emission>
     void run(const Chain &chain, Emission &emission, int64_t start, int64_t stop, int32_t j,
              int32_t o, int32_t a, int32_t c, bool fixed = false) {
@@ -27,18 +27,25 @@ class PairFilter {
         if (s.are_staged()) find_runs(chain, start, stop);
         double before[2], seen[2];
         for (int u = 0; u < 2; ++u) {
-            before[u] = s.prob(j, two_[u]);
-            after_[u] = o >= 0 ? s.prob(two_[u], o) : 1.0;
-            if (n_ == 1) continue;
-            for (int v = 0; v < 2; ++v) pass_[u][v] = s.prob(two_[u], two_[v]);
+            before[u] = s.prob(start, j, two_[u]);
+            after_[u] = o >= 0 ? s.prob(stop, two_[u], o) : 1.0;
         }
+        // One law for all steps, unless it depends on their contexts.
+        stride_ = s.has_contexts();
+        passes_.resize(stride_ ? n_ : 1);
+        for (int64_t l = 1; l < (stride_ ? n_ : std::min<int64_t>(n_, 2)); ++l)
+            for (int u = 0; u < 2; ++u)
+                for (int v = 0; v < 2; ++v)
+                    passes_[stride_ * l].p[u][v] = s.prob(start + l, two_[u], two_[v]);
         if (fixed) before[1] = 0.0;
         filtered_.resize(2 * static_cast<size_t>(n_));
         double *out = filtered_.data();
         for (int64_t l = 0; l < n_; ++l, out += 2) {
-            if (l > 0)
+            if (l > 0) {
+                const Pass &pass = passes_[stride_ * l];
                 for (int v = 0; v < 2; ++v)
-                    before[v] = out[-2] * pass_[0][v] + out[-1] * pass_[1][v];
+                    before[v] = out[-2] * pass.p[0][v] + out[-1] * pass.p[1][v];
+            }
             if (ends_.empty()) emission.fill_pair(start + l, two_, seen);
             else fill_run(s, emission, start + begin(l), start + ends_[l], seen);
             double total = before[0] * seen[0] + before[1] * seen[1];
@@ -102,14 +109,19 @@ class PairFilter {
             const double total = weights[0] + weights[1];
             const int u = choose(l, weights, total);
             q->multiply(weights[u] / total);
-            next[0] = pass_[0][u];
-            next[1] = pass_[1][u];
+            const Pass &pass = passes_[stride_ * l];
+            next[0] = pass.p[0][u];
+            next[1] = pass.p[1][u];
         }
     }
 
+    // Transitions between the two states into a step.
+    struct Pass { double p[2][2] = {}; };
+
     int32_t two_[2] = {};
-    int64_t n_ = 0;
-    double pass_[2][2] = {}, after_[2] = {};
+    int64_t n_ = 0, stride_ = 0;
+    double after_[2] = {};
+    std::vector<Pass> passes_;
     std::vector<int64_t> ends_;         // of runs, after the first step; none if steps are drawn
     std::vector<double> filtered_;      // by step or run: of the first state, of the second one
 };

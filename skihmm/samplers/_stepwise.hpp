@@ -198,7 +198,7 @@ class Stepwise {
     void attach_columns(Transitions &s, Emission &emission) {
         const size_t n = n_slots_;
         totals_ = emission.totals(&offset_);
-        if (s.has_self_weight()) return;    // which the passes in parts leave out
+        if (!s.is_plain()) return;          // the passes in parts are those of the plain law
         s.set_dense_limit(lookup_slots_);
         const bool is_moderate = s.is_moderate(kLeast, kMost)
                                  && emission.is_moderate(kLeast, kMost);
@@ -606,7 +606,7 @@ class Stepwise {
         apart_ = -1;
         const double d = view_->smooth;
         double *weights = weights_.data(), *stays = stays_.data();
-        s.fill_step(view, is_exact_, weights, stays, row_.data(), column_.data());
+        s.fill_step(t_, view, is_exact_, weights, stays, row_.data(), column_.data());
         if constexpr (!Emission::kIsSeating) emission.fill_probs(t_, probs_.data());
         if (has_symbol) {
             for (int32_t k = 0; k < n_slots_; ++k)

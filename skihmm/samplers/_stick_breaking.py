@@ -12,6 +12,7 @@ class _StickBreaking(BaseSampler):
     """Base class of samplers that need explicit emission parameters."""
 
     supports_stays = False
+    supports_contexts = False
 
     def check_emission(self, emission: object, stats: EmissionStats) -> None:
         """Raise TypeError if the emission cannot draw its parameters.

@@ -279,8 +279,8 @@ cdef class ProposalProbe:
 cdef int64_t _cell(ChainState state, vector[int32_t] *name):
     # Labels by first appearance, three bits each, the first step the highest; then m and e,
     # the tables of the transitions and emissions, six bits each.  Every step that is entered
-    # by a stay adds 8 to m.
-    cdef int64_t code = 0, e = 0, n_stays = 0
+    # by a stay adds 8 to m, and so does every table of depth 2 and more in a tree of restaurants.
+    cdef int64_t code = 0, e = 0, extra = state.transitions.seating.count_deep_tables()
     cdef intp_t t, c
     cdef int32_t n_names = 0, k
     cdef Chain *chain = state.chain.get()
@@ -292,8 +292,8 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
             n_names += 1
         code = 8 * code + name[0][k]
     for k in range(chain.n_slots):
-        n_stays += state.transitions.seating.coins().stays()[k]
-    code = 64 * code + 8 * n_stays + state.transitions.seating.n_tables
+        extra += state.transitions.seating.coins().stays()[k]
+    code = 64 * code + 8 * extra + state.transitions.seating.n_tables
     cdef CategoricalStats emission
     if isinstance(state.emission, CategoricalStats):
         emission = <CategoricalStats> state.emission

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from skihmm._contexts import (
+    Categories,
+    StepContexts,
+    encode_contexts,
+    find_categories,
+)
 from skihmm._recipe import Recipe
+from skihmm._typing import Array, Labels
 from skihmm.core._franchise import Franchise
 
 
@@ -22,11 +33,75 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
         :func:`skihmm.testing.make_instances` builds.
     """
 
+    # Of recipes whose transitions do not depend on contexts.
+    has_contexts = False
+    n_before = 0
+    context_categories_: Categories = ()
+
+    def context_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        """Indices of the columns of X that hold contexts.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        names : sequence of str or None
+            Names of the columns of X.
+
+        Returns
+        -------
+        columns : ndarray of int
+            In the order of the hierarchy; none by default.
+        """
+        return np.empty(0, dtype=np.intp)
+
+    def fit_contexts(self, columns: Array) -> StepContexts | None:
+        """Find the categories of contexts, after those that are known, and encode.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_columns)
+
+        Returns
+        -------
+        contexts : StepContexts or None
+            None without columns.
+        """
+        if not columns.shape[1]:
+            return None
+        self.context_categories_ = find_categories(
+            columns, self.context_categories_ or None
+        )
+        return StepContexts.of_fit(self.encode_contexts(columns), self.n_before)
+
+    def encode_contexts(self, columns: Array) -> Labels:
+        """Encode columns of contexts.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_columns)
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_columns), int32
+            Index of the category, -1 where it is missing; new values have the indices
+            after those of the categories.
+        """
+        return encode_contexts(columns, self.context_categories_)
+
     @abstractmethod
-    def make_seating(self) -> Franchise:
+    def make_seating(self, contexts: StepContexts | None = None) -> Franchise:
         """Build the empty seating of a chain.
 
         Called by ``fit`` before any work too.
+
+        Parameters
+        ----------
+        contexts : StepContexts, optional
+            Contexts of all steps; None for transitions that do not depend on them, and
+            for such that do the law without them.
 
         Returns
         -------

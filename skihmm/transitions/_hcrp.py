@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skihmm._contexts import ORDERS, StepContexts, check_features
+from skihmm._typing import Array
 from skihmm._validation import (
+    check_choice,
     check_concentration_prior,
     check_dwell,
     check_flag,
@@ -54,6 +63,29 @@ class HCRPTransitions(BaseTransitions):
         penalty for every change of state.  With "alpha" the second one is `alpha`,
         resampled or not, which makes the model the sticky HDP-HMM of Fox et al.; this
         needs ``min_dwell=1``.
+    context_features : array-like of int, str or bool, or None, default=None
+        Columns of X that hold the context of the step: an action, an input, a treatment,
+        a subject, as numbers or strings.  Contexts are given, not modelled: they are
+        taken out of what the emission sees, and the transition into a step depends on the
+        step's own context.  With several columns the later ones refine the earlier ones.
+        Where a context is missing (NaN, None), or was not seen in training, the law is
+        that of the columns before it.
+    context_order : {"state", "context"}, default="state"
+        "state": every state has a transition distribution, around which lie those of its
+        contexts; a new context starts from the state's own.  "context": every value of
+        the first column has a distribution over states, around which lie those of the
+        states before; contexts differ in which states they use, and a new one starts from
+        the states' overall frequencies.
+    context_alpha : float or array-like of shape (n_columns,), default=1.0
+        Initial concentrations of the columns of `context_features`, of a context's
+        distribution around the one above it, resampled with `alpha` and `gamma`.  Where
+        it is large, the column makes no difference.
+
+    Attributes
+    ----------
+    context_categories_ : tuple of tuple
+        Values of every column of `context_features`, by first appearance, in the
+        ``transitions_`` of a fitted model.
 
     References
     ----------
@@ -75,6 +107,16 @@ class HCRPTransitions(BaseTransitions):
     >>> hmm = HCRPHMM(transitions=transitions, n_burnin=20, n_draws=5, random_state=0)
     >>> hmm.fit([[0]] * 20 + [[1]] * 20).draws_.stay_prior.shape
     (1, 5, 2)
+
+    States whose transitions depend on an action, the second column:
+
+    >>> transitions = HCRPTransitions(context_features=[1])
+    >>> hmm = HCRPHMM(transitions=transitions, n_burnin=20, n_draws=5, random_state=0)
+    >>> hmm.fit([[0, "stay"], [0, "go"], [1, "stay"], [1, "go"]] * 10)
+    HCRPHMM(n_burnin=20, n_draws=5, random_state=0,
+            transitions=HCRPTransitions(context_features=[1]))
+    >>> hmm.draws_.context_alpha.shape
+    (1, 5, 1)
     """
 
     test_params = (
@@ -84,6 +126,7 @@ class HCRPTransitions(BaseTransitions):
         {"stay_prior": (3.0, 0.5)},
         {"stay_prior": (4.0, "alpha")},
         {"min_dwell": 2, "starts_inside": True},
+        {"context_alpha": 2.0, "context_order": "context"},
     )
 
     def __init__(
@@ -96,6 +139,9 @@ class HCRPTransitions(BaseTransitions):
         min_dwell: int = 1,
         starts_inside: bool = False,
         stay_prior: tuple[float, float | str] | None = None,
+        context_features: ArrayLike | None = None,
+        context_order: str = "state",
+        context_alpha: ArrayLike = 1.0,
     ) -> None:
         self.alpha = alpha
         self.gamma = gamma
@@ -104,14 +150,66 @@ class HCRPTransitions(BaseTransitions):
         self.min_dwell = min_dwell
         self.starts_inside = starts_inside
         self.stay_prior = stay_prior
+        self.context_features = context_features
+        self.context_order = context_order
+        self.context_alpha = context_alpha
 
-    def make_seating(self) -> Franchise:
+    @property
+    def has_contexts(self) -> bool:  # type: ignore[override]
+        """Whether transitions depend on contexts."""
+        return self.context_features is not None and np.size(self.context_features) > 0
+
+    @property
+    def n_before(self) -> int:  # type: ignore[override]
+        """Number of columns above the states in the tree of restaurants."""
+        return int(self.context_order == "context")
+
+    def context_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        """Indices of the columns of X that hold contexts.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        names : sequence of str or None
+            Names of the columns of X.
+
+        Returns
+        -------
+        columns : ndarray of int
+        """
+        columns = check_features(self.context_features, n_features, names)
+        self._concentrations(len(columns))
+        return columns
+
+    def _concentrations(self, n_columns: int) -> list[float]:
+        """Concentrations of the columns of contexts."""
+        value: Any = self.context_alpha
+        if np.ndim(value) == 0:
+            return [check_positive("context_alpha", value)] * n_columns
+        values = list(value)
+        if len(values) != n_columns:
+            raise ValueError(
+                f"context_alpha has {len(values)} entries, but context_features "
+                f"{n_columns} columns; expected one number, or one per column."
+            )
+        return [check_positive(f"context_alpha[{c}]", v) for c, v in enumerate(values)]
+
+    def make_seating(self, contexts: StepContexts | None = None) -> Franchise:
         """Build the empty seating of a chain.
+
+        Parameters
+        ----------
+        contexts : StepContexts, optional
+            Contexts of all steps; None for the law without them.
 
         Returns
         -------
         transitions : skihmm.core._franchise.Franchise
         """
+        check_choice("context_order", self.context_order, ORDERS)
         n_stages = check_integer("min_dwell", self.min_dwell, 1)
         if n_stages > MOST_STAGES:
             raise ValueError(f"min_dwell={n_stages}; expected at most {MOST_STAGES}.")
@@ -124,6 +222,13 @@ class HCRPTransitions(BaseTransitions):
             )
         if n_stages > 1 and dwell is None:
             dwell = 2.0 * n_stages
+        if self.has_contexts and not (stay_prior is None and dwell is None):
+            raise ValueError(
+                "context_features together with expected_dwell, min_dwell or stay_prior; "
+                "expected none of these, as transitions that depend on contexts do not "
+                "support probabilities to stay yet."
+            )
+        n_columns = len(contexts.parents) if contexts is not None else 0
         return Franchise(
             check_positive("alpha", self.alpha),
             check_positive("gamma", self.gamma),
@@ -132,4 +237,6 @@ class HCRPTransitions(BaseTransitions):
             dwell,
             n_stages,
             check_flag("starts_inside", self.starts_inside) and n_stages > 1,
+            contexts,
+            self._concentrations(n_columns) if n_columns else (),
         )

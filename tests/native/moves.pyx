@@ -10,7 +10,7 @@ from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family  # no-cython-lint
-from skihmm.core._franchise cimport NEW, Franchise, Product, Seating
+from skihmm.core._franchise cimport NEW, ContextPlace, Franchise, Product, Seating
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
 from skihmm.core._rcd cimport BlockProposal, Move, Proposal
 from skihmm.core._state cimport Chain, ChainState
@@ -37,6 +37,19 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
     cdef cppclass StepView "skihmm::HCRPTransitions::Step":
         int32_t i, x, o, n_in, n_out, m_x, m_o
         float64_t total_i, total_x, mass_o, scale
+
+    cdef cppclass Laws "skihmm::HCRPTransitions":
+        void look(int32_t hint_in, int32_t hint_out, StepView *view)
+        void fill_step(int64_t t, const StepView &view, bint after, float64_t *weights,
+                       float64_t *stays, float64_t *row, float64_t *column)
+        const ContextTree &contexts()
+
+
+cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
+    cdef cppclass ContextTree:
+        ContextPlace place(int64_t t)
+        int32_t draw_opened(ContextPlace at, ContextPlace next, int32_t i, int32_t k,
+                            int32_t o, bint opens, bitgen_t *g)
 
 
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
@@ -344,6 +357,76 @@ def steps(Franchise transitions, const float64_t[::1] weights,
     transitions.seating.pull(&values[0], &out[1, 0])
     transitions.seating.push_max(&weights[0], &out[2, 0], &argmax[0])
     return np.asarray(rows), *np.asarray(out), np.asarray(argmax)
+
+
+def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
+              const float64_t[::1] values):
+    """All passes over the transitions into step t, with its context.
+
+    Returns
+    -------
+    rows, probs, columns : ndarray of shape (n_slots, n_slots)
+        p(k | j) by rows, pairs and columns.
+    pushed, pulled, best, argmax
+        As for `steps`.
+    """
+    cdef int32_t j, k, n = transitions.seating.n_slots()
+    cdef float64_t[:, ::1] rows = np.empty((n, n)), columns = np.empty((n, n))
+    cdef float64_t[:, ::1] out = np.empty((3, n))
+    cdef int32_t[::1] argmax = np.empty(n, dtype=np.int32)
+    for j in range(n):
+        transitions.seating.fill_row(t, j, &rows[j, 0])
+        transitions.seating.fill_column(t, j, &columns[j, 0])
+    transitions.seating.push(t, &weights[0], &out[0, 0])
+    transitions.seating.pull(t, &values[0], &out[1, 0])
+    transitions.seating.push_max(t, &weights[0], &out[2, 0], &argmax[0])
+    probs = np.array([[transitions.seating.prob(t, j, k) for k in range(n)]
+                      for j in range(n)])
+    return (np.asarray(rows), probs, np.asarray(columns).T, *np.asarray(out),
+            np.asarray(argmax))
+
+
+def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
+    """What a law that depends on the step offers for a removed step.
+
+    Returns
+    -------
+    arrays : dict
+        Of the chain without the step.
+    weights, stays : ndarray of shape (n_slots,)
+        Weights of all slots, and their parts that open no table.
+    opened : list of ndarray
+        By slot, how often in n_trials its draw opens 0, 1, ... tables, given that it opens
+        one; for slots with a weight.
+    """
+    cdef Move move
+    cdef StepView view
+    cdef Chain *chain = state.chain.get()
+    cdef Laws *s = <Laws *> state.transitions.seating
+    cdef RandomStream own = RandomStream(seed)
+    cdef const ContextTree *tree = &s.contexts()
+    cdef int32_t k
+    cdef intp_t _trial
+    chain.reserve(2)
+    cdef float64_t[:, ::1] out = np.zeros((4, chain.n_slots))
+    chain.bits = own.bits
+    move.open(deref(chain), deref(state.emission.shared), t, t + 1)
+    view.i = chain.previous(t)
+    view.x = chain.states[t]
+    view.o = chain.successor(t)
+    s.look(-1, -1, &view)
+    s.fill_step(t, view, after, &out[0, 0], &out[1, 0], &out[2, 0], &out[3, 0])
+    opened = []
+    for k in range(chain.n_slots):
+        counts = np.zeros(tree.place(t).depth + 1, dtype=int)
+        for _trial in range(n_trials if out[0, k] > 0.0 else 0):
+            counts[tree.draw_opened(tree.place(t), tree.place(t + 1), view.i, k, view.o,
+                                    True, own.bits)] += 1
+        opened.append(counts)
+    arrays = state.to_arrays()
+    move.restore(deref(chain), deref(state.emission.shared))
+    chain.bits = state.stream.bits
+    return arrays, np.array(out[0]), np.array(out[1]), opened
 
 
 cdef tuple _numbers(const SeatedMove *move):

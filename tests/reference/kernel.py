@@ -19,7 +19,13 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from reference.enumeration import START, log_likelihood
-from reference.seating import Choose, NaiveFranchise, NaiveHMM, all_outcomes
+from reference.seating import (
+    Choose,
+    NaiveFranchise,
+    NaiveHMM,
+    all_outcomes,
+    row_name,
+)
 
 NEW = "new"
 """Column of all states that no table serves."""
@@ -68,7 +74,11 @@ def base_key(labels, start: int, stop: int, transitions: dict, columns=()) -> tu
         names[label] for t, label in enumerate(labels) if not start <= t < stop
     )
     seated = tuple(
-        sorted((names[j], names[k], *sorted(n)) for (j, k), n in transitions.items() if n)
+        sorted(
+            (row_name(j, names), names[k], *sorted(n))
+            for (j, k), n in transitions.items()
+            if n
+        )
     )
     symbols = tuple(
         tuple(sorted((names[k], w, *sorted(n)) for (k, w), n in column.items() if n))
@@ -129,12 +139,13 @@ class Base:
             range(self.start, self.stop), self.labels_of(path), strict=True
         ):
             k = column(label)
-            transitions.append(franchise.get_prob(j, k))
+            transitions.append(franchise.get_prob(model.row_of(t, j), k))
             emissions.append(model.emissions.get_prob(k, model.y[t]))
             j = k
         after = model.successor(self.stop - 1)
         if after is not None:
-            transitions.append(franchise.get_prob(j, column(after)))
+            row = model.row_of(self.stop, j)
+            transitions.append(franchise.get_prob(row, column(after)))
         return transitions, emissions
 
     def is_ghost(self, label) -> bool:
@@ -232,13 +243,15 @@ class BlockMoves:
             copy, steps = model.copy(), []
             follower = copy.successor(self.stop - 1)
             if follower is not None:
-                copy.transitions.remove_customer(copy.x[self.stop - 1], follower, choose)
-                steps.append((copy.copy(), copy.x[self.stop - 1], follower, None))
+                row = copy.row_of(self.stop, copy.x[self.stop - 1])
+                copy.transitions.remove_customer(row, follower, choose)
+                steps.append((copy.copy(), row, follower, None))
             for t in range(self.stop - 1, self.start - 1, -1):
                 copy.emissions.remove_customer(copy.x[t], copy.y[t], choose)
                 steps.append((copy.copy(), copy.x[t], None, copy.y[t]))
-                copy.transitions.remove_customer(copy.predecessor(t), copy.x[t], choose)
-                steps.append((copy.copy(), copy.predecessor(t), copy.x[t], None))
+                row = copy.row_of(t, copy.predecessor(t))
+                copy.transitions.remove_customer(row, copy.x[t], choose)
+                steps.append((copy.copy(), row, copy.x[t], None))
             r = _Factors()
             for now, row, dish, value in steps:
                 if value is None:
@@ -269,15 +282,16 @@ class BlockMoves:
                 copy, r = base.model.copy(), _Factors()
                 copy.x[self.start : self.stop] = labels
                 for t in range(self.start, self.stop):
-                    j, k = copy.predecessor(t), copy.x[t]
+                    j, k = copy.row_of(t, copy.predecessor(t)), copy.x[t]
                     r.multiply(copy, base.model, j, k)
                     copy.transitions.add_customer(j, k, choose)
                     r.multiply_value(copy, base.model, k, copy.y[t])
                     copy.emissions.add_customer(k, copy.y[t], choose)
                 follower = copy.successor(self.stop - 1)
                 if follower is not None:
-                    r.multiply(copy, base.model, copy.x[self.stop - 1], follower)
-                    copy.transitions.add_customer(copy.x[self.stop - 1], follower, choose)
+                    row = copy.row_of(self.stop, copy.x[self.stop - 1])
+                    r.multiply(copy, base.model, row, follower)
+                    copy.transitions.add_customer(row, follower, choose)
                 return self.number[copy.key], r.value
 
             rows += [(i, p, *outcome) for p, outcome in all_outcomes(add)]

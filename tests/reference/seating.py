@@ -326,6 +326,9 @@ class NaiveHMM:
     labels : sequence of int
         The steps are seated in order of time.
     choose : callable
+    transitions, row_of : optional
+        Empty restaurants of another law, with the functions of `NaiveFranchise`, and
+        ``row_of(t, j)``, the one in which step t is drawn after label j.
     """
 
     def __init__(
@@ -338,10 +341,13 @@ class NaiveHMM:
         *,
         labels: Sequence[int],
         choose: Choose,
+        transitions=None,
+        row_of: Callable | None = None,
     ):
         self.y = as_rows(y)
         self.starts = frozenset(starts)
-        self.transitions = NaiveFranchise(alpha, gamma)
+        self.row_of = row_of or (lambda t, j: j)
+        self.transitions = (transitions or NaiveFranchise(alpha, gamma)).copy()
         kind = (
             NaiveHCRPEmissions
             if isinstance(emission, HCRPEmission)
@@ -354,7 +360,7 @@ class NaiveHMM:
         """Log of the product of the predictives met while the steps were seated."""
         for t, label in enumerate(self.x):
             for part, row, value in (
-                (self.transitions, self.predecessor(t), label),
+                (self.transitions, self.row_of(t, self.predecessor(t)), label),
                 (self.emissions, label, self.y[t]),
             ):
                 self.log_seated += math.log(part.get_prob(row, value))
@@ -406,7 +412,7 @@ class NaiveHMM:
         seated = [
             tuple(
                 sorted(
-                    (names[j], names[k], *sorted(sizes))
+                    (row_name(j, names), names[k], *sorted(sizes))
                     for (j, k), sizes in self.transitions.tables.items()
                 )
             )
@@ -432,10 +438,17 @@ class NaiveHMM:
         return SeatingCounts(n, m, [dict(column) for column in self.emissions.columns])
 
 
+def row_name(row, names: dict):
+    """Name of a restaurant: of a label, or of (label, context) in a tree."""
+    if not isinstance(row, tuple):
+        return names[row]
+    return names.get(row[0], -2), row[1]
+
+
 # -- the exact law --------------------------------------------------------------------
 
 
-def all_seatings(y, emission, starts=(0,), alpha=1.0, gamma=1.0) -> dict:
+def all_seatings(y, emission, starts=(0,), alpha=1.0, gamma=1.0, **law) -> dict:
     """Every labelling with every seating: ``{model.key: (model, probability)}``.
 
     The probability is that of the exact posterior, found by seating the steps in order
@@ -445,7 +458,7 @@ def all_seatings(y, emission, starts=(0,), alpha=1.0, gamma=1.0) -> dict:
     for labels in set_partitions(len(y)):
         for probability, model in all_outcomes(
             lambda choose, labels=labels: NaiveHMM(
-                y, emission, starts, alpha, gamma, labels=labels, choose=choose
+                y, emission, starts, alpha, gamma, labels=labels, choose=choose, **law
             )
         ):
             # A choice of tables given the labels, times the predictives, is the joint.
@@ -499,15 +512,20 @@ def naive_stepwise_move(
     The step-wise proposal is their product, so this accepts always, by another route.
     """
     transitions, emissions, y = model.transitions, model.emissions, model.y[t]
-    before, after, old = model.predecessor(t), model.successor(t), model.x[t]
+    after, old = model.successor(t), model.x[t]
+    before = model.row_of(t, model.predecessor(t))
+
+    def next_row(label):
+        return model.row_of(t + 1, label)
+
     snapshot = model.copy()
     transitions.printed_denominator = bug == "base_denominator"
 
     # Removal in the reverse of the order of addition.
     r_old = 1.0
     if after is not None:
-        transitions.remove_customer(old, after, choose)
-        r_old *= transitions.get_prob(old, after)
+        transitions.remove_customer(next_row(old), after, choose)
+        r_old *= transitions.get_prob(next_row(old), after)
     emissions.remove_customer(old, y, choose)
     r_old *= emissions.get_prob(old, y)
     transitions.remove_customer(before, old, choose)
@@ -524,7 +542,7 @@ def naive_stepwise_move(
     def proposal(label):
         q = transitions.get_prob(before, label) * emissions.get_prob(label, y)
         if after is not None:
-            q *= transitions.get_prob(label, after)
+            q *= transitions.get_prob(next_row(label), after)
         return q
 
     weights = [proposal(label) for label in candidates]
@@ -540,8 +558,8 @@ def naive_stepwise_move(
     r_new *= emissions.get_prob(new, y)
     emissions.add_customer(new, y, choose)
     if after is not None:
-        r_new *= transitions.get_prob(new, after)
-        transitions.add_customer(new, after, choose)
+        r_new *= transitions.get_prob(next_row(new), after)
+        transitions.add_customer(next_row(new), after, choose)
     if bug == "first_seating":
         r_new = q_new
     model.x[t] = new
@@ -555,14 +573,14 @@ def naive_stepwise_move(
         return True
     if bug == "reseat_on_rejection":
         if after is not None:
-            transitions.remove_customer(new, after, choose)
+            transitions.remove_customer(next_row(new), after, choose)
         emissions.remove_customer(new, y, choose)
         transitions.remove_customer(before, new, choose)
         model.x[t] = old
         transitions.add_customer(before, old, choose)
         emissions.add_customer(old, y, choose)
         if after is not None:
-            transitions.add_customer(old, after, choose)
+            transitions.add_customer(next_row(old), after, choose)
     else:
         model.restore(snapshot)
     return False
@@ -583,9 +601,14 @@ def naive_exact_move(
     only draw was the one removed.
     """
     transitions, emissions, y = model.transitions, model.emissions, model.y[t]
-    before, after, old = model.predecessor(t), model.successor(t), model.x[t]
+    after, old = model.successor(t), model.x[t]
+    before = model.row_of(t, model.predecessor(t))
+
+    def next_row(label):
+        return model.row_of(t + 1, label)
+
     if after is not None:
-        transitions.remove_customer(old, after, choose)
+        transitions.remove_customer(next_row(old), after, choose)
     emissions.remove_customer(old, y, choose)
     transitions.remove_customer(before, old, choose)
     candidates = transitions.represented()
@@ -598,7 +621,7 @@ def naive_exact_move(
     outcomes, weights = [], []
     for label in candidates:
         factor = transitions.get_prob(before, label) * emissions.get_prob(label, y)
-        at_first = 1.0 if after is None else transitions.get_prob(label, after)
+        at_first = 1.0 if after is None else transitions.get_prob(next_row(label), after)
 
         def seat(choose, label=label):
             copy = transitions.copy()
@@ -610,13 +633,13 @@ def naive_exact_move(
             if bug == "successor_at_first_seating":
                 q *= at_first
             elif after is not None:
-                q *= seated.get_prob(label, after)
+                q *= seated.get_prob(next_row(label), after)
             outcomes.append((label, seated))
             weights.append(q)
     new, model.transitions = outcomes[choose(weights)]
     emissions.add_customer(new, y, choose)
     if after is not None:
-        model.transitions.add_customer(new, after, choose)
+        model.transitions.add_customer(next_row(new), after, choose)
     model.x[t] = new
     if new == fresh:
         model.next_label += 1

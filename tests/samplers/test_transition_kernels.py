@@ -114,10 +114,7 @@ class Block:
 
     def __init__(self, model, start, stop):
         self.model, self.start, self.stop = model, start, stop
-        seatings = all_seatings(
-            model.y, model.emission, model.starts, model.alpha, model.gamma
-        )
-        self.moves = BlockMoves(seatings, model.emission, start, stop)
+        self.moves = BlockMoves(self.seatings(), model.emission, start, stop)
         self.bases = self.moves.bases
         self.state = model.state(0)
         self.probe = ProposalProbe(self.state, start, stop)
@@ -137,6 +134,12 @@ class Block:
                     break
             assert found.keys() == bases
             self.seeds |= {(i, b): seed for b, seed in found.items()}
+
+    def seatings(self):
+        model = self.model
+        return all_seatings(
+            model.y, model.emission, model.starts, model.alpha, model.gamma
+        )
 
     def load(self, i):
         # Labels outside of the block get the same slots whatever is inside, as they have

@@ -1,0 +1,494 @@
+"""Exact laws of transitions that depend on contexts: a tree of restaurants.
+
+A restaurant is a pair (label, columns): label None for restaurants above the states.  The
+naive tree seats from the definitions, so that `reference.seating.all_seatings` is a walk
+over all seatings; the closed form is a sum over table counts with Stirling numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from small_models import Model, packed, packed_counts, unpacked
+
+from reference.enumeration import (
+    START,
+    GammaPrior,
+    GridDensity,
+    Posterior,
+    log_likelihood,
+    log_likelihood_by_tables,
+    set_partitions,
+    stirling,
+)
+from reference.seating import NaiveHMM, all_outcomes, all_seatings
+from skihmm._contexts import StepContexts
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
+from skihmm.testing._enumeration import log_crp
+
+TOP = None
+ERRORS = ("from the top", "middle skipped", "kept above", "stops at the leaf", "uniform")
+
+
+class NaiveTree:
+    """Restaurants with lists of table sizes, each a customer of its parent.
+
+    Parameters
+    ----------
+    alphas : sequence of float
+        Concentration of every depth.
+    gamma : float
+    n_before : int
+        Number of columns above the states.
+    error : str, optional
+        One of `ERRORS`, planted.
+    """
+
+    printed_denominator = False
+
+    def __init__(self, alphas, gamma, n_before, error=None):
+        self.alphas, self.gamma, self.n_before = alphas, gamma, n_before
+        self.error = error
+        self.tables: dict[tuple, list[int]] = {}
+        self.top: Counter = Counter()
+
+    def copy(self) -> NaiveTree:
+        other = NaiveTree(self.alphas, self.gamma, self.n_before, self.error)
+        other.tables = {pair: list(sizes) for pair, sizes in self.tables.items()}
+        other.top = self.top.copy()
+        return other
+
+    def parent(self, v):
+        """The restaurant above."""
+        label, columns = v
+        if label is not None and len(columns) > self.n_before:
+            return label, columns[:-1]
+        if label is not None and self.n_before:
+            return None, columns
+        return TOP
+
+    def path(self, v) -> list:
+        """From the leaf up to depth 1."""
+        return [] if v is TOP else [v, *self.path(self.parent(v))]
+
+    def alpha(self, v) -> float:
+        return self.alphas[len(self.path(v)) - 1]
+
+    def is_represented(self, dish) -> bool:
+        return self.top[dish] > 0
+
+    def represented(self) -> list:
+        return [dish for dish, n in self.top.items() if n]
+
+    @property
+    def n_tables(self) -> int:
+        """Tables of depth 1."""
+        return sum(self.top.values())
+
+    @property
+    def n_deep_tables(self) -> int:
+        return sum(
+            len(sizes)
+            for (v, _), sizes in self.tables.items()
+            if self.parent(v) is not TOP
+        )
+
+    def base(self, v, dish) -> float:
+        """Weight of a new table."""
+        above = self.parent(v)
+        if self.error == "from the top":
+            above = TOP
+        if self.error == "middle skipped" and above is not TOP:
+            above = self.parent(above)
+        return self.alpha(v) * self.get_prob(above, dish)
+
+    def get_prob(self, v, dish) -> float:
+        if v is TOP:
+            return (self.top[dish] or self.gamma) / (self.n_tables + self.gamma)
+        n = sum(sum(s) for (w, _), s in self.tables.items() if w == v)
+        above = self.parent(v)
+        if self.error == "middle skipped" and above is not TOP:
+            above = self.parent(above)
+        base = self.alpha(v) * self.get_prob(above, dish)
+        return (sum(self.tables.get((v, dish), ())) + base) / (n + self.alpha(v))
+
+    def add_customer(self, v, dish, choose) -> None:
+        if v is TOP:
+            self.top[dish] += 1
+            return
+        sizes = self.tables.setdefault((v, dish), [])
+        table = choose([*sizes, self.base(v, dish)])
+        if table == len(sizes):
+            sizes.append(0)
+            if self.error != "stops at the leaf":
+                self.add_customer(self.parent(v), dish, choose)
+        sizes[table] += 1
+
+    def remove_customer(self, v, dish, choose) -> None:
+        if v is TOP:
+            self.top[dish] -= 1
+            return
+        sizes = self.tables[v, dish]
+        table = choose([1] * len(sizes) if self.error == "uniform" else sizes)
+        sizes[table] -= 1
+        if sizes[table] == 0:
+            del sizes[table]
+            if self.error != "kept above":
+                self.remove_customer(self.parent(v), dish, choose)
+        if not sizes:
+            del self.tables[v, dish]
+
+    def log_joint(self) -> float:
+        """Of the seating of identified customers and of its dishes."""
+        by_row: Counter = Counter()
+        result = 0.0
+        for (v, _), sizes in self.tables.items():
+            by_row[v] += sum(sizes)
+            result += sum(math.log(self.alpha(v)) + math.lgamma(size) for size in sizes)
+        for v, n in by_row.items():
+            result += math.lgamma(self.alpha(v)) - math.lgamma(self.alpha(v) + n)
+        result += math.lgamma(self.gamma) - math.lgamma(self.gamma + self.n_tables)
+        for n in self.top.values():
+            if n:
+                result += math.log(self.gamma) + math.lgamma(n)
+        return result
+
+    def log_n_identities(self) -> float:
+        """As of `NaiveFranchise`, at all depths: tables are customers of cells too."""
+        result = 0.0
+        for sizes in self.tables.values():
+            result += math.lgamma(sum(sizes) + 1)
+            result -= sum(math.lgamma(size + 1) for size in sizes)
+            result -= sum(math.lgamma(same + 1) for same in Counter(sizes).values())
+        return result
+
+    def check(self) -> None:
+        """Every table is a customer of the parent."""
+        seats: Counter = Counter()
+        for (v, dish), sizes in self.tables.items():
+            assert sizes
+            assert min(sizes) > 0
+            above = self.parent(v)
+            if above is TOP:
+                seats[dish] += len(sizes)
+            else:
+                seats[above, dish] += len(sizes)
+        for (v, dish), sizes in self.tables.items():
+            assert sum(sizes) >= seats[v, dish]
+        assert all(seats[dish] == n for dish, n in self.top.items())
+
+
+def leaf_of(columns, n_before, t, j):
+    """The restaurant in which step t is drawn after label j.
+
+    Parameters
+    ----------
+    columns : sequence of tuple
+        Contexts of all steps; -1 is missing, and then the columns before it count.
+    """
+    known = tuple(itertools.takewhile(lambda u: u >= 0, columns[t]))
+    if len(known) >= n_before:
+        return j, known
+    # A context that occurs once.
+    return None, (-2 - sum(u[0] < 0 for u in columns[:t]),)
+
+
+def law_terms(x, starts, columns, n_before):
+    """Terms of p(x): ``(ways, depths, m)`` with ``{depth: (sizes of restaurants, M)}``.
+
+    A term is for numbers of tables M of every depth and of m tables at the top, which
+    come about in so many ways, as products of Stirling numbers and factorials.
+    """
+    tree = NaiveTree((), 1.0, n_before)
+    direct: Counter = Counter()
+    for t, k in enumerate(x):
+        v = leaf_of(columns, n_before, t, START if t in starts else x[t - 1])
+        direct[v, k] += 1
+
+    def descend(d, counts, ways, depths):
+        # The customers of restaurants of depth d are complete.
+        if d == 0:
+            tables = [m for m in counts.values() if m]
+            ways *= math.prod(math.factorial(m - 1) for m in tables)
+            yield ways, depths, sum(tables)
+            return
+        cells = [cell for cell in counts if len(tree.path(cell[0])) == d]
+        rows: Counter = Counter()
+        for v, k in cells:
+            rows[v] += counts[v, k]
+        for tables in itertools.product(*(range(1, counts[cell] + 1) for cell in cells)):
+            above = Counter({cell: n for cell, n in counts.items() if cell not in cells})
+            product = ways
+            for (v, k), m in zip(cells, tables, strict=True):
+                product *= stirling(counts[v, k], m)
+                above[tree.parent(v), k] += m
+            sizes = {d: (tuple(rows.values()), sum(tables))}
+            yield from descend(d - 1, above, product, depths | sizes)
+
+    yield from descend(max(len(tree.path(v)) for v, _ in direct), direct, 1, {})
+
+
+def depth_factor(alpha, sizes, n_tables):
+    """Factor of all restaurants of one depth; the concentration may be an array."""
+    return np.exp(log_crp(alpha, sizes) + n_tables * np.log(alpha))
+
+
+def closed_form(x, starts, columns, n_before, alphas, gamma) -> dict:
+    """``{(m, deep): p(x, m tables of depth 1, deep tables below)}``."""
+    out: dict = defaultdict(float)
+    for ways, depths, m in law_terms(x, starts, columns, n_before):
+        p = ways * depth_factor(gamma, [m], len(set(x)))
+        for depth, (sizes, n_tables) in depths.items():
+            p *= depth_factor(alphas[depth - 1], sizes, n_tables)
+        out[m, sum(n for depth, (_, n) in depths.items() if depth > 1)] += float(p)
+    return dict(out)
+
+
+def concentration_laws(model, prior: GammaPrior, n_points: int = 401) -> dict:
+    """Exact marginal posteriors of the concentrations, by depth; 0 is the top."""
+    n_depths = len(model.alphas)
+    grid = np.linspace(-45.0, math.log(4 * (prior.shape + model.n_steps) + 120), n_points)
+    values = np.exp(grid)
+    weights = np.exp(prior.log_density(values) + grid)
+    density = np.zeros((n_depths + 1, n_points))
+    for x in set_partitions(model.n_steps):
+        emitted = math.exp(log_likelihood(x, model.y, model.emission))
+        for ways, depths, m in law_terms(x, model.starts, model.columns, model.n_before):
+            depths = depths | {0: ([m], len(set(x)))}
+            factors = {d: depth_factor(values, *sizes) for d, sizes in depths.items()}
+            integrals = {d: float(weights @ f) for d, f in factors.items()}
+            total = ways * emitted * math.prod(integrals.values())
+            for d in range(n_depths + 1):
+                # A depth without customers has its prior.
+                f = factors.get(d, np.ones(n_points))
+                density[d] += total / float(weights @ f) * f * weights
+    return {d: GridDensity(grid, row) for d, row in enumerate(density)}
+
+
+def evidence_continued(hmm: NaiveHMM, y, rows) -> float:
+    """p(y | seating) of steps that are seated as they come.
+
+    Parameters
+    ----------
+    hmm : NaiveHMM
+        The seating; the steps are a new sequence.
+    y : sequence of int
+    rows : callable
+        ``rows(t, j)``, the restaurant of step t after label j.
+    """
+
+    def continued(tree, emissions, j, t):
+        if t == len(y):
+            return 1.0
+        v, total = rows(t, j), 0.0
+        for k in [*tree.represented(), ("fresh", t)]:
+            q = tree.get_prob(v, k) * emissions.get_prob(k, (y[t],))
+            seen = emissions.copy()
+            seen.add_customer(k, (y[t],), None)
+
+            def seat(choose, k=k):
+                seated = tree.copy()
+                seated.add_customer(v, k, choose)
+                return seated
+
+            for p, seated in all_outcomes(seat):
+                total += q * p * continued(seated, seen, k, t + 1)
+        return total
+
+    return continued(hmm.transitions, hmm.emissions, START, 0)
+
+
+@dataclass
+class ContextPosterior(Posterior):
+    """Exact posterior; its m has 8 more for every table of depth 2 and more."""
+
+    columns: tuple = ()
+    n_before: int = 0
+    alphas: tuple = ()
+
+    @cached_property
+    def _log_joint(self) -> dict:
+        table = {}
+        for x in set_partitions(len(self.y)):
+            law = closed_form(
+                x, self.starts, self.columns, self.n_before, self.alphas, self.gamma
+            )
+            emitted = log_likelihood_by_tables(x, self.y, self.emission)
+            for ((m, deep), p), (e, log_q) in itertools.product(
+                law.items(), emitted.items()
+            ):
+                table[x, m + 8 * deep, e] = math.log(p) + log_q
+        return table
+
+
+@dataclass(frozen=True)
+class ContextModel(Model):
+    """A small model with contexts.
+
+    Parameters
+    ----------
+    columns : tuple of tuple
+        Contexts of every step, -1 where they are missing.
+    order : {"state", "context"}
+    context_alpha : tuple of float
+    """
+
+    columns: tuple = ()
+    order: str = "state"
+    context_alpha: tuple = (1.0,)
+
+    @cached_property
+    def contexts(self) -> StepContexts:
+        codes = np.array(self.columns, dtype=np.int32).reshape(self.n_steps, -1)
+        return StepContexts.of_fit(codes, self.n_before)
+
+    @property
+    def n_before(self) -> int:
+        return int(self.order == "context")
+
+    @property
+    def alphas(self) -> tuple:
+        """Concentrations by depth."""
+        n = self.n_before
+        return (*self.context_alpha[:n], self.alpha, *self.context_alpha[n:])
+
+    def tree(self, error=None) -> NaiveTree:
+        return NaiveTree(self.alphas, self.gamma, self.n_before, error)
+
+    def row_of(self, t, j):
+        return leaf_of(self.columns, self.n_before, t, j)
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        return ContextPosterior(
+            self.y,
+            self.emission,
+            self.starts,
+            self.alpha,
+            self.gamma,
+            self.columns,
+            self.n_before,
+            self.alphas,
+        )
+
+    def naive(self, labels, choose, error=None) -> NaiveHMM:
+        return NaiveHMM(
+            self.y,
+            self.emission,
+            self.starts,
+            labels=labels,
+            choose=choose,
+            transitions=self.tree(error),
+            row_of=self.row_of,
+        )
+
+    @cached_property
+    def seatings(self) -> dict:
+        return all_seatings(
+            self.y,
+            self.emission,
+            self.starts,
+            transitions=self.tree(),
+            row_of=self.row_of,
+        )
+
+    def franchise(self, prior=None) -> Franchise:
+        return Franchise(
+            self.alpha,
+            self.gamma,
+            prior,
+            contexts=self.contexts,
+            context_alpha=self.context_alpha,
+        )
+
+    def state(self, seed, labels=None, **options) -> ChainState:
+        state = ChainState(
+            np.array(self.starts),
+            self.franchise(options.pop("concentration_prior", None)),
+            self.stats(**options),
+            seed if isinstance(seed, RandomStream) else RandomStream(seed),
+        )
+        state.start_from(np.zeros(self.n_steps, int) if labels is None else labels)
+        return state
+
+    # -- records
+
+    def _depth(self, v) -> int:
+        return len(self.tree().path(v))
+
+    def _stride(self, depth) -> int:
+        n = depth if depth <= self.n_before else depth - 1
+        return len(self.contexts.tree.levels[n - 1]) if n else 1
+
+    def row(self, v, slots, n_states) -> int:
+        """Row of a restaurant in the record of its depth."""
+        label, columns = v
+        number = 0
+        if columns:
+            number = self.contexts.tree.levels[len(columns) - 1][columns]
+        if label is None:
+            return number
+        j = n_states if label == START else slots[label]
+        return j * self._stride(self._depth(v)) + number
+
+    def restaurant(self, depth, row, n_states):
+        """The restaurant of a row, by the labels of the record."""
+        stride = self._stride(depth)
+        n = depth if depth <= self.n_before else depth - 1
+        columns = ()
+        if n:
+            level = self.contexts.tree.levels[n - 1]
+            columns = next(k for k, number in level.items() if number == row % stride)
+        j = row // stride
+        label = START if j == n_states else j
+        return (label if depth > self.n_before else None), columns
+
+    def arrays_of(self, naive: NaiveHMM, slots: dict) -> dict:
+        """``ChainState.to_arrays`` of a naive model, label k as the state slots[k]."""
+        n_states = len(set(naive.x))
+        records = []
+        for depth in range(1, len(self.alphas) + 1):
+            tables = {
+                (self.row(v, slots, n_states), slots[k]): sizes
+                for (v, k), sizes in naive.transitions.tables.items()
+                if self._depth(v) == depth
+            }
+            records.append(packed(tables, int))
+        names = {"alpha": self.alpha, "gamma": self.gamma}
+        transitions = records[0] | names
+        transitions["context_alpha"] = np.array(self.context_alpha)
+        transitions["levels"] = records[1:]
+        transitions["contexts"] = {
+            "n_before": self.n_before,
+            "parents": self.contexts.parents,
+        }
+        counts = [
+            {(slots[k], w): n for (k, w), n in column.items()}
+            for column in naive.emissions.columns
+        ]
+        return {
+            "n_states": n_states,
+            "states": np.array([slots[k] for k in naive.x], dtype=np.int32),
+            "transitions": transitions,
+            "emission": {
+                "alpha": naive.emissions.spec.concentration,
+                "gamma": 1.0,
+                "columns": [packed_counts(column) for column in counts],
+            },
+        }
+
+    def tables_of(self, arrays: dict) -> dict:
+        """``{(restaurant, dish): sizes}`` of ``ChainState.to_arrays``."""
+        record = arrays["transitions"]
+        return {
+            (self.restaurant(depth, row, arrays["n_states"]), k): sizes
+            for depth, level in enumerate([record, *record["levels"]], 1)
+            for (row, k), sizes in unpacked(level).items()
+        }

@@ -1,0 +1,677 @@
+"""Transitions that depend on contexts: oracle, law, kernels and chains."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from functools import cache
+
+import native
+import numpy as np
+import pytest
+from extension.random_scan import SequentialBlocks
+from reference.contexts import (
+    ERRORS,
+    ContextModel,
+    closed_form,
+    concentration_laws,
+    evidence_continued,
+    leaf_of,
+)
+from reference.enumeration import (
+    START,
+    DirichletEmission,
+    GammaPrior,
+    HCRPEmission,
+    concentration_posterior,
+    log_prior_by_tables,
+    set_partitions,
+)
+from reference.kernel import (
+    base_key,
+    log_seating,
+    named_path,
+    outside_names,
+    total_of,
+)
+from reference.seating import (
+    NaiveHMM,
+    all_outcomes,
+    naive_exact_move,
+    naive_stepwise_move,
+    random_choices,
+    stationarity_error,
+)
+from reference.statistics import cdf_frequencies, total_variation_test
+from samplers.test_transition_kernels import (
+    CAUGHT,
+    EXACT,
+    Block,
+    assert_stationary,
+    normalised,
+    spans,
+)
+from small_models import SUSPECT, assert_exact, compare
+
+from skihmm._contexts import StepContexts
+from skihmm._log_joint import log_seatings
+from skihmm.core._particle_filter import filter_particles
+from skihmm.core._random import RandomStream
+from skihmm.core._rcd import RCDKernel
+from skihmm.samplers import BlockedGibbs, StepwiseGibbs
+from skihmm.samplers._blocked_kernel import BlockedProposal
+from skihmm.samplers._split_merge_kernel import SplitMergeKernel
+from skihmm.samplers._stepwise_kernel import StepwiseProposal
+
+
+def model(columns, order="state", starts=(0,), alpha=1.5, gamma=1.0, context_alpha=None):
+    y = (0, 1, 1, 0, 1)[: len(columns)]
+    n_columns = len(columns[0])
+    if context_alpha is None:
+        context_alpha = (2.0, 0.7)[:n_columns]
+    return ContextModel(
+        y,
+        DirichletEmission(2, 0.7),
+        starts,
+        alpha,
+        gamma,
+        columns=columns,
+        order=order,
+        context_alpha=context_alpha,
+    )
+
+
+ONE = ((0,), (1,), (0,), (0,))
+TWO = ((0, 0), (1, 1), (0, 0), (0, 1))
+MISSING = ((0, 1), (-1, 0), (0, -1), (0, 1))
+MODELS = {
+    "three levels": model(ONE),
+    "three levels, two sequences": model(ONE, starts=(0, 2), alpha=3.0, gamma=2.0),
+    "context first": model(ONE, "context"),
+    "four levels": model(TWO),
+    "four levels, context first": model(TWO, "context", alpha=2.0, gamma=3.0),
+    "missing": model(MISSING),
+    "missing, context first": model(MISSING, "context", gamma=2.0),
+    "constant": model(((0,),) * 4, gamma=2.0),
+}
+LONGER = {
+    "five steps": model((*ONE, (1,))),
+    "five steps, context first": model((*ONE, (1,)), "context", (0, 3)),
+}
+
+
+# -- the oracle -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_walk_over_seatings_against_closed_forms(name):
+    """Sizes of tables, and Stirling sums with the customers of every depth."""
+    m = MODELS[name]
+    law: dict = defaultdict(float)
+    scale = math.exp(m.posterior.log_evidence)
+    for hmm, probability in m.seatings.values():
+        hmm.transitions.check()
+        assert math.exp(log_seating(hmm, m.emission)) == pytest.approx(
+            probability * scale, rel=1e-12
+        )
+        deep = hmm.transitions.n_deep_tables
+        law[hmm.labels, hmm.transitions.n_tables + 8 * deep, 0] += probability
+    assert law == pytest.approx(m.posterior.joint, rel=1e-12)
+
+
+def test_two_levels_are_the_plain_model():
+    """Contexts that are all missing."""
+    columns = ((-1, -1),) * 4
+    for x in set_partitions(4):
+        plain = {
+            (m, 0): math.exp(p)
+            for m, p in log_prior_by_tables(x, (0, 2), 1.5, 0.8).items()
+        }
+        law = closed_form(x, (0, 2), columns, 0, (1.5, 9.0, 9.0), 0.8)
+        assert law == pytest.approx(plain, rel=1e-12)
+
+
+@pytest.mark.parametrize("order", ["state", "context"])
+def test_missing_is_a_context_used_once(order):
+    missing = model(((0,), (-1,), (0,), (-1,)), order)
+    once = model(((0,), (1,), (0,), (2,)), order)
+    exact = once.posterior.probabilities
+    assert missing.posterior.probabilities == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["three levels", "four levels, context first"])
+def test_sum_over_seatings_with_the_same_tables(name):
+    m = MODELS[name]
+    state, naive = random_state(m, 2)
+
+    def tables(hmm):
+        names = {START: -1} | {k: i for i, k in enumerate(dict.fromkeys(hmm.x))}
+        return hmm.labels, {
+            (names.get(v[0]), v[1], names[k]): (sum(sizes), len(sizes))
+            for (v, k), sizes in hmm.transitions.tables.items()
+        }
+
+    same = [p for hmm, p in m.seatings.values() if tables(hmm) == tables(naive)]
+    record = state.to_arrays()["transitions"]
+    found = state.log_joint() + log_seatings([record, *record["levels"]])
+    assert found == pytest.approx(math.log(sum(same)) + m.posterior.log_evidence)
+
+
+# -- the law --------------------------------------------------------------------------
+
+
+def random_state(m, seed, n_sweeps=5):
+    """A compiled chain, and the naive one with its seating."""
+    state = m.state(seed)
+    kernel = StepwiseGibbs().make_kernel(state)
+    for _ in range(n_sweeps):
+        kernel.sweep(state)
+    state.canonicalise()
+    return state, naive_of(m, state.to_arrays())
+
+
+def naive_of(m, arrays) -> NaiveHMM:
+    naive = m.naive(arrays["states"].tolist(), random_choices(np.random.default_rng(0)))
+    naive.transitions = m.tree()
+    naive.transitions.tables = m.tables_of(arrays)
+    for (v, k), sizes in naive.transitions.tables.items():
+        if naive.transitions.parent(v) is None:
+            naive.transitions.top[k] += len(sizes)
+    return naive
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_compiled_law_against_the_naive_one(name):
+    m, rng = MODELS[name], np.random.default_rng(0)
+    for seed in range(4):
+        state, naive = random_state(m, seed)
+        assert state.check() is None
+        assert state.log_joint() == pytest.approx(
+            naive.transitions.log_joint()
+            + sum(
+                m.emission.log_likelihood_by_tables(
+                    tuple(state.labels.tolist()), m.y
+                ).values()
+            ),
+            rel=1e-12,
+        )
+        labels = ["new", START, *range(state.n_states)]
+        slots = np.arange(len(labels))
+        n_slots = 2 + state.n_states + 8 + state.n_states // 16
+        weights, values = np.zeros((2, n_slots))
+        weights[slots] = rng.random(len(slots))
+        values[slots] = rng.random(len(slots)) * (slots != 1)
+        for t in range(m.n_steps):
+            dense = np.array(
+                [
+                    [0.0 if k == START else prob(naive, t, j, k) for k in labels]
+                    for j in labels
+                ]
+            )
+            rows, probs, columns, pushed, pulled, best, argmax = native.moves.passes_at(
+                state.transitions, t, weights, values
+            )
+            served = np.flatnonzero(slots != 1)
+            for found in (rows, probs, columns):
+                np.testing.assert_allclose(
+                    found[np.ix_(slots, served)], dense[:, served], rtol=1e-12
+                )
+            products = weights[slots, None] * dense
+            np.testing.assert_allclose(pushed[slots], products.sum(axis=0), rtol=1e-12)
+            np.testing.assert_allclose(pulled[slots], dense @ values[slots], rtol=1e-12)
+            np.testing.assert_allclose(best[served], products.max(axis=0)[served])
+            assert (argmax[served] == products.argmax(axis=0)[served]).all()
+
+
+def prob(naive, t, j, k):
+    return naive.transitions.get_prob(naive.row_of(t, j), k)
+
+
+def ways_to_seat(naive, t, k):
+    """p(k and so many tables are opened, next label | label before), by seating."""
+    row, after = naive.row_of(t, naive.predecessor(t)), naive.successor(t)
+    n_ways = len(naive.transitions.path(row)) + 1
+    ways = np.zeros(n_ways)
+
+    def seat(choose):
+        seated = naive.transitions.copy()
+        seated.add_customer(row, k, choose)
+        return seated
+
+    def size(tree):
+        return sum(map(len, tree.tables.values()))
+
+    for p, seated in all_outcomes(seat):
+        q = p * naive.transitions.get_prob(row, k)
+        if after is not None:
+            q *= seated.get_prob(naive.row_of(t + 1, k), after)
+        ways[size(seated) - size(naive.transitions)] += q
+    return ways
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_weights_of_steps_against_all_ways_to_seat(name):
+    m, n_trials, n_tests = MODELS[name], 200, 0
+    for seed, t in itertools.product(range(3), range(m.n_steps)):
+        state = random_state(m, seed)[0]
+        after, old = None, int(state.labels[t])
+        if t + 1 < m.n_steps and t + 1 not in m.starts:
+            after = int(state.labels[t + 1])
+        s_0, weights, stays, opened = native.moves.step_weights(
+            state, t, seed, True, n_trials
+        )
+        assert state.check() is None
+        naive = naive_of(m, s_0)
+        tree = naive.transitions
+        labels = {0: "new"} | {2 + k: k for k in tree.represented()}
+        if after is not None:
+            labels[2 + after] = after
+        assert set(np.flatnonzero(weights)) == set(labels)
+        for slot, k in labels.items():
+            ways = ways_to_seat(naive, t, k)
+            assert weights[slot] == pytest.approx(ways.sum(), rel=1e-12)
+            assert stays[slot] == pytest.approx(ways[0], rel=1e-12)
+            law = ways[1:] / ways[1:].sum()
+            error = opened[slot][1:] / n_trials - law
+            assert opened[slot][0] == 0
+            assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / n_trials))
+            n_tests += len(law) > 1
+        weights = native.moves.step_weights(state, t, seed, False, 0)[1]
+        for slot, k in labels.items():
+            want = prob(naive, t, naive.predecessor(t), k)
+            if after is not None:
+                want *= prob(naive, t + 1, k, after)
+            assert weights[slot] == pytest.approx(want, rel=1e-12)
+        assert old < state.n_states
+    assert n_tests > 0
+
+
+# -- kernels --------------------------------------------------------------------------
+
+
+class ContextBlock(Block):
+    """The enumerated moves on one block of a model with contexts."""
+
+    def seatings(self):
+        return self.model.seatings
+
+    def load(self, i):
+        naive = self.moves.models[i]
+        labels = naive.x
+        outside = outside_names(labels, self.start, self.stop)
+        inside = named_path(labels[self.start : self.stop], outside)
+        slots = {label: k for label, k in outside.items() if k >= 0}
+        slots |= dict(zip(labels[self.start : self.stop], inside, strict=True))
+        self.state.from_arrays(self.model.arrays_of(naive, slots))
+        self.names = {START: -1} | {k: k for k in outside.values() if k >= 0}
+
+    def number_of(self, arrays):
+        key = base_key(
+            arrays["states"].tolist(),
+            self.start,
+            self.stop,
+            self.model.tables_of(arrays),
+        )
+        return self.moves.base_number[key]
+
+
+@cache
+def block_of(name, start, stop):
+    return ContextBlock((MODELS | LONGER)[name], start, stop)
+
+
+def cases(models):
+    return [
+        (name, span) for name, m in models.items() for span in spans(m.n_steps, m.starts)
+    ]
+
+
+def check_proposal(name, span, make, is_normalised):
+    block = block_of(name, *span)
+    q = block.log_q(make())
+    if is_normalised:
+        for row in q:
+            assert abs(total_of(row) - 1.0) < EXACT
+    matrix = assert_stationary(block, normalised(q))
+    assert np.min(np.diag(matrix)) < 0.9
+
+
+@pytest.mark.parametrize(("name", "span"), cases(MODELS))
+def test_blocked(name, span):
+    check_proposal(name, span, BlockedProposal, True)
+
+
+@pytest.mark.parametrize(("name", "t"), [(n, t) for n in MODELS for t in range(4)])
+def test_stepwise(name, t):
+    check_proposal(name, (t, t + 1), StepwiseProposal, False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "span"), cases(LONGER))
+def test_blocked_in_longer_models(name, span):
+    check_proposal(name, span, BlockedProposal, True)
+
+
+# -- chains ---------------------------------------------------------------------------
+
+CHAINS = {
+    "three levels": ContextModel(
+        (0, 1, 0, 1, 1),
+        HCRPEmission(2, 0.5, 1.0),
+        (0,),
+        2.0,
+        1.5,
+        columns=((0,), (1,), (0,), (1,), (0,)),
+        context_alpha=(1.5,),
+    ),
+    "context first": ContextModel(
+        (0, None, 1, 0, 0),
+        DirichletEmission(3, 0.7),
+        (0, 3),
+        1.0,
+        2.0,
+        columns=((0,), (1,), (0,), (-1,), (0,)),
+        order="context",
+        context_alpha=(3.0,),
+    ),
+    "missing": ContextModel(
+        (0, 0, 1, 1, 0),
+        DirichletEmission(2, 0.4),
+        (0,),
+        0.8,
+        2.0,
+        columns=((0,), (-1,), (0,), (1,), (-1,)),
+        context_alpha=(0.5,),
+    ),
+}
+SAMPLERS = {
+    "exact": StepwiseGibbs().make_kernel,
+    "step-wise": StepwiseGibbs("rcd").make_kernel,
+    "blocks": BlockedGibbs(3).make_kernel,
+    "split-merge": lambda state: SplitMergeKernel(5),
+    "blocks and split-merge": BlockedGibbs(2, split_merge_rate=2).make_kernel,
+}
+
+
+@pytest.mark.statistical
+def test_moves_of_python_samplers():
+    assert_exact(CHAINS["missing"], lambda state: SequentialBlocks(), n_sweeps=500)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampler", SAMPLERS)
+@pytest.mark.parametrize("name", CHAINS)
+def test_chains_have_the_exact_posterior(name, sampler):
+    """With the tables of all depths: partitions hardly show some errors."""
+    assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=3000)
+
+
+# -- concentrations -------------------------------------------------------------------
+
+PRIOR = GammaPrior(1.5, 1.0)
+
+
+def depths_of(hyperparameters, n_before):
+    """Concentrations of the top and of depth 1, 2, ..."""
+    context_alpha = hyperparameters["context_alpha"].tolist()
+    context_alpha.insert(n_before, hyperparameters["alpha"])
+    return [hyperparameters["gamma"], *context_alpha]
+
+
+def concentration_pvalues(m, update, laws, n_draws, seed, burnin=100):
+    draws = []
+    for child in np.random.SeedSequence(seed).spawn(20):
+        state = m.state(child, concentration_prior=(PRIOR.shape, PRIOR.rate))
+        sweep, chain = update(state), []
+        for i in range(n_draws + burnin):
+            sweep()
+            if i >= burnin:
+                values = depths_of(state.transitions.hyperparameters, m.n_before)
+                chain.append(values)
+        draws.append(chain)
+    draws = np.array(draws)
+    return [
+        total_variation_test(*cdf_frequencies(draws[:, :, d], law.cdf)).pvalue
+        for d, law in laws.items()
+    ]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["four levels", "missing, context first"])
+def test_concentrations_at_a_fixed_seating(name):
+    """Every depth has the sizes and the tables of all its restaurants."""
+    m = MODELS[name]
+    arrays = random_state(m, 3)[0].to_arrays()
+    tree = naive_of(m, arrays).transitions
+    laws = {0: concentration_posterior([tree.n_tables], len(tree.represented()), PRIOR)}
+    for depth in range(1, len(m.alphas) + 1):
+        cells = {
+            (v, k): sizes
+            for (v, k), sizes in tree.tables.items()
+            if len(tree.path(v)) == depth
+        }
+        rows = defaultdict(int)
+        for (v, _), sizes in cells.items():
+            rows[v] += sum(sizes)
+        n_tables = sum(map(len, cells.values()))
+        laws[depth] = concentration_posterior(rows.values(), n_tables, PRIOR)
+
+    def update(state):
+        state.from_arrays(arrays)
+        return state.draw_hyperparameters
+
+    pvalues = concentration_pvalues(m, update, laws, 800, 0)
+    if min(pvalues) <= SUSPECT:
+        pvalues = concentration_pvalues(m, update, laws, 8000, 1)
+    assert min(pvalues) > SUSPECT, pvalues
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["three levels", "context first"])
+def test_concentrations_of_whole_chains(name):
+    m = MODELS[name]
+    laws = concentration_laws(m, PRIOR)
+
+    def update(state):
+        kernel = StepwiseGibbs().make_kernel(state)
+
+        def sweep():
+            kernel.sweep(state)
+            state.draw_hyperparameters()
+
+        return sweep
+
+    pvalues = concentration_pvalues(m, update, laws, 2000, 0)
+    if min(pvalues) <= SUSPECT:
+        pvalues = concentration_pvalues(m, update, laws, 15_000, 1)
+    assert min(pvalues) > SUSPECT, pvalues
+
+
+# -- adaptive predictions -------------------------------------------------------------
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("name", ["three levels", "context first", "missing"])
+def test_adaptive_predictions(name):
+    """The first step is exact, and the product of all unbiased, in new contexts too."""
+    m = MODELS[name]
+    state, naive = random_state(m, 1)
+    arrays = state.to_arrays()
+    codes = np.full((3, len(m.columns[0])), 5, dtype=np.int32)
+    codes[1] = -1 if m.n_before else m.columns[0]
+    contexts = StepContexts(m.contexts.tree, codes).adaptive()
+    rows = [tuple(row) for row in codes.tolist()]
+    y = (0, 1, 0)
+
+    def row_of(t, j):
+        if m.n_before and rows[t][0] < 0:
+            return None  # the top
+        return leaf_of(rows, m.n_before, t, j)
+
+    exact = [evidence_continued(naive, y[:n], row_of) for n in (1, 3)]
+    found = []
+    for seed in range(400):
+        log_predictive, _ = filter_particles(
+            np.array(y, dtype=np.int32)[:, None],
+            [0],
+            state.emission.columns(),
+            RandomStream(seed),
+            n_particles=5,
+            seating=arrays,
+            contexts=contexts,
+        )
+        found.append(np.exp(log_predictive.cumsum()[[0, 2]]))
+    found = np.array(found)
+    np.testing.assert_allclose(found[:, 0], exact[0], rtol=1e-12)
+    error = found[:, 1].std() / np.sqrt(len(found))
+    assert abs(found[:, 1].mean() - exact[1]) < 4 * error
+    assert error < 0.02 * exact[1]
+
+
+# -- planted errors -------------------------------------------------------------------
+
+
+def naive_error(m, move, error=None):
+    """Change of the exact law by one move, of which all outcomes are enumerated."""
+    seatings = {key: (with_error(hmm, error), p) for key, (hmm, p) in m.seatings.items()}
+    return stationarity_error(seatings, move)
+
+
+def with_error(hmm, error):
+    copy = hmm.copy()
+    copy.transitions.error = error
+    return copy
+
+
+NAIVE_MODELS = ("three levels", "context first", "four levels", "missing")
+
+
+@pytest.mark.parametrize("name", NAIVE_MODELS)
+@pytest.mark.parametrize("move", [naive_stepwise_move, naive_exact_move])
+def test_naive_moves_keep_the_law(name, move):
+    for t in range(4):
+        error = naive_error(MODELS[name], lambda hmm, choose, t=t: move(hmm, t, choose))
+        assert error < EXACT
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_planted_errors_of_the_tree_are_caught(error):
+    def change(name, t):
+        try:
+            return naive_error(
+                MODELS[name],
+                lambda hmm, choose: naive_stepwise_move(hmm, t, choose),
+                error,
+            )
+        except (ValueError, KeyError):  # an impossible seating
+            return 1.0
+
+    assert max(change(name, t) for name in NAIVE_MODELS[:3] for t in range(4)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    "bug", ["accept_always", "no_ghost", "reseat_on_rejection", "first_seating"]
+)
+def test_planted_errors_of_moves_are_caught(bug):
+    def move(t):
+        return lambda hmm, choose: naive_stepwise_move(hmm, t, choose, bug)
+
+    found = [naive_error(MODELS["three levels"], move(t)) for t in range(4)]
+    assert max(found) > CAUGHT
+
+
+# Of the native code, in kernels that are compiled apart from the package.
+TOP = (
+    "_contexts.hpp",
+    "    void set(DeepLevel *deep) { deep_ = deep; }\n",
+    "    void set(DeepLevel *deep) { deep_ = deep; }\n    double top(int32_t k) const;\n",
+)
+TOP_BODY = (
+    "_contexts.hpp",
+    "inline void LevelAbove::commit() {",
+    "inline double LevelAbove::top(int32_t k) const {\n"
+    "    return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
+    "}\ninline void LevelAbove::commit() {",
+)
+PARENT = "else return alpha * base.prob(parents_[row], dish);"
+NATIVE = {
+    "a new table from the top": [
+        TOP,
+        TOP_BODY,
+        (
+            "_seating.hpp",
+            "            const double u = uniform(g) * weight;\n",
+            "            double fresh = 0.0;\n"
+            "            if constexpr (Base::kIsRoot) fresh = weight - n;\n"
+            "            else fresh = alpha * base.top(dish);\n"
+            "            const double u = uniform(g) * (n + fresh);\n",
+        ),
+    ],
+    "the middle skipped": [
+        TOP,
+        TOP_BODY,
+        ("_seating.hpp", PARENT, "else return alpha * base.top(dish);"),
+    ],
+    "the middle forgotten": [
+        (
+            "_contexts.hpp",
+            "const int32_t came = d >= lowest && d <= at.depth && v == trail_[d];",
+            "const int32_t came = 0;",
+        )
+    ],
+    "no ghost candidate": [
+        ("_contexts.hpp", " || (ghost && k == o);", ";"),
+    ],
+    "the context of the step before": [
+        (
+            "_transitions.hpp",
+            "tree_->fill_step(tree_->place(t), tree_->place(t + 1), view.i",
+            "tree_->fill_step(tree_->place(t), tree_->place(t), view.i",
+        )
+    ],
+    "tables opened by the prior alone": [
+        (
+            "_contexts.hpp",
+            "        set_parts(at, next, i, k, o);\n        double sum = 0.0;",
+            "        set_parts(at, next, i, k, -1);\n        double sum = 0.0;",
+        )
+    ],
+}
+SHAKEN = {
+    "an emptied table stays above": [
+        ("_seating.hpp", "else base.remove(parents_[cell.row], cell.dish, g);", "")
+    ],
+    "only the leaf is restored": [
+        ("_seating.hpp", "if constexpr (!Base::kIsRoot) base.rollback();", "")
+    ],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.statistical
+@pytest.mark.parametrize("error", NATIVE)
+def test_planted_errors_of_native_code_are_caught(error):
+    edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
+    found = []
+    for name in CHAINS:
+        kernel = RCDKernel(edited.StepwiseProposal(exact=True))
+        found.append(compare(CHAINS[name], lambda state, k=kernel: k, n_sweeps=10_000))
+        if min(test.pvalue for test in found[-1][:3]) <= SUSPECT:
+            return
+    pytest.fail(str(found))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", SHAKEN)
+def test_planted_errors_of_moves_are_found_by_the_check(error):
+    edited = native.planted("samplers._stepwise_kernel", *SHAKEN[error])
+    state = CHAINS["three levels"].state(0)
+    kernel, problems = RCDKernel(edited.StepwiseProposal()), []
+    try:
+        while not any(problems) and len(problems) < 500:
+            kernel.sweep(state)
+            problems.append(state.check())
+    except RuntimeError as error:  # a customer to remove is missing
+        problems.append(str(error))
+    assert any(problems)

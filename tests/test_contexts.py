@@ -1,0 +1,307 @@
+"""Fits whose transitions depend on contexts, and all that follows a fit."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import GridSearchCV, GroupKFold, cross_val_predict
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import KBinsDiscretizer
+
+from skihmm import HCRPHMM
+from skihmm._contexts import StepContexts, check_features
+from skihmm.inspection import TransitionMatrixDisplay
+from skihmm.metrics import ParticleFilterScorer, frozen_log_likelihood
+from skihmm.samplers import (
+    BlockedBeam,
+    BlockedGibbs,
+    DirectAssignmentGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+    StickBreakingBeam,
+    StickBreakingGibbs,
+)
+from skihmm.transitions import HCRPTransitions
+
+pd = pytest.importorskip("pandas")
+
+ACTIONS = ("stay", "go")
+
+
+def ring(n, seed, n_states=4):
+    """States in a ring that stays or goes on, as the action says; and their symbols."""
+    rng = np.random.default_rng(seed)
+    actions = rng.choice(ACTIONS, n)
+    states = np.cumsum(actions == "go") % n_states
+    symbols = np.where(rng.random(n) < 0.95, states, rng.integers(n_states, size=n))
+    return pd.DataFrame({"symbol": symbols, "action": actions})
+
+
+def model(sampler="auto", n_burnin=60, **options):
+    options.setdefault("context_features", ["action"])
+    return HCRPHMM(
+        sampler,
+        transitions=HCRPTransitions(**options),
+        n_burnin=n_burnin,
+        n_draws=6,
+        thin=2,
+        random_state=0,
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return model().fit(ring(300, 0))
+
+
+def test_the_context_explains_the_transitions(fitted):
+    X, test = ring(300, 0), ring(150, 1)
+    plain = HCRPHMM(n_burnin=60, n_draws=6, thin=2, random_state=0).fit(X[["symbol"]])
+    assert fitted.score(test) > plain.score(test[["symbol"]]) + 0.3
+    assert frozen_log_likelihood(fitted, test) > fitted.score(test) - 0.2
+    assert fitted.draws_.context_alpha.shape == (1, 6, 1)
+    assert fitted.transitions_.context_categories_ == (tuple(dict.fromkeys(X["action"])),)
+    stay, go = (fitted.context_transmat(action) for action in ACTIONS)
+    n = fitted.n_states_
+    for matrix in (stay, go, fitted.transmat_):
+        np.testing.assert_allclose(matrix.sum(axis=1), 1.0)
+    assert np.diag(stay)[:4].min() > 0.5
+    assert np.diag(go)[:4].max() < 0.5
+    np.testing.assert_array_equal(fitted.context_transmat("fly"), fitted.transmat_)
+    assert stay.shape == (n + 1, n + 1)
+
+
+@pytest.mark.parametrize("order", ["state", "context"])
+@pytest.mark.parametrize(
+    "sampler", [StepwiseGibbs("rcd", split_merge_rate=1), BlockedGibbs(5)]
+)
+def test_all_that_follows_a_fit(order, sampler):
+    X = ring(120, 2)
+    X.loc[::17, "symbol"] = np.nan
+    X.loc[::13, "action"] = None
+    hmm = model(sampler, 20, context_order=order).fit(X)
+    test = ring(40, 3)
+    test.loc[5:9, "action"] = "jump"
+    test.loc[20:22, "action"] = None
+    path, probs = hmm.predict(test), hmm.predict_proba(test).to_numpy()
+    assert path.shape == (40,)
+    np.testing.assert_allclose(probs.sum(axis=1), 1.0)
+    for scorer in (ParticleFilterScorer(30), ParticleFilterScorer(adaptive=False)):
+        assert np.isfinite(scorer(hmm, test))
+    following = hmm.predict_next(test, 3, contexts=["go", "jump", None])
+    np.testing.assert_allclose(following.proba("symbol").sum(axis=1), 1.0)
+    assert following.sample(5, random_state=0).shape == (5, 3, 1)
+    assert following.log_prob([[0], [1], [2]]).shape == (3,)
+    filled = hmm.impute(X)
+    assert not filled["symbol"].isna().any()
+    assert filled["action"].equals(X["action"])
+    simulated, _ = hmm.sample(4, contexts=["go", "stay", "jump", None], random_state=0)
+    assert list(simulated.columns) == ["symbol", "action"]
+    assert simulated["action"].tolist()[:3] == ["go", "stay", "jump"]
+    assert simulated["action"].isna().tolist() == [False] * 3 + [True]
+    assert hmm.sample(4, random_state=0)[0]["action"].isna().all()
+    copy = pickle.loads(pickle.dumps(hmm))
+    assert copy.score(test) == hmm.score(test)
+    np.testing.assert_array_equal(copy.predict(test), path)
+
+
+def test_missing_and_unseen_contexts_have_the_law_above(fitted):
+    test = ring(60, 4)
+    scores = []
+    for value in ("jump", None):
+        test["action"] = value
+        scores.append(ParticleFilterScorer(adaptive=False).score_samples(fitted, test))
+    np.testing.assert_allclose(*scores)
+    adaptive = [fitted.score(test.assign(action=value)) for value in ("jump", None)]
+    # Only a context has restaurants of its own to learn in.
+    assert adaptive[0] != adaptive[1]
+
+
+def test_a_new_context_learns_as_it_goes(fitted):
+    """A new action that goes round the other way."""
+    states = -np.arange(120) % 4
+    test = pd.DataFrame({"symbol": states, "action": "back"})
+    log_probs = fitted.score_samples(test)
+    assert log_probs[80:].mean() > log_probs[:20].mean() + 0.5
+    assert log_probs[80:].mean() > frozen_log_likelihood(fitted, test) + 0.5
+
+
+def test_two_columns_in_their_order():
+    X = ring(150, 5).assign(subject=np.repeat([7, 3, 5], 50))
+    hmm = model(n_burnin=10, context_features=["subject", "action"]).fit(X)
+    assert hmm.draws_.context_alpha.shape == (1, 6, 2)
+    assert hmm.transitions_.context_categories_[0] == (7, 3, 5)
+    inner, leaf = hmm.context_transmat(3), hmm.context_transmat((3, "go"))
+    assert not np.allclose(inner, leaf)
+    np.testing.assert_array_equal(hmm.context_transmat((3, "fly")), inner)
+    np.testing.assert_array_equal(hmm.context_transmat((8, "go")), hmm.transmat_)
+    with pytest.raises(ValueError, match=r"has 3 values.*2 columns"):
+        hmm.context_transmat((3, "go", 1))
+
+
+def test_displays_of_contexts(fitted):
+    for action in ACTIONS:
+        display = TransitionMatrixDisplay.from_estimator(fitted, context=action)
+        np.testing.assert_array_equal(display.transmat, fitted.context_transmat(action))
+
+
+@pytest.mark.parametrize("order", ["state", "context"])
+def test_columns_without_any_value(order):
+    X = ring(40, 13).assign(subject=np.nan, site="a")
+    X.loc[3, "site"] = None
+    features = ["site", "subject", "action"]
+    hmm = model(n_burnin=9, context_features=features, context_order=order).fit(X)
+    assert hmm.transitions_.context_categories_[1] == ()
+    assert np.isfinite(hmm.score(X))
+
+
+def test_arrays_indices_and_masks_are_the_same():
+    X = ring(60, 6).to_numpy()
+    scores = [
+        model(n_burnin=5, context_features=features).fit(X).draws_.lp
+        for features in ([1], [-1], [False, True])
+    ]
+    np.testing.assert_array_equal(scores[0], scores[1])
+    np.testing.assert_array_equal(scores[0], scores[2])
+
+
+def test_no_columns_are_the_plain_model():
+    X = ring(60, 6)[["symbol"]]
+    lp = [
+        model(n_burnin=5, context_features=features).fit(X).draws_.lp
+        for features in (None, [])
+    ]
+    np.testing.assert_array_equal(*lp)
+
+
+@pytest.mark.parametrize("order", ["state", "context"])
+def test_partial_fit_adds_contexts(order):
+    first, second = ring(60, 7), ring(50, 8)
+    second.loc[:20, "action"] = "jump"
+    first.loc[[3, 30], "action"] = None
+    second.loc[40, "action"] = None
+    hmm = model(n_burnin=10, context_order=order)
+    hmm.partial_fit(first).partial_fit(second)
+    assert set(hmm.transitions_.context_categories_[0]) == {"stay", "go", "jump"}
+    assert hmm.labels_.shape == (110,)
+    state = hmm._fit_state.sequences
+    assert state.contexts.codes.shape == (110, 1)
+    hmm.set_params(warm_start=True)
+    whole = pd.concat([first, second], ignore_index=True)
+    hmm.fit(whole, lengths=[60, 50])
+    assert hmm.draws_.n_draws.tolist() == [12]
+
+
+def test_checkpoints_continue_bit_for_bit(tmp_path):
+    X = ring(60, 9)
+    whole = model(n_burnin=10).set_params(n_draws=8).fit(X)
+    part = model(n_burnin=10).set_params(checkpoint=tmp_path / "chain.npz", n_draws=3)
+    part.fit(X)
+    part.set_params(n_draws=8).fit(X)
+    np.testing.assert_array_equal(part.draws_.lp, whole.draws_.lp)
+    np.testing.assert_array_equal(part.draws_.context_alpha, whole.draws_.context_alpha)
+    with pytest.raises(ValueError, match="another run"):
+        part.fit(X.assign(action=X["action"].to_numpy()[::-1]))
+
+
+def test_jobs_give_the_same_draws():
+    X = ring(60, 10)
+    draws = [
+        model(n_burnin=5).set_params(n_chains=2, n_jobs=n_jobs).fit(X).draws_
+        for n_jobs in (1, 2)
+    ]
+    np.testing.assert_array_equal(draws[0].lp, draws[1].lp)
+
+
+def test_searches_pipelines_and_groups():
+    X = ring(90, 11)
+    X["symbol"] = X["symbol"] + np.random.default_rng(0).normal(0, 0.1, len(X))
+    groups = np.repeat([0, 1, 2], 30)
+    binned = ColumnTransformer(
+        [("bins", KBinsDiscretizer(4, encode="ordinal"), ["symbol"])],
+        remainder="passthrough",
+    )
+    pipeline = Pipeline(
+        [("bins", binned), ("hmm", model(n_burnin=5, context_features=[1]))]
+    )
+    search = GridSearchCV(
+        pipeline,
+        {"hmm__transitions__context_features": [[1], [True, False]]},
+        cv=GroupKFold(3),
+        error_score="raise",
+    )
+    search.fit(X, groups=groups)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    path = cross_val_predict(pipeline, X, groups=groups, cv=GroupKFold(3))
+    assert path.shape == (90,)
+
+
+def test_samplers_that_leave_contexts_out_refuse_them():
+    X = ring(20, 12)
+    for sampler in (
+        StepwiseSlice(),
+        BlockedBeam(),
+        DirectAssignmentGibbs(),
+        StickBreakingGibbs(),
+        StickBreakingBeam(),
+    ):
+        with pytest.raises(TypeError, match="Use StepwiseGibbs or BlockedGibbs"):
+            model(sampler).fit(X)
+    with pytest.raises(TypeError, match="run_split_merge_rate=2"):
+        model(StepwiseGibbs(run_split_merge_rate=2)).fit(X)
+    with pytest.raises(ValueError, match="together with expected_dwell"):
+        model(expected_dwell=5).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("features", "error", "match"),
+    [
+        ("action", TypeError, "expected a list"),
+        (["place"], ValueError, "no column 'place'"),
+        ([2], ValueError, "no column 2; it has 2 columns"),
+        ([True], ValueError, "mask of 1 entries"),
+        ([0, 1], ValueError, "all columns"),
+        ([1, 1], ValueError, "twice"),
+        ([1.5], TypeError, "expected a list"),
+    ],
+)
+def test_errors_of_features(features, error, match):
+    with pytest.raises(error, match=match):
+        check_features(features, 2, ["symbol", "action"])
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"context_order": "both"}, "context_order='both'"),
+        ({"context_alpha": [1.0, 2.0]}, "context_alpha has 2 entries"),
+        ({"context_alpha": 0.0}, "context_alpha=0"),
+    ],
+)
+def test_errors_of_parameters(options, match):
+    with pytest.raises(ValueError, match=match):
+        model(**options).fit(ring(10, 0))
+
+
+def test_errors_of_coming_contexts(fitted):
+    X = ring(10, 0)
+    with pytest.raises(ValueError, match=r"shape \(1, 1\).*2 steps and 1 columns"):
+        fitted.predict_next(X, 2, contexts=["go"])
+    with pytest.raises(ValueError, match=r"shape \(3,\)|shape \(3, 1\)"):
+        fitted.sample(2, contexts=["go"] * 3)
+    plain = HCRPHMM(n_burnin=1, n_draws=1, random_state=0).fit(X[["symbol"]])
+    with pytest.raises(ValueError, match="no context_features"):
+        plain.sample(2, contexts=["go", "go"])
+
+
+def test_numbers_of_prefixes_stay_when_contexts_are_added():
+    codes = np.array([[0, 0], [-1, 1], [1, 0], [0, 1], [-1, 0]], dtype=np.int32)
+    for n_before in (0, 1):
+        earlier = StepContexts.of_fit(codes[:3], n_before)
+        later = earlier.joined(StepContexts(earlier.tree, codes[3:]))
+        np.testing.assert_array_equal(later.depths[:3], earlier.depths)
+        np.testing.assert_array_equal(later.prefixes[:3], earlier.prefixes)
+        assert [len(parents) for parents in later.parents] == [2 + 2 * n_before, 3]

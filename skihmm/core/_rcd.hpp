@@ -79,11 +79,13 @@ class Exchange {
         if (SKIHMM_LIKELY(follower >= 0)) add_draw(chain, j, follower, stop);
     }
     // Accept with probability min(1, R), R = (r_new / r_old) * (q_old / q_new).  R >= 1
-    // needs no random number; a NaN (which no correct kernel makes) rejects.
+    // needs no random number; a NaN (which no correct kernel makes) rejects.  A proposal of the
+    // old path mostly has R = 1 up to rounding, which differs between processors and libraries:
+    // it must not decide whether a number is drawn, and with it on all of the chain that follows.
     SKIHMM_INLINE bool is_accepted(Chain &chain, const Product &q_old,
                                    const Product &q_new) const {
         const Sides sides = weigh(q_old, q_new);
-        if (sides.new_side >= sides.old_side) return true;
+        if (sides.new_side >= (1.0 - kRounding) * sides.old_side) return true;
         return uniform(chain.bits) * sides.old_side < sides.new_side;
     }
     // The same with a uniform number u that has been drawn before: is u < R?
@@ -103,6 +105,9 @@ class Exchange {
     }
 
   private:
+    // At least the relative rounding error of R: a thousand factors have about 1e-13.
+    static constexpr double kRounding = 1e-10;
+
     struct Sides {
         double old_side, new_side;      // R is the second over the first
     };

@@ -7,6 +7,7 @@ Tests that ask for any of it skip without a C++ compiler.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -24,7 +25,7 @@ def __getattr__(name: str) -> ModuleType:
 
 @cache
 def _module(name: str, edits: tuple[build.Edit, ...] = ()) -> ModuleType:
-    return build.module(Path(__file__).parent / f"{name}.pyx", f"native.{name}", edits)
+    return build.module(_source(f"native.{name}"), f"native.{name}", edits)
 
 
 @cache
@@ -42,5 +43,28 @@ def planted(name: str, *edits: build.Edit) -> ModuleType:
     """
     if name.startswith("native."):
         return _module(name.removeprefix("native."), edits)
-    path = build.PACKAGE.joinpath(*name.split(".")).with_suffix(".pyx")
-    return build.module(path, f"skihmm.{name}", edits)
+    return build.module(_source(name), f"skihmm.{name}", edits)
+
+
+def switched(
+    name: str, errors: Mapping[str, Sequence[build.Edit]], error: str | None
+) -> ModuleType:
+    """Compile a module with all errors of a table, and turn on one of them, or none.
+
+    It stays on until the next call for this module.
+    """
+    module = _switched(name, tuple((key, tuple(edits)) for key, edits in errors.items()))
+    build.switch(module, 1 + [*errors].index(error) if error else 0)
+    return module
+
+
+@cache
+def _switched(name: str, errors: tuple) -> ModuleType:
+    return planted(name, *build.switched(_source(name), dict(errors)))
+
+
+def _source(name: str) -> Path:
+    folder, _, file = name.rpartition(".")
+    if folder == "native":
+        return Path(__file__).parent / f"{file}.pyx"
+    return build.PACKAGE.joinpath(*name.split(".")).with_suffix(".pyx")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import importlib.util
 import os
@@ -11,9 +12,10 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -36,6 +38,22 @@ FLAGS = ("-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden
          "-DNPY_TARGET_VERSION=NPY_1_25_API_VERSION")  # fmt: skip
 
 Edit = tuple[str, str, str]
+
+
+class Verbatim(NamedTuple):
+    """An edit that `switched` makes as it is; in it `PLANTED` says if its error is on."""
+
+    file: str
+    text: str
+    replacement: str
+
+
+# One variable per library, which is compiled from one source.
+SWITCH = """#ifndef SKIHMM_PLANTED
+#define SKIHMM_PLANTED
+extern "C" { __attribute__((visibility("default"))) int skihmm_planted = 0; }
+#endif
+"""
 
 
 def require_compiler(*others: str) -> None:
@@ -95,6 +113,42 @@ def module(source: Path, name: str, edits: tuple[Edit, ...] = ()) -> ModuleType:
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded
+
+
+def switched(source: Path, errors: Mapping[str, Sequence[Edit]]) -> tuple[Edit, ...]:
+    """Put errors behind a switch, so that one library has all of them.
+
+    The number of an error is its place, from one on.  An edit of whole statements becomes
+    an ``if`` statement, one of an expression a conditional expression.
+
+    Returns
+    -------
+    tuple of edits of whole files
+    """
+    texts: dict[str, str] = {}
+    for number, edits in enumerate(errors.values(), 1):
+        on = f"(skihmm_planted == {number})"
+        for edit in edits:
+            file, text, replacement = edit
+            before = texts.get(file) or SWITCH + _path(file, source).read_text("utf-8")
+            assert before.count(text) == 1, (
+                f"{before.count(text)} times in {file} with the errors before, expected "
+                f"once:\n{text}"
+            )
+            if isinstance(edit, Verbatim):
+                after = replacement.replace("PLANTED", on)
+            elif text.rstrip().endswith((";", "}")):
+                after = f"if {on} {{\n{replacement}\n}} else {{\n{text}\n}}\n"
+            else:
+                after = f"({on} ? ({replacement}) : ({text}))"
+            texts[file] = before.replace(text, after)
+    return tuple((f, _path(f, source).read_text("utf-8"), t) for f, t in texts.items())
+
+
+def switch(module: ModuleType, number: int) -> None:
+    """Turn on the error with this number, and no other one of the library."""
+    library = ctypes.CDLL(module.__file__)
+    ctypes.c_int.in_dll(library, "skihmm_planted").value = number
 
 
 def _path(file: str, source: Path) -> Path:

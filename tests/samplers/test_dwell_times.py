@@ -5,6 +5,7 @@ from __future__ import annotations
 import native
 import numpy as np
 import pytest
+from errors import BLOCKED, SPLIT_MERGE, STEPWISE, edited
 from reference.coins import CoinModel, closed_form, walk
 from reference.enumeration import (
     DirichletEmission,
@@ -14,7 +15,6 @@ from reference.enumeration import (
 )
 from small_models import SAMPLERS as ALL_SAMPLERS
 from small_models import SUSPECT, assert_exact, compare
-from test_planted import MOVE
 
 from skihmm import HCRPHMM
 from skihmm.core._rcd import RCDKernel
@@ -135,92 +135,36 @@ def test_chains_have_the_exact_posterior(name, sampler):
 # -- planted errors -------------------------------------------------------------------
 
 PLANTED_KERNELS = {
-    "exact": ("_stepwise", lambda m: RCDKernel(m.StepwiseProposal(exact=True))),
-    "step-wise": ("_stepwise", lambda m: RCDKernel(m.StepwiseProposal())),
-    "blocked": ("_blocked", lambda m: RCDKernel(m.BlockedProposal(), 6)),
-    "beam": ("_blocked", lambda m: RCDKernel(m.BeamProposal(), 3)),
+    "exact": (STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(exact=True))),
+    "step-wise": (STEPWISE, lambda m: RCDKernel(m.StepwiseProposal())),
+    "blocked": (BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 6)),
     "split-merge": (
-        "_split_merge",
+        SPLIT_MERGE,
         lambda m: m.InterleavedKernel(RCDKernel(StepwiseProposal(exact=True)), 3),
     ),
 }
-ODDS = ("_transitions.hpp", "all * (1.0 + odds(j, change))")
-SHARE = ("_transitions.hpp", "uniform(g) * p < stay(k)")
 PLANTED = {
-    "no coin in the denominator": ("blocked", [(*ODDS, "all")]),
-    "stays are the draws that join a table": (
-        "step-wise",
-        [(*SHARE, "count(k, k) > 0")],
-    ),
-    "stays are drawn by the prior coin": (
-        "step-wise",
-        [(*SHARE, "uniform(g) * (coins_.kappa + coins_.omega) < coins_.kappa")],
-    ),
-    "two cases instead of three": (
-        "exact",
-        [
-            (
-                "_transitions.hpp",
-                "return stay(i) * next(i, o, 1, 0, a);",
-                "return stay(i) * next(i, o, 0, 1, a);",
-            )
-        ],
-    ),
-    "conditional without the coin": (
-        "exact",
-        [
-            (
-                "_transitions.hpp",
-                "if (!coins_.exist() || !after || i == kStart) return;",
-                "return;",
-            )
-        ],
-    ),
-    "a table at (j, j) if there is none": (
-        "split-merge",
-        [(*SHARE, "tables_of(k) > 0 && " + SHARE[1])],
-    ),
-    "labels without the repeated ones": (
-        "blocked",
-        [
-            (
-                "_blocked.hpp",
-                "if (before >= 0 && self_share_ > 0.0) {",
-                "if (false) {",
-            )
-        ],
-    ),
-    "labels of a process that is not counted": (
-        "blocked",
-        [("_blocked.hpp", "q->multiply(labels_.seat(path[l], before));", "")],
-    ),
-    "neither column nor label of the ghost": (
-        "blocked",
-        [
-            (
-                "_blocked.hpp",
-                "apart_ = s.has_self_weight() ? ghost_ : -1;",
-                "apart_ = ghost_ = -1;",
-            )
-        ],
-    ),
-    "no ghost candidate": (
-        "exact",
-        [
-            (
-                "_transitions.hpp",
-                "if (view.is_ghost()) weights[o] = c * mass(kNew);",
-                "",
-            )
-        ],
-    ),
-    "accept always": ("blocked", MOVE["accept always"]),
-    "seat anew on rejection": ("blocked", MOVE["seat anew on rejection"]),
-    "merge without its reverse": (
-        "split-merge",
-        [("_split_merge.hpp", "if (!is_split_) score(chain, emission, f);", "")],
-    ),
+    "no coin in the denominator": "blocked",
+    "stays are the draws that join a table": "step-wise",
+    "stays are drawn by the prior coin": "step-wise",
+    "two cases instead of three": "exact",
+    "conditional without the coin": "exact",
+    "a table at (j, j) if there is none": "split-merge",
+    "labels without the repeated ones": "blocked",
+    "labels of a process that is not counted": "blocked",
+    "neither column nor label of the ghost": "blocked",
+    "no ghost candidate": "exact",
+    "accept always": "blocked",
+    "seat anew on rejection": "blocked",
+    "no reverse": "split-merge",
 }
+
+
+def maker(kernel, error):
+    """Compile an error and return a function that builds a kernel with it."""
+    module, make = PLANTED_KERNELS[kernel]
+    compiled = edited(module, error)
+    return lambda state: make(compiled)
 
 
 # Errors that hardly show.
@@ -233,31 +177,20 @@ SWEEPS = {"two cases instead of three": 20_000, "seat anew on rejection": 25_000
     [pytest.param(e, marks=pytest.mark.slow if e in SWEEPS else ()) for e in PLANTED],
 )
 def test_planted_errors_are_caught(error):
-    kernel, edits = PLANTED[error]
-    module, make = PLANTED_KERNELS[kernel]
-    edited = native.planted(f"samplers.{module}_kernel", *edits)
+    make_kernel = maker(PLANTED[error], error)
     n_sweeps, found = SWEEPS.get(error, 4000), []
     for name in ("persistent", "two sequences", "far from tied"):
-        found.append(compare(MODELS[name], lambda state: make(edited), n_sweeps=n_sweeps))
+        found.append(compare(MODELS[name], make_kernel, n_sweeps=n_sweeps))
         if min(test.pvalue for test in found[-1][:3]) <= SUSPECT:
             return
     pytest.fail(str(found))
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        # Flags and counts of stays are not restored.
-        ("coins_.rollback();", ""),
-        # A stay in the place of a draw, or the other way, is a change.
-        ("if (coins_.exist()) commit();\n        else ", ""),
-    ],
-)
-def test_forgotten_changes_of_stays_are_caught(edit):
-    module, make = PLANTED_KERNELS["blocked"]
-    edited = native.planted(f"samplers.{module}_kernel", ("_transitions.hpp", *edit))
+@pytest.mark.parametrize("error", ["no rollback of stays", "no commit of stays"])
+def test_forgotten_changes_of_stays_are_caught(error):
+    make_kernel = maker("blocked", error)
     state = MODELS["persistent"].state(0)
-    kernel, problems = make(edited), []
+    kernel, problems = make_kernel(state), []
     try:
         while not any(problems) and len(problems) < 500:
             kernel.sweep(state)
@@ -270,18 +203,10 @@ def test_forgotten_changes_of_stays_are_caught(edit):
 @pytest.mark.statistical
 def test_proposals_without_the_coin_are_caught_by_their_acceptance():
     """They are exact, so nothing else shows them."""
-    edits = [
-        (
-            "_blocked.hpp",
-            "if (SKIHMM_UNLIKELY(s.has_self_weight()))\n                g[j] += h_f *",
-            "if (false)\n                g[j] += h_f *",
-        )
-    ]
-    module, make = PLANTED_KERNELS["blocked"]
-    edited = native.planted(f"samplers.{module}_kernel", *edits)
+    make_kernel = maker("blocked", "proposals without the coin")
     for name, least in zip(MODELS, ACCEPTANCE["whole sequences"], strict=True):
-        kernel = compare(MODELS[name], lambda state: make(edited), n_sweeps=1000)
-        if kernel.acceptance < least:
+        found = compare(MODELS[name], make_kernel, n_sweeps=1000)
+        if found.acceptance < least:
             return
     pytest.fail("acceptance is as high as with the coin")
 

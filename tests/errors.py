@@ -1,0 +1,502 @@
+"""Errors planted in the native code: edits of the package's own source, by module.
+
+All errors of a module are compiled together, each behind a switch (`native.switched`): an
+edit of whole statements becomes an ``if`` statement, one of an expression a conditional
+expression; in other edits `PLANTED` says whether the error is on.
+"""
+
+from __future__ import annotations
+
+import native
+from native.build import Verbatim
+
+STEPWISE = "samplers._stepwise_kernel"
+BLOCKED = "samplers._blocked_kernel"
+SPLIT_MERGE = "samplers._split_merge_kernel"
+RUN_SPLIT_MERGE = "samplers._run_split_merge_kernel"
+DIRECT = "samplers._direct_assignment_kernel"
+STICKS = "samplers._stick_breaking_kernel"
+
+# Of Metropolis-Hastings moves, whatever proposes.
+DECIDE = ("_rcd.hpp", "this->is_accepted(chain, q_old, q_new)")
+MOVE = {
+    "accept always": [(*DECIDE, "true")],
+    "seat anew on rejection": [
+        (
+            "_rcd.hpp",
+            "            this->restore(chain, emission);\n            return false;\n",
+            """            const int32_t j = chain.previous(start), o = chain.successor(stop - 1);
+            this->remove_block(chain, emission, start, stop, j, path, o);
+            this->add_block(chain, emission, start, stop, j, &chain.states[start], o);
+            this->keep(chain, emission);
+            return false;
+""",
+        )
+    ],
+    "the printed ratio": [
+        ("_rcd.hpp", "r_old.value * q_new.value", "q_new.value"),
+        (
+            "_rcd.hpp",
+            "r_new.value * q_old.value",
+            "r_new.value * r_old.value * q_old.value",
+        ),
+    ],
+    "transitions at s_0": [
+        Verbatim(
+            "_rcd.hpp",
+            """            remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
+        }
+""",
+            """            const Product factor = r_old;
+            remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
+            if (PLANTED) r_old = factor;
+        }
+        if (PLANTED) multiply_at_once(chain, start, stop, j, labels, follower, &r_old);
+""",
+        ),
+        (
+            "_rcd.hpp",
+            "if (SKIHMM_LIKELY(follower >= 0))\n"
+            "            remove_draw(chain, labels[stop - 1 - start], follower, stop);\n",
+            """if (follower >= 0) {
+            Product factor = r_old;
+            remove_draw(chain, labels[stop - 1 - start], follower, stop);
+            r_old = factor;
+        }
+""",
+        ),
+        Verbatim(
+            "_rcd.hpp",
+            "        for (int64_t t = start; t < stop; ++t) {\n"
+            "            const int32_t k = labels[t - start];\n"
+            "            add_draw(chain, j, k, t);\n",
+            """        if (PLANTED) multiply_at_once(chain, start, stop, j, labels, follower, &r_new);
+        for (int64_t t = start; t < stop; ++t) {
+            const int32_t k = labels[t - start];
+            const Product factor = r_new;
+            add_draw(chain, j, k, t);
+            if (PLANTED) r_new = factor;
+""",
+        ),
+        (
+            "_rcd.hpp",
+            "if (SKIHMM_LIKELY(follower >= 0)) add_draw(chain, j, follower, stop);\n",
+            """if (follower >= 0) {
+            Product factor = r_new;
+            add_draw(chain, j, follower, stop);
+            r_new = factor;
+        }
+""",
+        ),
+        Verbatim(
+            "_rcd.hpp",
+            "  private:\n    struct Sides {\n",
+            """  private:
+    static void multiply_at_once(const Chain &chain, int64_t start, int64_t stop, int32_t j,
+                                 const int32_t *labels, int32_t follower, Product *r) {
+        for (int64_t t = start; t < stop; ++t) {
+            r->multiply(chain.transitions->prob(j, labels[t - start]));
+            j = labels[t - start];
+        }
+        if (follower >= 0) r->multiply(chain.transitions->prob(j, follower));
+    }
+    struct Sides {
+""",
+        ),
+    ],
+}
+# No error: many moves that would have been kept are undone.
+OFTEN_REJECTED = {
+    "rejected more often": [(*DECIDE, f"{DECIDE[1]} && uniform(chain.bits) < 0.5")]
+}
+STEP = {
+    # The printed formula has the tables of the dish only.
+    "the printed denominator": [
+        Verbatim(
+            "_rcd.hpp",
+            "    // The draw of k after label j, made for step t.\n",
+            """    static double printed(const HCRPTransitions &s, int32_t j, int32_t k) {
+        const double m = s.base.dish_tables[k];
+        return (s.count(j, k) + s.alpha * s.mass(k) / (m + s.base.gamma)) / s.total(j);
+    }
+""",
+        ),
+        (
+            "_rcd.hpp",
+            "        r_old.multiply(\n"
+            "            chain.transitions->remove_draw(t, j, k, chain.bits, &chain.hints[t]));\n",
+            "chain.transitions->remove_draw(t, j, k, chain.bits, &chain.hints[t]);\n"
+            "r_old.multiply(printed(*chain.transitions, j, k));\n",
+        ),
+        (
+            "_rcd.hpp",
+            "r_new.multiply(chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]));",
+            "r_new.multiply(printed(*chain.transitions, j, k));\n"
+            "chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]);",
+        ),
+    ],
+    "no unserved successor": [
+        Verbatim(
+            "_stepwise.hpp",
+            "            mass_f_[o_] = static_cast<float>(mass_o_);\n        stepwise_weights",
+            "            mass_f_[o_] = PLANTED && is_ghost ? 0.0f : static_cast<float>(mass_o_);\n"
+            "        stepwise_weights",
+        ),
+        Verbatim("_stepwise.hpp", "fill_vector(s);", "fill_vector(s, view.is_ghost());"),
+        Verbatim(
+            "_stepwise.hpp",
+            "fill_vector(Transitions &s) {",
+            "fill_vector(Transitions &s, bool is_ghost) {",
+        ),
+    ],
+    "exact: own row": [
+        (
+            "_stepwise.hpp",
+            "is_exact_ && i_ == x_ ? s.total(x_, 1) : view.total_x",
+            "view.total_x",
+        )
+    ],
+}
+BLOCK = {
+    "labels not counted": [
+        (
+            "_blocked.hpp",
+            "q->multiply(labels_.seat(label, before));",
+            "labels_.seat(label, before);",
+        ),
+        (
+            "_blocked.hpp",
+            "q->multiply(labels_.seat(path[l], before));",
+            "labels_.seat(path[l], before);",
+        ),
+    ],
+    "labels without the successor's": [
+        ("_blocked.hpp", "if (ghost >= 0) seat(ghost, -1);", "")
+    ],
+    "labels drawn otherwise": [
+        (
+            "_blocked.hpp",
+            "uniform(g) * total_weight(n_, concentration_)",
+            "uniform(g) * n_",
+        )
+    ],
+    "old path counted twice": [
+        (
+            "_blocked.hpp",
+            "q->multiply(path_factor(l, step.bar, k, steps_[l + 1].n) / step.total);",
+            "q->multiply(2.0 * path_factor(l, step.bar, k, steps_[l + 1].n) / step.total);",
+        )
+    ],
+    "messages not counted": [
+        (
+            "_blocked.hpp",
+            "return k < 0 ? f : f * link(n, mass_[k], c_[j]);",
+            "return k < 0 ? f : link(n, mass_[k], c_[j]);",
+        )
+    ],
+}
+SPLITS = {
+    "no reverse": [
+        ("_split_merge.hpp", "if (!is_split_) score(chain, emission, f);", "")
+    ],
+    "no value": [
+        (
+            "_split_merge.hpp",
+            "emission.remove(t2_, k, chain.bits, &ratio_.r_old);",
+            "Product ignored;\nemission.remove(t2_, k, chain.bits, &ignored);",
+        ),
+        (
+            "_split_merge.hpp",
+            "emission.add(t2_, k, chain.bits, &ratio_.r_new);",
+            "Product ignored;\nemission.add(t2_, k, chain.bits, &ignored);",
+        ),
+    ],
+    "score too early": [
+        ("_split_merge.hpp", "if (!is_split_) score(chain, emission, f);", ""),
+        (
+            "_split_merge.hpp",
+            "remove(chain, emission, f);\n",
+            "if (!is_split_) score(chain, emission, f);\nremove(chain, emission, f);\n",
+        ),
+    ],
+    "seat anew on rejection": [
+        (
+            "_split_merge.hpp",
+            "ratio_.restore(chain, emission);",
+            """
+            for (size_t i = fragments_.size(); i-- > 0;) {
+                const Fragment &f = fragments_[i];
+                if (is_split_ || i < n_seated_)
+                    ratio_.remove_block(chain, emission, f.start, f.stop,
+                                        new_before(chain, f.start), path_of(f),
+                                        new_after(chain, f.stop - 1));
+                else
+                    for (int64_t t = f.stop - 1; t >= f.start; --t)
+                        emission.remove(t, a_, chain.bits, &ratio_.r_old);
+            }
+            take_second(chain, emission, new_);
+            seat_second(chain, emission, old_);
+            for (const Fragment &f : fragments_)
+                ratio_.add_block(chain, emission, f.start, f.stop, chain.previous(f.start),
+                                 &chain.states[f.start], chain.successor(f.stop - 1));
+            ratio_.keep(chain, emission);
+""",
+        )
+    ],
+    "t2 as it was": [
+        (
+            "_split_merge.hpp",
+            "filter(chain, emission, f, j, o);",
+            "filter(chain, emission, f, chain.previous(f.start), o);",
+        )
+    ],
+    # Merges end with observations still to come, whose densities may exceed one.
+    "the printed stop": [
+        (
+            "_split_merge.hpp",
+            "for (const Fragment &f : fragments_) seat_values(chain, emission, f);",
+            "",
+        ),
+        (
+            "_split_merge.hpp",
+            "seat_draws(chain, fragments_[n_seated_]);",
+            "seat_values(chain, emission, fragments_[n_seated_]);\n"
+            "seat_draws(chain, fragments_[n_seated_]);",
+        ),
+    ],
+}
+# No errors.  Instead of the number of trials: the steps whose transitions merges have put
+# back.
+COUNT_STEPS = (
+    "_split_merge.hpp",
+    "        ++*n;\n        *n_accepted += run(chain, emission);\n",
+    """*n_accepted += run(chain, emission);
+if (is_split_) return;
+for (size_t i = 0; i < n_seated_; ++i) *n += fragments_[i].stop - fragments_[i].start;
+""",
+)
+STEPS_COUNTED = {
+    "steps counted": [COUNT_STEPS],
+    "steps counted, no stop": [
+        COUNT_STEPS,
+        ("_split_merge.hpp", "if (!is_accepted()) return false;", ""),
+    ],
+}
+RUNS = "_run_split_merge.hpp"
+RUN_SPLITS = {
+    "no number of states": [
+        (RUNS, "q.multiply(1.0 / (states_.size() - 1));", ""),
+        (RUNS, "q.multiply(weight / states_.size());", "q.multiply(weight);"),
+    ],
+    "no partner": [
+        (
+            RUNS,
+            "q.multiply(weight / states_.size());",
+            "q.multiply(1.0 / states_.size());",
+        )
+    ],
+    "one order of the pair": [
+        (RUNS, "partner_weight(chain, two_[1], two_[0])", "0.0"),
+        (
+            RUNS,
+            "weight + partner_weight(chain, b, a)",
+            "partner_weight(chain, two_[0], two_[1])",
+        ),
+    ],
+    "partner without its steps": [
+        Verbatim(RUNS, "const Product forward = q_merge(", "Product forward = q_merge("),
+        Verbatim(
+            RUNS,
+            "        std::fill(path_.begin(), path_.end(), two_[0]);\n",
+            "        if (PLANTED)\n"
+            "            forward = q_merge(partner_weight(chain, a, b)\n"
+            "                              + partner_weight(chain, b, a));\n"
+            "        std::fill(path_.begin(), path_.end(), two_[0]);\n",
+        ),
+    ],
+    "no allocation": [(RUNS, "q.multiply_log(log_allocation);", "")],
+    "no reverse": [
+        (
+            RUNS,
+            "            take(chain, runs_[i]);\n"
+            "            look(chain, i);\n"
+            "            q += allocation_.score(chain, path_of(runs_[i]));\n",
+            "take(chain, runs_[i]);",
+        )
+    ],
+    "score too early": [
+        (
+            RUNS,
+            "            take(chain, runs_[i]);\n"
+            "            look(chain, i);\n"
+            "            q += allocation_.score(chain, path_of(runs_[i]));\n",
+            "look(chain, i);\n"
+            "q += allocation_.score(chain, path_of(runs_[i]));\n"
+            "take(chain, runs_[i]);\n",
+        )
+    ],
+    "whole runs only": [
+        (RUNS, "(u < kFilter)", "(false)"),
+        (RUNS, "(u < kFilter + kChange)", "(false)"),
+    ],
+    "not the mixture": [
+        (
+            RUNS,
+            "return add_in_logs(q, std::log(1.0 - kFilter - kChange) + whole_[first]);",
+            "return whole_[first];",
+        ),
+        (
+            RUNS,
+            "return add_in_logs(q, std::log(kChange) + changes_[2 * (at - 1) + first]);",
+            "return changes_[2 * (at - 1) + first];",
+        ),
+    ],
+    "the first label is free": [(RUNS, "i == 0", "false")],
+}
+DIRECT_ASSIGNMENT = {
+    "own transition not counted": [
+        (
+            "_direct_assignment.hpp",
+            "if (k == at.i && k == at.o) out += 1.0;",
+            "if (k == at.i) size -= 1.0;",
+        ),
+        (
+            "_direct_assignment.hpp",
+            "if (SKIHMM_LIKELY(at.i != at.o && at.i != at.x && at.o != at.x)) return;",
+            "",
+        ),
+    ],
+    "one of two equal transitions": [
+        ("_direct_assignment.hpp", "at.i == at.x && at.o == at.x", "false")
+    ],
+}
+STICK_BREAKING = {
+    "blind births": [
+        ("_stick_breaking.hpp", "of_k + (j == i ? 1.0 : 0.0)", "of_k"),
+        ("_stick_breaking.hpp", "if (o >= 0) shapes_[o] += 1.0;", ""),
+    ],
+    "burials without the start": [
+        Verbatim(
+            "_stick_breaking.hpp",
+            "        into_[x].clear();\n        for (int32_t j = kStart;",
+            "        into_[x].clear();\n        for (int32_t j = PLANTED ? kFirst : kStart;",
+        )
+    ],
+    "births take nothing": [
+        Verbatim(
+            "_stick_breaking.hpp",
+            "        sticks_.break_off(chain, k);\n        into_[k]",
+            """        const double before = sticks_.beta[kNew];
+        sticks_.break_off(chain, k);
+        if (PLANTED) sticks_.beta[kNew] = before;
+        into_[k]""",
+        ),
+        ("_stick_breaking.hpp", "row[kNew] *= rest;", ""),
+    ],
+    "no start": [
+        (
+            "_stick_breaking.hpp",
+            "draw_observed_row(chain, kStart);",
+            "fill_shapes(*chain.transitions);\ndraw_row(chain, kStart);",
+        )
+    ],
+    "no sticks broken": [("_stick_breaking.hpp", "(rest >= low)", "(false)")],
+}
+CONCENTRATION = {
+    "alpha without the start": [
+        (
+            "_concentration.hpp",
+            "for (const int32_t n : s.row_customers) count_restaurant(s.alpha, n, g);",
+            "for (size_t j = 0; j < s.row_customers.size(); ++j)\n"
+            "            if (j != 1) count_restaurant(s.alpha, s.row_customers[j], g);",
+        )
+    ],
+}
+CATEGORICAL = {
+    "gamma from symbols, not tables": [
+        (
+            "_concentration.hpp",
+            "shape_ += table == 0 || opens_table(table, a, uniform(g));",
+            "shape_ += table == 0;",
+        ),
+    ],
+}
+
+# Of states with a probability of their own to stay.
+ODDS = ("_transitions.hpp", "all * (1.0 + odds(j, change))")
+SHARE = ("_transitions.hpp", "uniform(g) * p < stay(k)")
+STEPWISE_COINS = {
+    "stays are the draws that join a table": [(*SHARE, "count(k, k) > 0")],
+    "stays are drawn by the prior coin": [
+        (*SHARE, "uniform(g) * (coins_.kappa + coins_.omega) < coins_.kappa")
+    ],
+    "two cases instead of three": [
+        (
+            "_transitions.hpp",
+            "return stay(i) * next(i, o, 1, 0, a);",
+            "return stay(i) * next(i, o, 0, 1, a);",
+        )
+    ],
+    "conditional without the coin": [
+        (
+            "_transitions.hpp",
+            "if (!coins_.exist() || !after || i == kStart) return;",
+            "return;",
+        )
+    ],
+    "no ghost candidate": [
+        ("_transitions.hpp", "if (view.is_ghost()) weights[o] = c * mass(kNew);", "")
+    ],
+}
+BLOCKED_COINS = {
+    "no coin in the denominator": [(*ODDS, "all")],
+    "labels without the repeated ones": [
+        ("_blocked.hpp", "(before >= 0 && self_share_ > 0.0)", "(false)")
+    ],
+    "labels of a process that is not counted": [
+        ("_blocked.hpp", "q->multiply(labels_.seat(path[l], before));", "")
+    ],
+    "neither column nor label of the ghost": [
+        (
+            "_blocked.hpp",
+            "apart_ = s.has_self_weight() ? ghost_ : -1;",
+            "apart_ = ghost_ = -1;",
+        )
+    ],
+    "proposals without the coin": [
+        Verbatim(
+            "_blocked.hpp",
+            "if (SKIHMM_UNLIKELY(s.has_self_weight()))\n                g[j] += h_f *",
+            "if (!PLANTED && s.has_self_weight())\n                g[j] += h_f *",
+        )
+    ],
+    # Flags and counts of stays are not restored.
+    "no rollback of stays": [("_transitions.hpp", "coins_.rollback();", "")],
+    # A stay in the place of a draw, or the other way, is a change.
+    "no commit of stays": [
+        (
+            "_transitions.hpp",
+            "if (coins_.exist()) commit();\n        else Draws::commit_same();",
+            "Draws::commit_same();",
+        )
+    ],
+}
+SPLIT_COINS = {
+    "a table at (j, j) if there is none": [(*SHARE, "tables_of(k) > 0 && " + SHARE[1])]
+}
+
+MODULES = {
+    STEPWISE: MOVE | STEP | STEPWISE_COINS | OFTEN_REJECTED,
+    BLOCKED: MOVE | BLOCK | BLOCKED_COINS | OFTEN_REJECTED,
+    SPLIT_MERGE: SPLITS | SPLIT_COINS | STEPS_COUNTED,
+    RUN_SPLIT_MERGE: RUN_SPLITS,
+    DIRECT: DIRECT_ASSIGNMENT,
+    STICKS: STICK_BREAKING,
+    "native.moves": CONCENTRATION,
+    "emissions._categorical_stats": CATEGORICAL,
+}
+
+
+def edited(module, error):
+    """Compile a module with its errors, and turn on one of them (None: none)."""
+    return native.switched(module, MODULES[module], error)

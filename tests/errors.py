@@ -485,14 +485,26 @@ SPLIT_COINS = {
     "a table at (j, j) if there is none": [(*SHARE, "tables_of(k) > 0 && " + SHARE[1])]
 }
 
+# No error.  Kernels for any emission serve all of them; those for symbols take a third of
+# the time of compiling.  Only step-wise ones have formulas of their own for symbols.
+ANY_EMISSION = {
+    "kernels for any emission only": [
+        Verbatim(
+            "_emission.hpp",
+            "    if (SeatingEmission *symbols = emission.symbols()) return make(*symbols);\n",
+            "",
+        )
+    ]
+}
+
 MODULES = {
     STEPWISE: MOVE | STEP | STEPWISE_COINS | OFTEN_REJECTED,
-    BLOCKED: MOVE | BLOCK | BLOCKED_COINS | OFTEN_REJECTED,
-    SPLIT_MERGE: SPLITS | SPLIT_COINS | STEPS_COUNTED,
+    BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | OFTEN_REJECTED,
+    SPLIT_MERGE: ANY_EMISSION | SPLITS | SPLIT_COINS | STEPS_COUNTED,
     RUN_SPLIT_MERGE: RUN_SPLITS,
-    DIRECT: DIRECT_ASSIGNMENT,
-    STICKS: STICK_BREAKING,
-    "native.moves": CONCENTRATION,
+    DIRECT: ANY_EMISSION | DIRECT_ASSIGNMENT,
+    STICKS: ANY_EMISSION | STICK_BREAKING,
+    "native.concentrations": CONCENTRATION,
     "emissions._categorical_stats": CATEGORICAL,
 }
 

@@ -485,14 +485,26 @@ def assert_exact(model: Model, make_kernel, *, n_sweeps=6000, seed=0) -> Compari
 
     So a correct sampler fails about once in 10^5 seeds.
     """
-    passes, found = is_exact(model, make_kernel, n_sweeps=n_sweeps, seed=seed)
+    passes, found = is_exact(
+        model,
+        make_kernel,
+        n_sweeps=n_sweeps,
+        seed=seed,
+        n_burnin=min(500, n_sweeps // 2),
+    )
     assert passes, found
     return found[-1]
 
 
 def assert_caught(model: Model, make_kernel, *, n_sweeps=2000, seed=0) -> Comparison:
     """The same statistics notice that the kernel is wrong."""
-    found = compare(model, make_kernel, n_sweeps=n_sweeps, seed=seed)
+    found = compare(
+        model,
+        make_kernel,
+        n_sweeps=n_sweeps,
+        seed=seed,
+        n_burnin=min(500, n_sweeps // 2),
+    )
     assert min(test.pvalue for test in found[:3]) <= SUSPECT, found
     return found
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
+from collections import Counter
 from itertools import chain, cycle, islice
 
 import numpy as np
@@ -84,9 +85,20 @@ CHECKS = parametrize_with_checks(
 )
 
 
+def _checks():
+    """All checks; those that fail, which take half of the time, of three models."""
+    n_failing = Counter()
+    for case in CHECKS.args[1]:
+        _, check = getattr(case, "values", case)
+        name = check.func.__name__
+        n_failing[name] += name in EXPECTED_FAILURES
+        if n_failing[name] <= 3:
+            yield case
+
+
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 # Older releases hold a generator, which newer ones of pytest refuse.
-@pytest.mark.parametrize(CHECKS.args[0], list(CHECKS.args[1]), **CHECKS.kwargs)
+@pytest.mark.parametrize(CHECKS.args[0], list(_checks()), **CHECKS.kwargs)
 def test_sklearn_checks(estimator, check):
     check(estimator)
 

@@ -57,17 +57,17 @@ def test_digits(tmp_path):
 def test_motion_capture(tmp_path):
     """On two rotations, clockwise and the other way round."""
     rng = np.random.default_rng(0)
-    actions = np.repeat(np.arange(8) % 2, 50)
-    X = np.zeros((400, 12))
+    actions = np.repeat(np.arange(8) % 2, 30)
+    X = np.zeros((240, 12))
     X[0, :2] = 1.0
-    for t in range(1, 400):
+    for t in range(1, 240):
         turn = 0.5 * (-1) ** actions[t]
         matrix = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
         X[t, :2] = matrix @ X[t - 1, :2]
         X[t] += 0.05 * rng.normal(size=12)
     (tmp_path / "mocap6").mkdir()
     np.savez(
-        tmp_path / "mocap6" / "mocap6.npz", X=X, labels=actions, ends=np.array([200, 400])
+        tmp_path / "mocap6" / "mocap6.npz", X=X, labels=actions, ends=np.array([120, 240])
     )
     done = run(
         "motion_capture.py", "--order=1", "--sweeps=20", folder=tmp_path, cwd=tmp_path

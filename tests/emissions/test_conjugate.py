@@ -354,7 +354,9 @@ WRONG = {
 
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", NUMBERS)
-@pytest.mark.parametrize("sampler", ["stepwise", "stick-breaking"])
+@pytest.mark.parametrize(
+    "sampler", ["stepwise", pytest.param("stick-breaking", marks=pytest.mark.slow)]
+)
 def test_a_slightly_different_prior_is_noticed(sampler, name):
     model = NUMBERS[name]
     wrong = Model(model.y, WRONG[name], model.starts, model.alpha, model.gamma)

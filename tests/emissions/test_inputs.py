@@ -138,6 +138,7 @@ def pair():
 
 
 @pytest.mark.statistical
+@pytest.mark.slow
 def test_laws():
     X = walk_of(make_steps(1)) / 4.0
     X[[7, 30]] = np.nan

@@ -293,11 +293,6 @@ def peek(ChainState state):
     }
 
 
-def draw_hyperparameters(ChainState state):
-    """Draw the hyperparameters of the transitions alone."""
-    state.transitions.seating.draw_hyperparameters(state.stream.bits)
-
-
 def set_slot(ChainState state, intp_t t, int32_t k):
     """Give a step another label, and change nothing else."""
     state.chain.get().states[t] = k

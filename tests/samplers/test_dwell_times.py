@@ -124,8 +124,15 @@ def dense_matrix(model, arrays):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    ("name", "sampler"),
+    [
+        # By default every sampler on three models, and every model with five samplers.
+        pytest.param(name, sampler, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, name in enumerate(MODELS)
+        for j, sampler in enumerate(SAMPLERS)
+    ],
+)
 def test_chains_have_the_exact_posterior(name, sampler):
     found = assert_exact(MODELS[name], SAMPLERS[sampler], n_sweeps=4000)
     if sampler in ACCEPTANCE:

@@ -2,9 +2,8 @@
 
 Moves of blocks and of single steps are proved to rounding, by their transition matrices,
 in samplers/test_transition_kernels.py; a run or two of each show here that a sweep is
-made of those moves.  Baselines and other samplers have no such matrix, split-merge trials
-only one without tables of emissions (samplers/test_split_merge_matrices.py): they run on
-more models.
+made of those moves.  Split-merge trials, the baselines and other samplers have no such
+matrix, and run on more models.
 """
 
 from __future__ import annotations
@@ -300,19 +299,20 @@ PRIOR_DRAWS |= {
 }
 
 
+# Of variants of one kernel one is enough for the default run, and symbols of a Dirichlet
+# emission, which have no tables, are nothing new for most kernels.
+VARIANTS = ("sparse", "sparse, no lookup", "exact, no lookup", "blocks", "whole beams")
+
+
 @pytest.mark.parametrize(
     ("kernel", "hierarchical"),
     [
-        # Symbols of a Dirichlet emission have no tables: nothing new for most kernels.
-        pytest.param(
-            kernel,
-            hierarchical,
-            marks=[]
-            if hierarchical or kernel in ("exact", "blocks", "runs", *BASELINES[:2])
-            else pytest.mark.slow,
-        )
+        pytest.param(kernel, hierarchical, marks=[pytest.mark.slow] * is_slow)
         for kernel in PRIOR_DRAWS
         for hierarchical in (True, False)
+        for is_slow in [
+            kernel in VARIANTS or not (hierarchical or kernel in ("exact", "runs"))
+        ]
     ],
 )
 def test_prior_draws_stay_prior_draws(kernel, hierarchical):

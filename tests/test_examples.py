@@ -81,7 +81,9 @@ def test_motion_capture(tmp_path):
     assert float(values["steps in a state's main action"]) > 0.9
 
 
-@pytest.mark.parametrize("split", ["chapters", "end"])
+@pytest.mark.parametrize(
+    "split", ["chapters", pytest.param("end", marks=pytest.mark.slow)]
+)
 def test_choose_sampler(book, tmp_path, split):
     done = run(
         "choose_sampler.py",

@@ -201,7 +201,7 @@ def test_a_mutated_record_is_refused_or_is_a_chain(name, global_random_seed):
     state.from_arrays(case.arrays)
     before = flat(state.to_arrays())
     n_refused = n_taken = 0
-    for _ in range(400):
+    for _ in range(200):
         arrays, what = mutated(case.arrays, rng, places)
         message = refusal(state.from_arrays, arrays)[1]
         if message is not None:
@@ -215,8 +215,8 @@ def test_a_mutated_record_is_refused_or_is_a_chain(name, global_random_seed):
         n_taken += 1
         state.from_arrays(case.arrays)
         assert flat(state.to_arrays()) == before
-    assert n_refused > 150
-    assert n_taken > 5
+    assert n_refused > 75
+    assert n_taken > 2
     assert state.check() is None
 
 
@@ -465,7 +465,7 @@ def test_a_mutated_draw_is_refused_or_predicts(hmm, global_random_seed):
         "adaptive": lambda model: adaptive(model, X[:20]),
     }
     n_refused, n_answers = 0, 0
-    for _ in range(150):
+    for _ in range(80):
         model = copy.deepcopy(fitted)
         # Every use of draws looks at the last one, or at the best one.
         for draw in model._fit_state.chains[0].draws:
@@ -489,8 +489,8 @@ def test_a_mutated_draw_is_refused_or_predicts(hmm, global_random_seed):
             else:
                 assert np.isfinite(answer).all(), (name, what)
                 n_answers += 1
-    assert n_refused > 200
-    assert n_answers > 50
+    assert n_refused > 100
+    assert n_answers > 25
 
 
 # -- the other arguments of the compiled core ------------------------------------------

@@ -161,12 +161,11 @@ def test_labels_with_other_fonts(pyplot):
         assert 5 < len(texts) < n
 
 
-@pytest.mark.parametrize("suffix", ["pdf", "svg"])
-def test_labels_in_files_and_copies(suffix, tmp_path, pyplot):
+def test_labels_in_files_and_copies(tmp_path, pyplot):
     path = np.repeat(np.arange(30), SIZES)
     display = PosteriorSimilarityDisplay.from_draws(path[None])
     written = [texts for texts, _ in shown_labels(display)]
-    display.figure_.savefig(tmp_path / f"picture.{suffix}")
+    display.figure_.savefig(tmp_path / "picture.svg")
     copy = pickle.loads(pickle.dumps(display))
     assert [texts for texts, _ in shown_labels(copy)] == written
 

@@ -216,9 +216,15 @@ def tick_labels(ax):
 
 
 @pytest.mark.parametrize(
-    ("freq", "length"), [("YS", 4), ("MS", 7), ("D", 10), ("7min", 16), ("3s", 19)]
+    ("freq", "length", "zone"),
+    [
+        ("YS", 4, None),
+        ("MS", 7, "Europe/Berlin"),
+        ("D", 10, None),
+        ("7min", 16, "Europe/Berlin"),
+        ("3s", 19, None),
+    ],
 )
-@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
 def test_dates_are_on_the_axis(fitted, sequence, freq, length, zone):
     pd = pytest.importorskip("pandas")
     index = pd.date_range("2001-01-01", periods=60, freq=freq, tz=zone)

@@ -105,12 +105,12 @@ class Exchange {
     }
 
   private:
-    // At least the relative rounding error of R: a thousand factors have about 1e-13.
-    static constexpr double kRounding = 1e-10;
-
     struct Sides {
         double old_side, new_side;      // R is the second over the first
     };
+    // At least the relative rounding error of R: a thousand factors have about 1e-13.
+    static constexpr double kRounding = 1e-10;
+
     SKIHMM_INLINE Sides weigh(const Product &q_old, const Product &q_new) const {
         Sides sides{r_old.value * q_new.value, r_new.value * q_old.value};
         const double scale = (r_new.log_scale + q_old.log_scale)

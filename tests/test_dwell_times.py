@@ -476,7 +476,7 @@ def test_fewer_segments_than_the_plain_model():
     X[:, 0] += np.random.default_rng(1).standard_normal(len(X))
     n_segments = {}
     for name in ("hcrp", "sticky"):
-        hmm = HCRPHMM(BlockedGibbs(split_merge_rate=2), "gaussian", name, **SHORT)
+        hmm = HCRPHMM(emission="gaussian", transitions=name, **SHORT)
         draws = hmm.set_params(n_burnin=150, n_draws=50).fit(X).draws_
         n_segments[name] = np.mean(np.count_nonzero(np.diff(draws.states), axis=2)) + 1
     truth = np.count_nonzero(np.diff(states)) + 1

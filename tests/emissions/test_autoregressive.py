@@ -143,7 +143,7 @@ def test_the_residual_scale_ignores_jumps_between_sequences():
     )
 
 
-def test_chains_do_not_depend_on_the_kernels_of_blas():
+def test_chains_do_not_depend_on_the_kernels_of_blas(tmp_path):
     code = """
 import numpy as np
 from skihmm import HCRPHMM
@@ -157,6 +157,7 @@ lp = hmm.fit(X).draws_.lp.tolist()
     # For an old processor, without fused multiply-add, OpenBLAS rounds differently.
     elsewhere = subprocess.run(
         [sys.executable, "-c", code + "print(lp)"],
+        cwd=tmp_path,
         env={**os.environ, "OPENBLAS_CORETYPE": "Nehalem"},
         capture_output=True,
         check=True,

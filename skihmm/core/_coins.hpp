@@ -50,10 +50,11 @@ class Coins {
 
     SKIHMM_INLINE bool exist() const { return kappa > 0.0; }
     bool are_staged() const { return n_stages > 1; }
-    // The odds of a stay after so many draws; with some stays more.
-    double odds(int32_t k, int32_t draws, int32_t more = 0) const {
-        return (stays_[k] + more + kappa) / (advances_[k] + draws + omega);
+    // The odds of a stay after so many draws, if there is one stage.
+    double odds(int32_t k, int32_t draws) const {
+        return (stays_[k] + kappa) / (draws + omega);
     }
+    // The probability, with some stays more.
     double stay(int32_t k, int32_t draws, int32_t more = 0) const {
         const double q = stays_[k] + more + kappa;
         return q / (q + advances_[k] + draws + omega);

@@ -484,6 +484,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     void set_stages(int32_t n_stages, bool starts_inside) {
         coins_.n_stages = n_stages;
         coins_.starts_inside = starts_inside;
+        note_kind();
     }
     bool has_stages_of(const Record &record) const {
         return record.n_stages == coins_.n_stages
@@ -611,7 +612,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
 
     // ---- probabilities
 
-    SKIHMM_INLINE bool has_self_weight() const { return coins_.exist() && !are_staged(); }
+    SKIHMM_INLINE bool has_self_weight() const { return has_self_weight_; }
     SKIHMM_INLINE bool lifts() const { return is_plain(); }
     // Whether kernels may take a law apart, by rows, columns, pairs and totals.
     SKIHMM_INLINE bool is_plain() const { return is_plain_; }
@@ -817,7 +818,10 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
 
   private:
-    void note_kind() { is_plain_ = !coins_.exist() && !tree_; }
+    void note_kind() {
+        is_plain_ = !coins_.exist() && !tree_;
+        has_self_weight_ = coins_.exist() && !are_staged();
+    }
     static void take_larger(double value, int32_t column, double *most, int32_t *argmax) {
         if (!(value > *most)) return;
         *most = value;
@@ -904,6 +908,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
 
     bool is_plain_ = true;          // neither coins nor contexts
+    bool has_self_weight_ = false;  // coins of one stage
     bool is_tied_ = false;
     Coins coins_;
     std::unique_ptr<ContextTree> tree_;

@@ -536,6 +536,8 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     // ---- contexts; set before steps and labels
 
     bool has_contexts() const { return tree_ != nullptr; }
+    // Whether they are all that a step depends on.
+    bool depends_on_contexts() const { return tree_ && !coins_.exist(); }
     const ContextTree &contexts() const { return *tree_; }
     void set_contexts(const ContextShape &shape) {
         tree_ = std::make_unique<ContextTree>(this, shape);

@@ -527,6 +527,19 @@ class ContextTree {
         for (int32_t i = 0; i < line.size; ++i)
             if (line.counts[i]) visit(line.ids[i], line.counts[i]);
     }
+    // base(k) of all labels, 0 of those for which kNew stands.
+    void fill_base(ContextPlace at, double *out) const {
+        follow(at);
+        const double c = 1.0 / total_weight(first_->base.n_tables, first_->base.gamma);
+        for (int32_t k = 0; k < n_slots(); ++k) out[k] = c * first_->base.dish_tables[k];
+        out[kNew] = c * first_->base.gamma;
+        for (int32_t d = 1; d <= std::min(at.depth, shape.n_before); ++d) {
+            const int32_t v = row(d, 0);
+            const double by = 1.0 / total(d, v), smooth = alpha(d) * by;
+            for (int32_t k = 0; k < n_slots(); ++k) out[k] *= smooth;
+            for_line(row_line(d, v), [&](int32_t k, int32_t n) { out[k] += by * n; });
+        }
+    }
     // The law of the top, also of a label without tables.
     double top(int32_t k) const {
         return first_->mass(k) / total_weight(first_->base.n_tables, first_->base.gamma);
@@ -624,7 +637,7 @@ class ContextTree {
             for_line(column_line(d, k, offsets_[d]),
                      [&](int32_t j, int32_t n_k) { visit(d, j, n_k); });
     }
-    // base(k); fill_base has 0 for labels for which kNew stands.
+    // base(k).
     double base_of(ContextPlace at, int32_t k) const {
         follow(at);
         double p = top(k);
@@ -633,19 +646,6 @@ class ContextTree {
                 / total(d, row(d, 0));
         return p;
     }
-    void fill_base(ContextPlace at, double *out) const {
-        follow(at);
-        const double c = 1.0 / total_weight(first_->base.n_tables, first_->base.gamma);
-        for (int32_t k = 0; k < n_slots(); ++k) out[k] = c * first_->base.dish_tables[k];
-        out[kNew] = c * first_->base.gamma;
-        for (int32_t d = 1; d <= std::min(at.depth, shape.n_before); ++d) {
-            const int32_t v = row(d, 0);
-            const double by = 1.0 / total(d, v), smooth = alpha(d) * by;
-            for (int32_t k = 0; k < n_slots(); ++k) out[k] *= smooth;
-            for_line(row_line(d, v), [&](int32_t k, int32_t n) { out[k] += by * n; });
-        }
-    }
-
     // ---- a step after label i and the one after that, with label o or -1
 
     // weights[k] = p(k, o | i) and the parts that open no table, of all labels whose own

@@ -527,6 +527,17 @@ class ContextTree {
         for (int32_t i = 0; i < line.size; ++i)
             if (line.counts[i]) visit(line.ids[i], line.counts[i]);
     }
+    // rest(j) of all labels.
+    void fill_rest(ContextPlace at, double *out) const {
+        refresh();
+        follow(at);
+        std::fill_n(out, n_slots(), 1.0);
+        for (int32_t d = first_own(); d <= at.depth; ++d)
+            scale_by(n_slots(), alpha(d), inverse(d, offsets_[d]), out);
+    }
+    SKIHMM_CLONES static void scale_by(int32_t n, double a, const double *by, double *out) {
+        for (int32_t j = 0; j < n; ++j) out[j] *= a * by[j];
+    }
     // base(k) of all labels, 0 of those for which kNew stands.
     void fill_base(ContextPlace at, double *out) const {
         follow(at);
@@ -564,17 +575,6 @@ class ContextTree {
             rest = c * alpha(d);
         }
         return rest;
-    }
-    // The same of all labels.
-    void fill_rest(ContextPlace at, double *out) const {
-        refresh();
-        follow(at);
-        std::fill_n(out, n_slots(), 1.0);
-        for (int32_t d = first_own(); d <= at.depth; ++d)
-            scale_by(n_slots(), alpha(d), inverse(d, offsets_[d]), out);
-    }
-    SKIHMM_CLONES static void scale_by(int32_t n, double a, const double *by, double *out) {
-        for (int32_t j = 0; j < n; ++j) out[j] *= a * by[j];
     }
     // That of the counts of depth d, after `follow` and `refresh`.
     double weight_of(ContextPlace at, int32_t d, int32_t j) const {

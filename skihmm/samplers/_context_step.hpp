@@ -190,9 +190,9 @@ class ContextStep {
                          h, g_, a, is_one_base_ ? bases_[0] : 1.0, g_ * last},
                         weights.q.data(), weights.lanes);
         if (after_) {
-            if (i_label_ != kStart) weights.change(i_label_, weigh_apart(i_label_, is_ghost) * h[i_label_]);
-            if (o_label_ != i_label_)
-                weights.change(o_label_, weigh_apart(o_label_, is_ghost) * h[o_label_]);
+            if (i_label_ != kStart)
+                weights.change(i_label_, weigh_apart(i_label_, is_ghost) * h[i_label_]);
+            if (o_label_ != i_label_) weigh_next(h[o_label_], is_ghost);
         } else if (is_ghost) {
             weights.change(o_label_, g_ * tree_->root().gamma
                                      * (o_[o_label_] + rest(o_label_) * last) * h[o_label_]);
@@ -297,6 +297,21 @@ class ContextStep {
         if (s_[k] != 0.0) tree_->fill_counts(at_, i_label_, k, &none, counts_.data());
         if (o_[k] != 0.0) tree_->fill_counts(next_, k, o_label_, &no, following_.data());
         for (int32_t d = 1; d <= tree_->shape.n_before; ++d) following_[d] = shared_[d];
+    }
+    // The weight of o, not i.
+    SKIHMM_INLINE void weigh_next(double h, bool is_ghost) {
+        const int32_t o = o_label_;
+        if (tree_->shape.n_before > 0) {
+            weights.change(o, weigh_apart(o, is_ghost) * h);
+            return;
+        }
+        // Only the top is shared, where a table that the draw opens is one more of o.
+        const InfiniteRoot &root = tree_->root();
+        const double mass = root.mass_of(root.dish_tables[o]);
+        const double own = (root.dish_tables[o] + 1.0)
+                           / total_weight(root.n_tables + 1, root.gamma);
+        if (is_ghost) weights.change(o, g_ * mass * (o_[o] + rest(o) * own) * h);
+        else weights.change(o, weights.q[o] + g_ * rest(o) * mass * (own - bases_[at_.depth]) * h);
     }
     SKIHMM_NOINLINE double weigh_apart(int32_t k, bool is_ghost) {
         const InfiniteRoot &root = tree_->root();

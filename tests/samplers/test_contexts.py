@@ -49,7 +49,10 @@ from samplers.test_transition_kernels import (
     EXACT,
     Block,
     assert_stationary,
+    asymmetry,
     normalised,
+    sliced_flows,
+    slices_of,
     spans,
 )
 from small_models import SUSPECT, assert_exact, compare
@@ -59,8 +62,8 @@ from skihmm._log_joint import log_seatings
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
-from skihmm.samplers import BlockedGibbs, StepwiseGibbs
-from skihmm.samplers._blocked_kernel import BlockedProposal
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._split_merge_kernel import SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
@@ -342,6 +345,17 @@ def test_blocked(name, span):
     check_proposal(name, span, BlockedProposal, True)
 
 
+@pytest.mark.parametrize(("name", "span"), cases(MODELS))
+def test_slices(name, span):
+    """Of blocks; those of single steps are made by the same code."""
+    block, rng = block_of(name, *span), np.random.default_rng(1)
+    for b in range(len(block.bases)):
+        slices = slices_of(block, b, rng)
+        flow, lost = sliced_flows(block, BeamProposal(), b, slices)
+        assert asymmetry(flow) < EXACT
+        assert abs(lost) < EXACT
+
+
 @pytest.mark.parametrize(("name", "t"), [(n, t) for n in MODELS for t in range(4)])
 def test_stepwise(name, t):
     check_proposal(name, (t, t + 1), StepwiseProposal, False)
@@ -388,7 +402,9 @@ CHAINS = {
 SAMPLERS = {
     "exact": StepwiseGibbs().make_kernel,
     "step-wise": StepwiseGibbs("rcd").make_kernel,
+    "slice": StepwiseSlice().make_kernel,
     "blocks": BlockedGibbs(3).make_kernel,
+    "beam": BlockedBeam(3).make_kernel,
     "split-merge": lambda state: SplitMergeKernel(5),
     "blocks and split-merge": BlockedGibbs(2, split_merge_rate=2).make_kernel,
 }

@@ -217,9 +217,12 @@ class ContextTree {
     }
     void commit() {
         deepest().commit();
+        settle();
     }
     void rollback() {
         deepest().rollback();
+        n_refreshed_ = 0;
+        settle();
     }
     double log_joint() const { return deepest().log_joint(); }
     int64_t count_deep_tables() const {
@@ -483,8 +486,8 @@ class ContextTree {
     // Bring the arrays below up to date: of all labels, of those of one depth and prefix.
     void refresh() const {
         if (SKIHMM_UNLIKELY(!is_fresh_)) rebuild();
-        for (size_t i = 0; i < touched_.size(); ++i) refresh_draw(touched_[i]);
-        touched_.clear();
+        for (; n_refreshed_ < touched_.size(); ++n_refreshed_)
+            refresh_draw(touched_[n_refreshed_]);
     }
     const double *masses() const { return mass_.data(); }
     const double *inverse(int32_t d, int32_t prefix) const {
@@ -595,6 +598,12 @@ class ContextTree {
     void touch(ContextPlace at, int32_t j, int32_t k) {
         touched_.push({at.depth, at.prefix, j, k});
     }
+    // End of a move.
+    void settle() {
+        if (is_fresh_) refresh();
+        touched_.clear();
+        n_refreshed_ = 0;
+    }
     SKIHMM_NOINLINE void rebuild() const {
         padded_ = (n_slots() + kLanes - 1) / kLanes * kLanes;
         mass_.assign(padded_, 0.0);
@@ -612,7 +621,7 @@ class ContextTree {
             for (size_t v = 0; v < customers.size(); ++v)
                 if (customers[v]) set_size(d, v % shape.stride(d), v / shape.stride(d));
         }
-        touched_.clear();
+        n_refreshed_ = touched_.size();
         is_fresh_ = true;
     }
     void set_size(int32_t d, int32_t prefix, int32_t j) const {
@@ -758,7 +767,8 @@ class ContextTree {
     FirstLevel *first_;
     std::vector<std::unique_ptr<DeepLevel>> levels_;        // of depth 2, 3, ...
     std::vector<ContextPlace> places_;                      // by step
-    mutable Stack<Draw> touched_;           // whose sizes may have changed
+    Stack<Draw> touched_;                   // in this move, whose sizes may have changed
+    mutable size_t n_refreshed_ = 0;        // of them
     mutable bool is_fresh_ = false;
     mutable int32_t padded_ = 0;
     mutable std::vector<Sizes> sizes_;      // by depth

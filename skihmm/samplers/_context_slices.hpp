@@ -49,6 +49,7 @@ class ContextSlices final : public Proposal<Chain> {
             tree_->fill_prefixes(step.at, prefixes(l));
             tree_->fill_base(step.at, base(l));
             tree_->fill_rest(step.at, rest(l));
+            step.largest = *std::max_element(base(l), base(l) + n_);
             step.pi = prob(l, j, step.bar);
             step.slice = std::max(kTiny, uniform(chain.bits) * step.pi);
             j = step.bar;
@@ -99,6 +100,7 @@ class ContextSlices final : public Proposal<Chain> {
         int32_t bar = -1;       // of the old label; -1: there is no successor
         double pi = 0.0;        // of the old transition into it
         double slice = 0.0;
+        double largest = 0.0;   // of the base
     };
 
     // All labels that no table serves have the column of a new state.
@@ -156,8 +158,7 @@ class ContextSlices final : public Proposal<Chain> {
             const double w = weight(l, d, j);
             tree_->for_line(row(l, d, j), [&](int32_t k, int32_t n) { sparse[k] += w * n; });
         }
-        // The base is largest for one label, mostly the same for all steps.
-        if (r * *std::max_element(b, b + n_) >= u) {
+        if (r * steps_[l].largest >= u) {
             for (int32_t k = 0; k < n_; ++k)
                 if (sparse[k] + r * b[k] >= u) out[k] += f;
         } else if (own <= depth) {

@@ -115,6 +115,7 @@ class ContextStep {
   public:
     Weights weights;
 
+    const double *ones() const { return ones_.data(); }
     // Before open, once n_slots is final: arrays for a tree.
     void attach(const ContextTree &tree) {
         tree.refresh();

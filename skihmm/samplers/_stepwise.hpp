@@ -628,14 +628,12 @@ class Stepwise {
         kind_ = kContexts;
         shows_ = false;
         apart_ = -1;
-        h_now_ = probs_.data();
         if constexpr (Emission::kIsSeating) {
-            if (SKIHMM_LIKELY(symbol.exists)) {
-                h_[x_] = 1.0 / total_weight(symbol.e_x, offset_);
-                h_now_ = h_.data();
-            }
+            if (symbol.exists) h_[x_] = 1.0 / total_weight(symbol.e_x, offset_);
+            h_now_ = symbol.exists ? h_.data() : step_.ones();
         } else {
             emission.fill_probs(t_, probs_.data());
+            h_now_ = probs_.data();
         }
         const ContextTree &tree = s.contexts();
         step_.open(tree, tree.place(t_), tree.place(t_ + 1), i_, o_, is_exact_);

@@ -261,9 +261,11 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
         after, old = None, int(state.labels[t])
         if t + 1 < m.n_steps and t + 1 not in m.starts:
             after = int(state.labels[t + 1])
-        s_0, weights, stays, opened = native.moves.step_weights(
+        s_0, weights, stays, vectorised, opened = native.moves.step_weights(
             state, t, seed, True, n_trials
         )
+        if after is not None:
+            np.testing.assert_allclose(vectorised, [weights, stays], rtol=1e-12)
         assert state.check() is None
         naive = naive_of(m, s_0)
         tree = naive.transitions
@@ -280,7 +282,9 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
             assert opened[slot][0] == 0
             assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / n_trials))
             n_tests += len(law) > 1
-        weights = native.moves.step_weights(state, t, seed, False, 0)[1]
+        _, weights, _, vectorised, _ = native.moves.step_weights(state, t, seed, False, 0)
+        if after is not None:
+            np.testing.assert_allclose(vectorised[0], weights, rtol=1e-12)
         for slot, k in labels.items():
             want = prob(naive, t, naive.predecessor(t), k)
             if after is not None:

@@ -64,8 +64,9 @@ template <class Root> class LevelAbove {
         if (first_) first_->add_at(row, dish, n_opened, g, hint);
         else deep_->add_at(row, dish, n_opened, g, hint);
     }
-    double remove(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
-        return first_ ? first_->remove(row, dish, g, hint) : deep_->remove(row, dish, g, hint);
+    void take(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
+        if (first_) first_->take(row, dish, g, hint);
+        else deep_->take(row, dish, g, hint);
     }
     int32_t count(int32_t row, int32_t dish) const {
         return first_ ? first_->count(row, dish) : deep_->count(row, dish);
@@ -317,6 +318,9 @@ class ContextTree {
         return at.depth == 1 ? first_->remove(row, k, g, hint)
                              : levels_[at.depth - 2]->remove(row, k, g, hint);
     }
+    // Of steps with complete contexts.
+    void prefetch_cell(int32_t hint) const { deepest().prefetch_cell(hint); }
+    void prefetch_lists(int32_t hint) const { deepest().prefetch_lists(hint); }
     double prob(ContextPlace at, int32_t j, int32_t k) const {
         if (at.depth == 0) return top(k);
         const int32_t row = leaf(at, j);

@@ -348,6 +348,12 @@ class Seating {
         lift(row, dish, g, hint, &lifted);
         return take_away(lifted, g);
     }
+    // The same without the probability.
+    SKIHMM_INLINE void take(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
+        Lifted lifted;
+        lift(row, dish, g, hint, &lifted);
+        take_from(lifted, g);
+    }
 
     // The two halves of `remove`, and under a root its inverse for a customer that comes
     // back to the same pair.  lift chooses the customer and writes nothing; most moves put
@@ -384,11 +390,8 @@ class Seating {
     }
     // Returns p(dish | row) as it is afterwards.
     SKIHMM_INLINE double take_away(const Lifted &lifted, bitgen_t *g) {
-        Cell &cell = cells_[lifted.cell];
-        take_out(cell, lifted, g);
-        if (lifted.n == 0) queue(lifted.cell);
-        journal_.push(Entry(lifted.cell, lifted.table,
-                            lifted.closes ? Kind::kClose : Kind::kRemove).bits);
+        const Cell &cell = cells_[lifted.cell];
+        take_from(lifted, g);
         return dish_weight<double>(lifted.n, new_table_at(lifted.cell)) / total(cell.row);
     }
     // The table at which he sits down again (numbered as before lift) or kNewTable, by the
@@ -796,6 +799,12 @@ class Seating {
         Kind kind() const { return static_cast<Kind>(bits >> 62); }
     };
 
+    SKIHMM_INLINE void take_from(const Lifted &lifted, bitgen_t *g) {
+        take_out(cells_[lifted.cell], lifted, g);
+        if (lifted.n == 0) queue(lifted.cell);
+        journal_.push(Entry(lifted.cell, lifted.table,
+                            lifted.closes ? Kind::kClose : Kind::kRemove).bits);
+    }
     // One customer more: at a new table; where the pair's customer number u sits.
     SKIHMM_INLINE void note_table(int32_t c) {
         Cell &cell = cells_[c];
@@ -827,7 +836,7 @@ class Seating {
         if (!lifted.closes) return;
         close_table(cell, lifted.table);
         if constexpr (Base::kIsRoot) change_tables(cell.dish, -1);
-        else base.remove(parents_[cell.row], cell.dish, g, &links_[lifted.cell].above);
+        else base.take(parents_[cell.row], cell.dish, g, &links_[lifted.cell].above);
     }
     // The table at which customer number u, 0 <= u < lifted.n, sits when the lifted one has
     // gone, and the number after that of its last customer.

@@ -670,6 +670,14 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         else Draws::remove_draw(t, j, k, g, hint);
         return prob(j, k);
     }
+    void prefetch_cell(int32_t hint) const {
+        if (SKIHMM_LIKELY(!tree_)) Draws::prefetch_cell(hint);
+        else tree_->prefetch_cell(hint);
+    }
+    void prefetch_lists(int32_t hint) const {
+        if (SKIHMM_LIKELY(!tree_)) Draws::prefetch_lists(hint);
+        else tree_->prefetch_lists(hint);
+    }
     SKIHMM_INLINE void commit() {
         if (SKIHMM_LIKELY(is_plain_)) return Draws::commit();
         if (tree_) tree_->commit();

@@ -173,7 +173,6 @@ class BlockedBeam(_BlockSampler):
     True
     """
 
-
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 #include "_blocked.hpp"
@@ -209,14 +210,20 @@ class ContextSlices final : public Proposal<Chain> {
 };
 
 // The kernels that suit the law of a chain.
+template <class Chain> Proposal<Chain> *make_context_slices(const Chain &chain) {
+    if (!chain.transitions->depends_on_contexts())
+        throw std::invalid_argument("slices of transitions with contexts and probabilities to "
+                                    "stay; expected one of them only. Use BlockedGibbs.");
+    return new ContextSlices<Chain>();
+}
 template <class Chain>
 Proposal<Chain> *make_beam(Chain &chain, double cut) {
-    if (chain.transitions->has_contexts()) return new ContextSlices<Chain>();
+    if (chain.transitions->has_contexts()) return make_context_slices(chain);
     return make_proposal<BlockedSlices>(chain, cut);
 }
 template <class Chain>
 Proposal<Chain> *make_slice(Chain &chain, int32_t lookup_slots) {
-    if (chain.transitions->has_contexts()) return new ContextSlices<Chain>();
+    if (chain.transitions->has_contexts()) return make_context_slices(chain);
     return make_proposal<Slice>(chain, lookup_slots);
 }
 

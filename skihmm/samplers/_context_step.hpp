@@ -5,9 +5,10 @@
 //     q(k) = F_k [ sum_d w_d n_d(i, k) (O_k + R_k b_d) + g mass_k (O_k + R_k b_0) ],
 //
 // where n_d are the customers of i's restaurants of depth d and w_d their weights, g that of a
-// table at the top, O_k the sparse part of p(o | k), and R_k the weight of its base.  The base of
-// o is b if nothing changes.  The draw of k that joins a table of depth d, b_d, may have opened one
-// in a restaurant that the next step shares, and after a table at the top it is b_0.
+// table at the top, O_k the sparse part of p(o | k), and R_k the weight of its base.  b_d is the
+// base of o when the draw of k has joined a table of depth d, and b_0 when it has opened one at
+// the top: it may have opened tables in restaurants that the next step shares.  (At s_0, without
+// the exact step, all are the same.)
 //
 // Rows of i and columns of o are expanded into arrays by label, and all weights are computed in
 // one vectorised pass.  Only i and o, whose restaurants or tables the draw itself changes, are

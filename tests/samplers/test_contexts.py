@@ -604,21 +604,15 @@ def test_planted_errors_of_moves_are_caught(bug):
 # Of the native code, in kernels that are compiled apart from the package.
 TOP = (
     "_contexts.hpp",
-    "    void set(DeepLevel *deep) { deep_ = deep; }\n",
-    "    void set(DeepLevel *deep) { deep_ = deep; }\n    double top(int32_t k) const;\n",
+    "    void set(Deep *deep) { deep_ = deep; }\n",
+    "    void set(Deep *deep) { deep_ = deep; }\n"
+    "    double top(int32_t k) const {\n"
+    "        return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
+    "    }\n",
 )
-TOP_BODY = (
-    "_contexts.hpp",
-    "inline void LevelAbove::commit() {",
-    "inline double LevelAbove::top(int32_t k) const {\n"
-    "    return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
-    "}\ninline void LevelAbove::commit() {",
-)
-PARENT = "else return alpha * base.prob(parents_[row], dish);"
 NATIVE = {
     "a new table from the top": [
         TOP,
-        TOP_BODY,
         (
             "_seating.hpp",
             "            const double u = uniform(g) * weight;\n",
@@ -630,24 +624,37 @@ NATIVE = {
     ],
     "the middle skipped": [
         TOP,
-        TOP_BODY,
-        ("_seating.hpp", PARENT, "else return alpha * base.top(dish);"),
+        (
+            "_seating.hpp",
+            "else return alpha * base.prob(parents_[row], dish);",
+            "else return alpha * base.top(dish);",
+        ),
+        (
+            "_seating.hpp",
+            "else return alpha * base.prob(parents_[cell.row], cell.dish, "
+            "&links_[c].above);",
+            "else return alpha * base.top(cell.dish);",
+        ),
     ],
     "the middle forgotten": [
         (
-            "_contexts.hpp",
-            "const int32_t came = d >= lowest && d <= at.depth && v == trail_[d];",
+            "_context_step.hpp",
+            "const int32_t came = d >= lowest && d <= at_.depth && v == rows_[d];",
             "const int32_t came = 0;",
         )
     ],
     "no ghost candidate": [
-        ("_contexts.hpp", " || (ghost && k == o);", ";"),
+        (
+            "_context_step.hpp",
+            "if (is_ghost) weights.change(o, g_ * mass * (o_[o] + rest(o) * own) * h);",
+            "if (is_ghost) weights.change(o, 0.0);",
+        )
     ],
     "the context of the step before": [
         (
-            "_transitions.hpp",
-            "tree_->fill_step(tree_->place(t), tree_->place(t + 1), view.i",
-            "tree_->fill_step(tree_->place(t), tree_->place(t), view.i",
+            "_stepwise.hpp",
+            "tree.place(t_), tree.place(t_ + 1), i_, o_",
+            "tree.place(t_), tree.place(t_), i_, o_",
         )
     ],
     "tables opened by the prior alone": [
@@ -658,9 +665,36 @@ NATIVE = {
         )
     ],
 }
+BLOCKS = {
+    "blocks: labels not counted": [
+        (
+            "_context_blocked.hpp",
+            "q->multiply(labels_.seat(path[l], -1));",
+            "labels_.seat(path[l], -1);",
+        )
+    ],
+    "beam: pi not counted": [
+        ("_context_slices.hpp", "if (next >= 0) q->multiply(prob(l + 1, j, next));", "")
+    ],
+    "beam: labels without the successor's": [
+        ("_fresh_labels.hpp", "if (ghost >= 0) seat(ghost, -1);", "")
+    ],
+    "beam: sizes of the rejected": [
+        (
+            "_contexts.hpp",
+            "        n_refreshed_ = 0;\n        settle();",
+            "        settle();",
+        )
+    ],
+}
 SHAKEN = {
     "an emptied table stays above": [
-        ("_seating.hpp", "else base.remove(parents_[cell.row], cell.dish, g);", "")
+        (
+            "_seating.hpp",
+            "else base.take(parents_[cell.row], cell.dish, g, "
+            "&links_[lifted.cell].above);",
+            "",
+        )
     ],
     "only the leaf is restored": [
         ("_seating.hpp", "if constexpr (!Base::kIsRoot) base.rollback();", "")
@@ -668,14 +702,23 @@ SHAKEN = {
 }
 
 
+def planted_kernel(error):
+    if error in NATIVE:
+        edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
+        return RCDKernel(edited.StepwiseProposal(exact=True))
+    edited = native.planted("samplers._blocked_kernel", *BLOCKS[error])
+    if error.startswith("beam"):
+        return RCDKernel(edited.BeamProposal(), 3)
+    return RCDKernel(edited.BlockedProposal(), 3)
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("error", NATIVE)
+@pytest.mark.parametrize("error", NATIVE | BLOCKS)
 def test_planted_errors_of_native_code_are_caught(error):
-    edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
     found = []
     for name in CHAINS:
-        kernel = RCDKernel(edited.StepwiseProposal(exact=True))
+        kernel = planted_kernel(error)
         found.append(compare(CHAINS[name], lambda state, k=kernel: k, n_sweeps=10_000))
         if min(test.pvalue for test in found[-1][:3]) <= SUSPECT:
             return

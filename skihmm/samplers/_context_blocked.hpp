@@ -4,14 +4,14 @@
 //
 //     pi[j,k] = sum_d w_d(j) n_d(j, k) + R_j base(k),
 //
-// where R_j is the product of a_e/N_e over the restaurants of j, of size N_e = n_e + a_e.  A message
-// is stored as f_j R_j: then what it sends through the counts of depth d,
+// where R_j is the product of a_e/N_e over the restaurants of j, of size N_e = n_e + a_e.  A
+// message is stored as f_j R_j: then what it sends through the counts of depth d,
 //
 //     f_j w_d(j) = (f_j R_j) v_d(j),   v_d(j) = prod_{e<d} N_e(j) / prod_{e<=d} a_e,
 //
-// needs no more than v_d, one number for the first depth.  The base does not depend on j.  Everything else is as
-// there: messages are floats, rows of labels that hold little enter the next one by their total,
-// and the probability of a path is computed from the messages in double.
+// needs no more than v_d, one number for the first depth.  The base does not depend on j.
+// Everything else is as there: messages are floats, rows of labels that hold little enter the
+// next one by their total, and the probability of a path is computed from them in double.
 #pragma once
 #include <algorithm>
 #include <cmath>

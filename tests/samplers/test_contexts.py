@@ -347,6 +347,8 @@ def check_proposal(name, span, make, is_normalised):
 @pytest.mark.parametrize(("name", "span"), cases(MODELS))
 def test_blocked(name, span):
     check_proposal(name, span, BlockedProposal, True)
+    if span[1] - span[0] == 3:
+        check_proposal(name, span, lambda: BlockedProposal(cut=3.0), True)
 
 
 @pytest.mark.parametrize(("name", "span"), cases(MODELS))

@@ -136,7 +136,8 @@ array-like of shape (n_samples,), default="auto"
         samplers and emissions in Python, unless another backend is chosen with
         ``joblib.parallel_config``).  Results do not depend on it.
     n_particles : int, default=100
-        Number of particles of the initial particle filter and of :meth:`score`.
+        Number of particles of :meth:`score`, and of the particle filter that starts
+        chains, in its first 20,000 steps; later ones are seated by one particle.
     store_states : bool, default=True
         Whether to keep the state path of every draw (one or two bytes per step), not only
         of the most probable one.

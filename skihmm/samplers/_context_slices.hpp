@@ -4,9 +4,9 @@
 // Each transition of the path gets a slice, uniform below its probability pi on the old path, and
 // messages and backward draws have indicators 1[pi >= u] in the place of pi.  All is in double.
 // The same numbers, summed in the same order, decide in both directions: by depth the weighted
-// counts, and then the weight of the base.  Few labels pass, so messages are exact: a row is walked
-// along its customers, of which the restaurants of the first depth have all labels, and over all
-// labels only if the base alone may pass.
+// counts, and then the weight of the base.  Few labels pass, so messages are exact: a row is
+// walked along its customers, of which the restaurants of the first depth have all labels, and
+// over all labels only if the base alone may pass.
 #pragma once
 #include <algorithm>
 #include <cstdint>

@@ -111,12 +111,10 @@ class Stepwise {
         apart_ = is_exact_ && o_ != x_ ? o_ : -1;
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         view_ = &symbol.column;
-        if (mode_ == kContexts && o_ >= 0) {
-            fill_contexts(s, emission, view, symbol, chain.hints[t_]);
-            return;
-        }
-        if (SKIHMM_UNLIKELY(mode_ == kAll || o_ < 0 || !symbol.exists)) {
-            fill_all(s, emission, view, symbol.exists);
+        if (SKIHMM_UNLIKELY(mode_ >= kAll || o_ < 0 || !symbol.exists)) {
+            if (mode_ == kContexts && o_ >= 0)
+                fill_contexts(s, emission, view, symbol, chain.hints[t_]);
+            else fill_all(s, emission, view, symbol.exists);
             return;
         }
         kind_ = mode_;
@@ -166,7 +164,7 @@ class Stepwise {
                               int64_t, bool) {
         const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
-        if (mode_ == kContexts) {
+        if (SKIHMM_UNLIKELY(mode_ == kContexts)) {
             if constexpr (Emission::kIsSeating) {
                 h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
                 h_[k] = 1.0 / total_weight(totals_[k], offset_);
@@ -196,7 +194,7 @@ class Stepwise {
     }
 
   private:
-    enum Kind { kAll, kVector, kSparse, kContexts };
+    enum Kind { kVector, kSparse, kAll, kContexts };
     // A label's weight, the part of it that opens no table (exact only), and a number
     // uniform on [0, weight).
     struct Choice {
@@ -318,8 +316,10 @@ class Stepwise {
         }
     }
     void end_step(Transitions &s) {
-        if (kind_ == kAll) return;
-        if (kind_ == kContexts) return step_.close();
+        if (SKIHMM_UNLIKELY(kind_ >= kAll)) {
+            if (kind_ == kContexts) step_.close();
+            return;
+        }
         if (shows_) {
             s.show_dense(x_, o_, shown_out_);
             s.show_dense(i_, x_, shown_in_);

@@ -14,6 +14,7 @@ import pytest
 from reference.context_emissions import (
     MODELS,
     ContextEmission,
+    concentration_laws,
     evidence_continued,
     naive_of,
     restaurant_of,
@@ -240,6 +241,42 @@ def test_concentrations_at_a_fixed_seating():
     assert min(found) > SUSPECT, found
 
 
+@pytest.mark.statistical
+def test_concentrations_of_whole_chains():
+    m = MODELS["contexts of symbols, missing"]
+    laws = concentration_laws(m, PRIOR)
+
+    def pvalues(n_draws, seed):
+        draws = []
+        for child in np.random.SeedSequence(seed).spawn(20):
+            stats = m.emission.stats(m.y, (PRIOR.shape, PRIOR.rate))
+            state = ChainState(
+                np.array(m.starts),
+                Franchise(m.alpha, m.gamma),
+                stats,
+                RandomStream(child),
+            )
+            state.start_from(np.zeros(m.n_steps, dtype=int))
+            kernel, values = StepwiseGibbs().make_kernel(state), []
+            for i in range(n_draws + 100):
+                kernel.sweep(state)
+                state.draw_hyperparameters()
+                if i >= 100:
+                    (column,) = state.emission.columns()
+                    values.append([column.gamma, *column.alphas])
+            draws.append(values)
+        draws = np.array(draws)
+        return [
+            total_variation_test(*cdf_frequencies(draws[:, :, d], law.cdf)).pvalue
+            for d, law in enumerate(laws)
+        ]
+
+    found = pvalues(1500, 0)
+    if min(found) <= SUSPECT:
+        found = pvalues(15_000, 1)
+    assert min(found) > SUSPECT, found
+
+
 # -- particle filters -----------------------------------------------------------------
 
 
@@ -315,7 +352,7 @@ def test_simulated_symbols_have_their_law():
         "emission": {"columns": stats.records(arrays["emission"])},
     }
     given = np.array([[0], [1], [4]])
-    n = 4000
+    n = 2000
     stream = RandomStream(2)
     columns = stats.columns(arrays["emission"])
     drawn = np.array(

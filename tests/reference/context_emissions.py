@@ -13,10 +13,17 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import gammaln
 from small_models import Model, unpacked
 
 from reference.contexts import TOP, NaiveTree, depth_factor
-from reference.enumeration import as_rows, stirling
+from reference.enumeration import (
+    GridDensity,
+    as_rows,
+    log_prior,
+    set_partitions,
+    stirling,
+)
 from reference.seating import NaiveHMM, all_outcomes
 from skihmm.core._emission import EmissionStats
 from skihmm.emissions._context_stats import ContextStats
@@ -194,6 +201,37 @@ def evidence_continued(hmm: NaiveHMM, tree: NaiveSymbolTree, y, columns) -> floa
         return total
 
     return continued(hmm.transitions, tree, "*", 0)
+
+
+def concentration_laws(model: Model, prior, n_points: int = 401) -> list[GridDensity]:
+    """Exact marginal posteriors of the concentrations by depth, 0 is the root.
+
+    Those of the transitions are fixed, and there is one column of symbols.
+    """
+    emission = model.emission
+    n_depths, n_symbols = len(emission.alphas), emission.n_symbols
+    grid = np.linspace(-45.0, math.log(4 * (prior.shape + model.n_steps) + 120), n_points)
+    values = np.exp(grid)
+    weights = np.exp(prior.log_density(values) + grid)
+    density = np.zeros((n_depths + 1, n_points))
+    (rows,) = zip(*as_rows(model.y), strict=True)
+    for x in set_partitions(model.n_steps):
+        p_x = math.exp(log_prior(x, model.starts, model.alpha, model.gamma))
+        for ways, depths, m in law_terms(x, rows, emission.columns, n_depths):
+            root = depth_factor(values, [m.total()], 0)
+            for n in m.values():
+                root = root * np.exp(
+                    gammaln(values / n_symbols + n) - gammaln(values / n_symbols)
+                )
+            # A depth without customers has its prior.
+            factors = [root, *(np.ones(n_points) for _ in range(n_depths))]
+            for d, sizes in depths.items():
+                factors[d] = depth_factor(values, *sizes)
+            integrals = [float(weights @ f) for f in factors]
+            total = ways * p_x * math.prod(integrals)
+            for d, f in enumerate(factors):
+                density[d] += total / integrals[d] * f * weights
+    return [GridDensity(grid, row) for row in density]
 
 
 MODELS = {

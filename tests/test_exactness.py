@@ -240,7 +240,7 @@ MORE = [
         3000,
     ),
     (
-        ("stepwise", "rcd", "slice", "blocked sm", "beam", "split-merge", "runs"),
+        (*[name for name in SAMPLERS if "stick" not in name], "split-merge", "runs"),
         CONTEXTS,
         3000,
     ),

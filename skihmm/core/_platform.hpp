@@ -1,5 +1,6 @@
 // Macros for compilers and processors.
 #pragma once
+#include <cstddef> // defines __GLIBC__
 
 #if defined(__GNUC__) || defined(__clang__)
 #define SKIHMM_PREFETCH(address) __builtin_prefetch(address)
@@ -16,8 +17,9 @@
 #endif
 
 // One version per vector unit, chosen when the library is loaded; all give the same bits,
-// because there is no contraction and no sum across lanes.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__linux__)
+// because there is no contraction and no sum across lanes.  Other C libraries than glibc, such
+// as musl, cannot choose.
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
 #define SKIHMM_CLONES __attribute__((target_clones("default", "avx2", "arch=x86-64-v4")))
 #else
 #define SKIHMM_CLONES

@@ -1,6 +1,9 @@
 """Sphinx configuration: `sphinx-build -W docs build/docs`."""
 
+import importlib
+import inspect
 import os
+import tomllib
 from pathlib import Path
 
 import matplotlib as mpl
@@ -10,6 +13,8 @@ import skihmm
 mpl.use("Agg")
 
 HERE = Path(__file__).parent
+with open(HERE.parent / "pyproject.toml", "rb") as file:
+    SOURCE = tomllib.load(file)["project"]["urls"]["Source"]
 
 project = "skihmm"
 author = "The skihmm developers"
@@ -21,11 +26,19 @@ extensions = [
     "numpydoc",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.linkcode",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas render without a network
+    "sphinx_copybutton",
     "sphinx_gallery.gen_gallery",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
-exclude_patterns = ["figures/*.py", "**/README.txt", "auto_examples/**/*.py.md5"]
+exclude_patterns = [
+    "figures/*.py",
+    "paper/*",
+    "**/README.txt",
+    "auto_examples/**/*.py.md5",
+]
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["config.cache"]
@@ -35,6 +48,42 @@ autodoc_typehints = "none"
 templates_path = ["_templates"]
 numpydoc_show_class_members = False  # the template shows them
 numpydoc_xref_param_type = False
+
+if os.environ.get("READTHEDOCS"):
+    # Where the site is hosted there is a network; elsewhere a build needs none.
+    extensions.append("sphinx.ext.intersphinx")
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+        "sklearn": ("https://scikit-learn.org/stable", None),
+        "joblib": ("https://joblib.readthedocs.io/en/stable", None),
+        "matplotlib": ("https://matplotlib.org/stable", None),
+    }
+
+
+def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
+    """Find the address of an object's source; None for what is compiled or inherited."""
+    found = importlib.import_module(info["module"])
+    for name in info["fullname"].split("."):
+        found = getattr(found, name, None)
+    found = inspect.unwrap(found.fget if isinstance(found, property) else found)
+    try:
+        path = Path(inspect.getfile(found))
+        lines, first = inspect.getsourcelines(found)
+    except (TypeError, OSError):
+        return None
+    package = Path(skihmm.__file__).parent
+    if not path.is_relative_to(package):
+        return None
+    name = (Path("skihmm") / path.relative_to(package)).as_posix()
+    # The hosted site has a version for every tag.
+    commit = os.environ.get("READTHEDOCS_GIT_IDENTIFIER", "main")
+    return f"{SOURCE}/blob/{commit}/{name}#L{first}-L{first + len(lines) - 1}"
+
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 
 sphinx_gallery_conf = {
     "examples_dirs": str(HERE.parent / "examples" / "gallery"),
@@ -56,7 +105,9 @@ if not os.environ.get("SKIHMM_DATA"):
 
 html_theme = "pydata_sphinx_theme"
 html_title = "skihmm"
+html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_theme_options = {
+    "github_url": SOURCE,
     "show_toc_level": 2,
     "navigation_with_keys": False,
     "header_links_before_dropdown": 6,

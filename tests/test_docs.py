@@ -91,6 +91,14 @@ def test_tables_list_every_recipe(part):
     assert {kind for _, kind, _ in rows} == set(concrete)
 
 
+def test_files_of_a_release_have_the_version():
+    version = skihmm.__version__.partition(".dev")[0]
+    changes = (DOCS.parent / "CHANGELOG.md").read_text()
+    assert re.search(r"^## (\S+) \(.+\)$", changes, re.M)[1] == version
+    recipe = (DOCS.parent / "conda" / "recipe.yaml").read_text()
+    assert re.search(r'^  version: "(.+)"$', recipe, re.M)[1] == version
+
+
 def test_prose_lists_every_short_name():
     docstring, readme = inspect.cleandoc(HCRPHMM.__doc__), README.read_text()
     for part, names in SHORT_NAMES.items():

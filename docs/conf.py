@@ -96,6 +96,7 @@ sphinx_gallery_conf = {
     "remove_config_comments": True,
     "download_all_examples": False,
     "show_memory": False,
+    "write_computation_times": False,  # their table needs a network
     "abort_on_example_error": True,
     "image_scrapers": ("matplotlib",),
 }

@@ -63,6 +63,11 @@ def occupancy_order(
     return order[np.sort(np.unique(order, return_index=True)[1])]
 
 
+def spacing(n_steps: int, most: int | None) -> int:
+    """Distance of at most so many evenly spaced steps."""
+    return 1 if most is None else -(-n_steps // most)
+
+
 def narrow(values: Integers) -> Integers:
     """Convert non-negative integers to the smallest type of one or two bytes that fits.
 
@@ -466,6 +471,14 @@ class PosteriorDraws:
             chosen = np.linspace(len(index) - 1, 0, max_draws).round().astype(int)[::-1]
             index = [index[i] for i in chosen]
         return [self[pair] for pair in index]
+
+    def _paths(self, most: int | None = None) -> Labels:
+        """Paths of all draws, chain after chain, with `most` at evenly spaced steps."""
+        chosen = [
+            d.states for chain in self._chains for d in chain if d.states is not None
+        ]
+        every = spacing(len(chosen[0]), most)
+        return np.stack([states[::every] for states in chosen]).astype(np.int32)
 
     @property
     def has_states(self) -> bool:

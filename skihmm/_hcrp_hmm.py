@@ -136,15 +136,17 @@ array-like of shape (n_samples,), default="auto"
         samplers and emissions in Python, unless another backend is chosen with
         ``joblib.parallel_config``).  Results do not depend on it.
     n_particles : int, default=100
-        Number of particles of the initial particle filter and of :meth:`score`.
+        Number of particles of :meth:`score`, and of the particle filter that starts
+        chains, in its first 20,000 steps; later ones are seated by one particle.
     store_states : bool, default=True
         Whether to keep the state path of every draw (one or two bytes per step), not only
         of the most probable one.
     point_estimate : {"vi", "binder", "map"}, default="vi"
         How the draw behind `labels_`, `n_states_`, `transmat_` and :meth:`predict` is
         selected.  "vi" and "binder": the draw with the smallest posterior expected
-        variation of information, or Binder loss, over all draws.  "map": the draw with
-        the highest log joint probability, summed over seatings (``draws_.summed_lp()``).
+        variation of information, or Binder loss, over all draws (of long data, at 50,000
+        evenly spaced steps).  "map": the draw with the highest log joint probability,
+        summed over seatings (``draws_.summed_lp()``).
         If draws have no paths (``store_states=False``), "vi" is "map", and "binder" an
         error.  Sampling does not depend on it.  :func:`skihmm.posterior.point_estimate`
         also searches beyond the draws.

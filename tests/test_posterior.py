@@ -23,7 +23,7 @@ from skihmm.posterior import (
     occupancy_bands,
     point_estimate,
 )
-from skihmm.posterior._partitions import Loss, Partitions
+from skihmm.posterior._partitions import Loss, Partitions, by_occupancy
 
 LOSSES = ("vi", "binder")
 
@@ -299,6 +299,18 @@ def test_long_data_are_searched_among_the_draws(rng, monkeypatch):
     for limit, search in ((n_items, "greedy"), (n_items - 1, "draws")):
         monkeypatch.setattr(_estimate, "MAX_ITEMS", limit)
         assert point_estimate(draws, return_loss=True)[1] == results[search]
+
+
+def test_draws_of_long_data_are_compared_at_some_steps(rng, monkeypatch):
+    draws = noisy_draws(rng, 10, 60, 4, 0.2)
+    monkeypatch.setattr(_estimate, "MOST_COMPARED", 20)
+    spaced = draws[:, ::3]
+    for loss in LOSSES:
+        _, smallest = point_estimate(spaced, loss, search="draws", return_loss=True)
+        states, found = point_estimate(draws, loss, return_loss=True)
+        assert found == smallest
+        best = [expected_loss(loss, path, spaced) for path in spaced]
+        np.testing.assert_array_equal(states, by_occupancy(draws[np.argmin(best)]))
 
 
 # -- draws and arrays -----------------------------------------------------------------

@@ -23,6 +23,7 @@ def filter_particles(
     is_stopped: Callable[[], bool] | None = ...,
     independent: bool = ...,
     contexts: Contexts | None = ...,
+    n_filtered: int | None = ...,
 ) -> tuple[Floats, Labels]: ...
 def simulate(
     n_steps: int,

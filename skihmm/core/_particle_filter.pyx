@@ -49,6 +49,7 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
         void add_family(const Family *family, const float64_t *numbers) except +
         void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
                         int32_t n_tables) except +
+        void set_filtered(int64_t)
         void start_slice()
         void begin(int32_t restaurant, int32_t stage) except +
         int64_t run(const int32_t *codes, const float64_t *values, int64_t t,
@@ -166,7 +167,7 @@ cdef int _check_codes(codes, columns) except -1:
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
                      transitions=None, seating=None, restaurant=0, stage=0,
                      resampling="systematic", is_stopped=None, independent=False,
-                     contexts=None):
+                     contexts=None, n_filtered=None):
     """Run a particle filter along sequences of observations.
 
     Every particle seats its own transitions and observations.  ``seating`` is not
@@ -208,6 +209,9 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         For a `seating` with contexts those of the steps: ``n_before``, ``parents``,
         ``depths`` and ``prefixes`` as for :class:`Franchise`; all contexts of `seating` come
         first, in its numbering.  Steps without one are drawn above all contexts.
+    n_filtered : int, optional
+        After so many steps one particle, drawn by weight, goes on alone.  By default all
+        go on to the end.  Not for `independent` sequences.
 
     Returns
     -------
@@ -273,6 +277,8 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         if value_places:
             values_begin = &values[0, 0]
         particles.begin(start, before)
+        if n_filtered is not None:
+            particles.set_filtered(n_filtered)
         while n_ended < ends.size():
             with nogil:
                 particles.start_slice()

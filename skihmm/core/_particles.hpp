@@ -140,6 +140,8 @@ class ParticleFilter {
     // `run` and `simulate` return a tenth of a second after this, with the first step that is
     // left, so that a caller can look whether the user has pressed Ctrl-C.
     void start_slice() { slice_ = Slice(); }
+    // From this step on one particle, drawn by weight, goes on alone.
+    void set_filtered(int64_t n_steps) { n_filtered_ = n_steps; }
     // Begin with the seating given above, whatever was run before: one history for all
     // particles.  The first step is drawn after `restaurant`, whose state is in a stage, unless a
     // sequence begins there.
@@ -170,6 +172,7 @@ class ParticleFilter {
                 const uint8_t *first, bool finish, double *log_predictive, bitgen_t *g) {
         const size_t n_columns = columns_.size();
         for (; t < n_steps && goes_on(); ++t) {
+            if (t == n_filtered_) keep_one(g);
             const int32_t *row = codes + t * n_columns;
             const double *y = values + t * n_values_;
             if (first[t])
@@ -214,10 +217,7 @@ class ParticleFilter {
     }
     // The path of one particle drawn by weight, in time order.
     std::vector<int32_t> draw_path(bitgen_t *g) {
-        double u = uniform(g);
-        int32_t p = 0;
-        while (p < n_particles_ - 1 && (u -= weights_[p]) >= 0.0) ++p;
-        const History &chosen = histories_[history_of_[p]];
+        const History &chosen = histories_[history_of_[draw_particle(g)]];
         std::vector<int32_t> path;
         const auto extend = [&](const Generation &generation) {
             path.insert(path.end(), generation.labels.begin(), generation.labels.end());
@@ -795,6 +795,18 @@ class ParticleFilter {
         p.n_tables += n_opened == depth_;
     }
 
+    int32_t draw_particle(bitgen_t *g) const {
+        double u = uniform(g);
+        int32_t p = 0;
+        while (p < n_particles_ - 1 && (u -= weights_[p]) >= 0.0) ++p;
+        return p;
+    }
+    void keep_one(bitgen_t *g) {
+        history_of_.assign(1, history_of_[draw_particle(g)]);
+        n_particles_ = 1;
+        weights_.assign(1, 1.0);
+        find_live();
+    }
     void resample(bitgen_t *g) {
         // offspring[p]: how many copies of particle p go on.
         std::vector<int32_t> offspring(n_particles_, 0);
@@ -936,6 +948,7 @@ class ParticleFilter {
     static constexpr size_t kGroup = 16;
 
     int32_t n_particles_;
+    int64_t n_filtered_ = -1;
     Resampling resampling_;
     double alpha_, gamma_;
     double kappa_, omega_;                           // kappa = 0: there are no coins

@@ -27,7 +27,14 @@ _N_TEST = 1000
 # Apostrophes belong to a word between two letters only: elsewhere the plain-text
 # editions use the same character as a quotation mark.  Underscores mark italics.
 _WORD = r"[^\W_]+(?:'[^\W_]+)*"
-_WORD_OR_STOP = re.compile(rf"{_WORD}|[.!?]+")
+# What opens direct speech and what closes it, outermost marks first; an apostrophe only
+# where no letter follows, and of an edition those that it has first.
+_SPEECH_MARKS = (
+    ("\N{LEFT DOUBLE QUOTATION MARK}", "\N{RIGHT DOUBLE QUOTATION MARK}"),
+    ("`", "'"),
+    ("\N{LEFT SINGLE QUOTATION MARK}", "'"),
+)
+_CHAPTER = re.compile(r"\s*CHAPTER [IVXLC]+\b")
 _PARAGRAPH_BREAK = re.compile(r"\n\s*\n")
 # The last match starts the story, as some editions have a table of contents.
 _FIRST_CHAPTER = re.compile(r"^[ \t]*CHAPTER I\b.*$", re.MULTILINE)
@@ -67,25 +74,39 @@ def _strip_frame(text: str) -> str:
     return _CLOSING_LINE.sub("", text)
 
 
-def _tokenize(story: str) -> list[str]:
-    """Return the lower-case words, with a token at the end of each sentence."""
-    tokens = []
+def _tokenize(story: str) -> tuple[list[str], list[bool], list[int]]:
+    """Return the lower-case words, with a token at the end of each sentence.
+
+    Beside them, whether each is in direct speech, and its chapter.
+    """
+    opening, closing = next((m for m in _SPEECH_MARKS if m[0] in story), ("`", "'"))
+    close = rf"{closing}(?![^\W_])"
+    piece = re.compile(rf"{_WORD}|[.!?]+|{opening}|{close}")
+    tokens: list[str] = []
+    spoken: list[bool] = []
+    chapters: list[int] = []
+    chapter = 0
     for paragraph in _PARAGRAPH_BREAK.split(story):
-        has_words = False
-        stop_seen = False
-        for token in _WORD_OR_STOP.findall(paragraph):
-            if token[0] in ".!?":
+        chapter += bool(_CHAPTER.match(paragraph))
+        has_words = stop_seen = speaks = spoke = False
+        for token in piece.findall(paragraph):
+            if token in (opening, closing):
+                speaks = token == opening
+            elif token[0] in ".!?":
                 stop_seen = has_words
-                continue
-            # An exclamation mark inside a sentence is followed by lower case.
-            if stop_seen and not token[0].islower():
-                tokens.append(_END_OF_SENTENCE)
-            tokens.append(token.lower())
-            has_words = True
-            stop_seen = False
+            else:
+                # An exclamation mark inside a sentence is followed by lower case.
+                if stop_seen and not token[0].islower():
+                    tokens.append(_END_OF_SENTENCE)
+                    spoken.append(spoke)
+                tokens.append(token.lower())
+                spoken.append(speaks)
+                spoke, has_words, stop_seen = speaks, True, False
         if has_words:
             tokens.append(_END_OF_SENTENCE)
-    return tokens
+            spoken.append(spoke)
+        chapters += [chapter] * (len(tokens) - len(chapters))
+    return tokens, spoken, chapters
 
 
 def _replace_rare_words(tokens: list[str]) -> list[str]:
@@ -159,6 +180,11 @@ def fetch_alice(
             ``["word"]``.
         words : ndarray of shape (n_samples,) of str
             The same words as text: ``words[t] == vocabulary[data[t, 0]]``.
+        spoken : ndarray of shape (n_samples,) of bool
+            Whether the word is in direct speech (the end of a sentence: as the word
+            before it).
+        chapter : ndarray of shape (n_samples,) of int
+            Chapters count from 1; what stands before the first has 0.
         vocabulary : list of str
             The symbol of each code, by decreasing frequency; equally frequent ones
             are in alphabetical order.
@@ -218,7 +244,9 @@ def fetch_alice(
     _check_flag("download_if_missing", download_if_missing)
     _check_flag("return_X_y", return_X_y)
     path = _BOOK.find(data_home, download_if_missing)
-    words = _replace_rare_words(_tokenize(_strip_frame(_decode(path.read_bytes()))))
+    story = _strip_frame(_decode(path.read_bytes()))
+    tokens, spoken, chapters = _tokenize(story)
+    words = _replace_rare_words(tokens)
     if not words:
         raise ValueError(
             f"{path} has no words; expected the plain text of the book. Replace the "
@@ -236,6 +264,8 @@ def fetch_alice(
         target=None,
         feature_names=["word"],
         words=np.array(words),
+        spoken=np.array(spoken),
+        chapter=np.array(chapters),
         vocabulary=vocabulary,
         n_test=_N_TEST,
         DESCR=description.read_text(encoding="utf-8"),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import xlogy
 
-from skihmm._draws import PosteriorDraws, occupancy_order
+from skihmm._draws import PosteriorDraws, occupancy_order, spacing
 from skihmm._typing import Array, Floats, Integers, Labels
 
 LOSSES = ("vi", "binder")
@@ -15,12 +15,14 @@ LOSSES = ("vi", "binder")
 _CHUNK = 2**18
 
 
-def state_paths(draws: PosteriorDraws | ArrayLike) -> Array:
+def state_paths(draws: PosteriorDraws | ArrayLike, most: int | None = None) -> Array:
     """Paths of all draws, chain after chain.
 
     Parameters
     ----------
     draws : PosteriorDraws or array-like of shape (n_draws, n_samples)
+    most : int, optional
+        Of longer paths at most so many evenly spaced steps.
 
     Returns
     -------
@@ -32,13 +34,12 @@ def state_paths(draws: PosteriorDraws | ArrayLike) -> Array:
         If there are no paths, or they have another shape.
     """
     if isinstance(draws, PosteriorDraws):
-        states = draws.states
-        if states is None:
+        if not draws.has_states:
             raise ValueError(
                 "The draws have no state paths: they were made with store_states=False. "
                 "Fit with store_states=True."
             )
-        return np.concatenate([states[c, :n] for c, n in enumerate(draws.n_draws)])
+        return draws._paths(most)
     paths = np.asarray(draws)
     if paths.ndim != 2 or paths.dtype.kind not in "iu" or 0 in paths.shape:
         raise ValueError(
@@ -50,7 +51,7 @@ def state_paths(draws: PosteriorDraws | ArrayLike) -> Array:
             "draws has negative labels, which are not states. (In `draws_.states`, -1 "
             "says that a chain has fewer draws; pass `draws_` itself.)"
         )
-    return paths
+    return paths[:, :: spacing(paths.shape[1], most)]
 
 
 def check_path(name: str, path: ArrayLike, n_samples: int | None = None) -> Array:

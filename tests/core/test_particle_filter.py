@@ -122,6 +122,21 @@ def test_evidence_is_unbiased_with_any_resampling(resampling):
 
 
 @pytest.mark.statistical
+def test_evidence_is_unbiased_if_one_particle_goes_on_alone():
+    for name in ("two sequences", "missing"):
+        assert evidence_pvalue(MODELS[name], 4, 6000, 2, n_filtered=2) > LEVEL
+
+
+def test_all_particles_go_on_until_then():
+    model = MODELS["two sequences"]
+    together, path = run(model, RandomStream(4), 8)
+    for n in range(1, len(model.y) + 1):
+        alone, alone_path = run(model, RandomStream(4), 8, n_filtered=n)
+        np.testing.assert_array_equal(alone[:n], together[:n])
+    np.testing.assert_array_equal(alone_path, path)
+
+
+@pytest.mark.statistical
 @pytest.mark.parametrize("name", MODELS)
 def test_paths_are_drawn_from_the_posterior(name):
     """The estimate of the evidence, if the path is x, is unbiased for p(x, y)."""

@@ -86,6 +86,28 @@ def test_words_and_sentences(tmp_path, text, expected):
     assert _words(tmp_path, text) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "He said, `No! \"Me\" and Tom's hat.' So it was.",
+        "He said, \u201cNo! \u2018Me\u2019 and Tom\u2019s hat.\u201d So it was.",
+        "He said, \u2018No! Me and Tom\u2019s hat.\u2019 So it was.",
+    ],
+)
+def test_speech_and_chapters(tmp_path, text):
+    # The second speech is not closed in its paragraph.
+    text = f"CHAPTER I\n\n{text}\n\n CHAPTER II. Tea\n\n{text[:-12]}\n\n{text}"
+    alice = fetch_alice(_folder_with(tmp_path, text))
+    told = "he said no EOS me and tom's hat EOS so it was EOS"
+    spoken = [0, 0, *[1] * 7, 0, 0, 0, 0]
+    first, second = alice.chapter == 1, alice.chapter == 2
+    assert (first | second).all()
+    assert " ".join(alice.words[first][3:]) == told
+    np.testing.assert_array_equal(alice.spoken[first], [0, 0, 0, *spoken])
+    assert " ".join(alice.words[second][-13:]) == told
+    np.testing.assert_array_equal(alice.spoken[second], [0] * 7 + [1] * 7 + spoken)
+
+
 def test_frame_is_left_out(tmp_path):
     text = (
         "\ufeffThe Project Gutenberg eBook, free to all\r\n\r\n"
@@ -261,6 +283,9 @@ def test_counts_of_the_book():
     assert alice.words[-1] == "EOS"
     assert "gutenberg" not in counts
     assert "edition" not in counts
+    assert alice.chapter[0] == 1
+    assert alice.chapter[-1] == 12
+    assert 0.3 < alice.spoken.mean() < 0.5
     raw = Path(_REAL_FOLDER, "alice.txt").read_bytes()
     if b"MILLENNIUM FULCRUM EDITION 2.9" in raw:
         assert len(alice.words) == 28_106

@@ -72,6 +72,9 @@ EXPECTED_FAILURES = {
         "a step's state depends on the steps around it, so it changes if they are cut off"
     ),
 }
+# With warm_start a further fit on the same data adds draws and may select one of them, so
+# these checks, which compare two fits, pass or fail by chance.
+FIT_TWICE = ("check_transformer_general", "check_transformer_data_not_an_array")
 
 # A check that is listed but passes must be noticed.  Older releases of scikit-learn leave
 # that to pytest's own xfail_strict, which is on.
@@ -89,8 +92,10 @@ def _checks():
     """All checks; those that fail, which take half of the time, of three models."""
     n_failing = Counter()
     for case in CHECKS.args[1]:
-        _, check = getattr(case, "values", case)
+        model, check = getattr(case, "values", case)
         name = check.func.__name__
+        if model.warm_start and name in FIT_TWICE:
+            continue
         n_failing[name] += name in EXPECTED_FAILURES
         if n_failing[name] <= 3:
             yield case

@@ -28,6 +28,7 @@ from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output
 from skihmm._imputation import drawn_codes, expected_codes, fill
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import SweepReport
+from skihmm._recipe import DocLinkMixin
 from skihmm._sequences import (
     Sequences,
     check_states,
@@ -86,6 +87,7 @@ SHORT_NAMES: dict[str, Mapping[str, Callable[[], object]]] = {
 
 class HCRPHMM(
     CallbackSupportMixin,
+    DocLinkMixin,
     TransformerMixin,  # type: ignore[call-arg]  # (mypy does not see scikit-learn's types)
     DensityMixin,
     BaseEstimator,

@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
+import skihmm
 from skihmm import HCRPHMM, _hcrp_hmm, emissions, samplers, transitions
 from skihmm._hcrp_hmm import SHORT_NAMES
 from skihmm.metrics import ParticleFilterScorer
@@ -220,6 +221,18 @@ def test_html_repr(configured):
                     assert type(nested).__name__ in html
         assert "Not fitted" in model._repr_html_()
         assert "Not fitted" not in fitted._repr_html_()
+
+
+@pytest.mark.parametrize("part", [HCRPHMM(), *PARTS], ids=lambda p: type(p).__name__)
+def test_links_to_the_documentation(part):
+    kind = "latest" if "dev" in skihmm.__version__ else "stable"
+    module = type(part).__module__.split("._")[0]
+    page = f"{kind}/generated/{module}.{type(part).__name__}.html"
+    with sklearn.config_context(display="diagram"):
+        assert f"https://skihmm.readthedocs.io/en/{page}" in part._repr_html_()
+    part = clone(part)
+    part.__class__ = type("Other", (type(part),), {"__module__": "other"})
+    assert part._get_doc_link() == ""
 
 
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])

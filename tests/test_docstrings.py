@@ -215,6 +215,8 @@ def test_doctests(name):
     if name.startswith("skihmm.inspection"):
         # (A backend without windows.)
         pytest.importorskip("matplotlib").use("Agg")
+    if name == "skihmm.contrib.aeon":
+        pytest.importorskip("aeon")
     module = importlib.import_module(name)
     report = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)

@@ -36,6 +36,16 @@ class HCRPHMMSegmenter(BaseSegmenter):  # type: ignore[misc]
     -----
     ``fit`` draws from the posterior given a series; ``predict`` is the most probable path
     of a series, the same one or another, under the selected draw.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.contrib.aeon import HCRPHMMSegmenter
+    >>> X = np.repeat([0.0, 9.0, 0.0], 20) + np.random.default_rng(0).normal(size=60)
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0)
+    >>> HCRPHMMSegmenter(hmm).fit_predict(X)[[0, 19, 20, 39, 40, 59]]
+    array([0, 0, 1, 1, 0, 0], dtype=int32)
     """
 
     _tags: ClassVar[dict[str, Any]] = {
@@ -45,7 +55,6 @@ class HCRPHMMSegmenter(BaseSegmenter):  # type: ignore[misc]
         "fit_is_empty": False,
         "returns_dense": False,
         "non_deterministic": False,
-        "python_dependencies": "skihmm",
     }
 
     def __init__(self, hmm: HCRPHMM | None = None) -> None:

@@ -13,14 +13,17 @@ from sklearn.preprocessing import KBinsDiscretizer
 
 from skihmm import HCRPHMM
 from skihmm._contexts import StepContexts, check_features
-from skihmm.inspection import TransitionMatrixDisplay
+from skihmm.inspection import (
+    EmissionDisplay,
+    StateSequenceDisplay,
+    TransitionMatrixDisplay,
+)
 from skihmm.metrics import ParticleFilterScorer, frozen_log_likelihood
 from skihmm.samplers import (
     BlockedBeam,
     BlockedGibbs,
     DirectAssignmentGibbs,
     StepwiseGibbs,
-    StepwiseSlice,
     StickBreakingBeam,
     StickBreakingGibbs,
 )
@@ -76,7 +79,8 @@ def test_the_context_explains_the_transitions(fitted):
 
 @pytest.mark.parametrize("order", ["state", "context"])
 @pytest.mark.parametrize(
-    "sampler", [StepwiseGibbs("rcd", split_merge_rate=1), BlockedGibbs(5)]
+    "sampler",
+    [StepwiseGibbs("rcd", split_merge_rate=1), BlockedGibbs(5), BlockedBeam(5)],
 )
 def test_all_that_follows_a_fit(order, sampler):
     X = ring(120, 2)
@@ -146,6 +150,10 @@ def test_displays_of_contexts(fitted):
     for action in ACTIONS:
         display = TransitionMatrixDisplay.from_estimator(fitted, context=action)
         np.testing.assert_array_equal(display.transmat, fitted.context_transmat(action))
+    (column,) = EmissionDisplay.from_estimator(fitted).columns
+    assert column.name == "symbol"
+    display = StateSequenceDisplay.from_estimator(fitted, ring(40, 1))
+    assert display.symbols == [True, True]
 
 
 @pytest.mark.parametrize("order", ["state", "context"])
@@ -242,8 +250,6 @@ def test_searches_pipelines_and_groups():
 def test_samplers_that_leave_contexts_out_refuse_them():
     X = ring(20, 12)
     for sampler in (
-        StepwiseSlice(),
-        BlockedBeam(),
         DirectAssignmentGibbs(),
         StickBreakingGibbs(),
         StickBreakingBeam(),
@@ -293,7 +299,7 @@ def test_errors_of_coming_contexts(fitted):
     with pytest.raises(ValueError, match=r"shape \(3,\)|shape \(3, 1\)"):
         fitted.sample(2, contexts=["go"] * 3)
     plain = HCRPHMM(n_burnin=1, n_draws=1, random_state=0).fit(X[["symbol"]])
-    with pytest.raises(ValueError, match="no context_features"):
+    with pytest.raises(ValueError, match="neither transitions nor emission"):
         plain.sample(2, contexts=["go", "go"])
 
 

@@ -13,6 +13,7 @@ from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM, _fit
 from skihmm._draws import PosteriorDraws
+from skihmm.emissions import HCRPCategorical
 from skihmm.posterior import (
     _estimate,
     _summaries,
@@ -626,6 +627,18 @@ def test_parameters_of_the_selected_draw(sequence, store_states):
         np.testing.assert_allclose(last, expected, rtol=1e-10)
     else:
         assert found.states is None
+
+
+def test_parameters_without_a_context(sequence):
+    pytest.importorskip("matplotlib")
+    from skihmm.inspection._emissions import column_predictives
+
+    X = np.column_stack([sequence, np.arange(len(sequence)) % 2])
+    emission = HCRPCategorical(context_features=[1])
+    model = make_model(emission=emission).fit(X)
+    (probs,) = draw_parameters(model).emissionprob_
+    (column,) = column_predictives(model, 0.9, 0)
+    np.testing.assert_array_equal(probs, column.probabilities)
 
 
 def test_parameters_of_every_draw():

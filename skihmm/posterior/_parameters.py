@@ -13,6 +13,16 @@ from skihmm._decoding import frozen_model
 from skihmm._sequences import Sequences
 
 
+def _without_context(hmm: BaseEstimator) -> Any:
+    """Inputs of an emission that depends on contexts, where they are missing."""
+    emission, n_features = hmm.emission_, len(hmm._observed_columns)
+    if not emission.n_contexts:
+        return None
+    row = np.full((1, n_features), np.nan)
+    missing = np.full((1, emission.n_contexts), None, dtype=object)
+    return emission.encode(row, np.array([0]), contexts=missing)[0, n_features:]
+
+
 def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> Any:
     """Transition and emission probabilities of one posterior draw, as arrays.
 
@@ -35,9 +45,9 @@ def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> 
         n_states + 1), with the new state at the end, without a context;
         ``emissionprob_``, for every column of symbols an array of shape (n_states + 1,
         n_symbols), in the order of ``emission_.categories_`` and with any other symbol
-        at the end unless `handle_unknown` excludes it; ``emission_``, the emission with
-        the states' parameters in this draw, if they are of numbers, such as ``means_``;
-        and ``states``, the path of the draw, or None.
+        at the end unless `handle_unknown` excludes it, without a context; ``emission_``,
+        the emission with the states' parameters in this draw, if they are of numbers,
+        such as ``means_``; and ``states``, the path of the draw, or None.
 
     Notes
     -----
@@ -64,8 +74,9 @@ def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> 
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     model = frozen_model(record, first, hmm.emission_)
     startprob, transmat = model.transition_matrix()
-    # The predictive distributions of numbers have one dimension: the density at a step.
-    tables = [np.asarray(p) for p in model.predictives() if p.ndim == 2]
+    # Those of numbers have one dimension: their means.
+    inputs = _without_context(hmm)
+    tables = [np.asarray(p) for p in model.predictives(inputs) if p.ndim == 2]
     return Bunch(
         startprob_=startprob,
         transmat_=transmat,

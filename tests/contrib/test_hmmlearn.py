@@ -126,6 +126,9 @@ def test_without_counterpart(package):
         hmm = HCRPHMM(sampler, emission, transitions, **SHORT).fit(X)
         with pytest.raises(ValueError, match=message):
             to_hmmlearn(hmm)
+    hmm = HCRPHMM(emission=HCRPCategorical(context_features=[1]), **SHORT).fit(X)
+    with pytest.raises(ValueError, match="symbols that depend on contexts"):
+        to_hmmlearn(hmm)
 
 
 def test_without_hmmlearn(monkeypatch):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, DensityMixin
+from sklearn.base import BaseEstimator, DensityMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skihmm._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
@@ -28,6 +28,7 @@ from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output
 from skihmm._imputation import drawn_codes, expected_codes, fill
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import SweepReport
+from skihmm._recipe import DocLinkMixin
 from skihmm._sequences import (
     Sequences,
     check_states,
@@ -84,7 +85,15 @@ SHORT_NAMES: dict[str, Mapping[str, Callable[[], object]]] = {
 }
 
 
-class HCRPHMM(CallbackSupportMixin, DensityMixin, BaseEstimator):
+class HCRPHMM(
+    CallbackSupportMixin,
+    DocLinkMixin,
+    TransformerMixin,  # type: ignore[call-arg]  # (mypy does not see scikit-learn's types)
+    DensityMixin,
+    BaseEstimator,
+    # transform makes its own frames, like the other methods.
+    auto_wrap_output_keys=None,
+):
     """Infinite hidden Markov model, whose number of states is inferred.
 
     The model is the HDP-HMM in its collapsed form, the hierarchical Chinese restaurant
@@ -272,6 +281,7 @@ array-like of shape (n_samples,), default="auto"
     }
     __metadata_request__predict: ClassVar[dict[str, object]] = {"groups": True}
     __metadata_request__predict_proba: ClassVar[dict[str, object]] = {"groups": True}
+    __metadata_request__transform: ClassVar[dict[str, object]] = {"groups": True}
     __metadata_request__score: ClassVar[dict[str, object]] = {"groups": True}
 
     # Private attributes of a fit, for warm_start, score and predict.
@@ -357,7 +367,7 @@ array-like of shape (n_samples,), default="auto"
         return super().set_params(**params)
 
     def set_output(self, *, transform: str | None = None) -> HCRPHMM:
-        """Set the output type of :meth:`predict_proba`, :meth:`impute`, :meth:`sample`.
+        """Set the output of `predict_proba`, `transform`, `impute` and `sample`.
 
         Parameters
         ----------
@@ -766,8 +776,10 @@ array-like of shape (n_samples,), default="auto"
         library = output_library(self, library_of(X))
         if library is None:
             return probs
-        names = [*(f"state{k}" for k in range(self.n_states_)), "new_state"]
-        return make_frame(library, probs, names, X)
+        return make_frame(library, probs, self._state_names(), X)
+
+    def _state_names(self) -> list[str]:
+        return [*(f"state{k}" for k in range(self.n_states_)), "new_state"]
 
     def _state_probs(
         self,
@@ -783,6 +795,115 @@ array-like of shape (n_samples,), default="auto"
         probs = model.filter(with_probs=True)[1]
         assert probs is not None
         return probs
+
+    # ---- as a step of a pipeline
+
+    def transform(
+        self,
+        X: MatrixLike,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+    ) -> Any:
+        """Features for a further step of a pipeline: probabilities of the states.
+
+        The same as :meth:`predict_proba` with ``method="smooth"``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        groups, lengths : array-like, optional
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        probs : ndarray or data frame of shape (n_samples, n_states + 1)
+            Probabilities of the states of the selected draw, of every step given all of
+            X, with the same columns for any X: the last one, the new state, is large for
+            steps that are unlike the training data.  As rows sum to one, a linear model
+            without a penalty can do without one of the columns.
+
+        Notes
+        -----
+        A fit on other data, such as another fold, has other states, and may have another
+        number of them; the further steps of a pipeline are then fitted again too.
+
+        With metadata routing a pipeline passes `groups` here and to :meth:`fit`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> from sklearn.pipeline import make_pipeline
+        >>> from skihmm import HCRPHMM
+        >>> rng = np.random.default_rng(0)
+        >>> awake = np.repeat([0, 1, 0, 1], 50)
+        >>> X = rng.normal(2 * awake[:, None], size=(200, 1))
+        >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, n_draws=10, random_state=0)
+        >>> model = make_pipeline(hmm, LogisticRegression()).fit(X, awake)
+        >>> model.score(X, awake) > 0.9
+        True
+        """
+        return self.predict_proba(X, groups=groups, lengths=lengths)
+
+    def fit_transform(
+        self,
+        X: MatrixLike,
+        y: object = None,
+        *,
+        groups: VectorLike | None = None,
+        lengths: VectorLike | None = None,
+        states: VectorLike | None = None,
+    ) -> Any:
+        """Fit, then transform the same data: ``fit(X).transform(X)``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : object
+            Ignored.
+        groups, lengths, states : array-like, optional
+            As in :meth:`fit`.
+
+        Returns
+        -------
+        probs : ndarray or data frame of shape (n_samples, n_states + 1)
+            As :meth:`transform`.
+        """
+        self.fit(X, y, groups=groups, lengths=lengths, states=states)
+        return self.transform(X, groups=groups, lengths=lengths)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> Array:
+        """Names of the columns of :meth:`transform` and :meth:`predict_proba`.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Names of the columns of X, which are checked; they are not part of the result.
+
+        Returns
+        -------
+        names : ndarray of shape (n_states + 1,), object
+            ``"state0"``, ``"state1"``, ... and ``"new_state"``.
+
+        Raises
+        ------
+        ValueError
+            If `input_features` are not the names of the columns of the fit.
+        """
+        check_is_fitted(self)
+        if input_features is not None:
+            given = np.asarray(input_features, dtype=object)
+            known = getattr(self, "feature_names_in_", None)
+            if given.shape != (self.n_features_in_,) or (
+                known is not None and not np.array_equal(given, known)
+            ):
+                raise ValueError(
+                    f"input_features={given.tolist()}; expected the names of the "
+                    f"{self.n_features_in_} columns of the fit"
+                    + ("." if known is None else f": {known.tolist()}.")
+                )
+        return np.array(self._state_names(), dtype=object)
 
     def predict_next(
         self,

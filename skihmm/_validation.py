@@ -249,7 +249,7 @@ def _has_rows(value: ArrayLike) -> bool:
 
 
 def refuse_sequences(X: Any) -> None:
-    """Refuse several sequences in a list or in three dimensions.
+    """Refuse several sequences in a list or in three dimensions, and lazy frames.
 
     Parameters
     ----------
@@ -261,7 +261,11 @@ def refuse_sequences(X: Any) -> None:
     ValueError
         If the entries of a list have two dimensions or different lengths, or those of an
         array are in three dimensions.
+    TypeError
+        If X is a query without data.
     """
+    if type(X).__name__ == "LazyFrame":
+        raise TypeError("X is a LazyFrame; expected a DataFrame: X.collect().")
     is_nested = isinstance(X, list | tuple) or (
         isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1
     )

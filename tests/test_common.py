@@ -23,6 +23,7 @@ from sklearn.utils.estimator_checks import (
     parametrize_with_checks,
 )
 
+import skihmm
 from skihmm import HCRPHMM, _hcrp_hmm, emissions, samplers, transitions
 from skihmm._hcrp_hmm import SHORT_NAMES
 from skihmm.metrics import ParticleFilterScorer
@@ -72,6 +73,9 @@ EXPECTED_FAILURES = {
         "a step's state depends on the steps around it, so it changes if they are cut off"
     ),
 }
+# With warm_start a further fit on the same data adds draws and may select one of them, so
+# these checks, which compare two fits, pass or fail by chance.
+FIT_TWICE = ("check_transformer_general", "check_transformer_data_not_an_array")
 
 # A check that is listed but passes must be noticed.  Older releases of scikit-learn leave
 # that to pytest's own xfail_strict, which is on.
@@ -89,8 +93,10 @@ def _checks():
     """All checks; those that fail, which take half of the time, of three models."""
     n_failing = Counter()
     for case in CHECKS.args[1]:
-        _, check = getattr(case, "values", case)
+        model, check = getattr(case, "values", case)
         name = check.func.__name__
+        if model.warm_start and name in FIT_TWICE:
+            continue
         n_failing[name] += name in EXPECTED_FAILURES
         if n_failing[name] <= 3:
             yield case
@@ -215,6 +221,18 @@ def test_html_repr(configured):
                     assert type(nested).__name__ in html
         assert "Not fitted" in model._repr_html_()
         assert "Not fitted" not in fitted._repr_html_()
+
+
+@pytest.mark.parametrize("part", [HCRPHMM(), *PARTS], ids=lambda p: type(p).__name__)
+def test_links_to_the_documentation(part):
+    kind = "latest" if "dev" in skihmm.__version__ else "stable"
+    module = type(part).__module__.split("._")[0]
+    page = f"{kind}/generated/{module}.{type(part).__name__}.html"
+    with sklearn.config_context(display="diagram"):
+        assert f"https://skihmm.readthedocs.io/en/{page}" in part._repr_html_()
+    part = clone(part)
+    part.__class__ = type("Other", (type(part),), {"__module__": "other"})
+    assert part._get_doc_link() == ""
 
 
 @pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])

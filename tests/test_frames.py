@@ -169,6 +169,9 @@ def test_polars(model):
     sampled = fitted.sample(5)[0]
     assert isinstance(sampled, pl.DataFrame)
     assert sampled.columns == ["a", "b"]
+    assert fitted.transform(X).columns == fitted.get_feature_names_out().tolist()
+    with pytest.raises(TypeError, match=r"a LazyFrame; expected a DataFrame: X\.collect"):
+        fitted.predict(X.lazy())
     other = clone(model).set_output(transform="polars").fit(REALS)
     assert isinstance(other.sample()[0], pl.DataFrame)
     mixed = pl.DataFrame({"word": ["a", None, "b"] * 10, "n": [1, 2, None] * 10})
@@ -179,3 +182,16 @@ def test_polars(model):
     assert filled.null_count().row(0) == (0, 0)
     assert filled["word"].gather_every(3).to_list() == ["a"] * 10
     assert hmm.sample(3)[0].schema == mixed.schema
+
+
+@pytest.mark.parametrize("dtype", ["String", "Categorical", "Enum"])
+def test_words_and_ids_of_polars(dtype):
+    pl = pytest.importorskip("polars")
+    kind = pl.Enum(["a", "b"]) if dtype == "Enum" else getattr(pl, dtype)
+    X = pl.DataFrame({"word": pl.Series(["a", "b"] * 15).cast(kind)})
+    groups = np.repeat([0, 1], 15)
+    found = HCRPHMM(**SHORT).fit(X, groups=pl.Series(groups))
+    plain = HCRPHMM(**SHORT).fit(np.array([["a"], ["b"]] * 15), groups=groups)
+    assert found.labels_.tolist() == plain.labels_.tolist()
+    assert found.emission_.categories_[0].tolist() == ["a", "b"]
+    assert found.predict(X).tolist() == plain.predict([["a"], ["b"]] * 15).tolist()

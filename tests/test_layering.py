@@ -37,7 +37,7 @@ LAYERS = [
     ["metrics", "metrics.*", "posterior", "posterior.*"],
     ["_fit"],
     ["_hcrp_hmm"],
-    ["inspection", "inspection.*", "testing", "testing.*"],
+    ["inspection", "inspection.*", "testing", "testing.*", "contrib", "contrib.*"],
     [""],  # the package itself lists the public names
 ]
 SUFFIXES = (".py", ".pyx", ".pxd")

@@ -9,6 +9,7 @@ import pytest
 import sklearn
 from sklearn.base import clone
 from sklearn.experimental import enable_halving_search_cv  # noqa: F401
+from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -507,6 +508,55 @@ def test_pipeline_with_ordinal_encoder(sequence, letters):
     unknown[7] = "new"
     assert pipeline[-1].score_samples(pipeline[:-1].transform(unknown))[7] == 0
     assert pipeline.fit_predict(letters).tolist() == plain.predict(sequence).tolist()
+
+
+@pytest.mark.parametrize("kind", ["array", "frame"])
+def test_states_as_features_of_a_classifier(kind):
+    groups = np.repeat([0, 1, 2, 3], 40)
+    states = np.tile(np.repeat([0, 1], 20), 4)
+    X = np.random.default_rng(0).normal(4 * states[:, None], size=(160, 1))
+    if kind == "frame":
+        X = pytest.importorskip("pandas").DataFrame(X, columns=["level"])
+    gaussian = HCRPHMM(emission="gaussian", **SHORT)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = make_pipeline(gaussian, LogisticRegression())
+        scores = cross_val_score(
+            model,
+            X,
+            states,
+            cv=GroupKFold(2),
+            params={"groups": groups},
+            error_score="raise",
+        )
+        assert scores.min() > 0.9
+        # The ids reach fit and transform of the first step.
+        features = model[:-1].fit_transform(X, groups=groups)
+    plain = clone(gaussian).fit(X, groups=groups)
+    np.testing.assert_array_equal(features, plain.transform(X, groups=groups))
+    np.testing.assert_array_equal(features, plain.predict_proba(X, groups=groups))
+    assert not np.array_equal(features, plain.transform(X))
+    names = plain.get_feature_names_out()
+    assert names.tolist() == [*(f"state{k}" for k in range(plain.n_states_)), "new_state"]
+    if kind == "frame":
+        assert list(features) == names.tolist()
+        np.testing.assert_array_equal(plain.get_feature_names_out(["level"]), names)
+        with pytest.raises(ValueError, match=r"input_features=\['x'\]; .*\['level'\]"):
+            plain.get_feature_names_out(["x"])
+    with pytest.raises(ValueError, match="expected the names of the 1 columns"):
+        plain.get_feature_names_out(["a", "b"])
+
+
+def test_known_states_of_a_pipeline():
+    X = np.tile([[0], [1]], (30, 1))
+    known = np.full(60, -1)
+    known[:2] = 1, 0
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = make_pipeline(HCRPHMM(**SHORT), LogisticRegression())
+        model.fit(X, X[:, 0], states=known)
+    assert model[0].labels_[:2].tolist() == [1, 0]
+    np.testing.assert_array_equal(
+        HCRPHMM(**SHORT).fit_transform(X, states=known), model[:-1].transform(X)
+    )
 
 
 def test_pipeline_with_bins(global_random_seed):

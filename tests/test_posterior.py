@@ -13,11 +13,13 @@ from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM, _fit
 from skihmm._draws import PosteriorDraws
+from skihmm.emissions import HCRPCategorical
 from skihmm.posterior import (
     _estimate,
     _summaries,
     align,
     coassignment,
+    draw_parameters,
     match_states,
     n_states_distribution,
     occupancy_bands,
@@ -604,3 +606,57 @@ def test_point_estimate_of_a_fit_that_was_stopped(sequence):
     model = make_model(point_estimate="binder", callback=callback).fit(sequence)
     assert model.draws_.n_draws.tolist() == [6, 1]
     assert model._best == selected_by_hand("binder", model.draws_)
+
+
+@pytest.mark.parametrize("store_states", [True, False])
+def test_parameters_of_the_selected_draw(sequence, store_states):
+    model = make_model(store_states=store_states).fit(sequence)
+    found = draw_parameters(model)
+    np.testing.assert_array_equal(found.startprob_, model.startprob_)
+    np.testing.assert_array_equal(found.transmat_, model.transmat_)
+    (probs,) = found.emissionprob_
+    assert probs.shape == (model.n_states_ + 1, len(model.emission_.categories_[0]) + 1)
+    np.testing.assert_allclose(probs.sum(axis=1), 1)
+    if store_states:
+        np.testing.assert_array_equal(found.states, model.labels_)
+        # The predictive probabilities of the next step are made of these.
+        last = model.predict_proba(sequence)[-1] @ found.transmat_ @ probs
+        only = PosteriorDraws([[model.draws_[model._best]]], None)
+        model.draws_ = only
+        expected = model.predict_next(sequence).proba()[0]
+        np.testing.assert_allclose(last, expected, rtol=1e-10)
+    else:
+        assert found.states is None
+
+
+def test_parameters_without_a_context(sequence):
+    pytest.importorskip("matplotlib")
+    from skihmm.inspection._emissions import column_predictives
+
+    X = np.column_stack([sequence, np.arange(len(sequence)) % 2])
+    emission = HCRPCategorical(context_features=[1])
+    model = make_model(emission=emission).fit(X)
+    (probs,) = draw_parameters(model).emissionprob_
+    (column,) = column_predictives(model, 0.9, 0)
+    np.testing.assert_array_equal(probs, column.probabilities)
+
+
+def test_parameters_of_every_draw():
+    rng = np.random.default_rng(0)
+    X = rng.normal(np.repeat([0, 20, 0], 15)[:, None], size=(45, 2))
+    model = make_model(emission="gaussian").fit(X)
+    for c, d in itertools.product(range(2), range(6)):
+        found, draw = draw_parameters(model, (c, d)), model.draws_[c, d]
+        assert found.emissionprob_ == []
+        assert found.transmat_.shape == (draw.n_states + 1,) * 2
+        means = found.emission_.means_[found.states]
+        for k in range(draw.n_states):
+            # Shrunk from the mean of its steps to the prior mean.
+            own = X[draw.states == k].mean(axis=0) - X.mean(axis=0)
+            shrunk = (means[draw.states == k][0] - X.mean(axis=0)) / own
+            assert (np.abs(shrunk - 1) < 0.5).all()
+    np.testing.assert_array_equal(
+        draw_parameters(model, model._best).emission_.means_, model.emission_.means_
+    )
+    with pytest.raises(IndexError, match=r"draws\[2, 0\]"):
+        draw_parameters(model, (2, 0))

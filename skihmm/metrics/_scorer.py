@@ -11,6 +11,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._draws import Draw
+from skihmm._recipe import DocLinkMixin
 from skihmm._sequences import Sequences
 from skihmm._typing import Flags, Floats, MatrixLike, RandomState, VectorLike
 from skihmm._validation import (
@@ -159,7 +160,7 @@ def perplexity_of(score: float) -> float:
         return float(np.exp(-score))
 
 
-class ParticleFilterScorer(BaseEstimator):
+class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
     """Score a fitted model by the predictive probability of held-out data.
 
     The score is the mean log predictive probability per observed step in nats; the

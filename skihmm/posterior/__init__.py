@@ -1,9 +1,10 @@
-"""Summaries of posterior draws that do not depend on the labels of the states."""
+"""Parameters of posterior draws, and summaries that do not depend on labels."""
 
 from skihmm._draws import Draw, PosteriorDraws
 from skihmm._prediction import PosteriorPredictive
 from skihmm.posterior._estimate import point_estimate
 from skihmm.posterior._matching import align, match_states
+from skihmm.posterior._parameters import draw_parameters
 from skihmm.posterior._summaries import (
     coassignment,
     n_states_distribution,
@@ -16,6 +17,7 @@ __all__ = [
     "PosteriorPredictive",
     "align",
     "coassignment",
+    "draw_parameters",
     "match_states",
     "n_states_distribution",
     "occupancy_bands",

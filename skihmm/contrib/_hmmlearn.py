@@ -1,0 +1,178 @@
+"""Models of hmmlearn from fitted models, and the other way round."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._typing import Floats, MatrixLike, VectorLike
+from skihmm.emissions import (
+    DirichletCategorical,
+    GammaPoisson,
+    HCRPCategorical,
+    NormalInverseGamma,
+    NormalInverseWishart,
+)
+from skihmm.posterior import draw_parameters
+
+# Emissions with a counterpart.
+_COUNTERPARTS: dict[type, tuple[str, dict[str, str]]] = {
+    HCRPCategorical: ("CategoricalHMM", {}),
+    DirichletCategorical: ("CategoricalHMM", {}),
+    NormalInverseWishart: ("GaussianHMM", {"covariance_type": "full"}),
+    NormalInverseGamma: ("GaussianHMM", {"covariance_type": "diag"}),
+    GammaPoisson: ("PoissonHMM", {}),
+}
+_GAUSSIAN = {
+    "full": "gaussian",
+    "tied": "gaussian",
+    "diag": "diagonal_gaussian",
+    "spherical": "diagonal_gaussian",
+}
+
+
+def _without_new_state(probs: Floats) -> Floats:
+    known = probs[..., :-1]
+    return np.asarray(known / known.sum(axis=-1, keepdims=True))
+
+
+def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
+    """Model of hmmlearn with the parameters of one posterior draw.
+
+    The parameters are posterior means given the draw
+    (:func:`skihmm.posterior.draw_parameters`).  hmmlearn's models have no new state: its
+    probabilities are left out, and those of the known states divided by their sum.
+
+    Parameters
+    ----------
+    hmm : HCRPHMM
+        Fitted, with one column of symbols (HCRPCategorical, DirichletCategorical), real
+        numbers (NormalInverseWishart, NormalInverseGamma) or counts (GammaPoisson).
+    draw : tuple of two int, optional
+        Chain and draw; by default the selected draw, with the labels of ``labels_``.
+
+    Returns
+    -------
+    model : hmmlearn.hmm.CategoricalHMM, GaussianHMM or PoissonHMM
+        Ready for ``score``, ``predict`` and ``sample``; ``fit`` starts from these
+        parameters with ``init_params=""``.  Symbols are their indices in
+        ``hmm.emission_.categories_[0]``; with ``handle_unknown="base"`` there is one
+        more, which stands for any other symbol.
+
+    Raises
+    ------
+    ImportError
+        If hmmlearn is not installed.
+    ValueError
+        If hmmlearn has no such model: another emission, several columns of symbols,
+        contexts or a smallest dwell time.
+
+    Notes
+    -----
+    Of symbols the probabilities are the same as those of this draw.  Of numbers they are
+    not, because here the parameters of the states are integrated out, which gives heavier
+    tails: the log likelihoods differ the more, the fewer steps a state has.
+    """
+    check_is_fitted(hmm)
+    kind, settings = _COUNTERPARTS.get(type(hmm.emission_), ("", {}))
+    n_columns = len(getattr(hmm.emission_, "categories_", [0]))
+    transitions = hmm.transitions_
+    reason = ""
+    if not kind:
+        reason = f"of the emission {hmm.emission_}"
+    elif n_columns > 1:
+        reason = f"of {n_columns} columns of symbols"
+    elif transitions.get_params().get("context_features") is not None:
+        reason = "with transitions that depend on contexts"
+    elif transitions.get_params().get("min_dwell", 1) > 1:
+        reason = "with a smallest dwell time (min_dwell)"
+    elif hmm.emission_.n_contexts:
+        reason = "with symbols that depend on contexts"
+    if reason:
+        raise ValueError(
+            f"hmmlearn has no model {reason}; expected one column of symbols, or columns "
+            "of real numbers or counts (emissions 'hcrp', 'dirichlet', 'gaussian', "
+            "'diagonal_gaussian', 'poisson')."
+        )
+    try:
+        module = import_module("hmmlearn.hmm")
+    except ImportError:
+        raise ImportError(
+            "to_hmmlearn needs hmmlearn, which is not installed: pip install hmmlearn."
+        ) from None
+    parameters = draw_parameters(hmm, draw)
+    n_states = len(parameters.transmat_) - 1
+    model = getattr(module, kind)(n_components=n_states, **settings)
+    model.startprob_ = _without_new_state(parameters.startprob_)
+    model.transmat_ = _without_new_state(parameters.transmat_)[:-1]
+    if kind == "CategoricalHMM":
+        model.emissionprob_ = parameters.emissionprob_[0][:-1]
+        model.n_features = model.emissionprob_.shape[1]
+        return model
+    model.n_features = hmm.n_features_in_
+    emission = parameters.emission_
+    if kind == "PoissonHMM":
+        model.lambdas_ = emission.rates_
+    else:
+        model.means_, model.covars_ = emission.means_, emission.covariances_
+    return model
+
+
+def _emission_of(model: object) -> str | None:
+    """Short name of the emission of a model of hmmlearn, None if there is none."""
+    for kind in type(model).__mro__:
+        if kind.__name__ == "CategoricalHMM":
+            return "hcrp"
+        if kind.__name__ == "PoissonHMM":
+            return "poisson"
+        if kind.__name__ == "GaussianHMM":
+            return _GAUSSIAN[model.covariance_type]  # type: ignore[attr-defined]
+    return None
+
+
+def from_hmmlearn(
+    model: Any,
+    X: MatrixLike,
+    lengths: VectorLike | None = None,
+    **params: Any,
+) -> HCRPHMM:
+    """Model that starts from the states of a fitted model of hmmlearn.
+
+    Its `init` is the most probable path of X under `model`, and its emission the
+    counterpart.  The posterior does not depend on where chains start; with a good start
+    they need a shorter burn-in.
+
+    Parameters
+    ----------
+    model : hmmlearn.hmm.CategoricalHMM, GaussianHMM or PoissonHMM
+        Fitted.  The covariances "tied" and "spherical" have no counterpart: they become
+        full and diagonal ones of every state.
+    X : array-like of shape (n_samples, n_features)
+        The data to be fitted.
+    lengths : array-like of shape (n_sequences,), optional
+        Rows per sequence.
+    **params
+        Parameters of :class:`~skihmm.HCRPHMM`.
+
+    Returns
+    -------
+    hmm : HCRPHMM
+        Not fitted: call ``hmm.fit(X, lengths=lengths)``.
+
+    Raises
+    ------
+    TypeError
+        If `model` is of another kind.
+    """
+    emission = _emission_of(model)
+    if emission is None:
+        raise TypeError(
+            f"model is a {type(model).__name__}; expected hmmlearn's CategoricalHMM, "
+            "GaussianHMM or PoissonHMM."
+        )
+    path = np.asarray(model.predict(X, lengths))
+    return HCRPHMM(**{"emission": emission, "init": path, **params})

@@ -1,22 +1,15 @@
 """
-Simulated data whose states last: sticky transitions beside plain ones, and the samplers.
+Simulated data whose states last: sticky transitions beside plain ones.
 
     python benchmarks/lasting_states.py --steps 1000 100000 --seeds 3 1
-    python benchmarks/lasting_states.py --mixing 4000
 
 Six states that last 20 to 100 steps on average, each with a mean of its own, overlap:
 Gaussian states in two columns, categorical ones with ten symbols, autoregressions of
 order one in two columns.  For every emission, size and transitions: number of segments
 (and of true ones), number of states, adjusted Rand index, log joint probability and CPU
 seconds, means and ranges over the seeds.  Sticky transitions are
-HCRPTransitions(expected_dwell=10), with `min_dwell` if it is given.  The sampler is
-"auto", or with --blocked that of "auto" for emissions whose states last; --init is the
-start of the chains, "truth" or as in HCRPHMM.
-
---mixing N instead prints, of sticky transitions and the first number of steps, for every
-sampler: effective samples per CPU second of the log joint probability, the number of
-segments and the number of states.  The chains start from the truth, and the first N / 4
-sweeps are left out.
+HCRPTransitions(expected_dwell=10), with `min_dwell` if it is given.  --init is the start
+of the chains, "truth" or as in HCRPHMM.
 """
 
 from __future__ import annotations
@@ -29,8 +22,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
 from skihmm.emissions import AutoregressiveNormal
-from skihmm.metrics import effective_sample_size
-from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
 N_STATES, N_COLUMNS, N_SYMBOLS = 6, 2, 10
@@ -40,17 +31,6 @@ EMISSIONS = {
     "categorical": "hcrp",
     "autoregressive": AutoregressiveNormal(1),
 }
-SAMPLERS = [
-    StepwiseGibbs("rcd"),
-    StepwiseGibbs(),
-    StepwiseGibbs(split_merge_rate=2),
-    StepwiseGibbs(run_split_merge_rate=4),
-    BlockedGibbs(10),
-    BlockedGibbs(30),
-    BlockedGibbs(10, split_merge_rate=2),
-    BlockedGibbs(10, run_split_merge_rate=4),
-    BlockedBeam(10),
-]
 
 
 def draw_states(n_steps, rng):
@@ -88,11 +68,10 @@ def n_segments(labels):
     return 1 + np.count_nonzero(np.diff(labels), axis=-1)
 
 
-def recover(kind, n_steps, seed, transitions, n_sweeps, sampler, init):
+def recover(kind, n_steps, seed, transitions, n_sweeps, init):
     """One fit: segments, true ones, states, adjusted Rand index, lp, CPU seconds."""
     X, states = simulate(kind, n_steps, seed)
     hmm = HCRPHMM(
-        sampler=sampler,
         emission=EMISSIONS[kind],
         transitions=transitions,
         init=states if init == "truth" else init,
@@ -112,28 +91,6 @@ def recover(kind, n_steps, seed, transitions, n_sweeps, sampler, init):
     )
 
 
-def mix(kind, n_steps, sampler, transitions, n_sweeps):
-    """Effective samples per CPU second of log joint, segments and states."""
-    X, states = simulate(kind, n_steps, 0)
-    draws = (
-        HCRPHMM(
-            sampler=sampler,
-            emission=EMISSIONS[kind],
-            transitions=transitions,
-            init=states,
-            n_burnin=n_sweeps // 4,
-            n_draws=n_sweeps,
-            thin=1,
-            point_estimate="map",  # the others compare all pairs of draws
-            random_state=0,
-        )
-        .fit(X)
-        .draws_
-    )
-    values = np.stack([draws.lp, n_segments(draws.states), draws.n_states], axis=-1)
-    return effective_sample_size(values, "mean") / draws.seconds.sum(), draws
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument(
@@ -143,37 +100,16 @@ def main():
     parser.add_argument("--seeds", type=int, nargs="+", default=[3, 1], help="per size")
     parser.add_argument("--sweeps", type=int, default=300)
     parser.add_argument("--min-dwell", type=int, help="of the sticky transitions")
-    parser.add_argument("--blocked", action="store_true")
     parser.add_argument("--init", default="auto")
-    parser.add_argument("--mixing", type=int, metavar="N", help="sweeps per sampler")
     args = parser.parse_args()
     options = {} if args.min_dwell is None else {"min_dwell": args.min_dwell}
     sticky = HCRPTransitions(expected_dwell=10, **options)
-    if args.mixing:
-        print("emission | sampler | ESS/s of lp | segments | states | ms per sweep")
-        for kind in args.emissions:
-            for sampler in SAMPLERS:
-                try:
-                    sizes, draws = mix(kind, args.steps[0], sampler, sticky, args.mixing)
-                except (TypeError, ValueError) as error:
-                    print(f"{kind} | {sampler} | refused: {str(error).split('.')[0]}")
-                    continue
-                print(
-                    f"{kind} | {sampler} | "
-                    + " | ".join(f"{size:.1f}" for size in sizes)
-                    + f" | {1e3 * draws.seconds.mean():.2f}",
-                    flush=True,
-                )
-        return
-    sampler = BlockedGibbs(10, run_split_merge_rate=4) if args.blocked else "auto"
     print("emission | steps | transitions | segments | true | states | ARI | lp | s")
     for kind in args.emissions:
         for n_steps, n_seeds in zip(args.steps, args.seeds, strict=True):
             for name, transitions in (("hcrp", "hcrp"), ("sticky", sticky)):
                 rows = [
-                    recover(
-                        kind, n_steps, seed, transitions, args.sweeps, sampler, args.init
-                    )
+                    recover(kind, n_steps, seed, transitions, args.sweeps, args.init)
                     for seed in range(n_seeds)
                 ]
                 texts = [

@@ -71,9 +71,10 @@ def load(name):
     return simulate(name, 1000, 0)[0], emission
 
 
-def run(X, emission, sampler, labels, seconds):
+def run(X, emission, transitions, sampler, labels, seconds):
     """Draws of one sampler that sweeps for so many CPU seconds."""
     settings = {
+        "transitions": transitions,
         "sampler": sampler,
         "emission": emission,
         "init": labels,
@@ -144,11 +145,14 @@ def main():
     parser.add_argument("--samplers", nargs="+", help="by their text; default: all")
     parser.add_argument("--seconds", type=float, default=60.0, help="per chain")
     parser.add_argument("--burnin", type=int, default=500)
+    parser.add_argument("--transitions", default="hcrp", help="or sticky")
     parser.add_argument("--figure", help="file of the picture")
     args = parser.parse_args()
     samplers = SAMPLERS
     if args.samplers:
         samplers = [eval(text) for text in args.samplers]
+    if args.transitions != "hcrp":
+        samplers = [sampler for sampler in samplers if sampler.supports_stays]
     table = {}
     print(
         "effective samples per CPU second / effective samples: " + ", ".join(QUANTITIES)
@@ -160,13 +164,17 @@ def main():
         X, emission = loaded
         start = HCRPHMM(
             emission=emission,
+            transitions=args.transitions,
             n_burnin=args.burnin,
             n_draws=1,
             point_estimate="map",
             random_state=0,
         ).fit(X)
         labels = start.draws_.states[0, -1]
-        chains = [run(X, emission, sampler, labels, args.seconds) for sampler in samplers]
+        chains = [
+            run(X, emission, args.transitions, sampler, labels, args.seconds)
+            for sampler in samplers
+        ]
         pairs = choose_pairs(chains, np.random.default_rng(0))
         table[name] = []
         for sampler, draws in zip(samplers, chains, strict=True):

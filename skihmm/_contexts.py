@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._typing import Array, Labels
-from skihmm._validation import as_array, is_missing, unmask
+from skihmm._validation import as_array, check_positive, is_missing, unmask
 
 ORDERS = ("state", "context")
 MISSING = -1
@@ -43,6 +43,75 @@ class ContextTree:
             np.array([above[n][prefix[:n]] for prefix in level], dtype=np.int32)
             for n, level in enumerate(self.levels)
         ]
+
+    @cached_property
+    def values(self) -> list[Labels]:
+        """For every number of columns the prefixes' codes in the last one."""
+        return [
+            np.array([prefix[-1] for prefix in level], dtype=np.int32)
+            for level in self.levels
+        ]
+
+    def to_record(self) -> dict[str, object]:
+        """Arrays by which :meth:`of_record` makes the tree, state first, again."""
+        return {"parents": self.parents, "values": self.values}
+
+    @classmethod
+    def of_record(cls, record: Any) -> ContextTree:
+        """Make the tree of a record, which may be anything.
+
+        Parameters
+        ----------
+        record : dict
+            Result of :meth:`to_record`.
+
+        Returns
+        -------
+        tree : ContextTree
+
+        Raises
+        ------
+        ValueError
+            If there is no such tree.
+        """
+        columns = record if isinstance(record, dict) else {}
+        parents, values = columns.get("parents"), columns.get("values")
+        if (
+            not isinstance(parents, list)
+            or not isinstance(values, list)
+            or not len(parents) == len(values) > 0
+            or not all(map(_are_codes, [*parents, *values]))
+        ):
+            raise ValueError(
+                f"contexts: the record is {record!r:.100}; expected lists of codes, "
+                "'parents' and 'values', with an array for every column"
+            )
+        above: list[Prefix] = [()]
+        levels: list[dict[Prefix, int]] = []
+        for own, codes in zip(parents, values, strict=True):
+            if len(own) != len(codes) or max(own.tolist(), default=-1) >= len(above):
+                raise ValueError("contexts: the prefixes of the record are no tree")
+            pairs = zip(own.tolist(), codes.tolist(), strict=True)
+            above = [(*above[parent], code) for parent, code in pairs]
+            levels.append({prefix: i for i, prefix in enumerate(above)})
+            if len(levels[-1]) < len(above):
+                raise ValueError("contexts: a prefix of the record occurs twice")
+        return cls(0, tuple(levels))
+
+    def has_record(self, record: Any) -> bool:
+        """Whether a record is that of this tree, state first."""
+        own = self.to_record()
+        return (
+            isinstance(record, dict)
+            and own.keys() == record.keys()
+            and all(
+                isinstance(record[key], list)
+                and len(record[key]) == len(self.levels)
+                and all(map(_are_codes, record[key]))
+                and all(map(np.array_equal, getattr(self, key), record[key]))
+                for key in own
+            )
+        )
 
     def extended(self, codes: Labels, *, seats_missing: bool = False) -> ContextTree:
         """Add the contexts of more steps; the earlier ones keep their numbers.
@@ -79,6 +148,17 @@ class ContextTree:
                 break
             depth, number = n, level[tuple(context[:n])]
         return (depth + 1 if depth >= self.n_before else depth), number
+
+
+def _are_codes(array: object) -> bool:
+    """Whether an array holds codes or numbers of prefixes."""
+    return (
+        isinstance(array, np.ndarray)
+        and array.ndim == 1
+        and array.dtype.kind in "iu"
+        and bool((array >= 0).all())
+        and bool((array <= np.iinfo(np.int32).max).all())
+    )
 
 
 @dataclass(frozen=True)
@@ -148,6 +228,143 @@ class StepContexts:
         if self.seats_missing:
             tree = tree.extended(codes, seats_missing=True)
         return StepContexts(tree, codes, self.seats_missing)
+
+
+@dataclass(frozen=True)
+class ContextColumns:
+    """Columns of symbols whose distributions depend on contexts, for particle filters.
+
+    Attributes
+    ----------
+    n_symbols : sequence of int
+        Of every column.
+    alphas : sequence of float
+        Concentrations of the states and of every column of contexts.
+    gamma : float
+    tree : ContextTree
+        Contexts that have restaurants.
+    """
+
+    n_symbols: Sequence[int]
+    alphas: Sequence[float]
+    gamma: float
+    tree: ContextTree
+
+    @property
+    def n_contexts(self) -> int:
+        """Number of columns of contexts."""
+        return len(self.tree.levels)
+
+    def steps(self, codes: Labels) -> StepContexts:
+        """Contexts of steps, in a tree that has all of them.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_steps, n_contexts)
+
+        Returns
+        -------
+        contexts : StepContexts
+        """
+        return StepContexts(self.tree, codes).adaptive()
+
+
+@dataclass(frozen=True)
+class GivenColumns:
+    """Columns of X that are given, not modelled: contexts of transitions and emission.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+        Those of the transitions, in the order of the hierarchy, and then the others.
+    n_transitions : int
+        Number of the first ones.
+    of_emission : ndarray of int
+        Places in `columns` of those that the emission depends on.
+    """
+
+    columns: NDArray[np.intp]
+    n_transitions: int
+    of_emission: NDArray[np.intp]
+
+    @classmethod
+    def join(
+        cls,
+        transitions: NDArray[np.intp],
+        emission: NDArray[np.intp],
+        n_features: int,
+    ) -> GivenColumns:
+        """Join the columns of the transitions and those of the emission.
+
+        Parameters
+        ----------
+        transitions, emission : ndarray of int
+            Indices of columns of X.
+        n_features : int
+            Number of columns of X.
+
+        Returns
+        -------
+        given : GivenColumns
+        """
+        columns = list(dict.fromkeys([*transitions.tolist(), *emission.tolist()]))
+        if len(columns) == n_features:
+            raise ValueError(
+                "The context_features of transitions and emission are together all "
+                f"{n_features} columns of X; expected at least one other column, which "
+                "is observed."
+            )
+        places = [columns.index(c) for c in emission.tolist()]
+        return cls(
+            np.array(columns, dtype=np.intp),
+            len(transitions),
+            np.array(places, dtype=np.intp),
+        )
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def transitions(self, contexts: Array) -> Array:
+        """Select the contexts of the transitions.
+
+        Parameters
+        ----------
+        contexts : ndarray of shape (n_steps, n_columns)
+            All given columns.
+
+        Returns
+        -------
+        contexts : ndarray of shape (n_steps, n_transitions)
+        """
+        return contexts[:, : self.n_transitions]
+
+    def emission(self, contexts: Array) -> Array:
+        """Select the contexts of the emission; as :meth:`transitions`."""
+        return contexts[:, self.of_emission]
+
+
+def check_context_alpha(value: Any, n_columns: int) -> list[float]:
+    """Concentrations of the columns of contexts.
+
+    Parameters
+    ----------
+    value : float or array-like of shape (n_columns,)
+        The parameter `context_alpha`.
+    n_columns : int
+
+    Returns
+    -------
+    concentrations : list of float
+    """
+    if np.ndim(value) == 0:
+        return [check_positive("context_alpha", value)] * n_columns
+    values = list(value)
+    if len(values) != n_columns:
+        raise ValueError(
+            f"context_alpha has {len(values)} entries, but context_features "
+            f"{n_columns} columns; expected one number, or one per column."
+        )
+    return [check_positive(f"context_alpha[{c}]", v) for c, v in enumerate(values)]
 
 
 def find_categories(columns: Array, known: Categories | None = None) -> Categories:
@@ -282,6 +499,26 @@ def check_features(
     return np.array(columns, dtype=np.intp)
 
 
+def count_features(features: Any) -> int:
+    """Number of columns that a list of indices or names, or a mask, selects.
+
+    Parameters
+    ----------
+    features : None or array-like
+        As for :func:`check_features`, which checks it.
+
+    Returns
+    -------
+    n_columns : int
+    """
+    if features is None or np.ndim(features) != 1:
+        return 0
+    entries = list(features)
+    if entries and all(isinstance(entry, bool | np.bool_) for entry in entries):
+        return sum(map(bool, entries))
+    return len(entries)
+
+
 def without_columns(X: Array, columns: NDArray[np.intp]) -> Array:
     """Return X without the columns of contexts, as numbers if the rest are numbers."""
     if not len(columns):
@@ -327,7 +564,8 @@ def as_contexts(contexts: Any, n_steps: int, n_columns: int) -> Array:
         return np.full((n_steps, n_columns), None, dtype=object)
     if n_columns == 0:
         raise ValueError(
-            "contexts was given, but the transitions have no context_features."
+            "contexts was given, but neither transitions nor emission have "
+            "context_features."
         )
     columns = contexts.to_numpy() if hasattr(contexts, "to_numpy") else contexts
     columns = as_array("contexts", unmask(columns))

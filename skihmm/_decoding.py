@@ -94,6 +94,7 @@ def simulate_sequence(
     emission: BaseEmission,
     seed: np.random.SeedSequence,
     contexts: StepContexts | None = None,
+    given: Labels | None = None,
 ) -> tuple[Array, Labels]:
     """Simulate a new sequence from the draw's predictive distribution.
 
@@ -106,6 +107,8 @@ def simulate_sequence(
     seed : numpy.random.SeedSequence
     contexts : StepContexts, optional
         Contexts of the steps, if transitions depend on them.
+    given : ndarray of shape (n_samples, n_contexts), optional
+        Encoded contexts of the steps, if the emission depends on them.
 
     Returns
     -------
@@ -118,6 +121,6 @@ def simulate_sequence(
         emission.make_stats(np.empty((0, n_features + emission.n_inputs), dtype=dtype))
     )
     codes, states = simulate(
-        n_samples, columns, n_known, RandomStream(seed), seating, contexts
+        n_samples, columns, n_known, RandomStream(seed), seating, contexts, given
     )
     return emission.decode(codes[:, :n_features]), states

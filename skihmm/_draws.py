@@ -282,6 +282,8 @@ class PosteriorDraws:
         Concentrations of the columns of contexts; None without them.
     emission_alpha, emission_gamma : ndarray of shape (n_chains, max(n_draws))
         Emission concentrations; only if the emission has them.
+    emission_context_alpha : ndarray of shape (n_chains, max(n_draws), n_columns), or None
+        Those of the columns of contexts on which the emission depends; None without them.
     hyperparameters : dict of {str: ndarray of shape (n_chains, max(n_draws), ...)}
         All hyperparameters that are part of a draw, by name: the concentrations above,
         and those of the emission that are not fixed, such as ``"emission_strength"``,
@@ -360,6 +362,9 @@ class PosteriorDraws:
         if "emission_alpha" in self.hyperparameters:
             self.emission_alpha = self.hyperparameters["emission_alpha"]
             self.emission_gamma = self.hyperparameters["emission_gamma"]
+        self.emission_context_alpha = self.hyperparameters.get(
+            "emission_" + CONTEXT_ALPHA
+        )
 
     def _collect(self, name: str, dtype: type) -> Array:
         attribute = attrgetter(name)

@@ -17,7 +17,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from skihmm._callbacks import FitTasks
 from skihmm._chain import History, ModelSettings, extended_record
 from skihmm._chain_file import ChainFile, Header, chain_paths
-from skihmm._contexts import without_columns
+from skihmm._contexts import GivenColumns, without_columns
 from skihmm._decoding import frozen_model
 from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
@@ -76,7 +76,7 @@ class FitState:
         Entropy of the random streams.
     is_extended : bool
         Whether partial_fit has added data.
-    context_columns : ndarray of int
+    given : GivenColumns
         Columns of X that hold contexts.
     """
 
@@ -85,7 +85,7 @@ class FitState:
     model_hash: str
     entropy: list[int]
     is_extended: bool
-    context_columns: NDArray[np.intp]
+    given: GivenColumns
 
     @property
     def score_entropy(self) -> list[int]:
@@ -261,14 +261,22 @@ class Fit:
         """
         params = self.parameters
         emission = params.emission
-        columns = params.transitions.context_columns(X.shape[1], self._names)
-        if len(columns) and self._names is not None:
-            self._names = list(np.delete(self._names, columns))
-        contexts = params.transitions.fit_contexts(X[:, columns])
-        X = without_columns(X, columns)
+        n_features = X.shape[1]
+        given = GivenColumns.join(
+            params.transitions.context_columns(n_features, self._names),
+            emission.context_columns(n_features, self._names),
+            n_features,
+        )
+        if len(given) and self._names is not None:
+            self._names = list(np.delete(self._names, given.columns))
+        columns = X[:, given.columns]
+        contexts = params.transitions.fit_contexts(given.transitions(columns))
+        columns = given.emission(columns)
+        X = without_columns(X, given.columns)
         emission.name_columns(self._names)
-        emission.fit_sequences(X, starts)
-        sequences = make_sequences(emission.encode(X, starts), starts, states, contexts)
+        emission = emission.fit_sequences(X, starts).with_contexts(columns)
+        codes = emission.encode(X, starts, contexts=columns)
+        sequences = make_sequences(codes, starts, states, contexts)
         resumed = earlier if params.warm_start else None
         is_same = (
             resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint
@@ -276,10 +284,10 @@ class Fit:
         if resumed and earlier_emission and params.model_hash == resumed.model_hash:
             # The chains keep their emission: after partial_fit it was fitted to the first
             # data only, and has other offsets and hyperpriors.
-            codes = _encoded(X, starts, earlier_emission, resumed)
+            earlier_codes = _encoded(X, starts, columns, earlier_emission, resumed)
             is_same = False
-            if codes is not None:
-                as_before = replace(sequences, codes=codes)
+            if earlier_codes is not None:
+                as_before = replace(sequences, codes=earlier_codes)
                 is_same = as_before.fingerprint == resumed.sequences.fingerprint
                 if is_same:
                     emission, sequences = earlier_emission, as_before
@@ -329,7 +337,7 @@ class Fit:
                 )
         is_extended = resumed is not None and resumed.is_extended
         state = FitState(
-            histories, sequences, params.model_hash, entropy, is_extended, columns
+            histories, sequences, params.model_hash, entropy, is_extended, given
         )
         return self._sample(X, settings, state, files)
 
@@ -343,9 +351,10 @@ class Fit:
     ) -> dict[str, object]:
         """Add the sequences of X to an earlier fit; returns the fitted attributes."""
         params = self.parameters
-        columns = earlier.context_columns
+        columns = X[:, earlier.given.columns]
         params.transitions.context_categories_ = transitions.context_categories_
-        params.transitions.fit_contexts(X[:, columns])
+        params.transitions.fit_contexts(earlier.given.transitions(columns))
+        emission = emission.with_contexts(earlier.given.emission(columns))
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
         histories = [
@@ -585,13 +594,17 @@ class Fit:
 
 
 def _encoded(
-    X: Array, starts: NDArray[np.intp], emission: BaseEmission, state: FitState
+    X: Array,
+    starts: NDArray[np.intp],
+    contexts: Array,
+    emission: BaseEmission,
+    state: FitState,
 ) -> Array | None:
     """Encode the data by the emission of the earlier fit; None if it refuses them."""
     if X.shape[1] != state.sequences.codes.shape[1] - emission.n_inputs:
         return None
     try:
-        return emission.encode(X, starts)
+        return emission.encode(X, starts, contexts=contexts)
     except ValueError:
         return None
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -589,6 +589,12 @@ array-like of shape (n_samples,), default="auto"
         n = self.n_features_in_
         return list(getattr(self, "feature_names_in_", [f"x{c}" for c in range(n)]))
 
+    @property
+    def _observed_columns(self) -> NDArray[np.intp]:
+        """Indices of the columns of X that are not contexts."""
+        every = np.arange(self.n_features_in_, dtype=np.intp)
+        return np.delete(every, self._fit_state.given.columns)
+
     def _validate(self, X: Any, reset: bool) -> Array:
         refuse_sequences(X)
         if issparse(X):
@@ -628,13 +634,13 @@ array-like of shape (n_samples,), default="auto"
         X = self._validate(X, reset=False)
         starts = sequence_starts(len(X), groups, lengths, index)
         before = self._fit_state.sequences.codes[-1:] if continued else None
-        columns = self._fit_state.context_columns
-        observed = without_columns(X, columns)
+        given = self._fit_state.given
+        observed, contexts = without_columns(X, given.columns), X[:, given.columns]
         return X, make_sequences(
-            self.emission_.encode(observed, starts, before),
+            self.emission_.encode(observed, starts, before, given.emission(contexts)),
             starts,
             check_states(states, len(X)),
-            self._step_contexts(X[:, columns]),
+            self._step_contexts(given.transitions(contexts)),
         )
 
     def _step_contexts(self, columns: Array) -> StepContexts | None:
@@ -643,6 +649,18 @@ array-like of shape (n_samples,), default="auto"
         if fitted is None:
             return None
         return StepContexts(fitted.tree, self.transitions_.encode_contexts(columns))
+
+    def _coming(
+        self, contexts: MatrixLike | None, n_steps: int
+    ) -> tuple[Array, StepContexts | None, Labels]:
+        """Columns of coming contexts, and those of transitions and emission encoded."""
+        given = self._fit_state.given
+        columns = as_contexts(contexts, n_steps, len(given))
+        return (
+            columns,
+            self._step_contexts(given.transitions(columns)),
+            self.emission_.encode_contexts(given.emission(columns)),
+        )
 
     def _encode_sequences(
         self,
@@ -788,9 +806,10 @@ array-like of shape (n_samples,), default="auto"
         n_steps : int, default=1
             Number of steps to predict.
         contexts : array-like of shape (n_steps,) or (n_steps, n_columns), optional
-            Contexts of the coming steps, if transitions depend on them
-            (``context_features``).  Where they are missing, and by default, the law is
-            that without a context.
+            Contexts of the coming steps, if transitions or emission depend on them
+            (``context_features``): the columns of the transitions and then those that
+            only the emission depends on.  Where they are missing, and by default, the law
+            is that without a context.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -815,7 +834,8 @@ array-like of shape (n_samples,), default="auto"
         """
         check_is_fitted(self)
         n_steps = check_integer("n_steps", n_steps, 1)
-        columns = self._fit_state.context_columns
+        _, steps, given = self._coming(contexts, n_steps)
+        columns = self._fit_state.given.columns
         names = getattr(self, "feature_names_in_", None)
         return PosteriorPredictive(
             self.draws_.thinned(),
@@ -824,7 +844,8 @@ array-like of shape (n_samples,), default="auto"
             n_steps,
             self.random_state,
             None if names is None else np.delete(names, columns),
-            self._step_contexts(as_contexts(contexts, n_steps, len(columns))),
+            steps,
+            given,
         )
 
     def impute(
@@ -881,7 +902,7 @@ array-like of shape (n_samples,), default="auto"
         check_choice("method", method, ("expectation", "sample"))
         given = X
         X, sequences = self._validate_sequences(X, groups, lengths)
-        columns = self._fit_state.context_columns
+        columns = self._fit_state.given.columns
         observed = without_columns(X, columns)
         missing = np.array([is_missing(column) for column in observed.T]).T
         filled = self._filled(observed, missing, sequences, method, random_state)
@@ -939,7 +960,7 @@ array-like of shape (n_samples,), default="auto"
             If transitions do not depend on contexts, or on fewer columns.
         """
         check_is_fitted(self)
-        n_columns = len(self._fit_state.context_columns)
+        n_columns = self._fit_state.given.n_transitions
         values = context if isinstance(context, tuple) else (context,)
         if not 0 < len(values) <= n_columns:
             raise ValueError(
@@ -1139,8 +1160,7 @@ array-like of shape (n_samples,), default="auto"
         random_state : int, RandomState instance or None, default=None
             None uses the estimator's `random_state`.
         contexts : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-            Contexts of the steps, if transitions depend on them (``context_features``).
-            Where they are missing, and by default, the law is that without a context.
+            Contexts of the steps, as in :meth:`predict_next`.
 
         Returns
         -------
@@ -1155,18 +1175,17 @@ array-like of shape (n_samples,), default="auto"
         entropy = draw_entropy(
             self.random_state if random_state is None else random_state
         )
-        columns = self._fit_state.context_columns
-        given = as_contexts(contexts, n_samples, len(columns))
-        steps = self._step_contexts(given)
+        columns, steps, given = self._coming(contexts, n_samples)
         X, states = simulate_sequence(
             self._selected,
             n_samples,
-            self.n_features_in_ - len(columns),
+            self.n_features_in_ - columns.shape[1],
             self.emission_,
             np.random.SeedSequence(entropy),
             None if steps is None else steps.adaptive(),
+            given,
         )
-        X = with_columns(X, columns, given)
+        X = with_columns(X, self._fit_state.given.columns, columns)
         library = output_library(self, self._frame_library)
         if library is not None:
             X = make_frame(library, X, self._column_names(), None)

@@ -30,20 +30,28 @@ def _walk(
 ) -> Iterator[tuple[Integers, Array | None]]:
     """Iterate over steps to fill together, and their inputs.
 
-    All steps at once without inputs.  Otherwise one after the other in time, each to be
-    filled in `rows` before the next, because later inputs depend on it.
+    All steps at once without inputs, and all of one context if there are only contexts.
+    Otherwise one after the other in time, each to be filled in `rows` before the next,
+    because later inputs depend on it.
     """
     if not emission.n_inputs:
         yield steps, None
         return
     n = rows.shape[1] - emission.n_inputs
+    if not emission.looks_back:
+        contexts, which = np.unique(rows[steps, n:], axis=0, return_inverse=True)
+        for i in range(len(contexts)):
+            block = steps[which.ravel() == i]
+            yield block, rows[block, n:]
+        return
     first = set(starts.tolist())
     for t in steps.tolist():
         yield np.array([t]), rows[t : t + 1, n:]
         for later in range(t + 1, len(rows)):
             now = slice(later, later + 1)
             before = rows[later - 1 : later]
-            inputs = emission.inputs(rows[now, :n], np.zeros(1, np.intp), before)
+            given = emission.contexts_of(rows[now])
+            inputs = emission.inputs(rows[now, :n], np.zeros(1, np.intp), before, given)
             if later in first or np.array_equal(inputs, rows[now, n:], equal_nan=True):
                 break
             rows[now, n:] = inputs

@@ -12,7 +12,7 @@ from skihmm._contexts import StepContexts
 from skihmm._decoding import frozen_model, symbol_limits
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
-from skihmm._typing import Array, Floats, MatrixLike, RandomState
+from skihmm._typing import Array, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import (
     as_matrix,
     check_integer,
@@ -57,6 +57,8 @@ class PosteriorPredictive:
         Names of the columns of the data.
     contexts : StepContexts, optional
         Contexts of the predicted steps, if transitions depend on them.
+    given : ndarray of shape (n_steps, n_contexts), optional
+        Encoded contexts of these steps, if the emission depends on them.
 
     Attributes
     ----------
@@ -91,6 +93,7 @@ class PosteriorPredictive:
         random_state: RandomState = None,
         feature_names: Sequence[str] | Array | None = None,
         contexts: StepContexts | None = None,
+        given: Labels | None = None,
     ) -> None:
         self.n_steps = check_integer("n_steps", n_steps, 1)
         self.n_features = sequences.codes.shape[1] - emission.n_inputs
@@ -104,6 +107,9 @@ class PosteriorPredictive:
         # Models without data, for the predictive distributions of their states.
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._last = sequences.codes[-1:]
+        if given is None:
+            given = np.full((self.n_steps, emission.n_contexts), -1, dtype=np.int32)
+        self._given = given
         if sequences.contexts is not None and contexts is not None:
             self._nothing = replace(self._nothing, contexts=contexts)
             sequences = replace(sequences, contexts=sequences.contexts.joined(contexts))
@@ -119,13 +125,34 @@ class PosteriorPredictive:
         for draw, probs in zip(self._draws, self._state_probs, strict=True):
             yield frozen_model(draw, sequences, self._emission), probs
 
-    def _inputs_after(self, rows: Array) -> Floats | None:
-        """Inputs of the steps that follow encoded rows."""
+    def _inputs_after(self, rows: Array, i: int) -> Floats | None:
+        """Inputs of predicted step i if encoded rows precede it."""
         if not self._emission.n_inputs:
             return None
         # What the steps emit does not matter.
         values = rows[:, : self.n_features]
-        return self._emission.inputs(values, np.arange(len(rows)), rows)
+        given = np.repeat(self._given[i : i + 1], len(rows), axis=0)
+        return self._emission.inputs(values, np.arange(len(rows)), rows, given)
+
+    def _mixtures(self, model: FrozenModel, probs: Floats) -> Iterator[Floats]:
+        """Of every encoded column the predictives, averaged over each step's states.
+
+        Inputs that look back are those of the first step.
+        """
+        if not self._emission.n_contexts:
+            inputs = self._inputs_after(self._last, 0)
+            for emitted in model.predictives(None if inputs is None else inputs[0]):
+                yield probs @ emitted
+            return
+        steps, of_context = [], {}
+        for i, context in enumerate(map(tuple, self._given.tolist())):
+            if context not in of_context:
+                inputs = self._inputs_after(self._last, i)
+                assert inputs is not None
+                of_context[context] = model.predictives(inputs[0])
+            steps.append([probs[i] @ emitted for emitted in of_context[context]])
+        for column in zip(*steps, strict=True):
+            yield np.asarray(column)
 
     def _place(self, column: int | str) -> int:
         """Index of the encoded column of a column of the data."""
@@ -169,13 +196,13 @@ class PosteriorPredictive:
         place = self._place(column)
         each = []
         for model, probs in self._models(self._nothing):
-            emitted = model.predictives()[place]
-            if emitted.ndim == 1:
+            mixture = list(self._mixtures(model, probs))[place]
+            if mixture.ndim == 1:
                 raise ValueError(
                     f"Column {column!r} holds numbers, which have no list of "
                     "probabilities. Use mean, log_prob or sample."
                 )
-            each.append(probs @ emitted)
+            each.append(mixture)
         return np.asarray(np.mean(each, axis=0))
 
     def mean(self) -> Floats:
@@ -194,17 +221,16 @@ class PosteriorPredictive:
             If all columns hold symbols.
         """
         total = np.zeros((self.n_steps, self.n_features))
-        inputs = self._inputs_after(self._last)
         for model, probs in self._models(self._nothing):
-            columns = model.predictives(None if inputs is None else inputs[0])
-            if all(emitted.ndim == 2 for emitted in columns):
+            columns = list(self._mixtures(model, probs))
+            if all(mixture.ndim == 2 for mixture in columns):
                 raise ValueError(
                     "All columns hold symbols, which have no mean. Use proba."
                 )
-            for c, emitted in zip(self._order, columns, strict=True):
-                total[:, c] += probs @ emitted if emitted.ndim == 1 else np.nan
+            for c, mixture in zip(self._order, columns, strict=True):
+                total[:, c] += mixture if mixture.ndim == 1 else np.nan
         total /= self.n_draws
-        if inputs is not None and self.n_steps > 1:
+        if self._emission.looks_back and self.n_steps > 1:
             means = self._sample_codes(_N_WALKS, self._random_state).mean(axis=0)
             later = total[1:, self._order]
             total[1:, self._order] = np.where(np.isnan(later), np.nan, means[1:])
@@ -233,14 +259,15 @@ class PosteriorPredictive:
                 f"X_next has the shape {X_next.shape}; expected a row for each of the "
                 f"{self.n_steps} predicted steps and {self.n_features} columns."
             )
-        if self._emission.n_inputs and self.n_steps > 1:
+        if self._emission.looks_back and self.n_steps > 1:
             raise ValueError(
                 f"{self._emission!r} looks back, so that later steps have no log "
                 "probability conditional on the given sequence only. Use "
                 "predict_next(X, n_steps=1), sample, or score_samples."
             )
         starts = np.zeros(1, dtype=np.intp)
-        codes = self._emission.encode(X_next, starts, self._last)
+        values = self._emission.encode_values(X_next)
+        codes = self._emission.with_inputs(values, starts, self._last, self._given)
         sequences = Sequences(codes, starts)
         each = [model.log_mixtures(probs) for model, probs in self._models(sequences)]
         log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
@@ -297,12 +324,17 @@ class PosteriorPredictive:
                 states[i] = _choose(transmats[i][states[i - 1]], u[i])
             # An emission that looks back walks in time; others emit all steps at once.
             rows = np.repeat(self._last, len(members), axis=0)
-            size = 1 if self._emission.n_inputs else self.n_steps
+            inputs: Array | None = None
+            if self._emission.n_contexts:
+                inputs = np.repeat(self._given, len(members), axis=0)
+            size = 1 if self._emission.looks_back else self.n_steps
             for i in range(0, self.n_steps, size):
-                path, inputs = states[i : i + size], self._inputs_after(rows)
+                path = states[i : i + size]
+                if self._emission.looks_back:
+                    inputs = self._inputs_after(rows, i)
                 columns = model.draw_values(path.ravel(), limits, stream, inputs)
                 for c, values in enumerate(columns):
                     codes[members, i : i + size, c] = values.reshape(path.shape).T
-                if inputs is not None:
+                if inputs is not None and self._emission.looks_back:
                     rows = np.hstack([codes[members, i], inputs])
         return codes

@@ -44,6 +44,10 @@ class EmissionRecord(TypedDict, total=False):
     columns: list[SeatingRecord]
     alpha: float
     gamma: float
+    # Of symbols with contexts: seatings of depth 2, 3, ... of all columns, and the tree.
+    levels: list[list[SeatingRecord]]
+    contexts: Mapping[str, object]
+    context_alpha: Floats
     # Of conjugate families: sufficient statistics, shape (n_states, width), and the
     # hyperparameters that are sampled.
     numbers: Floats
@@ -63,7 +67,8 @@ class ModelRecord(TypedDict):
 class ParticleEmissionRecord(TypedDict):
     """Statistics of the columns of an emission, of ``EmissionStats.records``."""
 
-    columns: list[SeatingRecord | EmissionRecord]
+    # Of symbols with contexts by column and depth.
+    columns: list[SeatingRecord | EmissionRecord | list[list[SeatingRecord]]]
 
 
 class ParticleRecord(TypedDict):
@@ -97,6 +102,8 @@ Record = TypeVar("Record")
 def seatings(record: EmissionRecord) -> Iterator[SeatingRecord]:
     """Iterate over all seatings of a record, those of parts included."""
     yield from record.get("columns", ())
+    for columns in record.get("levels", ()):
+        yield from columns
     for part in record.get("parts", ()):
         yield from seatings(part)
 

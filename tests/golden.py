@@ -240,6 +240,23 @@ def _contexts(order: str, sampler: str, emission: str) -> dict:
     X, n = np.hstack([X, given]), X.shape[1]
     transitions = HCRPTransitions(context_features=[n, n + 1], context_order=order)
     hmm = _model(SAMPLERS[sampler], make(), transitions=transitions, n_particles=20)
+    return _in_contexts(hmm, X, given)
+
+
+def _given(sampler: str) -> dict:
+    """Two columns of symbols that depend on others, as transitions do on one of these."""
+    X = np.hstack([_symbols(120, 3, 1), _symbols(120, 4, 2)])
+    rng = np.random.default_rng(17)
+    given = rng.integers([3, 2], size=(len(X), 2)).astype(float)
+    given[rng.random(given.shape) < 0.05] = np.nan
+    X = np.hstack([X, given])
+    emission = HCRPCategorical(context_features=[3, 2])
+    transitions = HCRPTransitions(context_features=[2] if sampler == "rcd" else None)
+    hmm = _model(SAMPLERS[sampler], emission, transitions=transitions, n_particles=20)
+    return _in_contexts(hmm, X, given if sampler == "rcd" else given[:, ::-1])
+
+
+def _in_contexts(hmm: HCRPHMM, X: np.ndarray, given: np.ndarray) -> dict:
     hmm.partial_fit(X[:80]).partial_fit(X[80:])
     simulated, labels = hmm.sample(20, random_state=4, contexts=given[:20])
     return {
@@ -269,6 +286,10 @@ CASES: dict[str, Callable[[], dict]] = {
         for name in ("hcrp", "gaussian")
     },
     "continued": _continued,
+    **{
+        f"{sampler} | contexts of symbols": partial(_given, sampler)
+        for sampler in ("auto", "rcd", "slice sm", "blocked runs", "beam sm")
+    },
     **{
         f"{sampler} | {transitions} dwell times | {emission}": partial(
             _dwelling, transitions, sampler, emission

@@ -13,7 +13,11 @@ from sklearn.preprocessing import KBinsDiscretizer
 
 from skihmm import HCRPHMM
 from skihmm._contexts import StepContexts, check_features
-from skihmm.inspection import TransitionMatrixDisplay
+from skihmm.inspection import (
+    EmissionDisplay,
+    StateSequenceDisplay,
+    TransitionMatrixDisplay,
+)
 from skihmm.metrics import ParticleFilterScorer, frozen_log_likelihood
 from skihmm.samplers import (
     BlockedBeam,
@@ -146,6 +150,10 @@ def test_displays_of_contexts(fitted):
     for action in ACTIONS:
         display = TransitionMatrixDisplay.from_estimator(fitted, context=action)
         np.testing.assert_array_equal(display.transmat, fitted.context_transmat(action))
+    (column,) = EmissionDisplay.from_estimator(fitted).columns
+    assert column.name == "symbol"
+    display = StateSequenceDisplay.from_estimator(fitted, ring(40, 1))
+    assert display.symbols == [True, True]
 
 
 @pytest.mark.parametrize("order", ["state", "context"])
@@ -293,7 +301,7 @@ def test_errors_of_coming_contexts(fitted):
     with pytest.raises(ValueError, match=r"shape \(3,\)|shape \(3, 1\)"):
         fitted.sample(2, contexts=["go"] * 3)
     plain = HCRPHMM(n_burnin=1, n_draws=1, random_state=0).fit(X[["symbol"]])
-    with pytest.raises(ValueError, match="no context_features"):
+    with pytest.raises(ValueError, match="neither transitions nor emission"):
         plain.sample(2, contexts=["go", "go"])
 
 

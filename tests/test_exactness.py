@@ -13,6 +13,7 @@ from itertools import product
 import native
 import pytest
 from extension.random_scan import RandomScanGibbs, SequentialBlocks
+from reference import context_emissions
 from small_models import (
     COLUMNS,
     DENSITIES,
@@ -39,7 +40,10 @@ from skihmm.samplers._stepwise_kernel import StepwiseProposal
 pytestmark = pytest.mark.statistical
 
 PYTHON = {"waiting times": WAITING}
-ALL_MODELS = MODELS | COLUMNS | DENSITIES | NUMBERS | MIXED | KNOWN | SAMPLED | PYTHON
+CONTEXTS = context_emissions.MODELS
+ALL_MODELS = (
+    MODELS | COLUMNS | DENSITIES | NUMBERS | MIXED | KNOWN | SAMPLED | PYTHON | CONTEXTS
+)
 
 # One vectorised pass; a walk over non-zeros with dense counts to look up single pairs;
 # the same without.
@@ -186,6 +190,10 @@ TABLE = [
         2000,
     ),
     (("stepwise", "stick-breaking"), PYTHON, 200),
+    (("stepwise", "blocked sm"), ("contexts of symbols",), 2000),
+    (("rcd", "slice, runs"), ("contexts of symbols, missing",), 2000),
+    (("beam", "stepwise"), ("two contexts of symbols",), 2000),
+    (("blocked sm",), ("contexts of two columns",), 2000),
     (("random scan",), ("missing", "densities"), 1000),
     (("blocks in Python",), ("two sequences",), 1000),
 ]
@@ -229,6 +237,11 @@ MORE = [
     (
         ("blocked sm, hyperparameters", "stick-breaking, hyperparameters"),
         ("sampled full", "sampled autoregressive", "sampled symbols"),
+        3000,
+    ),
+    (
+        (*[name for name in SAMPLERS if "stick" not in name], "split-merge", "runs"),
+        CONTEXTS,
         3000,
     ),
     (("random scan",), ("two sequences", "two columns"), 3000),

@@ -192,6 +192,15 @@ def init():
 
 
 RATES = {"split_merge_rate": number(">= 0"), "run_split_merge_rate": number(">= 0")}
+
+
+def context_features():
+    return [
+        Bad(value, TypeError, "expected a list of names or indices")
+        for value in ("action", {0}, 1, [1.5], [[0]], [None])
+    ]
+
+
 BAD: dict[type, dict[str, list[Bad]]] = {
     HCRPHMM: {
         "sampler": recipe(StepwiseGibbs, *SAMPLERS),
@@ -232,10 +241,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "min_dwell": [*integer(1), Bad(256, ValueError, "expected at most 255")],
         "starts_inside": flag(),
         "stay_prior": stay_prior(),
-        "context_features": [
-            Bad(value, TypeError, "expected a list of names or indices")
-            for value in ("action", {0}, 1, [1.5], [[0]], [None])
-        ],
+        "context_features": context_features(),
         "context_order": choice("state", "context"),
         "context_alpha": [bad for bad in number() if np.ndim(bad.value) == 0],
     },
@@ -252,6 +258,8 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "concentration_prior": prior(),
         "categories": categories(),
         "handle_unknown": choice("base", "missing", "error"),
+        "context_features": context_features(),
+        "context_alpha": [bad for bad in number() if np.ndim(bad.value) == 0],
     },
     DirichletCategorical: {
         "concentration": [bad for bad in number() if bad.value is not None],

@@ -41,73 +41,55 @@
 
 namespace skihmm {
 
-class LevelAbove;
-using FirstLevel = Seating<InfiniteRoot>;
-using DeepLevel = Seating<LevelAbove>;
-
 // Base of a level of depth 2 or more: the level above, whose class depends on its depth.
-class LevelAbove {
+template <class Root> class LevelAbove {
   public:
+    using First = Seating<Root>;
+    using Deep = Seating<LevelAbove>;
     static constexpr bool kIsRoot = false;
     static constexpr bool has_tables() { return true; }
 
-    void set(FirstLevel *first) { first_ = first; }
-    void set(DeepLevel *deep) { deep_ = deep; }
-    double prob(int32_t row, int32_t dish) const;
-    double add(int32_t row, int32_t dish, bitgen_t *g);
-    void add_at(int32_t row, int32_t dish, int32_t n_opened, bitgen_t *g, int32_t *hint);
-    double remove(int32_t row, int32_t dish, bitgen_t *g);
-    int32_t count(int32_t row, int32_t dish) const;
-    void commit();
-    void rollback();
-    void clear();
-    double log_joint() const;
-    size_t n_bytes() const;
-    const char *check() const;
+    void set(First *first) { first_ = first; }
+    void set(Deep *deep) { deep_ = deep; }
+    double prob(int32_t row, int32_t dish) const {
+        return first_ ? first_->prob(row, dish) : deep_->prob(row, dish);
+    }
+    double add(int32_t row, int32_t dish, bitgen_t *g) {
+        return first_ ? first_->add(row, dish, g) : deep_->add(row, dish, g);
+    }
+    void add_at(int32_t row, int32_t dish, int32_t n_opened, bitgen_t *g, int32_t *hint) {
+        if (first_) first_->add_at(row, dish, n_opened, g, hint);
+        else deep_->add_at(row, dish, n_opened, g, hint);
+    }
+    double remove(int32_t row, int32_t dish, bitgen_t *g) {
+        return first_ ? first_->remove(row, dish, g) : deep_->remove(row, dish, g);
+    }
+    int32_t count(int32_t row, int32_t dish) const {
+        return first_ ? first_->count(row, dish) : deep_->count(row, dish);
+    }
+    void commit() {
+        if (first_) first_->commit();
+        else deep_->commit();
+    }
+    void rollback() {
+        if (first_) first_->rollback();
+        else deep_->rollback();
+    }
+    void clear() {
+        if (first_) first_->clear();
+        else deep_->clear();
+    }
+    double log_joint() const { return first_ ? first_->log_joint() : deep_->log_joint(); }
+    size_t n_bytes() const { return first_ ? first_->n_bytes() : deep_->n_bytes(); }
+    const char *check() const { return first_ ? first_->check() : deep_->check(); }
 
   private:
-    FirstLevel *first_ = nullptr;
-    DeepLevel *deep_ = nullptr;
+    First *first_ = nullptr;
+    Deep *deep_ = nullptr;
 };
 
-inline double LevelAbove::prob(int32_t row, int32_t dish) const {
-    return first_ ? first_->prob(row, dish) : deep_->prob(row, dish);
-}
-inline double LevelAbove::add(int32_t row, int32_t dish, bitgen_t *g) {
-    return first_ ? first_->add(row, dish, g) : deep_->add(row, dish, g);
-}
-inline void LevelAbove::add_at(int32_t row, int32_t dish, int32_t n_opened, bitgen_t *g,
-                               int32_t *hint) {
-    if (first_) first_->add_at(row, dish, n_opened, g, hint);
-    else deep_->add_at(row, dish, n_opened, g, hint);
-}
-inline double LevelAbove::remove(int32_t row, int32_t dish, bitgen_t *g) {
-    return first_ ? first_->remove(row, dish, g) : deep_->remove(row, dish, g);
-}
-inline int32_t LevelAbove::count(int32_t row, int32_t dish) const {
-    return first_ ? first_->count(row, dish) : deep_->count(row, dish);
-}
-inline void LevelAbove::commit() {
-    if (first_) first_->commit();
-    else deep_->commit();
-}
-inline void LevelAbove::rollback() {
-    if (first_) first_->rollback();
-    else deep_->rollback();
-}
-inline void LevelAbove::clear() {
-    if (first_) first_->clear();
-    else deep_->clear();
-}
-inline double LevelAbove::log_joint() const {
-    return first_ ? first_->log_joint() : deep_->log_joint();
-}
-inline size_t LevelAbove::n_bytes() const {
-    return first_ ? first_->n_bytes() : deep_->n_bytes();
-}
-inline const char *LevelAbove::check() const {
-    return first_ ? first_->check() : deep_->check();
-}
+using FirstLevel = Seating<InfiniteRoot>;
+using DeepLevel = Seating<LevelAbove<InfiniteRoot>>;
 
 // The contexts of some data: prefixes of n columns are numbered for every n, and parents[n - 1]
 // has of each the number of its own prefix of n - 1 columns, which is 0 if that has no columns.

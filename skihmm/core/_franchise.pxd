@@ -198,5 +198,9 @@ cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -
 # A tree of contexts, checked, and steps' leaves in it: arrays of depths and prefixes.
 cdef int shape_of(n_before, parents, ContextShape *out) except -1
 cdef int places_of(depths, prefixes, const ContextShape &shape, vector[ContextPlace] *out) except -1
+# Seatings of depth 1, 2, ... over the restaurants of so many labels, checked.
+cdef int levels_from_arrays(list levels, str what, const ContextShape &shape,
+                            int32_t n_labels, int32_t n_dishes,
+                            vector[SeatingRecord] *out) except -1
 # The transitions of a draw: state k has the slot FIRST + k, and there are no others.
 cdef Franchise frozen_transitions(object arrays, object contexts=*)

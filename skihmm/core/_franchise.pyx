@@ -254,8 +254,6 @@ cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -
 
 
 cdef int tree_from_arrays(object transitions, TransitionsRecord *out) except -1:
-    cdef SeatingRecord level
-    cdef int32_t d
     contexts = entry_of(transitions, "contexts", "transitions")
     shape_of(entry_of(contexts, "n_before", "contexts"),
              entry_of(contexts, "parents", "contexts"), &out.contexts)
@@ -271,16 +269,24 @@ cdef int tree_from_arrays(object transitions, TransitionsRecord *out) except -1:
     if not isinstance(levels, list) or len(levels) != n_columns:
         raise ValueError(
             f"transitions: levels is {levels!r:.100}; expected a list of {n_columns} dicts")
-    for d in range(1, out.contexts.depth() + 1):
-        n_rows = out.contexts.n_rows(d, out.n_states + 1)
-        record_from_arrays(
-            transitions if d == 1 else levels[d - 2], f"transitions, depth {d}",
-            <int32_t> integer_of(n_rows, "the number of restaurants", 0, MOST_CUSTOMERS),
-            out.n_states, True, &level)
-        if d == 1:
-            out.seating = level
-        else:
-            out.levels.push_back(level)
+    levels_from_arrays([transitions, *levels], "transitions", out.contexts, out.n_states + 1,
+                       out.n_states, &out.levels)
+    out.seating = out.levels[0]
+    out.levels.erase(out.levels.begin())
+    return 0
+
+
+cdef int levels_from_arrays(list levels, str what, const ContextShape &shape,
+                            int32_t n_labels, int32_t n_dishes,
+                            vector[SeatingRecord] *out) except -1:
+    cdef SeatingRecord level
+    cdef int32_t d
+    for d in range(1, shape.depth() + 1):
+        n_rows = integer_of(shape.n_rows(d, n_labels), "the number of restaurants", 0,
+                            MOST_CUSTOMERS)
+        record_from_arrays(levels[d - 1], f"{what}, depth {d}", <int32_t> n_rows, n_dishes,
+                           True, &level)
+        out.push_back(level)
     return 0
 
 

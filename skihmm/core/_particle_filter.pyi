@@ -32,4 +32,5 @@ def simulate(
     stream: RandomStream,
     seating: ParticleRecord,
     contexts: Contexts | None = ...,
+    given: Integers | None = ...,
 ) -> tuple[Array, Labels]: ...

@@ -16,6 +16,7 @@ from skihmm.core._franchise cimport (
     Franchise,
     Seating,
     frozen_transitions,
+    levels_from_arrays,
     places_of,
     shape_of,
 )
@@ -31,6 +32,7 @@ from skihmm.core._record cimport (
 )
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
+from skihmm._contexts import ContextColumns
 from skihmm.core._franchise import MOST_STAGES
 
 
@@ -46,6 +48,12 @@ cdef extern from "_particles.hpp" namespace "skihmm" nogil:
         void set_places(const ContextShape &shape, vector[ContextPlace] places) except +
         void add_column(int32_t n_symbols, cbool hierarchical, float64_t alpha,
                         float64_t gamma) except +
+        void add_tree(int32_t n_symbols, const ContextShape &shape,
+                      vector[ContextPlace] places, vector[float64_t] alphas,
+                      float64_t gamma) except +
+        void add_tree_cell(int32_t c, int32_t depth, int32_t state, int32_t prefix,
+                           int32_t symbol, int32_t n_customers,
+                           int32_t n_tables) except +
         void add_family(const Family *family, const float64_t *numbers) except +
         void add_symbol(int32_t c, int32_t state, int32_t symbol, int32_t n_customers,
                         int32_t n_tables) except +
@@ -65,8 +73,9 @@ RESAMPLING = ("systematic", "stratified", "multinomial")
 
 
 cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, columns,
-                               seating, contexts, int32_t *n_states_out) except NULL:
-    # The caller deletes.
+                               given, seating, contexts, int32_t *n_states_out) except NULL:
+    # `given`: of every entry of `columns` the contexts of the steps, if it has them.  The
+    # caller deletes.
     cdef size_t i
     cdef int32_t c, n_states = 0
     cdef SeatingRecord record
@@ -96,6 +105,9 @@ cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, c
         for c, column in enumerate(columns):
             if isinstance(column, EmissionStats):
                 continue
+            if isinstance(column, ContextColumns):
+                _add_trees(particles, column, given[c])
+                continue
             n_symbols, hierarchical, column_alpha, column_gamma = column
             particles.add_column(
                 integer_of(n_symbols, f"the number of symbols of column {c}", 1, 2**31 - 1),
@@ -119,6 +131,10 @@ cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, c
                 numbers = stats.numbers_of(seated[c], n_states)
                 particles.add_family(stats.shared.get().family(), &numbers[0, 0])
                 continue
+            if isinstance(column, ContextColumns):
+                _seat_trees(particles, n_symbol_columns, column, seated[c], n_states)
+                n_symbol_columns += <int32_t> len(column.n_symbols)
+                continue
             record_from_arrays(seated[c], f"emission, column {c}", n_states, column[0],
                                column[1], &record)
             for i in range(record.rows.size()):
@@ -131,12 +147,57 @@ cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, c
     return particles
 
 
+cdef int _add_trees(CppParticleFilter *particles, column, contexts) except -1:
+    cdef ContextShape shape
+    cdef vector[ContextPlace] places
+    cdef vector[float64_t] alphas = [
+        concentration_of(alpha, "alpha of a column") for alpha in column.alphas]
+    steps = column.steps(contexts)
+    shape_of(0, steps.parents, &shape)
+    places_of(steps.depths, steps.prefixes, shape, &places)
+    for n_symbols in column.n_symbols:
+        particles.add_tree(
+            integer_of(n_symbols, "the number of symbols of a column", 1, 2**31 - 1), shape,
+            places, alphas, concentration_of(column.gamma, "gamma of a column"))
+    return 0
+
+
+cdef int _seat_trees(CppParticleFilter *particles, int32_t first, column, levels,
+                     int32_t n_states) except -1:
+    cdef ContextShape shape
+    cdef vector[SeatingRecord] records
+    cdef int32_t c, d, n
+    cdef size_t i
+    shape_of(0, column.tree.parents, &shape)
+    for c, n_symbols in enumerate(column.n_symbols):
+        records.clear()
+        levels_from_arrays(levels[c], f"emission, column {c}", shape, n_states, n_symbols,
+                           &records)
+        for d in range(1, shape.depth() + 1):
+            # Restaurants of one state in the tree of the record.
+            n = <int32_t> shape.n_rows(d, 1)
+            for i in range(records[d - 1].rows.size()):
+                particles.add_tree_cell(
+                    first + c, d, records[d - 1].rows[i] // n, records[d - 1].rows[i] % n,
+                    records[d - 1].dishes[i], records[d - 1].n_customers[i],
+                    records[d - 1].n_tables[i])
+    return 0
+
+
 cdef tuple _split(columns):
     # Codes, and rows of families, where each column of the data belongs: inputs come last.
+    # And of every entry the places of its contexts, if it has them.
     cdef const Family *family
     cdef int32_t n_values = 0, n_inputs = 0
-    codes, values, inputs = [], [], []
+    codes, values, inputs, given = [], [], [], []
     for column in columns:
+        if isinstance(column, ContextColumns):
+            codes.extend(range(n_values, n_values + len(column.n_symbols)))
+            given.append(range(n_inputs, n_inputs + column.n_contexts))
+            n_values += len(column.n_symbols)
+            n_inputs += column.n_contexts
+            continue
+        given.append(range(0))
         if isinstance(column, EmissionStats):
             family = (<EmissionStats> column).shared.get().family()
             values.append(range(n_values, n_values + family.n_columns))
@@ -146,21 +207,34 @@ cdef tuple _split(columns):
         else:
             codes.append(n_values)
             n_values += 1
-    return codes, [at for own, after in zip(values, inputs, strict=True)
-                   for at in [*own, *(n_values + i for i in after)]]
+    return (codes,
+            [at for own, after in zip(values, inputs, strict=True)
+             for at in [*own, *(n_values + i for i in after)]],
+            [[n_values + i for i in own] for own in given])
 
 
-cdef int _check_codes(codes, columns) except -1:
+cdef list _n_symbols(columns):
+    # Of every column of codes.
+    out = []
+    for column in columns:
+        if isinstance(column, ContextColumns):
+            out += column.n_symbols
+        elif not isinstance(column, EmissionStats):
+            out.append(column[0])
+    return out
+
+
+cdef int _check_codes(codes, n_symbols) except -1:
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.dtype.kind not in "iu" or (
-            codes.shape[1] != len(columns)):
+            codes.shape[1] != len(n_symbols)):
         raise ValueError(
             f"codes is an array of type {codes.dtype} and shape {codes.shape}; expected "
-            f"integers in {len(columns)} columns, one or more")
-    for c in range(len(columns) if len(codes) else 0):
+            f"integers in {len(n_symbols)} columns, one or more")
+    for c in range(len(n_symbols) if len(codes) else 0):
         integer_of(codes[:, c].min(), f"the least code of column {c}", -1, 2**31 - 2)
         integer_of(codes[:, c].max(), f"the largest code of column {c}", -1,
-                   columns[c][0] - 1)
+                   n_symbols[c] - 1)
     return 0
 
 
@@ -179,12 +253,13 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     codes : ndarray of shape (n_steps, n_columns)
         Integers: symbols; -1 is missing and has likelihood one.  With columns of a
         conjugate family floats: values, of which NaN is missing, and codes, then the
-        inputs of all families.
+        inputs of all families.  Contexts of symbols are such inputs too, codes of which
+        -1 is missing.
     starts : ndarray of shape (n_sequences,)
         Steps whose predecessor is the start restaurant.
-    columns : list of (n_symbols, hierarchical, alpha, gamma) or EmissionStats
+    columns : list of (n_symbols, hierarchical, alpha, gamma), EmissionStats, ContextColumns
         Emission of every column; statistics of a conjugate family represent all columns
-        of the family.
+        of the family, and ContextColumns all columns that depend on the same contexts.
     stream : RandomStream
     n_particles : int
     transitions : Franchise, optional
@@ -228,17 +303,20 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         under it.
     """
     data = np.asarray(codes)
-    symbol_places, value_places = _split(columns)
-    symbols = [column for column in columns if not isinstance(column, EmissionStats)]
+    symbol_places, value_places, context_places = _split(columns)
+    n_contexts = sum(map(len, context_places))
+    width = len(symbol_places) + len(value_places) + n_contexts
     if not columns or data.ndim != 2 or (
-            value_places and data.shape[1] != len(symbol_places) + len(value_places)):
+            (value_places or n_contexts) and data.shape[1] != width):
         raise ValueError(
-            f"codes has the shape {data.shape}; expected "
-            f"{len(symbol_places) + len(value_places)} columns, one or more")
+            f"codes has the shape {data.shape}; expected {width} columns, one or more")
     codes = data
     if value_places:
         codes = data[:, symbol_places].astype(np.int64)
-    _check_codes(codes, symbols)
+    elif n_contexts:
+        codes = data[:, symbol_places]
+    _check_codes(codes, _n_symbols(columns))
+    given = [data[:, places].astype(np.int32) for places in context_places]
     cdef const int32_t[:, ::1] view = np.ascontiguousarray(codes, dtype=np.int32)
     cdef const float64_t[:, ::1] values = np.ascontiguousarray(
         data[:, value_places], dtype=np.float64)
@@ -269,7 +347,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         ends.assign(begins.begin() + (first[0] != 0), begins.end())
     ends.push_back(n_steps)
     cdef CppParticleFilter *particles = _build(
-        n_particles, resampling, transitions, columns, seating, contexts, &n_states)
+        n_particles, resampling, transitions, columns, given, seating, contexts, &n_states)
     try:
         start = <int32_t> integer_of(restaurant, "restaurant", 0, n_states)
         if symbol_places:
@@ -305,14 +383,15 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     return log_predictive, states
 
 
-def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=None):
+def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=None,
+             given=None):
     """Draw a new sequence from the predictive distribution of a seating.
 
     Parameters
     ----------
     n_steps : int
         One or more.
-    columns : list of (n_symbols, hierarchical, alpha, gamma) or EmissionStats
+    columns : list
         The emission of every column, as for :func:`filter_particles`.
     n_known : list of int
         Number of symbols (the first ones) that may be drawn, for every column of symbols.
@@ -321,24 +400,31 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
         As for :func:`filter_particles`; not changed.
     contexts : object, optional
         As for :func:`filter_particles`.
+    given : ndarray of shape (n_steps, n_contexts), int32, optional
+        Contexts on which columns of symbols depend, in the order of `columns`; by default
+        all are missing.
 
     Returns
     -------
     codes : ndarray of shape (n_steps, n_columns), int32 or float64
-        Floats if any column is of a conjugate family.
+        Floats, and the inputs too, if any column is of a conjugate family.
     states : ndarray of shape (n_steps,), int32
         Labels from ``seating["n_states"]`` on are new states.
     """
     cdef int64_t n = integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS), n_done = 0
     cdef int32_t c, n_states
-    symbol_places, value_places = _split(columns)
-    symbols = [column for column in columns if not isinstance(column, EmissionStats)]
-    if len(n_known) != len(symbols) or not columns:
-        raise ValueError(f"n_known has {len(n_known)} entries for {len(symbols)} columns")
-    for c in range(<int32_t> len(symbols)):
-        integer_of(n_known[c], f"n_known[{c}]", 1, symbols[c][0])
+    symbol_places, value_places, context_places = _split(columns)
+    n_symbols = _n_symbols(columns)
+    if len(n_known) != len(n_symbols) or not columns:
+        raise ValueError(f"n_known has {len(n_known)} entries for {len(n_symbols)} columns")
+    for c in range(<int32_t> len(n_symbols)):
+        integer_of(n_known[c], f"n_known[{c}]", 1, n_symbols[c])
+    all_given = np.full((n, sum(map(len, context_places))), -1, dtype=np.int32)
+    if given is not None:
+        all_given[:] = given
+    stops = np.cumsum([len(places) for places in context_places])
     # One column at least, so that there is an address.
-    codes = np.empty((n_steps, max(len(symbols), 1)), dtype=np.int32)
+    codes = np.empty((n_steps, max(len(n_symbols), 1)), dtype=np.int32)
     values = np.empty((n_steps, max(len(value_places), 1)))
     states = np.empty(n_steps, dtype=np.int32)
     cdef int32_t[:, ::1] codes_view = codes
@@ -346,7 +432,8 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
     cdef int32_t[::1] states_view = states
     cdef const int32_t[::1] known = np.asarray([*n_known, 0], dtype=np.int32)
     cdef CppParticleFilter *particles = _build(
-        1, "systematic", None, columns, seating, contexts, &n_states)
+        1, "systematic", None, columns, np.split(all_given, stops[:-1], axis=1), seating,
+        contexts, &n_states)
     try:
         particles.begin(0, 0)
         while n_done < n:
@@ -360,8 +447,9 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
         del particles
     if not value_places:
         return codes, states
-    data = np.empty((n_steps, len(symbols) + len(value_places)))
+    data = np.empty((n_steps, len(n_symbols) + len(value_places) + all_given.shape[1]))
     data[:, value_places] = values
-    if symbols:
+    data[:, [at for places in context_places for at in places]] = all_given
+    if n_symbols:
         data[:, symbol_places] = codes
     return data, states

@@ -28,9 +28,12 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "_family.hpp"
+#include "_record.hpp"
 #include "_transitions.hpp"
 #include "_vector.hpp"
 
@@ -113,6 +116,27 @@ class ParticleFilter {
         root_.columns.back().inverse.assign(padded(root_.n_states),
                                             1.0 / columns_.back().alpha);
     }
+    // The same of symbols whose distribution depends on contexts: the tree of their restaurants,
+    // in which the states come first, the leaf of every step, and the concentrations of depth
+    // 1, 2, ...
+    void add_tree(int32_t n_symbols, const ContextShape &shape,
+                  std::vector<ContextPlace> places, std::vector<double> alphas, double gamma) {
+        add_column(n_symbols, true, alphas[0], gamma);
+        columns_.back().by_symbol.clear();
+        columns_.back().tree = std::make_unique<SymbolLines>(
+            n_symbols, shape, std::move(places), std::move(alphas));
+    }
+    // Customers of one restaurant of a tree, and their tables.
+    void add_tree_cell(int32_t c, int32_t depth, int32_t state, int32_t prefix,
+                       int32_t symbol, int32_t n_customers, int32_t n_tables) {
+        Column &column = columns_[c];
+        const SymbolLines &tree = *column.tree;
+        change(column.line(tree.line(symbol, depth, prefix)), state, n_customers);
+        change(column.line(tree.line(tree.n_symbols, depth, prefix)), state, n_customers);
+        if (depth > 1) return;
+        column.symbol_tables[symbol] += n_tables;
+        root_.columns[c].n_tables += n_tables;
+    }
     // The next columns of `values` are the rows of a family, which must outlive the filter.
     // Of the states there are, `numbers` holds the family's, one state after the other.
     void add_family(const Family *family, const double *numbers) {
@@ -179,6 +203,7 @@ class ParticleFilter {
                     histories_[h].stage = n_stages_ - 1;
                 }
             find_place(t);
+            find_symbol_places(t);
             lay_out(row);
             double largest = -std::numeric_limits<double>::infinity();
             // Two loops: what is looked up is scattered, and the searches of several
@@ -239,6 +264,7 @@ class ParticleFilter {
         History &p = histories_[live_[0]];
         for (; t < n_steps && goes_on(); ++t) {
             find_place(t);
+            find_symbol_places(t);
             lay_out(missing.data());
             look_up(p, missing.data(), &next);
             weigh(p, missing.data(), nothing.data(), &next);
@@ -250,6 +276,10 @@ class ParticleFilter {
                 std::vector<double> w(n_known[c]);
                 double total = 0.0;
                 for (int32_t symbol = 0; symbol < n_known[c]; ++symbol) {
+                    if (columns_[c].tree) {
+                        total += w[symbol] = symbol_prob(p, c, k, symbol);
+                        continue;
+                    }
                     look_up(p, c, symbol, &next.symbols[c]);
                     int32_t count = next.symbols[c].count(k);
                     for (const Counts &entry : columns_[c].by_symbol[symbol])
@@ -257,7 +287,7 @@ class ParticleFilter {
                     total += w[symbol] = dish_weight<double>(count, next.symbols[c].all);
                 }
                 row[c] = choose(w.data(), n_known[c], uniform(g) * total);
-                look_up(p, c, row[c], &next.symbols[c]);
+                if (!columns_[c].tree) look_up(p, c, row[c], &next.symbols[c]);
             }
             double *y = values_out + t * n_values_;
             for (size_t f = 0, at = 0; f < families_.size(); at += families_[f++]->row_width()) {
@@ -268,7 +298,7 @@ class ParticleFilter {
             }
             lay_out(row);
             for (size_t c = 0; c < n_columns; ++c)
-                opens[1 + c] = opens_symbol_table(next, c, k, g);
+                opens[1 + c] = draw_symbol_tables(p, next, c, k, row[c], g);
             seat(p, k, opens.data(), row, y);
             states_out[t] = k;
         }
@@ -318,13 +348,59 @@ class ParticleFilter {
         std::vector<Chains> columns;     // by symbol: states
         std::vector<int32_t> labels;     // states of its steps
     };
+    // Symbols in a tree of restaurants (_contexts.hpp).  A line of counts is a symbol in all
+    // states' restaurants of one depth and prefix, in blocks of n_lines for every symbol; after
+    // those of the symbols come the numbers of all customers of these restaurants.
+    struct SymbolLines {
+        const int32_t n_symbols;
+        const ContextShape shape;
+        const std::vector<ContextPlace> places;     // by step
+        const std::vector<double> alphas;           // by depth
+        std::vector<int32_t> first_line;            // by depth, in a block
+        int32_t n_lines = 0;
+        int32_t depth = 1;                          // of this step's leaf
+        std::vector<int32_t> prefixes;              // of this step by depth
+        std::unordered_map<int32_t, std::vector<Counts>> base;
+
+        SymbolLines(int32_t n, const ContextShape &tree, std::vector<ContextPlace> steps,
+                    std::vector<double> by_depth)
+            : n_symbols(n), shape(tree), places(std::move(steps)), alphas(std::move(by_depth)),
+              first_line(1, 0), prefixes(shape.depth() + 1, 0) {
+            int64_t sum = 0;
+            for (int32_t d = 1; d <= shape.depth(); ++d) {
+                first_line.push_back(static_cast<int32_t>(sum));
+                sum += shape.stride(d);
+                if (sum * (n + int64_t{1}) > kMostCustomers) throw std::bad_alloc();
+            }
+            n_lines = static_cast<int32_t>(sum);
+        }
+        void find(int64_t t) {
+            ContextPlace at{1, 0};
+            if (t < static_cast<int64_t>(places.size())) at = places[t];
+            depth = at.depth;
+            for (int32_t d = at.depth, prefix = at.prefix; d >= 1; --d) {
+                prefixes[d] = prefix;
+                if (d > 1) prefix = shape.prefix_above(d, prefix);
+            }
+        }
+        int32_t line(int32_t symbol, int32_t d, int32_t prefix) const {
+            return symbol * n_lines + first_line[d] + prefix;
+        }
+        // Of this step.
+        int32_t line(int32_t symbol, int32_t d) const { return line(symbol, d, prefixes[d]); }
+        int32_t total_line(int32_t d) const { return line(n_symbols, d); }
+    };
     struct Column {
         bool hierarchical = true;
+        std::unique_ptr<SymbolLines> tree;    // instead of by_symbol
         double alpha = 1.0, gamma = 1.0;
         double symbol_mass = 0.0;        // gamma/V, or the Dirichlet pseudo-count
         std::vector<std::vector<Counts>> by_symbol;
         std::vector<int32_t> symbol_tables;   // e_w
         WideVector<double> counts;            // of the symbol of this step, by state
+
+        std::vector<Counts> &line(int32_t i) { return tree ? tree->base[i] : by_symbol[i]; }
+        int32_t symbol_of(int32_t line) const { return tree ? line / tree->n_lines : line; }
     };
     struct ColumnState {
         std::vector<int32_t> totals;          // c_k
@@ -421,7 +497,7 @@ class ParticleFilter {
         }
         out->symbols.resize(columns_.size());
         for (size_t c = 0; c < columns_.size(); ++c)
-            if (row[c] >= 0) look_up(p, c, row[c], &out->symbols[c]);
+            if (row[c] >= 0 && !columns_[c].tree) look_up(p, c, row[c], &out->symbols[c]);
     }
 
     // Expand the counts of the base that the step needs by state: those of its symbols, and the
@@ -431,7 +507,7 @@ class ParticleFilter {
         for (int32_t h : live_) n = std::max(n, padded(histories_[h].n_states));
         for (size_t c = 0; c < columns_.size(); ++c) {
             columns_[c].counts.assign(n, 0.0);
-            if (row[c] < 0) continue;
+            if (row[c] < 0 || columns_[c].tree) continue;
             for (const Counts &entry : columns_[c].by_symbol[row[c]])
                 columns_[c].counts[entry.id] = entry.n;
         }
@@ -463,7 +539,8 @@ class ParticleFilter {
         out->log_factor = 0.0;
         double *w = out->w.data();
         // One column of symbols, as most data have, takes one pass.
-        const bool is_single = columns_.size() == 1 && families_.empty() && row[0] >= 0;
+        const bool is_single = columns_.size() == 1 && families_.empty() && row[0] >= 0
+                               && !columns_[0].tree;
         if (is_tree()) return weigh_in_tree(p, row, y, out);
         if (!is_single) multiply_emissions(p, row, y, out);
         Row &common = rows_[row_of_[p.restaurant]];
@@ -561,6 +638,10 @@ class ParticleFilter {
                           Weights *out) {
         for (size_t c = start; c < stop; ++c) {
             if (row[c] < 0) continue;
+            if (SKIHMM_UNLIKELY(columns_[c].tree != nullptr)) {
+                multiply_symbol_law(p, c, row[c], out);
+                continue;
+            }
             const Symbol &symbol = out->symbols[c];
             double *counts = columns_[c].counts.data();
             change(counts, symbol.joined, 1);
@@ -606,9 +687,12 @@ class ParticleFilter {
             return kStays;
         return count == 0.0 || skihmm::opens_table(count, fresh, uniform(g)) ? kOpens : kJoins;
     }
-    // Whether the symbol of column c does so in state k.
-    bool opens_symbol_table(const Weights &next, size_t c, int32_t k, bitgen_t *g) const {
-        if (!columns_[c].hierarchical) return false;
+    // The number of tables that the symbol of column c opens in state k.
+    SKIHMM_INLINE uint8_t draw_symbol_tables(const History &p, const Weights &next, size_t c,
+                                             int32_t k, int32_t symbol, bitgen_t *g) {
+        if (!columns_[c].hierarchical) return 0;
+        if (SKIHMM_UNLIKELY(columns_[c].tree != nullptr))
+            return draw_opened_symbol(p, c, k, symbol, g);
         const double count = columns_[c].counts[k] + next.symbols[c].count(k);
         return count == 0.0
                || skihmm::opens_table(count, next.symbols[c].all, uniform(g));
@@ -654,6 +738,10 @@ class ParticleFilter {
         p.fresh.columns.resize(columns_.size());
         for (size_t c = 0; c < columns_.size(); ++c) {
             if (row[c] < 0) continue;
+            if (columns_[c].tree) {
+                seat_symbol(p, c, k, row[c], opens[1 + c]);
+                continue;
+            }
             p.columns[c].observe(k, 1, columns_[c].alpha);
             p.fresh.columns[c].add(row[c], k);
             if (opens[1 + c]) {
@@ -769,6 +857,96 @@ class ParticleFilter {
         p.n_tables += n_opened == depth_;
     }
 
+    // ---- symbols that depend on contexts
+
+    void find_symbol_places(int64_t t) {
+        for (Column &column : columns_)
+            if (column.tree) column.tree->find(t);
+    }
+    template <class Visit>
+    void visit_symbols(const History &p, size_t c, int32_t line, Visit visit) const {
+        const auto found = columns_[c].tree->base.find(line);
+        if (found != columns_[c].tree->base.end())
+            for (const Counts &entry : found->second) visit(entry.id, entry.n);
+        if (p.old && c < p.old->columns.size()) p.old->columns[c].visit(line, visit);
+        if (c < p.fresh.columns.size()) p.fresh.columns[c].visit(line, visit);
+    }
+    // p(symbol | root).
+    double symbol_base(const History &p, size_t c, int32_t symbol) const {
+        const Column &column = columns_[c];
+        double tables = column.symbol_tables[symbol];
+        visit_symbols(p, c, column.tree->line(symbol, 1, 0), [&](int32_t id, int32_t n) {
+            tables += id == kTables ? n : 0;
+        });
+        return (tables + column.symbol_mass)
+               / total_weight(p.columns[c].n_tables, column.gamma);
+    }
+    // w[k] *= p(symbol | k) of every state and, last, a new one: from the root to the leaf.
+    SKIHMM_NOINLINE void multiply_symbol_law(const History &p, size_t c, int32_t symbol,
+                                             Weights *out) {
+        const SymbolLines &tree = *columns_[c].tree;
+        const int32_t n = p.n_states + 1;
+        law_.assign(n, symbol_base(p, c, symbol));
+        for (int32_t d = 1; d <= tree.depth; ++d) {
+            const double a = tree.alphas[d - 1];
+            symbol_counts_.assign(n, 0.0);
+            symbol_totals_.assign(n, 0.0);
+            visit_symbols(p, c, tree.line(symbol, d), [&](int32_t k, int32_t n_k) {
+                if (k != kTables) symbol_counts_[k] += n_k;
+            });
+            visit_symbols(p, c, tree.total_line(d), [&](int32_t k, int32_t n_k) {
+                symbol_totals_[k] += n_k;
+            });
+            for (int32_t k = 0; k < n; ++k)
+                law_[k] = dish_weight(symbol_counts_[k], a * law_[k])
+                          / total_weight(symbol_totals_[k], a);
+        }
+        for (int32_t k = 0; k < n; ++k) out->w[k] *= law_[k];
+    }
+    // By depth, 0 for the root: p(symbol | k) and the customers that it is made of.
+    void follow_symbol(const History &p, size_t c, int32_t k, int32_t symbol) {
+        const SymbolLines &tree = *columns_[c].tree;
+        law_.assign(tree.depth + 1, symbol_base(p, c, symbol));
+        symbol_counts_.assign(tree.depth + 1, 0.0);
+        for (int32_t d = 1; d <= tree.depth; ++d) {
+            double size = 0.0;
+            visit_symbols(p, c, tree.line(symbol, d), [&](int32_t id, int32_t n) {
+                symbol_counts_[d] += id == k ? n : 0;
+            });
+            visit_symbols(p, c, tree.total_line(d), [&](int32_t id, int32_t n) {
+                size += id == k ? n : 0;
+            });
+            law_[d] = dish_weight(symbol_counts_[d], tree.alphas[d - 1] * law_[d - 1])
+                      / total_weight(size, tree.alphas[d - 1]);
+        }
+    }
+    double symbol_prob(const History &p, size_t c, int32_t k, int32_t symbol) {
+        follow_symbol(p, c, k, symbol);
+        return law_.back();
+    }
+    SKIHMM_NOINLINE uint8_t draw_opened_symbol(const History &p, size_t c, int32_t k,
+                                               int32_t symbol, bitgen_t *g) {
+        const SymbolLines &tree = *columns_[c].tree;
+        follow_symbol(p, c, k, symbol);
+        int32_t h = 0;
+        for (int32_t d = tree.depth; d >= 1; --d, ++h) {
+            const double n = symbol_counts_[d], fresh = tree.alphas[d - 1] * law_[d - 1];
+            if (n > 0.0 && !skihmm::opens_table(n, fresh, uniform(g))) break;
+        }
+        return static_cast<uint8_t>(h);
+    }
+    void seat_symbol(History &p, size_t c, int32_t k, int32_t symbol, int32_t n_opened) const {
+        const SymbolLines &tree = *columns_[c].tree;
+        Chains &lines = p.fresh.columns[c];
+        for (int32_t d = tree.depth; d >= std::max(1, tree.depth - n_opened); --d) {
+            lines.add(tree.line(symbol, d), k);
+            lines.add(tree.total_line(d), k);
+        }
+        if (n_opened < tree.depth) return;
+        ++p.columns[c].n_tables;
+        lines.add(tree.line(symbol, 1, 0), kTables);
+    }
+
     int32_t draw_particle(bitgen_t *g) const {
         double u = uniform(g);
         int32_t p = 0;
@@ -843,7 +1021,9 @@ class ParticleFilter {
             uint8_t *opens = &opens_[p * n_opens];
             opens[0] = draw_entrance(histories_[h], next_[h], k, g);
             for (size_t c = 0; c < columns_.size(); ++c)
-                opens[1 + c] = row[c] >= 0 && opens_symbol_table(next_[h], c, k, g);
+                opens[1 + c] = row[c] < 0 ? 0
+                                          : draw_symbol_tables(histories_[h], next_[h], c, k,
+                                                               row[c], g);
             opens[1 + columns_.size()] = draw_stage(histories_[h], g);
             // The first particle that drew this from this history.
             int32_t &head = lead_heads_[(h * 0x9E3779B1u + k * 0x85EBCA6Bu) >> 7
@@ -905,8 +1085,9 @@ class ParticleFilter {
         for (size_t c = 0; c < generation.columns.size(); ++c)
             for (const Entry &entry : generation.columns[c].entries) {
                 const int32_t n = sign * entry.n;
-                if (entry.id == kTables) columns_[c].symbol_tables[entry.line] += n;
-                else change(columns_[c].by_symbol[entry.line], entry.id, n);
+                Column &column = columns_[c];
+                if (entry.id == kTables) column.symbol_tables[column.symbol_of(entry.line)] += n;
+                else change(column.line(entry.line), entry.id, n);
             }
     }
     static void change(std::vector<Counts> &line, int32_t id, int32_t by) {
@@ -957,7 +1138,7 @@ class ParticleFilter {
     int32_t n_lines_ = 0;
     int32_t depth_ = 0;                              // of this step's leaf
     std::vector<int32_t> prefixes_;                  // of this step by depth
-    std::vector<double> law_;
+    std::vector<double> law_, symbol_counts_, symbol_totals_;
 };
 
 }  // namespace skihmm

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from skihmm._recipe import Recipe
 from skihmm._records import EmissionRecord
-from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm._typing import Array, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm.core._emission import EmissionStats
 
 
@@ -41,6 +41,16 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         the values in a row of the encoded data.
         """
         return 0
+
+    @property
+    def n_contexts(self) -> int:
+        """Number of the inputs that are given, as contexts, 0 by default."""
+        return 0
+
+    @property
+    def looks_back(self) -> bool:
+        """Whether there are inputs that precede an observation in its sequence."""
+        return self.n_inputs > self.n_contexts
 
     @property
     def takes_integers(self) -> bool:
@@ -170,6 +180,71 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self
 
+    def context_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        """Indices of the columns of X that hold contexts.
+
+        Contexts are given, not modelled.  These columns, and those of the contexts of the
+        transitions, are left out of the X of all methods here.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        names : sequence of str or None
+            Names of the columns of X.
+
+        Returns
+        -------
+        columns : ndarray of int
+            None by default.
+        """
+        return np.empty(0, dtype=np.intp)
+
+    def with_contexts(self, columns: Array) -> BaseEmission:
+        """Copy the emission with the categories of contexts, after those it knows.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_columns)
+            Columns of X as :meth:`context_columns` lists them.
+
+        Returns
+        -------
+        emission : BaseEmission
+            A copy; by default the emission itself.
+        """
+        return self
+
+    def encode_contexts(self, columns: Array) -> Labels:
+        """Encode contexts by their categories.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_columns)
+
+        Returns
+        -------
+        contexts : ndarray of shape (n_samples, n_contexts), int32
+            Index of the category, -1 where it is missing; new values have the indices
+            after those of the categories.
+        """
+        return np.empty((len(columns), 0), dtype=np.int32)
+
+    def contexts_of(self, codes: Array) -> Array:
+        """Contexts in encoded data.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
+
+        Returns
+        -------
+        contexts : ndarray of shape (n_samples, n_contexts)
+        """
+        return codes[:, codes.shape[1] - self.n_contexts :]
+
     @abstractmethod
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
         """Fit the encoding and the prior to the data.
@@ -201,7 +276,11 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         return self.fit(X)
 
     def encode(
-        self, X: MatrixLike, starts: Integers, before: Array | None = None
+        self,
+        X: MatrixLike,
+        starts: Integers,
+        before: Array | None = None,
+        contexts: Array | None = None,
     ) -> Array:
         """Convert data to the rows that the statistics take.
 
@@ -212,19 +291,48 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             First row of every sequence.
         before : ndarray of shape (n_continued, n_features + n_inputs), optional
             The first `n_continued` sequences continue after these encoded rows.
+        contexts : ndarray of shape (n_samples, n_columns), optional
+            Columns of contexts as :meth:`context_columns` lists them; by default all are
+            missing.
 
         Returns
         -------
         codes : ndarray of shape (n_samples, n_features + n_inputs)
             Values, and after them the inputs.
         """
-        values = self.encode_values(X)
+        given = None if contexts is None else self.encode_contexts(contexts)
+        return self.with_inputs(self.encode_values(X), starts, before, given)
+
+    def with_inputs(
+        self,
+        values: Array,
+        starts: Integers,
+        before: Array | None = None,
+        contexts: Array | None = None,
+    ) -> Array:
+        """Append their inputs to encoded values.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+        before, contexts : ndarray, optional
+            As for :meth:`inputs`.
+
+        Returns
+        -------
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
+        """
         if not self.n_inputs:
             return values
-        return np.hstack([values, self.inputs(values, starts, before)])
+        return np.hstack([values, self.inputs(values, starts, before, contexts)])
 
     def inputs(
-        self, values: Array, starts: Integers, before: Array | None = None
+        self,
+        values: Array,
+        starts: Integers,
+        before: Array | None = None,
+        contexts: Array | None = None,
     ) -> Array:
         """Derive the inputs of encoded values.
 
@@ -234,12 +342,16 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         starts : array-like of shape (n_sequences,)
         before : ndarray of shape (n_continued, n_features + n_inputs), optional
             As for :meth:`encode`.
+        contexts : ndarray of shape (n_samples, n_contexts), optional
+            Result of :meth:`encode_contexts`; by default all are missing.
 
         Returns
         -------
         inputs : ndarray of shape (n_samples, n_inputs)
         """
-        return values[:, :0]
+        if contexts is None:
+            return np.full((len(values), self.n_contexts), -1, dtype=np.int32)
+        return contexts
 
     @abstractmethod
     def encode_values(self, X: MatrixLike) -> Array:

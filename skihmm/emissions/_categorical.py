@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.preprocessing import OrdinalEncoder
 from sklearn.utils.validation import check_is_fitted
 
+from skihmm._contexts import (
+    Categories,
+    check_context_alpha,
+    check_features,
+    count_features,
+    encode_contexts,
+    find_categories,
+)
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
 from skihmm._validation import (
@@ -21,8 +30,10 @@ from skihmm._validation import (
     is_number,
     shown,
 )
+from skihmm.core._franchise import CONTEXT_ALPHA
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._categorical_stats import CategoricalStats
+from skihmm.emissions._context_stats import ContextStats
 
 # Larger integers are not exact as floats.
 _LARGEST_FLOAT = 2.0**53
@@ -314,13 +325,13 @@ class _Categorical(BaseEmission):
 
         Parameters
         ----------
-        codes : ndarray of shape (n_samples, n_features)
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
 
         Returns
         -------
         missing : ndarray of shape (n_samples,), bool
         """
-        return np.asarray((codes < 0).all(axis=1))
+        return np.asarray((codes[:, : len(self.categories_)] < 0).all(axis=1))
 
 
 class HCRPCategorical(_Categorical):
@@ -331,7 +342,7 @@ class HCRPCategorical(_Categorical):
     symbol a dish.  The top base is uniform over the vocabulary, so that unseen symbols
     have positive probability.
 
-    Several columns are independent given the state; they share the two concentrations.
+    Several columns are independent given the state; they share the concentrations.
 
     Parameters
     ----------
@@ -339,14 +350,26 @@ class HCRPCategorical(_Categorical):
         Initial concentrations of a chain: `alpha` of every state's distribution around
         the shared one, `gamma` of the shared one around the uniform.
     concentration_prior : (float, float) or None, default=(1.0, 1.0)
-        Shape and rate of the Gamma prior on both, which are resampled after every sweep.
-        None keeps them fixed.
+        Shape and rate of the Gamma prior on both, and on `context_alpha`, which are
+        resampled after every sweep.  None keeps them fixed.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
         "auto": those of the training data.
     handle_unknown : {"base", "missing", "error"}, default="base"
         Treatment of symbols outside of the categories: one more cell of the vocabulary,
         with its probability under the base; a missing observation; or an error.
+    context_features : array-like of int, str or bool, or None, default=None
+        Columns of X that hold the context of the step, on which its symbols depend beside
+        the state: an instrument, a subject, a condition, as numbers or strings.  Contexts
+        are given, not modelled: they are taken out of what the emission sees.  Around
+        every state's distribution lie those of its contexts; with several columns the
+        later ones refine the earlier ones.  Where a context is missing (NaN, None), or
+        was not seen in training, the law is that of the columns before it.  The
+        transitions may depend on the same columns or others.
+    context_alpha : float or array-like of shape (n_columns,), default=1.0
+        Initial concentrations of the columns of `context_features`, of a context's
+        distribution around the one above it.  Where it is large, the column makes no
+        difference.
 
     Attributes
     ----------
@@ -354,6 +377,9 @@ class HCRPCategorical(_Categorical):
         The symbols of every column.
     n_symbols_ : list of int
         Size of the vocabulary of every column, the cell for unknown symbols included.
+    context_categories_ : tuple of tuple
+        Values of every column of `context_features`, by first appearance, in the
+        ``emission_`` of a fitted model.
 
     References
     ----------
@@ -369,6 +395,17 @@ class HCRPCategorical(_Categorical):
     [3]
     >>> emission.encode_values([["b"], ["c"], [None]]).ravel()
     array([ 1,  2, -1], dtype=int32)
+
+    Symbols that depend on the instrument, the second column:
+
+    >>> from skihmm import HCRPHMM
+    >>> emission = HCRPCategorical(context_features=[1])
+    >>> hmm = HCRPHMM(emission=emission, n_burnin=20, n_draws=5, random_state=0)
+    >>> hmm.fit([[0, "old"], [1, "old"], [0, "new"], [2, "new"]] * 10)
+    HCRPHMM(emission=HCRPCategorical(context_features=[1]), n_burnin=20, n_draws=5,
+            random_state=0)
+    >>> hmm.draws_.emission_context_alpha.shape
+    (1, 5, 1)
     """
 
     test_params = (
@@ -383,12 +420,100 @@ class HCRPCategorical(_Categorical):
         concentration_prior: tuple[float, float] | None = (1.0, 1.0),
         categories: str | Sequence[ArrayLike] = "auto",
         handle_unknown: str = "base",
+        *,
+        context_features: ArrayLike | None = None,
+        context_alpha: ArrayLike = 1.0,
     ) -> None:
         self.alpha = alpha
         self.gamma = gamma
         self.concentration_prior = concentration_prior
         self.categories = categories
         self.handle_unknown = handle_unknown
+        self.context_features = context_features
+        self.context_alpha = context_alpha
+
+    @property
+    def n_inputs(self) -> int:
+        """Number of inputs of a step: its contexts."""
+        return self.n_contexts
+
+    @property
+    def n_contexts(self) -> int:
+        """Number of contexts of a step."""
+        return count_features(self.context_features)
+
+    def context_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        """Indices of the columns of X that hold contexts.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        names : sequence of str or None
+            Names of the columns of X.
+
+        Returns
+        -------
+        columns : ndarray of int
+            In the order of the hierarchy.
+        """
+        columns = check_features(self.context_features, n_features, names)
+        check_context_alpha(self.context_alpha, len(columns))
+        return columns
+
+    def fit(self, X: MatrixLike, y: None = None) -> HCRPCategorical:
+        """Collect the symbols of every column; contexts are those of `with_contexts`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Non-negative integers or strings; NaN, None or masked: missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+            The fitted emission.
+        """
+        super().fit(X)
+        self.context_categories_: Categories = ((),) * self.n_contexts
+        return self
+
+    def with_contexts(self, columns: Array) -> BaseEmission:
+        """Copy the emission with the categories of contexts, after those it knows.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_contexts)
+
+        Returns
+        -------
+        emission : HCRPCategorical
+            A copy, or the emission itself if it does not depend on contexts.
+        """
+        if not self.n_contexts:
+            return self
+        extended = copy(self)
+        extended.context_categories_ = find_categories(columns, self.context_categories_)
+        return extended
+
+    def encode_contexts(self, columns: Array) -> Labels:
+        """Encode contexts by their categories.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_contexts)
+
+        Returns
+        -------
+        contexts : ndarray of shape (n_samples, n_contexts), int32
+            Index of the category, -1 where it is missing; new values have the indices
+            after those of the categories.
+        """
+        return encode_contexts(columns, self.context_categories_)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Concentrations of a posterior draw.
@@ -400,29 +525,37 @@ class HCRPCategorical(_Categorical):
 
         Returns
         -------
-        hyperparameters : dict of {str: float}
-            ``"alpha"`` and ``"gamma"``.
+        hyperparameters : dict of {str: float or ndarray}
+            ``"alpha"`` and ``"gamma"``; with contexts ``"context_alpha"`` too.
         """
-        return {name: record[name] for name in ("alpha", "gamma")}
+        names = ("alpha", "gamma", CONTEXT_ALPHA)
+        return {name: record[name] for name in names if name in record}  # type: ignore
 
-    def make_stats(self, codes: Array) -> CategoricalStats:
+    def make_stats(self, codes: Array) -> CategoricalStats | ContextStats:
         """Build empty statistics over encoded data.
 
         Parameters
         ----------
-        codes : ndarray of shape (n_samples, n_features), int32
+        codes : ndarray of shape (n_samples, n_features + n_contexts), int32
 
         Returns
         -------
-        stats : CategoricalStats
+        stats : CategoricalStats or ContextStats
         """
-        return CategoricalStats(
-            codes,
+        alpha = check_positive("alpha", self.alpha)
+        gamma = check_positive("gamma", self.gamma)
+        prior = check_concentration_prior("concentration_prior", self.concentration_prior)
+        if not self.n_contexts:
+            return CategoricalStats(codes, self.n_symbols_, alpha, gamma, True, prior)
+        n = len(self.n_symbols_)
+        return ContextStats(
+            codes[:, :n],
+            codes[:, n:],
             self.n_symbols_,
-            check_positive("alpha", self.alpha),
-            check_positive("gamma", self.gamma),
-            True,
-            check_concentration_prior("concentration_prior", self.concentration_prior),
+            alpha,
+            gamma,
+            check_context_alpha(self.context_alpha, self.n_contexts),
+            prior,
         )
 
 

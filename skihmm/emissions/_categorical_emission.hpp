@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "_categorical_parameters.hpp"
+#include "_column_products.hpp"
 #include "_concentration.hpp"
 #include "_dirichlet_counts.hpp"
 #include "_emission.hpp"
@@ -53,32 +54,17 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
             if (code(t, c) >= 0) r->multiply(seatings[c].remove(k, code(t, c), g, hint(t, c)));
     }
     double fill_probs(int64_t t, double *out) override {
-        if (n_columns_ <= kGroup) {
-            multiply_columns(t, 0, n_columns_, out);
-            return 0.0;
-        }
-        // The product of many columns exceeds the range of a double: logs, group by group.
-        logs_.assign(n_slots, 0.0);
-        for (size_t c = 0; c < n_columns_; c += kGroup) {
-            multiply_columns(t, c, std::min(c + kGroup, n_columns_), out);
-            for (int32_t k = 0; k < n_slots; ++k) logs_[k] += std::log(out[k]);
-        }
-        const double largest = *std::max_element(logs_.begin(), logs_.end());
-        for (int32_t k = 0; k < n_slots; ++k)
-            out[k] = std::exp(std::max(logs_[k] - largest, kLeastLog));
-        return largest;
+        return fill_column_product(n_columns_, n_slots, &logs_, out,
+                                   [&](size_t start, size_t stop, double *product) {
+                                       multiply_columns(t, start, stop, product);
+                                   });
     }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
         Product p[2];
-        for (int i = 0; i < 2; ++i) {
+        for (int i = 0; i < 2; ++i)
             for (size_t c = 0; c < n_columns_; ++c)
                 if (code(t, c) >= 0) p[i].multiply(seatings[c].prob(states[i], code(t, c)));
-            out[i] = p[i].value;
-        }
-        if (p[0].log_scale == 0.0 && p[1].log_scale == 0.0) return;
-        // Many columns: relative to the larger of the two.
-        const double larger = std::max(p[0].log(), p[1].log());
-        for (int i = 0; i < 2; ++i) out[i] = std::exp(std::max(p[i].log() - larger, kLeastLog));
+        fill_column_pair(p, out);
     }
     // With the tables as they are.
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
@@ -190,9 +176,7 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
     }
 
   private:
-    // Columns whose probabilities are multiplied before a logarithm is taken: sixteen factors
-    // of 1e-18 are still far from underflow.
-    static constexpr size_t kGroup = 16;
+    static constexpr size_t kGroup = kColumnGroup;
 
     int32_t code(int64_t t, size_t c) const { return codes_[t * n_columns_ + c]; }
     int32_t *hint(int64_t t, size_t c) { return &hints_[t * n_columns_ + c]; }

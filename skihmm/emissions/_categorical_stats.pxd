@@ -3,6 +3,7 @@ from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport Emission, EmissionStats
 from skihmm.core._franchise cimport Seating
+from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport SeatingRecord
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
@@ -17,6 +18,12 @@ cdef extern from "_categorical_emission.hpp" namespace "skihmm" nogil:
                             float64_t prior_shape, float64_t prior_rate,
                             cbool draws_pseudo_count) except +
         void set_concentrations(float64_t alpha, float64_t gamma)
+
+
+# Codes of symbols of so many kinds in every column, checked, as int32.
+cdef object codes_of(codes, n_symbols, vector[int32_t] *sizes)
+# A symbol of each of the rows, in a table of probabilities of which the first n_known count.
+cdef object draw_symbols(probs, rows, n_known, RandomStream stream)
 
 
 cdef class CategoricalStats(EmissionStats):

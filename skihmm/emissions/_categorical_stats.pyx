@@ -20,6 +20,47 @@ from skihmm.core._record cimport (
 )
 
 
+cdef object codes_of(codes, n_symbols, vector[int32_t] *sizes):
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.dtype.kind not in "iu":
+        raise ValueError(
+            f"codes is an array of type {codes.dtype} and shape {codes.shape}; expected "
+            "integers, one row per step and one column per symbol")
+    if codes.shape[1] != len(n_symbols):
+        raise ValueError(
+            f"codes has {codes.shape[1]} columns, but n_symbols says {len(n_symbols)}")
+    for c, n in enumerate(n_symbols):
+        sizes.push_back(<int32_t> integer_of(n, f"n_symbols[{c}]", 1, 2**31 - 1))
+        if len(codes) and not -1 <= codes[:, c].min() <= codes[:, c].max() < n:
+            raise ValueError(
+                f"column {c} of codes goes from {codes[:, c].min()} to "
+                f"{codes[:, c].max()}; expected -1 to {n - 1}")
+    return np.ascontiguousarray(codes, dtype=np.int32)
+
+
+cdef object draw_symbols(probs, rows, n_known, RandomStream stream):
+    cdef const float64_t[:, ::1] view = np.ascontiguousarray(
+        np.cumsum(probs[:, :n_known], axis=1))
+    cdef const intp_t[::1] row = np.ascontiguousarray(rows, dtype=np.intp)
+    cdef intp_t i
+    cdef int32_t low, high, middle
+    cdef float64_t u
+    codes = np.empty(len(rows), dtype=np.int32)
+    cdef int32_t[::1] code = codes
+    for i in range(row.shape[0]):
+        # The first symbol whose cumulative probability exceeds u.
+        low, high = 0, <int32_t> view.shape[1] - 1
+        u = uniform(stream.bits) * view[row[i], high]
+        while low < high:
+            middle = (low + high) // 2
+            if view[row[i], middle] > u:
+                high = middle
+            else:
+                low = middle + 1
+        code[i] = low
+    return codes
+
+
 cdef class CategoricalStats(EmissionStats):
     """Symbol counts of every state, one independent franchise per column.
 
@@ -46,28 +87,14 @@ cdef class CategoricalStats(EmissionStats):
     def __init__(self, codes, n_symbols, alpha, gamma=1.0, hierarchical=True,
                  concentration_prior=None, draws_pseudo_count=False):
         cdef vector[int32_t] sizes
-        codes = np.asarray(codes)
-        if codes.ndim != 2 or codes.dtype.kind not in "iu":
-            raise ValueError(
-                f"codes is an array of type {codes.dtype} and shape {codes.shape}; expected "
-                "integers, one row per step and one column per symbol")
-        if codes.shape[1] != len(n_symbols):
-            raise ValueError(
-                f"codes has {codes.shape[1]} columns, but n_symbols says {len(n_symbols)}")
-        for c, n in enumerate(n_symbols):
-            sizes.push_back(<int32_t> integer_of(n, f"n_symbols[{c}]", 1, 2**31 - 1))
-            if len(codes) and not -1 <= codes[:, c].min() <= codes[:, c].max() < n:
-                raise ValueError(
-                    f"column {c} of codes goes from {codes[:, c].min()} to "
-                    f"{codes[:, c].max()}; expected -1 to {n - 1}")
-        self.codes = np.ascontiguousarray(codes, dtype=np.int32)
+        self.codes = codes_of(codes, n_symbols, &sizes)
         self.n_columns = self.codes.shape[1]
         self.concentration_prior = concentration_prior
         cdef float64_t shape = 0.0, rate = 0.0
         if concentration_prior is not None:
             shape, rate = concentration_prior
         self.native = new CategoricalEmission(
-            &self.codes[0, 0] if codes.size else NULL, self.codes.shape[0], sizes,
+            &self.codes[0, 0] if self.codes.size else NULL, self.codes.shape[0], sizes,
             hierarchical, shape, rate, draws_pseudo_count)
         self.shared.reset(<Emission *> self.native)
         self.native.set_concentrations(
@@ -168,31 +195,9 @@ cdef class CategoricalStats(EmissionStats):
         return out
 
     def draw_values(self, slots, n_known, RandomStream stream, inputs=None):
-        cdef intp_t i
-        cdef int32_t low, high, middle
-        cdef float64_t u
-        cdef const float64_t[:, ::1] view
-        cdef int32_t[::1] code
-        distinct, inverse = np.unique(slots, return_inverse=True)
-        cdef const intp_t[::1] row = np.ascontiguousarray(inverse, dtype=np.intp)
-        out = []
-        for probs, known in zip(self.predictives(distinct), n_known, strict=True):
-            view = np.ascontiguousarray(np.cumsum(probs[:, :known], axis=1))
-            codes = np.empty(len(slots), dtype=np.int32)
-            code = codes
-            for i in range(row.shape[0]):
-                # The first symbol whose cumulative probability exceeds u.
-                low, high = 0, <int32_t> view.shape[1] - 1
-                u = uniform(stream.bits) * view[row[i], high]
-                while low < high:
-                    middle = (low + high) // 2
-                    if view[row[i], middle] > u:
-                        high = middle
-                    else:
-                        low = middle + 1
-                code[i] = low
-            out.append(codes)
-        return out
+        distinct, rows = np.unique(slots, return_inverse=True)
+        return [draw_symbols(probs, rows, known, stream)
+                for probs, known in zip(self.predictives(distinct), n_known, strict=True)]
 
     def check(self, slots):
         cdef intp_t c, t, i

@@ -275,7 +275,11 @@ class _Conjugate(BaseEmission):
         return X
 
     def inputs(
-        self, values: Array, starts: Integers, before: Array | None = None
+        self,
+        values: Array,
+        starts: Integers,
+        before: Array | None = None,
+        contexts: Array | None = None,
     ) -> Array:
         """Derive the inputs of encoded values.
 
@@ -284,6 +288,8 @@ class _Conjugate(BaseEmission):
         values : ndarray of shape (n_samples, n_features)
         starts : array-like of shape (n_sequences,)
         before : ndarray of shape (n_continued, n_features + n_inputs), optional
+        contexts : None
+            Not used.
 
         Returns
         -------

@@ -12,7 +12,7 @@ from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._records import EmissionRecord
-from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm._typing import Array, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm._validation import as_matrix, nested_short_names, resolve
 from skihmm.emissions._base import BaseEmission
 from skihmm.emissions._names import EMISSIONS
@@ -86,7 +86,9 @@ class ProductEmission(_BaseComposition, BaseEmission):
         The name of a group, its emission (an object or a short name, as the `emission`
         of :class:`~skihmm.HCRPHMM`), and its columns: the name of a column of a data
         frame, an index, a list of either, a slice or a mask of booleans.  Every column of
-        X has to be in exactly one group.
+        X has to be in exactly one group, but those of contexts (``context_features`` of
+        the transitions or of a group's emission) are in none: they are taken out before
+        the others are counted.
 
     Attributes
     ----------
@@ -391,6 +393,91 @@ class ProductEmission(_BaseComposition, BaseEmission):
         """Number of inputs of a step, over all parts."""
         return sum(part.n_inputs for _, part, _ in self.emissions_)
 
+    @property
+    def n_contexts(self) -> int:
+        """Number of contexts of a step, over all parts."""
+        return sum(part.n_contexts for _, part, _ in self.emissions_)
+
+    def context_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        """Indices of the columns of X that hold contexts, of one part after the other.
+
+        Parameters
+        ----------
+        n_features : int
+            Number of columns of X.
+        names : sequence of str or None
+            Names of the columns of X.
+
+        Returns
+        -------
+        columns : ndarray of int
+            A column may occur several times.
+        """
+        return np.concatenate(
+            [part.context_columns(n_features, names) for _, part, _ in self._parts()]
+        )
+
+    def with_contexts(self, columns: Array) -> BaseEmission:
+        """Copy the emission with the categories of the contexts of its parts.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_columns)
+
+        Returns
+        -------
+        emission : ProductEmission
+            A copy.
+        """
+        described = copy(self)
+        described.emissions_ = [
+            (name, part.with_contexts(own), places)
+            for (name, part, places), own in zip(
+                self.emissions_, self._split_contexts(columns), strict=True
+            )
+        ]
+        return described
+
+    def encode_contexts(self, columns: Array) -> Labels:
+        """Encode the contexts of all parts.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_samples, n_columns)
+
+        Returns
+        -------
+        contexts : ndarray of shape (n_samples, n_contexts), int32
+        """
+        return np.hstack(
+            [
+                part.encode_contexts(own)
+                for (_, part, _), own in zip(
+                    self.emissions_, self._split_contexts(columns), strict=True
+                )
+            ]
+        )
+
+    def contexts_of(self, codes: Array) -> Array:
+        """Contexts in encoded data, of one part after the other.
+
+        Parameters
+        ----------
+        codes : ndarray of shape (n_samples, n_features + n_inputs)
+
+        Returns
+        -------
+        contexts : ndarray of shape (n_samples, n_contexts)
+        """
+        return np.hstack([part.contexts_of(own) for part, own in self._split(codes)])
+
+    def _split_contexts(self, columns: Array) -> list[Array]:
+        """Columns of contexts by part."""
+        stops = np.cumsum([part.n_contexts for _, part, _ in self.emissions_])
+        return np.split(columns, stops[:-1], axis=1)
+
     def encode_values(self, X: MatrixLike) -> Array:
         """Convert data to the values of all groups, one group after the other.
 
@@ -410,7 +497,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def inputs(
-        self, values: Array, starts: Integers, before: Array | None = None
+        self,
+        values: Array,
+        starts: Integers,
+        before: Array | None = None,
+        contexts: Array | None = None,
     ) -> Array:
         """Derive the inputs of encoded values, one group after the other.
 
@@ -419,6 +510,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         values : ndarray of shape (n_samples, n_features)
         starts : array-like of shape (n_sequences,)
         before : ndarray of shape (n_continued, n_features + n_inputs), optional
+        contexts : ndarray of shape (n_samples, n_contexts), optional
 
         Returns
         -------
@@ -428,10 +520,14 @@ class ProductEmission(_BaseComposition, BaseEmission):
         earlier: list[Array | None] = [None] * len(parts)
         if before is not None:
             earlier = [rows for _, rows in self._split(before)]
+        given: list[Array | None] = [None] * len(parts)
+        if contexts is not None:
+            stops = np.cumsum([part.n_contexts for part, _ in parts])
+            given = list(np.split(contexts, stops[:-1], axis=1))
         return np.hstack(
             [
-                part.inputs(own, starts, rows)
-                for (part, own), rows in zip(parts, earlier, strict=True)
+                part.inputs(own, starts, rows, now)
+                for (part, own), rows, now in zip(parts, earlier, given, strict=True)
                 if part.n_inputs
             ]
         )

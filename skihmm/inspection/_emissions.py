@@ -81,7 +81,7 @@ def _column_kind(part: BaseEmission, is_symbols: bool, codes: Array) -> str:
 
 
 def column_kinds(hmm: HCRPHMM) -> list[str]:
-    """Kind of each column of X: "symbols", "real", "counts" or "binary".
+    """Kind of each column of X: "symbols", "real", "counts", "binary" or "context".
 
     Parameters
     ----------
@@ -92,16 +92,17 @@ def column_kinds(hmm: HCRPHMM) -> list[str]:
     -------
     kinds : list of str
     """
-    emission, n_features = hmm.emission_, hmm.n_features_in_
+    emission, observed = hmm.emission_, hmm._observed_columns
+    n_features = len(observed)
     nothing = emission.encode(np.full((1, n_features), np.nan), np.array([0]))[:0]
     # With no states, because only the shapes are needed.
     columns = emission.make_stats(nothing).predictives(np.empty(0, dtype=np.int32))
-    kinds = [""] * n_features
+    kinds = ["context"] * hmm.n_features_in_
     parts = _parts(emission, n_features)
     order = emission.column_order(n_features)
     for at, (part, _), column in zip(order, parts, columns, strict=True):
         width = sum(other is part for other, _ in parts)
-        kinds[at] = _column_kind(part, column.ndim == 2, nothing[:, :width])
+        kinds[observed[at]] = _column_kind(part, column.ndim == 2, nothing[:, :width])
     return kinds
 
 
@@ -125,7 +126,26 @@ def _points(values: Floats, kind: str) -> Floats:
     return np.asarray(np.linspace(low - margin, high + margin, _N_POINTS))
 
 
-def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunch]:
+def _missing_row(hmm: HCRPHMM, context: object) -> Array:
+    """One encoded row without observations, in a context of the emission."""
+    given = hmm._fit_state.given.of_emission
+    values = context if isinstance(context, tuple) else (context,)
+    if context is None:
+        values = ()
+    if len(values) > len(given):
+        raise ValueError(
+            f"context={context!r} has {len(values)} values; the emission depends on "
+            f"{len(given)} columns of contexts (context_features)."
+        )
+    columns = np.full((1, len(given)), None, dtype=object)
+    columns[0, : len(values)] = values
+    row = np.full((1, len(hmm._observed_columns)), np.nan)
+    return hmm.emission_.encode(row, np.array([0]), contexts=columns)
+
+
+def column_predictives(
+    hmm: HCRPHMM, probability: float, seed: int, context: object = None
+) -> list[Bunch]:
     """Posterior predictive distributions of the selected draw's states, by column.
 
     Parameters
@@ -136,15 +156,20 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
         Probability of the intervals.
     seed : int
         Seed of the draws whose quantiles are the ends of the intervals.
+    context : object, default=None
+        As for :meth:`EmissionDisplay.from_estimator`.
 
     Returns
     -------
     columns : list of Bunch
-        In the order of the columns of X; see :class:`EmissionDisplay`.
+        In the order of the columns of X, without those of contexts; see
+        :class:`EmissionDisplay`.
     """
     emission, draw = hmm.emission_, hmm.draws_[hmm._best]
-    n_features = hmm.n_features_in_
-    missing = emission.encode(np.full((1, n_features), np.nan), np.array([0]))
+    observed = hmm._observed_columns
+    n_features = len(observed)
+    missing = _missing_row(hmm, context)
+    inputs = missing[0, n_features:] if emission.n_contexts else None
 
     def model(codes: Array) -> FrozenModel:
         # Every row is a sequence of its own.
@@ -153,7 +178,7 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
 
     frozen = model(missing[:0])
     startprob = frozen.transition_matrix()[0]
-    predictives = frozen.predictives()
+    predictives = frozen.predictives(inputs)
     n_states = len(startprob)
     # Draws of symbols are not used.
     limits = [p.shape[1] if p.ndim == 2 else 0 for p in predictives]
@@ -161,7 +186,8 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
     if 0 in limits:
         states = np.repeat(np.arange(n_states), _N_DRAWS)
         stream = RandomStream(np.random.SeedSequence(seed))
-        values = frozen.draw_values(states, limits, stream)
+        many = None if inputs is None else np.tile(inputs, (len(states), 1))
+        values = frozen.draw_values(states, limits, stream, many)
 
     names = getattr(hmm, "feature_names_in_", None)
     bunches = [Bunch() for _ in range(n_features)]
@@ -171,9 +197,10 @@ def column_predictives(hmm: HCRPHMM, probability: float, seed: int) -> list[Bunc
     tail = (1 - probability) / 2
     for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
         at = order[place]
-        kind = kinds[at]
+        c_X = observed[at]
+        kind = kinds[c_X]
         column = Bunch(
-            name=f"column {at}" if names is None else str(names[at]), kind=kind
+            name=f"column {c_X}" if names is None else str(names[c_X]), kind=kind
         )
         bunches[at] = column
         if kind == "symbols":
@@ -219,13 +246,13 @@ class EmissionDisplay:
     Parameters
     ----------
     columns : list of Bunch
-        One for every column, with ``name`` and ``kind``: "symbols", "real", "counts" or
-        "binary".  States are in the order of their labels, the new state is last.
-        Symbols have ``symbols``, a list of n_symbols strings, and ``probabilities`` of
-        shape (n_states + 1, n_symbols).  Numbers have ``mean``, ``lower`` and ``upper``
-        of shape (n_states + 1,) (all three the probability of 1 for binary columns), and
-        ``points`` and ``density``, lists with an array for each state, or None if the
-        column has no marginal density.
+        One for every column but those of contexts, with ``name`` and ``kind``: "symbols",
+        "real", "counts" or "binary".  States are in the order of their labels, the new
+        state is last.  Symbols have ``symbols``, a list of n_symbols strings, and
+        ``probabilities`` of shape (n_states + 1, n_symbols).  Numbers have ``mean``,
+        ``lower`` and ``upper`` of shape (n_states + 1,) (all three the probability of 1
+        for binary columns), and ``points`` and ``density``, lists with an array for each
+        state, or None if the column has no marginal density.
     probability : float
         Probability of the central intervals from ``lower`` to ``upper``.
 
@@ -263,6 +290,7 @@ class EmissionDisplay:
         cls,
         hmm: HCRPHMM,
         *,
+        context: object = None,
         columns: Columns | None = None,
         kind: str = "auto",
         states: ArrayLike | None = None,
@@ -277,6 +305,10 @@ class EmissionDisplay:
         ----------
         hmm : HCRPHMM
             Fitted.
+        context : number, str or tuple, default=None
+            Context, if the emission depends on contexts (``context_features``): a value
+            of their first column, or a tuple of those of the first columns.  None: the
+            emissions of a step without one.
         columns, kind, states, new_state, n_top, ax
             As in :meth:`plot`.
         probability : float, default=0.9
@@ -292,7 +324,8 @@ class EmissionDisplay:
             raise ValueError(
                 f"probability={probability}; expected a number between 0 and 1."
             )
-        display = cls(column_predictives(hmm, probability, 0), probability=probability)
+        predictives = column_predictives(hmm, probability, 0, context)
+        display = cls(predictives, probability=probability)
         return display.plot(
             ax,
             columns=columns,

@@ -79,6 +79,7 @@ class ForecastDisplay:
         *,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
+        contexts: MatrixLike | None = None,
         columns: Columns | None = None,
         n_past: int = 50,
         n_samples: int = 1000,
@@ -98,6 +99,8 @@ class ForecastDisplay:
             Steps to forecast.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
+        contexts : array-like of shape (n_steps,) or (n_steps, n_columns), default=None
+            As in :meth:`skihmm.HCRPHMM.predict_next`.
         columns : int, str or list of these, default=None
             Indices or names of the columns to show.  None: all columns of numbers.
         n_past : int, default=50
@@ -122,7 +125,9 @@ class ForecastDisplay:
         """
         hmm = check_fitted_hmm("hmm", hmm)
         n_past = check_integer("n_past", n_past, 0)
-        following = hmm.predict_next(X, n_steps, groups=groups, lengths=lengths)
+        following = hmm.predict_next(
+            X, n_steps, contexts=contexts, groups=groups, lengths=lengths
+        )
         data = as_matrix(unify_frame(unmask(X)))
         names = [
             str(name)
@@ -132,7 +137,10 @@ class ForecastDisplay:
                 [f"column {c}" for c in range(data.shape[1])],
             )
         ]
-        numeric = [c for c, kind in enumerate(column_kinds(hmm)) if kind != "symbols"]
+        kinds = column_kinds(hmm)
+        numeric = [
+            c for c, kind in enumerate(kinds) if kind not in ("symbols", "context")
+        ]
         if not numeric:
             raise ValueError(
                 "All columns hold symbols, which have no bands. Use predict_next and its "
@@ -141,6 +149,10 @@ class ForecastDisplay:
         chosen = numeric if columns is None else places_of_columns(columns, names)
         for c in chosen:
             if c not in numeric:
+                if kinds[c] == "context":
+                    raise ValueError(
+                        f"Column {names[c]!r} holds contexts, which are not predicted."
+                    )
                 raise ValueError(
                     f"Column {names[c]!r} holds symbols, which have no bands. Use "
                     "predict_next and its proba."
@@ -148,9 +160,11 @@ class ForecastDisplay:
         first = max(sequence_starts(len(data), groups, lengths)[-1], len(data) - n_past)
         past = data[first:, chosen]
         observed = np.where(is_missing(past), np.nan, past).astype(float)
-        samples = following.sample(n_samples, random_state)[:, :, chosen].astype(float)
+        # Contexts are not predicted.
+        places = np.searchsorted(hmm._observed_columns, chosen)
+        samples = following.sample(n_samples, random_state)[:, :, places].astype(float)
         display = cls(
-            samples, following.mean()[:, chosen], observed, [names[c] for c in chosen]
+            samples, following.mean()[:, places], observed, [names[c] for c in chosen]
         )
         return display.plot(ax, levels=levels)
 

@@ -175,7 +175,7 @@ class StateSequenceDisplay:
             probability=probs[np.arange(len(states)), states],
             X=as_matrix(unify_frame(unmask(X))),
             names=None if names is None else list(names),
-            symbols=[kind == "symbols" for kind in column_kinds(hmm)],
+            symbols=[kind in ("symbols", "context") for kind in column_kinds(hmm)],
             starts=sequence_starts(len(states), groups, lengths),
             n_states=hmm.n_states_,
             times=row_times(X),

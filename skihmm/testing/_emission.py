@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
+from skihmm._contexts import without_columns
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm._validation import as_matrix
 from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
@@ -222,11 +224,20 @@ class _Laws:
         self.where, self.seed = repr(emission), seed
         self.rng = np.random.default_rng([seed, 3])
         self.emission: BaseEmission = clone(emission)
-        columns = getattr(X, "columns", None)
-        self.emission.name_columns(None if columns is None else list(columns))
+        names = getattr(X, "columns", None)
+        names = None if names is None else list(names)
+        whole = as_matrix(X)
+        given = self.emission.context_columns(whole.shape[1], names)
+        contexts = None
+        if len(given):
+            X, contexts = without_columns(whole, given), whole[:, given]
+            names = None if names is None else list(np.delete(names, given))
+        self.emission.name_columns(names)
         fitted = self.emission.fit(X)
         assert fitted is self.emission, f"{self.where}: fit does not return the emission"
-        self.codes = self.emission.encode(X, np.array([0]))
+        if contexts is not None:
+            self.emission = self.emission.with_contexts(contexts)
+        self.codes = self.emission.encode(X, np.array([0]), contexts=contexts)
         n = len(self.codes)
         self.n_values = self.codes.shape[1] - self.emission.n_inputs
         assert n >= 12, f"{n} rows of X; expected 12 or more"

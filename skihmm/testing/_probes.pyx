@@ -279,7 +279,8 @@ cdef class ProposalProbe:
 cdef int64_t _cell(ChainState state, vector[int32_t] *name):
     # Labels by first appearance, three bits each, the first step the highest; then m and e,
     # the tables of the transitions and emissions, six bits each.  Every step that is entered
-    # by a stay adds 8 to m, and so does every table of depth 2 and more in a tree of restaurants.
+    # by a stay adds 8 to m, and so does every table of depth 2 and more in a tree of restaurants;
+    # 6 to e does every such table of symbols.
     cdef int64_t code = 0, e = 0, extra = state.transitions.seating.count_deep_tables()
     cdef intp_t t, c
     cdef int32_t n_names = 0, k
@@ -299,6 +300,9 @@ cdef int64_t _cell(ChainState state, vector[int32_t] *name):
         emission = <CategoricalStats> state.emission
         for c in range(emission.n_columns):
             e += emission.native.seatings[c].n_tables
+    elif hasattr(state.emission, "table_counts"):
+        top, *deep = state.emission.table_counts
+        e = (top + 6 * sum(deep)) % 64
     return 64 * code + e
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skihmm._contexts import ORDERS, StepContexts, check_features
+from skihmm._contexts import (
+    ORDERS,
+    StepContexts,
+    check_context_alpha,
+    check_features,
+)
 from skihmm._typing import Array
 from skihmm._validation import (
     check_choice,
@@ -186,16 +190,7 @@ class HCRPTransitions(BaseTransitions):
 
     def _concentrations(self, n_columns: int) -> list[float]:
         """Concentrations of the columns of contexts."""
-        value: Any = self.context_alpha
-        if np.ndim(value) == 0:
-            return [check_positive("context_alpha", value)] * n_columns
-        values = list(value)
-        if len(values) != n_columns:
-            raise ValueError(
-                f"context_alpha has {len(values)} entries, but context_features "
-                f"{n_columns} columns; expected one number, or one per column."
-            )
-        return [check_positive(f"context_alpha[{c}]", v) for c, v in enumerate(values)]
+        return check_context_alpha(self.context_alpha, n_columns)
 
     def make_seating(self, contexts: StepContexts | None = None) -> Franchise:
         """Build the empty seating of a chain.

@@ -584,21 +584,16 @@ def test_planted_errors_of_moves_are_caught(bug):
 # Of the native code, in kernels that are compiled apart from the package.
 TOP = (
     "_contexts.hpp",
-    "    void set(DeepLevel *deep) { deep_ = deep; }\n",
-    "    void set(DeepLevel *deep) { deep_ = deep; }\n    double top(int32_t k) const;\n",
-)
-TOP_BODY = (
-    "_contexts.hpp",
-    "inline void LevelAbove::commit() {",
-    "inline double LevelAbove::top(int32_t k) const {\n"
-    "    return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
-    "}\ninline void LevelAbove::commit() {",
+    "    void set(Deep *deep) { deep_ = deep; }\n",
+    "    void set(Deep *deep) { deep_ = deep; }\n"
+    "    double top(int32_t k) const {\n"
+    "        return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
+    "    }\n",
 )
 PARENT = "else return alpha * base.prob(parents_[row], dish);"
 NATIVE = {
     "a new table from the top": [
         TOP,
-        TOP_BODY,
         (
             "_seating.hpp",
             "            const double u = uniform(g) * weight;\n",
@@ -610,7 +605,6 @@ NATIVE = {
     ],
     "the middle skipped": [
         TOP,
-        TOP_BODY,
         ("_seating.hpp", PARENT, "else return alpha * base.top(dish);"),
     ],
     "the middle forgotten": [

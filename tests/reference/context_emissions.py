@@ -1,0 +1,268 @@
+"""Exact laws of symbols that depend on the state and on contexts.
+
+The tree of restaurants is that of `reference.contexts`, state first, under a root that is
+uniform over the symbols.  The naive tree seats from the definitions; the closed form is a
+sum over table counts with Stirling numbers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import gammaln
+from small_models import Model, unpacked
+
+from reference.contexts import TOP, NaiveTree, depth_factor
+from reference.enumeration import (
+    GridDensity,
+    as_rows,
+    log_prior,
+    set_partitions,
+    stirling,
+)
+from reference.seating import NaiveHMM, all_outcomes
+from skihmm.core._emission import EmissionStats
+from skihmm.emissions._context_stats import ContextStats
+
+
+class NaiveSymbolTree(NaiveTree):
+    """Restaurants of one column of symbols."""
+
+    def __init__(self, alphas, gamma, n_symbols, error=None):
+        super().__init__(alphas, gamma, 0, error)
+        self.n_symbols = n_symbols
+
+    def copy(self) -> NaiveSymbolTree:
+        other = NaiveSymbolTree(self.alphas, self.gamma, self.n_symbols, self.error)
+        other.tables = {pair: list(sizes) for pair, sizes in self.tables.items()}
+        other.top = self.top.copy()
+        return other
+
+    def get_prob(self, v, dish) -> float:
+        if v is TOP:
+            base = self.gamma / self.n_symbols
+            return (self.top[dish] + base) / (self.n_tables + self.gamma)
+        return super().get_prob(v, dish)
+
+    def log_joint(self) -> float:
+        result, base = super().log_joint(), self.gamma / self.n_symbols
+        for n in self.top.values():
+            if n:
+                result -= math.log(self.gamma) + math.lgamma(n)
+                result += math.lgamma(base + n) - math.lgamma(base)
+        return result
+
+
+def restaurant_of(contexts, k):
+    """The restaurant of state k and a context, in which -1 is missing."""
+    return k, tuple(itertools.takewhile(lambda u: u >= 0, contexts))
+
+
+def law_terms(x, rows, columns, n_depths):
+    """As `reference.contexts.law_terms`, of the symbols of one column given the states.
+
+    Yields ``(ways, depths, m)``; the Counter m has the tables of every symbol at the top.
+    """
+    direct: Counter = Counter()
+    for k, w, contexts in zip(x, rows, columns, strict=True):
+        if w is not None:
+            direct[restaurant_of(contexts, k), w] += 1
+
+    def descend(d, counts, ways, depths):
+        if d == 0:
+            yield ways, depths, Counter({w: n for (_, w), n in counts.items()})
+            return
+        cells = [cell for cell in counts if len(cell[0][1]) == d - 1]
+        sizes: Counter = Counter()
+        for v, w in cells:
+            sizes[v] += counts[v, w]
+        for tables in itertools.product(*(range(1, counts[cell] + 1) for cell in cells)):
+            above = Counter({cell: n for cell, n in counts.items() if cell not in cells})
+            product = ways
+            for ((k, known), w), m in zip(cells, tables, strict=True):
+                product *= stirling(counts[(k, known), w], m)
+                above[(k, known[:-1]) if d > 1 else TOP, w] += m
+            own = {d: (tuple(sizes.values()), sum(tables))}
+            yield from descend(d - 1, above, product, depths | own)
+
+    yield from descend(n_depths, direct, 1, {})
+
+
+@dataclass(frozen=True)
+class ContextEmission:
+    """Symbols in a tree of restaurants; several columns are independent given the state.
+
+    Parameters
+    ----------
+    n_symbols : int
+    alphas : tuple of float
+        Concentrations of the states and of every column of contexts.
+    gamma : float
+    columns : tuple of tuple
+        Contexts of every step, -1 where they are missing.
+    counts_tables : bool
+        Whether e is told apart; else it is 0.
+    stats_type : type
+        Class of the compiled statistics.
+    """
+
+    n_symbols: int
+    alphas: tuple
+    gamma: float
+    columns: tuple
+    counts_tables: bool = True
+    stats_type: type = ContextStats
+
+    def log_likelihood_by_tables(self, x, y) -> dict[int, float]:
+        """``{e: log p(y, e | x)}``; e has 6 more for every table of depth 2 and more."""
+        total: dict = {0: 1.0}
+        base = self.gamma / self.n_symbols
+        for rows in zip(*as_rows(y), strict=True):
+            column: dict = defaultdict(float)
+            for ways, depths, m in law_terms(x, rows, self.columns, len(self.alphas)):
+                p = ways * depth_factor(self.gamma, [m.total()], 0)
+                for n in m.values():
+                    p *= math.exp(math.lgamma(base + n) - math.lgamma(base))
+                for d, (sizes, n_tables) in depths.items():
+                    p *= depth_factor(self.alphas[d - 1], sizes, n_tables)
+                deep = sum(n for d, (_, n) in depths.items() if d > 1)
+                column[(m.total() + 6 * deep) * self.counts_tables] += float(p)
+            product: dict = defaultdict(float)
+            for (i, a), (j, b) in itertools.product(total.items(), column.items()):
+                product[i + j] += a * b
+            total = product
+        return {e: math.log(p) for e, p in total.items()}
+
+    def stats(self, y, prior=None) -> EmissionStats:
+        """Compiled statistics."""
+        codes = [[-1 if w is None else w for w in row] for row in as_rows(y)]
+        alpha, *context_alpha = self.alphas
+        return self.stats_type(
+            np.array(codes, dtype=np.int32),
+            np.array(self.columns, dtype=np.int32),
+            [self.n_symbols] * len(codes[0]),
+            alpha,
+            self.gamma,
+            context_alpha,
+            prior,
+        )
+
+    def tree(self, error=None) -> NaiveSymbolTree:
+        """Empty restaurants of one column."""
+        return NaiveSymbolTree(self.alphas, self.gamma, self.n_symbols, error)
+
+
+def tables_of(record: dict, c: int, contexts) -> dict:
+    """``{(restaurant, symbol): sizes}`` of column c in a record of `ContextStats`."""
+    tables = {}
+    prefixes = [((),), *map(tuple, contexts.levels)]
+    for d, level in enumerate([record["columns"], *record["levels"]]):
+        for (row, w), sizes in unpacked(level[c]).items():
+            k, number = divmod(row, len(prefixes[d]))
+            tables[(k, prefixes[d][number]), w] = sizes
+    return tables
+
+
+def naive_of(emission: ContextEmission, stats: ContextStats, record, c=0):
+    """The naive tree of column c with the seating of a record."""
+    tree = emission.tree()
+    tree.tables = tables_of(record, c, stats.tree)
+    for ((_, known), w), sizes in tree.tables.items():
+        if not known:
+            tree.top[w] += len(sizes)
+    return tree
+
+
+def evidence_continued(hmm: NaiveHMM, tree: NaiveSymbolTree, y, columns) -> float:
+    """p(y | seating) of steps of one more sequence that are seated as they come."""
+
+    def continued(transitions, symbols, j, t):
+        if t == len(y):
+            return 1.0
+        total = 0.0
+        for k in [*transitions.represented(), ("fresh", t)]:
+            q = transitions.get_prob(j, k)
+            v = restaurant_of(columns[t], k)
+            emitted = 1.0 if y[t] is None else symbols.get_prob(v, y[t])
+
+            def seat(choose, k=k, v=v):
+                seated, seen = transitions.copy(), symbols.copy()
+                seated.add_customer(j, k, choose)
+                if y[t] is not None:
+                    seen.add_customer(v, y[t], choose)
+                return seated, seen
+
+            for p, (seated, seen) in all_outcomes(seat):
+                total += q * emitted * p * continued(seated, seen, k, t + 1)
+        return total
+
+    return continued(hmm.transitions, tree, "*", 0)
+
+
+def concentration_laws(model: Model, prior, n_points: int = 401) -> list[GridDensity]:
+    """Exact marginal posteriors of the concentrations by depth, 0 is the root.
+
+    Those of the transitions are fixed, and there is one column of symbols.
+    """
+    emission = model.emission
+    n_depths, n_symbols = len(emission.alphas), emission.n_symbols
+    grid = np.linspace(-45.0, math.log(4 * (prior.shape + model.n_steps) + 120), n_points)
+    values = np.exp(grid)
+    weights = np.exp(prior.log_density(values) + grid)
+    density = np.zeros((n_depths + 1, n_points))
+    (rows,) = zip(*as_rows(model.y), strict=True)
+    for x in set_partitions(model.n_steps):
+        p_x = math.exp(log_prior(x, model.starts, model.alpha, model.gamma))
+        for ways, depths, m in law_terms(x, rows, emission.columns, n_depths):
+            root = depth_factor(values, [m.total()], 0)
+            for n in m.values():
+                root = root * np.exp(
+                    gammaln(values / n_symbols + n) - gammaln(values / n_symbols)
+                )
+            # A depth without customers has its prior.
+            factors = [root, *(np.ones(n_points) for _ in range(n_depths))]
+            for d, sizes in depths.items():
+                factors[d] = depth_factor(values, *sizes)
+            integrals = [float(weights @ f) for f in factors]
+            total = ways * p_x * math.prod(integrals)
+            for d, f in enumerate(factors):
+                density[d] += total / integrals[d] * f * weights
+    return [GridDensity(grid, row) for row in density]
+
+
+MODELS = {
+    "contexts of symbols": Model(
+        (0, 1, 0, 1, 1),
+        ContextEmission(2, (1.0, 0.8), 1.0, ((0,), (1,), (0,), (0,), (1,))),
+        (0,),
+        2.0,
+        1.0,
+    ),
+    "contexts of symbols, missing": Model(
+        (0, None, 1, 0, 0),
+        ContextEmission(3, (0.7, 2.0), 1.5, ((0,), (1,), (0,), (-1,), (0,))),
+        (0, 3),
+        1.0,
+        2.0,
+    ),
+    "two contexts of symbols": Model(
+        (0, 1, 1, 0),
+        ContextEmission(2, (1.0, 0.5, 2.0), 0.7, ((0, 0), (1, 1), (0, 0), (0, 1))),
+        (0,),
+        1.5,
+        1.0,
+    ),
+    "contexts of two columns": Model(
+        ((0, 1), (1, None), (0, 1), (1, 0)),
+        ContextEmission(
+            2, (1.0, 0.6), 1.0, ((0,), (1,), (0,), (0,)), counts_tables=False
+        ),
+        (0, 2),
+        1.0,
+        2.0,
+    ),
+}

@@ -310,7 +310,7 @@ CASES: dict[str, Callable[[], dict]] = {
             _contexts, order, sampler, emission
         )
         for order in ("state", "context")
-        for sampler in ("auto", "rcd", "blocked sm")
+        for sampler in ("auto", "rcd", "blocked sm", "slice", "beam sm")
         for emission in ("hcrp", "gaussian")
     },
 }

@@ -24,7 +24,6 @@ from skihmm.samplers import (
     BlockedGibbs,
     DirectAssignmentGibbs,
     StepwiseGibbs,
-    StepwiseSlice,
     StickBreakingBeam,
     StickBreakingGibbs,
 )
@@ -80,7 +79,8 @@ def test_the_context_explains_the_transitions(fitted):
 
 @pytest.mark.parametrize("order", ["state", "context"])
 @pytest.mark.parametrize(
-    "sampler", [StepwiseGibbs("rcd", split_merge_rate=1), BlockedGibbs(5)]
+    "sampler",
+    [StepwiseGibbs("rcd", split_merge_rate=1), BlockedGibbs(5), BlockedBeam(5)],
 )
 def test_all_that_follows_a_fit(order, sampler):
     X = ring(120, 2)
@@ -250,8 +250,6 @@ def test_searches_pipelines_and_groups():
 def test_samplers_that_leave_contexts_out_refuse_them():
     X = ring(20, 12)
     for sampler in (
-        StepwiseSlice(),
-        BlockedBeam(),
         DirectAssignmentGibbs(),
         StickBreakingGibbs(),
         StickBreakingBeam(),

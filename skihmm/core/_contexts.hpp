@@ -54,18 +54,27 @@ template <class Root> class LevelAbove {
     double prob(int32_t row, int32_t dish) const {
         return first_ ? first_->prob(row, dish) : deep_->prob(row, dish);
     }
-    double add(int32_t row, int32_t dish, bitgen_t *g) {
-        return first_ ? first_->add(row, dish, g) : deep_->add(row, dish, g);
+    double prob(int32_t row, int32_t dish, int32_t *hint) const {
+        return first_ ? first_->prob(row, dish, hint) : deep_->prob(row, dish, hint);
+    }
+    double add(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
+        return first_ ? first_->add(row, dish, g, hint) : deep_->add(row, dish, g, hint);
     }
     void add_at(int32_t row, int32_t dish, int32_t n_opened, bitgen_t *g, int32_t *hint) {
         if (first_) first_->add_at(row, dish, n_opened, g, hint);
         else deep_->add_at(row, dish, n_opened, g, hint);
     }
-    double remove(int32_t row, int32_t dish, bitgen_t *g) {
-        return first_ ? first_->remove(row, dish, g) : deep_->remove(row, dish, g);
+    void take(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
+        if (first_) first_->take(row, dish, g, hint);
+        else deep_->take(row, dish, g, hint);
     }
     int32_t count(int32_t row, int32_t dish) const {
         return first_ ? first_->count(row, dish) : deep_->count(row, dish);
+    }
+    void count_path(int32_t depth, int32_t row, int32_t dish, int32_t *hint,
+                    int32_t *counts) const {
+        if (first_) first_->count_path(depth, row, dish, hint, counts);
+        else deep_->count_path(depth, row, dish, hint, counts);
     }
     void commit() {
         if (first_) first_->commit();
@@ -176,7 +185,7 @@ class ContextTree {
 
     double alpha(int32_t d) const { return d == 1 ? first_->alpha : levels_[d - 2]->alpha; }
     void set_alpha(int32_t d, double value) {
-        ++epoch_;
+        is_fresh_ = false;
         if (d == 1) first_->set_alpha(value);
         else levels_[d - 2]->set_alpha(value);
     }
@@ -193,30 +202,28 @@ class ContextTree {
 
     // Of all depths but the first, which is the caller's.
     void resize(int32_t n_slots) {
-        versions_.assign(n_slots, 0);
-        touched_.clear();
-        ++epoch_;
+        is_fresh_ = false;
         for (int32_t d = 2; d <= shape.depth(); ++d) {
             const int64_t n = shape.n_rows(d, n_slots);
             if (n > kMostCustomers) throw std::bad_alloc();
             std::vector<int32_t> parents(n);
             for (int32_t row = 0; row < n; ++row) parents[row] = shape.row_above(d, row);
-            levels_[d - 2]->set_parents(std::move(parents));
+            levels_[d - 2]->set_parents(std::move(parents), shape.stride(d));
             levels_[d - 2]->resize(static_cast<int32_t>(n), n_slots);
         }
     }
     void clear() {
         deepest().clear();
-        ++epoch_;
+        is_fresh_ = false;
     }
     void commit() {
         deepest().commit();
-        touched_.clear();
+        settle();
     }
     void rollback() {
         deepest().rollback();
-        for (size_t i = 0; i < touched_.size(); ++i) ++versions_[touched_[i]];
-        touched_.clear();
+        n_refreshed_ = 0;
+        settle();
     }
     double log_joint() const { return deepest().log_joint(); }
     int64_t count_deep_tables() const {
@@ -226,10 +233,7 @@ class ContextTree {
     }
     size_t n_bytes() const {
         size_t n = deepest().n_bytes() + places_.capacity() * sizeof(ContextPlace);
-        for (const auto &all : splits_)
-            for (const Split &split : all)
-                n += (split.rest.capacity() + split.weights.capacity()) * sizeof(double)
-                     + split.versions.capacity() * sizeof(uint32_t);
+        for (const Sizes &sizes : sizes_) n += 16 * sizes.inverse.capacity();
         return n;
     }
     const char *check() const { return deepest().check(); }
@@ -255,7 +259,7 @@ class ContextTree {
             }
         }
         for (int32_t &dish : record.dishes) dish += kFirst;
-        ++epoch_;
+        is_fresh_ = false;
         const int32_t n_rows = static_cast<int32_t>(shape.n_rows(d, n_slots));
         if (d == 1) first_->load(record, n_rows, n_slots);
         else levels_[d - 2]->load(record, n_rows, n_slots);
@@ -296,24 +300,27 @@ class ContextTree {
     // ---- the draw of k after label j
 
     double add(ContextPlace at, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
-        touch(j);
+        touch(at, j, k);
         const int32_t row = leaf(at, j);
         return at.depth == 1 ? first_->add(row, k, g, hint)
                              : levels_[at.depth - 2]->add(row, k, g, hint);
     }
     void add_at(ContextPlace at, int32_t j, int32_t k, int32_t n_opened, bitgen_t *g,
                 int32_t *hint) {
-        touch(j);
+        touch(at, j, k);
         const int32_t row = leaf(at, j);
         if (at.depth == 1) first_->add_at(row, k, n_opened, g, hint);
         else levels_[at.depth - 2]->add_at(row, k, n_opened, g, hint);
     }
     double remove(ContextPlace at, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
-        touch(j);
+        touch(at, j, k);
         const int32_t row = leaf(at, j);
         return at.depth == 1 ? first_->remove(row, k, g, hint)
                              : levels_[at.depth - 2]->remove(row, k, g, hint);
     }
+    // Of steps with complete contexts.
+    void prefetch_cell(int32_t hint) const { deepest().prefetch_cell(hint); }
+    void prefetch_lists(int32_t hint) const { deepest().prefetch_lists(hint); }
     double prob(ContextPlace at, int32_t j, int32_t k) const {
         if (at.depth == 0) return top(k);
         const int32_t row = leaf(at, j);
@@ -336,15 +343,15 @@ class ContextTree {
         const int32_t n = n_slots();
         base_.resize(n);
         fill_base(at, base_.data());
-        const Split &split = split_all(at);
+        rest_.resize(n);
+        fill_rest(at, rest_.data());
         std::fill_n(out, n, 0.0);
         double smooth = 0.0;
-        for (int32_t j = 0; j < n; ++j)
-            smooth += f[j] > least ? f[j] * split.rest[j] : f[j];
+        for (int32_t j = 0; j < n; ++j) smooth += f[j] > least ? f[j] * rest_[j] : f[j];
         for (int32_t d = first_own(); d <= at.depth; ++d) {
             for (int32_t j = 0; j < n; ++j) {
                 if (!(f[j] > least)) continue;
-                const double share = f[j] * split.of(d, j);
+                const double share = f[j] * weight_of(at, d, j);
                 for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n_dk) {
                     out[k] += share * n_dk;
                 });
@@ -356,17 +363,17 @@ class ContextTree {
         const int32_t n = n_slots();
         base_.resize(n);
         fill_base(at, base_.data());
-        const Split &split = split_all(at);
+        fill_rest(at, out);
         double smooth = 0.0;
         for (int32_t k = 0; k < n; ++k) smooth += base_[k] * values[k];
-        for (int32_t j = 0; j < n; ++j) out[j] = split.rest[j] * smooth;
+        for (int32_t j = 0; j < n; ++j) out[j] *= smooth;
         for (int32_t d = first_own(); d <= at.depth; ++d) {
             for (int32_t j = 0; j < n; ++j) {
                 double sum = 0.0;
                 for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n_dk) {
                     sum += n_dk * values[k];
                 });
-                out[j] += split.of(d, j) * sum;
+                out[j] += weight_of(at, d, j) * sum;
             }
         }
     }
@@ -376,11 +383,12 @@ class ContextTree {
         const int32_t n = n_slots();
         base_.resize(n);
         fill_base(at, base_.data());
-        const Split &split = split_all(at);
+        rest_.resize(n);
+        fill_rest(at, rest_.data());
         int32_t best = kNew;
         double largest = -1.0;
         for (int32_t j = 0; j < n; ++j) {
-            const double share = f[j] * split.rest[j];
+            const double share = f[j] * rest_[j];
             if (share > largest) {
                 largest = share;
                 best = j;
@@ -404,9 +412,11 @@ class ContextTree {
     // out[j] = p(k | j) for every label j before.
     void fill_column(ContextPlace at, int32_t k, double *out) const {
         const double base = base_of(at, k);
-        const Split &split = split_all(at);
-        for (int32_t j = 0; j < n_slots(); ++j) out[j] = base * split.rest[j];
-        for_column(at, k, [&](int32_t d, int32_t j, int32_t n) { out[j] += split.of(d, j) * n; });
+        fill_rest(at, out);
+        for (int32_t j = 0; j < n_slots(); ++j) out[j] *= base;
+        for_column(at, k, [&](int32_t d, int32_t j, int32_t n) {
+            out[j] += weight_of(at, d, j) * n;
+        });
     }
 
     // ---- one step between i, at one place, and o, at the next; the customers have been removed
@@ -464,141 +474,78 @@ class ContextTree {
         return chosen;
     }
 
-  private:
-    DeepLevel &deepest() { return *levels_.back(); }
-    const DeepLevel &deepest() const { return *levels_.back(); }
-    int32_t n_slots() const { return static_cast<int32_t>(first_->columns.size()); }
-    int32_t leaf(ContextPlace at, int32_t j) const { return shape.row(at.depth, j, at.prefix); }
+    // ---- parts, for kernels that put passes together themselves
+
     // The first depth that depends on the label before.
     int32_t first_own() const { return shape.n_before + 1; }
-
+    // The prefixes of a place's restaurants by depth.
+    void fill_prefixes(ContextPlace at, int32_t *out) const {
+        int32_t prefix = at.prefix;
+        for (int32_t d = at.depth; d >= 1; --d) {
+            out[d] = prefix;
+            if (d > 1) prefix = shape.prefix_above(d, prefix);
+        }
+    }
+    int32_t padded() const { return padded_; }
+    // Bring the arrays below up to date: of all labels, of those of one depth and prefix.
+    void refresh() const {
+        if (SKIHMM_UNLIKELY(!is_fresh_)) rebuild();
+        for (; n_refreshed_ < touched_.size(); ++n_refreshed_)
+            refresh_draw(touched_[n_refreshed_]);
+    }
+    const double *masses() const { return mass_.data(); }
+    const double *inverse(int32_t d, int32_t prefix) const {
+        return &sizes_[d].inverse[static_cast<size_t>(prefix) * padded_];
+    }
+    const float *sizes(int32_t d, int32_t prefix) const {
+        return &sizes_[d].sizes[static_cast<size_t>(prefix) * padded_];
+    }
+    const float *inverse_f(int32_t d, int32_t prefix) const {
+        return &sizes_[d].inverse_f[static_cast<size_t>(prefix) * padded_];
+    }
     const Line &row_line(int32_t d, int32_t v) const {
         return d == 1 ? first_->rows[v] : levels_[d - 2]->rows[v];
     }
-    const Line &column_line(int32_t d, int32_t k) const {
-        return d == 1 ? first_->columns[k] : levels_[d - 2]->columns[k];
+    // Labels before, in the restaurants of one prefix (where the depth has labels).
+    const Line &column_line(int32_t d, int32_t k, int32_t prefix) const {
+        return d == 1 ? first_->columns[k]
+                      : levels_[d - 2]->columns[static_cast<size_t>(k) * shape.stride(d) + prefix];
     }
+    const InfiniteRoot &root() const { return first_->base; }
     double total(int32_t d, int32_t v, int32_t change = 0) const {
         return d == 1 ? first_->total(v, change) : levels_[d - 2]->total(v, change);
     }
     int32_t count(int32_t d, int32_t v, int32_t k) const {
         return d == 1 ? first_->count(v, k) : levels_[d - 2]->count(v, k);
     }
+    int32_t leaf_count(ContextPlace at, int32_t j, int32_t k, int32_t hint) const {
+        if (at.depth == 0) return 0;
+        return at.depth == 1 ? first_->count(leaf(at, j), k, hint)
+                             : levels_[at.depth - 2]->count(leaf(at, j), k, hint);
+    }
+    // Customers of dish k in the restaurants of j: counts[d] by depth, from a place's on.
+    void fill_counts(ContextPlace at, int32_t j, int32_t k, int32_t *hint,
+                     int32_t *counts) const {
+        if (at.depth == 0) return;
+        if (at.depth == 1) first_->count_path(1, leaf(at, j), k, hint, counts);
+        else levels_[at.depth - 2]->count_path(at.depth, leaf(at, j), k, hint, counts);
+    }
     template <class Visit> static void for_line(const Line &line, Visit visit) {
         for (int32_t i = 0; i < line.size; ++i)
             if (line.counts[i]) visit(line.ids[i], line.counts[i]);
     }
-
-    // The prefixes of a place's restaurants by depth, for `row`.
-    void follow(ContextPlace at) const {
-        int32_t prefix = at.prefix;
-        for (int32_t d = at.depth; d >= 1; --d) {
-            offsets_[d] = prefix;
-            if (d > 1) prefix = shape.prefix_above(d, prefix);
-        }
-    }
-    int32_t row(int32_t d, int32_t j) const { return shape.row(d, j, offsets_[d]); }
-    // Of label j, after `follow`: weights_[d] of the counts; returns that of the base.
-    double split_one(ContextPlace at, int32_t j) const {
-        double rest = 1.0;
-        for (int32_t d = at.depth; d >= first_own(); --d) {
-            const double c = rest / total(d, row(d, j));
-            weights_[d] = c;
-            rest = c * alpha(d);
-        }
-        return rest;
-    }
-    // The same of all labels, kept by place: only those are computed anew whose restaurants have
-    // changed since.
-    struct Split {
-        std::vector<double> rest, weights;      // by label; by depth and label
-        std::vector<uint32_t> versions;
-        uint64_t epoch = 0;
-        ContextPlace place;
-        size_t n = 0;
-
-        double of(int32_t d, int32_t j) const { return weights[d * n + j]; }
-    };
-    const Split &split_all(ContextPlace at) const {
-        const size_t n = n_slots();
+    // rest(j) of all labels.
+    void fill_rest(ContextPlace at, double *out) const {
+        refresh();
         follow(at);
-        splits_.resize(shape.depth() + 1);
-        std::vector<Split> &all = splits_[at.depth];
-        // Of very many contexts only the last one is kept.
-        const size_t n_places = at.depth ? shape.stride(at.depth) : 1;
-        const bool is_kept = n_places * n * (at.depth + 1) <= kMostKept;
-        if (all.empty()) all.resize(is_kept ? n_places : 1);
-        Split &split = all[is_kept && at.prefix < static_cast<int32_t>(all.size()) ? at.prefix
-                                                                                   : 0];
-        if (split.epoch != epoch_ || split.n != n || split.place.prefix != at.prefix) {
-            split.epoch = epoch_;
-            split.n = n;
-            split.place = at;
-            split.rest.assign(n, 0.0);
-            split.weights.assign((at.depth + 1) * n, 0.0);
-            split.versions.assign(n, ~uint32_t{0});
-        }
-        const uint32_t *now = versions_.data();
-        uint32_t *then = split.versions.data();
-        size_t j = 0;
-        for (; j + 8 <= n; j += 8) {
-            uint32_t changed = 0;
-            for (size_t l = j; l < j + 8; ++l) changed |= now[l] ^ then[l];
-            if (changed)
-                for (size_t l = j; l < j + 8; ++l) update(at, l, &split);
-        }
-        for (; j < n; ++j) update(at, j, &split);
-        return split;
-    }
-    void update(ContextPlace at, size_t j, Split *split) const {
-        if (split->versions[j] == versions_[j]) return;
-        split->versions[j] = versions_[j];
-        split->rest[j] = split_one(at, static_cast<int32_t>(j));
+        std::fill_n(out, n_slots(), 1.0);
         for (int32_t d = first_own(); d <= at.depth; ++d)
-            split->weights[d * split->n + j] = weights_[d];
+            scale_by(n_slots(), alpha(d), inverse(d, offsets_[d]), out);
     }
-    void touch(int32_t j) {
-        ++versions_[j];
-        touched_.push(j);
+    SKIHMM_CLONES static void scale_by(int32_t n, double a, const double *by, double *out) {
+        for (int32_t j = 0; j < n; ++j) out[j] *= a * by[j];
     }
-    // visit(d, j, n) for the n > 0 customers of dish k in the restaurants of every label before,
-    // after `follow`.
-    template <class Visit> void for_column(ContextPlace at, int32_t k, Visit visit) const {
-        int32_t n_first = 0;
-        for (int32_t d = first_own(); d <= at.depth; ++d) {
-            const Line &line = column_line(d, k);
-            const int32_t n = shape.stride(d), prefix = offsets_[d];
-            if (d == first_own()) n_first = line.size;
-            if (n == 1) {
-                for_line(line, [&](int32_t v, int32_t n_k) { visit(d, v, n_k); });
-            } else if (d == first_own() || line.size <= kFewContexts * n_first) {
-                for_line(line, [&](int32_t v, int32_t n_k) {
-                    if (v % n == prefix) visit(d, v / n, n_k);
-                });
-            } else {
-                // The labels in whose parents the dish is.
-                const int32_t n_parent = shape.stride(first_own());
-                for_line(column_line(first_own(), k), [&](int32_t v, int32_t) {
-                    if (v % n_parent != offsets_[first_own()]) return;
-                    const int32_t n_k = count(d, row(d, v / n_parent), k);
-                    if (n_k) visit(d, v / n_parent, n_k);
-                });
-            }
-        }
-    }
-    // The law of the top, also of a label without tables.
-    double top(int32_t k) const {
-        return first_->mass(k) / total_weight(first_->base.n_tables, first_->base.gamma);
-    }
-    // base(k); fill_base has 0 for labels for which kNew stands.
-    double base_of(ContextPlace at, int32_t k) const {
-        follow(at);
-        double p = top(k);
-        for (int32_t d = 1; d <= std::min(at.depth, shape.n_before); ++d)
-            p = dish_weight(static_cast<double>(count(d, row(d, 0), k)), alpha(d) * p)
-                / total(d, row(d, 0));
-        return p;
-    }
+    // base(k) of all labels, 0 of those for which kNew stands.
     void fill_base(ContextPlace at, double *out) const {
         follow(at);
         const double c = 1.0 / total_weight(first_->base.n_tables, first_->base.gamma);
@@ -611,7 +558,107 @@ class ContextTree {
             for_line(row_line(d, v), [&](int32_t k, int32_t n) { out[k] += by * n; });
         }
     }
+    // The law of the top, also of a label without tables.
+    double top(int32_t k) const {
+        return first_->mass(k) / total_weight(first_->base.n_tables, first_->base.gamma);
+    }
 
+  private:
+    DeepLevel &deepest() { return *levels_.back(); }
+    const DeepLevel &deepest() const { return *levels_.back(); }
+    int32_t n_slots() const { return static_cast<int32_t>(first_->columns.size()); }
+    int32_t leaf(ContextPlace at, int32_t j) const { return shape.row(at.depth, j, at.prefix); }
+
+
+    // The prefixes, for `row`.
+    void follow(ContextPlace at) const { fill_prefixes(at, offsets_.data()); }
+    int32_t row(int32_t d, int32_t j) const { return shape.row(d, j, offsets_[d]); }
+    // Of label j, after `follow`: weights_[d] of the counts; returns that of the base.
+    double split_one(ContextPlace at, int32_t j) const {
+        double rest = 1.0;
+        for (int32_t d = at.depth; d >= first_own(); --d) {
+            const double c = rest / total(d, row(d, j));
+            weights_[d] = c;
+            rest = c * alpha(d);
+        }
+        return rest;
+    }
+    // That of the counts of depth d, after `follow` and `refresh`.
+    double weight_of(ContextPlace at, int32_t d, int32_t j) const {
+        double c = inverse(d, offsets_[d])[j];
+        for (int32_t e = d + 1; e <= at.depth; ++e) c *= alpha(e) * inverse(e, offsets_[e])[j];
+        return c;
+    }
+
+    // n_v + a of all restaurants of a depth, by prefix and label.  What a move changes is brought
+    // up to date before the next pass.
+    struct Sizes {
+        WideVector<double> inverse;
+        WideVector<float> sizes, inverse_f;
+    };
+    struct Draw {
+        int32_t depth, prefix, j, k;
+    };
+    void touch(ContextPlace at, int32_t j, int32_t k) {
+        touched_.push({at.depth, at.prefix, j, k});
+    }
+    // End of a move.
+    void settle() {
+        if (is_fresh_) refresh();
+        touched_.clear();
+        n_refreshed_ = 0;
+    }
+    SKIHMM_NOINLINE void rebuild() const {
+        padded_ = (n_slots() + kLanes - 1) / kLanes * kLanes;
+        mass_.assign(padded_, 0.0);
+        for (int32_t k = 0; k < n_slots(); ++k) mass_[k] = first_->base.dish_tables[k];
+        mass_[kNew] = first_->base.gamma;
+        sizes_.resize(shape.depth() + 1);
+        for (int32_t d = first_own(); d <= shape.depth(); ++d) {
+            const size_t n = static_cast<size_t>(shape.stride(d)) * padded_;
+            const double a = alpha(d);
+            sizes_[d].inverse.assign(n, 1.0 / a);
+            sizes_[d].sizes.assign(n, static_cast<float>(a));
+            sizes_[d].inverse_f.assign(n, static_cast<float>(1.0 / a));
+            const std::vector<int32_t> &customers =
+                d == 1 ? first_->row_customers : levels_[d - 2]->row_customers;
+            for (size_t v = 0; v < customers.size(); ++v)
+                if (customers[v]) set_size(d, v % shape.stride(d), v / shape.stride(d));
+        }
+        n_refreshed_ = touched_.size();
+        is_fresh_ = true;
+    }
+    void set_size(int32_t d, int32_t prefix, int32_t j) const {
+        const double size = total(d, shape.row(d, j, prefix)), by = 1.0 / size;
+        const size_t at = static_cast<size_t>(prefix) * padded_ + j;
+        sizes_[d].inverse[at] = by;
+        sizes_[d].sizes[at] = static_cast<float>(size);
+        sizes_[d].inverse_f[at] = static_cast<float>(by);
+    }
+    void refresh_draw(const Draw &draw) const {
+        if (draw.k != kNew) mass_[draw.k] = first_->base.dish_tables[draw.k];
+        int32_t prefix = draw.prefix;
+        for (int32_t d = draw.depth; d >= first_own(); --d) {
+            set_size(d, prefix, draw.j);
+            if (d > 1) prefix = shape.prefix_above(d, prefix);
+        }
+    }
+    // visit(d, j, n) for the n > 0 customers of dish k in the restaurants of every label before,
+    // after `follow`.
+    template <class Visit> void for_column(ContextPlace at, int32_t k, Visit visit) const {
+        for (int32_t d = first_own(); d <= at.depth; ++d)
+            for_line(column_line(d, k, offsets_[d]),
+                     [&](int32_t j, int32_t n_k) { visit(d, j, n_k); });
+    }
+    // base(k).
+    double base_of(ContextPlace at, int32_t k) const {
+        follow(at);
+        double p = top(k);
+        for (int32_t d = 1; d <= std::min(at.depth, shape.n_before); ++d)
+            p = dish_weight(static_cast<double>(count(d, row(d, 0), k)), alpha(d) * p)
+                / total(d, row(d, 0));
+        return p;
+    }
     // ---- a step after label i and the one after that, with label o or -1
 
     // weights[k] = p(k, o | i) and the parts that open no table, of all labels whose own
@@ -624,12 +671,13 @@ class ContextTree {
         base_.resize(n);
         sparse_.assign(n, 0.0);
         // Of what follows: sparse_ and rest times the base.
-        const Split &split = split_all(next);
+        rest_.resize(n);
+        fill_rest(next, rest_.data());
         for_column(next, o, [&](int32_t d, int32_t j, int32_t n_o) {
-            sparse_[j] += split.of(d, j) * n_o;
+            sparse_[j] += weight_of(next, d, j) * n_o;
         });
         read_bases(at, next, o);
-        const double *rest = split.rest.data();
+        const double *rest = rest_.data();
         // A table at the top.
         follow(at);
         const double share = split_to_top(at, i), b = bases_[at.depth];
@@ -718,21 +766,20 @@ class ContextTree {
         return p;
     }
 
-    // Splits are kept for all places while there are at most so many numbers (32 MB).
-    static constexpr size_t kMostKept = size_t{1} << 22;
-    // A column with at most this multiple of its parents is read through.
-    static constexpr int32_t kFewContexts = 16;
+    static constexpr int32_t kLanes = 16;
 
     FirstLevel *first_;
     std::vector<std::unique_ptr<DeepLevel>> levels_;        // of depth 2, 3, ...
     std::vector<ContextPlace> places_;                      // by step
-    std::vector<uint32_t> versions_;    // by label: changes of its restaurants
-    Stack<int32_t> touched_;            // labels with changes of this move
-    uint64_t epoch_ = 1;                // changes of all restaurants
-    mutable std::vector<std::vector<Split>> splits_;        // by depth and prefix
+    Stack<Draw> touched_;                   // in this move, whose sizes may have changed
+    mutable size_t n_refreshed_ = 0;        // of them
+    mutable bool is_fresh_ = false;
+    mutable int32_t padded_ = 0;
+    mutable std::vector<Sizes> sizes_;      // by depth
+    mutable WideVector<double> mass_;       // by label, padded: see own_mass
     // Scratch, by depth or by label.
     mutable std::vector<int32_t> offsets_, trail_, following_;
-    mutable std::vector<double> weights_, base_, parts_, bases_, sparse_;
+    mutable std::vector<double> weights_, base_, parts_, bases_, sparse_, rest_;
 };
 
 }  // namespace skihmm

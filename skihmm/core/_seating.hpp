@@ -156,14 +156,18 @@ class Seating {
     Base base;
 
     std::vector<Line> rows;                 // rows[j]: (dish, n_jk)
-    std::vector<Line> columns;              // columns[k]: (row, n_jk)
+    std::vector<Line> columns;              // columns[k]: (row, n_jk); see set_parents
     std::vector<int32_t> row_customers;     // n_j
 
     // ---- set-up
 
     // Of a base that is a seating only: the restaurant there in which each of the rows is a
-    // customer.  Concentrations, size and record of the base are set there.
-    void set_parents(std::vector<int32_t> parents) { parents_ = std::move(parents); }
+    // customer.  Concentrations, size and record of the base are set there.  With groups, that of
+    // row j n_groups + g is g, and columns[k n_groups + g] has (j, n_jk) of the rows of one group.
+    void set_parents(std::vector<int32_t> parents, int32_t n_groups = 1) {
+        parents_ = std::move(parents);
+        n_groups_ = n_groups;
+    }
     void set_alpha(double value) {
         alpha = value;
         update_scale();
@@ -181,7 +185,7 @@ class Seating {
     void resize(int32_t n_rows, int32_t n_dishes) {
         rows.resize(n_rows);
         row_customers.resize(n_rows, 0);
-        columns.resize(n_dishes);
+        columns.resize(static_cast<size_t>(n_dishes) * n_groups_);
         if constexpr (Base::kIsRoot) base.dish_tables.resize(n_dishes, 0);
         rebuild_dense();
     }
@@ -245,16 +249,33 @@ class Seating {
     // out[k] = prob(row, k) for every dish, O(dishes).
     void fill_probs(int32_t row, double *out) const {
         const double all = total(row);
-        for (size_t k = 0; k < columns.size(); ++k) out[k] = new_table_in(row, k) / all;
+        for (size_t k = 0; k < columns.size() / n_groups_; ++k)
+            out[k] = new_table_in(row, k) / all;
         const Line &line = rows[row];
         for (int32_t i = 0; i < line.size; ++i) {
             const int32_t k = line.ids[i];
             out[k] = dish_weight<double>(line.counts[i], new_table_in(row, k)) / all;
         }
     }
+    double prob(int32_t row, int32_t dish, int32_t *hint) const {
+        const int32_t c = find(row, dish, hint);
+        if (c < 0) return new_table_in(row, dish) / total(row);
+        return dish_weight<double>(cells_[c].n_customers, new_table_at(c)) / total(row);
+    }
     int32_t count(int32_t row, int32_t dish) const {
         const int32_t c = index_.find(row, dish);
         return c < 0 ? 0 : cells_[c].n_customers;
+    }
+    // The same of this restaurant and of those above it: counts[d] by depth, this one is `depth`.
+    void count_path(int32_t depth, int32_t row, int32_t dish, int32_t *hint,
+                    int32_t *counts) const {
+        const int32_t c = find(row, dish, hint);
+        counts[depth] = c < 0 ? 0 : cells_[c].n_customers;
+        if constexpr (!Base::kIsRoot) {
+            int32_t none = -1;
+            base.count_path(depth - 1, parents_[row], dish, c < 0 ? &none : &links_[c].above,
+                            counts);
+        }
     }
     // count(row, dish) for a pair whose cell `hint` may remember.
     int32_t count(int32_t row, int32_t dish, int32_t hint) const {
@@ -279,7 +300,7 @@ class Seating {
         if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
         Cell &cell = cells_[c];
         const int32_t n = cell.n_customers;
-        const double weight = dish_weight<double>(n, new_table_in(row, dish));
+        const double weight = dish_weight<double>(n, new_table_at(c));
         const double p = weight / total(row);
         if (!base.has_tables()) {
             journal_.push(Entry(c, 0, Kind::kAdd).bits);
@@ -314,8 +335,7 @@ class Seating {
             int32_t c = *hint;
             if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
             note_table(c);
-            int32_t above = -1;
-            base.add_at(parents_[row], dish, n_opened - 1, g, &above);
+            base.add_at(parents_[row], dish, n_opened - 1, g, &links_[c].above);
             change_customers(cells_[c], 1);
         }
     }
@@ -327,6 +347,12 @@ class Seating {
         Lifted lifted;
         lift(row, dish, g, hint, &lifted);
         return take_away(lifted, g);
+    }
+    // The same without the probability.
+    SKIHMM_INLINE void take(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
+        Lifted lifted;
+        lift(row, dish, g, hint, &lifted);
+        take_from(lifted, g);
     }
 
     // The two halves of `remove`, and under a root its inverse for a customer that comes
@@ -364,13 +390,9 @@ class Seating {
     }
     // Returns p(dish | row) as it is afterwards.
     SKIHMM_INLINE double take_away(const Lifted &lifted, bitgen_t *g) {
-        Cell &cell = cells_[lifted.cell];
-        take_out(cell, lifted, g);
-        if (lifted.n == 0) queue(lifted.cell);
-        journal_.push(Entry(lifted.cell, lifted.table,
-                            lifted.closes ? Kind::kClose : Kind::kRemove).bits);
-        return dish_weight<double>(lifted.n, new_table_in(cell.row, cell.dish))
-               / total(cell.row);
+        const Cell &cell = cells_[lifted.cell];
+        take_from(lifted, g);
+        return dish_weight<double>(lifted.n, new_table_at(lifted.cell)) / total(cell.row);
     }
     // The table at which he sits down again (numbered as before lift) or kNewTable, by the
     // law of `add`; `fresh` is the weight of a new table.  `bits` are 21 random bits: the
@@ -577,7 +599,8 @@ class Seating {
         }
         bytes += 2 * (dense_rows_.capacity() + dense_columns_.capacity());
         if constexpr (Base::kIsRoot) bytes += base.dish_tables.capacity() * sizeof(int32_t);
-        else bytes += base.n_bytes() + parents_.capacity() * sizeof(int32_t);
+        else bytes += base.n_bytes() + parents_.capacity() * sizeof(int32_t)
+                      + links_.capacity() * sizeof(Link);
         return bytes + pool_.n_bytes() + row_customers.capacity() * sizeof(int32_t);
     }
 
@@ -592,12 +615,12 @@ class Seating {
             if (cell.n_customers <= 0) return "a cell without customers was left behind";
             if (index_.find(cell.row, cell.dish) != static_cast<int32_t>(c))
                 return "the index does not find a cell";
-            const Line &row = rows[cell.row], &column = columns[cell.dish];
+            const Line &row = rows[cell.row], &column = columns[column_of(cell)];
             if (cell.in_row >= row.size || row.ids[cell.in_row] != cell.dish
                 || row.counts[cell.in_row] != cell.n_customers
                 || row.cells[cell.in_row] != static_cast<int32_t>(c))
                 return "a row's list disagrees with its cell";
-            if (cell.in_dish >= column.size || column.ids[cell.in_dish] != cell.row
+            if (cell.in_dish >= column.size || column.ids[cell.in_dish] != cell.row / n_groups_
                 || column.counts[cell.in_dish] != cell.n_customers
                 || column.cells[cell.in_dish] != static_cast<int32_t>(c))
                 return "a dish's list disagrees with its cell";
@@ -664,7 +687,7 @@ class Seating {
         if (static_cast<size_t>(hint) >= cells_.size() || cells_[hint].row < 0) return;
         const Cell &cell = cells_[hint];
         SKIHMM_PREFETCH(&rows[cell.row].counts[cell.in_row]);
-        SKIHMM_PREFETCH(&columns[cell.dish].counts[cell.in_dish]);
+        SKIHMM_PREFETCH(&columns[column_of(cell)].counts[cell.in_dish]);
         if (cell.pool >= 0) SKIHMM_PREFETCH(pool_.at(cell.pool));
     }
 
@@ -676,6 +699,7 @@ class Seating {
         std::fill(row_customers.begin(), row_customers.end(), 0);
         if constexpr (Base::kIsRoot) base.clear();
         cells_.clear();
+        links_.clear();
         free_cells_.clear();
         pool_.clear();
         index_.clear();
@@ -738,6 +762,24 @@ class Seating {
         }
         return n_tables;
     }
+    // Where the cell's column is, and its parent's cell as a hint.
+    struct Link {
+        int32_t column = 0;
+        mutable int32_t above = -1;
+    };
+    SKIHMM_INLINE size_t column_of(const Cell &cell) const {
+        if constexpr (Base::kIsRoot) return cell.dish;
+        else return links_[&cell - cells_.data()].column;
+    }
+    double new_table_at(int32_t c) const {
+        const Cell &cell = cells_[c];
+        if constexpr (Base::kIsRoot) return new_table(cell.dish);
+        else return alpha * base.prob(parents_[cell.row], cell.dish, &links_[c].above);
+    }
+    int32_t find(int32_t row, int32_t dish, int32_t *hint) const {
+        if (!is_cell(*hint, row, dish)) *hint = index_.find(row, dish);
+        return *hint;
+    }
     bool is_cell(int32_t c, int32_t row, int32_t dish) const {
         return static_cast<size_t>(c) < cells_.size() && cells_[c].row == row
                && cells_[c].dish == dish;
@@ -757,6 +799,12 @@ class Seating {
         Kind kind() const { return static_cast<Kind>(bits >> 62); }
     };
 
+    SKIHMM_INLINE void take_from(const Lifted &lifted, bitgen_t *g) {
+        take_out(cells_[lifted.cell], lifted, g);
+        if (lifted.n == 0) queue(lifted.cell);
+        journal_.push(Entry(lifted.cell, lifted.table,
+                            lifted.closes ? Kind::kClose : Kind::kRemove).bits);
+    }
     // One customer more: at a new table; where the pair's customer number u sits.
     SKIHMM_INLINE void note_table(int32_t c) {
         Cell &cell = cells_[c];
@@ -768,7 +816,7 @@ class Seating {
         Cell &cell = cells_[c];
         note_table(c);
         if constexpr (Base::kIsRoot) change_tables(cell.dish, 1);
-        else base.add(parents_[cell.row], cell.dish, g);
+        else base.add(parents_[cell.row], cell.dish, g, &links_[c].above);
         change_customers(cell, 1);
     }
     SKIHMM_INLINE void join(int32_t c, int64_t u) {
@@ -788,7 +836,7 @@ class Seating {
         if (!lifted.closes) return;
         close_table(cell, lifted.table);
         if constexpr (Base::kIsRoot) change_tables(cell.dish, -1);
-        else base.remove(parents_[cell.row], cell.dish, g);
+        else base.take(parents_[cell.row], cell.dish, g, &links_[lifted.cell].above);
     }
     // The table at which customer number u, 0 <= u < lifted.n, sits when the lifted one has
     // gone, and the number after that of its last customer.
@@ -844,7 +892,13 @@ class Seating {
         cell.row = row;
         cell.dish = dish;
         cell.in_row = rows[row].append(dish, c);
-        cell.in_dish = columns[dish].append(row, c);
+        if constexpr (Base::kIsRoot) {
+            cell.in_dish = columns[dish].append(row, c);
+        } else {
+            links_.resize(cells_.size());
+            links_[c] = Link{dish * n_groups_ + row % n_groups_, -1};
+            cell.in_dish = columns[links_[c].column].append(row / n_groups_, c);
+        }
         index_.insert(row, dish, c);
         return c;
     }
@@ -852,7 +906,7 @@ class Seating {
         cell.n_customers += by;
         row_customers[cell.row] += by;
         rows[cell.row].counts[cell.in_row] = cell.n_customers;
-        columns[cell.dish].counts[cell.in_dish] = cell.n_customers;
+        columns[column_of(cell)].counts[cell.in_dish] = cell.n_customers;
     }
     static constexpr int32_t kWidest = 65535;
     void set_dense(const Cell &cell) {
@@ -943,7 +997,7 @@ class Seating {
     void erase(int32_t c) {
         Cell &cell = cells_[c];
         unlist(rows[cell.row], cell.in_row, true);
-        unlist(columns[cell.dish], cell.in_dish, false);
+        unlist(columns[column_of(cell)], cell.in_dish, false);
         index_.erase(cell.row, cell.dish);
         cell.row = -1;
         free_cells_.push_back(c);
@@ -975,6 +1029,8 @@ class Seating {
     WideVector<uint16_t> dense_rows_, dense_columns_;
     double scale_ = 1.0;                       // base.scale(alpha), under a root
     std::vector<int32_t> parents_;             // else by row: the restaurant of the base
+    std::vector<Link> links_;                  // and by cell
+    int32_t n_groups_ = 1;
 };
 
 using SymbolSeating = Seating<SymbolBase>;

@@ -536,6 +536,8 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     // ---- contexts; set before steps and labels
 
     bool has_contexts() const { return tree_ != nullptr; }
+    // Whether they are all that a step depends on.
+    bool depends_on_contexts() const { return tree_ && !coins_.exist(); }
     const ContextTree &contexts() const { return *tree_; }
     void set_contexts(const ContextShape &shape) {
         tree_ = std::make_unique<ContextTree>(this, shape);
@@ -667,6 +669,14 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         if (coins_.stayed(t)) coins_.toggle(t, k);
         else Draws::remove_draw(t, j, k, g, hint);
         return prob(j, k);
+    }
+    void prefetch_cell(int32_t hint) const {
+        if (SKIHMM_LIKELY(!tree_)) Draws::prefetch_cell(hint);
+        else tree_->prefetch_cell(hint);
+    }
+    void prefetch_lists(int32_t hint) const {
+        if (SKIHMM_LIKELY(!tree_)) Draws::prefetch_lists(hint);
+        else tree_->prefetch_lists(hint);
     }
     SKIHMM_INLINE void commit() {
         if (SKIHMM_LIKELY(is_plain_)) return Draws::commit();

@@ -173,8 +173,6 @@ class BlockedBeam(_BlockSampler):
     True
     """
 
-    supports_contexts = False
-
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
 

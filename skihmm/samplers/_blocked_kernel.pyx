@@ -9,14 +9,9 @@ cdef extern from "_dense_blocked.hpp" namespace "skihmm" nogil:
     Proposal *make_blocked(Chain &chain, float64_t cut) except +
 
 
-cdef extern from "_blocked.hpp" namespace "skihmm" nogil:
-    Proposal *make_beam "skihmm::make_proposal<skihmm::BlockedSlices>" (
-        Chain &chain, float64_t cut) except +
-
-
-cdef extern from "_slice.hpp" namespace "skihmm" nogil:
-    Proposal *make_slice "skihmm::make_proposal<skihmm::Slice>" (
-        Chain &chain, int32_t lookup_slots) except +
+cdef extern from "_context_slices.hpp" namespace "skihmm" nogil:
+    Proposal *make_beam(Chain &chain, float64_t cut) except +
+    Proposal *make_slice(Chain &chain, int32_t lookup_slots) except +
 
 
 # Of states below this multiple of a forward message's mean only the total is propagated (with

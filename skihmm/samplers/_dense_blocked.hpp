@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "_blocked.hpp"
+#include "_context_blocked.hpp"
 #include "_rcd.hpp"
 
 namespace skihmm {
@@ -118,6 +119,8 @@ class DenseBlocked final : public Proposal<Chain> {
 // The kernel that suits the law of a chain.
 template <class Chain>
 Proposal<Chain> *make_blocked(Chain &chain, double cut) {
+    if (chain.transitions->depends_on_contexts())
+        return make_proposal<ContextBlocked>(chain, cut);
     if (chain.transitions->has_contexts()) return new DenseBlocked<Chain>(cut);
     return make_proposal<BlockedMessages>(chain, cut);
 }

@@ -23,6 +23,7 @@
 //                       + c (sum_k n_ko m_k w_k + b sum_k m_k w_k)),
 // and the last two sums, flow[o] and total, are updated with the few labels that change.  The
 // rest is a loop over the non-zeros of a row and of a symbol.
+// Contexts, in double: all K weights in one vectorised pass (_context_step.hpp).
 // All, in double: all K weights, for steps without successor or observation, for emissions that
 // only give whole rows and for laws that add to self-transitions.
 //
@@ -43,6 +44,7 @@
 #include <limits>
 #include <vector>
 
+#include "_context_step.hpp"
 #include "_rcd.hpp"
 #include "_vector.hpp"
 
@@ -69,12 +71,16 @@ class Stepwise {
         totals_ = nullptr;
         offset_ = 1.0;
         const size_t n = n_slots_;
-        probs_.assign(n, 1.0);
+        probs_.assign(padded_, 1.0);
         row_.assign(n, 0.0);
         column_.assign(n, 0.0);
         weights_.assign(n, 0.0);
         stays_.assign(n, 0.0);
         mode_ = kAll;
+        if (chain.transitions->depends_on_contexts()) {
+            mode_ = kContexts;
+            step_.attach(chain.transitions->contexts());
+        }
         if constexpr (Emission::kIsSeating) attach_columns(*chain.transitions, emission);
     }
 
@@ -105,8 +111,10 @@ class Stepwise {
         apart_ = is_exact_ && o_ != x_ ? o_ : -1;
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         view_ = &symbol.column;
-        if (SKIHMM_UNLIKELY(mode_ == kAll || o_ < 0 || !symbol.exists)) {
-            fill_all(s, emission, view, symbol.exists);
+        if (SKIHMM_UNLIKELY(mode_ >= kAll || o_ < 0 || !symbol.exists)) {
+            if (mode_ == kContexts && o_ >= 0)
+                fill_contexts(s, emission, view, symbol, chain.hints[t_]);
+            else fill_all(s, emission, view, symbol.exists);
             return;
         }
         kind_ = mode_;
@@ -156,6 +164,13 @@ class Stepwise {
                               int64_t, bool) {
         const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
+        if (SKIHMM_UNLIKELY(mode_ == kContexts)) {
+            if constexpr (Emission::kIsSeating) {
+                h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
+                h_[k] = 1.0 / total_weight(totals_[k], offset_);
+            }
+            return;
+        }
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
             attach(chain, emission);    // a count has outgrown 16 bits
             return;
@@ -179,7 +194,7 @@ class Stepwise {
     }
 
   private:
-    enum Kind { kAll, kVector, kSparse };
+    enum Kind { kVector, kSparse, kAll, kContexts };
     // A label's weight, the part of it that opens no table (exact only), and a number
     // uniform on [0, weight).
     struct Choice {
@@ -198,6 +213,8 @@ class Stepwise {
     void attach_columns(Transitions &s, Emission &emission) {
         const size_t n = n_slots_;
         totals_ = emission.totals(&offset_);
+        h_.assign(padded_, 0.0);
+        for (int32_t k = 0; k < n_slots_; ++k) h_[k] = 1.0 / total_weight(totals_[k], offset_);
         if (!s.is_plain()) return;          // the passes in parts are those of the plain law
         s.set_dense_limit(lookup_slots_);
         const bool is_moderate = s.is_moderate(kLeast, kMost)
@@ -245,13 +262,15 @@ class Stepwise {
         if (kind_ == kVector)
             return float_part(q_[k], symbol_count(k));
         if (kind_ == kAll) return weights_[k];
+        if (kind_ == kContexts) return step_.weights.q[k] * (1.0 + symbol_count(k) * by_smooth_);
         const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
         const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
         return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
                * dish_weight<double>(symbol_count(k), d_) * w_[k];
     }
     // The two parts of the weight of a label in the sums (exact only).
-    SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) const {
+    SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) {
+        if (kind_ == kContexts) return split_contexts(s, k, g);
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
@@ -289,6 +308,7 @@ class Stepwise {
     int32_t draw_other(const Transitions &s, double u) const {
         switch (kind_) {
             case kVector: return draw_vector(u);
+            case kContexts: return draw_contexts(u);
             case kSparse:
                 return has_lookup_ ? draw_sparse(s, s.dense_row(i_), s.dense_column(o_), u)
                                    : draw_sparse(s, row_.data(), column_.data(), u);
@@ -296,7 +316,10 @@ class Stepwise {
         }
     }
     void end_step(Transitions &s) {
-        if (kind_ == kAll) return;
+        if (SKIHMM_UNLIKELY(kind_ >= kAll)) {
+            if (kind_ == kContexts) step_.close();
+            return;
+        }
         if (shows_) {
             s.show_dense(x_, o_, shown_out_);
             s.show_dense(i_, x_, shown_in_);
@@ -597,6 +620,65 @@ class Stepwise {
         if (o_ >= 0) absorb_mass(s, o_);
     }
 
+    // ---- contexts
+
+    SKIHMM_NOINLINE void fill_contexts(const Transitions &s, Emission &emission,
+                                       const StepView &view, const SymbolView &symbol,
+                                       int32_t hint) {
+        kind_ = kContexts;
+        shows_ = false;
+        apart_ = -1;
+        if constexpr (Emission::kIsSeating) {
+            if (symbol.exists) h_[x_] = 1.0 / total_weight(symbol.e_x, offset_);
+            h_now_ = symbol.exists ? h_.data() : step_.ones();
+        } else {
+            emission.fill_probs(t_, probs_.data());
+            h_now_ = probs_.data();
+        }
+        const ContextTree &tree = s.contexts();
+        step_.open(tree, tree.place(t_), tree.place(t_ + 1), i_, o_, is_exact_);
+        step_.weigh(h_now_, view.is_ghost());
+        Weights &weights = step_.weights;
+        by_smooth_ = 0.0;
+        extra_ = 0.0;
+        double e_first = 0.0;
+        first_q_ = weights.q[first_];
+        weights.change(first_, 0.0);
+        if (symbol.exists) {
+            by_smooth_ = 1.0 / view_->smooth;
+            for (int32_t at = 0; at < view_->size; ++at)
+                extra_ += weights.q[view_->ids[at]] * (view_->counts[at] * by_smooth_);
+            if (first_ == x_) e_first = symbol.e_in;
+        }
+        const double by_symbol = 1.0 + e_first * by_smooth_;
+        first_q_ *= by_symbol;
+        if (is_exact_)
+            first_stays_ = step_.joining_part(first_, count_in(tree, first_, hint))
+                           * h_now_[first_] * by_symbol;
+        rest_ = weights.total() + extra_;
+    }
+    Choice split_contexts(const Transitions &s, int32_t k, bitgen_t *g) {
+        const ContextTree &tree = s.contexts();
+        const double by_symbol = 1.0 + symbol_count(k) * by_smooth_;
+        Choice choice{step_.weights.q[k] * by_symbol, 0.0, 0.0};
+        choice.stays = step_.joining_part(k, count_in(tree, k, -1)) * h_now_[k] * by_symbol;
+        choice.u = uniform(g) * choice.q;
+        return choice;
+    }
+    int32_t count_in(const ContextTree &tree, int32_t k, int32_t hint) const {
+        return k == kNew ? 0 : tree.leaf_count(tree.place(t_), i_, k, hint);
+    }
+    int32_t draw_contexts(double u) const {
+        const Weights &weights = step_.weights;
+        if (u < extra_)
+            return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
+                          [&](int32_t at) {
+                return weights.q[view_->ids[at]] * (view_->counts[at] * by_smooth_);
+            }, u);
+        const int32_t k = weights.at(u - extra_);
+        return k < 0 ? first_ : k;
+    }
+
     // ---- all
 
     SKIHMM_NOINLINE void fill_all(const Transitions &s, Emission &emission,
@@ -667,6 +749,11 @@ class Stepwise {
     std::vector<double> row_, column_;    // zero between steps
     // all
     std::vector<double> weights_, stays_, probs_;
+    // contexts
+    ContextStep step_;
+    std::vector<double> h_;               // 1/(e_k + alpha_e), padded
+    double by_smooth_ = 0.0;              // over the symbol's smooth part
+    const double *h_now_ = nullptr;       // of this step
 };
 
 }  // namespace skihmm

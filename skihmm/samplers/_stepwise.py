@@ -144,7 +144,6 @@ class StepwiseSlice(FranchiseSampler):
     """
 
     supports_stays = False
-    supports_contexts = False
     test_params = ({}, {"split_merge_rate": 1, "run_split_merge_rate": 1})
 
     def __init__(

@@ -48,8 +48,26 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
 cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
     cdef cppclass ContextTree:
         ContextPlace place(int64_t t)
+        int32_t padded()
+        int32_t leaf_count(ContextPlace at, int32_t j, int32_t k, int32_t hint)
         int32_t draw_opened(ContextPlace at, ContextPlace next, int32_t i, int32_t k,
                             int32_t o, bint opens, bitgen_t *g)
+
+
+cdef extern from "_weights.hpp" namespace "skihmm" nogil:
+    cdef cppclass StepWeights "skihmm::Weights":
+        float64_t *data "q.data" ()
+
+
+cdef extern from "_context_step.hpp" namespace "skihmm" nogil:
+    cdef cppclass ContextStep:
+        StepWeights weights
+        void attach(const ContextTree &tree) except +
+        void open(const ContextTree &tree, ContextPlace at, ContextPlace next, int32_t i,
+                  int32_t o, bint after) except +
+        void weigh(const float64_t *h, bint is_ghost)
+        float64_t joining_part(int32_t k, int32_t n)
+        void close()
 
 
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
@@ -395,6 +413,8 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
         Of the chain without the step.
     weights, stays : ndarray of shape (n_slots,)
         Weights of all slots, and their parts that open no table.
+    vectorised : ndarray of shape (2, n_slots)
+        The same of the vectorised pass, if a draw follows.
     opened : list of ndarray
         By slot, how often in n_trials its draw opens 0, 1, ... tables, given that it opens
         one; for slots with a weight.
@@ -416,6 +436,19 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
     view.o = chain.successor(t)
     s.look(-1, -1, &view)
     s.fill_step(t, view, after, &out[0, 0], &out[1, 0], &out[2, 0], &out[3, 0])
+    vectorised = np.zeros((2, chain.n_slots))
+    cdef ContextStep step
+    cdef float64_t[::1] ones
+    if view.o >= 0:
+        step.attach(deref(tree))
+        ones = np.ones(tree.padded())
+        step.open(deref(tree), tree.place(t), tree.place(t + 1), view.i, view.o, after)
+        step.weigh(&ones[0], view.m_o == 0)
+        for k in range(chain.n_slots):
+            vectorised[0, k] = step.weights.data()[k]
+            vectorised[1, k] = step.joining_part(
+                k, tree.leaf_count(tree.place(t), view.i, k, -1))
+        step.close()
     opened = []
     for k in range(chain.n_slots):
         counts = np.zeros(tree.place(t).depth + 1, dtype=int)
@@ -426,7 +459,7 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
     arrays = state.to_arrays()
     move.restore(deref(chain), deref(state.emission.shared))
     chain.bits = state.stream.bits
-    return arrays, np.array(out[0]), np.array(out[1]), opened
+    return arrays, np.array(out[0]), np.array(out[1]), vectorised, opened
 
 
 cdef tuple _numbers(const SeatedMove *move):

@@ -49,7 +49,10 @@ from samplers.test_transition_kernels import (
     EXACT,
     Block,
     assert_stationary,
+    asymmetry,
     normalised,
+    sliced_flows,
+    slices_of,
     spans,
 )
 from small_models import SUSPECT, assert_exact, compare
@@ -59,8 +62,8 @@ from skihmm._log_joint import log_seatings
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
-from skihmm.samplers import BlockedGibbs, StepwiseGibbs
-from skihmm.samplers._blocked_kernel import BlockedProposal
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._split_merge_kernel import SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
@@ -258,9 +261,11 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
         after, old = None, int(state.labels[t])
         if t + 1 < m.n_steps and t + 1 not in m.starts:
             after = int(state.labels[t + 1])
-        s_0, weights, stays, opened = native.moves.step_weights(
+        s_0, weights, stays, vectorised, opened = native.moves.step_weights(
             state, t, seed, True, n_trials
         )
+        if after is not None:
+            np.testing.assert_allclose(vectorised, [weights, stays], rtol=1e-12)
         assert state.check() is None
         naive = naive_of(m, s_0)
         tree = naive.transitions
@@ -277,7 +282,9 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
             assert opened[slot][0] == 0
             assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / n_trials))
             n_tests += len(law) > 1
-        weights = native.moves.step_weights(state, t, seed, False, 0)[1]
+        _, weights, _, vectorised, _ = native.moves.step_weights(state, t, seed, False, 0)
+        if after is not None:
+            np.testing.assert_allclose(vectorised[0], weights, rtol=1e-12)
         for slot, k in labels.items():
             want = prob(naive, t, naive.predecessor(t), k)
             if after is not None:
@@ -340,6 +347,19 @@ def check_proposal(name, span, make, is_normalised):
 @pytest.mark.parametrize(("name", "span"), cases(MODELS))
 def test_blocked(name, span):
     check_proposal(name, span, BlockedProposal, True)
+    if span[1] - span[0] == 3:
+        check_proposal(name, span, lambda: BlockedProposal(cut=3.0), True)
+
+
+@pytest.mark.parametrize(("name", "span"), cases(MODELS))
+def test_slices(name, span):
+    """Of blocks; those of single steps are made by the same code."""
+    block, rng = block_of(name, *span), np.random.default_rng(1)
+    for b in range(len(block.bases)):
+        slices = slices_of(block, b, rng)
+        flow, lost = sliced_flows(block, BeamProposal(), b, slices)
+        assert asymmetry(flow) < EXACT
+        assert abs(lost) < EXACT
 
 
 @pytest.mark.parametrize(("name", "t"), [(n, t) for n in MODELS for t in range(4)])
@@ -388,7 +408,9 @@ CHAINS = {
 SAMPLERS = {
     "exact": StepwiseGibbs().make_kernel,
     "step-wise": StepwiseGibbs("rcd").make_kernel,
+    "slice": StepwiseSlice().make_kernel,
     "blocks": BlockedGibbs(3).make_kernel,
+    "beam": BlockedBeam(3).make_kernel,
     "split-merge": lambda state: SplitMergeKernel(5),
     "blocks and split-merge": BlockedGibbs(2, split_merge_rate=2).make_kernel,
 }
@@ -590,7 +612,6 @@ TOP = (
     "        return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
     "    }\n",
 )
-PARENT = "else return alpha * base.prob(parents_[row], dish);"
 NATIVE = {
     "a new table from the top": [
         TOP,
@@ -605,23 +626,37 @@ NATIVE = {
     ],
     "the middle skipped": [
         TOP,
-        ("_seating.hpp", PARENT, "else return alpha * base.top(dish);"),
+        (
+            "_seating.hpp",
+            "else return alpha * base.prob(parents_[row], dish);",
+            "else return alpha * base.top(dish);",
+        ),
+        (
+            "_seating.hpp",
+            "else return alpha * base.prob(parents_[cell.row], cell.dish, "
+            "&links_[c].above);",
+            "else return alpha * base.top(cell.dish);",
+        ),
     ],
     "the middle forgotten": [
         (
-            "_contexts.hpp",
-            "const int32_t came = d >= lowest && d <= at.depth && v == trail_[d];",
+            "_context_step.hpp",
+            "const int32_t came = d >= lowest && d <= at_.depth && v == rows_[d];",
             "const int32_t came = 0;",
         )
     ],
     "no ghost candidate": [
-        ("_contexts.hpp", " || (ghost && k == o);", ";"),
+        (
+            "_context_step.hpp",
+            "if (is_ghost) weights.change(o, g_ * mass * (o_[o] + rest(o) * own) * h);",
+            "if (is_ghost) weights.change(o, 0.0);",
+        )
     ],
     "the context of the step before": [
         (
-            "_transitions.hpp",
-            "tree_->fill_step(tree_->place(t), tree_->place(t + 1), view.i",
-            "tree_->fill_step(tree_->place(t), tree_->place(t), view.i",
+            "_stepwise.hpp",
+            "tree.place(t_), tree.place(t_ + 1), i_, o_",
+            "tree.place(t_), tree.place(t_), i_, o_",
         )
     ],
     "tables opened by the prior alone": [
@@ -632,9 +667,36 @@ NATIVE = {
         )
     ],
 }
+BLOCKS = {
+    "blocks: labels not counted": [
+        (
+            "_context_blocked.hpp",
+            "q->multiply(labels_.seat(path[l], -1));",
+            "labels_.seat(path[l], -1);",
+        )
+    ],
+    "beam: pi not counted": [
+        ("_context_slices.hpp", "if (next >= 0) q->multiply(prob(l + 1, j, next));", "")
+    ],
+    "beam: labels without the successor's": [
+        ("_fresh_labels.hpp", "if (ghost >= 0) seat(ghost, -1);", "")
+    ],
+    "beam: sizes of the rejected": [
+        (
+            "_contexts.hpp",
+            "        n_refreshed_ = 0;\n        settle();",
+            "        settle();",
+        )
+    ],
+}
 SHAKEN = {
     "an emptied table stays above": [
-        ("_seating.hpp", "else base.remove(parents_[cell.row], cell.dish, g);", "")
+        (
+            "_seating.hpp",
+            "else base.take(parents_[cell.row], cell.dish, g, "
+            "&links_[lifted.cell].above);",
+            "",
+        )
     ],
     "only the leaf is restored": [
         ("_seating.hpp", "if constexpr (!Base::kIsRoot) base.rollback();", "")
@@ -642,14 +704,23 @@ SHAKEN = {
 }
 
 
+def planted_kernel(error):
+    if error in NATIVE:
+        edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
+        return RCDKernel(edited.StepwiseProposal(exact=True))
+    edited = native.planted("samplers._blocked_kernel", *BLOCKS[error])
+    if error.startswith("beam"):
+        return RCDKernel(edited.BeamProposal(), 3)
+    return RCDKernel(edited.BlockedProposal(), 3)
+
+
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("error", NATIVE)
+@pytest.mark.parametrize("error", NATIVE | BLOCKS)
 def test_planted_errors_of_native_code_are_caught(error):
-    edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
     found = []
     for name in CHAINS:
-        kernel = RCDKernel(edited.StepwiseProposal(exact=True))
+        kernel = planted_kernel(error)
         found.append(compare(CHAINS[name], lambda state, k=kernel: k, n_sweeps=10_000))
         if min(test.pvalue for test in found[-1][:3]) <= SUSPECT:
             return

@@ -1,0 +1,442 @@
+// The blocked Gibbs proposal of _blocked.hpp for transitions that depend on contexts.
+//
+// In a tree of restaurants (_contexts.hpp) the law of a step is sparse plus rank one too,
+//
+//     pi[j,k] = sum_d w_d(j) n_d(j, k) + R_j base(k),
+//
+// where R_j is the product of a_e/N_e over the restaurants of j, of size N_e = n_e + a_e.  A
+// message is stored as f_j R_j: then what it sends through the counts of depth d,
+//
+//     f_j w_d(j) = (f_j R_j) v_d(j),   v_d(j) = prod_{e<d} N_e(j) / prod_{e<=d} a_e,
+//
+// needs no more than v_d, one number for the first depth.  The base does not depend on j.
+// Everything else is as there: messages are floats, rows of labels that hold little enter the
+// next one by their total, and the probability of a path is computed from them in double.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "_blocked_vector.hpp"
+#include "_contexts.hpp"
+#include "_fresh_labels.hpp"
+#include "_rcd.hpp"
+
+namespace skihmm {
+
+// out[k] = by[k] a c[k], and so on; by and out may be the same.
+SKIHMM_CLONES static void scale_row(int32_t n, float a, const float *by, const float *c,
+                                    float *out) {
+    for (int32_t k = 0; k < n; ++k) out[k] = by[k] * (a * c[k]);
+}
+SKIHMM_CLONES static void scale_row_twice(int32_t n, float a, const float *by, const float *c,
+                                          const float *d, float *out) {
+    for (int32_t k = 0; k < n; ++k) out[k] = by[k] * (a * c[k] * d[k]);
+}
+
+template <class Chain, class Emission>
+class ContextBlocked {
+  public:
+    using Transitions = typename Chain::Transitions;
+    static constexpr bool kReadsTouched = true, kReadsView = false, kMayBeExact = false;
+
+    explicit ContextBlocked(double cut) : cut_(cut) {}
+
+    void attach(Chain &chain, Emission &emission) {
+        tree_ = &chain.transitions->contexts();
+        tree_->refresh();
+        n_slots_ = chain.n_slots;
+        stride_ = tree_->padded();
+        n_depths_ = tree_->shape.depth() + 1;
+        first_ = tree_->first_own();
+        if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
+        else probs_.resize(n_slots_);
+        mass_f_.assign(stride_, 0.0f);
+        w_.assign(stride_, 0.0f);
+        g_.assign(stride_, 0.0f);
+        row_.assign(stride_, 0.0f);
+        ones_.assign(stride_, 1.0f);
+        base_.assign(n_slots_, 0.0);
+        kept_.resize(stride_ + kLanes);
+        counts_.resize(n_depths_);
+        // A power of two that keeps w among the floats.
+        unit_ = std::ldexp(1.0, 60 + static_cast<int>(std::lround(std::log2(offset_))));
+        mass_f_[kNew] = static_cast<float>(tree_->root().gamma);
+        n_live_ = 1;
+        for (int32_t k = 0; k < n_slots_; ++k) refresh(k);
+    }
+    void prefetch(Chain &, int64_t, int64_t) const {}
+
+    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
+        for (size_t i = 0; i < chain.touched.size(); ++i) refresh(chain.touched[i]);
+        tree_->refresh();
+        start_ = move.start;
+        length_ = move.stop - move.start;
+        i_ = chain.previous(start_);
+        const int32_t o = chain.successor(move.stop - 1);
+        ghost_ = o >= 0 && !is_served(o) ? o : -1;
+        if (static_cast<int64_t>(steps_.size()) < length_ + 1) steps_.resize(length_ + 1);
+        prefixes_.resize(static_cast<size_t>(length_ + 1) * n_depths_);
+        const size_t room = static_cast<size_t>(length_) * stride_;
+        if (messages_.size() < room) {
+            messages_.resize(room);
+            sizes_.resize(room);
+        }
+        int32_t j = i_;
+        for (int64_t l = 0; l <= length_; ++l) {
+            Step &step = steps_[l];
+            step.at = tree_->place(start_ + l);
+            tree_->fill_prefixes(step.at, prefixes(l));
+            step.bar = l < length_ ? bar_of(chain.states[start_ + l]) : o < 0 ? -1 : bar_of(o);
+            step.sparse = 0.0;
+            if (step.bar >= 0) step.sparse = sparse_of(l, j, step.bar, &chain.hints[start_ + l]);
+            j = step.bar;
+        }
+        filter(emission);
+    }
+
+    void score(Chain &chain, int64_t, int64_t, Product *q) {
+        labels_.open(*chain.transitions, ghost_);
+        for (int64_t l = 0; l < length_; ++l) {
+            Step &step = steps_[l];
+            const Step &next = steps_[l + 1];
+            step.total = total(l, next.bar);
+            step.weight = weight(l, step.bar, next.bar, next.sparse);
+            q->multiply(step.weight / step.total);
+            if (step.bar == kNew) q->multiply(labels_.seat(chain.states[start_ + l], -1));
+        }
+    }
+    void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
+        int32_t k = steps_[length_].bar;
+        bool is_fresh = false;
+        for (int64_t l = length_ - 1; l >= 0; --l) {
+            const Step &step = steps_[l];
+            int32_t j = step.bar;
+            double w = step.weight, sum = step.total;
+            if (SKIHMM_LIKELY(k == steps_[l + 1].bar)) {
+                // Most labels do not change, so the old one is tried first.
+                const double u = uniform(chain.bits) * sum;
+                if (SKIHMM_UNLIKELY(u >= w)) j = draw(l, k, u - w, step.bar, &w);
+            } else {
+                sum = total(l, k);
+                j = draw(l, k, uniform(chain.bits) * sum, -1, &w);
+            }
+            q->multiply(w / sum);
+            is_fresh |= j == kNew;
+            path[l] = k = j;
+        }
+        if (!is_fresh) return;
+        labels_.open(*chain.transitions, ghost_);
+        size_t n_fresh = 0;
+        for (int64_t l = 0; l < length_; ++l) {
+            if (path[l] != kNew) continue;
+            path[l] = labels_.draw(chain.bits, -1);
+            if (path[l] < 0) path[l] = chain.free_slot(n_fresh++);
+            q->multiply(labels_.seat(path[l], -1));
+        }
+    }
+    void settle(Chain &, Emission &, int64_t, int64_t, bool) const {}
+
+  private:
+    // One step of the block; one more stands for the successor.
+    struct Step {
+        ContextPlace at;
+        int32_t bar = 0;        // column of the old label; -1: there is no successor
+        double sparse = 0.0;    // sum_d v_d n_d of the old transition into it
+        double total = 0.0, weight = 0.0;       // at the old path
+        double sum = 0.0;       // sum of the message as it is stored
+        double sum_f = 0.0;     // sum of f
+    };
+
+    bool is_served(int32_t k) const { return tree_->root().dish_tables[k] > 0; }
+    int32_t bar_of(int32_t k) const { return is_served(k) ? k : kNew; }
+    int32_t *prefixes(int64_t l) { return &prefixes_[static_cast<size_t>(l) * n_depths_]; }
+    float *message(int64_t l) { return &messages_[static_cast<size_t>(l) * stride_]; }
+    // f over what is stored: of message l, 1/R for the step after it.
+    float *sizes(int64_t l) { return &sizes_[static_cast<size_t>(l) * stride_]; }
+
+    void refresh(int32_t k) {
+        if (k != kNew) {
+            const float mass = static_cast<float>(tree_->root().dish_tables[k]);
+            n_live_ += (mass > 0.0f) - (mass_f_[k] > 0.0f);
+            mass_f_[k] = mass;
+        }
+        if constexpr (Emission::kIsSeating) {
+            if (k != kStart)
+                w_[k] = static_cast<float>(unit_ / total_weight(totals_[k], offset_));
+        } else {
+            w_[k] = 1.0f;
+        }
+    }
+    // v_d(j) at step l.
+    double by_depth(int64_t l, int32_t d, int32_t j) {
+        double v = 1.0 / tree_->alpha(d);
+        for (int32_t e = first_; e < d; ++e)
+            v *= tree_->sizes(e, prefixes(l)[e])[j] / tree_->alpha(e);
+        return v;
+    }
+    double sparse_of(int64_t l, int32_t j, int32_t k, int32_t *hint) {
+        const ContextPlace at = steps_[l].at;
+        if (j == kNew || k == kNew || at.depth < first_) return 0.0;
+        tree_->fill_counts(at, j, k, hint, counts_.data());
+        double sum = 0.0;
+        for (int32_t d = first_; d <= at.depth; ++d)
+            if (counts_[d]) sum += by_depth(l, d, j) * counts_[d];
+        return sum;
+    }
+    // The base of a label at step l.
+    double base_of(int64_t l, int32_t k) {
+        const InfiniteRoot &root = tree_->root();
+        double p = (k == kNew ? root.gamma : root.mass_of(root.dish_tables[k]))
+                   / total_weight(root.n_tables, root.gamma);
+        for (int32_t d = 1; d <= std::min(steps_[l].at.depth, tree_->shape.n_before); ++d) {
+            const int32_t v = tree_->shape.row(d, 0, prefixes(l)[d]);
+            const int32_t n = k == kNew ? 0 : tree_->count(d, v, k);
+            p = dish_weight<double>(n, tree_->alpha(d) * p) / tree_->total(d, v);
+        }
+        return p;
+    }
+
+    // ---- forward
+
+    void filter(Emission &emission) {
+        for (int64_t l = 0; l < length_; ++l) {
+            const float *before = l ? message(l - 1) : nullptr;
+            double smooth;
+            if (l) {
+                const Step &last = steps_[l - 1];
+                const double cut = cut_ * std::min(1.0, kFew / n_live_);
+                const double least = cut / n_live_ * last.sum_f;
+                n_kept_ = blocked_passes.select(stride_, static_cast<float>(least), before,
+                                                sizes(l - 1), kept_.data());
+                const double share = 1.0 / last.sum_f;
+                double taken = 0.0;
+                for (int32_t at = 0; at < n_kept_; ++at) {
+                    const int32_t j = kept_[at];
+                    const double f = before[j];
+                    taken += f * sizes(l - 1)[j] - f;
+                    spread(l, j, f * share);
+                }
+                // Of labels that are not kept only the total is spread.
+                smooth = std::max(last.sum, last.sum_f - taken) * share;
+            } else {
+                smooth = 1.0;
+                for (int32_t d = first_; d <= steps_[0].at.depth; ++d)
+                    smooth *= tree_->alpha(d) * tree_->inverse(d, prefixes(0)[d])[i_];
+                spread(0, i_, smooth);
+            }
+            emit(emission, l, smooth);
+        }
+    }
+    // g_k += f_j R_j sum_d v_d(j) n_d(j, k).
+    void spread(int64_t l, int32_t j, double f) {
+        float *g = g_.data();
+        for (int32_t d = first_; d <= steps_[l].at.depth; ++d) {
+            const float share = static_cast<float>(f * by_depth(l, d, j));
+            const Line &line = tree_->row_line(d, tree_->shape.row(d, j, prefixes(l)[d]));
+            for (int32_t at = 0; at < line.size; at += 4)
+                for (int32_t i = at; i < at + 4; ++i)
+                    g[line.ids[i]] += share * static_cast<float>(line.counts[i]);
+        }
+    }
+    // The message f_k = (g_k + smooth base_k) F_k(y[t]), stored as f_k R_k; clears g.
+    void emit(Emission &emission, int64_t l, double smooth) {
+        float *out = message(l), *size = sizes(l);
+        Step &step = steps_[l];
+        const float *w = w_.data();
+        SymbolColumn column;
+        bool has_column = false;
+        if constexpr (Emission::kIsSeating) {
+            has_column = emission.column(start_ + l, &column);
+            if (!has_column) w = ones_.data();
+        } else {
+            fill_row(emission, start_ + l);
+            w = row_.data();
+        }
+        set_sizes(l, w, size);
+        const float *base = mass_f_.data();
+        const InfiniteRoot &root = tree_->root();
+        if (tree_->shape.n_before == 0 || step.at.depth == 0)
+            smooth /= total_weight(root.n_tables, root.gamma);
+        else base = shared_base(l);
+        double sums[2];
+        blocked_passes.emit(stride_, static_cast<float>(smooth), base, row_.data(), size,
+                            g_.data(), out, sums);
+        if (SKIHMM_UNLIKELY(!is_usable(sums[1]))) begin_anew(size, out, sums);
+        step.sum = sums[0];
+        step.sum_f = sums[1];
+        if (!has_column) return;
+        // Contribution of the symbol's counts, over the smooth part as the common factor.
+        const double by_smooth = 1.0 / column.smooth;
+        for (int32_t at = 0; at < column.size; ++at) {
+            const int32_t k = column.ids[at];
+            const double before = out[k];
+            out[k] = static_cast<float>(before + before * (column.counts[at] * by_smooth));
+            const double more = out[k] - before;
+            step.sum += more;
+            step.sum_f += more * size[k];
+        }
+    }
+    // row_ = w R of the step after l, and 1/R.
+    void set_sizes(int64_t l, const float *w, float *size) {
+        const int32_t depth = steps_[l + 1].bar < 0 ? 0 : steps_[l + 1].at.depth;
+        const int32_t *prefix = prefixes(l + 1);
+        float *row = row_.data();
+        if (depth < first_) {
+            std::copy_n(w, stride_, row);
+            std::copy_n(ones_.data(), stride_, size);
+        } else if (depth == first_) {
+            const float a = static_cast<float>(tree_->alpha(first_)), by = 1.0f / a;
+            scale_row(stride_, a, w, tree_->inverse_f(first_, prefix[first_]), row);
+            scale_row(stride_, by, ones_.data(), tree_->sizes(first_, prefix[first_]), size);
+        } else {
+            const int32_t e = first_ + 1;
+            const float a = static_cast<float>(tree_->alpha(first_) * tree_->alpha(e)),
+                        by = 1.0f / a;
+            scale_row_twice(stride_, a, w, tree_->inverse_f(first_, prefix[first_]),
+                            tree_->inverse_f(e, prefix[e]), row);
+            scale_row_twice(stride_, by, ones_.data(), tree_->sizes(first_, prefix[first_]),
+                            tree_->sizes(e, prefix[e]), size);
+        }
+        for (int32_t e = first_ + 2; e <= depth; ++e) {
+            const float a = static_cast<float>(tree_->alpha(e)), by = 1.0f / a;
+            scale_row(stride_, a, row, tree_->inverse_f(e, prefix[e]), row);
+            scale_row(stride_, by, size, tree_->sizes(e, prefix[e]), size);
+        }
+    }
+    // That of all labels, which restaurants above the labels share.
+    const float *shared_base(int64_t l) {
+        tree_->fill_base(steps_[l].at, base_.data());
+        base_f_.assign(stride_, 0.0f);
+        for (int32_t k = 0; k < n_slots_; ++k) base_f_[k] = static_cast<float>(base_[k]);
+        return base_f_.data();
+    }
+    static bool is_usable(double sum) {
+        return sum > 0.0 && sum < std::numeric_limits<float>::max();
+    }
+    // The message has underflowed, or is too large for floats.
+    SKIHMM_NOINLINE void begin_anew(float *size, float *out, double *sums) {
+        std::fill(g_.begin(), g_.end(), 0.0f);
+        sums[0] = sums[1] = 0.0;
+        for (int32_t k = 0; k < stride_; ++k) {
+            out[k] = mass_f_[k] > 0.0f ? 1.0f / size[k] : 0.0f;
+            sums[0] += out[k];
+            sums[1] += static_cast<double>(out[k]) * size[k];
+        }
+        if (is_usable(sums[1])) return;
+        sums[0] = sums[1] = 0.0;
+        for (int32_t k = 0; k < stride_; ++k) {
+            size[k] = 1.0f;
+            out[k] = mass_f_[k] > 0.0f ? 1.0f : 0.0f;
+            sums[0] += out[k];
+        }
+        sums[1] = sums[0];
+    }
+    // Emissions that give whole rows, over their largest entry: floats have little room.
+    void fill_row(Emission &emission, int64_t t) {
+        emission.fill_probs(t, probs_.data());
+        double most = std::numeric_limits<double>::min();
+        for (int32_t k = 0; k < n_slots_; ++k)
+            if (mass_f_[k] > 0.0f) most = std::max(most, probs_[k]);
+        for (int32_t k = 0; k < n_slots_; ++k)
+            row_[k] = static_cast<float>(std::min(std::max(probs_[k] / most, 1e-20), 1.0));
+    }
+
+    // ---- backward
+
+    // The part of j in the total of step l before k, whose sparse part is known.
+    double weight(int64_t l, int32_t j, int32_t k, double sparse) {
+        const double f = message(l)[j];
+        return k < 0 ? f * sizes(l)[j] : f * (sparse + base_of(l + 1, k));
+    }
+    // Sum over all labels j before k.
+    double total(int64_t l, int32_t k) {
+        const float *f = message(l);
+        if (k < 0) {
+            double sum = 0.0;
+            for (int32_t j = 0; j < n_slots_; ++j) sum += weight(l, j, k, 0.0);
+            return sum;
+        }
+        double sum = 0.0;
+        for (int32_t d = first_; d <= steps_[l + 1].at.depth; ++d)
+            for_column(l, d, k, [&](int32_t j, double v, int32_t n) {
+                sum += f[j] * v * n;
+                return false;
+            });
+        return sum + base_of(l + 1, k) * steps_[l].sum;
+    }
+    // visit(j, v_d(j), n) for the column of k at the step after l, until it says to stop.
+    template <class Visit> bool for_column(int64_t l, int32_t d, int32_t k, Visit visit) {
+        const int32_t *prefix = prefixes(l + 1);
+        const Line &line = tree_->column_line(d, k, prefix[d]);
+        double a = 1.0;
+        for (int32_t e = first_; e <= d; ++e) a /= tree_->alpha(e);
+        if (d == first_) {
+            for (int32_t at = 0; at < line.size; ++at)
+                if (visit(line.ids[at], a, line.counts[at])) return true;
+        } else {
+            const float *size = tree_->sizes(first_, prefix[first_]);
+            for (int32_t at = 0; at < line.size; ++at) {
+                const int32_t j = line.ids[at];
+                double v = a * size[j];
+                for (int32_t e = first_ + 1; e < d; ++e) v *= tree_->sizes(e, prefix[e])[j];
+                if (visit(j, v, line.counts[at])) return true;
+            }
+        }
+        return false;
+    }
+    // A label other than `skip` before k: the one in whose part of the total u lies, and its
+    // weight.
+    SKIHMM_NOINLINE int32_t draw(int64_t l, int32_t k, double u, int32_t skip, double *w) {
+        const float *f = message(l);
+        int32_t chosen = skip;
+        auto take = [&](int32_t j, double value) {
+            if (j == skip || !(value > 0.0)) return false;
+            chosen = j;
+            return (u -= value) < 0.0;
+        };
+        bool is_found = false;
+        if (k >= 0) {
+            for (int32_t d = first_; d <= steps_[l + 1].at.depth && !is_found; ++d)
+                is_found = for_column(l, d, k, [&](int32_t j, double v, int32_t n) {
+                    return take(j, f[j] * v * n);
+                });
+        }
+        const double base = k < 0 ? 0.0 : base_of(l + 1, k);
+        for (int32_t j = 0; j < n_slots_ && !is_found; ++j)
+            is_found = take(j, k < 0 ? weight(l, j, k, 0.0) : f[j] * base);
+        if (chosen == skip) return chosen;
+        int32_t none = -1;
+        *w = weight(l, chosen, k, k < 0 ? 0.0 : sparse_of(l + 1, chosen, k, &none));
+        return chosen;
+    }
+
+    static constexpr int32_t kLanes = 16;
+    static constexpr double kFew = 400.0;
+
+    const double cut_;
+    const ContextTree *tree_ = nullptr;
+    double unit_ = 1.0;             // power of two in w_
+    int32_t n_live_ = 1;            // represented labels and `new` at s_0
+    int32_t n_slots_ = 0, stride_ = 0, n_depths_ = 0, first_ = 1;
+    const int32_t *totals_ = nullptr;
+    double offset_ = 1.0;
+    WideVector<float> mass_f_;      // own_mass
+    WideVector<float> w_;           // 1/(e_k + alpha_e)
+    WideVector<float> g_;           // zero between steps
+    WideVector<float> row_, ones_, base_f_;
+    std::vector<double> base_, probs_;
+    std::vector<int32_t> kept_, counts_;
+    int32_t n_kept_ = 0;
+    // this block
+    int64_t start_ = 0, length_ = 0;
+    int32_t i_ = 0, ghost_ = -1;
+    std::vector<Step> steps_;
+    std::vector<int32_t> prefixes_;             // by step, then by depth
+    WideVector<float> messages_, sizes_;        // by step of the block, then by slot
+    FreshLabels labels_;
+};
+
+}  // namespace skihmm

@@ -1,0 +1,358 @@
+// Weights of one step whose transitions depend on contexts (_contexts.hpp).
+//
+// With the customers of the step removed, i before it and o after it, label k has the weight
+//
+//     q(k) = F_k [ sum_d w_d n_d(i, k) (O_k + R_k b_d) + g mass_k (O_k + R_k b_0) ],
+//
+// where n_d are the customers of i's restaurants of depth d and w_d their weights, g that of a
+// table at the top, O_k the sparse part of p(o | k), and R_k the weight of its base.  b_d is the
+// base of o when the draw of k has joined a table of depth d, and b_0 when it has opened one at
+// the top: it may have opened tables in restaurants that the next step shares.  (At s_0, without
+// the exact step, all are the same.)
+//
+// Rows of i and columns of o are expanded into arrays by label, and all weights are computed in
+// one vectorised pass.  Only i and o, whose restaurants or tables the draw itself changes, are
+// computed apart.  The pass is in double: weights of the exact step must be correct to rounding.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "_contexts.hpp"
+#include "_vector.hpp"
+#include "_weights.hpp"
+
+namespace skihmm {
+
+// q[k] = (o[k] (s[k] + g mass[k]) + a c[k] d[k] (to t[k] + g_to mass[k])) h[k] for k < n, a
+// multiple of 16; lanes[l] = q[l] + q[l + 16] + ...
+struct ContextWeights {
+    int32_t n;
+    const double *s, *t, *o, *mass, *c, *d, *h;
+    double g, a, to, g_to;
+};
+
+SKIHMM_INLINE void context_weights_plain(const ContextWeights &in, double *q, double *lanes) {
+    for (int32_t l = 0; l < kWeightLanes; ++l) lanes[l] = 0.0;
+    for (int32_t at = 0; at < in.n; at += kWeightLanes) {
+        for (int32_t l = 0; l < kWeightLanes; ++l) {
+            const int32_t k = at + l;
+            q[k] = (in.o[k] * (in.s[k] + in.g * in.mass[k])
+                    + in.a * in.c[k] * in.d[k] * (in.to * in.t[k] + in.g_to * in.mass[k]))
+                   * in.h[k];
+            lanes[l] += q[k];
+        }
+    }
+}
+
+static void context_weights_base(const ContextWeights &in, double *q, double *lanes) {
+    context_weights_plain(in, q, lanes);
+}
+
+#ifdef SKIHMM_DISPATCH
+SKIHMM_AVX2 static void context_weights_avx2(const ContextWeights &in, double *q,
+                                             double *lanes) {
+    const __m256d g = _mm256_set1_pd(in.g), a = _mm256_set1_pd(in.a),
+                  to = _mm256_set1_pd(in.to), g_to = _mm256_set1_pd(in.g_to);
+    __m256d total[4];
+    for (int32_t part = 0; part < 4; ++part) total[part] = _mm256_setzero_pd();
+    for (int32_t at = 0; at < in.n; at += kWeightLanes) {
+        for (int32_t part = 0; part < 4; ++part) {
+            const int32_t k = at + 4 * part;
+            const __m256d mass = _mm256_loadu_pd(in.mass + k);
+            const __m256d first = _mm256_mul_pd(
+                _mm256_loadu_pd(in.o + k),
+                _mm256_add_pd(_mm256_loadu_pd(in.s + k), _mm256_mul_pd(g, mass)));
+            const __m256d rest = _mm256_mul_pd(_mm256_mul_pd(a, _mm256_loadu_pd(in.c + k)),
+                                               _mm256_loadu_pd(in.d + k));
+            const __m256d second = _mm256_mul_pd(
+                rest, _mm256_add_pd(_mm256_mul_pd(to, _mm256_loadu_pd(in.t + k)),
+                                    _mm256_mul_pd(g_to, mass)));
+            const __m256d value = _mm256_mul_pd(_mm256_add_pd(first, second),
+                                                _mm256_loadu_pd(in.h + k));
+            _mm256_storeu_pd(q + k, value);
+            total[part] = _mm256_add_pd(total[part], value);
+        }
+    }
+    for (int32_t part = 0; part < 4; ++part) _mm256_storeu_pd(lanes + 4 * part, total[part]);
+}
+SKIHMM_AVX512 static void context_weights_avx512(const ContextWeights &in, double *q,
+                                                 double *lanes) {
+    const __m512d g = _mm512_set1_pd(in.g), a = _mm512_set1_pd(in.a),
+                  to = _mm512_set1_pd(in.to), g_to = _mm512_set1_pd(in.g_to);
+    __m512d total[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
+    for (int32_t at = 0; at < in.n; at += kWeightLanes) {
+        for (int32_t part = 0; part < 2; ++part) {
+            const int32_t k = at + 8 * part;
+            const __m512d mass = _mm512_loadu_pd(in.mass + k);
+            const __m512d first = _mm512_mul_pd(
+                _mm512_loadu_pd(in.o + k),
+                _mm512_add_pd(_mm512_loadu_pd(in.s + k), _mm512_mul_pd(g, mass)));
+            const __m512d rest = _mm512_mul_pd(_mm512_mul_pd(a, _mm512_loadu_pd(in.c + k)),
+                                               _mm512_loadu_pd(in.d + k));
+            const __m512d second = _mm512_mul_pd(
+                rest, _mm512_add_pd(_mm512_mul_pd(to, _mm512_loadu_pd(in.t + k)),
+                                    _mm512_mul_pd(g_to, mass)));
+            const __m512d value = _mm512_mul_pd(_mm512_add_pd(first, second),
+                                                _mm512_loadu_pd(in.h + k));
+            _mm512_storeu_pd(q + k, value);
+            total[part] = _mm512_add_pd(total[part], value);
+        }
+    }
+    _mm512_storeu_pd(lanes, total[0]);
+    _mm512_storeu_pd(lanes + 8, total[1]);
+}
+#endif
+
+using ContextWeightsKernel = void (*)(const ContextWeights &in, double *q, double *lanes);
+#ifdef SKIHMM_DISPATCH
+static const ContextWeightsKernel context_weights =
+    choose_kernel(context_weights_base, context_weights_avx2, context_weights_avx512);
+#else
+static const ContextWeightsKernel context_weights = context_weights_base;
+#endif
+
+class ContextStep {
+  public:
+    Weights weights;
+
+    const double *ones() const { return ones_.data(); }
+    // Before open, once n_slots is final: arrays for a tree.
+    void attach(const ContextTree &tree) {
+        tree.refresh();
+        const size_t n = tree.padded(), n_depths = tree.shape.depth() + 1;
+        weights.resize(static_cast<int32_t>(n));
+        s_.assign(n, 0.0);
+        t_.assign(n, 0.0);
+        o_.assign(n, 0.0);
+        ones_.assign(n, 1.0);
+        product_.assign(n, 1.0);
+        bases_.assign(n_depths, 0.0);
+        w_.assign(n_depths, 0.0);
+        rows_.assign(n_depths, 0);
+        for (std::vector<int32_t> *v : {&at_prefix_, &next_prefix_, &counts_, &following_,
+                                        &shared_})
+            v->assign(n_depths, 0);
+    }
+    // A step after i, at a place, and before o, at the next.  `after`: o is drawn when the
+    // customer of k has come.  To be closed before the seating changes.
+    void open(const ContextTree &tree, ContextPlace at, ContextPlace next, int32_t i, int32_t o,
+              bool after) {
+        tree_ = &tree;
+        at_ = at;
+        next_ = next;
+        i_label_ = i;
+        o_label_ = o;
+        after_ = after;
+        tree.refresh();
+        tree.fill_prefixes(at, at_prefix_.data());
+        tree.fill_prefixes(next, next_prefix_.data());
+        open_row();
+        open_column();
+        read_bases();
+        for (int32_t d = at.depth; d >= 1; --d) {
+            const double w = w_[d], to = bases_[at.depth - d];
+            double *s = s_.data(), *t = t_.data();
+            if (is_one_base_)
+                for_fours(tree.row_line(d, rows_[d]), [&](int32_t k, int32_t n) {
+                    s[k] += w * n;
+                });
+            else
+                for_fours(tree.row_line(d, rows_[d]), [&](int32_t k, int32_t n) {
+                    s[k] += w * n;
+                    t[k] += w * n * to;
+                });
+        }
+    }
+    // Weights of all labels with emission probabilities h; of i and o too.
+    SKIHMM_INLINE void weigh(const double *h, bool is_ghost) {
+        const double *c = ones_.data(), *d = ones_.data();
+        double a = 1.0;
+        const int32_t first = tree_->first_own();
+        if (first <= next_.depth) {
+            c = tree_->inverse(first, next_prefix_[first]);
+            a = tree_->alpha(first);
+        }
+        if (first + 1 <= next_.depth) {
+            d = tree_->inverse(first + 1, next_prefix_[first + 1]);
+            a *= tree_->alpha(first + 1);
+        }
+        for (int32_t e = first + 2; e <= next_.depth; ++e) {
+            const double *by = tree_->inverse(e, next_prefix_[e]), *before = d;
+            for (size_t k = 0; k < product_.size(); ++k) product_[k] = before[k] * by[k];
+            d = product_.data();
+            a *= tree_->alpha(e);
+        }
+        c_ = c;
+        d_ = d;
+        a_ = a;
+        const double last = bases_[at_.depth];
+        context_weights({static_cast<int32_t>(s_.size()), s_.data(),
+                         is_one_base_ ? s_.data() : t_.data(), o_.data(), tree_->masses(), c, d,
+                         h, g_, a, is_one_base_ ? bases_[0] : 1.0, g_ * last},
+                        weights.q.data(), weights.lanes);
+        if (after_) {
+            if (i_label_ != kStart)
+                weights.change(i_label_, weigh_apart(i_label_, is_ghost) * h[i_label_]);
+            if (o_label_ != i_label_) weigh_next(h[o_label_], is_ghost);
+        } else if (is_ghost) {
+            weights.change(o_label_, g_ * tree_->root().gamma
+                                     * (o_[o_label_] + rest(o_label_) * last) * h[o_label_]);
+        }
+    }
+    // The part of a weight in which the draw joins a table, without h; n customers of the label are
+    // in its restaurant.
+    double joining_part(int32_t k, int32_t n) {
+        if (n == 0 || at_.depth == 0) return 0.0;
+        const double c = w_[at_.depth] * n;
+        if (after_ && (k == i_label_ || k == o_label_)) {
+            read_counts(k);
+            return c * follower(k, at_.depth, false);
+        }
+        return c * (o_[k] + rest(k) * bases_[0]);
+    }
+    void close() {
+        for (int32_t d = at_.depth; d >= 1; --d) {
+            tree_->row_line(d, rows_[d]).unscatter(s_.data());
+            if (!is_one_base_) tree_->row_line(d, rows_[d]).unscatter(t_.data());
+        }
+        for (int32_t d = tree_->first_own(); d <= next_.depth; ++d)
+            tree_->column_line(d, o_label_, next_prefix_[d]).unscatter(o_.data());
+    }
+
+  private:
+    // Four entries at a time; behind the last one are zeros.
+    template <class Visit>
+    static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
+        for (int32_t at = 0; at < line.size; at += 4)
+            for (int32_t i = at; i < at + 4; ++i) visit(line.ids[i], line.counts[i]);
+    }
+    void open_row() {
+        double share = 1.0;
+        for (int32_t d = at_.depth; d >= 1; --d) {
+            rows_[d] = tree_->shape.row(d, i_label_, at_prefix_[d]);
+            w_[d] = share * (d >= tree_->first_own()
+                                 ? tree_->inverse(d, at_prefix_[d])[i_label_]
+                                 : 1.0 / tree_->total(d, rows_[d]));
+            share = w_[d] * tree_->alpha(d);
+        }
+        g_ = share / total_weight(tree_->root().n_tables, tree_->root().gamma);
+    }
+    void open_column() {
+        double *out = o_.data();
+        for (int32_t d = tree_->first_own(); d <= next_.depth; ++d) {
+            const Line &line = tree_->column_line(d, o_label_, next_prefix_[d]);
+            const double *by = tree_->inverse(d, next_prefix_[d]);
+            if (d == next_.depth) {
+                for_fours(line, [&](int32_t k, int32_t n) { out[k] += by[k] * n; });
+            } else if (d + 1 == next_.depth) {
+                const double a = tree_->alpha(d + 1);
+                const double *below = tree_->inverse(d + 1, next_prefix_[d + 1]);
+                for_fours(line, [&](int32_t k, int32_t n) {
+                    out[k] += by[k] * (a * below[k]) * n;
+                });
+            } else {
+                for_fours(line, [&](int32_t k, int32_t n) {
+                    double w = by[k] * n;
+                    for (int32_t e = d + 1; e <= next_.depth; ++e)
+                        w *= tree_->alpha(e) * tree_->inverse(e, next_prefix_[e])[k];
+                    out[k] += w;
+                });
+            }
+        }
+    }
+    // bases_[h]: the base of o at the next step when a dish other than o has come with h new
+    // tables at the lowest depths; h = depth is a table at the top.
+    void read_bases() {
+        const InfiniteRoot &root = tree_->root();
+        const int32_t n_shared = std::min(next_.depth, tree_->shape.n_before);
+        const double mass = root.mass_of(root.dish_tables[o_label_]);
+        is_one_base_ = true;
+        for (int32_t d = 1; d <= n_shared; ++d)
+            shared_[d] = tree_->count(d, tree_->shape.row(d, 0, next_prefix_[d]), o_label_);
+        for (int32_t h = 0; h <= at_.depth; ++h) {
+            const int32_t opened = after_ && h == at_.depth;
+            if (n_shared == 0 && h > 0 && !opened) {
+                bases_[h] = bases_[0];
+                continue;
+            }
+            double p = mass / total_weight(root.n_tables + opened, root.gamma);
+            for (int32_t d = 1; d <= n_shared; ++d) {
+                const int32_t v = tree_->shape.row(d, 0, next_prefix_[d]);
+                const int32_t came = after_ && d >= at_.depth - h && d <= at_.depth
+                                     && rows_[d] == v;
+                p = dish_weight<double>(shared_[d], tree_->alpha(d) * p)
+                    / tree_->total(d, v, came);
+            }
+            bases_[h] = p;
+            if (h < at_.depth) is_one_base_ &= p == bases_[0];
+        }
+    }
+    double rest(int32_t k) const { return a_ * c_[k] * d_[k]; }
+
+    // ---- i and o: the draw is in the restaurants of i, and a table that it opens serves o
+
+    void read_counts(int32_t k) {
+        std::fill(counts_.begin(), counts_.end(), 0);
+        std::fill(following_.begin(), following_.end(), 0);
+        int32_t none = -1, no = -1;
+        if (s_[k] != 0.0) tree_->fill_counts(at_, i_label_, k, &none, counts_.data());
+        if (o_[k] != 0.0) tree_->fill_counts(next_, k, o_label_, &no, following_.data());
+        for (int32_t d = 1; d <= tree_->shape.n_before; ++d) following_[d] = shared_[d];
+    }
+    // The weight of o, not i.
+    SKIHMM_INLINE void weigh_next(double h, bool is_ghost) {
+        const int32_t o = o_label_;
+        if (tree_->shape.n_before > 0) {
+            weights.change(o, weigh_apart(o, is_ghost) * h);
+            return;
+        }
+        // Only the top is shared, where a table that the draw opens is one more of o.
+        const InfiniteRoot &root = tree_->root();
+        const double mass = root.mass_of(root.dish_tables[o]);
+        const double own = (root.dish_tables[o] + 1.0)
+                           / total_weight(root.n_tables + 1, root.gamma);
+        if (is_ghost) weights.change(o, g_ * mass * (o_[o] + rest(o) * own) * h);
+        else weights.change(o, weights.q[o] + g_ * rest(o) * mass * (own - bases_[at_.depth]) * h);
+    }
+    SKIHMM_NOINLINE double weigh_apart(int32_t k, bool is_ghost) {
+        const InfiniteRoot &root = tree_->root();
+        if (root.dish_tables[k] == 0 && !(is_ghost && k == o_label_)) return 0.0;
+        const double table = g_ * root.mass_of(root.dish_tables[k]);
+        read_counts(k);
+        double sum = table * follower(k, 1, true);
+        if (s_[k] != 0.0)
+            for (int32_t d = at_.depth; d >= 1; --d)
+                if (counts_[d]) sum += w_[d] * counts_[d] * follower(k, d, false);
+        return sum;
+    }
+    // p(o | k) when a customer of dish k has come to the restaurants of i from depth `lowest` to
+    // its leaf, and perhaps a table to the top.
+    double follower(int32_t k, int32_t lowest, bool opened) const {
+        const InfiniteRoot &root = tree_->root();
+        double p = root.mass_of(root.dish_tables[o_label_] + (opened && k == o_label_))
+                   / total_weight(root.n_tables + opened, root.gamma);
+        for (int32_t d = 1; d <= next_.depth; ++d) {
+            const int32_t v = tree_->shape.row(d, k, next_prefix_[d]);
+            const int32_t came = d >= lowest && d <= at_.depth && v == rows_[d];
+            const double n = following_[d] + (came && k == o_label_);
+            p = dish_weight(n, tree_->alpha(d) * p) / tree_->total(d, v, came);
+        }
+        return p;
+    }
+
+    const ContextTree *tree_ = nullptr;
+    ContextPlace at_, next_;
+    int32_t i_label_ = 0, o_label_ = 0;
+    bool after_ = false, is_one_base_ = true;
+    double g_ = 0.0, a_ = 1.0;
+    const double *c_ = nullptr, *d_ = nullptr;      // R_k = a c[k] d[k]
+    // By label, zero between steps: sum_d w_d n_d(i, k), the same times the bases, and O_k.
+    WideVector<double> s_, t_, o_;
+    WideVector<double> ones_, product_;
+    // By depth.
+    std::vector<double> w_, bases_;
+    std::vector<int32_t> rows_, at_prefix_, next_prefix_, counts_, following_, shared_;
+};
+
+}  // namespace skihmm

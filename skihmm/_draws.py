@@ -113,7 +113,8 @@ class Draw:
         probability of their own to stay, the number of ``stays`` of every state; if they
         have several stages, that of ``advances`` to the next stage, ``n_stages`` and
         ``starts_inside``; and, if transitions depend on contexts, the cells of further
-        ``levels`` and the tree of ``contexts``, by which rows are numbered.
+        ``levels``, the tree of ``contexts``, by which rows are numbered, and with a
+        probability to stay the number of ``draws`` after every state and of sequences.
     emission : EmissionRecord
         The emission's statistics.
     sweep : int

@@ -80,7 +80,11 @@ def _leaving_probabilities(record: TransitionsRecord, n_states: int) -> Floats:
     if stay_prior is None:
         return np.ones(n_states)
     kappa, omega = stay_prior
-    # The draws of a state are the customers of its restaurant.
-    leaves = np.bincount(record["rows"], record["n_customers"], n_states + 1)[:n_states]
+    if "draws" in record:
+        leaves = record["draws"][:n_states].astype(float)
+    else:
+        # The draws of a state are the customers of its restaurant.
+        leaves = np.bincount(record["rows"], record["n_customers"], n_states + 1)
+        leaves = leaves[:n_states]
     leaves += omega + record.get("advances", 0)
     return leaves / (record["stays"] + kappa + leaves)

@@ -113,7 +113,8 @@ def log_seatings(records: Iterable[SeatingRecord]) -> float:
 def log_stays(record: TransitionsRecord) -> float:
     """Log of the number of ways to choose the stays among the self-transitions.
 
-    All ways with the same number of stays of every state are equally probable.
+    All ways with the same number of stays of every state are equally probable, unless
+    transitions depend on contexts.
 
     Parameters
     ----------
@@ -122,8 +123,9 @@ def log_stays(record: TransitionsRecord) -> float:
     Returns
     -------
     log_number : float
+        0 with contexts, where the stays stay those of the draw.
     """
-    if "stays" not in record:
+    if "stays" not in record or "contexts" in record:
         return 0.0
     stays = record["stays"].astype(float)
     draws = np.zeros(len(stays))

@@ -32,9 +32,11 @@ class TransitionsRecord(SeatingRecord, total=False):
     advances: Integers
     n_stages: int
     starts_inside: bool
-    # Of contexts: the seatings of depth 2, 3, ..., and the tree.
+    # Of contexts: the seatings of depth 2, 3, ..., and the tree; with coins the number of
+    # draws after every state and, last, of sequences.
     levels: list[SeatingRecord]
     contexts: Mapping[str, object]
+    draws: Integers
 
 
 class EmissionRecord(TypedDict, total=False):

@@ -16,7 +16,6 @@ SPLIT_MERGE = "samplers._split_merge_kernel"
 RUN_SPLIT_MERGE = "samplers._run_split_merge_kernel"
 DIRECT = "samplers._direct_assignment_kernel"
 STICKS = "samplers._stick_breaking_kernel"
-STAGED = "samplers._staged_kernel"
 
 # Of Metropolis-Hastings moves, whatever proposes.
 DECIDE = ("_rcd.hpp", "this->is_accepted(chain, q_old, q_new)")
@@ -488,7 +487,7 @@ SPLIT_COINS = {
 
 # Of states with several stages.
 COIN_OF_STEP = ("_transitions.hpp", "kind == Coins::Kind::kStay ? stay(k) : leave(j)")
-NAME_OF_RUN = ("_staged_blocked.hpp", "if (begins) q->multiply(labels_.seat(label, -1));")
+DENSE = "_dense_blocked.hpp"
 STAGES = {
     "stays and advances without the coin": [
         (*COIN_OF_STEP, "kind == Coins::Kind::kDraw ? leave(j) : 1.0")
@@ -503,29 +502,30 @@ STAGES = {
     "draws without the coin": [
         (
             "_transitions.hpp",
-            "p * Draws::add_draw(t, j, k, g, hint)",
-            "Draws::add_draw(t, j, k, g, hint)",
-        )
-    ],
-    "messages without the coin": [
-        (
-            "_staged_blocked.hpp",
-            "f[(n_stages_ - 1) * n_slots_ + j] * (1.0 - stay_[j]) * c_[j]",
-            "f[(n_stages_ - 1) * n_slots_ + j] * c_[j]",
+            "p * add_customer(t, j, k, g, hint)",
+            "add_customer(t, j, k, g, hint)",
         )
     ],
     "any stage at the start": [
         (
-            "_staged_blocked.hpp",
-            "to.stage == 0 ? draw_prob(s, kStart, to.k) : 0.0",
-            "draw_prob(s, kStart, to.k)",
+            "_transitions.hpp",
+            "!coins_.starts_inside || weights[kStart] == 0.0",
+            "weights[kStart] == 0.0",
         )
     ],
-    "labels of a process that is not counted": [(*NAME_OF_RUN, "")],
-    "every step of a new run is named": [
-        (*NAME_OF_RUN, "q->multiply(labels_.seat(label, -1));")
+    "labels of runs that are not counted": [
+        (DENSE, "q->multiply(labels_.seat(label, repeated));", "")
     ],
-    "no rollback of stays": [("_coins.hpp", "stays_[change.k] -= change.last;", "")],
+    "every step of a new run is named": [
+        (
+            DENSE,
+            "label = path[l - 1];",
+            "label = path[l - 1];\nq->multiply(labels_.seat(label, -1));",
+        )
+    ],
+    "no rollback of stays in stages": [
+        ("_coins.hpp", "stays_[change.k] -= change.last;", "")
+    ],
     "no rollback of advances": [
         ("_coins.hpp", "advances_[change.k] -= change.last;", "")
     ],
@@ -567,10 +567,9 @@ ANY_EMISSION = {
 
 MODULES = {
     STEPWISE: MOVE | STEP | STEPWISE_COINS | OFTEN_REJECTED,
-    BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | OFTEN_REJECTED,
+    BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES | OFTEN_REJECTED,
     SPLIT_MERGE: ANY_EMISSION | SPLITS | SPLIT_COINS | SPLIT_STAGES | STEPS_COUNTED,
     RUN_SPLIT_MERGE: RUN_SPLITS | RUN_SPLIT_STAGES,
-    STAGED: MOVE | STAGES,
     DIRECT: ANY_EMISSION | DIRECT_ASSIGNMENT,
     STICKS: ANY_EMISSION | STICK_BREAKING,
     "native.concentrations": CONCENTRATION,

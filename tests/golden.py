@@ -231,14 +231,16 @@ STAGED = {
 }
 
 
-def _contexts(order: str, sampler: str, emission: str) -> dict:
+def _contexts(order: str, sampler: str, emission: str, **options) -> dict:
     """Transitions that depend on two columns; continued by `partial_fit`."""
     make, X = EMISSIONS[emission]
     rng = np.random.default_rng(16)
     given = rng.integers([3, 2], size=(len(X), 2)).astype(float)
     given[rng.random(given.shape) < 0.05] = np.nan
     X, n = np.hstack([X, given]), X.shape[1]
-    transitions = HCRPTransitions(context_features=[n, n + 1], context_order=order)
+    transitions = HCRPTransitions(
+        context_features=[n, n + 1], context_order=order, **options
+    )
     hmm = _model(SAMPLERS[sampler], make(), transitions=transitions, n_particles=20)
     return _in_contexts(hmm, X, given)
 
@@ -312,6 +314,18 @@ CASES: dict[str, Callable[[], dict]] = {
         for order in ("state", "context")
         for sampler in ("auto", "rcd", "blocked sm", "slice", "beam sm")
         for emission in ("hcrp", "gaussian")
+    },
+    **{
+        f"{sampler} | {order} first, {name} | {emission}": partial(
+            _contexts, order, sampler, emission, **options
+        )
+        for order, sampler, emission, name, options in (
+            ("state", "exact runs", "hcrp", "runs", {}),
+            ("state", "auto", "hcrp", "dwelling", {"expected_dwell": 6}),
+            ("context", "rcd", "gaussian", "dwelling", {"stay_prior": (3, "alpha")}),
+            ("state", "auto", "gaussian", "staged", {"min_dwell": 2}),
+            ("context", "blocked sm", "hcrp", "staged", {"min_dwell": 2}),
+        )
     },
 }
 

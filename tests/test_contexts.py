@@ -79,14 +79,21 @@ def test_the_context_explains_the_transitions(fitted):
 
 @pytest.mark.parametrize("order", ["state", "context"])
 @pytest.mark.parametrize(
-    "sampler",
-    [StepwiseGibbs("rcd", split_merge_rate=1), BlockedGibbs(5), BlockedBeam(5)],
+    ("sampler", "options"),
+    [
+        (StepwiseGibbs("rcd", split_merge_rate=1), {}),
+        (BlockedGibbs(5), {}),
+        (BlockedBeam(5), {}),
+        ("auto", {"expected_dwell": 3}),
+        (StepwiseGibbs(run_split_merge_rate=1), {"stay_prior": (2, "alpha")}),
+        ("auto", {"min_dwell": 2, "starts_inside": True}),
+    ],
 )
-def test_all_that_follows_a_fit(order, sampler):
+def test_all_that_follows_a_fit(order, sampler, options):
     X = ring(120, 2)
     X.loc[::17, "symbol"] = np.nan
     X.loc[::13, "action"] = None
-    hmm = model(sampler, 20, context_order=order).fit(X)
+    hmm = model(sampler, 20, context_order=order, **options).fit(X)
     test = ring(40, 3)
     test.loc[5:9, "action"] = "jump"
     test.loc[20:22, "action"] = None
@@ -107,6 +114,8 @@ def test_all_that_follows_a_fit(order, sampler):
     assert simulated["action"].tolist()[:3] == ["go", "stay", "jump"]
     assert simulated["action"].isna().tolist() == [False] * 3 + [True]
     assert hmm.sample(4, random_state=0)[0]["action"].isna().all()
+    assert hmm.dwell_times_.min() > options.get("min_dwell", 1)
+    assert ("stay_prior" in hmm.draws_.hyperparameters) == bool(options)
     copy = pickle.loads(pickle.dumps(hmm))
     assert copy.score(test) == hmm.score(test)
     np.testing.assert_array_equal(copy.predict(test), path)
@@ -185,13 +194,17 @@ def test_no_columns_are_the_plain_model():
     np.testing.assert_array_equal(*lp)
 
 
+DWELLING = ({}, {"expected_dwell": 2}, {"min_dwell": 2})
+
+
+@pytest.mark.parametrize("options", DWELLING)
 @pytest.mark.parametrize("order", ["state", "context"])
-def test_partial_fit_adds_contexts(order):
+def test_partial_fit_adds_contexts(order, options):
     first, second = ring(60, 7), ring(50, 8)
     second.loc[:20, "action"] = "jump"
     first.loc[[3, 30], "action"] = None
     second.loc[40, "action"] = None
-    hmm = model(n_burnin=10, context_order=order)
+    hmm = model(n_burnin=10, context_order=order, **options)
     hmm.partial_fit(first).partial_fit(second)
     assert set(hmm.transitions_.context_categories_[0]) == {"stay", "go", "jump"}
     assert hmm.labels_.shape == (110,)
@@ -203,11 +216,12 @@ def test_partial_fit_adds_contexts(order):
     assert hmm.draws_.n_draws.tolist() == [12]
 
 
-def test_checkpoints_continue_bit_for_bit(tmp_path):
+@pytest.mark.parametrize("options", DWELLING)
+def test_checkpoints_continue_bit_for_bit(tmp_path, options):
     X = ring(60, 9)
-    whole = model(n_burnin=10).set_params(n_draws=8).fit(X)
-    part = model(n_burnin=10).set_params(checkpoint=tmp_path / "chain.npz", n_draws=3)
-    part.fit(X)
+    whole = model(n_burnin=10, **options).set_params(n_draws=8).fit(X)
+    part = model(n_burnin=10, **options)
+    part.set_params(checkpoint=tmp_path / "chain.npz", n_draws=3).fit(X)
     part.set_params(n_draws=8).fit(X)
     np.testing.assert_array_equal(part.draws_.lp, whole.draws_.lp)
     np.testing.assert_array_equal(part.draws_.context_alpha, whole.draws_.context_alpha)
@@ -256,10 +270,10 @@ def test_samplers_that_leave_contexts_out_refuse_them():
     ):
         with pytest.raises(TypeError, match="Use StepwiseGibbs or BlockedGibbs"):
             model(sampler).fit(X)
-    with pytest.raises(TypeError, match="run_split_merge_rate=2"):
-        model(StepwiseGibbs(run_split_merge_rate=2)).fit(X)
-    with pytest.raises(ValueError, match="together with expected_dwell"):
-        model(expected_dwell=5).fit(X)
+    with pytest.raises(TypeError, match=r"min_dwell=2.* Use BlockedGibbs"):
+        model("stepwise", min_dwell=2).fit(X)
+    with pytest.raises(TypeError, match="together with probabilities to stay"):
+        model("beam", expected_dwell=3).fit(X)
 
 
 @pytest.mark.parametrize(

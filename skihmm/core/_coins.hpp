@@ -9,7 +9,8 @@
 // A leave leads to the next stage of k (an advance), and from the last stage to a draw in the
 // restaurant of k, which may be k again, and to the first stage of what is drawn.  So the dwell
 // time is negative binomial, r steps or more, and l_k is the number of draws, which are the
-// customers of restaurant k, plus that of advances.
+// customers of restaurant k, plus that of advances.  With contexts the draws of a state are in
+// several restaurants, but it has one coin, and draws are counted here too.
 //
 // With several stages, labels and stages say which transitions are stays, advances and draws.
 // With one stage a step from k to k may be a stay or a draw: a flag of every step says which.
@@ -67,6 +68,7 @@ class Coins {
     int32_t stage(int64_t t) const { return stages_[t]; }
     const std::vector<int32_t> &stays() const { return stays_; }
     const std::vector<int32_t> &advances() const { return advances_; }
+    const std::vector<int32_t> &draws() const { return draws_; }
     const std::vector<uint8_t> &flags() const { return flags_; }
     const std::vector<uint8_t> &stages() const { return stages_; }
     // With several stages: whether a run may begin at step t, which begins no sequence, and how
@@ -77,26 +79,42 @@ class Coins {
         return stages_[t] == stages_[t - 1] ? Kind::kStay : Kind::kAdvance;
     }
 
+    // Whether anything may have changed since the last call.
+    bool take_changed() const {
+        const bool changed = has_changed_;
+        has_changed_ = false;
+        return changed;
+    }
+    void touch() { has_changed_ = true; }
+
     void set_steps(int64_t n_steps) {
         flags_.assign(are_staged() ? 0 : n_steps, 0);
         stages_.assign(are_staged() ? n_steps : 0, 0);
     }
     void resize(int32_t n_slots) {
+        touch();
         stays_.resize(n_slots, 0);
         advances_.resize(n_slots, 0);
+        draws_.resize(n_slots, 0);
     }
     void clear() {
-        std::fill(stays_.begin(), stays_.end(), 0);
-        std::fill(advances_.begin(), advances_.end(), 0);
+        touch();
+        for (auto *counts : {&stays_, &advances_, &draws_})
+            std::fill(counts->begin(), counts->end(), 0);
         std::fill(flags_.begin(), flags_.end(), 0);
         changes_.clear();
     }
-    // By state, and by step; of a draw there are no steps.
+    // By state, draws with those of the start last, and by step; of a draw there are no steps.
     void load(const std::vector<int32_t> &stays, const std::vector<int32_t> &advances,
-              const std::vector<uint8_t> &flags, const std::vector<uint8_t> &stages) {
+              const std::vector<int32_t> &draws, const std::vector<uint8_t> &flags,
+              const std::vector<uint8_t> &stages) {
         clear();
         std::copy(stays.begin(), stays.end(), stays_.begin() + kFirst);
         std::copy(advances.begin(), advances.end(), advances_.begin() + kFirst);
+        if (!draws.empty()) {
+            std::copy(draws.begin(), draws.end() - 1, draws_.begin() + kFirst);
+            draws_[kStart] = draws.back();
+        }
         if (!flags.empty()) flags_ = flags;
         if (!stages.empty()) stages_ = stages;
     }
@@ -121,10 +139,14 @@ class Coins {
         flip(t, k);
         changes_.push({Change::kFlag, k, static_cast<int32_t>(t)});
     }
-    // One transition of k more (+1) or less (-1) that is a stay or an advance.
+    // One transition of k more (+1) or less (-1).
     void count(Kind kind, int32_t k, int32_t by) {
-        (kind == Kind::kStay ? stays_ : advances_)[k] += by;
-        changes_.push({kind == Kind::kStay ? Change::kStays : Change::kAdvances, k, by});
+        touch();
+        counts_of(kind)[k] += by;
+        changes_.push({kind == Kind::kStay      ? Change::kStays
+                       : kind == Kind::kAdvance ? Change::kAdvances
+                                                : Change::kDraws,
+                       k, by});
     }
     void set_stage(int64_t t, int32_t stage) {
         changes_.push({Change::kStage, stages_[t], static_cast<int32_t>(t)});
@@ -132,12 +154,14 @@ class Coins {
     }
     void commit() { changes_.clear(); }
     void rollback() {
+        touch();
         for (size_t i = changes_.size(); i-- > 0;) {
             const Change &change = changes_[i];
             switch (change.what) {
                 case Change::kFlag: flip(change.last, change.k); break;
                 case Change::kStays: stays_[change.k] -= change.last; break;
                 case Change::kAdvances: advances_[change.k] -= change.last; break;
+                case Change::kDraws: draws_[change.k] -= change.last; break;
                 case Change::kStage: stages_[change.last] = static_cast<uint8_t>(change.k);
             }
         }
@@ -179,14 +203,18 @@ class Coins {
 
   private:
     struct Change {
-        enum What : int32_t { kFlag, kStays, kAdvances, kStage } what;
+        enum What : int32_t { kFlag, kStays, kAdvances, kDraws, kStage } what;
         int32_t k;                          // of a stage: what it was
         int32_t last;                       // the step, or by how much
     };
     static constexpr double kShape = 2.0, kRate = 0.5;      // of omega
     static constexpr double kReach = 40.0;
 
+    std::vector<int32_t> &counts_of(Kind kind) {
+        return kind == Kind::kStay ? stays_ : kind == Kind::kAdvance ? advances_ : draws_;
+    }
     void flip(int64_t t, int32_t k) {
+        touch();
         flags_[t] ^= 1;
         stays_[k] += flags_[t] ? 1 : -1;
     }
@@ -195,7 +223,9 @@ class Coins {
     bool is_sampled_ = false;
     std::vector<int32_t> stays_;            // q_k by slot
     std::vector<int32_t> advances_;
+    std::vector<int32_t> draws_;            // with contexts only
     std::vector<uint8_t> flags_, stages_;   // by step; of stays if there is one stage
+    mutable bool has_changed_ = true;
     Stack<Change> changes_;                 // of this move
 };
 

@@ -189,8 +189,10 @@ class ContextTree {
         if (d == 1) first_->set_alpha(value);
         else levels_[d - 2]->set_alpha(value);
     }
-    void draw_concentrations(double prior_shape, double rate, bitgen_t *g) {
+    // Those of all depths but one, if that is not 0.
+    void draw_concentrations(double prior_shape, double rate, int32_t but, bitgen_t *g) {
         for (int32_t d = 1; d <= shape.depth(); ++d) {
+            if (d == but) continue;
             ConcentrationPosterior posterior(prior_shape, rate);
             if (d == 1) posterior.count_rows(*first_, g);
             else posterior.count_rows(*levels_[d - 2], g);
@@ -264,15 +266,15 @@ class ContextTree {
         if (d == 1) first_->load(record, n_rows, n_slots);
         else levels_[d - 2]->load(record, n_rows, n_slots);
     }
-    // Refuse customers of a depth other than those of the steps, which follow the labels `before`,
-    // and the tables of `below`, the record one depth deeper, if there is one.
+    // Refuse customers of a depth other than those of the steps, which follow the labels `before`
+    // by a draw (label -1: they do not), and the tables of `below`, the record one depth deeper, if there is one.
     void check_customers_of(int32_t d, const SeatingRecord &record, const SeatingRecord *below,
                             const std::vector<int32_t> &before,
                             const std::vector<int32_t> &labels, int32_t n_states,
                             const std::string &what) const {
         std::vector<int32_t> rows, dishes;
         for (size_t t = 0; t < labels.size(); ++t) {
-            if (places_[t].depth != d) continue;
+            if (places_[t].depth != d || labels[t] < 0) continue;
             rows.push_back(shape.row(d, before[t], places_[t].prefix));
             dishes.push_back(labels[t]);
         }
@@ -325,6 +327,24 @@ class ContextTree {
         if (at.depth == 0) return top(k);
         const int32_t row = leaf(at, j);
         return at.depth == 1 ? first_->prob(row, k) : levels_[at.depth - 2]->prob(row, k);
+    }
+
+    // Customers and concentration of the restaurant in which the draw is made, and the probability
+    // that k joins a table there.
+    double total(ContextPlace at, int32_t j) const {
+        if (at.depth == 0) return total_weight(first_->base.n_tables, first_->base.gamma);
+        return total(at.depth, leaf(at, j));
+    }
+    double join_prob(ContextPlace at, int32_t j, int32_t k) const {
+        if (at.depth == 0) return 0.0;
+        return count(at.depth, leaf(at, j), k) / total(at, j);
+    }
+    // Of one depth: the customers of every restaurant, the tables of all.
+    const std::vector<int32_t> &customers(int32_t d) const {
+        return d == 1 ? first_->row_customers : levels_[d - 2]->row_customers;
+    }
+    int64_t count_tables(int32_t d) const {
+        return d == 1 ? first_->base.n_tables : levels_[d - 2]->count_tables();
     }
 
     // ---- passes over all labels; see _transitions.hpp
@@ -456,12 +476,19 @@ class ContextTree {
         }
         weights[kStart] = stays[kStart] = 0.0;
     }
-    // The number of tables that the draw of k opens, given whether it is 0 and the next label o.
+    // p(k by a draw that joins a table, o | i).
+    double joining_part(ContextPlace at, ContextPlace next, int32_t i, int32_t k,
+                        int32_t o) const {
+        set_parts(at, next, i, k, o);
+        return parts_[0];
+    }
+    // The number of tables that the draw of k opens, given whether it is 0 and the next label o,
+    // which follows k with probability `stay` without a draw.
     int32_t draw_opened(ContextPlace at, ContextPlace next, int32_t i, int32_t k, int32_t o,
-                        bool opens, bitgen_t *g) const {
+                        bool opens, bitgen_t *g, double stay = 0.0) const {
         if (!opens) return 0;
         if (at.depth == 1) return 1;
-        set_parts(at, next, i, k, o);
+        set_parts(at, next, i, k, o, stay);
         double sum = 0.0;
         for (int32_t h = 1; h <= at.depth; ++h) sum += parts_[h];
         double u = uniform(g) * sum;
@@ -731,7 +758,8 @@ class ContextTree {
     }
     // parts_[h] = p(k and that h tables are opened, o | i): the h lowest restaurants each get a
     // table, that of the last one is a customer of a table in the restaurant above or of the top.
-    void set_parts(ContextPlace at, ContextPlace next, int32_t i, int32_t k, int32_t o) const {
+    void set_parts(ContextPlace at, ContextPlace next, int32_t i, int32_t k, int32_t o,
+                   double stay = 0.0) const {
         follow(at);
         trail_.resize(shape.depth() + 1);
         parts_.resize(at.depth + 1);
@@ -744,11 +772,12 @@ class ContextTree {
         for (int32_t h = 0; h < at.depth; ++h) {
             const int32_t d = at.depth - h, n = count(d, trail_[d], k);
             const double c = share / total(d, trail_[d]);
-            parts_[h] = n > 0 ? c * n * follower(at, next, k, o, d, false) : 0.0;
+            parts_[h] = n > 0 ? c * n * after(stay, follower(at, next, k, o, d, false)) : 0.0;
             share = c * alpha(d);
         }
-        parts_[at.depth] = share * top(k) * follower(at, next, k, o, 1, true);
+        parts_[at.depth] = share * top(k) * after(stay, follower(at, next, k, o, 1, true));
     }
+    static double after(double stay, double p) { return stay + (1.0 - stay) * p; }
     // p(o | k) when a customer of dish k has come to the restaurants of i from depth `lowest` to
     // its leaf, and perhaps a table to the top; after set_parts has counted o.
     double follower(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,

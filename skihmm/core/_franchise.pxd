@@ -144,6 +144,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         vector[uint8_t] stayed, stages
         ContextShape contexts
         vector[SeatingRecord] levels
+        vector[int32_t] draws
         void check() except +
 
     cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
@@ -166,18 +167,13 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void draw_hyperparameters(bitgen_t *g)
         TransitionsRecord record(const vector[int32_t] &labels) except +
         void load(const TransitionsRecord &record, int32_t n_slots) except +
-        void fill_row(int32_t j, float64_t *out)
-        void push(const float64_t *weights, float64_t *out)
-        void pull(const float64_t *values, float64_t *out)
-        void push_max(const float64_t *weights, float64_t *out, int32_t *argmax_out)
-        # The same with the context of step t, or of a step without one.
+        # With the context of step t, or of a step without one; all but rows over columns.
         float64_t prob(int64_t t, int32_t j, int32_t k)
         void fill_row(int64_t t, int32_t j, float64_t *out)
         void push(int64_t t, const float64_t *weights, float64_t *out)
         void pull(int64_t t, const float64_t *values, float64_t *out)
         void push_max(int64_t t, const float64_t *weights, float64_t *out,
                       int32_t *argmax_out)
-        void fill_column(int64_t t, int32_t k, float64_t *out)
 
 
 ctypedef SeatingOn[SymbolBase] SymbolSeating    # emissions: dishes are symbols

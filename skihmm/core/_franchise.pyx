@@ -173,6 +173,8 @@ cdef dict transitions_to_arrays(const TransitionsRecord &record):
         }
     if record.stays.size():
         arrays["stays"] = array_of(record.stays)
+    if record.draws.size():
+        arrays["draws"] = array_of(record.draws)
     if record.n_stages > 1:
         arrays["advances"] = array_of(record.advances)
         arrays["n_stages"] = record.n_stages
@@ -206,11 +208,11 @@ cdef int bytes_from_array(object values, name, int32_t most, vector[uint8_t] *ou
     return 0
 
 
-cdef int counts_from_array(object transitions, name, int32_t n_states,
+cdef int counts_from_array(object transitions, name, int32_t n_entries,
                            vector[int32_t] *out) except -1:
     integers_of(entry_of(transitions, name, "transitions"), name, out)
-    if <int32_t> out.size() != n_states:
-        raise ValueError(f"transitions: {name} has {out.size()} entries for {n_states} states")
+    if <int32_t> out.size() != n_entries:
+        raise ValueError(f"transitions: {name} has {out.size()} entries; expected {n_entries}")
     for n in out[0]:
         integer_of(n, f"an entry of {name}", 0, MOST_CUSTOMERS)
     return 0
@@ -223,6 +225,8 @@ cdef int stays_from_arrays(object arrays, object transitions, TransitionsRecord 
     for value, name in zip(prior, ("kappa", "omega"), strict=True):
         out.hyperparameters.push_back(concentration_of(value, f"transitions: {name}"))
     counts_from_array(transitions, "stays", out.n_states, &out.stays)
+    if "contexts" in transitions:
+        counts_from_array(transitions, "draws", out.n_states + 1, &out.draws)
     if "n_stages" in transitions:
         out.n_stages = <int32_t> integer_of(
             transitions["n_stages"], "the number of stages", 2, MOST_STAGES)

@@ -71,6 +71,8 @@ class ParticleFilter {
                                transitions.coins().stays().begin() + n_slots);
             root_.advances.assign(transitions.coins().advances().begin() + kFirst,
                                   transitions.coins().advances().begin() + n_slots);
+            root_.draws.assign(transitions.coins().draws().begin() + kFirst,
+                               transitions.coins().draws().begin() + n_slots);
         }
         if (transitions.has_contexts()) {
             set_contexts(transitions.contexts());
@@ -426,7 +428,8 @@ class ParticleFilter {
         int32_t stage = 0;                    // draws are made in the last one
         int64_t n_tables = 0;                 // m_..
         WideVector<int32_t> dish_tables;      // m_.k, padded
-        std::vector<int32_t> stays, advances; // of a state, if there are coins
+        // Of a state, if there are coins; draws with contexts only.
+        std::vector<int32_t> stays, advances, draws;
         std::vector<ColumnState> columns;
         std::vector<std::vector<double>> numbers;   // by family: of all states
         std::shared_ptr<const Generation> old;
@@ -676,10 +679,16 @@ class ParticleFilter {
 
     // How state k, n_states for a new one, is entered: by a stay, by an advance, or by a customer
     // who joins a table or opens one.
-    enum Entrance : uint8_t { kJoins, kOpens, kStays, kAdvances };
+    // In a tree: by a customer who opens so many tables.
+    enum Entrance : uint8_t { kJoins, kOpens, kStays = 254, kAdvances = 255 };
     uint8_t draw_entrance(const History &p, const Weights &next, int32_t k, bitgen_t *g) const {
-        if (is_tree()) return draw_opened(p, k, g);
         if (p.stage < n_stages_ - 1) return uniform(g) < next.stay ? kStays : kAdvances;
+        if (is_tree()) {
+            const bool stays = next.self > 0.0 && k == p.restaurant - 1
+                               && uniform(g) < next.self;
+            if (stays) return kStays;
+            return draw_opened(p, k, g);
+        }
         const double count = rows_[row_of_[p.restaurant]].counts[k] + count_of(next.joined, k);
         const double fresh = new_table_weight(alpha_, p.dish_tables[k], p.n_tables, gamma_);
         if (next.self > 0.0 && k == p.restaurant - 1
@@ -712,6 +721,7 @@ class ParticleFilter {
             if (kappa_ > 0.0) {
                 p.stays.push_back(0);
                 p.advances.push_back(0);
+                p.draws.push_back(0);
             }
             for (size_t c = 0; c < columns_.size(); ++c) {
                 p.columns[c].totals.push_back(0);
@@ -720,18 +730,20 @@ class ParticleFilter {
             for (size_t f = 0; f < families_.size(); ++f)
                 p.numbers[f].insert(p.numbers[f].end(), fresh_[f].begin(), fresh_[f].end());
         }
-        if (is_tree()) {
-            seat_in_tree(p, k, opens[0]);
-        } else if (opens[0] == kStays) {
+        if (opens[0] == kStays) {
             ++p.stays[k];
         } else if (opens[0] == kAdvances) {
             ++p.advances[k];
             ++p.stage;
         } else {
-            p.dish_tables[k] += opens[0];
-            p.n_tables += opens[0];
-            p.fresh.transitions.add(p.restaurant, k);
             p.stage = opens[1 + columns_.size()];
+            if (is_tree()) {
+                seat_in_tree(p, k, opens[0]);
+            } else {
+                p.dish_tables[k] += opens[0];
+                p.n_tables += opens[0];
+                p.fresh.transitions.add(p.restaurant, k);
+            }
         }
         p.fresh.labels.push_back(k);
         p.restaurant = k + 1;
@@ -819,14 +831,27 @@ class ParticleFilter {
             });
             for (double &value : law_) value /= total_weight(size, a);
         }
+        add_coin(p, out);
         double *w = out->w.data();
         double total = 0.0;
         std::fill(out->ends.begin(), out->ends.end(), 0.0);
         for (int32_t k = 0; k <= n; ++k) out->ends[k / kBlock] += w[k] *= law_[k];
         std::fill(w + n + 1, w + out->w.size(), 0.0);
         for (double &end : out->ends) end = total += end;
-        out->self = 0.0;
         out->likelihood = total;
+    }
+    // law_ becomes that of the next state; `self` is the share of a stay in a self-transition.
+    void add_coin(const History &p, Weights *out) {
+        const int32_t j = p.restaurant - 1;
+        out->self = 0.0;
+        if (kappa_ == 0.0 || j < 0) return;
+        const double stays = p.stays[j] + kappa_,
+                     leaves = p.draws[j] + p.advances[j] + omega_;
+        out->stay = stays / (stays + leaves);
+        const double draws = p.stage == n_stages_ - 1 ? leaves / (stays + leaves) : 0.0;
+        for (double &value : law_) value *= draws;
+        law_[j] += 1.0 - draws;
+        out->self = out->stay / law_[j];
     }
     // The number of tables that a customer of dish k opens, one above the other.
     uint8_t draw_opened(const History &p, int32_t k, bitgen_t *g) const {
@@ -850,6 +875,7 @@ class ParticleFilter {
         return static_cast<uint8_t>(h);
     }
     void seat_in_tree(History &p, int32_t k, int32_t n_opened) const {
+        if (kappa_ > 0.0 && p.restaurant > 0) ++p.draws[p.restaurant - 1];
         const int32_t last = std::max(1, depth_ - n_opened);
         for (int32_t d = depth_; d >= last; --d)
             p.fresh.transitions.add(line_of(d, p.restaurant), k);

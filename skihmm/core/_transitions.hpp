@@ -67,9 +67,11 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         bool starts_inside = false;
         std::vector<int32_t> stays, advances;
         std::vector<uint8_t> stayed, stages;
-        // With contexts `seating` is depth 1 of a tree, and these are depth 2, 3, ...
+        // With contexts `seating` is depth 1 of a tree, and these are depth 2, 3, ...; of coins
+        // then the draws by state, and of the start.
         ContextShape contexts;
         std::vector<SeatingRecord> levels;
+        std::vector<int32_t> draws;
 
         // Refuse counts that are not those of some path over all the states.  The seating has
         // passed check_record.
@@ -116,11 +118,11 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
                                       + " has more tables than its parent has customers");
             }
         }
-        // Refuse the record of another path: labels[t] follows rows[t], by a stay, an advance or
-        // a draw.
-        void check_path(const std::vector<int32_t> &rows,
-                        const std::vector<int32_t> &labels) const {
-            std::vector<int32_t> draws = labels, stay(stays.size(), 0), advance(stay);
+        // Refuse the coins of another path: labels[t] follows rows[t], by a stay, an advance or a
+        // draw.  Returns the labels with -1 for those that do not by a draw.
+        std::vector<int32_t> check_coins(const std::vector<int32_t> &rows,
+                                         const std::vector<int32_t> &labels) const {
+            std::vector<int32_t> drawn = labels, stay(stays.size(), 0), advance(stay);
             const bool is_staged = n_stages > 1;
             const size_t n = stays.empty() ? 0 : labels.size();
             const std::vector<uint8_t> &steps = is_staged ? stages : stayed;
@@ -146,11 +148,15 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
                     if (begins) continue;
                     ++(stage == before ? stay : advance)[labels[t]];
                 }
-                draws[t] = -1;
+                drawn[t] = -1;
             }
             if (stay != stays || (is_staged && advance != advances))
                 refuse(kWhat, "the numbers of stays are not those of the steps");
-            check_customers(seating, rows.data(), draws.data(), 1,
+            return drawn;
+        }
+        void check_path(const std::vector<int32_t> &rows,
+                        const std::vector<int32_t> &labels) const {
+            check_customers(seating, rows.data(), check_coins(rows, labels).data(), 1,
                             static_cast<int64_t>(labels.size()), n_states + 1, kWhat);
         }
     };
@@ -177,7 +183,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
     Record record(const std::vector<int32_t> &labels) const {
         return {labels[kStart], law().hyperparameters(),
                 relabelled(Customers::record(), labels, &labels), 1, false, {}, {}, {},
-                {}, {}, {}};
+                {}, {}, {}, {}};
     }
     // Replace everything by a record that has been checked: state k has the slot kFirst + k.
     void load(const Record &record, int32_t n_slots) {
@@ -450,14 +456,15 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
 //
 // With contexts the inherited seating is the first level of a tree (_contexts.hpp), and the law
 // depends on the step.  Then it is not taken apart by rows, columns, pairs and totals: the
-// functions with a step as their first parameter are all that there is.
+// functions with a step as their first parameter are all that there is.  A state has one coin in
+// front of its restaurants of all contexts.
 //
 // The coins may be tied: omega = alpha.  Whether there are coins is asked at run time, outside of
 // the loops over counts, because the kernels would have to be compiled twice otherwise.
 //
 // If coins have several stages, p(k | j) is the probability of a draw of k in the last stage of j,
-// and the view of sparse counts is that of the draws alone: kernels that know stages add the
-// coins.  How a step is entered follows from its stage and that of the step before it, so that
+// and the view of sparse counts is that of the draws alone; the passes over columns, states with
+// their stages, add the coins.  How a step is entered follows from its stage and that of the step before it, so that
 // add_draw and remove_draw count what stages and labels say.  The steps between two draws, a run,
 // change their label together in kernels that leave stages as they are.
 class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
@@ -473,7 +480,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         note_kind();
     }
     void set_tied_stay_prior(double kappa) {
-        set_stay_prior(kappa, alpha);
+        set_stay_prior(kappa, hyperparameters()[0]);
         is_tied_ = true;
     }
     void set_dwell(double dwell) {
@@ -523,14 +530,13 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
             tree_->set_alpha(d, d == own ? values[0] : values[at++]);
     }
     void draw_hyperparameters(bitgen_t *g) {
-        if (tree_) return draw_in_tree(g);
-        if (!is_tied_ || prior_shape_ == 0.0) Draws::draw_hyperparameters(g);
-        else draw_tied(g);
-        coins_.draw_hyperparameters(row_customers, g);
+        if (prior_shape_ > 0.0) draw_all_concentrations(g);
+        coins_.draw_hyperparameters(draws(), g);
+        coins_.touch();
     }
     double log_joint() const {
         const double lp = tree_ ? tree_->log_joint() : Draws::log_joint();
-        return coins_.exist() ? lp + coins_.log_joint(row_customers) : lp;
+        return coins_.exist() ? lp + coins_.log_joint(draws()) : lp;
     }
 
     // ---- contexts; set before steps and labels
@@ -550,28 +556,30 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     // ---- records and size
 
     Record record(const std::vector<int32_t> &labels) const {
-        if (tree_) return record_tree(labels);
-        Record out = Draws::record(labels);
+        Record out = tree_ ? record_tree(labels) : Draws::record(labels);
         if (!coins_.exist()) return out;
-        out.stays.resize(out.n_states);
-        for (size_t k = kFirst; k < coins_.stays().size(); ++k)
-            if (labels[k] >= 0) out.stays[labels[k]] = coins_.stays()[k];
+        const auto by_label = [&](const std::vector<int32_t> &counts, int32_t n) {
+            std::vector<int32_t> own(n);
+            for (size_t k = kStart; k < counts.size(); ++k)
+                if (labels[k] >= 0 && labels[k] < n) own[labels[k]] = counts[k];
+            return own;
+        };
+        out.stays = by_label(coins_.stays(), out.n_states);
+        if (tree_) out.draws = by_label(coins_.draws(), out.n_states + 1);
         out.stayed = coins_.flags();
         if (!are_staged()) return out;
         out.n_stages = coins_.n_stages;
         out.starts_inside = coins_.starts_inside;
         out.stages = coins_.stages();
-        out.advances.resize(out.n_states);
-        for (size_t k = kFirst; k < coins_.stays().size(); ++k)
-            if (labels[k] >= 0) out.advances[labels[k]] = coins_.advances()[k];
+        out.advances = by_label(coins_.advances(), out.n_states);
         return out;
     }
     void load(const Record &record, int32_t n_slots) {
-        if (tree_) return load_tree(record, n_slots);
         set_stages(record.n_stages, record.starts_inside);
-        Draws::load(record, n_slots);
+        if (tree_) load_tree(record, n_slots);
+        else Draws::load(record, n_slots);
         coins_.resize(n_slots);
-        coins_.load(record.stays, record.advances, record.stayed, record.stages);
+        coins_.load(record.stays, record.advances, record.draws, record.stayed, record.stages);
     }
     // Refuse the checked record of another path, whose step t with label labels[t] follows the
     // label before[t].
@@ -580,10 +588,16 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         const bool is_same = tree_ ? tree_->shape == record.contexts : !record.contexts.exists();
         if (!is_same) refuse("transitions", "the contexts are those of other data");
         if (!tree_) return record.check_path(before, labels);
+        const std::vector<int32_t> drawn = record.check_coins(before, labels);
+        std::vector<int32_t> draws(record.draws.size(), 0);
+        for (size_t t = 0; t < drawn.size() && !draws.empty(); ++t)
+            draws[before[t]] += drawn[t] >= 0;
+        if (draws != record.draws)
+            refuse("transitions", "the numbers of draws are not those of the steps");
         for (int32_t d = 1; d <= tree_->shape.depth(); ++d)
             tree_->check_customers_of(
                 d, d == 1 ? record.seating : record.levels[d - 2],
-                d < tree_->shape.depth() ? &record.levels[d - 1] : nullptr, before, labels,
+                d < tree_->shape.depth() ? &record.levels[d - 1] : nullptr, before, drawn,
                 record.n_states, "transitions, depth " + std::to_string(d));
     }
     void set_steps(int64_t n_steps) {
@@ -629,29 +643,45 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         const double p = Draws::prob(j, k);
         return SKIHMM_LIKELY(!are_staged()) ? p : leave(j) * p;
     }
-    double stay(int32_t k) const { return coins_.stay(k, row_customers[k]); }
-    // The probability to leave the stage of j; 1 of kStart.
-    double leave(int32_t j) const {
-        return j == kStart ? 1.0 : coins_.leave(j, row_customers[j]);
+    // The probability that the next step stays in the stage of k, and that it leaves it; 0 and 1
+    // of kStart.
+    double stay(int32_t k) const {
+        return k == kStart ? 0.0 : coins_.stay(k, draws()[k]);
     }
+    double leave(int32_t j) const {
+        return j == kStart ? 1.0 : coins_.leave(j, draws()[j]);
+    }
+    // By slot: the number of draws after a state, if there are coins.
+    const std::vector<int32_t> &draws() const { return tree_ ? coins_.draws() : row_customers; }
 
     // ---- changes
 
     SKIHMM_INLINE double add_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                   int32_t *hint) {
         if (SKIHMM_LIKELY(is_plain())) return Draws::add_draw(t, j, k, g, hint);
-        if (tree_) return tree_->add(tree_->place(t), j, k, g, hint);
+        if (!coins_.exist()) return add_customer(t, j, k, g, hint);
         if (are_staged()) return add_staged(t, j, k, g, hint);
-        const double p = prob(j, k);
+        const double p = prob(t, j, k);
         if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);
-        else Draws::add_draw(t, j, k, g, hint);
+        else add_customer(t, j, k, g, hint);
         return p;
     }
     SKIHMM_INLINE void add_draw(int64_t t, int32_t j, int32_t k, bool opens, int32_t o,
                                 bitgen_t *g, int32_t *hint) {
         if (SKIHMM_UNLIKELY(has_contexts())) {
             const ContextPlace at = tree_->place(t), next = tree_->place(t + 1);
-            const int32_t n = tree_->draw_opened(at, next, j, k, o, opens, g);
+            double repeats = 0.0;
+            if (coins_.exist()) {
+                if (j == k && !opens) {
+                    const double stayed = stay_part(t, k, o),
+                                 drawn = draw_part(j, k, o, tree_->join_prob(at, j, k),
+                                                   tree_->joining_part(at, next, j, k, o));
+                    if (uniform(g) * (stayed + drawn) < stayed) return coins_.toggle(t, k);
+                }
+                repeats = repeat_prob(j, k, o);
+                coins_.count(Coins::Kind::kDraw, j, 1);
+            }
+            const int32_t n = tree_->draw_opened(at, next, j, k, o, opens, g, repeats);
             return tree_->add_at(at, j, k, n, g, hint);
         }
         if (SKIHMM_UNLIKELY(coins_.exist() && j == k && !opens)) {
@@ -664,11 +694,11 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     SKIHMM_INLINE double remove_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                      int32_t *hint) {
         if (SKIHMM_LIKELY(is_plain())) return Draws::remove_draw(t, j, k, g, hint);
-        if (tree_) return tree_->remove(tree_->place(t), j, k, g, hint);
+        if (!coins_.exist()) return remove_customer(t, j, k, g, hint);
         if (are_staged()) return remove_staged(t, j, k, g, hint);
         if (coins_.stayed(t)) coins_.toggle(t, k);
-        else Draws::remove_draw(t, j, k, g, hint);
-        return prob(j, k);
+        else remove_customer(t, j, k, g, hint);
+        return prob(t, j, k);
     }
     void prefetch_cell(int32_t hint) const {
         if (SKIHMM_LIKELY(!tree_)) Draws::prefetch_cell(hint);
@@ -703,40 +733,38 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         view->m_o = view->o >= 0 ? tables_of(view->o) : 0;
     }
     double prob(int64_t t, int32_t j, int32_t k) const {
-        return tree_ ? tree_->prob(tree_->place(t), j, k) : prob(j, k);
+        if (!tree_) return prob(j, k);
+        const double p = tree_->prob(tree_->place(t), j, k);
+        if (!coins_.exist()) return p;
+        return (j == k && !are_staged() ? stay(k) : 0.0) + leave(j) * p;
     }
-    void fill_row(int64_t t, int32_t j, double *out) const {
-        if (tree_) tree_->fill_row(tree_->place(t), j, out);
-        else fill_row(j, out);
+    // The sum of the weights of which prob is one: in units of customers.
+    double total_at(int64_t t, int32_t j) const {
+        if (!tree_) return total(j);
+        const double size = tree_->total(tree_->place(t), j);
+        return has_coins_of_steps() ? size / leave(j) : size;
     }
-    // With contexts only the total of the labels with weights up to `least` is spread.
-    void push(int64_t t, const double *weights, double *out, double least = 0.0) const {
-        if (tree_) tree_->push(tree_->place(t), weights, out, least);
-        else push(weights, out);
+    // The probability that a new state stays, given that it is the next one too.
+    double self_share_at(int64_t t) const {
+        return has_coins_of_steps() ? stay(kNew) / prob(t, kNew, kNew) : 0.0;
     }
-    void pull(int64_t t, const double *values, double *out) const {
-        if (tree_) tree_->pull(tree_->place(t), values, out);
-        else pull(values, out);
-    }
-    void push_max(int64_t t, const double *weights, double *out, int32_t *argmax_out) const {
-        if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
-        else push_max(weights, out, argmax_out);
-    }
-    // out[j] = p(k | j) of every label j, of a label k that some table serves or kNew.
-    void fill_column(int64_t t, int32_t k, double *out) const {
-        if (tree_) tree_->fill_column(tree_->place(t), k, out);
-        else for (int32_t j = 0; j < n_slots(); ++j) out[j] = prob(j, k);
+    // After a draw of k after i, the probability that o follows by a stay.
+    double repeat_prob(int32_t i, int32_t k, int32_t o) const {
+        return has_coins_of_steps() && k == o ? coins_.stay(k, draws()[k] + (k == i)) : 0.0;
     }
 
     // A self-transition has three cases: a stay, a draw that joins a table and one that opens one.
     // They leave the coin and the restaurant of i as they are for each other.
     void fill_step(int64_t t, const StepView &view, bool after, double *weights, double *stays,
                    double *in, double *out) const {
-        if (tree_)
-            return tree_->fill_step(tree_->place(t), tree_->place(t + 1), view.i, view.o,
-                                    view.is_ghost(), after, weights, stays);
-        Draws::fill_step(view, after, weights, stays, in, out);
         const int32_t i = view.i, o = view.o;
+        if (tree_) {
+            tree_->fill_step(tree_->place(t), tree_->place(t + 1), i, o, view.is_ghost(), after,
+                             weights, stays);
+            if (coins_.exist()) add_coins(t, i, o, after, weights, stays);
+            return;
+        }
+        Draws::fill_step(view, after, weights, stays, in, out);
         if (!coins_.exist() || !after || i == kStart) return;
         const double a = new_table_of(o), opened = o < 0 ? 0.0 : successor_table(view, o == i);
         stays[i] = total(i) * (stay_part(i, o, a) + draw_part(i, o, count(i, i), a));
@@ -746,67 +774,86 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     // The probability that step t within a run is entered as it is if the run is in state k, after
     // some stays and advances more.
     double inner_prob(int64_t t, int32_t k, int32_t stays = 0, int32_t advances = 0) const {
-        const double p = coins_.stay(k, row_customers[k] + advances, stays);
+        const double p = coins_.stay(k, draws()[k] + advances, stays);
         return is_stay(t) ? p : 1.0 - p;
     }
     bool is_stay(int64_t t) const { return coins_.stage(t) == coins_.stage(t - 1); }
 
-    // ---- states and stages: slot k in stage s is column s n_slots() + k, and kStart and kNew are
-    // in the first stage, or wherever new states can be
+    // ---- passes over states and stages: slot k in stage s is column s n_slots() + k, and kStart
+    // and kNew are in the first stage, or wherever new states can be
 
     int32_t n_columns() const { return coins_.n_stages * n_slots(); }
-    // fill_row, push, pull and push_max over columns.  A row is that of a state alone, in the long
-    // run: its stages last equally long.
-    void fill_row(int32_t j, double *out) const {
-        Draws::fill_row(j, out);
-        if (!are_staged() || j == kStart) return;
+    // The column of label k at step t.
+    int32_t column_at(int64_t t, int32_t k) const {
+        return are_staged() && k != kStart ? coins_.stage(t) * n_slots() + k : k;
+    }
+    // A row is that of a state alone, in the long run: its stages last equally long.
+    void fill_row(int64_t t, int32_t j, double *out) const {
+        fill_draws(t, j, out);
+        if (!adds_coins() || j == kStart) return;
         const double left = leave(j) / coins_.n_stages;
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= left;
         out[j] += 1.0 - left;
     }
-    void push(const double *weights, double *out) const {
-        if (!are_staged()) return Draws::push(weights, out);
-        const int32_t n = n_slots(), last = n_columns() - n;
-        scratch_.assign(weights + last, weights + last + n);
-        for (int32_t k = 0; k < n; ++k) scratch_[k] *= leave(k);
-        scratch_[kStart] = coins_.starts_inside ? 0.0 : weights[kStart];
-        Draws::push(scratch_.data(), out);
-        for (int32_t k = 0; k < n; ++k) {
-            const double stayed = k == kStart ? 0.0 : stay(k), left = 1.0 - stayed;
-            out[k] += weights[k] * stayed;
-            for (int32_t c = n + k; c < n_columns(); c += n)
-                out[c] = k == kStart ? 0.0 : weights[c] * stayed + weights[c - n] * left;
+    // out[c] = sum_j weights[j] p(c | j).  With contexts labels with up to the share `least` of
+    // all that is drawn enter by their total only; weights sum to one.  `ghost` is a label without
+    // tables that is apart from kNew, or -1.
+    void push(int64_t t, const double *weights, double *out, double least = 0.0,
+              int32_t ghost = -1) const {
+        if (!adds_coins()) return push_draws(t, weights, out, least);
+        const int32_t n = n_slots();
+        weigh_draws(weights);
+        if (coins_.starts_inside) scratch_[kStart] = 0.0;
+        double all = 0.0;
+        for (int32_t k = 0; k < n; ++k) all += scratch_[k];
+        push_draws(t, scratch_.data(), out, least * all);
+        if (ghost >= 0) out[ghost] = out[kNew];
+        const double *stays = stays_.data();
+        for (int32_t k = 0; k < n; ++k) out[k] += weights[k] * stays[k];
+        for (int32_t c = n; c < n_columns(); c += n) {
+            for (int32_t k = 0; k < n; ++k)
+                out[c + k] = weights[c + k] * stays[k] + weights[c + k - n] * (1.0 - stays[k]);
+            out[c + kStart] = 0.0;
         }
         if (!coins_.starts_inside || weights[kStart] == 0.0) return;
-        Draws::fill_row(kStart, scratch_.data());
+        fill_draws(t, kStart, scratch_.data());
+        if (ghost >= 0) scratch_[ghost] = scratch_[kNew];
         for (int32_t c = 0; c < n_columns(); ++c)
             out[c] += weights[kStart] / coins_.n_stages * scratch_[c % n];
     }
-    void pull(const double *values, double *out) const {
-        if (!are_staged()) return Draws::pull(values, out);
+    // The same of one column with weight one.
+    void push_one(int64_t t, int32_t column, double *out, int32_t ghost) const {
+        if (!adds_coins()) return fill_draws(t, column, out);
+        one_.assign(n_columns(), 0.0);
+        one_[column] = 1.0;
+        push(t, one_.data(), out, 0.0, ghost);
+    }
+    // out[j] = sum_c p(c | j) values[c].
+    void pull(int64_t t, const double *values, double *out) const {
+        if (!adds_coins()) return pull_draws(t, values, out);
         const int32_t n = n_slots(), last = n_columns() - n;
+        read_coins();
         scratch_.resize(n);
-        Draws::pull(values, scratch_.data());
+        pull_draws(t, values, scratch_.data());
         for (int32_t k = 0; k < n; ++k) {
-            const double stayed = k == kStart ? 0.0 : stay(k), left = 1.0 - stayed;
+            const double stayed = stays_[k], left = 1.0 - stayed;
             for (int32_t c = k; c <= last + k; c += n)
                 out[c] = stayed * values[c]
                          + left * (c < last ? values[c + n] : scratch_[k]);
         }
         out[kStart] = scratch_[kStart];
         if (!coins_.starts_inside) return;
-        Draws::fill_row(kStart, scratch_.data());
+        fill_draws(t, kStart, scratch_.data());
         double sum = 0.0;
         for (int32_t c = 0; c < n_columns(); ++c) sum += scratch_[c % n] * values[c];
         out[kStart] = sum / coins_.n_stages;
     }
-    void push_max(const double *weights, double *out, int32_t *argmax_out) const {
-        if (!are_staged()) return Draws::push_max(weights, out, argmax_out);
+    // out[c] = max_j weights[j] p(c | j), and the j that reaches it.
+    void push_max(int64_t t, const double *weights, double *out, int32_t *argmax_out) const {
+        if (!adds_coins()) return push_max_of_draws(t, weights, out, argmax_out);
         const int32_t n = n_slots(), last = n_columns() - n;
-        scratch_.assign(weights + last, weights + last + n);
-        for (int32_t k = 0; k < n; ++k) scratch_[k] *= leave(k);
-        scratch_[kStart] = weights[kStart];
-        Draws::push_max(scratch_.data(), out, argmax_out);
+        weigh_draws(weights);
+        push_max_of_draws(t, scratch_.data(), out, argmax_out);
         const double inside = coins_.starts_inside ? 1.0 / coins_.n_stages : 1.0;
         for (int32_t k = 0; k < n; ++k) {
             const bool starts = argmax_out[k] == kStart;
@@ -820,18 +867,63 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
             if (k == kStart) continue;
             const double stayed = stay(k), left = 1.0 - stayed;
             for (int32_t c = k; c < n_columns(); c += n) {
-                take_larger(weights[c] * stayed, c, &out[c], &argmax_out[c]);
+                // (With one stage a draw of k after k leads there too.)
+                take_larger(weights[c] * (are_staged() ? stayed : prob(t, k, k)), c, &out[c],
+                            &argmax_out[c]);
                 if (c > k)
                     take_larger(weights[c - n] * left, c - n, &out[c], &argmax_out[c]);
             }
         }
     }
+    // Columns before and the parts of p(c | column), of which one may have several; returns how
+    // many parts there are, which has room for n_parts() of them.  Some table serves the label of
+    // c, or it is kNew or the ghost of `push`.
+    int32_t n_parts() const { return 1 + 2 * n_slots(); }
+    int32_t list_before(int64_t t, int32_t c, int32_t *columns, double *probs) const {
+        const int32_t n = n_slots(), k = c % n, last = n_columns() - n;
+        int32_t size = 0;
+        if (adds_coins()) {
+            read_coins();
+            columns[0] = c;
+            probs[0] = stays_[k];
+            size = 1;
+            if (c >= n) {
+                columns[1] = c - n;
+                probs[1] = leaves_[k];
+                return 2;
+            }
+        }
+        if (!tree_) {
+            const Line &column = this->column(k);
+            for (int32_t at = 0; at < column.size; ++at) {
+                const int32_t j = column.ids[at];
+                if (j == kStart) continue;
+                columns[size] = last + j;
+                probs[size++] = exits_[j] * column.counts[at];
+            }
+        }
+        for (int32_t j = 0; j < n; ++j) columns[size + j] = last + j;
+        probs += size;
+        if (tree_) {
+            tree_->fill_column(tree_->place(t), is_served(k) ? k : kNew, probs);
+            if (adds_coins()) for (int32_t j = 0; j < n; ++j) probs[j] *= leaves_[j];
+        } else {
+            const double a = new_table(k);
+            for (int32_t j = 0; j < n; ++j) probs[j] = exits_[j] * a;
+            probs[kStart] = 0.0;
+        }
+        return size + n;
+    }
 
   private:
     void note_kind() {
         is_plain_ = !coins_.exist() && !tree_;
-        has_self_weight_ = coins_.exist() && !are_staged();
+        has_self_weight_ = has_coins_of_steps() && !tree_;
+        coins_.touch();
     }
+    bool has_coins_of_steps() const { return coins_.exist() && !are_staged(); }
+    // Whether the passes over the draws are without the coins.
+    bool adds_coins() const { return coins_.exist() && !has_self_weight_; }
     static void take_larger(double value, int32_t column, double *most, int32_t *argmax) {
         if (!(value > *most)) return;
         *most = value;
@@ -842,7 +934,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
                                       int32_t *hint) {
         const Coins::Kind kind = coins_.kind(t, j, k);
         const double p = kind == Coins::Kind::kStay ? stay(k) : leave(j);
-        if (kind == Coins::Kind::kDraw) return p * Draws::add_draw(t, j, k, g, hint);
+        if (kind == Coins::Kind::kDraw) return p * add_customer(t, j, k, g, hint);
         coins_.count(kind, k, 1);
         return p;
     }
@@ -850,11 +942,24 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
                                          int32_t *hint) {
         const Coins::Kind kind = coins_.kind(t, j, k);
         if (kind == Coins::Kind::kDraw) {
-            const double p = Draws::remove_draw(t, j, k, g, hint);
+            const double p = remove_customer(t, j, k, g, hint);
             return leave(j) * p;
         }
         coins_.count(kind, k, -1);
         return kind == Coins::Kind::kStay ? stay(k) : leave(k);
+    }
+    // A draw by a customer, counted for the coin if that has no other way to know.
+    double add_customer(int64_t t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
+        coins_.touch();
+        if (!tree_) return Draws::add_draw(t, j, k, g, hint);
+        if (coins_.exist()) coins_.count(Coins::Kind::kDraw, j, 1);
+        return tree_->add(tree_->place(t), j, k, g, hint);
+    }
+    double remove_customer(int64_t t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
+        coins_.touch();
+        if (!tree_) return Draws::remove_draw(t, j, k, g, hint);
+        if (coins_.exist()) coins_.count(Coins::Kind::kDraw, j, -1);
+        return tree_->remove(tree_->place(t), j, k, g, hint);
     }
     SKIHMM_NOINLINE double odds(int32_t k, int32_t change) const {
         return k == kStart ? 0.0 : coins_.odds(k, row_customers[k] + change);
@@ -873,31 +978,72 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
                      n = count(i, o) + (i == o ? draws : 0);
         return (i == o ? w : 0.0) + (1.0 - w) * dish_weight(n, a) / Draws::total(i, draws);
     }
-    // alpha = omega given the draws and the coins, by slice sampling; then gamma.
-    void draw_tied(bitgen_t *g) {
+    // The same of step t in the tree, with coins of one stage: a stay of i, and a draw of k after
+    // i that has probability p, and with o after it and_o in the tree.
+    double stay_part(int64_t t, int32_t i, int32_t o) const {
+        if (o < 0) return stay(i);
+        const double w = coins_.stay(i, draws()[i], 1);
+        const double p = tree_->prob(tree_->place(t + 1), i, o);
+        return stay(i) * ((i == o ? w : 0.0) + (1.0 - w) * p);
+    }
+    double draw_part(int32_t i, int32_t k, int32_t o, double p, double and_o) const {
+        if (o < 0) return leave(i) * p;
+        const double w = coins_.stay(k, draws()[k] + (k == i));
+        return leave(i) * ((k == o ? w * p : 0.0) + (1.0 - w) * and_o);
+    }
+    // Of the weights of step t in the tree; see fill_step.
+    void add_coins(int64_t t, int32_t i, int32_t o, bool after, double *weights,
+                   double *stays) const {
+        const ContextPlace at = tree_->place(t);
+        for (int32_t k = 0; k < n_slots(); ++k) {
+            if (k == i || k == o || k == kStart) continue;
+            weights[k] = draw_part(i, k, o, weights[k], weights[k]);
+            stays[k] = draw_part(i, k, o, stays[k], stays[k]);
+        }
+        for (const int32_t k : {i, o}) {
+            if (k >= kFirst && !after) {
+                weights[k] = prob(t, i, k) * (o < 0 ? 1.0 : prob(t + 1, k, o));
+            } else if (k >= kFirst) {
+                const double stayed = k == i ? stay_part(t, i, o) : 0.0;
+                weights[k] = stayed + draw_part(i, k, o, tree_->prob(at, i, k), weights[k]);
+                stays[k] = stayed + draw_part(i, k, o, tree_->join_prob(at, i, k), stays[k]);
+            }
+            if (i == o) break;
+        }
+    }
+    // omega and the concentration of the states' restaurants, which are one number, given their
+    // customers and tables and the coins, by slice sampling.
+    double draw_tied(const std::vector<int32_t> &customers, int64_t n_tables, bitgen_t *g) {
         const double reach = std::log(kMostConcentration);
-        const double lower = std::exp(draw_by_slice(
-            g, std::log(alpha), -reach, reach, [&](double log_alpha) {
+        coins_.omega = std::exp(draw_by_slice(
+            g, std::log(coins_.omega), -reach, reach, [&](double log_alpha) {
                 const double a = std::exp(log_alpha);
-                double lp = (prior_shape_ + base.n_tables) * log_alpha - prior_rate_ * a;
-                for (const int32_t n : row_customers) lp -= log_rising(a, n);
-                return lp + coins_.log_joint(row_customers, coins_.kappa, a);
+                double lp = (prior_shape_ + n_tables) * log_alpha - prior_rate_ * a;
+                for (const int32_t n : customers) lp -= log_rising(a, n);
+                return lp + coins_.log_joint(draws(), coins_.kappa, a);
             }));
+        return coins_.omega;
+    }
+    void draw_all_concentrations(bitgen_t *g) {
+        if (!tree_ && !is_tied_) return Draws::draw_hyperparameters(g);
+        double lower = alpha;
+        if (tree_) {
+            const int32_t own = tree_->shape.n_before + 1, tied = is_tied_ ? own : 0;
+            if (is_tied_)
+                tree_->set_alpha(own, draw_tied(tree_->customers(own), tree_->count_tables(own),
+                                                g));
+            tree_->draw_concentrations(prior_shape_, prior_rate_, tied, g);
+            lower = alpha;
+        } else {
+            lower = draw_tied(row_customers, base.n_tables, g);
+        }
         ConcentrationPosterior top(prior_shape_, prior_rate_);
         top.count_root(base, g);
         set_concentrations(lower, top.draw(g));
-        coins_.omega = lower;
     }
 
     // ---- contexts
 
-    void draw_in_tree(bitgen_t *g) {
-        if (prior_shape_ == 0.0) return;
-        tree_->draw_concentrations(prior_shape_, prior_rate_, g);
-        ConcentrationPosterior top(prior_shape_, prior_rate_);
-        top.count_root(base, g);
-        set_concentrations(alpha, top.draw(g));
-    }
     Record record_tree(const std::vector<int32_t> &labels) const {
         Record out;
         out.n_states = labels[kStart];
@@ -914,7 +1060,45 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         tree_->resize(n_slots);
         for (int32_t d = 2; d <= tree_->shape.depth(); ++d)
             tree_->load(d, record.levels[d - 2], record.n_states, n_slots);
-        coins_.resize(n_slots);
+    }
+    void fill_draws(int64_t t, int32_t j, double *out) const {
+        if (tree_) tree_->fill_row(tree_->place(t), j, out);
+        else Draws::fill_row(j, out);
+    }
+    void push_draws(int64_t t, const double *weights, double *out, double least) const {
+        if (tree_) tree_->push(tree_->place(t), weights, out, least);
+        else Draws::push(weights, out);
+    }
+    void pull_draws(int64_t t, const double *values, double *out) const {
+        if (tree_) tree_->pull(tree_->place(t), values, out);
+        else Draws::pull(values, out);
+    }
+    void push_max_of_draws(int64_t t, const double *weights, double *out,
+                           int32_t *argmax_out) const {
+        if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
+        else Draws::push_max(weights, out, argmax_out);
+    }
+    // scratch_: of the weights of columns those of a draw, by slot.
+    void weigh_draws(const double *weights) const {
+        const int32_t n = n_slots(), last = n_columns() - n;
+        read_coins();
+        scratch_.resize(n);
+        for (int32_t k = 0; k < n; ++k) scratch_[k] = weights[last + k] * leaves_[k];
+        scratch_[kStart] = weights[kStart];
+    }
+    // Probabilities of coins, by slot, if they have changed: to stay, to leave, and the latter
+    // over the total of the draws.
+    void read_coins() const {
+        const size_t n = n_slots();
+        if (!coins_.take_changed() && stays_.size() == n) return;
+        stays_.resize(n);
+        leaves_.resize(n);
+        exits_.resize(n);
+        for (size_t k = 0; k < n; ++k) {
+            stays_[k] = stay(static_cast<int32_t>(k));
+            leaves_[k] = leave(static_cast<int32_t>(k));
+            if (!tree_) exits_[k] = leaves_[k] / Draws::total(static_cast<int32_t>(k));
+        }
     }
 
     bool is_plain_ = true;          // neither coins nor contexts
@@ -922,7 +1106,8 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     bool is_tied_ = false;
     Coins coins_;
     std::unique_ptr<ContextTree> tree_;
-    mutable std::vector<double> scratch_;
+    mutable std::vector<double> scratch_, one_;
+    mutable std::vector<double> stays_, leaves_, exits_;    // of read_coins
 };
 
 }  // namespace skihmm

@@ -8,7 +8,6 @@ from skihmm.core._state import ChainState
 from skihmm.samplers._base import Kernel, SeatsTransitions
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
-from skihmm.samplers._staged_kernel import StagedBlockedProposal
 
 # Steps, unless states have a longer shortest dwell.
 DEFAULT_BLOCK_SIZE = 8
@@ -127,8 +126,6 @@ class BlockedGibbs(_BlockSampler):
         -------
         kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
         """
-        if state.transitions.n_stages > 1:
-            return self._blocks(StagedBlockedProposal(), state)
         return self._blocks(BlockedProposal(), state)
 
 
@@ -172,6 +169,8 @@ class BlockedBeam(_BlockSampler):
     >>> bool(hmm.fit(X).draws_.acceptance_rate.mean() > 0.7)
     True
     """
+
+    supports_stays_with_contexts = False
 
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.

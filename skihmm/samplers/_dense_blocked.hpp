@@ -1,12 +1,22 @@
-// Blocked Gibbs proposal (arXiv 1106.0474, Section 5) for laws that depend on the step.
+// Blocked Gibbs proposal (arXiv 1106.0474, Section 5) for laws that depend on the step and for
+// states with several stages (_coins.hpp), which are proposed together.
 //
 // As _blocked.hpp, but in double precision and without a part of rank one: it asks the law for
-// whole passes, `push` the message of step t - 1 through the transitions into step t, and
-// `fill_column` the probabilities of one label at t after every label before.  Here too labels
-// with less than `cut` times the mean of a message enter the next one by their total only.
+// whole passes over columns, which are states with their stages: `push` the message of step t - 1
+// through the transitions into step t, and `list_before` the probabilities of one column at t
+// after every column before.  Here too labels with less than `cut` times the mean of a message
+// may enter the next one by their total only.
+//
+// All labels that no table serves have the column of a new state, except, if there are coins,
+// the block's successor, whose coin is its own.
+//
+// The labels in the column of a new state come from one more Chinese restaurant process, Q*, and
+// so do all steps of a run: those after a stay or an advance have the label of the step before.
+// If there is one stage, a step after such a label is a stay with a fixed probability.
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "_blocked.hpp"
@@ -15,113 +25,191 @@
 
 namespace skihmm {
 
-template <class Chain>
-class DenseBlocked final : public Proposal<Chain> {
+template <class Chain, class Emission>
+class DenseBlocked {
   public:
     using Transitions = typename Chain::Transitions;
+    static constexpr bool kReadsTouched = false, kReadsView = false, kMayBeExact = false;
 
     explicit DenseBlocked(double cut) : cut_(cut) {}
 
-    void prepare(Chain &chain, Emission &emission, int64_t start, int64_t stop) override {
+    void attach(Chain &, Emission &) {}
+    void prefetch(Chain &, int64_t, int64_t) const {}
+
+    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
         const Transitions &s = *chain.transitions;
-        n_ = chain.n_slots;
-        start_ = start;
-        length_ = stop - start;
-        const int32_t o = chain.successor(stop - 1);
+        start_ = move.start;
+        length_ = move.stop - start_;
+        n_slots_ = chain.n_slots;
+        n_ = s.n_columns();
+        const int32_t o = chain.successor(move.stop - 1);
         ghost_ = o >= 0 && !s.is_served(o) ? o : -1;
-        messages_.resize(static_cast<size_t>(length_) * n_);
-        columns_.resize(static_cast<size_t>(length_) * n_);
-        weights_.resize(n_);
-        probs_.resize(n_);
-        old_.assign(1, o < 0 ? -1 : bar_of(s, o));
-        for (int64_t t = stop - 1; t >= start; --t) old_.push_back(bar_of(s, chain.states[t]));
-        std::reverse(old_.begin(), old_.end());
+        apart_ = s.coins().exist() ? ghost_ : -1;
+        old_.resize(length_ + 1);
+        for (int64_t l = 0; l < length_; ++l)
+            old_[l] = s.column_at(start_ + l, bar_of(s, chain.states[start_ + l]));
+        old_[length_] = o < 0 ? -1 : s.column_at(move.stop, bar_of(s, o));
         // Not of slots, the number of which depends on the labels of the whole chain.
         int32_t n_live = 1;
-        for (int32_t k = kFirst; k < n_; ++k) n_live += s.is_served(k);
+        for (int32_t k = kFirst; k < n_slots_; ++k) n_live += s.is_served(k);
+        before_.resize(length_);
+        messages_.resize(static_cast<size_t>(length_) * n_);
+        probs_.resize(n_slots_);
+        sums_.resize(n_slots_);
         for (int64_t l = 0; l < length_; ++l) {
-            double *f = message(l);
-            if (l == 0) s.fill_row(start, chain.previous(start), f);
-            else s.push(start + l, message(l - 1), f, cut_ / n_live);
-            emission.fill_probs(start + l, probs_.data());
-            double total = 0.0;
-            for (int32_t k = 0; k < n_; ++k) total += f[k] * probs_[k];
-            // If all products underflow, propose without the observation.
-            const bool is_seen = total > 0.0;
-            if (!is_seen) for (int32_t k = 0; k < n_; ++k) total += f[k];
-            for (int32_t k = 0; k < n_; ++k) f[k] *= (is_seen ? probs_[k] : 1.0) / total;
-            fill_column(s, l, old_[l + 1], column(l));
+            if (l > 0) s.push(start_ + l, message(l - 1), message(l), cut_ / n_live, apart_);
+            else s.push_one(start_, s.column_at(start_ - 1, chain.previous(start_)), message(0),
+                            apart_);
+            emission.fill_probs(start_ + l, probs_.data());
+            weigh(message(l));
+            list_before(s, l, old_[l + 1], &before_[l]);
         }
     }
-    void score(Chain &chain, int64_t, int64_t, Product *q) override {
-        labels_.open(*chain.transitions, ghost_);
-        for (int64_t l = 0; l < length_; ++l) {
-            q->multiply(weight(l, old_[l], column(l)) / total(l, column(l)));
-            if (old_[l] == kNew) q->multiply(labels_.seat(chain.states[start_ + l], -1));
-        }
+    void score(Chain &chain, int64_t, int64_t, Product *q) {
+        for (int64_t l = 0; l < length_; ++l) q->multiply(before_[l].share(old_[l]));
+        name(chain, old_, &chain.states[start_], false, q);
     }
-    void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) override {
+    void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
         const Transitions &s = *chain.transitions;
-        int32_t next = old_[length_];
+        new_ = old_;
         for (int64_t l = length_ - 1; l >= 0; --l) {
-            const double *own = column(l);
-            if (next != old_[l + 1]) {
-                fill_column(s, l, next, weights_.data());
-                own = weights_.data();
+            const Before *own = &before_[l];
+            if (new_[l + 1] != old_[l + 1]) {
+                list_before(s, l, new_[l + 1], &scratch_);
+                own = &scratch_;
             }
-            const double sum = total(l, own);
-            double u = uniform(chain.bits) * sum;
-            for (int32_t k = 0; k < n_; ++k) {
-                const double w = weight(l, k, own);
-                if (!(w > 0.0)) continue;
-                next = k;
-                if ((u -= w) < 0.0) break;
+            if (!(own->total > 0.0)) {
+                // No path has a positive probability in floating-point numbers: reject.
+                std::copy_n(&chain.states[start_], length_, path);
+                q->multiply_log(std::numeric_limits<double>::infinity());
+                return;
             }
-            q->multiply(weight(l, next, own) / sum);
-            path[l] = next;
+            new_[l] = own->draw(chain.bits);
+            q->multiply(own->share(new_[l]));
         }
-        labels_.open(s, ghost_);
-        for (int64_t l = 0, n_fresh = 0; l < length_; ++l) {
-            if (path[l] != kNew) continue;
-            path[l] = labels_.draw(chain.bits, -1);
-            if (path[l] < 0) path[l] = chain.free_slot(n_fresh++);
-            q->multiply(labels_.seat(path[l], -1));
-        }
+        name(chain, new_, path, true, q);
+        if (!s.are_staged()) return;
+        for (int64_t l = 0; l < length_; ++l)
+            chain.transitions->set_stage(start_ + l, new_[l] / n_slots_);
     }
+    void settle(Chain &, Emission &, int64_t, int64_t, bool) const {}
 
   private:
-    // All labels that no table serves have the column of a new state.
-    static int32_t bar_of(const Transitions &s, int32_t k) { return s.is_served(k) ? k : kNew; }
-    double *message(int64_t l) { return &messages_[static_cast<size_t>(l) * n_]; }
-    double *column(int64_t l) { return &columns_[static_cast<size_t>(l) * n_]; }
-    // Probabilities of the bar k after step l of the block; -1: nothing follows.
-    void fill_column(const Transitions &s, int64_t l, int32_t k, double *out) const {
-        if (k < 0) std::fill_n(out, n_, 1.0);
-        else s.fill_column(start_ + l + 1, k, out);
+    // The weights of the columns of a step, given what follows it; a column may have several.
+    struct Before {
+        std::vector<int32_t> columns;
+        std::vector<double> weights;
+        int32_t size = 0;               // of these
+        double total = 0.0;
+
+        double share(int32_t column) const {
+            double sum = 0.0;
+            for (int32_t i = 0; i < size; ++i)
+                if (columns[i] == column) sum += weights[i];
+            return total > 0.0 ? sum / total : 0.0;
+        }
+        // If the point is beyond the end by rounding, the last possible one.
+        int32_t draw(bitgen_t *g) const {
+            double u = uniform(g) * total;
+            int32_t i = 0;
+            while (i < size - 1 && !((u -= weights[i]) < 0.0)) ++i;
+            while (i > 0 && !(weights[i] > 0.0)) --i;
+            return columns[i];
+        }
+    };
+
+    int32_t bar_of(const Transitions &s, int32_t k) const {
+        return s.is_served(k) || k == apart_ ? k : kNew;
     }
-    double weight(int64_t l, int32_t k, const double *own) { return message(l)[k] * own[k]; }
-    double total(int64_t l, const double *own) {
-        double sum = 0.0;
-        for (int32_t k = 0; k < n_; ++k) sum += weight(l, k, own);
-        return sum;
+    double *message(int64_t l) { return &messages_[static_cast<size_t>(l) * n_]; }
+    // Multiply by the observation; if all products underflow, propose without it.
+    void weigh(double *f) {
+        double *probs = probs_.data(), *sums = sums_.data();
+        std::copy_n(f, n_slots_, sums);
+        for (int32_t c = n_slots_; c < n_; c += n_slots_)
+            for (int32_t k = 0; k < n_slots_; ++k) sums[k] += f[c + k];
+        double total = 0.0;
+        for (int32_t k = 0; k < n_slots_; ++k) total += sums[k] * probs[k];
+        if (SKIHMM_UNLIKELY(!(total > 0.0))) {
+            std::fill_n(probs, n_slots_, 1.0);
+            for (int32_t k = 0; k < n_slots_; ++k) total += sums[k];
+        }
+        for (int32_t k = 0; k < n_slots_; ++k) probs[k] /= total;
+        for (int32_t c = 0; c < n_; c += n_slots_)
+            for (int32_t k = 0; k < n_slots_; ++k) f[c + k] *= probs[k];
+    }
+    // For column c after step l of the block; -1: nothing follows.
+    void list_before(const Transitions &s, int64_t l, int32_t c, Before *out) {
+        const size_t n = std::max(n_, s.n_parts());
+        if (out->columns.size() < n) {
+            out->columns.resize(n);
+            out->weights.resize(n);
+        }
+        int32_t *columns = out->columns.data();
+        double *weights = out->weights.data();
+        out->size = n_;
+        if (c >= 0) {
+            out->size = s.list_before(start_ + l + 1, c, columns, weights);
+        } else {
+            for (int32_t i = 0; i < n_; ++i) columns[i] = i;
+            std::fill_n(weights, n_, 1.0);
+        }
+        const double *f = message(l);
+        double part[4] = {0.0, 0.0, 0.0, 0.0};
+        for (int32_t i = 0; i < out->size; ++i) {
+            weights[i] *= f[columns[i]];
+            part[i % 4] += weights[i];
+        }
+        out->total = (part[0] + part[1]) + (part[2] + part[3]);
+    }
+    // Labels of the columns of new states, drawn or as they are in `path`, which becomes that of
+    // all steps.
+    void name(Chain &chain, const std::vector<int32_t> &columns, int32_t *path, bool is_drawn,
+              Product *q) {
+        const Transitions &s = *chain.transitions;
+        labels_.open(s, apart_ >= 0 ? -1 : ghost_);
+        size_t n_fresh = 0;
+        int32_t before = -1;            // the column of a step before in a new state, or -1
+        for (int64_t l = 0; l < length_; ++l) {
+            const int32_t c = columns[l];
+            int32_t label = c % n_slots_;
+            const bool is_new = label == kNew;
+            if (is_new && s.are_staged() && before >= 0 && (c > kNew || before == kNew)) {
+                label = path[l - 1];
+            } else if (is_new) {
+                const int32_t repeated = before >= 0 && !s.are_staged() ? path[l - 1] : -1;
+                labels_.set_self_share(s.self_share_at(start_ + l));
+                if (!is_drawn) label = path[l];
+                else if ((label = labels_.draw(chain.bits, repeated)) < 0)
+                    label = chain.free_slot(n_fresh++);
+                q->multiply(labels_.seat(label, repeated));
+            }
+            before = is_new ? c : -1;
+            if (is_drawn) path[l] = label;
+        }
     }
 
     const double cut_;
-    int32_t n_ = 0, ghost_ = -1;
+    int32_t n_slots_ = 0, n_ = 0;       // of slots, of columns
+    int32_t ghost_ = -1, apart_ = -1;   // the successor if no table serves it, and if apart
     int64_t start_ = 0, length_ = 0;
-    std::vector<int32_t> old_;          // bars of the old path, and of what follows it
-    std::vector<double> messages_;      // by step of the block, and slot
-    std::vector<double> columns_;       // of the old path
-    std::vector<double> weights_, probs_;
+    std::vector<int32_t> old_, new_;    // columns of a path, and of what follows it
+    std::vector<double> messages_;      // by step of the block, and column
+    std::vector<double> probs_, sums_;  // of one step, by slot
+    std::vector<Before> before_;        // by step, given the old path
+    Before scratch_;
     FreshLabels labels_;
 };
 
-// The kernel that suits the law of a chain.
+// The kernel that suits the law of a chain.  One dense kernel is for all emissions: the passes
+// over the columns take most of its time.
 template <class Chain>
 Proposal<Chain> *make_blocked(Chain &chain, double cut) {
     if (chain.transitions->depends_on_contexts())
         return make_proposal<ContextBlocked>(chain, cut);
-    if (chain.transitions->has_contexts()) return new DenseBlocked<Chain>(cut);
+    if (chain.transitions->has_contexts() || chain.transitions->are_staged())
+        return new InlinedProposal<Chain, Emission, DenseBlocked<Chain, Emission>>(
+            *chain.emission, cut);
     return make_proposal<BlockedMessages>(chain, cut);
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skihmm._validation import check_nonnegative
 from skihmm.core._rcd import CompiledKernel, RCDKernel
-from skihmm.samplers._base import BaseSampler, Kernel, SeatsTransitions
+from skihmm.samplers._base import BaseSampler, Kernel
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
 
@@ -23,21 +23,6 @@ class FranchiseSampler(BaseSampler):
         """Raise ValueError or TypeError if a parameter is out of range."""
         check_nonnegative("split_merge_rate", self.split_merge_rate)
         check_nonnegative("run_split_merge_rate", self.run_split_merge_rate)
-
-    def check_transitions(self, transitions: SeatsTransitions) -> None:
-        """Raise TypeError if the sampler cannot work with these transitions.
-
-        Parameters
-        ----------
-        transitions : BaseTransitions
-        """
-        super().check_transitions(transitions)
-        if self.run_split_merge_rate and transitions.has_contexts:
-            raise TypeError(
-                f"{type(self).__name__} with run_split_merge_rate="
-                f"{self.run_split_merge_rate} does not support transitions that depend "
-                "on contexts (context_features). Use split_merge_rate."
-            )
 
     def add_split_merge(self, local: RCDKernel) -> Kernel:
         """Add `split_merge_rate` trials between local moves, and those of whole runs.

@@ -21,6 +21,7 @@ class FreshLabels {
         n_ = 0.0;
         if (ghost >= 0) seat(ghost, -1);
     }
+    void set_self_share(double share) { self_share_ = share; }
     // The probability that the next one is called `label`; seats it.
     double seat(int32_t label, int32_t before) {
         if (before >= 0 && self_share_ > 0.0) {

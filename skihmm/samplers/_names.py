@@ -37,9 +37,6 @@ def auto_sampler(has_lasting_states: bool, transitions: SeatsTransitions) -> Bas
     seating = transitions.make_seating()
     if seating.n_stages > 1:
         return AUTO_FOR_STAGES()
-    if transitions.has_contexts and has_lasting_states:
-        # Trials of whole runs do not support them yet.
-        return BlockedGibbs(10, split_merge_rate=4)
     if has_lasting_states or seating.has_coins:
         return AUTO_FOR_LASTING_STATES()
     return SAMPLERS["auto"]()

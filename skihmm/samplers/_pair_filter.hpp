@@ -36,7 +36,7 @@ class PairFilter {
         for (int64_t l = 1; l < (stride_ ? n_ : std::min<int64_t>(n_, 2)); ++l)
             for (int u = 0; u < 2; ++u)
                 for (int v = 0; v < 2; ++v)
-                    passes_[stride_ * l].p[u][v] = s.prob(start + l, two_[u], two_[v]);
+                    passes_[stride_ * l].p[u][v] = s.prob(start + begin(l), two_[u], two_[v]);
         if (fixed) before[1] = 0.0;
         filtered_.resize(2 * static_cast<size_t>(n_));
         double *out = filtered_.data();

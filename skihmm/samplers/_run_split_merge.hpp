@@ -78,11 +78,9 @@ class RunAllocation {
         const auto &s = *chain.transitions;
         const int32_t j = chain.previous(start), o = chain.successor(stop - 1);
         for (int u = 0; u < 2; ++u) {
-            enter_[u] = is_first && u == 1 ? -INFINITY : std::log(s.prob(j, two[u]));
-            leave_[u] = o < 0 ? 0.0 : std::log(s.prob(two[u], o));
-            stay_[u] = s.prob(two[u], two[u]);
-            pass_[u] = std::log(s.prob(two[u], two[1 - u]));
-            total_[u] = s.total(two[u]);
+            enter_[u] = is_first && u == 1 ? -INFINITY : std::log(s.prob(start, j, two[u]));
+            leave_[u] = o < 0 ? 0.0 : std::log(s.prob(stop, two[u], o));
+            total_[u] = s.total_at(stop, two[u]);
         }
         has_successor_ = o >= 0;
         fill_whole(chain);
@@ -138,12 +136,18 @@ class RunAllocation {
         const auto &s = *chain.transitions;
         Product draws;
         int32_t inner[2] = {0, 0};      // advances, stays
+        double stay = 0.0, total = 0.0;
         for (int64_t i = 1; i < length(); ++i) {
-            const int64_t t = start_ + i;
+            const int64_t t = backwards ? stop_ - i : start_ + i;
+            // One law for all steps, unless it depends on their contexts.
+            if (i == 1 || s.has_contexts()) {
+                stay = s.prob(t, two_[u], two_[u]);
+                total = s.total_at(t, two_[u]);
+            }
             if (!chain.begins_run(t)) {
                 draws.multiply(s.inner_prob(t, two_[u], inner[1], inner[0]));
                 ++inner[s.is_stay(t)];
-            } else draws.multiply((stay_[u] * total_[u] + (i - 1)) / (total_[u] + (i - 1)));
+            } else draws.multiply((stay * total + (i - 1)) / (total + (i - 1)));
             (*out)[i] += draws.log();
         }
     }
@@ -174,10 +178,15 @@ class RunAllocation {
             fill(chain, u, true, &behind_[u]);
         }
         changes_.resize(2 * (n - 1));
+        const auto &s = *chain.transitions;
+        double pass[2];
         for (int64_t i = 0; i < n - 1; ++i)
-            for (int u = 0; u < 2; ++u)
-                changes_[2 * i + u] = enter_[u] + ahead_[u][i] + after(u, i, pass_[u])
+            for (int u = 0; u < 2; ++u) {
+                if (i < 1 || s.has_contexts())
+                    pass[u] = std::log(s.prob(start_ + i + 1, two_[u], two_[1 - u]));
+                changes_[2 * i + u] = enter_[u] + ahead_[u][i] + after(u, i, pass[u])
                                       + behind_[1 - u][n - 2 - i] + out_of(1 - u, n - 2 - i);
+            }
         normalise_logs(&changes_);
     }
 
@@ -185,7 +194,7 @@ class RunAllocation {
     int64_t n_labels_ = 0;              // to draw: of steps, or of runs if there are stages
     int32_t two_[2] = {};
     bool is_first_ = false, has_successor_ = false, has_changes_ = false;
-    double enter_[2], leave_[2], stay_[2], pass_[2], total_[2];
+    double enter_[2], leave_[2], total_[2];
     std::vector<double> ahead_[2], behind_[2], whole_, changes_;
     PairFilter filter_;
 };

@@ -73,7 +73,8 @@ class HCRPTransitions(BaseTransitions):
         taken out of what the emission sees, and the transition into a step depends on the
         step's own context.  With several columns the later ones refine the earlier ones.
         Where a context is missing (NaN, None), or was not seen in training, the law is
-        that of the columns before it.
+        that of the columns before it.  A state's probability to stay is the same in all
+        contexts.
     context_order : {"state", "context"}, default="state"
         "state": every state has a transition distribution, around which lie those of its
         contexts; a new context starts from the state's own.  "context": every value of
@@ -217,12 +218,6 @@ class HCRPTransitions(BaseTransitions):
             )
         if n_stages > 1 and dwell is None:
             dwell = 2.0 * n_stages
-        if self.has_contexts and not (stay_prior is None and dwell is None):
-            raise ValueError(
-                "context_features together with expected_dwell, min_dwell or stay_prior; "
-                "expected none of these, as transitions that depend on contexts do not "
-                "support probabilities to stay yet."
-            )
         n_columns = len(contexts.parents) if contexts is not None else 0
         return Franchise(
             check_positive("alpha", self.alpha),

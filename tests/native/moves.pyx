@@ -43,6 +43,22 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void fill_step(int64_t t, const StepView &view, bint after, float64_t *weights,
                        float64_t *stays, float64_t *row, float64_t *column)
         const ContextTree &contexts()
+        float64_t repeat_prob(int32_t i, int32_t k, int32_t o)
+
+
+cdef extern from *:
+    """
+    #include "_transitions.hpp"
+    static void fill_before(const skihmm::HCRPTransitions &s, int64_t t, int32_t c,
+                            double *out) {
+        std::fill_n(out, s.n_columns(), 0.0);
+        std::vector<int32_t> columns(s.n_parts());
+        std::vector<double> probs(s.n_parts());
+        const int32_t size = s.list_before(t, c, columns.data(), probs.data());
+        for (int32_t i = 0; i < size; ++i) out[columns[i]] += probs[i];
+    }
+    """
+    void fill_before(const Seating &s, int64_t t, int32_t c, float64_t *out) nogil
 
 
 cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
@@ -51,7 +67,7 @@ cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
         int32_t padded()
         int32_t leaf_count(ContextPlace at, int32_t j, int32_t k, int32_t hint)
         int32_t draw_opened(ContextPlace at, ContextPlace next, int32_t i, int32_t k,
-                            int32_t o, bint opens, bitgen_t *g)
+                            int32_t o, bint opens, bitgen_t *g, float64_t stay)
 
 
 cdef extern from "_weights.hpp" namespace "skihmm" nogil:
@@ -370,10 +386,10 @@ def steps(Franchise transitions, const float64_t[::1] weights,
     cdef float64_t[:, ::1] out = np.empty((3, n_columns))
     cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
     for j in range(n):
-        transitions.seating.fill_row(j, &rows[j, 0])
-    transitions.seating.push(&weights[0], &out[0, 0])
-    transitions.seating.pull(&values[0], &out[1, 0])
-    transitions.seating.push_max(&weights[0], &out[2, 0], &argmax[0])
+        transitions.seating.fill_row(-1, j, &rows[j, 0])
+    transitions.seating.push(-1, &weights[0], &out[0, 0])
+    transitions.seating.pull(-1, &values[0], &out[1, 0])
+    transitions.seating.push_max(-1, &weights[0], &out[2, 0], &argmax[0])
     return np.asarray(rows), *np.asarray(out), np.asarray(argmax)
 
 
@@ -383,18 +399,23 @@ def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
 
     Returns
     -------
-    rows, probs, columns : ndarray of shape (n_slots, n_slots)
-        p(k | j) by rows, pairs and columns.
+    rows, probs : ndarray of shape (n_slots, n_slots)
+        p(k | j) by rows and pairs.
+    columns : ndarray of shape (n_columns, n_columns)
+        The same by columns.
     pushed, pulled, best, argmax
         As for `steps`.
     """
     cdef int32_t j, k, n = transitions.seating.n_slots()
-    cdef float64_t[:, ::1] rows = np.empty((n, n)), columns = np.empty((n, n))
-    cdef float64_t[:, ::1] out = np.empty((3, n))
-    cdef int32_t[::1] argmax = np.empty(n, dtype=np.int32)
+    cdef int32_t n_columns = transitions.seating.n_columns()
+    cdef float64_t[:, ::1] rows = np.empty((n, n))
+    cdef float64_t[:, ::1] columns = np.empty((n_columns, n_columns))
+    cdef float64_t[:, ::1] out = np.empty((3, n_columns))
+    cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
     for j in range(n):
         transitions.seating.fill_row(t, j, &rows[j, 0])
-        transitions.seating.fill_column(t, j, &columns[j, 0])
+    for j in range(n_columns):
+        fill_before(transitions.seating[0], t, j, &columns[j, 0])
     transitions.seating.push(t, &weights[0], &out[0, 0])
     transitions.seating.pull(t, &values[0], &out[1, 0])
     transitions.seating.push_max(t, &weights[0], &out[2, 0], &argmax[0])
@@ -454,7 +475,7 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
         counts = np.zeros(tree.place(t).depth + 1, dtype=int)
         for _trial in range(n_trials if out[0, k] > 0.0 else 0):
             counts[tree.draw_opened(tree.place(t), tree.place(t + 1), view.i, k, view.o,
-                                    True, own.bits)] += 1
+                                    True, own.bits, s.repeat_prob(view.i, k, view.o))] += 1
         opened.append(counts)
     arrays = state.to_arrays()
     move.restore(deref(chain), deref(state.emission.shared))

@@ -34,6 +34,44 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 
+STAY, ADVANCE, DRAW = range(3)
+
+
+def ways_to_enter(labels, starts, n_stages=1, starts_inside=False) -> list:
+    """How every step may be entered, and the stages: ``[(kinds, stages), ...]``."""
+    last, found = n_stages - 1, [((), ())]
+    for t, k in enumerate(labels):
+        extended = []
+        for kinds, stages in found:
+            following = []
+            if t in starts:
+                first = range(last + 1) if starts_inside else (0,)
+                following += [(DRAW, stage) for stage in first]
+            else:
+                repeats = labels[t - 1] == k
+                if repeats:
+                    following.append((STAY, stages[-1]))
+                if stages[-1] == last:
+                    following.append((DRAW, 0))
+                elif repeats:
+                    following.append((ADVANCE, stages[-1] + 1))
+            extended += [((*kinds, kind), (*stages, s)) for kind, s in following]
+        found = extended
+    return found
+
+
+def log_coins(labels, starts, kinds, model) -> float:
+    """Log probability of all stays and leaves, and of the first stages."""
+    n_states = max(labels) + 1
+    before = [labels[t - 1] for t in range(len(labels)) if t not in starts]
+    steps = np.bincount(before, minlength=n_states)
+    stays = np.bincount(labels, np.equal(kinds, STAY), n_states)
+    log_p = betaln(model.kappa + stays, model.omega + steps - stays)
+    log_p = float(np.sum(log_p - betaln(model.kappa, model.omega)))
+    if model.starts_inside:
+        log_p -= len(starts) * math.log(model.n_stages)
+    return log_p
+
 
 @cache
 def walk(

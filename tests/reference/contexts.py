@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 from small_models import Model, packed, packed_counts, unpacked
 
+from reference.coins import DRAW, STAY, log_coins, ways_to_enter
 from reference.enumeration import (
     START,
     GammaPrior,
@@ -200,15 +201,18 @@ def leaf_of(columns, n_before, t, j):
     return None, (-2 - sum(u[0] < 0 for u in columns[:t]),)
 
 
-def law_terms(x, starts, columns, n_before):
+def law_terms(x, starts, columns, n_before, drawn=None):
     """Terms of p(x): ``(ways, depths, m)`` with ``{depth: (sizes of restaurants, M)}``.
 
     A term is for numbers of tables M of every depth and of m tables at the top, which
-    come about in so many ways, as products of Stirling numbers and factorials.
+    come about in so many ways, as products of Stirling numbers and factorials.  Of the
+    steps those are drawn for which `drawn` is true (by default all).
     """
     tree = NaiveTree((), 1.0, n_before)
     direct: Counter = Counter()
     for t, k in enumerate(x):
+        if drawn is not None and not drawn[t]:
+            continue
         v = leaf_of(columns, n_before, t, START if t in starts else x[t - 1])
         direct[v, k] += 1
 
@@ -240,10 +244,10 @@ def depth_factor(alpha, sizes, n_tables):
     return np.exp(log_crp(alpha, sizes) + n_tables * np.log(alpha))
 
 
-def closed_form(x, starts, columns, n_before, alphas, gamma) -> dict:
+def closed_form(x, starts, columns, n_before, alphas, gamma, drawn=None) -> dict:
     """``{(m, deep): p(x, m tables of depth 1, deep tables below)}``."""
     out: dict = defaultdict(float)
-    for ways, depths, m in law_terms(x, starts, columns, n_before):
+    for ways, depths, m in law_terms(x, starts, columns, n_before, drawn):
         p = ways * depth_factor(gamma, [m], len(set(x)))
         for depth, (sizes, n_tables) in depths.items():
             p *= depth_factor(alphas[depth - 1], sizes, n_tables)
@@ -272,7 +276,7 @@ def concentration_laws(model, prior: GammaPrior, n_points: int = 401) -> dict:
     return {d: GridDensity(grid, row) for d, row in enumerate(density)}
 
 
-def evidence_continued(hmm: NaiveHMM, y, rows) -> float:
+def evidence_continued(hmm: NaiveHMM, y, rows, coins=None) -> float:
     """p(y | seating) of steps that are seated as they come.
 
     Parameters
@@ -282,27 +286,58 @@ def evidence_continued(hmm: NaiveHMM, y, rows) -> float:
     y : sequence of int
     rows : callable
         ``rows(t, j)``, the restaurant of step t after label j.
+    coins : (CoinContextModel, array of int, array of int), optional
+        The law of the coins, and the numbers of stays and of leaves of every label.
     """
+    model, stays, leaves = coins or (None, (), ())
+    last = model.n_stages - 1 if model else 0
 
-    def continued(tree, emissions, j, t):
+    def ways_on(j, stage, stays, leaves):
+        """``(probability, next stage, stays, leaves)``, and the draws' probability."""
+        if model is None or j == START:
+            return [], 1.0
+        q, left = model.kappa + stays[j], model.omega + leaves[j]
+        stay = q / (q + left)
+        found = [(stay, stage, stays + Counter([j]), leaves)]
+        if stage < last:
+            found.append((1 - stay, stage + 1, stays, leaves + Counter([j])))
+            return found, 0.0
+        return found, 1 - stay
+
+    def continued(tree, emissions, j, t, stage, stays, leaves):
         if t == len(y):
             return 1.0
-        v, total = rows(t, j), 0.0
-        for k in [*tree.represented(), ("fresh", t)]:
-            q = tree.get_prob(v, k) * emissions.get_prob(k, (y[t],))
+        total = 0.0
+
+        def see(k):
             seen = emissions.copy()
             seen.add_customer(k, (y[t],), None)
+            return emissions.get_prob(k, (y[t],)), seen
+
+        found, leave = ways_on(j, stage, stays, leaves)
+        for p, *after in found:
+            q, seen = see(j)
+            total += p * q * continued(tree, seen, j, t + 1, *after)
+        if leave == 0.0:
+            return total
+        v = rows(t, j)
+        first = range(last + 1) if j == START and last and model.starts_inside else [0]
+        for k in [*tree.represented(), ("fresh", t)]:
+            q, seen = see(k)
+            q *= leave * tree.get_prob(v, k) / len(first)
 
             def seat(choose, k=k):
                 seated = tree.copy()
                 seated.add_customer(v, k, choose)
                 return seated
 
-            for p, seated in all_outcomes(seat):
-                total += q * p * continued(seated, seen, k, t + 1)
+            for (p, seated), begin in itertools.product(all_outcomes(seat), first):
+                left = leaves + Counter([j])
+                total += q * p * continued(seated, seen, k, t + 1, begin, stays, left)
         return total
 
-    return continued(hmm.transitions, hmm.emissions, START, 0)
+    counts = [Counter(dict(enumerate(n))) for n in (stays, leaves)]
+    return continued(hmm.transitions, hmm.emissions, START, 0, 0, *counts)
 
 
 @dataclass
@@ -450,21 +485,24 @@ class ContextModel(Model):
         label = START if j == n_states else j
         return (label if depth > self.n_before else None), columns
 
-    def arrays_of(self, naive: NaiveHMM, slots: dict) -> dict:
-        """``ChainState.to_arrays`` of a naive model, label k as the state slots[k]."""
-        n_states = len(set(naive.x))
+    def record_of(self, tree: NaiveTree, slots: dict, n_states: int) -> dict:
+        """Record of all depths, label k as the state slots[k]."""
         records = []
         for depth in range(1, len(self.alphas) + 1):
             tables = {
                 (self.row(v, slots, n_states), slots[k]): sizes
-                for (v, k), sizes in naive.transitions.tables.items()
+                for (v, k), sizes in tree.tables.items()
                 if self._depth(v) == depth
             }
             records.append(packed(tables, int))
+        return {**records[0], "levels": records[1:]}
+
+    def arrays_of(self, naive: NaiveHMM, slots: dict) -> dict:
+        """``ChainState.to_arrays`` of a naive model, label k as the state slots[k]."""
+        n_states = len(set(naive.x))
         names = {"alpha": self.alpha, "gamma": self.gamma}
-        transitions = records[0] | names
+        transitions = self.record_of(naive.transitions, slots, n_states) | names
         transitions["context_alpha"] = np.array(self.context_alpha)
-        transitions["levels"] = records[1:]
         transitions["contexts"] = {
             "n_before": self.n_before,
             "parents": self.contexts.parents,
@@ -492,3 +530,72 @@ class ContextModel(Model):
             for depth, level in enumerate([record, *record["levels"]], 1)
             for (row, k), sizes in unpacked(level).items()
         }
+
+
+@dataclass
+class CoinContextPosterior(ContextPosterior):
+    """Exact posterior; its m has 8 more for every stay too."""
+
+    model: object = None
+
+    @cached_property
+    def _log_joint(self) -> dict:
+        model = self.model
+        law: dict = defaultdict(float)
+        for x in set_partitions(len(self.y)):
+            emitted = log_likelihood_by_tables(x, self.y, self.emission)
+            for kinds, _ in ways_to_enter(
+                x, self.starts, model.n_stages, model.starts_inside
+            ):
+                coins = math.exp(log_coins(x, self.starts, kinds, model))
+                drawn = [kind == DRAW for kind in kinds]
+                tables = closed_form(
+                    x,
+                    self.starts,
+                    self.columns,
+                    self.n_before,
+                    self.alphas,
+                    self.gamma,
+                    drawn,
+                )
+                for (m, deep), p in tables.items():
+                    extra = 8 * (deep + kinds.count(STAY))
+                    for e, log_q in emitted.items():
+                        law[x, m + extra, e] += p * coins * math.exp(log_q)
+        return {cell: math.log(p) for cell, p in law.items()}
+
+
+@dataclass(frozen=True)
+class CoinContextModel(ContextModel):
+    """A small model with contexts and coins in front of its restaurants."""
+
+    kappa: float = 1.0
+    omega: float = 1.0
+    n_stages: int = 1
+    starts_inside: bool = False
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        return CoinContextPosterior(
+            self.y,
+            self.emission,
+            self.starts,
+            self.alpha,
+            self.gamma,
+            self.columns,
+            self.n_before,
+            self.alphas,
+            self,
+        )
+
+    def franchise(self, prior=None) -> Franchise:
+        return Franchise(
+            self.alpha,
+            self.gamma,
+            prior,
+            (self.kappa, self.omega),
+            n_stages=self.n_stages,
+            starts_inside=self.starts_inside,
+            contexts=self.contexts,
+            context_alpha=self.context_alpha,
+        )

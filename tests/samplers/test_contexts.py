@@ -5,17 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 
 import native
 import numpy as np
 import pytest
 from extension.random_scan import SequentialBlocks
+from reference.coins import ADVANCE, DRAW, STAY, log_coins, ways_to_enter
 from reference.contexts import (
     ERRORS,
+    CoinContextModel,
     ContextModel,
     closed_form,
     concentration_laws,
+    depth_factor,
     evidence_continued,
     leaf_of,
 )
@@ -23,6 +27,7 @@ from reference.enumeration import (
     START,
     DirichletEmission,
     GammaPrior,
+    GridDensity,
     HCRPEmission,
     concentration_posterior,
     log_prior_by_tables,
@@ -55,6 +60,7 @@ from samplers.test_transition_kernels import (
     slices_of,
     spans,
 )
+from scipy.special import betaln
 from small_models import SUSPECT, assert_exact, compare
 
 from skihmm._contexts import StepContexts
@@ -101,6 +107,72 @@ MODELS = {
 LONGER = {
     "five steps": model((*ONE, (1,))),
     "five steps, context first": model((*ONE, (1,)), "context", (0, 3)),
+}
+
+# With coins in front of the restaurants.
+COINS = {
+    "coins": CoinContextModel(
+        (0, 1, 0, 1, 1),
+        HCRPEmission(2, 0.5, 1.0),
+        (0,),
+        2.0,
+        1.5,
+        columns=((0,), (1,), (1,), (1,), (0,)),
+        context_alpha=(1.5,),
+        kappa=2.0,
+        omega=0.8,
+    ),
+    "coins, context first": CoinContextModel(
+        (0, None, 1, 0, 0),
+        DirichletEmission(3, 0.7),
+        (0, 3),
+        1.0,
+        2.0,
+        columns=((0,), (1,), (0,), (-1,), (0,)),
+        order="context",
+        context_alpha=(3.0,),
+        kappa=0.5,
+        omega=1.5,
+    ),
+    "coins, missing": CoinContextModel(
+        (0, 0, 1, 1),
+        DirichletEmission(2, 0.4),
+        (0,),
+        0.8,
+        2.0,
+        columns=((0, 0), (-1, 0), (0, 1), (0, 1)),
+        context_alpha=(0.5, 2.0),
+        kappa=1.0,
+        omega=2.0,
+    ),
+}
+STAGES = {
+    "stages": CoinContextModel(
+        (0, 0, 1, 1, 0, 0),
+        HCRPEmission(2, 0.5, 1.0),
+        (0,),
+        0.8,
+        1.7,
+        columns=((0,), (1,), (0,), (1,), (1,), (0,)),
+        context_alpha=(1.5,),
+        kappa=0.7,
+        omega=2.0,
+        n_stages=2,
+    ),
+    "stages, context first": CoinContextModel(
+        (0, 0, None, 1, 1, 0),
+        DirichletEmission(2, 0.5),
+        (0, 4),
+        2.0,
+        2.0,
+        columns=((0,), (1,), (0,), (-1,), (0,), (1,)),
+        order="context",
+        context_alpha=(3.0,),
+        kappa=0.5,
+        omega=1.5,
+        n_stages=2,
+        starts_inside=True,
+    ),
 }
 
 
@@ -167,7 +239,8 @@ def test_sum_over_seatings_with_the_same_tables(name):
 def random_state(m, seed, n_sweeps=5):
     """A compiled chain, and the naive one with its seating."""
     state = m.state(seed)
-    kernel = StepwiseGibbs().make_kernel(state)
+    sampler = BlockedGibbs(4) if state.transitions.n_stages > 1 else StepwiseGibbs()
+    kernel = sampler.make_kernel(state)
     for _ in range(n_sweeps):
         kernel.sweep(state)
     state.canonicalise()
@@ -184,58 +257,145 @@ def naive_of(m, arrays) -> NaiveHMM:
     return naive
 
 
-@pytest.mark.parametrize("name", MODELS)
+def kinds_of(m, arrays):
+    """How every step is entered."""
+    stages = arrays.get("stages", np.zeros(m.n_steps, dtype=int)).astype(int)
+    stayed = arrays.get("stayed", stages[1:] == stages[:-1])
+    kinds = []
+    for t in range(m.n_steps):
+        stays = "stayed" in arrays and stayed[t]
+        advances = False
+        if m.n_stages > 1 and t not in m.starts:
+            stays = stages[t] == stages[t - 1]
+            advances = stages[t] == stages[t - 1] + 1
+        kinds.append(STAY if stays else ADVANCE if advances else DRAW)
+    return kinds
+
+
+def coins_of(m, arrays):
+    """Stays and leaves with the prior's, of a new label, the start and all states."""
+    record = arrays["transitions"]
+    leaves = m.omega + np.r_[0, 0, record["draws"][:-1] + record.get("advances", 0)]
+    return m.kappa + np.r_[0, 0, record["stays"]], leaves
+
+
+def dense_law(m, arrays, draws):
+    """p(stage and label | stage and label before), shape (r, n, r, n)."""
+    n = len(draws)
+    if not hasattr(m, "kappa"):
+        return draws.reshape(1, n, 1, n)
+    stays, leaves = coins_of(m, arrays)
+    stay, r = stays / (stays + leaves), m.n_stages
+    dense = np.zeros((r, n, r, n))
+    for k in {*range(n)} - {1}:
+        for stage in range(r):
+            dense[stage, k, stage, k] += stay[k]
+            if stage < r - 1:
+                dense[stage, k, stage + 1, k] += 1 - stay[k]
+            else:
+                dense[stage, k, 0] += (1 - stay[k]) * draws[k]
+    first = range(r) if m.starts_inside else [0]
+    for stage in first:
+        dense[0, 1, stage] = draws[1] / len(first)
+    return dense
+
+
+@pytest.mark.parametrize("name", MODELS | COINS | STAGES)
 def test_compiled_law_against_the_naive_one(name):
-    m, rng = MODELS[name], np.random.default_rng(0)
+    m, rng = (MODELS | COINS | STAGES)[name], np.random.default_rng(0)
     for seed in range(4):
         state, naive = random_state(m, seed)
+        arrays = state.to_arrays()
         assert state.check() is None
-        assert state.log_joint() == pytest.approx(
-            naive.transitions.log_joint()
-            + sum(
-                m.emission.log_likelihood_by_tables(
-                    tuple(state.labels.tolist()), m.y
-                ).values()
-            ),
-            rel=1e-12,
-        )
+        lp = naive.transitions.log_joint()
+        if hasattr(m, "kappa"):
+            lp += log_coins(state.labels.tolist(), m.starts, kinds_of(m, arrays), m)
+        emitted = m.emission.log_likelihood_by_tables(tuple(state.labels.tolist()), m.y)
+        if not isinstance(m.emission, HCRPEmission):
+            assert state.log_joint() == pytest.approx(
+                lp + sum(emitted.values()), rel=1e-12
+            )
         labels = ["new", START, *range(state.n_states)]
-        slots = np.arange(len(labels))
-        n_slots = 2 + state.n_states + 8 + state.n_states // 16
-        weights, values = np.zeros((2, n_slots))
-        weights[slots] = rng.random(len(slots))
-        values[slots] = rng.random(len(slots)) * (slots != 1)
-        for t in range(m.n_steps):
-            dense = np.array(
+        n, n_slots = len(labels), 2 + state.n_states + 8 + state.n_states // 16
+        for t, starts in itertools.product(range(m.n_steps), (False, True)):
+            draws = np.array(
                 [
                     [0.0 if k == START else prob(naive, t, j, k) for k in labels]
                     for j in labels
                 ]
             )
-            rows, probs, columns, pushed, pulled, best, argmax = native.moves.passes_at(
+            dense = dense_law(m, arrays, draws)
+            r = len(dense)
+            columns = np.add.outer(n_slots * np.arange(r), np.arange(n)).ravel()
+            is_start = columns % n_slots == 1
+            weights, values = np.zeros((2, r * n_slots))
+            # A new sequence begins, or a state goes on.
+            possible = columns == 1 if starts else ~is_start
+            weights[columns] = rng.random(r * n) * possible
+            values[columns] = rng.random(r * n) * ~is_start
+            rows, probs, before, pushed, pulled, best, argmax = native.moves.passes_at(
                 state.transitions, t, weights, values
             )
-            served = np.flatnonzero(slots != 1)
-            for found in (rows, probs, columns):
-                np.testing.assert_allclose(
-                    found[np.ix_(slots, served)], dense[:, served], rtol=1e-12
-                )
-            products = weights[slots, None] * dense
-            np.testing.assert_allclose(pushed[slots], products.sum(axis=0), rtol=1e-12)
-            np.testing.assert_allclose(pulled[slots], dense @ values[slots], rtol=1e-12)
-            np.testing.assert_allclose(best[served], products.max(axis=0)[served])
-            assert (argmax[served] == products.argmax(axis=0)[served]).all()
+            # In the long run a state's stages last equally long.
+            law = (
+                dense.sum(axis=2).sum(axis=0) / np.where(np.arange(n) == 1, 1, r)[:, None]
+            )
+            served = np.arange(n) != 1
+            np.testing.assert_allclose(
+                rows[:n, :n][:, served], law[:, served], rtol=1e-12
+            )
+            if r > 1:
+                law = dense[-1, :, 0]
+                law[1] = draws[1]
+            np.testing.assert_allclose(
+                probs[:n, :n][:, served], law[:, served], rtol=1e-12
+            )
+            dense = dense.reshape(r * n, r * n)
+            others = np.ix_(columns[~is_start], columns[~is_start])
+            np.testing.assert_allclose(
+                before[others], dense[np.ix_(~is_start, ~is_start)], rtol=1e-12
+            )
+            products = weights[columns, None] * dense
+            np.testing.assert_allclose(pushed[columns], products.sum(axis=0), rtol=1e-12)
+            is_used = ~is_start | (columns == 1)
+            np.testing.assert_allclose(
+                pulled[columns][is_used], (dense @ values[columns])[is_used], rtol=1e-12
+            )
+            np.testing.assert_allclose(
+                best[columns][~is_start], products.max(axis=0)[~is_start], rtol=1e-12
+            )
+            found = products[np.searchsorted(columns, argmax[columns]), range(r * n)]
+            np.testing.assert_allclose(
+                found[~is_start], products.max(axis=0)[~is_start], rtol=1e-12
+            )
 
 
 def prob(naive, t, j, k):
     return naive.transitions.get_prob(naive.row_of(t, j), k)
 
 
-def ways_to_seat(naive, t, k):
-    """p(k and so many tables are opened, next label | label before), by seating."""
-    row, after = naive.row_of(t, naive.predecessor(t)), naive.successor(t)
+def ways_to_seat(naive, t, k, coins=None):
+    """p(k and so many tables are opened, next label | label before), by seating.
+
+    `coins`: numbers of stays and of leaves by label; a stay opens no table.
+    """
+    i, after = naive.predecessor(t), naive.successor(t)
+    row = naive.row_of(t, i)
     n_ways = len(naive.transitions.path(row)) + 1
     ways = np.zeros(n_ways)
+
+    def stay(j, stays=0, leaves=0):
+        if coins is None or j == START:
+            return 0.0
+        q, left = coins[0].get(j, coins[0]["new"]), coins[1].get(j, coins[1]["new"])
+        return (q + stays) / (q + stays + left + leaves)
+
+    def follow(tree, stays, leaves):
+        if after is None:
+            return 1.0
+        again = stay(k, stays, leaves)
+        p = tree.get_prob(naive.row_of(t + 1, k), after)
+        return (k == after) * again + (1 - again) * p
 
     def seat(choose):
         seated = naive.transitions.copy()
@@ -245,17 +405,18 @@ def ways_to_seat(naive, t, k):
     def size(tree):
         return sum(map(len, tree.tables.values()))
 
+    if k == i:
+        ways[0] = stay(i) * follow(naive.transitions, 1, 0)
     for p, seated in all_outcomes(seat):
-        q = p * naive.transitions.get_prob(row, k)
-        if after is not None:
-            q *= seated.get_prob(naive.row_of(t + 1, k), after)
+        q = p * (1 - stay(i)) * naive.transitions.get_prob(row, k)
+        q *= follow(seated, 0, int(k == i))
         ways[size(seated) - size(naive.transitions)] += q
     return ways
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", MODELS | COINS)
 def test_weights_of_steps_against_all_ways_to_seat(name):
-    m, n_trials, n_tests = MODELS[name], 200, 0
+    m, n_trials, n_tests = (MODELS | COINS)[name], 200, 0
     for seed, t in itertools.product(range(3), range(m.n_steps)):
         state = random_state(m, seed)[0]
         after, old = None, int(state.labels[t])
@@ -264,17 +425,21 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
         s_0, weights, stays, vectorised, opened = native.moves.step_weights(
             state, t, seed, True, n_trials
         )
-        if after is not None:
+        if after is not None and name not in COINS:
             np.testing.assert_allclose(vectorised, [weights, stays], rtol=1e-12)
         assert state.check() is None
         naive = naive_of(m, s_0)
-        tree = naive.transitions
+        tree, coins = naive.transitions, None
+        if name in COINS:
+            coins = coins_of(m, s_0)
+            names = ["new", START, *range(s_0["n_states"])]
+            coins = [dict(zip(names, counts, strict=True)) for counts in coins]
         labels = {0: "new"} | {2 + k: k for k in tree.represented()}
         if after is not None:
             labels[2 + after] = after
         assert set(np.flatnonzero(weights)) == set(labels)
         for slot, k in labels.items():
-            ways = ways_to_seat(naive, t, k)
+            ways = ways_to_seat(naive, t, k, coins)
             assert weights[slot] == pytest.approx(ways.sum(), rel=1e-12)
             assert stays[slot] == pytest.approx(ways[0], rel=1e-12)
             law = ways[1:] / ways[1:].sum()
@@ -282,13 +447,21 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
             assert opened[slot][0] == 0
             assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / n_trials))
             n_tests += len(law) > 1
+
+        def law(t, j, k, naive=naive, coins=coins):
+            p = prob(naive, t, j, k)
+            if coins is None or j == START:
+                return p
+            stays, leaves = coins[0][j], coins[1][j]
+            return ((j == k) * stays + leaves * p) / (stays + leaves)
+
         _, weights, _, vectorised, _ = native.moves.step_weights(state, t, seed, False, 0)
-        if after is not None:
+        if after is not None and coins is None:
             np.testing.assert_allclose(vectorised[0], weights, rtol=1e-12)
         for slot, k in labels.items():
-            want = prob(naive, t, naive.predecessor(t), k)
+            want = law(t, naive.predecessor(t), k)
             if after is not None:
-                want *= prob(naive, t + 1, k, after)
+                want *= law(t + 1, k, after)
             assert weights[slot] == pytest.approx(want, rel=1e-12)
         assert old < state.n_states
     assert n_tests > 0
@@ -414,6 +587,74 @@ SAMPLERS = {
     "split-merge": lambda state: SplitMergeKernel(5),
     "blocks and split-merge": BlockedGibbs(2, split_merge_rate=2).make_kernel,
 }
+# Not with contexts and coins at once.
+SLICED = ("slice", "beam")
+RUNS = {
+    "exact and runs": StepwiseGibbs(run_split_merge_rate=1).make_kernel,
+    "blocks and runs": BlockedGibbs(3, run_split_merge_rate=1).make_kernel,
+}
+STAGED = {
+    "blocks": BlockedGibbs(3).make_kernel,
+    "whole sequences": BlockedGibbs(6).make_kernel,
+    "blocks and split-merge": BlockedGibbs(3, split_merge_rate=2).make_kernel,
+    "blocks and runs": BlockedGibbs(3, run_split_merge_rate=2).make_kernel,
+}
+# Least acceptance by model; see test_dwell_times.py.
+ACCEPTANCE = {
+    "step-wise": (0.97, 0.96, 0.94),
+    "blocks": (0.80, 0.90, 0.77, 0.87, 0.88),
+    "whole sequences": (0.0, 0.0, 0.0, 0.69, 0.85),
+}
+
+
+@pytest.mark.parametrize("name", COINS | STAGES)
+def test_walk_over_seatings_with_coins(name):
+    m = (COINS | STAGES)[name]
+    assert sum(m.posterior.joint.values()) == pytest.approx(1, rel=1e-12)
+    law: dict = defaultdict(float)
+    for x in set_partitions(m.n_steps):
+        for kinds, _ in ways_to_enter(x, m.starts, m.n_stages, m.starts_inside):
+
+            def seat(choose, x=x, kinds=kinds):
+                tree, p = m.tree(), 1.0
+                for t, kind in enumerate(kinds):
+                    if kind == DRAW:
+                        row = m.row_of(t, START if t in m.starts else x[t - 1])
+                        p *= tree.get_prob(row, x[t])
+                        tree.add_customer(row, x[t], choose)
+                return tree, p
+
+            coins = math.exp(log_coins(x, m.starts, kinds, m))
+            for q, (tree, p) in all_outcomes(seat):
+                extra = 8 * (tree.n_deep_tables + kinds.count(STAY))
+                law[x, tree.n_tables + extra] += p * q * coins
+    emitted = {
+        x: m.emission.log_likelihood_by_tables(x, m.y) for x in set_partitions(m.n_steps)
+    }
+    law = {
+        (*cell, e): p * math.exp(log_q - m.posterior.log_evidence)
+        for cell, p in law.items()
+        for e, log_q in emitted[cell[0]].items()
+    }
+    assert m.posterior.joint == pytest.approx(law, rel=1e-11)
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize(
+    ("name", "sampler"),
+    [
+        *itertools.product(COINS, [s for s in SAMPLERS if s not in SLICED] + [*RUNS]),
+        *itertools.product(CHAINS, RUNS),
+        *itertools.product(STAGES, STAGED),
+    ],
+)
+def test_coins_and_runs_have_the_exact_posterior(name, sampler):
+    m = (CHAINS | COINS | STAGES)[name]
+    kernels = STAGED if name in STAGES else SAMPLERS | RUNS
+    found = assert_exact(m, kernels[sampler], n_sweeps=2500)
+    if sampler in ACCEPTANCE and name not in CHAINS:
+        place = [*COINS, *STAGES].index(name)
+        assert found.acceptance >= ACCEPTANCE[sampler][place]
 
 
 @pytest.mark.statistical
@@ -459,11 +700,33 @@ def concentration_pvalues(m, update, laws, n_draws, seed, burnin=100):
     ]
 
 
+TIED = {
+    "tied": replace(COINS["coins, missing"], omega="alpha"),
+    "tied, context first": replace(COINS["coins, context first"], omega="alpha"),
+}
+
+
+def tied_posterior(m, arrays, sizes, n_tables):
+    """Law of the concentration of the states' restaurants, the coins' omega too."""
+    grid = np.linspace(-20.0, 6.0, 401)
+    record = arrays["transitions"]
+    log_p = PRIOR.log_density(np.exp(grid)) + grid
+    for i, a in enumerate(np.exp(grid)):
+        log_p[i] += np.log(depth_factor(a, sizes, n_tables))
+        log_p[i] += np.sum(
+            betaln(m.kappa + record["stays"], a + record["draws"][:-1])
+            - betaln(m.kappa, a)
+        )
+    return GridDensity(grid, np.exp(log_p - log_p.max()))
+
+
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["four levels", "missing, context first"])
+@pytest.mark.parametrize(
+    "name", ["four levels", "missing, context first", "tied", "tied, context first"]
+)
 def test_concentrations_at_a_fixed_seating(name):
     """Every depth has the sizes and the tables of all its restaurants."""
-    m = MODELS[name]
+    m = (MODELS | TIED)[name]
     arrays = random_state(m, 3)[0].to_arrays()
     tree = naive_of(m, arrays).transitions
     laws = {0: concentration_posterior([tree.n_tables], len(tree.represented()), PRIOR)}
@@ -478,6 +741,8 @@ def test_concentrations_at_a_fixed_seating(name):
             rows[v] += sum(sizes)
         n_tables = sum(map(len, cells.values()))
         laws[depth] = concentration_posterior(rows.values(), n_tables, PRIOR)
+        if name in TIED and depth == m.n_before + 1:
+            laws[depth] = tied_posterior(m, arrays, [*rows.values()], n_tables)
 
     def update(state):
         state.from_arrays(arrays)
@@ -514,10 +779,19 @@ def test_concentrations_of_whole_chains(name):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("name", ["three levels", "context first", "missing"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "three levels",
+        "context first",
+        "missing",
+        "coins, missing",
+        "stages, context first",
+    ],
+)
 def test_adaptive_predictions(name):
     """The first step is exact, and the product of all unbiased, in new contexts too."""
-    m = MODELS[name]
+    m = (MODELS | COINS | STAGES)[name]
     state, naive = random_state(m, 1)
     arrays = state.to_arrays()
     codes = np.full((3, len(m.columns[0])), 5, dtype=np.int32)
@@ -531,7 +805,12 @@ def test_adaptive_predictions(name):
             return None  # the top
         return leaf_of(rows, m.n_before, t, j)
 
-    exact = [evidence_continued(naive, y[:n], row_of) for n in (1, 3)]
+    coins = None
+    if name not in MODELS:
+        record = arrays["transitions"]
+        leaves = record["draws"][:-1] + record.get("advances", 0)
+        coins = m, record["stays"], leaves
+    exact = [evidence_continued(naive, y[:n], row_of, coins) for n in (1, 3)]
     found = []
     for seed in range(400):
         log_predictive, _ = filter_particles(
@@ -657,13 +936,25 @@ NATIVE = {
             "_stepwise.hpp",
             "tree.place(t_), tree.place(t_ + 1), i_, o_",
             "tree.place(t_), tree.place(t_), i_, o_",
+        ),
+        (
+            "_transitions.hpp",
+            "tree_->fill_step(tree_->place(t), tree_->place(t + 1), i, o",
+            "tree_->fill_step(tree_->place(t), tree_->place(t), i, o",
+        ),
+    ],
+    "stays whatever follows": [
+        (
+            "_transitions.hpp",
+            "drawn = draw_part(j, k, o, tree_->join_prob(at, j, k),",
+            "drawn = draw_part(j, k, -1, tree_->join_prob(at, j, k),",
         )
     ],
     "tables opened by the prior alone": [
         (
             "_contexts.hpp",
-            "        set_parts(at, next, i, k, o);\n        double sum = 0.0;",
-            "        set_parts(at, next, i, k, -1);\n        double sum = 0.0;",
+            "        set_parts(at, next, i, k, o, stay);\n        double sum = 0.0;",
+            "        set_parts(at, next, i, k, -1, stay);\n        double sum = 0.0;",
         )
     ],
 }
@@ -719,9 +1010,9 @@ def planted_kernel(error):
 @pytest.mark.parametrize("error", NATIVE | BLOCKS)
 def test_planted_errors_of_native_code_are_caught(error):
     found = []
-    for name in CHAINS:
+    for m in (CHAINS | COINS).values():
         kernel = planted_kernel(error)
-        found.append(compare(CHAINS[name], lambda state, k=kernel: k, n_sweeps=10_000))
+        found.append(compare(m, lambda state, k=kernel: k, n_sweeps=10_000))
         if min(test.pvalue for test in found[-1][:3]) <= SUSPECT:
             return
     pytest.fail(str(found))

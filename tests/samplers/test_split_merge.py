@@ -33,6 +33,7 @@ from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing._probes import EmissionProbe
+from skihmm.transitions import HCRPTransitions
 
 MODELS = SYMBOLS | COLUMNS | DENSITIES
 
@@ -301,7 +302,18 @@ def test_auto_makes_trials_of_whole_runs_if_states_last(X):
     ):
         hmm = HCRPHMM("auto", emission, n_burnin=1, n_draws=1, random_state=0).fit(X)
         assert str(hmm.sampler_) == str(sampler)
-    stepwise = HCRPHMM("stepwise", Lasting(), n_burnin=1, n_draws=1, random_state=0)
+    options = {"n_burnin": 1, "n_draws": 1, "random_state": 0}
+    given = np.c_[X, np.arange(len(X)) % 2]
+    for emission, dwell, sampler in (
+        (NormalInverseGamma(), {}, StepwiseGibbs(split_merge_rate=2)),
+        (Lasting(), {}, lasting),
+        (NormalInverseGamma(), {"expected_dwell": 5}, lasting),
+        (Lasting(), {"min_dwell": 2}, BlockedGibbs(run_split_merge_rate=4)),
+    ):
+        transitions = HCRPTransitions(context_features=[-1], **dwell)
+        hmm = HCRPHMM("auto", emission, transitions, **options).fit(given)
+        assert str(hmm.sampler_) == str(sampler)
+    stepwise = HCRPHMM("stepwise", Lasting(), **options)
     assert str(stepwise.fit(X).sampler_) == "StepwiseGibbs()"
 
 

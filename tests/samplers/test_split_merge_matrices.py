@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import ctypes
 
+import errors
 import native
 import numpy as np
 import pytest
-from reference.coins import CoinModel
+from reference.coins import ADVANCE, DRAW, STAY, CoinModel, log_coins, ways_to_enter
+from reference.contexts import CoinContextModel, ContextModel
 from reference.enumeration import (
     START,
     DirichletEmission,
     as_rows,
+    canonical,
     log_likelihood,
     set_partitions,
 )
 from reference.kernel import irreversibility, stationarity_errors
 from reference.seating import NaiveFranchise, all_outcomes
-from scipy.special import betaln
 from small_models import Model, key_of, packed
 
 from skihmm.core._rcd import RCDKernel
@@ -50,6 +52,55 @@ STAGED = {
         (0, 1, 1), DirichletEmission(2, 0.5), (0,), 1.5, 2.0, 0.6, 2.0, 3, True
     ),
 }
+# Transitions depend on contexts, of which some are missing; three steps, where the moves
+# of blocks are many.
+CONTEXTS = {
+    "contexts": ContextModel(
+        (0, 1, 1, 0), DirichletEmission(2, 0.7), (0,), 2.0, 3.0,
+        columns=((0,), (1,), (0,), (0,)), context_alpha=(1.5,),
+    ),
+    "contexts first": ContextModel(
+        (0, 1, 1, 0), DirichletEmission(2, 0.5), (0, 2), 1.5, 2.0,
+        columns=((0,), (1,), (-1,), (0,)), order="context", context_alpha=(2.0,),
+    ),
+    "contexts, coins": CoinContextModel(
+        (0, 1, 1, 0), DirichletEmission(2, 0.7), (0,), 2.0, 3.0,
+        columns=((0,), (1,), (1,), (0,)), context_alpha=(1.5,), kappa=3.0, omega=0.7,
+    ),
+    "contexts first, coins": CoinContextModel(
+        (0, None, 1, 1), DirichletEmission(2, 0.5), (0, 2), 0.8, 1.5,
+        columns=((0,), (0,), (-1,), (1,)), order="context", context_alpha=(2.0,),
+        kappa=0.4, omega=2.0,
+    ),
+}  # fmt: skip
+BLOCKED_CONTEXTS = {
+    "contexts, stages": CoinContextModel(
+        (0, 0, 1, 1), DirichletEmission(2, 0.5), (0,), 0.8, 1.7,
+        columns=((0,), (1,), (-1,), (0,)), context_alpha=(2.0,),
+        kappa=0.7, omega=2.0, n_stages=2,
+    ),
+    "contexts first, stages": CoinContextModel(
+        (0, 1, 1), DirichletEmission(2, 0.5), (0,), 2.0, 1.5,
+        columns=((0,), (1,), (0,)), order="context", context_alpha=(2.0,),
+        kappa=0.5, omega=1.5, n_stages=2, starts_inside=True,
+    ),
+    "contexts, coins, three steps": CoinContextModel(
+        (0, 1, 1), DirichletEmission(2, 0.5), (0,), 1.5, 1.5,
+        columns=((0,), (1,), (0,)), context_alpha=(1.5,), kappa=1.5, omega=0.7,
+    ),
+    "contexts first, coins, two steps": CoinContextModel(
+        (0, 1), DirichletEmission(2, 0.5), (0,), 1.5, 1.0,
+        columns=((0,), (0,)), order="context", context_alpha=(2.0,),
+        kappa=0.6, omega=1.0,
+    ),
+}  # fmt: skip
+LONGER_BLOCKED_CONTEXTS = {
+    "contexts first, coins, three steps": CoinContextModel(
+        (0, 1, None), DirichletEmission(2, 0.5), (0,), 1.5, 1.0,
+        columns=((0,), (0,), (0,)), order="context", context_alpha=(2.0,),
+        kappa=0.6, omega=1.0,
+    ),
+}  # fmt: skip
 LONGER_STAGED = {
     "stages, six steps": CoinModel(
         (0, 0, 1, 1, 0, 0), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, 0.7, 2.0, 2
@@ -104,7 +155,7 @@ inline Pick uniform(bitgen_t *) { return Pick(); }
 inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n)); }
 inline int64_t drawn_below("""
 STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
-BLOCKS, LABELS = "_staged_blocked.hpp", "_fresh_labels.hpp"
+BLOCKS, LABELS = "_dense_blocked.hpp", "_fresh_labels.hpp"
 EDITS = [
     ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),
     (
@@ -129,34 +180,49 @@ EDITS = [
         "Pick u = uniform(g) * total_weight",
     ),
     (BLOCKS, "double u = uniform(g) * total;", "Pick u = uniform(g) * total;"),
-    (
-        BLOCKS,
-        "double u = uniform(g) * (stayed + left);",
-        "Pick u = uniform(g) * (stayed + left);",
-    ),
-    (
-        BLOCKS,
-        "double u = uniform(g) * (stayed + sparse",
-        "Pick u = uniform(g) * (stayed + sparse",
-    ),
-    (BLOCKS, "double weight, double *u)", "double weight, Pick *u)"),
+    *errors.ANY_EMISSION["kernels for any emission only"],
+    ("_blocked.hpp", "std::max(kTiny, uniform", "std::max<double>(kTiny, uniform"),
+    ("_slice.hpp", "u_ = std::max(kTiny", "u_ = std::max<double>(kTiny"),
+    ("_slice.hpp", "v_ = std::max(kTiny", "v_ = std::max<double>(kTiny"),
     # Errors to plant, chosen later: one compilation for all.
     (
+        "_transitions.hpp",
+        "return tree_ ? coins_.draws() : row_customers;",
+        "return tree_ && bug != 2 ? coins_.draws() : row_customers;",
+    ),
+    (
+        "_transitions.hpp",
+        "(j == k && !are_staged() ? stay(k) : 0.0) + leave(j) * p",
+        "(j == k && !are_staged() ? stay(k) : 0.0) + leave(bug == 3 ? k : j) * p",
+    ),
+    (
+        "_transitions.hpp",
+        "const double p = tree_->prob(tree_->place(t), j, k);",
+        "const double p = tree_->prob(tree_->place(t - (bug == 4)), j, k);",
+    ),
+    (
+        "_transitions.hpp",
+        "if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);",
+        "if (j == k && uniform(g) * p < stay(k)) {\n"
+        "if (bug == 5) coins_.count(Coins::Kind::kDraw, k, 1);\n"
+        "coins_.toggle(t, k);\n}",
+    ),
+    (
         BLOCKS,
-        "if (begins) q->multiply(labels_.seat(label, -1));",
-        "if (begins && !bug) q->multiply(labels_.seat(label, -1));",
+        "q->multiply(labels_.seat(label, repeated));",
+        "if (bug != 1) q->multiply(labels_.seat(label, repeated));",
     ),
     (
         RUNS,
         "q.multiply(weight / states_.size());",
-        "q.multiply(weight / (bug ? 2.0 : states_.size()));",
+        "q.multiply(weight / (bug == 1 ? 2.0 : states_.size()));",
     ),
     (
         STEPS,
         "        else ratio_.restore(chain, emission);\n",
         """        else {
             ratio_.restore(chain, emission);
-            if (bug) {
+            if (bug == 1) {
                 const int64_t t = chain.n_steps - 1;
                 const int32_t j = chain.previous(t), k = chain.states[t];
                 ratio_.remove_block(chain, emission, t, t + 1, j, &k, -1);
@@ -174,8 +240,8 @@ KERNELS = {
         lambda m: m.RunSplitMergeKernel(None, 1),
     ),
     "blocks": (
-        "samplers._staged_kernel",
-        lambda m: RCDKernel(m.StagedBlockedProposal(), 4),
+        "samplers._blocked_kernel",
+        lambda m: RCDKernel(m.BlockedProposal(), 4),
     ),
 }
 
@@ -183,88 +249,80 @@ KERNELS = {
 TRIALS = ["runs", pytest.param("steps", marks=pytest.mark.slow)]
 
 
-def key_of_all(arrays):
+def key_of_all(model, arrays):
+    """The labels, tables of all depths, and stays or stages."""
     steps = (*arrays.get("stayed", ()), *arrays.get("stages", ()))
-    return (*key_of(arrays, hierarchical=False), *steps)
-
-
-STAY, ADVANCE, DRAW = range(3)
-
-
-def ways(model, pairs):
-    """How every step may be entered, and the stages: ``[(kinds, stages), ...]``."""
-    if not isinstance(model, CoinModel):
-        return [((DRAW,) * len(pairs), ())]
-    last, found = model.n_stages - 1, [((), ())]
-    for j, k in pairs:
-        extended = []
-        for kinds, stages in found:
-            following = []
-            if j == START:
-                first = range(last + 1) if model.starts_inside else (0,)
-                following += [(DRAW, stage) for stage in first]
-            else:
-                if j == k:
-                    following.append((STAY, stages[-1]))
-                if stages[-1] == last:
-                    following.append((DRAW, 0))
-                elif j == k:
-                    following.append((ADVANCE, stages[-1] + 1))
-            extended += [((*kinds, kind), (*stages, s)) for kind, s in following]
-        found = extended
-    return found
+    if not isinstance(model, ContextModel):
+        return (*key_of(arrays, hierarchical=False), *steps)
+    labels = canonical(arrays["states"].tolist())
+    names = {None: -2, START: -1} | dict(
+        zip(arrays["states"].tolist(), labels, strict=True)
+    )
+    tables = (
+        (names[v[0]], v[1], names[k], *sorted(sizes))
+        for (v, k), sizes in model.tables_of(arrays).items()
+    )
+    return (labels, tuple(sorted(tables)), *steps)
 
 
 def all_states(model):
     """``{key: (arrays, log joint probability)}`` of all labels, stays and tables."""
     states, starts = {}, set(model.starts)
-    coins = (model.kappa, model.omega) if isinstance(model, CoinModel) else None
-    is_staged = coins is not None and model.n_stages > 1
+    has_coins, is_tree = hasattr(model, "kappa"), isinstance(model, ContextModel)
+    options = (model.n_stages, model.starts_inside) if has_coins else ()
     for labels in set_partitions(model.n_steps):
         before = [START if t in starts else labels[t - 1] for t in range(len(labels))]
-        pairs = list(zip(before, labels, strict=True))
         arrays = model.state(0, labels).to_arrays()
         assert arrays["states"].tolist() == list(labels)
         n_states = arrays["n_states"]
         log_y = log_likelihood(labels, as_rows(model.y), model.emission)
-        for kinds, stages in ways(model, pairs):
+        for kinds, stages in ways_to_enter(labels, starts, *options):
+            if not has_coins and STAY in kinds:
+                continue
+            drawn = [t for t, kind in enumerate(kinds) if kind == DRAW]
 
-            def seat(choose, pairs=pairs, kinds=kinds):
+            def seat(choose, labels=labels, before=before, drawn=drawn):
                 franchise = NaiveFranchise(model.alpha, model.gamma)
-                for (j, k), kind in zip(pairs, kinds, strict=True):
-                    if kind == DRAW:
-                        franchise.add_customer(j, k, choose)
+                if is_tree:
+                    franchise = model.tree()
+                for t in drawn:
+                    row = model.row_of(t, before[t]) if is_tree else before[t]
+                    franchise.add_customer(row, labels[t], choose)
                 return franchise
 
-            log_stays, extra = 0.0, {}
-            if coins:
-                stays, advances = (
-                    np.bincount(labels, np.equal(kinds, kind), n_states).astype(np.int32)
-                    for kind in (STAY, ADVANCE)
+            log_stays, steps, extra = 0.0, {}, {}
+            if has_coins:
+                log_stays = log_coins(labels, starts, kinds, model)
+                extra["stays"] = np.bincount(labels, np.equal(kinds, STAY), n_states)
+                steps["stayed"] = np.equal(kinds, STAY).astype(np.uint8)
+            if has_coins and is_tree:
+                rows = [n_states if before[t] == START else before[t] for t in drawn]
+                extra["draws"] = np.bincount(rows, minlength=n_states + 1)
+            if has_coins and model.n_stages > 1:
+                extra["advances"] = np.bincount(
+                    labels, np.equal(kinds, ADVANCE), n_states
                 )
-                steps = np.bincount([j for j in before if j != START], minlength=n_states)
-                change = betaln(coins[0] + stays, coins[1] + steps - stays)
-                log_stays = np.sum(change - betaln(*coins))
-                if model.starts_inside:
-                    log_stays -= len(starts) * np.log(model.n_stages)
-                extra = {"stays": stays}
-                if is_staged:
-                    extra["advances"] = advances
+                steps = {"stages": np.array(stages, dtype=np.uint8)}
+            extra = {name: counts.astype(np.int32) for name, counts in extra.items()}
             for _, franchise in all_outcomes(seat):
-                seated = packed(
-                    franchise.tables, lambda j, n=n_states: n if j == START else j
-                )
-                record = arrays | {"transitions": arrays["transitions"] | seated | extra}
-                if is_staged:
-                    record["stages"] = np.array(stages, dtype=np.uint8)
-                elif coins:
-                    record["stayed"] = np.equal(kinds, STAY).astype(np.uint8)
+                if is_tree:
+                    slots = {k: k for k in labels}
+                    seated = model.record_of(franchise, slots, n_states)
+                else:
+                    seated = packed(
+                        franchise.tables, lambda j, n=n_states: n if j == START else j
+                    )
+                record = {
+                    **arrays,
+                    **steps,
+                    "transitions": arrays["transitions"] | seated | extra,
+                }
                 log_p = franchise.log_joint() + franchise.log_n_identities()
-                states[key_of_all(record)] = record, log_y + log_stays + log_p
+                states[key_of_all(model, record)] = record, log_y + log_stays + log_p
     return states
 
 
-def enumerated(trials, model, bug=False, seed=0):
+def enumerated(trials, model, bug=0, seed=0):
     """Transition matrix of one trial, and the posterior.
 
     A sweep over blocks cuts them by the chain's own stream, the same way for one seed.
@@ -287,7 +345,7 @@ def enumerated(trials, model, bug=False, seed=0):
         state.from_arrays(arrays)
         state.stream.state = stream
         kernel.sweep(state)
-        return number[key_of_all(state.to_arrays())]
+        return number[key_of_all(model, state.to_arrays())]
 
     for i, (arrays, _) in enumerate(states.values()):
         for p, j in all_outcomes(lambda choose, arrays=arrays: trial(choose, arrays)):
@@ -327,10 +385,25 @@ def test_trials_of_longer_models_with_stages_are_balanced(name, trials):
     check(trials, LONGER_STAGED[name], least=0.02)
 
 
+@pytest.mark.parametrize("trials", TRIALS)
+@pytest.mark.parametrize(
+    "name", [*CONTEXTS, "contexts, stages", "contexts first, stages"]
+)
+def test_trials_with_contexts_are_balanced(name, trials):
+    check(trials, (CONTEXTS | BLOCKED_CONTEXTS)[name], least=0.02)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", STAGED)
-def test_blocks_of_states_with_stages_keep_the_posterior(name, seed):
-    check("blocks", STAGED[name], seed)
+@pytest.mark.parametrize("name", LONGER_BLOCKED_CONTEXTS)
+def test_blocks_keep_the_posterior_in_longer_models(name, seed):
+    check("blocks", LONGER_BLOCKED_CONTEXTS[name], seed, least=0.02)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("name", [*STAGED, *BLOCKED_CONTEXTS])
+def test_blocks_keep_the_posterior(name, seed):
+    check("blocks", (STAGED | BLOCKED_CONTEXTS)[name], seed, least=0.02)
 
 
 @pytest.mark.slow
@@ -340,11 +413,23 @@ def test_trials_are_balanced_in_longer_models(name, trials):
     check(trials, LONGER[name])
 
 
+def assert_error_is_caught(trials, model, bug):
+    matrix, target = enumerated(trials, model, bug)
+    rows, change = stationarity_errors(matrix, target)
+    assert rows < EXACT
+    assert change > CAUGHT
+
+
 @pytest.mark.parametrize("trials", [*TRIALS, "blocks"])
 def test_planted_errors_are_caught(trials):
     """Last step seated anew; ratio without the number of states, or the new labels."""
     model = STAGED["stages"] if trials == "blocks" else MODELS["one sequence"]
-    matrix, target = enumerated(trials, model, bug=True)
-    rows, change = stationarity_errors(matrix, target)
-    assert rows < EXACT
-    assert change > CAUGHT
+    assert_error_is_caught(trials, model, 1)
+
+
+# Tables counted for the coin, the coin of the next state, the context of the step before,
+# a draw counted for a stay.
+@pytest.mark.parametrize("bug", [2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["contexts, coins", "contexts first, coins"])
+def test_planted_errors_of_coins_with_contexts_are_caught(name, bug):
+    assert_error_is_caught("runs", CONTEXTS[name], bug)

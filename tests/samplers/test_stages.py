@@ -5,7 +5,7 @@ from __future__ import annotations
 import native
 import numpy as np
 import pytest
-from errors import RUN_SPLIT_MERGE, SPLIT_MERGE, STAGED, STAGES, edited
+from errors import BLOCKED, RUN_SPLIT_MERGE, SPLIT_MERGE, STAGES, edited
 from reference.coins import CoinModel, staged_closed_form, walk
 from reference.enumeration import (
     DirichletEmission,
@@ -19,7 +19,7 @@ from small_models import SUSPECT, assert_exact, compare
 from skihmm import HCRPHMM
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import BlockedGibbs
-from skihmm.samplers._staged_kernel import StagedBlockedProposal
+from skihmm.samplers._blocked_kernel import BlockedProposal
 from skihmm.transitions import HCRPTransitions
 
 # Seven steps: in fewer ones runs are too rare to show an error.
@@ -169,14 +169,14 @@ def test_samplers_without_stages_refuse_them():
 # -- planted errors -------------------------------------------------------------------
 
 KERNELS = {
-    "blocks": (STAGED, lambda m: RCDKernel(m.StagedBlockedProposal(), 7)),
+    "blocks": (BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 7)),
     "split-merge": (
         SPLIT_MERGE,
-        lambda m: m.InterleavedKernel(RCDKernel(StagedBlockedProposal(), 4), 4),
+        lambda m: m.InterleavedKernel(RCDKernel(BlockedProposal(), 4), 4),
     ),
     "whole runs": (
         RUN_SPLIT_MERGE,
-        lambda m: m.RunSplitMergeKernel(RCDKernel(StagedBlockedProposal(), 4), 4),
+        lambda m: m.RunSplitMergeKernel(RCDKernel(BlockedProposal(), 4), 4),
     ),
 }
 PLANTED = {
@@ -210,7 +210,7 @@ def test_planted_errors_are_caught(error):
     pytest.fail(str(found))
 
 
-@pytest.mark.parametrize("what", ["stays", "advances", "stages"])
+@pytest.mark.parametrize("what", ["stays in stages", "advances", "stages"])
 def test_forgotten_changes_are_caught(what):
     make_kernel = maker("blocks", f"no rollback of {what}")
     state = MODELS["two stages"].state(0)

@@ -1,4 +1,0 @@
-from skihmm.core._rcd import BlockProposal
-
-class StagedBlockedProposal(BlockProposal):
-    def __init__(self) -> None: ...

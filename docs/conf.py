@@ -102,7 +102,7 @@ sphinx_gallery_conf = {
 }
 if not os.environ.get("SKIHMM_DATA"):
     # Data that are no part of the package: without them their examples are not run.
-    sphinx_gallery_conf["filename_pattern"] = r"plot_(?!.*(words|motion_capture))"
+    sphinx_gallery_conf["filename_pattern"] = r"plot_(?!.*(words|speech|motion_capture))"
 
 html_theme = "pydata_sphinx_theme"
 html_title = "skihmm"

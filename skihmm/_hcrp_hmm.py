@@ -128,10 +128,13 @@ array-like of shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by
         k-means (numbers only; at most 20), at most 40 contiguous pieces of equal length,
         labels drawn from 20 states at random, one state for all steps, or an array of
-        labels (non-negative integers).  "auto": k-means for Gaussian emissions, because a
-        particle filter starts with too many states in several columns, contiguous pieces
-        for autoregressive ones, otherwise the particle filter.  The posterior does not
-        depend on it; :meth:`diagnose` reports chains that end in different modes.
+        labels (non-negative integers).  "auto": contiguous pieces for autoregressive
+        emissions; for Gaussian ones, of k-means, one state and (up to four columns) a
+        particle filter the one with the highest log joint probability after 50 sweeps;
+        otherwise the particle filter.  Autoregressive and Gaussian chains on more than
+        5,000 steps try several of these starts on a part of the data, and begin with the
+        most probable path given the best one.  The posterior does not depend on the
+        start; :meth:`diagnose` reports chains that end in different modes.
     n_burnin : int, default=500
         Number of sweeps discarded at the start of every chain.
     n_draws : int, default=100

@@ -10,7 +10,8 @@ from reference.conjugate import DiagonalGaussian, FullGaussian
 from sklearn.metrics import adjusted_rand_score
 from threadpoolctl import threadpool_info
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, _chain
+from skihmm._chain import Chain, ModelSettings
 from skihmm._decoding import frozen_model
 from skihmm._sequences import Sequences
 from skihmm.emissions import (
@@ -27,6 +28,8 @@ from skihmm.emissions import (
     VonMises,
 )
 from skihmm.metrics import frozen_log_likelihood
+from skihmm.samplers import StepwiseGibbs
+from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 20, "n_draws": 5, "random_state": 0}
 
@@ -253,13 +256,10 @@ def test_parameters_of_the_selected_draw():
 @pytest.mark.parametrize(
     ("emission", "init"),
     [
-        ("gaussian", "kmeans"),
-        ("diagonal_gaussian", "kmeans"),
         ("poisson", "particle_filter"),
         ("bernoulli", "particle_filter"),
         ("hcrp", "particle_filter"),
         ("dirichlet", "particle_filter"),
-        (ProductEmission([("a", "hcrp", [0]), ("b", "gaussian", [1])]), "kmeans"),
         (ProductEmission([("a", "hcrp", [0]), ("b", "poisson", [1])]), "particle_filter"),
     ],
 )
@@ -268,6 +268,44 @@ def test_auto_chooses_by_the_emission(emission, init):
     auto = HCRPHMM(emission=emission, **SHORT).fit(X)
     named = HCRPHMM(emission=emission, init=init, **SHORT).fit(X)
     np.testing.assert_array_equal(auto.draws_.lp, named.draws_.lp)
+
+
+@pytest.mark.parametrize("size", [600, 200])
+@pytest.mark.parametrize(
+    ("emission", "n_columns"),
+    [
+        ("gaussian", 1),
+        ("diagonal_gaussian", 5),
+        (ProductEmission([("a", "gaussian", [0]), ("b", "hcrp", [1])]), 2),
+        (AutoregressiveNormal(1), 1),
+    ],
+)
+def test_auto_takes_the_best_of_several_starts(emission, n_columns, size, monkeypatch):
+    """On all steps, or on a part of them that stands for the others."""
+    monkeypatch.setattr(_chain, "N_PIECES", 4)
+    monkeypatch.setattr(_chain, "PIECE", size // 4)
+    monkeypatch.setattr(_chain, "CHUNK", 150)
+    X, states = two_states(n=600)
+    X = np.repeat(6.0 * states[:, None], n_columns, axis=1)
+    X += np.random.default_rng(1).normal(size=X.shape)
+    if isinstance(emission, ProductEmission):
+        X[:, 1] = states
+    settings = {**SHORT, "n_burnin": 0, "n_draws": 1, "thin": 1, "emission": emission}
+    groups = np.repeat([0, 1, 2], [70, 500, 30])
+    hmm = HCRPHMM(**settings).fit(X, groups=groups)
+    if size < 600 or not isinstance(emission, AutoregressiveNormal):
+        assert adjusted_rand_score(states, hmm.labels_) > 0.9
+    again = HCRPHMM(n_chains=2, n_jobs=2, **settings).fit(X, groups=groups)
+    np.testing.assert_array_equal(hmm.draws_.lp[0], again.draws_.lp[0])
+
+
+def test_starts_can_be_stopped():
+    X, _ = two_states()
+    emission = NormalInverseGamma().fit(X)
+    sequences = Sequences(emission.encode_values(X), np.zeros(1, dtype=np.intp))
+    settings = ModelSettings(StepwiseGibbs(), emission, HCRPTransitions(), "auto", 10)
+    with pytest.raises(KeyboardInterrupt):
+        Chain(sequences, settings, np.random.SeedSequence(0), is_stopped=lambda: True)
 
 
 def test_kmeans():

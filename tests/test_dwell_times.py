@@ -477,7 +477,8 @@ def test_fewer_segments_than_the_plain_model():
     n_segments = {}
     for name in ("hcrp", "sticky"):
         hmm = HCRPHMM(emission="gaussian", transitions=name, **SHORT)
-        draws = hmm.set_params(n_burnin=150, n_draws=50).fit(X).draws_
+        hmm.set_params(n_burnin=150, n_draws=50, init="kmeans")
+        draws = hmm.fit(X).draws_
         n_segments[name] = np.mean(np.count_nonzero(np.diff(draws.states), axis=2)) + 1
     truth = np.count_nonzero(np.diff(states)) + 1
     assert n_segments["sticky"] < 1.5 * truth < n_segments["hcrp"]

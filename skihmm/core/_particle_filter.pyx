@@ -423,6 +423,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
     if given is not None:
         all_given[:] = given
     stops = np.cumsum([len(places) for places in context_places])
+    stops = stops[:max(len(stops) - 1, 0)]
     # One column at least, so that there is an address.
     codes = np.empty((n_steps, max(len(n_symbols), 1)), dtype=np.int32)
     values = np.empty((n_steps, max(len(value_places), 1)))
@@ -432,8 +433,8 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
     cdef int32_t[::1] states_view = states
     cdef const int32_t[::1] known = np.asarray([*n_known, 0], dtype=np.int32)
     cdef CppParticleFilter *particles = _build(
-        1, "systematic", None, columns, np.split(all_given, stops[:-1], axis=1), seating,
-        contexts, &n_states)
+        1, "systematic", None, columns, np.split(all_given, stops, axis=1),
+        seating, contexts, &n_states)
     try:
         particles.begin(0, 0)
         while n_done < n:

@@ -590,8 +590,8 @@ class ParticleFilter {
     }
     // A row without customers.
     double *within(int32_t n) {
-        nobody_.resize(std::max<size_t>(nobody_.size(), n), 0.0);
-        return nobody_.data();
+        zeros_.resize(std::max<size_t>(zeros_.size(), n), 0.0);
+        return zeros_.data();
     }
     static void change(double *counts, const std::vector<Counts> &joined, int32_t sign) {
         for (const Counts &entry : joined) counts[entry.id] += sign * entry.n;
@@ -1151,7 +1151,7 @@ class ParticleFilter {
     std::vector<double> weights_;
     std::vector<int32_t> chosen_, lead_, next_lead_, lead_heads_;
     std::vector<uint8_t> opens_;
-    std::vector<double> nobody_;                     // zeros between calls
+    std::vector<double> zeros_;                     // zeros between calls
     std::vector<Row> rows_;                          // of this step; by restaurant in row_of_
     size_t n_rows_ = 0;
     std::vector<int32_t> row_of_;

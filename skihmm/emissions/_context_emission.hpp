@@ -230,7 +230,7 @@ class ContextEmission final : public Emission {
           hints_(n_steps * n_columns_, -1) {
         this->n_steps = n_steps;
     }
-    // A checked tree and the leaf of every step in it; nobody is seated afterwards.  Has to
+    // A checked tree and the leaf of every step in it; no customer is left.  Has to
     // be followed by set_concentrations.
     void set_contexts(ContextShape shape, std::vector<ContextPlace> places) {
         shape_ = std::move(shape);

@@ -65,7 +65,7 @@ cdef class ContextStats(EmissionStats):
         self.native.set_concentrations(alphas, concentration_of(gamma, "gamma"))
 
     cdef int set_tree(self, tree) except -1:
-        # Nobody is seated afterwards, and the concentrations have to be set.
+        # No customer is left, and the concentrations have to be set.
         cdef ContextShape shape
         cdef vector[ContextPlace] places
         steps = StepContexts(tree, self.contexts)

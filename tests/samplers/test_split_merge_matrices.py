@@ -182,6 +182,7 @@ EDITS = [
     (BLOCKS, "double u = uniform(g) * total;", "Pick u = uniform(g) * total;"),
     *errors.ANY_EMISSION["kernels for any emission only"],
     ("_blocked.hpp", "std::max(kTiny, uniform", "std::max<double>(kTiny, uniform"),
+    ("_context_slices.hpp", "std::max(kTiny", "std::max<double>(kTiny"),
     ("_slice.hpp", "u_ = std::max(kTiny", "u_ = std::max<double>(kTiny"),
     ("_slice.hpp", "v_ = std::max(kTiny", "v_ = std::max<double>(kTiny"),
     # Errors to plant, chosen later: one compilation for all.

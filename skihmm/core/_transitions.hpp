@@ -369,10 +369,12 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         if (law().has_self_weight()) out[j] += c * law().self_weight(j);
     }
     // out[k] = sum_j weights[j] p(k | j): a forward step, O(non-zeros + K).
-    void push(const double *weights, double *out) const {
-        std::fill_n(out, n_slots(), 0.0);
+    // Of the first `n` labels, beyond which there is none, or of all.
+    void push(const double *weights, double *out) const { push(weights, out, n_slots()); }
+    void push(const double *weights, double *out, int32_t n) const {
+        std::fill_n(out, n, 0.0);
         double smooth = 0.0;
-        for (int32_t j = 0; j < n_slots(); ++j) {
+        for (int32_t j = 0; j < n; ++j) {
             if (weights[j] == 0.0) continue;
             const double share = weights[j] / law().total(j);
             smooth += share;
@@ -381,7 +383,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
             if (law().has_self_weight()) out[j] += share * law().self_weight(j);
         }
         smooth *= scale();
-        for (int32_t k = 0; k < n_slots(); ++k) out[k] += smooth * own_mass(k);
+        for (int32_t k = 0; k < n; ++k) out[k] += smooth * own_mass(k);
     }
     // out[j] = sum_k p(k | j) values[k]: a backward step, O(non-zeros + K).
     void pull(const double *values, double *out) const {
@@ -799,19 +801,20 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     // all that is drawn enter by their total only; weights sum to one.  `ghost` is a label without
     // tables that is apart from kNew, or -1.
     void push(int64_t t, const double *weights, double *out, double least = 0.0,
-              int32_t ghost = -1) const {
-        if (!adds_coins()) return push_draws(t, weights, out, least);
+              int32_t ghost = -1, int32_t width = -1) const {
         const int32_t n = n_slots();
-        weigh_draws(weights);
+        if (width < 0) width = n;
+        if (!adds_coins()) return push_draws(t, weights, out, least, width);
+        weigh_draws(weights, width);
         if (coins_.starts_inside) scratch_[kStart] = 0.0;
         double all = 0.0;
-        for (int32_t k = 0; k < n; ++k) all += scratch_[k];
-        push_draws(t, scratch_.data(), out, least * all);
+        for (int32_t k = 0; k < width; ++k) all += scratch_[k];
+        push_draws(t, scratch_.data(), out, least * all, width);
         if (ghost >= 0) out[ghost] = out[kNew];
         const double *stays = stays_.data();
-        for (int32_t k = 0; k < n; ++k) out[k] += weights[k] * stays[k];
+        for (int32_t k = 0; k < width; ++k) out[k] += weights[k] * stays[k];
         for (int32_t c = n; c < n_columns(); c += n) {
-            for (int32_t k = 0; k < n; ++k)
+            for (int32_t k = 0; k < width; ++k)
                 out[c + k] = weights[c + k] * stays[k] + weights[c + k - n] * (1.0 - stays[k]);
             out[c + kStart] = 0.0;
         }
@@ -852,7 +855,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     void push_max(int64_t t, const double *weights, double *out, int32_t *argmax_out) const {
         if (!adds_coins()) return push_max_of_draws(t, weights, out, argmax_out);
         const int32_t n = n_slots(), last = n_columns() - n;
-        weigh_draws(weights);
+        weigh_draws(weights, n_slots());
         push_max_of_draws(t, scratch_.data(), out, argmax_out);
         const double inside = coins_.starts_inside ? 1.0 / coins_.n_stages : 1.0;
         for (int32_t k = 0; k < n; ++k) {
@@ -879,8 +882,11 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     // many parts there are, which has room for n_parts() of them.  Some table serves the label of
     // c, or it is kNew or the ghost of `push`.
     int32_t n_parts() const { return 1 + 2 * n_slots(); }
-    int32_t list_before(int64_t t, int32_t c, int32_t *columns, double *probs) const {
+    int32_t list_before(int64_t t, int32_t c, int32_t *columns, double *probs,
+                        int32_t width = -1) const {
         const int32_t n = n_slots(), k = c % n, last = n_columns() - n;
+        // A tree writes all labels, which weigh nothing beyond the width.
+        if (width < 0 || tree_) width = n;
         int32_t size = 0;
         if (adds_coins()) {
             read_coins();
@@ -902,17 +908,17 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
                 probs[size++] = exits_[j] * column.counts[at];
             }
         }
-        for (int32_t j = 0; j < n; ++j) columns[size + j] = last + j;
+        for (int32_t j = 0; j < width; ++j) columns[size + j] = last + j;
         probs += size;
         if (tree_) {
             tree_->fill_column(tree_->place(t), is_served(k) ? k : kNew, probs);
             if (adds_coins()) for (int32_t j = 0; j < n; ++j) probs[j] *= leaves_[j];
         } else {
             const double a = new_table(k);
-            for (int32_t j = 0; j < n; ++j) probs[j] = exits_[j] * a;
+            for (int32_t j = 0; j < width; ++j) probs[j] = exits_[j] * a;
             probs[kStart] = 0.0;
         }
-        return size + n;
+        return size + width;
     }
 
   private:
@@ -1065,9 +1071,10 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         if (tree_) tree_->fill_row(tree_->place(t), j, out);
         else Draws::fill_row(j, out);
     }
-    void push_draws(int64_t t, const double *weights, double *out, double least) const {
+    void push_draws(int64_t t, const double *weights, double *out, double least,
+                    int32_t width) const {
         if (tree_) tree_->push(tree_->place(t), weights, out, least);
-        else Draws::push(weights, out);
+        else Draws::push(weights, out, width);
     }
     void pull_draws(int64_t t, const double *values, double *out) const {
         if (tree_) tree_->pull(tree_->place(t), values, out);
@@ -1079,11 +1086,11 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         else Draws::push_max(weights, out, argmax_out);
     }
     // scratch_: of the weights of columns those of a draw, by slot.
-    void weigh_draws(const double *weights) const {
+    void weigh_draws(const double *weights, int32_t width) const {
         const int32_t n = n_slots(), last = n_columns() - n;
         read_coins();
-        scratch_.resize(n);
-        for (int32_t k = 0; k < n; ++k) scratch_[k] = weights[last + k] * leaves_[k];
+        scratch_.resize(n, 0.0);
+        for (int32_t k = 0; k < width; ++k) scratch_[k] = weights[last + k] * leaves_[k];
         scratch_[kStart] = weights[kStart];
     }
     // Probabilities of coins, by slot, if they have changed: to stay, to leave, and the latter

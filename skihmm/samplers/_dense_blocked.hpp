@@ -49,15 +49,23 @@ class DenseBlocked {
         for (int64_t l = 0; l < length_; ++l)
             old_[l] = s.column_at(start_ + l, bar_of(s, chain.states[start_ + l]));
         old_[length_] = o < 0 ? -1 : s.column_at(move.stop, bar_of(s, o));
-        // Not of slots, the number of which depends on the labels of the whole chain.
+        // Not of slots, the number of which depends on the labels of the whole chain.  Beyond
+        // width_ no slot has a column.
         int32_t n_live = 1;
-        for (int32_t k = kFirst; k < n_slots_; ++k) n_live += s.is_served(k);
+        width_ = std::max(kFirst, apart_ + 1);
+        for (int32_t k = kFirst; k < n_slots_; ++k) {
+            if (!s.is_served(k)) continue;
+            ++n_live;
+            width_ = std::max(width_, k + 1);
+        }
+        if (s.has_contexts()) width_ = n_slots_;
         before_.resize(length_);
         messages_.resize(static_cast<size_t>(length_) * n_);
         probs_.resize(n_slots_);
         sums_.resize(n_slots_);
         for (int64_t l = 0; l < length_; ++l) {
-            if (l > 0) s.push(start_ + l, message(l - 1), message(l), cut_ / n_live, apart_);
+            if (l > 0)
+                s.push(start_ + l, message(l - 1), message(l), cut_ / n_live, apart_, width_);
             else s.push_one(start_, s.column_at(start_ - 1, chain.previous(start_)), message(0),
                             apart_);
             emission.fill_probs(start_ + l, probs_.data());
@@ -125,18 +133,19 @@ class DenseBlocked {
     // Multiply by the observation; if all products underflow, propose without it.
     void weigh(double *f) {
         double *probs = probs_.data(), *sums = sums_.data();
-        std::copy_n(f, n_slots_, sums);
+        std::copy_n(f, width_, sums);
         for (int32_t c = n_slots_; c < n_; c += n_slots_)
-            for (int32_t k = 0; k < n_slots_; ++k) sums[k] += f[c + k];
+            for (int32_t k = 0; k < width_; ++k) sums[k] += f[c + k];
         double total = 0.0;
-        for (int32_t k = 0; k < n_slots_; ++k) total += sums[k] * probs[k];
+        for (int32_t k = 0; k < width_; ++k) total += sums[k] * probs[k];
         if (SKIHMM_UNLIKELY(!(total > 0.0))) {
-            std::fill_n(probs, n_slots_, 1.0);
-            for (int32_t k = 0; k < n_slots_; ++k) total += sums[k];
+            std::fill_n(probs, width_, 1.0);
+            for (int32_t k = 0; k < width_; ++k) total += sums[k];
         }
-        for (int32_t k = 0; k < n_slots_; ++k) probs[k] /= total;
+        const double share = 1.0 / total;
+        for (int32_t k = 0; k < width_; ++k) probs[k] *= share;
         for (int32_t c = 0; c < n_; c += n_slots_)
-            for (int32_t k = 0; k < n_slots_; ++k) f[c + k] *= probs[k];
+            for (int32_t k = 0; k < width_; ++k) f[c + k] *= probs[k];
     }
     // For column c after step l of the block; -1: nothing follows.
     void list_before(const Transitions &s, int64_t l, int32_t c, Before *out) {
@@ -147,12 +156,13 @@ class DenseBlocked {
         }
         int32_t *columns = out->columns.data();
         double *weights = out->weights.data();
-        out->size = n_;
         if (c >= 0) {
-            out->size = s.list_before(start_ + l + 1, c, columns, weights);
+            out->size = s.list_before(start_ + l + 1, c, columns, weights, width_);
         } else {
-            for (int32_t i = 0; i < n_; ++i) columns[i] = i;
-            std::fill_n(weights, n_, 1.0);
+            out->size = 0;
+            for (int32_t first = 0; first < n_; first += n_slots_)
+                for (int32_t k = 0; k < width_; ++k) columns[out->size++] = first + k;
+            std::fill_n(weights, out->size, 1.0);
         }
         const double *f = message(l);
         double part[4] = {0.0, 0.0, 0.0, 0.0};
@@ -191,6 +201,7 @@ class DenseBlocked {
 
     const double cut_;
     int32_t n_slots_ = 0, n_ = 0;       // of slots, of columns
+    int32_t width_ = 0;                 // of slots that may have a column
     int32_t ghost_ = -1, apart_ = -1;   // the successor if no table serves it, and if apart
     int64_t start_ = 0, length_ = 0;
     std::vector<int32_t> old_, new_;    // columns of a path, and of what follows it

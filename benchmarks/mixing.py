@@ -133,9 +133,10 @@ def draw_figure(table, path):
             ax.barh(position + 0.27 * (1 - i), rates, height=0.25, label=quantity)
         ax.set_xscale("log")
         ax.set_title(name)
-        ax.set_xlabel("effective samples per CPU second")
         ax.set_yticks(position, [label for label, _ in rows])
-    np.atleast_1d(axes)[0].legend(fontsize="small", loc="lower left")
+    figure.supxlabel("effective samples per CPU second")
+    handles, labels = np.atleast_1d(axes)[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper right", ncols=len(labels))
     figure.savefig(path, dpi=150)
 
 

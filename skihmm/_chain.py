@@ -34,12 +34,12 @@ CANONICAL_EVERY = 8
 
 # Number of states of init="random" and init="kmeans" (fewer for shorter data).
 N_START_STATES = 20
+# The same of init="blocks", and the least number of steps of a block.
+N_START_BLOCKS, LEAST_BLOCK = 40, 25
 # After so many steps the particle filter of a start has one particle.  A hundred cost as
 # much as a hundred sweeps (1e5 steps, 20 states: 2.7 s, with this limit 0.6 s, and the
 # chains are equally far after 4 s).
 N_FILTERED = 20_000
-# The same of init="blocks", and the least number of steps of a block.
-N_START_BLOCKS, LEAST_BLOCK = 40, 25
 # Where data would start from clusters, and long data from blocks too: chains from that
 # division, from one state and, if there are few columns, from a particle filter make some
 # sweeps on so many pieces of so many steps, or on all steps if there are not more.  Of
@@ -48,7 +48,7 @@ N_START_BLOCKS, LEAST_BLOCK = 40, 25
 # lasting states, 1e5 steps: 58,500 segments of 1,900.)
 N_PIECES, PIECE = 10, 500
 CHUNK = 10_000
-# In more columns it starts with very many states.
+# In more columns a particle filter starts with very many states.
 MOST_FILTERED_COLUMNS = 4
 # k-means: in white noise with many columns, clusters of fewer rows than this, or than
 # four times the columns, do not merge again.  It uses at most so many rows.

@@ -74,6 +74,7 @@ cdef class FrozenModel:
         self.emission = emission
         emission.shared.get().resize(self.n_slots)
         emission.load(entry_of(arrays, "emission", "the record"), self.n_states)
+        emission.shared.get().look_ahead(0, self.n_steps)
         self.before = START
         if restaurant is not None:
             self.before = FIRST + <int32_t> integer_of(

@@ -71,6 +71,73 @@ SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, 
         add_predictives<kTogether>(stride, q, d, z, table + k * stride, rest, out + k);
     for (; k < n; ++k) add_predictives<1>(stride, q, d, z, table + k * stride, rest, out + k);
 }
+// A number of each of kRows rows.
+constexpr int32_t kRows = Family::kRows;
+#if defined(__GNUC__) || defined(__clang__)
+typedef double Rows __attribute__((vector_size(kRows * sizeof(double)), aligned(8), may_alias));
+#else
+struct Rows {
+    double x[kRows];
+    Rows &operator-=(const Rows &y) { return apply(y, [](double &a, double b) { a -= b; }); }
+    Rows &operator+=(const Rows &y) { return apply(y, [](double &a, double b) { a += b; }); }
+    friend Rows operator*(Rows a, const Rows &b) {
+        return a.apply(b, [](double &x, double y) { x *= y; });
+    }
+    friend Rows operator*(double a, Rows b) {
+        return b.apply(b, [a](double &x, double) { x *= a; });
+    }
+    friend Rows operator/(Rows a, double b) {
+        return a.apply(a, [b](double &x, double) { x /= b; });
+    }
+    double operator[](int32_t r) const { return x[r]; }
+    template <class F> Rows &apply(const Rows &y, F f) {
+        for (int32_t r = 0; r < kRows; ++r) f(x[r], y.x[r]);
+        return *this;
+    }
+};
+#endif
+// As fill_regression for kRows rows at once, of which z[j][r] is number j of row r:
+// out[k * kRows + r] = log p.  The same operations in the same order, so the same results.
+SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
+                                           const double *z, const double *table,
+                                           double *scratch, double *out) {
+    // Columns that are subtracted together; they begin in the same vector.
+    constexpr int32_t kColumns = 4;
+    const int32_t size = q + d, width = in_vectors(size);
+    Rows *rest = reinterpret_cast<Rows *>(scratch);
+    Rows w[kColumns] = {};
+    for (int32_t k = 0; k < n; ++k, out += kRows) {
+        const double *entry = table + k * stride + 1;
+        Rows total = {}, leverage = total + 1.0;
+        std::copy_n(z, size * kRows, scratch);
+        for (int32_t from = 0; from < size; from += kColumns) {
+            const int32_t first = from / kVector * kVector, length = width - first;
+            const int32_t to = std::min(from + kColumns, size);
+            const double *columns = entry - first;
+            for (int32_t j = from; j < to; ++j, columns += length) {
+                const Rows own = rest[j] / columns[j];
+                if (j < q) leverage += own * own;
+                else total += own * own;
+                for (int32_t i = j + 1; i < to; ++i) rest[i] -= columns[i] * own;
+                w[j - from] = own;
+            }
+            // There are more rows only if there are all of these columns.
+            columns = entry - first;
+            for (int32_t i = to; i < size; ++i) {
+                Rows value = rest[i];
+                value -= columns[i] * w[0];
+                value -= columns[i + length] * w[1];
+                value -= columns[i + 2 * length] * w[2];
+                value -= columns[i + 3 * length] * w[3];
+                rest[i] = value;
+            }
+            entry += (to - from) * length;
+        }
+        for (int32_t r = 0; r < kRows; ++r)
+            out[r] = entry[1] - 0.5 * d * log_of(leverage[r])
+                     - entry[0] * log1p_of(total[r] / leverage[r]);
+    }
+}
 // Columns `from` to `to` of a rank-one update (sign 1) or downdate (sign -1) of a factor of
 // `size` rows by z; L is the first of them.  Returns the growth of their log determinant; NaN if
 // the downdate is impossible.
@@ -201,6 +268,23 @@ class AutoregressiveFamily final : public Family {
         if (is_missing(y)) return;
         standardise(y);
         fill_regression(n, stride, q_, n_columns, z_.data(), table, rest_.data(), out);
+    }
+    void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
+                       int32_t n_rows, double *out, int64_t out_stride) const override {
+        rows_.assign(static_cast<size_t>(size_) * kRows, 0.0);
+        rows_out_.resize(static_cast<size_t>(n) * kRows);
+        rows_rest_.resize(rows_.size());
+        for (int32_t r = 0; r < n_rows; ++r) {
+            if (is_missing(y + r * row_width())) continue;
+            standardise(y + r * row_width());
+            for (int32_t j = 0; j < size_; ++j) rows_[j * kRows + r] = z_[j];
+        }
+        fill_regressions(n, stride, q_, n_columns, rows_.data(), table, rows_rest_.data(),
+                         rows_out_.data());
+        for (int32_t r = 0; r < n_rows; ++r)
+            if (!is_missing(y + r * row_width()))
+                for (int32_t k = 0; k < n; ++k)
+                    out[r * out_stride + k] += rows_out_[k * kRows + r];
     }
     void fill_rows(const double *rows, int32_t n, const double *last, const double *y,
                    double *out) const override {
@@ -438,7 +522,7 @@ class AutoregressiveFamily final : public Family {
     bool draws_mean_, draws_strength_, draws_scale_;
     std::vector<double> unit_, prior_;      // Cholesky factors: of the scale, of S_0
     RisingTable ratio_;
-    mutable std::vector<double> z_, rest_;  // scratch; a family belongs to one thread
+    mutable std::vector<double> z_, rest_, rows_, rows_rest_, rows_out_;    // scratch; a family belongs to one thread
 };
 
 }  // namespace skihmm

@@ -243,7 +243,19 @@ cdef extern from *:
             }
             table.remove(t, k, g, r);
         }
+        void look_ahead(int64_t start, int64_t stop) override {
+            rows_.clear();
+            for (int64_t t = start; t < stop && bug_ == "ahead"; ++t) {
+                rows_.emplace_back(n_slots);
+                scales_.resize(t + 1);
+                scales_[t] = table.fill_probs(t, rows_.back().data());
+            }
+        }
         double fill_probs(int64_t t, double *out) override {
+            if (t < static_cast<int64_t>(rows_.size())) {
+                std::copy(rows_[t].begin(), rows_[t].end(), out);
+                return scales_[t];
+            }
             const double log_scale = table.fill_probs(t, out);
             if (bug_ == "fresh" && !std::isnan(values_[t])) out[kNew] *= 0.7;
             return log_scale;
@@ -294,6 +306,8 @@ cdef extern from *:
         const double *values_;
         const std::string bug_;
         std::vector<Change> journal_;
+        std::vector<std::vector<double>> rows_;     // announced ones
+        std::vector<double> scales_;
     };
     }  // namespace skihmm
     """

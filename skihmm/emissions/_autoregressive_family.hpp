@@ -71,31 +71,37 @@ SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, 
         add_predictives<kTogether>(stride, q, d, z, table + k * stride, rest, out + k);
     for (; k < n; ++k) add_predictives<1>(stride, q, d, z, table + k * stride, rest, out + k);
 }
+#if defined(__GNUC__) || defined(__clang__)
+typedef double Lanes __attribute__((vector_size(4 * sizeof(double)), aligned(8), may_alias));
+#else
+typedef double Lanes;
+#endif
 // A number of each of kRows rows.
 constexpr int32_t kRows = Family::kRows;
-#if defined(__GNUC__) || defined(__clang__)
-typedef double Rows __attribute__((vector_size(kRows * sizeof(double)), aligned(8), may_alias));
-#else
 struct Rows {
-    double x[kRows];
-    Rows &operator-=(const Rows &y) { return apply(y, [](double &a, double b) { a -= b; }); }
-    Rows &operator+=(const Rows &y) { return apply(y, [](double &a, double b) { a += b; }); }
-    friend Rows operator*(Rows a, const Rows &b) {
-        return a.apply(b, [](double &x, double y) { x *= y; });
+    static constexpr int32_t kParts = kRows * sizeof(double) / sizeof(Lanes);
+    Lanes parts[kParts];
+
+    SKIHMM_INLINE static Rows of(double x) {
+        Rows all;
+        for (Lanes &part : all.parts) part = Lanes{} + x;
+        return all;
     }
-    friend Rows operator*(double a, Rows b) {
-        return b.apply(b, [a](double &x, double) { x *= a; });
+    SKIHMM_INLINE Rows over(double x) const {
+        Rows ratio;
+        for (int32_t i = 0; i < kParts; ++i) ratio.parts[i] = parts[i] / x;
+        return ratio;
     }
-    friend Rows operator/(Rows a, double b) {
-        return a.apply(a, [b](double &x, double) { x /= b; });
+    SKIHMM_INLINE void subtract(double x, const Rows &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] -= x * y.parts[i];
     }
-    double operator[](int32_t r) const { return x[r]; }
-    template <class F> Rows &apply(const Rows &y, F f) {
-        for (int32_t r = 0; r < kRows; ++r) f(x[r], y.x[r]);
-        return *this;
+    SKIHMM_INLINE void add_square(const Rows &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] += y.parts[i] * y.parts[i];
+    }
+    SKIHMM_INLINE void store(double *out) const {
+        std::copy_n(parts, kParts, reinterpret_cast<Lanes *>(out));
     }
 };
-#endif
 // As fill_regression for kRows rows at once, of which z[j][r] is number j of row r:
 // out[k * kRows + r] = log p.  The same operations in the same order, so the same results.
 SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
@@ -105,37 +111,38 @@ SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q,
     constexpr int32_t kColumns = 4;
     const int32_t size = q + d, width = in_vectors(size);
     Rows *rest = reinterpret_cast<Rows *>(scratch);
-    Rows w[kColumns] = {};
+    Rows w[kColumns];
+    double leverages[kRows], totals[kRows];
+    for (Rows &column : w) column = Rows::of(0.0);
     for (int32_t k = 0; k < n; ++k, out += kRows) {
         const double *entry = table + k * stride + 1;
-        Rows total = {}, leverage = total + 1.0;
+        Rows total = Rows::of(0.0), leverage = Rows::of(1.0);
         std::copy_n(z, size * kRows, scratch);
         for (int32_t from = 0; from < size; from += kColumns) {
             const int32_t first = from / kVector * kVector, length = width - first;
             const int32_t to = std::min(from + kColumns, size);
             const double *columns = entry - first;
             for (int32_t j = from; j < to; ++j, columns += length) {
-                const Rows own = rest[j] / columns[j];
-                if (j < q) leverage += own * own;
-                else total += own * own;
-                for (int32_t i = j + 1; i < to; ++i) rest[i] -= columns[i] * own;
+                const Rows own = rest[j].over(columns[j]);
+                (j < q ? leverage : total).add_square(own);
+                for (int32_t i = j + 1; i < to; ++i) rest[i].subtract(columns[i], own);
                 w[j - from] = own;
             }
             // There are more rows only if there are all of these columns.
             columns = entry - first;
             for (int32_t i = to; i < size; ++i) {
                 Rows value = rest[i];
-                value -= columns[i] * w[0];
-                value -= columns[i + length] * w[1];
-                value -= columns[i + 2 * length] * w[2];
-                value -= columns[i + 3 * length] * w[3];
+                for (int32_t c = 0; c < kColumns; ++c)
+                    value.subtract(columns[i + c * length], w[c]);
                 rest[i] = value;
             }
             entry += (to - from) * length;
         }
+        leverage.store(leverages);
+        total.store(totals);
         for (int32_t r = 0; r < kRows; ++r)
-            out[r] = entry[1] - 0.5 * d * log_of(leverage[r])
-                     - entry[0] * log1p_of(total[r] / leverage[r]);
+            out[r] = entry[1] - 0.5 * d * log_of(leverages[r])
+                     - entry[0] * log1p_of(totals[r] / leverages[r]);
     }
 }
 // Columns `from` to `to` of a rank-one update (sign 1) or downdate (sign -1) of a factor of

@@ -173,10 +173,11 @@ class ParallelPaths final : public Kernel<Chain> {
     void cut(Chain &chain) {
         slices_.resize(chain.n_steps);
         least_.resize(n_pieces_);
-        const TaskStreams streams(chain.bits);
+        const TaskStreams cuts(chain.bits);
         workers_.run(n_pieces_, [&](int64_t piece, int32_t) {
-            TaskStream stream = streams[piece];
+            TaskStream stream = cuts[piece];
             bitgen_t bits = stream.bits();
+            // The piece and the held step after it.
             const int64_t stop = std::min(chain.n_steps, held_step(chain, piece) + 1);
             double least = 1.0;
             for (int64_t t = first_step(piece); t < stop; ++t) {

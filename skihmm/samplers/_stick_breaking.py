@@ -103,14 +103,14 @@ class StickBreakingBeam(_StickBreaking):
     ----------
     block_size : int or None, default=None
         None: whole sequences, one after the other.  A number: every sweep holds one of
-        ``block_size + 1`` steps, at places that do not depend on the states, and draws the
-        blocks between them.  Given the steps that are held, the parameters and the slices,
-        the blocks are independent, so that this is as exact; a sweep leaves out one of
-        ``block_size + 1`` steps.  On long data 1000 is a good number.
+        ``block_size + 1`` steps, at places that do not depend on the states, and draws
+        the blocks between them.  Given the steps that are held, the parameters and the
+        slices, the blocks are independent, so this is as exact.  On long data 1000 is a
+        good number.
     n_jobs : int or None, default=None
         Threads of one chain, which draw blocks; -1: all cores, None: one.  Draws do not
-        depend on it.  It needs `block_size`, and adds to the ``n_jobs`` of the model,
-        which runs several chains at the same time.
+        depend on it.  It needs `block_size`.  Each of the chains that the ``n_jobs`` of
+        the model runs at the same time has as many threads.
 
     See Also
     --------
@@ -121,7 +121,8 @@ class StickBreakingBeam(_StickBreaking):
     Emissions whose functions are written in Python are evaluated by one thread.  Blocks
     need all parameters of all states that any slice reaches, which are drawn before the
     blocks are; whole sequences draw them when they are needed.  So blocks suit long data,
-    where this takes little time beside the blocks.
+    where this takes little time beside the blocks.  ``draws_.seconds`` and ``max_time``
+    are the CPU time of a chain's own thread, so that of one of its `n_jobs` threads.
 
     References
     ----------

@@ -123,14 +123,12 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return lp;
     }
 
-    void settle(const int32_t *slots) override { settle(slots, Workers(1)); }
-    void settle(const int32_t *slots, const Workers &workers) {
-        run_ranges(family_->is_concurrent ? workers : Workers(1), n_steps,
-                   [&](int64_t start, int64_t stop, int32_t) {
-                       for (int64_t t = start; t < stop; ++t)
-                           slot_of_[t] = family_->is_missing(row(t)) ? -1 : slots[t];
-                   });
-        count(workers);
+    void settle(const int32_t *slots) override {
+        run_ranges(workers_, n_steps, [&](int64_t start, int64_t stop, int32_t) {
+            for (int64_t t = start; t < stop; ++t)
+                slot_of_[t] = family_->is_missing(row(t)) ? -1 : slots[t];
+        });
+        count();
         has_parameters_ = false;
         commit();
     }
@@ -262,7 +260,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             out[i] = family_->log_density(parameters_of(slots[i]), step(), row(t));
     }
     void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *) override {
-        settle(states, workers);
+        if (family_->is_concurrent) workers_ = workers;
+        settle(states);
     }
 
     size_t n_bytes() const override {
@@ -301,7 +300,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         slot_of_[t] = k;
     }
     // All statistics from slot_of_.
-    void count(const Workers &workers = Workers(1)) {
+    void count() {
         clear();
         // The steps of all slots, one slot after the other.
         std::vector<int64_t> ends(stride_ + 1, 0);
@@ -311,7 +310,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         std::vector<int64_t> steps(ends[stride_]), next(ends.begin(), ends.end() - 1);
         for (size_t t = 0; t < slot_of_.size(); ++t)
             if (slot_of_[t] >= 0) steps[next[slot_of_[t]]++] = static_cast<int64_t>(t);
-        (family_->is_concurrent ? workers : Workers(1)).run(stride_, [&](int64_t k, int32_t) {
+        workers_.run(stride_, [&](int64_t k, int32_t) {
             if (ends[k + 1] > ends[k])
                 family_->add_rows(&table_[place(static_cast<int32_t>(k))], step(), values_,
                                   steps.data() + ends[k], ends[k + 1] - ends[k]);
@@ -354,6 +353,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     std::vector<Moved> moved_;
     int64_t move_ = 1;
     bool has_parameters_ = false;
+    Workers workers_{1};    // of the last sweep in threads: recounts do not depend on them
 };
 
 }  // namespace skihmm

@@ -108,7 +108,8 @@ KERNELS |= {
     "beam, both trials": BlockedBeam(3, 1, run_split_merge_rate=1.5).make_kernel,
     "stick-breaking blocks": StickBreakingBeam(2).make_kernel,
     "stick-breaking single steps": StickBreakingBeam(1).make_kernel,
-    "stick-breaking blocks in threads": StickBreakingBeam(1, 2).make_kernel,
+    "stick-breaking blocks in threads": StickBreakingBeam(1, n_jobs=2).make_kernel,
+    "stick-breaking blocks, trials": StickBreakingBeam(2, 1.5).make_kernel,
     "random scan": lambda state: RandomScanGibbs(),
     "blocks in Python": lambda state: SequentialBlocks(),
 }
@@ -172,6 +173,7 @@ TABLE = [
         2000,
     ),
     (("stick-breaking single steps",), ("two columns",), 2000),
+    (("stick-breaking blocks, trials",), ("configuration I",), 2000),
     (("stick-breaking blocks in threads",), ("seven steps",), 100),
     (SAMPLERS, ("symbols and numbers",), 2000),
     (

@@ -8,6 +8,7 @@ from skihmm._validation import check_integer, check_n_jobs
 from skihmm.core._emission import EmissionStats
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import BaseSampler, Kernel
+from skihmm.samplers._franchise_sampler import FranchiseSampler
 from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 
@@ -83,7 +84,7 @@ class StickBreakingGibbs(_StickBreaking):
         return StickBreakingKernel()
 
 
-class StickBreakingBeam(_StickBreaking):
+class StickBreakingBeam(_StickBreaking, FranchiseSampler):
     """Beam sampler with explicit parameters.
 
     As `StickBreakingGibbs`, but given the parameters the states of a whole sequence are
@@ -107,6 +108,12 @@ class StickBreakingBeam(_StickBreaking):
         the blocks between them.  Given the steps that are held, the parameters and the
         slices, the blocks are independent, so this is as exact.  On long data 1000 is a
         good number.
+    split_merge_rate : float, default=0
+        Split-merge trials after a sweep; see `StepwiseGibbs`.  They are collapsed moves,
+        made by one thread.  Long data need some, such as one per sweep: given their
+        parameters, states are hardly born or merged.
+    run_split_merge_rate : float, default=0
+        Those of whole runs.
     n_jobs : int or None, default=None
         Threads of one chain, which draw blocks; -1: all cores, None: one.  Draws do not
         depend on it.  It needs `block_size`.  Each of the chains that the ``n_jobs`` of
@@ -143,16 +150,28 @@ class StickBreakingBeam(_StickBreaking):
 
     Blocks of fifty steps on two cores:
 
-    >>> sampler = StickBreakingBeam(block_size=50, n_jobs=2)
+    >>> sampler = StickBreakingBeam(block_size=50, split_merge_rate=0.5, n_jobs=2)
     >>> hmm = HCRPHMM(sampler=sampler, n_burnin=50, n_draws=10, random_state=0)
     >>> hmm.fit(X).draws_.shape
     (1, 10)
     """
 
-    test_params = ({}, {"block_size": 3, "n_jobs": 2})
+    test_params = (
+        {},
+        {"block_size": 3, "n_jobs": 2},
+        {"block_size": 100, "split_merge_rate": 0.5, "run_split_merge_rate": 0.5},
+    )
 
-    def __init__(self, block_size: int | None = None, n_jobs: int | None = None) -> None:
+    def __init__(
+        self,
+        block_size: int | None = None,
+        split_merge_rate: float = 0,
+        run_split_merge_rate: float = 0,
+        n_jobs: int | None = None,
+    ) -> None:
         self.block_size = block_size
+        self.split_merge_rate = split_merge_rate
+        self.run_split_merge_rate = run_split_merge_rate
         self.n_jobs = n_jobs
 
     def check_parameters(self) -> None:
@@ -176,13 +195,14 @@ class StickBreakingBeam(_StickBreaking):
 
         Returns
         -------
-        kernel : StickBreakingKernel
+        kernel : StickBreakingKernel, InterleavedKernel or RunSplitMergeKernel
         """
         if self.block_size is None:
-            return StickBreakingKernel(beam=True)
+            return self.add_split_merge(StickBreakingKernel(beam=True))
         n_threads = self.n_jobs or 1
         if n_threads < 0:
             n_threads = max(joblib.cpu_count() + 1 + n_threads, 1)
         # No more than there can be pieces.
         n_threads = min(n_threads, 1 + state.n_steps // self.block_size)
-        return StickBreakingKernel(True, min(self.block_size, state.n_steps), n_threads)
+        size = min(self.block_size, state.n_steps)
+        return self.add_split_merge(StickBreakingKernel(True, size, n_threads))

@@ -19,7 +19,7 @@ from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 def make_model(n_threads, **params):
     settings = {"n_burnin": 8, "n_draws": 4, "thin": 2, "n_chains": 2, "random_state": 0}
-    return HCRPHMM(StickBreakingBeam(7, n_threads), **settings | params)
+    return HCRPHMM(StickBreakingBeam(7, 0.7, n_jobs=n_threads), **settings | params)
 
 
 def data_for(emission):

@@ -461,6 +461,9 @@ class Fit:
     ) -> tuple[list[ChainFile], list[History], list[int]]:
         """Open the files of all chains; return them, their histories and the seed."""
         params, plan, sampler = self.parameters, self.parameters.plan, settings.sampler
+        sampler_params = sampler.get_params()
+        # Draws do not depend on it.
+        sampler_params.pop("n_jobs", None)
         header = Header(
             # Codes do not contain the offsets of the columns.
             data=joblib.hash(
@@ -472,7 +475,7 @@ class Fit:
                 )
             ),
             model=params.model_hash,
-            sampler=joblib.hash((type(sampler).__name__, sampler.get_params())),
+            sampler=joblib.hash((type(sampler).__name__, sampler_params)),
             start=joblib.hash((settings.init, settings.n_particles)),
             schedule=[plan.n_burnin, plan.thin, plan.store_states],
             seed=None if params.random_state is None else entropy,

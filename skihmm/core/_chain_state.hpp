@@ -86,6 +86,13 @@ class ChainState {
         states[t] = k;
     }
 
+    // Replace the labels of all steps, given the steps of every slot: `path` gets the old ones.
+    void replace_path(std::vector<int32_t> *path, const std::vector<int32_t> &steps_of) {
+        states.swap(*path);
+        occupancy = steps_of;
+        rebuild_free();
+    }
+
     // Set labels 0 .. n - 1, all of them used, and seat all customers in the order of time.
     void start_from(const std::vector<int32_t> &labels) {
         Product ignored;

@@ -6,10 +6,12 @@
 // family for particles (family).
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "_family.hpp"
 #include "_product.hpp"
 #include "_seating.hpp"
+#include "_workers.hpp"
 
 namespace skihmm {
 
@@ -110,6 +112,22 @@ class EmissionParameters {
     // Statistics, and their seating, of states[t] = the slot of every step, given what the
     // states share; other parameters are integrated out.
     virtual void reseat(const int32_t *states, bitgen_t *g) = 0;
+
+    // ---- the same in threads: draw_states, any of the const functions, reseat_counted
+
+    // Draw all parameters, for the slots of a list, occupied or not.
+    virtual void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
+                             bitgen_t *g) = 0;
+    // Whether threads may evaluate fill_log_likelihoods at the same time.
+    virtual bool is_concurrent() const { return true; }
+    // If is_table: p(y[t] | k) of all slots side by side, or nullptr if y[t] is missing.
+    virtual const double *table_row(int64_t) const { return nullptr; }
+    // out[i] = log p(y[t] | slots[i]) of drawn slots, up to a common term.
+    virtual void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
+                                      double *out) const = 0;
+    virtual void reseat_counted(const int32_t *states, const Workers &, bitgen_t *g) {
+        reseat(states, g);
+    }
 };
 
 class Emission {

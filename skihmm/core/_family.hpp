@@ -82,6 +82,8 @@ class Family {
     virtual void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
                       bitgen_t *g) const = 0;
     bool draws_parameters = true;   // false without densities: for samplers that need them
+    // Whether threads may call log_density at the same time, and add_rows of other states.
+    bool is_concurrent = false;
     virtual double log_density(const double *p, int64_t stride, const double *y) const = 0;
     virtual void fill_densities(const double *table, int64_t stride, int32_t n,
                                 const double *y, double *out) const = 0;

@@ -203,6 +203,7 @@ class AutoregressiveFamily final : public Family {
           unit_(scale, scale + d * (d + 1) / 2), z_(in_vectors(size_)),
           rest_(z_.size() * kTogether) {
         n_columns = d;
+        is_concurrent = true;
         n_inputs = d * order;
         is_wide = true;
         columns_.push_back(0);
@@ -241,13 +242,16 @@ class AutoregressiveFamily final : public Family {
         fill(s, width, 1, y, &lp);
         return lp;
     }
-    void add(double *s, int64_t stride, const double *y) const override {
-        const int64_t first = 0;
-        if (!is_missing(y)) add_rows(s, stride, y, &first, 1);
+    void add(double *s, int64_t, const double *y) const override {
+        if (is_missing(y)) return;
+        turn(s, y, 1.0, z_.data());
+        s[0] += 1.0;
+        update(s);
     }
     void add_rows(double *s, int64_t, const double *values, const int64_t *steps,
                   int64_t n) const override {
-        for (int64_t r = 0; r < n; ++r) turn(s, values + steps[r] * row_width(), 1.0);
+        std::vector<double> z(z_.size());
+        for (int64_t r = 0; r < n; ++r) turn(s, values + steps[r] * row_width(), 1.0, z.data());
         s[0] += static_cast<double>(n);
         update(s);
     }
@@ -257,7 +261,7 @@ class AutoregressiveFamily final : public Family {
             reset(s, stride);
             return true;
         }
-        if (!turn(s, y, -1.0)) return false;
+        if (!turn(s, y, -1.0, z_.data())) return false;
         s[0] -= 1.0;
         update(s);
         return true;
@@ -333,8 +337,12 @@ class AutoregressiveFamily final : public Family {
         *p = log_whitening - 0.5 * d * kLog2Pi - log_unit_;
     }
     double log_density(const double *p, int64_t, const double *y) const override {
+        if (is_missing(y)) return 0.0;
+        static thread_local std::vector<double> z;
+        z.resize(z_.size());
+        standardise(y, z.data());
         double lp = 0.0;
-        fill_densities(p, parameter_width, 1, y, &lp);
+        fill_residuals(1, parameter_width, q_, n_columns, z.data(), p, &lp);
         return lp;
     }
     void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
@@ -472,17 +480,20 @@ class AutoregressiveFamily final : public Family {
     // strong prior would absorb in the diagonal.
     int32_t at(int32_t i, int32_t j) const { return columns_[j] + i - j / kVector * kVector; }
 
-    // Set z_ to a row, standardised; if it `fills` with inputs at the mean that are missing.
+    // Set z_, or another array of its size, to a row, standardised; if it `fills` with inputs at the mean that are missing.
     void standardise(const double *y, bool fills = false) const {
+        standardise(y, z_.data(), fills);
+    }
+    void standardise(const double *y, double *out, bool fills = false) const {
         const int32_t d = n_columns;
         for (int32_t i = 0; i < row_width(); ++i) {
             const double value = (y[i] - centre_[i % d]) / deviation_[i % d];
             // Products of a few of these numbers must not overflow.
             const double z = std::min(std::max(value, -kMostDeviations), kMostDeviations);
-            z_[i < d ? q_ + i : i - d] = fills && std::isnan(z) ? 0.0 : z;
+            out[i < d ? q_ + i : i - d] = fills && std::isnan(z) ? 0.0 : z;
         }
-        z_[q_ - 1] = 1.0;
-        std::fill(z_.begin() + size_, z_.end(), 0.0);
+        out[q_ - 1] = 1.0;
+        std::fill(out + size_, out + z_.size(), 0.0);
     }
     void set_prior() {
         const int32_t d = n_columns;
@@ -505,10 +516,10 @@ class AutoregressiveFamily final : public Family {
                    - 0.5 * (log_det_ + s[growth_at_ + 1]);
     }
     // Add a row to the factor or remove it; false if too many digits would be lost.
-    bool turn(double *s, const double *y, double sign) const {
-        standardise(y);
-        const double inputs = rotate(s + 1, z_.data(), 0, q_, size_, sign);
-        const double values = rotate(s + 1 + columns_[q_], z_.data(), q_, size_, size_, sign);
+    bool turn(double *s, const double *y, double sign, double *z) const {
+        standardise(y, z);
+        const double inputs = rotate(s + 1, z, 0, q_, size_, sign);
+        const double values = rotate(s + 1 + columns_[q_], z, q_, size_, size_, sign);
         s[growth_at_] += inputs;
         s[growth_at_ + 1] += values;
         // False for NaN too.

@@ -137,8 +137,10 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     void settle(const int32_t *slots) override {
-        for (size_t t = 0; t < slot_of_.size(); ++t)
-            slot_of_[t] = family_->is_missing(row(t)) ? -1 : slots[t];
+        run_ranges(workers_, n_steps, [&](int64_t start, int64_t stop, int32_t) {
+            for (int64_t t = start; t < stop; ++t)
+                slot_of_[t] = family_->is_missing(row(t)) ? -1 : slots[t];
+        });
         count();
         has_parameters_ = false;
         commit();
@@ -257,6 +259,26 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
     void reseat(const int32_t *states, bitgen_t *) override { settle(states); }
 
+    void draw_states(const std::vector<int32_t> &slots, const Workers &, bitgen_t *g) override {
+        parameters_.assign(static_cast<size_t>(family_->parameter_width) * stride_, kNotDrawn);
+        has_parameters_ = true;
+        for (const int32_t k : slots) draw(k, &table_[place(k)], step(), g);
+    }
+    bool is_concurrent() const override { return family_->is_concurrent; }
+    void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
+                              double *out) const override {
+        if (family_->is_missing(row(t))) {
+            std::fill_n(out, n, 0.0);
+            return;
+        }
+        for (int32_t i = 0; i < n; ++i)
+            out[i] = family_->log_density(parameters_of(slots[i]), step(), row(t));
+    }
+    void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *) override {
+        if (family_->is_concurrent) workers_ = workers;
+        settle(states);
+    }
+
     size_t n_bytes() const override {
         return 8 * (table_.size() + parameters_.size() + n_steps * row_width_)
                + 4 * slot_of_.size() + 32 * stride_;
@@ -274,10 +296,11 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return family_->is_wide ? static_cast<int64_t>(k) * family_->width : k;
     }
     int64_t step() const { return family_->is_wide ? 1 : stride_; }
-    double *parameters_of(int32_t k) {
-        return &parameters_[family_->is_wide ? static_cast<size_t>(k) * family_->parameter_width
-                                             : k];
+    int64_t parameter_place(int32_t k) const {
+        return family_->is_wide ? static_cast<int64_t>(k) * family_->parameter_width : k;
     }
+    double *parameters_of(int32_t k) { return &parameters_[parameter_place(k)]; }
+    const double *parameters_of(int32_t k) const { return &parameters_[parameter_place(k)]; }
     void clear(int32_t k) { write(k, reset_.data()); }
     // log p(y[t] | k) of all slots, of a step that was announced: several steps are computed
     // together.
@@ -318,10 +341,11 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         std::vector<int64_t> steps(ends[stride_]), next(ends.begin(), ends.end() - 1);
         for (size_t t = 0; t < slot_of_.size(); ++t)
             if (slot_of_[t] >= 0) steps[next[slot_of_[t]]++] = static_cast<int64_t>(t);
-        for (int32_t k = 0; k < stride_; ++k)
+        workers_.run(stride_, [&](int64_t k, int32_t) {
             if (ends[k + 1] > ends[k])
-                family_->add_rows(&table_[place(k)], step(), values_, steps.data() + ends[k],
-                                  ends[k + 1] - ends[k]);
+                family_->add_rows(&table_[place(static_cast<int32_t>(k))], step(), values_,
+                                  steps.data() + ends[k], ends[k + 1] - ends[k]);
+        });
     }
     // Recompute a state's statistics that are lost to rounding, as after removal of an outlier.
     void recount(int32_t k) {
@@ -363,6 +387,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     int64_t ahead_start_ = -1, ahead_stop_ = -1, ahead_from_ = -1;
     std::vector<double> ahead_;
     bool has_parameters_ = false;
+    Workers workers_{1};    // of the last sweep in threads: recounts do not depend on them
 };
 
 }  // namespace skihmm

@@ -360,4 +360,28 @@ class InterleavedSweeps final : public Kernel<Chain> {
     const double rate_;
 };
 
+// Sweeps of any kernel, each followed by trials.
+template <class Chain, class Emission>
+class FollowedSweeps final : public Kernel<Chain> {
+  public:
+    // As above.
+    FollowedSweeps(Emission &emission, Kernel<Chain> *local, double rate)
+        : local_(local), emission_(emission), rate_(rate) {}
+    SweepCounts sweep(Chain &chain) override {
+        SweepCounts counts = local_->sweep(chain);
+        const int64_t n = draw_number(chain.bits, rate_);
+        if (n > 0) trials_.attach(chain);
+        for (int64_t i = 0; i < n; ++i)
+            trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
+        return counts;
+    }
+    size_t n_bytes() const override { return local_->n_bytes(); }
+
+  private:
+    std::unique_ptr<Kernel<Chain>> local_;
+    Kept<Emission> emission_;
+    SplitMerge<Chain, Emission> trials_;
+    const double rate_;
+};
+
 }  // namespace skihmm

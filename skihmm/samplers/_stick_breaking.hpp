@@ -36,6 +36,23 @@
 
 namespace skihmm {
 
+// A sweep that needs more ends with an error, or it would go on for hours and take all
+// memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
+// reached near gamma = 2,000; every row that is reached breaks each of them anew, at
+// eight bytes, or 24 if it passes a slice.
+static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
+// Labels and seating are still those from before the sweep.
+template <class Transitions>
+[[noreturn]] SKIHMM_NOINLINE void refuse_to_break(const Transitions &s) {
+    std::ostringstream message;
+    message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
+            << kMostParts << " parts of them, in one sweep: gamma = " << s.base.gamma
+            << " (at alpha = " << s.alpha << ") is too large for it. Start from a "
+               "smaller gamma, let it be resampled (concentration_prior), or use "
+               "another sampler, such as StickBreakingGibbs.";
+    throw std::invalid_argument(message.str());
+}
+
 // What the two samplers share: beta and the rows.
 template <class Chain>
 class StickBreaking : public Kernel<Chain> {
@@ -295,11 +312,6 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
         const Entry *entries = nullptr;
         double low = std::numeric_limits<double>::infinity();   // that bound
     };
-    // A sweep that needs more ends with an error, or it would go on for hours and take all
-    // memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
-    // reached near gamma = 2,000; every row that is reached breaks each of them anew, at
-    // eight bytes, or 24 if it passes a slice.
-    static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
     // A list that is extended is extended by this factor further than necessary.
     static constexpr double kFurther = 0.125;
 
@@ -331,16 +343,6 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
         sticks_.break_off(chain, k);
         born_.push_back(k);
         rests_.push_back(sticks_.beta[kNew]);
-    }
-    // Labels and seating are still those from before the sweep.
-    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const Transitions &s) {
-        std::ostringstream message;
-        message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
-                << kMostParts << " parts of them, in one sweep: gamma = " << s.base.gamma
-                << " (at alpha = " << s.alpha << ") is too large for it. Start from a "
-                   "smaller gamma, let it be resampled (concentration_prior), or use "
-                   "another sampler, such as StickBreakingGibbs.";
-        throw std::invalid_argument(message.str());
     }
     // A newborn state without transitions: a row from the prior, before any stick broke.
     void draw_prior_row(Chain &chain, int32_t j) {

@@ -12,7 +12,7 @@ from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family  # no-cython-lint
 from skihmm.core._franchise cimport NEW, ContextPlace, Franchise, Product, Seating
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
-from skihmm.core._rcd cimport BlockProposal, Move, Proposal
+from skihmm.core._rcd cimport BlockProposal, Blocks, Move, Proposal
 from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 from skihmm.emissions._conjugate_stats cimport ConjugateStats, ConjugateTable
@@ -700,8 +700,9 @@ def single_move(ChainState state, BlockProposal proposal, intp_t start, intp_t s
     cdef Chain *chain = state.chain.get()
     cdef unique_ptr[Proposal] native
     native.reset(proposal.build(deref(chain)))
-    return bool(native.get().run(deref(chain), deref(chain.emission), &start, &stop, 1,
-                                 path.data()))
+    cdef int32_t first = <int32_t> start, end = <int32_t> stop
+    cdef Blocks block = Blocks(&first, &end, 1)
+    return bool(native.get().run(deref(chain), deref(chain.emission), block, path.data()))
 
 
 cdef class GenericProposal(BlockProposal):

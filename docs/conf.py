@@ -106,12 +106,15 @@ if not os.environ.get("SKIHMM_DATA"):
 
 html_theme = "pydata_sphinx_theme"
 html_title = "skihmm"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_theme_options = {
     "github_url": SOURCE,
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
+    "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",

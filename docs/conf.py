@@ -45,6 +45,7 @@ suppress_warnings = ["config.cache"]
 
 autosummary_generate = True
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 templates_path = ["_templates"]
 numpydoc_show_class_members = False  # the template shows them
 numpydoc_xref_param_type = False
@@ -80,6 +81,16 @@ def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
     # The hosted site has a version for every tag.
     commit = os.environ.get("READTHEDOCS_GIT_IDENTIFIER", "main")
     return f"{SOURCE}/blob/{commit}/{name}#L{first}-L{first + len(lines) - 1}"
+
+
+def skip_fields(app, what, name, obj, skip, options) -> bool:
+    """Leave out fields of named tuples: their parameters describe them."""
+    return skip or str(getattr(obj, "__doc__", "")).startswith("Alias for field number")
+
+
+def setup(app) -> None:
+    """Connect what is above."""
+    app.connect("autodoc-skip-member", skip_fields)
 
 
 copybutton_prompt_text = r">>> |\.\.\. |\$ "

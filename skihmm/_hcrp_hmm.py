@@ -337,6 +337,10 @@ array-like of shape (n_samples,), default="auto"
 
     # ---- scikit-learn's plumbing
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there are draws; an attribute that was set by hand makes none."""
+        return hasattr(self, "_fit_state")
+
     def __sklearn_tags__(self) -> Tags:
         """Tags: input of the emission, missing values allowed."""
         tags = super().__sklearn_tags__()

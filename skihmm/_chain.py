@@ -47,6 +47,10 @@ N_FILTERED = 20_000
 # longer data the path is the most probable one, in chunks, given the best last draw.
 # (k-means alone: two states 6 standard deviations apart, 3,000 steps: 11 to 19 states;
 # lasting states, 1e5 steps: 58,500 segments of 1,900.)
+# Long sequences of symbols: from a particle filter, and from a state for every frequent
+# symbol.  The filter finds too few states in a text (of about 600 it has 30 at the start,
+# 330 after 4,000 sweeps), and one state per symbol is too many where symbols say little
+# (20 states, 100 symbols, 1e5 steps: 79 states after 400 sweeps).
 N_PIECES, PIECE = 10, 500
 CHUNK = 10_000
 # In more columns a particle filter starts with very many states.
@@ -54,6 +58,8 @@ MOST_FILTERED_COLUMNS = 4
 # k-means: in white noise with many columns, clusters of fewer rows than this, or than
 # four times the columns, do not merge again.  It uses at most so many rows.
 LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
+# Symbols that occur less often than this in the pieces share one state of their start.
+LEAST_FREQUENT = 6
 CLUSTERING = threading.Lock()
 
 
@@ -268,6 +274,28 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     return packed(labels)
 
 
+def frequent_symbols(symbols: Labels) -> Labels:
+    """Labels of rows of symbols: one for every frequent row, and one for all others.
+
+    Parameters
+    ----------
+    symbols : ndarray of shape (n_samples, n_features), int32
+        -1 is missing: such rows are among the others.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int32
+        0, 1, ..., every one of them used.
+    """
+    _, labels, counts = np.unique(
+        symbols, axis=0, return_inverse=True, return_counts=True
+    )
+    labels = labels.ravel()
+    is_other = (counts[labels] < LEAST_FREQUENT) | (symbols < 0).any(axis=1)
+    labels[is_other] = -1
+    return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+
+
 class Chain(Iterator[SweepInfo]):
     """A Markov chain over states, seating and concentrations; every item is a sweep.
 
@@ -337,8 +365,10 @@ class Chain(Iterator[SweepInfo]):
         init = self.settings.init
         n_steps = sequences.n_steps
         if isinstance(init, str) and init == "auto":
-            init = self.settings.emission.default_init
-            if init == "kmeans" or (init == "blocks" and n_steps > N_PIECES * PIECE):
+            emission = self.settings.emission
+            init = emission.default_init
+            needs_long = init == "blocks" or emission.is_categorical
+            if init == "kmeans" or (needs_long and n_steps > N_PIECES * PIECE):
                 return self._better_start(sequences, init, is_stopped)
         if not isinstance(init, str):
             return packed(init)
@@ -383,10 +413,16 @@ class Chain(Iterator[SweepInfo]):
         is_start[sequences.starts] = is_start[begins] = is_start[::CHUNK] = True
         # Without contexts, as for the particle filter.
         pieces = Sequences(sequences.codes[rows], np.flatnonzero(is_start[rows]))
-        inits = [init, "single"]
-        numbers = sequences.codes[:1, self.settings.emission.numeric_columns()]
-        if numbers.shape[1] <= MOST_FILTERED_COLUMNS:
-            inits.append("particle_filter")
+        emission = self.settings.emission
+        inits: list[str | Labels] = [init]
+        if emission.is_categorical:
+            n_columns = pieces.codes.shape[1] - emission.n_inputs
+            inits.append(frequent_symbols(pieces.codes[:, :n_columns]))
+        else:
+            inits.append("single")
+            numbers = pieces.codes[:1, emission.numeric_columns()]
+            if numbers.shape[1] <= MOST_FILTERED_COLUMNS:
+                inits.append("particle_filter")
         # At most 75 sweeps over long data.
         n_sweeps = int(np.clip(n_steps // 200, 50, 500))
         draws = []
@@ -405,7 +441,7 @@ class Chain(Iterator[SweepInfo]):
         path = np.empty(n_steps, dtype=np.int32)
         for begin in range(0, n_steps, CHUNK):
             chunk = slice(begin, begin + CHUNK)
-            stats = self.settings.emission.make_stats(sequences.codes[chunk])
+            stats = emission.make_stats(sequences.codes[chunk])
             frozen = FrozenModel(best.arrays, stats, np.flatnonzero(is_start[chunk]))
             path[chunk] = frozen.viterbi()[1]
         return packed(path)

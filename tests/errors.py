@@ -401,6 +401,34 @@ STICK_BREAKING = {
         )
     ],
     "no sticks broken": [("_stick_breaking.hpp", "(rest >= low)", "(false)")],
+    "blocks: free ends": [("_parallel_paths.hpp", "chain.successor(stop - 1)", "-1")],
+    "blocks: old slices of held steps": [
+        (
+            "_parallel_paths.hpp",
+            "held_step(chain, piece) + 1",
+            "held_step(chain, piece)",
+        )
+    ],
+    "blocks: rests above slices": [
+        (
+            "_parallel_paths.hpp",
+            "*std::min_element(least_.begin(), least_.end())",
+            "*std::max_element(least_.begin(), least_.end())",
+        )
+    ],
+    "blocks: one stream for all": [
+        ("_parallel_paths.hpp", "streams[piece]", "streams[0]")
+    ],
+    "blocks: one stream for all rows": [
+        ("_parallel_paths.hpp", "row_streams_[j]", "row_streams_[0]")
+    ],
+    "blocks: new rows miss broken sticks": [
+        (
+            "_parallel_paths.hpp",
+            "shapes[kNew] = s.alpha * first_rest_;",
+            "shapes[kNew] = s.alpha * sticks_.beta[kNew];",
+        )
+    ],
 }
 CONCENTRATION = {
     "alpha without the start": [

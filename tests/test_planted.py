@@ -57,6 +57,7 @@ KERNELS = {
     "direct assignment": (DIRECT, lambda m: m.DirectAssignmentKernel()),
     "sticks": (STICKS, lambda m: m.StickBreakingKernel()),
     "sticks beam": (STICKS, lambda m: m.StickBreakingKernel(beam=True)),
+    "sticks blocks": (STICKS, lambda m: m.StickBreakingKernel(True, 2)),
 }
 
 
@@ -179,6 +180,14 @@ CAUGHT = {
     ("sticks", "no start"): [Sampler(), *map(Enumeration, ("two sequences", "missing"))],
     ("sticks beam", "no start"): [*map(Enumeration, ("two sequences", "missing"))],
     ("sticks beam", "no sticks broken"): [Enumeration("two sequences")],
+    ("sticks blocks", "blocks: free ends"): [Enumeration("configuration I")],
+    ("sticks blocks", "blocks: old slices of held steps"): [Enumeration("two sequences")],
+    ("sticks blocks", "blocks: rests above slices"): [Enumeration("two sequences")],
+    ("sticks blocks", "blocks: one stream for all"): [Enumeration("two sequences")],
+    ("sticks blocks", "blocks: one stream for all rows"): [Enumeration("two sequences")],
+    ("sticks blocks", "blocks: new rows miss broken sticks"): [
+        Enumeration("two sequences")
+    ],
 }
 
 

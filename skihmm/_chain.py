@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
-from skihmm._draws import Draw, occupancy_order
-from skihmm._records import ChainRecord, EmissionRecord, StateRecord
+from skihmm._draws import Draw, narrow, occupancy_order
+from skihmm._records import ChainRecord, EmissionRecord, StateRecord, map_integers
 from skihmm._sequences import Sequences
 from skihmm._typing import Floats, Integers, Labels
+from skihmm._validation import distinct, row_chunks
 from skihmm.core._franchise import hyperparameters_of
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
@@ -83,6 +84,24 @@ class ModelSettings:
     n_particles: int
 
 
+def packed(labels: Integers) -> Labels:
+    """Number labels 0, 1, ..., in their order.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int32
+    """
+    values = distinct(labels)
+    numbers = np.empty(len(labels), dtype=np.int32)
+    for rows in row_chunks(len(labels)):
+        numbers[rows] = np.searchsorted(values, labels[rows])
+    return numbers
+
+
 def with_known_states(path: Labels, known: Labels) -> Labels:
     """Change a path as little as possible to agree with the known states.
 
@@ -111,7 +130,7 @@ def with_known_states(path: Labels, known: Labels) -> Labels:
     state_of[labels[is_there]] = states[is_there]
     path = path.copy()
     path[steps] = state_of[known[steps]]
-    return np.unique(path, return_inverse=True)[1].astype(np.int32)
+    return packed(path)
 
 
 def _runs(path: Labels, starts: Integers) -> NDArray[np.intp]:
@@ -164,7 +183,7 @@ def with_shortest_dwell(
             path[short[0] : stop] = np.bincount(path[short[0] : stop]).argmax()
             before = short[0]
             short.clear()
-    return np.unique(path, return_inverse=True)[1].astype(np.int32)
+    return packed(path)
 
 
 def start_with_stages(
@@ -252,7 +271,7 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     # would restore one another's.
     with CLUSTERING, threadpool_limits(1):
         labels = kmeans.fit(seen).predict(rows)
-    return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+    return packed(labels)
 
 
 def frequent_symbols(symbols: Labels) -> Labels:
@@ -352,7 +371,7 @@ class Chain(Iterator[SweepInfo]):
             if init == "kmeans" or (needs_long and n_steps > N_PIECES * PIECE):
                 return self._better_start(sequences, init, is_stopped)
         if not isinstance(init, str):
-            return np.unique(init, return_inverse=True)[1].astype(np.int32)
+            return packed(init)
         if init == "single":
             return np.zeros(n_steps, dtype=np.int32)
         if init == "blocks":
@@ -366,7 +385,7 @@ class Chain(Iterator[SweepInfo]):
         if init == "random":
             n_states = min(N_START_STATES, n_steps)
             labels = self.stream.generator.integers(n_states, size=n_steps)
-            return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+            return packed(labels)
         # Without contexts: every level of a tree makes new states rarer, and a path with
         # too few states is left slowly.
         return filter_particles(
@@ -378,6 +397,7 @@ class Chain(Iterator[SweepInfo]):
             transitions=self.settings.transitions.make_seating(),
             is_stopped=is_stopped,
             n_filtered=N_FILTERED,
+            path_only=True,
         )[1]
 
     def _better_start(
@@ -424,7 +444,7 @@ class Chain(Iterator[SweepInfo]):
             stats = emission.make_stats(sequences.codes[chunk])
             frozen = FrozenModel(best.arrays, stats, np.flatnonzero(is_start[chunk]))
             path[chunk] = frozen.viterbi()[1]
-        return np.unique(path, return_inverse=True)[1].astype(np.int32)
+        return packed(path)
 
     def __next__(self) -> SweepInfo:
         """Make one sweep and draw the hyperparameters."""
@@ -495,7 +515,7 @@ class Chain(Iterator[SweepInfo]):
     def record(self) -> ChainRecord:
         """Return the state for a later continuation, as plain arrays and numbers."""
         return {
-            "arrays": self.state.canonicalise(),
+            "arrays": map_integers(self.state.canonicalise(), narrow),
             "stream": self.stream.state,
             "n_sweeps": self.n_sweeps,
         }
@@ -592,7 +612,7 @@ class History:
     best_lp : float
         Highest log joint probability of a draw, summed over seatings.
     best_states : ndarray of shape (n_samples,) or None
-        The path of that draw.
+        The path of that draw, in the smallest integer type that fits.
     """
 
     last: int
@@ -628,4 +648,5 @@ class History:
         lp = draw.summed_lp
         if self.best_states is not None and lp <= self.best_lp:
             return self
-        return replace(self, best_lp=lp, best_states=draw.states)
+        assert draw.states is not None
+        return replace(self, best_lp=lp, best_states=narrow(draw.states))

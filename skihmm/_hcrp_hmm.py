@@ -338,6 +338,10 @@ array-like of shape (n_samples,), default="auto"
 
     # ---- scikit-learn's plumbing
 
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there are draws; an attribute that was set by hand makes none."""
+        return hasattr(self, "_fit_state")
+
     def __sklearn_tags__(self) -> Tags:
         """Tags: input of the emission, missing values allowed."""
         tags = super().__sklearn_tags__()
@@ -963,7 +967,7 @@ array-like of shape (n_samples,), default="auto"
         columns = self._fit_state.given.columns
         names = getattr(self, "feature_names_in_", None)
         return PosteriorPredictive(
-            self.draws_.thinned(),
+            self.draws_.thinned(with_states=False),
             self._encode_sequences(X, groups, lengths),
             self.emission_,
             n_steps,
@@ -1052,7 +1056,7 @@ array-like of shape (n_samples,), default="auto"
     ) -> Array:
         if not missing.any():
             return X.copy()
-        draws = self.draws_.thinned()
+        draws = self.draws_.thinned(with_states=False)
         if method == "expectation":
             codes = expected_codes(draws, sequences, self.emission_)
         else:
@@ -1197,7 +1201,7 @@ array-like of shape (n_samples,), default="auto"
     ) -> tuple[Floats, Flags]:
         sequences = self._encode_sequences(X, groups, lengths)
         log_probs = log_predictive(
-            self.draws_.thinned(),
+            self.draws_.thinned(with_states=False),
             sequences,
             self.emission_,
             n_particles=check_integer("n_particles", self.n_particles, 1),

@@ -23,7 +23,8 @@
 //                       + c (sum_k n_ko m_k w_k + b sum_k m_k w_k)),
 // and the last two sums, flow[o] and total, are updated with the few labels that change.  The
 // rest is a loop over the non-zeros of a row and of a symbol.
-// Contexts, in double: all K weights in one vectorised pass (_context_step.hpp).
+// Contexts, in double: all K weights in one vectorised pass (_context_step.hpp), or, of moves that
+// have been lifted, a loop over non-zeros (_context_sparse.hpp).
 // All, in double: all K weights, for steps without successor or observation, for emissions that
 // only give whole rows and for laws that add to self-transitions.
 //
@@ -44,6 +45,7 @@
 #include <limits>
 #include <vector>
 
+#include "_context_sparse.hpp"
 #include "_context_step.hpp"
 #include "_rcd.hpp"
 #include "_vector.hpp"
@@ -81,12 +83,23 @@ class Stepwise {
             mode_ = kContexts;
             step_.attach(chain.transitions->contexts());
         }
-        if constexpr (Emission::kIsSeating) attach_columns(*chain.transitions, emission);
+        if constexpr (Emission::kIsSeating) {
+            attach_columns(*chain.transitions, emission);
+            if (mode_ == kContexts && chain.transitions->lifts_in_tree())
+                sparse_.attach(chain.transitions->contexts(), n_slots_, h_.data(), is_exact_);
+        }
     }
 
     void prefetch(Chain &chain, int64_t start, int64_t stop) const {
-        if (mode_ != kSparse || chain.last[stop - 1]) return;
+        if ((mode_ != kSparse && mode_ != kContexts) || chain.last[stop - 1]) return;
         const Transitions &s = *chain.transitions;
+        if (mode_ == kContexts) {
+            if (!s.lifts_in_tree()) return;
+            const ContextTree &tree = s.contexts();
+            sparse_.prefetch(tree.place(start), tree.place(stop), chain.previous(start),
+                             chain.successor(start));
+            return;
+        }
         const Line &row = s.row(chain.restaurant(start));
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.ids + 16);
@@ -102,6 +115,8 @@ class Stepwise {
         i_ = view.i;
         o_ = view.o;
         x_ = view.x;
+        move_ = &move;
+        if (mode_ == kContexts && move.is_lifted()) return open_sparse(move);
         c_ = view.scale;
         // A label that lost its last table is a new state, except the ghost o, which still has
         // customers.
@@ -168,6 +183,7 @@ class Stepwise {
             if constexpr (Emission::kIsSeating) {
                 h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
                 h_[k] = 1.0 / total_weight(totals_[k], offset_);
+                if (s.lifts_in_tree()) settle_sparse(k);
             }
             return;
         }
@@ -194,7 +210,7 @@ class Stepwise {
     }
 
   private:
-    enum Kind { kVector, kSparse, kAll, kContexts };
+    enum Kind { kVector, kSparse, kAll, kContexts, kSparseContexts };
     // A label's weight, the part of it that opens no table (exact only), and a number
     // uniform on [0, weight).
     struct Choice {
@@ -263,6 +279,7 @@ class Stepwise {
             return float_part(q_[k], symbol_count(k));
         if (kind_ == kAll) return weights_[k];
         if (kind_ == kContexts) return step_.weights.q[k] * (1.0 + symbol_count(k) * by_smooth_);
+        if (kind_ == kSparseContexts) return sparse_.weight(k);
         const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
         const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
         return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
@@ -271,6 +288,10 @@ class Stepwise {
     // The two parts of the weight of a label in the sums (exact only).
     SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) {
         if (kind_ == kContexts) return split_contexts(s, k, g);
+        if (kind_ == kSparseContexts) {
+            const double q = sparse_.weight(k);
+            return {q, sparse_.joining_part(k), uniform(g) * q};
+        }
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
@@ -309,6 +330,7 @@ class Stepwise {
         switch (kind_) {
             case kVector: return draw_vector(u);
             case kContexts: return draw_contexts(u);
+            case kSparseContexts: return sparse_.draw(u);
             case kSparse:
                 return has_lookup_ ? draw_sparse(s, s.dense_row(i_), s.dense_column(o_), u)
                                    : draw_sparse(s, row_.data(), column_.data(), u);
@@ -318,6 +340,7 @@ class Stepwise {
     void end_step(Transitions &s) {
         if (SKIHMM_UNLIKELY(kind_ >= kAll)) {
             if (kind_ == kContexts) step_.close();
+            if (kind_ == kSparseContexts) sparse_.close();
             return;
         }
         if (shows_) {
@@ -679,6 +702,31 @@ class Stepwise {
         return k < 0 ? first_ : k;
     }
 
+    SKIHMM_INLINE void open_sparse(const Move<Chain, Emission> &move) {
+        kind_ = kSparseContexts;
+        shows_ = false;
+        apart_ = -1;
+        apart_q_ = 0.0;
+        sparse_.open(move.view, move.symbol.column, move.symbol.e_in,
+                     1.0 / total_weight(move.symbol.e_x, offset_));
+        first_ = sparse_.first;
+        first_q_ = sparse_.first_q;
+        first_stays_ = sparse_.first_stays;
+        rest_ = sparse_.rest;
+    }
+    // What the move has changed.
+    void settle_sparse(int32_t k) {
+        if (SKIHMM_LIKELY(k == x_ && move_->is_lifted())) {
+            const LiftedDraw &in = move_->view.path_in, &out = move_->view.path_out;
+            if (in.is_changed) sparse_.note(i_);
+            if (out.is_changed || in.changes_top()) sparse_.note(x_);
+            if (out.changes_top()) sparse_.note(o_);
+            return;
+        }
+        for (const int32_t j : {i_, x_, o_}) if (j >= kFirst) sparse_.note(j);
+        if (k != x_) sparse_.note(k);
+    }
+
     // ---- all
 
     SKIHMM_NOINLINE void fill_all(const Transitions &s, Emission &emission,
@@ -754,6 +802,8 @@ class Stepwise {
     std::vector<double> h_;               // 1/(e_k + alpha_e), padded
     double by_smooth_ = 0.0;              // over the symbol's smooth part
     const double *h_now_ = nullptr;       // of this step
+    ContextSparse sparse_;
+    const Move<Chain, Emission> *move_ = nullptr;
 };
 
 }  // namespace skihmm

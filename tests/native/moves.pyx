@@ -34,8 +34,12 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
+    cdef cppclass LiftedDraw:
+        int32_t n_closed, n_opened
+
     cdef cppclass StepView "skihmm::HCRPTransitions::Step":
         int32_t i, x, o, n_in, n_out, m_x, m_o
+        LiftedDraw path_in, path_out
         float64_t total_i, total_x, mass_o, scale
 
     cdef cppclass Laws "skihmm::HCRPTransitions":
@@ -83,6 +87,20 @@ cdef extern from "_context_step.hpp" namespace "skihmm" nogil:
                   int32_t o, bint after) except +
         void weigh(const float64_t *h, bint is_ghost)
         float64_t joining_part(int32_t k, int32_t n)
+        void close()
+
+
+cdef extern from "_context_sparse.hpp" namespace "skihmm" nogil:
+    cdef cppclass ContextSparse:
+        int32_t first
+        float64_t first_q, first_stays, rest
+        void attach(const ContextTree &tree, int32_t n_slots, const float64_t *h,
+                    bint after) except +
+        void open(const StepView &step, const SymbolColumn &column, int32_t e_in,
+                  float64_t h_x)
+        int32_t draw(float64_t u)
+        float64_t weight(int32_t k)
+        float64_t joining_part(int32_t k)
         void close()
 
 
@@ -535,6 +553,58 @@ def lift_step(ChainState state, intp_t t, seed):
         return view, log_ratio
     finally:
         chain.bits = state.stream.bits
+
+
+def sparse_weights(ChainState state, intp_t t, seed, bint after,
+                   const int32_t[::1] counts, float64_t smooth, const float64_t[::1] h,
+                   intp_t n_draws):
+    """Weights of a lifted step in a tree, for an observation with the weights
+    (counts + smooth) h by slot.
+
+    Returns
+    -------
+    weights, stays : ndarray of shape (n_slots,) or None
+        None, and nothing done, for a step that must be opened.
+    rest : float
+        The sum of the weights of all labels but the first.
+    drawn : ndarray of shape (n_slots,)
+        How many of n_draws equidistant points lie in the labels' parts of `rest`.
+    """
+    cdef SeatedMove move
+    cdef ContextSparse sparse
+    cdef SymbolColumn column
+    cdef Chain *chain = state.chain.get()
+    cdef Laws *s = <Laws *> state.transitions.seating
+    cdef RandomStream own = RandomStream(seed)
+    cdef int32_t k
+    cdef intp_t n, n_slots = chain.n_slots
+    cdef float64_t[:, ::1] out = np.zeros((2, n_slots))
+    cdef intp_t[::1] drawn = np.zeros(n_slots, dtype=np.intp)
+    cdef int32_t[::1] ids = np.flatnonzero(counts).astype(np.int32)
+    cdef int32_t[::1] own_counts = np.asarray(counts)[np.asarray(ids)]
+    chain.bits = own.bits
+    try:
+        if not move.lift(deref(chain), deref(symbols_of(state)), t):
+            return None, None, 0.0, None
+    finally:
+        chain.bits = state.stream.bits
+    column.ids = &ids[0]
+    column.counts = &own_counts[0]
+    column.size = <int32_t> ids.shape[0]
+    column.smooth = smooth
+    sparse.attach(s.contexts(), <int32_t> n_slots, &h[0], after)
+    sparse.open(move.view, column, counts[move.view.x], h[move.view.x])
+    for k in range(<int32_t> n_slots):
+        if k == sparse.first:
+            out[0, k] = sparse.first_q
+            out[1, k] = sparse.first_stays
+        elif k != move.view.x and k != 1:
+            out[0, k] = sparse.weight(k)
+            out[1, k] = sparse.joining_part(k)
+    for n in range(n_draws):
+        drawn[sparse.draw((n + 0.5) / n_draws * sparse.rest)] += 1
+    sparse.close()
+    return np.array(out[0]), np.array(out[1]), sparse.rest, np.asarray(drawn)
 
 
 cdef double _constant(void *state) noexcept nogil:

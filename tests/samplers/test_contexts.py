@@ -467,6 +467,40 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
     assert n_tests > 0
 
 
+LIFTED = ["three levels", "four levels", "missing", "constant", "five steps"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("name", LIFTED)
+def test_weights_of_lifted_steps(name, after):
+    """Against those of the same step when its customers have been taken out."""
+    m, rng, n_lifted = (MODELS | LONGER)[name], np.random.default_rng(0), 0
+    for seed, t in itertools.product(range(12), range(1, m.n_steps - 1)):
+        state = random_state(m, seed)[0]
+        n_slots = len(native.moves.peek(state)["tables"])
+        counts = rng.integers(3, size=n_slots, dtype=np.int32)
+        counts[:2] = 0
+        h = rng.random(n_slots)
+        weights, stays, rest, drawn = native.moves.sparse_weights(
+            state, t, seed, after, counts, 0.7, h, 2000
+        )
+        if weights is None:
+            continue
+        n_lifted += 1
+        factors = (counts + 0.7) * h
+        _, want, want_stays, _, _ = native.moves.step_weights(state, t, seed, after, 0)
+        x = native.moves.peek(state)["slots"][t]
+        assert state.check() is None
+        np.testing.assert_allclose(weights, want * factors, rtol=1e-12)
+        if after:
+            np.testing.assert_allclose(stays, want_stays * factors, rtol=1e-12)
+        others = np.array(want * factors)
+        others[x if want[x] > 0 else 0] = 0
+        assert rest == pytest.approx(others.sum(), rel=1e-12)
+        assert np.all(np.abs(drawn - 2000 * others / others.sum()) < 2 * n_slots)
+    assert n_lifted >= 5
+
+
 # -- kernels --------------------------------------------------------------------------
 
 

@@ -205,7 +205,9 @@ class ContextTree {
 
     // ---- concentrations: of depth 1, 2, ...
 
-    double alpha(int32_t d) const { return d == 1 ? first_->alpha : levels_[d - 2]->alpha; }
+    SKIHMM_INLINE double alpha(int32_t d) const {
+        return d == 1 ? first_->alpha : levels_[d - 2]->alpha;
+    }
     void set_alpha(int32_t d, double value) {
         is_fresh_ = false;
         if (d == 1) first_->set_alpha(value);

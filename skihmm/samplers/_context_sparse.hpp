@@ -58,14 +58,16 @@ class ContextSparse {
         for (Place &place : places_) place.is_known = false;
         changed_.clear();
     }
-    // Label k has other sizes, or another mass, than before the move.
-    void note(int32_t k) {
-        mass_[k] = tree_->masses()[k];
-        if (SKIHMM_UNLIKELY(changed_.size() > kMostChanged)) {
-            for (Place &place : places_) place.is_known = false;
-            changed_.clear();
+    // A move has ended with label k; `is_lifted`: without the customers having been taken out.
+    SKIHMM_INLINE void settle(const Step &step, int32_t k, bool is_lifted) {
+        if (SKIHMM_LIKELY(is_lifted)) {
+            if (step.path_in.is_changed) note(step.i);
+            if (step.path_out.is_changed || step.path_in.changes_top()) note(step.x);
+            if (step.path_out.changes_top()) note(step.o);
+            return;
         }
-        changed_.push(k);
+        for (const int32_t j : {step.i, step.x, step.o}) if (j >= kFirst) note(j);
+        if (k != step.x) note(k);
     }
     // A lifted step, with the column of its observation, of which x has e_in without it, and h
     // of x without it.  To be closed before the seating changes.
@@ -107,37 +109,41 @@ class ContextSparse {
         saved_mass_ = mass_o;
         mass_[o_label_] = 0.0;
 
+        // Four sums at a time: one would wait for itself.
         double *s = s_.data(), *out = o_.data();
         const double *mass = mass_.data();
-        double column_sum = 0.0, row_sum = 0.0, symbol_sum = 0.0;
+        const double ab = ab_, ab_opened = ab_opened_, g = g_;
+        double column_part[4] = {0.0, 0.0, 0.0, 0.0}, row_part[4] = {0.0, 0.0, 0.0, 0.0};
         for (int32_t d = 1; d <= next_.depth; ++d) {
             const double *w = part(d);
-            for_fours(column_line(d), [&](int32_t k, int32_t n) {
+            for_fours(column_line(d), [&](int32_t l, int32_t k, int32_t n) {
                 const double value = w[k] * n;
                 out[k] += value;
-                column_sum += value * mass[k];
+                column_part[l] += value * mass[k];
             });
         }
         for (int32_t d = at_.depth; d > 1; --d) {
             const double w = w_[d];
-            for_fours(row_line(d), [&](int32_t k, int32_t n) { s[k] += w * n; });
+            for_fours(row_line(d), [&](int32_t, int32_t k, int32_t n) { s[k] += w * n; });
         }
-        const Line &row = row_line(1);
-        for_fours(row, [&](int32_t k, int32_t n) {
-            const double value = s[k] += w_[1] * n;
-            row_sum += value * (out[k] + ab_ * nearest[k]);
+        const double w_first = w_[1];
+        for_fours(row_line(1), [&](int32_t l, int32_t k, int32_t n) {
+            const double value = s[k] += w_first * n;
+            row_part[l] += value * (out[k] + ab * nearest[k]);
         });
+        double symbol_sum = 0.0;
+        const int32_t i = i_, o = o_label_;
         int32_t e_i = 0, e_o = 0;
         for (int32_t at = 0; at < column.size; ++at) {
             const int32_t k = column.ids[at], n = column.counts[at];
-            e_i += k == i_ ? n : 0;
-            e_o += k == o_label_ ? n : 0;
-            symbol_sum += n * (s[k] * (out[k] + ab_ * nearest[k])
-                               + g_ * mass[k] * (out[k] + ab_opened_ * nearest[k]));
+            e_i += k == i ? n : 0;
+            e_o += k == o ? n : 0;
+            symbol_sum += n * (s[k] * (out[k] + ab * nearest[k])
+                               + g * mass[k] * (out[k] + ab_opened * nearest[k]));
         }
         symbol_sum_ = symbol_sum;
-        row_sum_ = row_sum;
-        column_sum_ = column_sum;
+        row_sum_ = (row_part[0] + row_part[1]) + (row_part[2] + row_part[3]);
+        column_sum_ = (column_part[0] + column_part[1]) + (column_part[2] + column_part[3]);
 
         // The sum that is kept, without x, i and o.
         first = step.m_x > 0 ? x_ : kNew;
@@ -254,7 +260,7 @@ class ContextSparse {
     template <class Visit>
     static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
         for (int32_t at = 0; at < line.size; at += 4)
-            for (int32_t l = at; l < at + 4; ++l) visit(line.ids[l], line.counts[l]);
+            for (int32_t l = 0; l < 4; ++l) visit(l, line.ids[at + l], line.counts[at + l]);
     }
     static void fetch(const Line &line) {
         SKIHMM_PREFETCH(line.ids);
@@ -274,6 +280,15 @@ class ContextSparse {
 
     // ---- places
 
+    // Label k has other sizes, or another mass, than before the move.
+    void note(int32_t k) {
+        mass_[k] = tree_->masses()[k];
+        if (SKIHMM_UNLIKELY(changed_.size() > kMostChanged)) {
+            for (Place &place : places_) place.is_known = false;
+            changed_.clear();
+        }
+        changed_.push(k);
+    }
     SKIHMM_INLINE Place &known_place() {
         Place &place = places_[offsets_[next_.depth] + next_.prefix];
         if (SKIHMM_UNLIKELY(!place.is_known

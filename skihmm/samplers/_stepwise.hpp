@@ -183,7 +183,7 @@ class Stepwise {
             if constexpr (Emission::kIsSeating) {
                 h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
                 h_[k] = 1.0 / total_weight(totals_[k], offset_);
-                if (s.lifts_in_tree()) settle_sparse(k);
+                if (s.lifts_in_tree()) sparse_.settle(move_->view, k, move_->is_lifted());
             }
             return;
         }
@@ -713,18 +713,6 @@ class Stepwise {
         first_q_ = sparse_.first_q;
         first_stays_ = sparse_.first_stays;
         rest_ = sparse_.rest;
-    }
-    // What the move has changed.
-    void settle_sparse(int32_t k) {
-        if (SKIHMM_LIKELY(k == x_ && move_->is_lifted())) {
-            const LiftedDraw &in = move_->view.path_in, &out = move_->view.path_out;
-            if (in.is_changed) sparse_.note(i_);
-            if (out.is_changed || in.changes_top()) sparse_.note(x_);
-            if (out.changes_top()) sparse_.note(o_);
-            return;
-        }
-        for (const int32_t j : {i_, x_, o_}) if (j >= kFirst) sparse_.note(j);
-        if (k != x_) sparse_.note(k);
     }
 
     // ---- all

@@ -799,16 +799,15 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         r_old->multiply(opens ? step->p_out : step->p_out_opened);
         r_new->multiply(opens ? step->p_out_opened : step->p_out);
     }
-    void put_back_into_tree(Step *step) {
+    SKIHMM_NOINLINE void put_back_into_tree(Step *step) {
         tree_->put_back(&step->path_in);
         tree_->put_back(&step->path_out);
     }
     // Into the journal; returns the factors of their removal.
-    double take_away_from_tree(int64_t t, Step *step) {
-        tree_->take_away(step->path_out);
-        const double p = prob(t + 1, step->x, step->o);
-        tree_->take_away(step->path_in);
-        return p * prob(t, step->i, step->x);
+    double take_away_from_tree(const Step &step) {
+        tree_->take_away(step.path_out);
+        tree_->take_away(step.path_in);
+        return (step.path_in.closes_top() ? step.p_out_opened : step.p_out) * step.p_in;
     }
 
     // ---- probabilities of the labels of step t, with its context

@@ -256,6 +256,8 @@ class ContextSparse {
     };
     static constexpr double kCancelled = 1e-3;
     static constexpr size_t kMostChanged = 1 << 16;
+    // With so few nothing is kept: all labels are as fast as those that have changed.
+    static constexpr size_t kFewSlots = 48;
 
     template <class Visit>
     static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
@@ -283,6 +285,7 @@ class ContextSparse {
     // Label k has other sizes, or another mass, than before the move.
     void note(int32_t k) {
         mass_[k] = tree_->masses()[k];
+        if (s_.size() <= kFewSlots) return;
         if (SKIHMM_UNLIKELY(changed_.size() > kMostChanged)) {
             for (Place &place : places_) place.is_known = false;
             changed_.clear();
@@ -290,6 +293,10 @@ class ContextSparse {
         changed_.push(k);
     }
     SKIHMM_INLINE Place &known_place() {
+        if (s_.size() <= kFewSlots) {
+            fill_place(&places_[0]);
+            return places_[0];
+        }
         Place &place = places_[offsets_[next_.depth] + next_.prefix];
         if (SKIHMM_UNLIKELY(!place.is_known
                             || changed_.size() - place.n_seen > s_.size() / 2))
@@ -299,18 +306,29 @@ class ContextSparse {
         return place;
     }
     SKIHMM_NOINLINE void fill_place(Place *place) {
-        place->values.resize(s_.size() * (next_.depth + 1));
-        place->total = 0.0;
-        for (int32_t k = 0; k < n_slots_; ++k) place->total += fill_label(place, k);
+        const size_t n = s_.size();
+        place->values.resize(n * (depth_ + 1));
+        double *values = place->values.data();
+        const double *before = h_;
+        for (int32_t d = next_.depth; d >= 1; --d) {
+            const double *by = tree_->inverse(d, prefixes_[d]);
+            const double a = d < next_.depth ? alphas_[d + 1] : 1.0;
+            double *w = values + d * n;
+            for (size_t k = 0; k < n; ++k) w[k] = before[k] * a * by[k];
+            before = w;
+        }
+        double sum[4] = {0.0, 0.0, 0.0, 0.0};
+        for (size_t k = 0; k < n; ++k) sum[k % 4] += values[k] = before[k] * mass_[k];
+        place->total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
         place->n_seen = changed_.size();
         place->is_known = true;
     }
     double fill_label(Place *place, int32_t k) {
         double *values = place->values.data(), w = h_[k];
         for (int32_t d = next_.depth; d >= 1; --d) {
+            if (d < next_.depth) w *= alphas_[d + 1];
             w *= tree_->inverse(d, prefixes_[d])[k];
             values[d * s_.size() + k] = w;
-            if (d > 1) w *= alphas_[d];
         }
         return values[k] = w * mass_[k];
     }

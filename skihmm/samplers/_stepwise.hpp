@@ -91,15 +91,11 @@ class Stepwise {
     }
 
     void prefetch(Chain &chain, int64_t start, int64_t stop) const {
-        if ((mode_ != kSparse && mode_ != kContexts) || chain.last[stop - 1]) return;
-        const Transitions &s = *chain.transitions;
-        if (mode_ == kContexts) {
-            if (!s.lifts_in_tree()) return;
-            const ContextTree &tree = s.contexts();
-            sparse_.prefetch(tree.place(start), tree.place(stop), chain.previous(start),
-                             chain.successor(start));
+        if (mode_ != kSparse || chain.last[stop - 1]) {
+            if (mode_ == kContexts) prefetch_contexts(chain, start, stop);
             return;
         }
+        const Transitions &s = *chain.transitions;
         const Line &row = s.row(chain.restaurant(start));
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.ids + 16);
@@ -115,8 +111,6 @@ class Stepwise {
         i_ = view.i;
         o_ = view.o;
         x_ = view.x;
-        move_ = &move;
-        if (mode_ == kContexts && move.is_lifted()) return open_sparse(move);
         c_ = view.scale;
         // A label that lost its last table is a new state, except the ghost o, which still has
         // customers.
@@ -127,7 +121,9 @@ class Stepwise {
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         view_ = &symbol.column;
         if (SKIHMM_UNLIKELY(mode_ >= kAll || o_ < 0 || !symbol.exists)) {
-            if (mode_ == kContexts && o_ >= 0)
+            move_ = &move;
+            if (mode_ == kContexts && move.is_lifted()) open_sparse(move);
+            else if (mode_ == kContexts && o_ >= 0)
                 fill_contexts(s, emission, view, symbol, chain.hints[t_]);
             else fill_all(s, emission, view, symbol.exists);
             return;
@@ -179,14 +175,7 @@ class Stepwise {
                               int64_t, bool) {
         const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
-        if (SKIHMM_UNLIKELY(mode_ == kContexts)) {
-            if constexpr (Emission::kIsSeating) {
-                h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
-                h_[k] = 1.0 / total_weight(totals_[k], offset_);
-                if (s.lifts_in_tree()) sparse_.settle(move_->view, k, move_->is_lifted());
-            }
-            return;
-        }
+        if (SKIHMM_UNLIKELY(mode_ == kContexts)) return settle_contexts(s, k);
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
             attach(chain, emission);    // a count has outgrown 16 bits
             return;
@@ -645,6 +634,14 @@ class Stepwise {
 
     // ---- contexts
 
+    SKIHMM_NOINLINE void prefetch_contexts(const Chain &chain, int64_t start,
+                                           int64_t stop) const {
+        const Transitions &s = *chain.transitions;
+        if (!Emission::kIsSeating || !s.lifts_in_tree() || chain.last[stop - 1]) return;
+        const ContextTree &tree = s.contexts();
+        sparse_.prefetch(tree.place(start), tree.place(stop), chain.previous(start),
+                         chain.successor(start));
+    }
     SKIHMM_NOINLINE void fill_contexts(const Transitions &s, Emission &emission,
                                        const StepView &view, const SymbolView &symbol,
                                        int32_t hint) {
@@ -702,7 +699,7 @@ class Stepwise {
         return k < 0 ? first_ : k;
     }
 
-    SKIHMM_INLINE void open_sparse(const Move<Chain, Emission> &move) {
+    SKIHMM_NOINLINE void open_sparse(const Move<Chain, Emission> &move) {
         kind_ = kSparseContexts;
         shows_ = false;
         apart_ = -1;
@@ -713,6 +710,14 @@ class Stepwise {
         first_q_ = sparse_.first_q;
         first_stays_ = sparse_.first_stays;
         rest_ = sparse_.rest;
+    }
+
+    SKIHMM_NOINLINE void settle_contexts(const Transitions &s, int32_t k) {
+        if constexpr (Emission::kIsSeating) {
+            h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
+            h_[k] = 1.0 / total_weight(totals_[k], offset_);
+            if (s.lifts_in_tree()) sparse_.settle(move_->view, k, move_->is_lifted());
+        }
     }
 
     // ---- all

@@ -583,7 +583,7 @@ def sparse_weights(ChainState state, intp_t t, seed, bint after,
     cdef Laws *s = <Laws *> state.transitions.seating
     cdef RandomStream own = RandomStream(seed)
     cdef int32_t k
-    cdef intp_t n, n_slots = chain.n_slots
+    cdef intp_t n, _draw, n_slots = chain.n_slots
     cdef float64_t[:, ::1] out = np.zeros((2, n_slots))
     cdef intp_t[::1] drawn = np.zeros(n_slots, dtype=np.intp)
     cdef int32_t[::1] ids = np.flatnonzero(counts).astype(np.int32)
@@ -611,7 +611,7 @@ def sparse_weights(ChainState state, intp_t t, seed, bint after,
         drawn[sparse.draw((n + 0.5) / n_draws * sparse.rest)] += 1
     sparse.close()
     opened = np.zeros(s.contexts().place(t).depth + 1, dtype=int)
-    for n in range(n_draws if after and sparse.first == move.view.x else 0):
+    for _draw in range(n_draws if after and sparse.first == move.view.x else 0):
         s.choose_in_of_tree(True, 0, own.bits, &move.view)
         opened[move.view.path_in.n_opened] += 1
     return np.array(out[0]), np.array(out[1]), sparse.rest, np.asarray(drawn), opened

@@ -524,9 +524,7 @@ def test_sums_that_lifted_steps_keep():
 
 
 STALE = {
-    "of i": [
-        ("_context_sparse.hpp", "if (step.path_in.is_changed) note(step.i);", "")
-    ],
+    "of i": [("_context_sparse.hpp", "if (step.path_in.is_changed) note(step.i);", "")],
     "of x": [
         (
             "_context_sparse.hpp",

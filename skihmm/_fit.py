@@ -461,6 +461,9 @@ class Fit:
     ) -> tuple[list[ChainFile], list[History], list[int]]:
         """Open the files of all chains; return them, their histories and the seed."""
         params, plan, sampler = self.parameters, self.parameters.plan, settings.sampler
+        sampler_params = sampler.get_params()
+        # Draws do not depend on it.
+        sampler_params.pop("n_jobs", None)
         header = Header(
             # Codes do not contain the offsets of the columns.
             data=joblib.hash(
@@ -472,7 +475,7 @@ class Fit:
                 )
             ),
             model=params.model_hash,
-            sampler=joblib.hash((type(sampler).__name__, sampler.get_params())),
+            sampler=joblib.hash((type(sampler).__name__, sampler_params)),
             start=joblib.hash((settings.init, settings.n_particles)),
             schedule=[plan.n_burnin, plan.thin, plan.store_states],
             seed=None if params.random_state is None else entropy,
@@ -621,10 +624,10 @@ def _summary(
     if point_estimate == "map" or not draws.has_states:
         best = draws.argmax()
         # Stored separately, because draws have no paths with store_states=False.
-        labels = chains[best[0]].best_states
+        path = chains[best[0]].best_states
     else:
         best = best_draw(draws, point_estimate)
-        labels = draws[best].states
+        path = draws[best].states
     selected = draws[best]
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     startprob, transmat = frozen_model(selected, first, emission).transition_matrix()
@@ -636,7 +639,7 @@ def _summary(
         "emission_": emission.with_states(selected.emission, selected.n_states),
         "draws_": draws,
         "n_states_": selected.n_states,
-        "labels_": labels,
+        "labels_": np.asarray(path, dtype=np.int32),
         "known_states_": sequences.known_labels,
         "startprob_": startprob,
         "transmat_": transmat,

@@ -401,6 +401,34 @@ STICK_BREAKING = {
         )
     ],
     "no sticks broken": [("_stick_breaking.hpp", "(rest >= low)", "(false)")],
+    "blocks: free ends": [("_parallel_paths.hpp", "chain.successor(stop - 1)", "-1")],
+    "blocks: old slices of held steps": [
+        (
+            "_parallel_paths.hpp",
+            "held_step(chain, piece) + 1",
+            "held_step(chain, piece)",
+        )
+    ],
+    "blocks: rests above slices": [
+        (
+            "_parallel_paths.hpp",
+            "*std::min_element(least_.begin(), least_.end())",
+            "*std::max_element(least_.begin(), least_.end())",
+        )
+    ],
+    "blocks: one stream for all": [
+        ("_parallel_paths.hpp", "streams[piece]", "streams[0]")
+    ],
+    "blocks: one stream for all rows": [
+        ("_parallel_paths.hpp", "row_streams_[j]", "row_streams_[0]")
+    ],
+    "blocks: new rows miss broken sticks": [
+        (
+            "_parallel_paths.hpp",
+            "shapes[kNew] = s.alpha * first_rest_;",
+            "shapes[kNew] = s.alpha * sticks_.beta[kNew];",
+        )
+    ],
 }
 CONCENTRATION = {
     "alpha without the start": [
@@ -580,3 +608,13 @@ MODULES = {
 def edited(module, error):
     """Compile a module with its errors, and turn on one of them (None: none)."""
     return native.switched(module, MODULES[module], error)
+
+
+def maker(kernel, error):
+    """Compile an error and return a function that builds a kernel with it.
+
+    A kernel is the name of its module and a function that builds it from the module.
+    """
+    module, make = kernel
+    compiled = edited(module, error)
+    return lambda state: make(compiled)

@@ -31,7 +31,13 @@ from small_models import (
 )
 
 from skihmm.core._rcd import RCDKernel
-from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
+from skihmm.samplers import (
+    BlockedBeam,
+    BlockedGibbs,
+    StepwiseGibbs,
+    StepwiseSlice,
+    StickBreakingBeam,
+)
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
@@ -100,6 +106,10 @@ KERNELS |= {
     "slice, runs": StepwiseSlice(run_split_merge_rate=1.5).make_kernel,
     "blocked, runs": BlockedGibbs(2, run_split_merge_rate=1.5).make_kernel,
     "beam, both trials": BlockedBeam(3, 1, run_split_merge_rate=1.5).make_kernel,
+    "stick-breaking blocks": StickBreakingBeam(2).make_kernel,
+    "stick-breaking single steps": StickBreakingBeam(1).make_kernel,
+    "stick-breaking blocks in threads": StickBreakingBeam(1, n_jobs=2).make_kernel,
+    "stick-breaking blocks, trials": StickBreakingBeam(2, 1.5).make_kernel,
     "random scan": lambda state: RandomScanGibbs(),
     "blocks in Python": lambda state: SequentialBlocks(),
 }
@@ -157,6 +167,14 @@ TABLE = [
         2000,
     ),
     (BASELINES, ("two sequences", "self-transitions", "two columns"), 2000),
+    (
+        ("stick-breaking blocks",),
+        ("two sequences", "self-transitions", "full", "known, mixed data"),
+        2000,
+    ),
+    (("stick-breaking single steps",), ("two columns",), 2000),
+    (("stick-breaking blocks, trials",), ("configuration I",), 2000),
+    (("stick-breaking blocks in threads",), ("seven steps",), 100),
     (SAMPLERS, ("symbols and numbers",), 2000),
     (
         ("stepwise",),
@@ -230,6 +248,18 @@ MORE = [
         3000,
     ),
     (BASELINES[:2], ("large concentrations",), 3000),
+    (
+        ("stick-breaking blocks", "stick-breaking single steps"),
+        (
+            "missing",
+            "configuration I",
+            "sequences of one step",
+            "autoregressive",
+            *COLUMNS,
+        ),
+        3000,
+    ),
+    (("stick-breaking blocks",), PYTHON, 100),
     (SAMPLERS, ("counts", "known, mixed data"), 2000),
     (("stick-breaking",), ("binary", "two kinds of symbols", "full and counts"), 2000),
     (("blocked sm",), ("overdispersed", "positive", "angles"), 1000),
@@ -301,6 +331,7 @@ def test_rejections_are_frequent_enough_to_be_tested():
 
 PRIOR_DRAWS = {name: (KERNELS[name], {}) for name in (*LIMITS, *BASELINES)}
 PRIOR_DRAWS |= {
+    "stick-breaking blocks": (StickBreakingBeam(7).make_kernel, {}),
     "slices": (KERNELS["slices"], {}),
     "blocks": (lambda state: RCDKernel(BlockedProposal(), 8), {}),
     "beams": (lambda state: RCDKernel(BeamProposal(), 8), {}),

@@ -251,7 +251,11 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     BlockedBeam: {"block_size": optional_integer(1), **RATES},
     DirectAssignmentGibbs: {},
     StickBreakingGibbs: {},
-    StickBreakingBeam: {},
+    StickBreakingBeam: {
+        "block_size": optional_integer(1),
+        "n_jobs": n_jobs(),
+        **RATES,
+    },
     HCRPCategorical: {
         "alpha": number(),
         "gamma": number(),

@@ -6,10 +6,12 @@
 // family for particles (family).
 #pragma once
 #include <cstdint>
+#include <vector>
 
 #include "_family.hpp"
 #include "_product.hpp"
 #include "_seating.hpp"
+#include "_workers.hpp"
 
 namespace skihmm {
 
@@ -46,6 +48,7 @@ struct SeatingEmission {
     void commit() const { seating->commit(); }
     void commit_same() const { seating->commit_same(); }
     void rollback() const { seating->rollback(); }
+    void look_ahead(int64_t, int64_t) const {}
     // False if y[t] is missing: p = 1 for all states.
     bool column(int64_t t, SymbolColumn *out) const {
         const int32_t symbol = codes[t];
@@ -109,6 +112,22 @@ class EmissionParameters {
     // Statistics, and their seating, of states[t] = the slot of every step, given what the
     // states share; other parameters are integrated out.
     virtual void reseat(const int32_t *states, bitgen_t *g) = 0;
+
+    // ---- the same in threads: draw_states, any of the const functions, reseat_counted
+
+    // Draw all parameters, for the slots of a list, occupied or not.
+    virtual void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
+                             bitgen_t *g) = 0;
+    // Whether threads may evaluate fill_log_likelihoods at the same time.
+    virtual bool is_concurrent() const { return true; }
+    // If is_table: p(y[t] | k) of all slots side by side, or nullptr if y[t] is missing.
+    virtual const double *table_row(int64_t) const { return nullptr; }
+    // out[i] = log p(y[t] | slots[i]) of drawn slots, up to a common term.
+    virtual void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
+                                      double *out) const = 0;
+    virtual void reseat_counted(const int32_t *states, const Workers &, bitgen_t *g) {
+        reseat(states, g);
+    }
 };
 
 class Emission {
@@ -126,6 +145,9 @@ class Emission {
     // out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).  No value may be
     // zero: what is negligible beside the largest is kept at a tiny positive number.
     virtual double fill_probs(int64_t t, double *out) = 0;
+    // A hint: fill_probs will be asked for most of the steps [start, stop) before the statistics
+    // change.
+    virtual void look_ahead(int64_t, int64_t) {}
     // out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.
     virtual void fill_pair(int64_t t, const int32_t *states, double *out) = 0;
     // out[i] = log p(the first i + 1 observations of steps [start, stop) | those of state k), one

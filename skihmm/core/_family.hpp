@@ -56,6 +56,14 @@ class Family {
     // wide family at table[k * stride + i].
     virtual void fill(const double *table, int64_t stride, int32_t n, const double *y,
                       double *out) const = 0;
+    // Rows that a wide family evaluates together.
+    static constexpr int32_t kRows = 12;
+    // As fill for n_rows <= kRows rows, one after the other at y: out[r * out_stride + k].
+    virtual void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
+                               int32_t n_rows, double *out, int64_t out_stride) const {
+        for (int32_t r = 0; r < n_rows; ++r)
+            fill(table, stride, n, y + r * row_width(), out + r * out_stride);
+    }
     // out[k] += log p(y | state k) for k <= n, with the statistics of states k < n contiguous by
     // state, those of state n at `last`.
     virtual void fill_rows(const double *rows, int32_t n, const double *last,
@@ -74,6 +82,8 @@ class Family {
     virtual void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
                       bitgen_t *g) const = 0;
     bool draws_parameters = true;   // false without densities: for samplers that need them
+    // Whether threads may call log_density at the same time, and add_rows of other states.
+    bool is_concurrent = false;
     virtual double log_density(const double *p, int64_t stride, const double *y) const = 0;
     virtual void fill_densities(const double *table, int64_t stride, int32_t n,
                                 const double *y, double *out) const = 0;

@@ -14,6 +14,52 @@
 
 namespace skihmm {
 
+// A stream of its own for one task of a sweep in threads: SFC64 (Chris Doty-Humphrey), as in
+// NumPy.  Two of these with different seeds do not overlap within 2^64 numbers, as every step
+// counts up and can be undone.
+class TaskStream {
+  public:
+    TaskStream(uint64_t a, uint64_t b, uint64_t c) : a_(a), b_(b), c_(c) {
+        for (int i = 0; i < 12; ++i) next();
+    }
+    // Borrows this object, which must stay where it is.
+    bitgen_t bits() { return {this, next_uint64, next_uint32, next_double, next_uint64}; }
+
+  private:
+    uint64_t a_, b_, c_, counter_ = 1;
+
+    uint64_t next() {
+        const uint64_t out = a_ + b_ + counter_++;
+        a_ = b_ ^ (b_ >> 11);
+        b_ = c_ + (c_ << 3);
+        c_ = ((c_ << 24) | (c_ >> 40)) + out;
+        return out;
+    }
+    static uint64_t next_uint64(void *self) { return static_cast<TaskStream *>(self)->next(); }
+    static uint32_t next_uint32(void *self) {
+        return static_cast<uint32_t>(next_uint64(self) >> 32);
+    }
+    static double next_double(void *self) {
+        return static_cast<double>(next_uint64(self) >> 11) * (1.0 / 9007199254740992.0);
+    }
+};
+
+// Streams of the tasks 0, 1, ... of one parallel part of a sweep, derived from the chain's.
+class TaskStreams {
+  public:
+    TaskStreams() = default;
+    explicit TaskStreams(bitgen_t *g) {
+        a_ = g->next_uint64(g->state);
+        b_ = g->next_uint64(g->state);
+    }
+    TaskStream operator[](int64_t task) const {
+        return TaskStream(a_, b_, static_cast<uint64_t>(task));
+    }
+
+  private:
+    uint64_t a_ = 0, b_ = 0;
+};
+
 inline double uniform(bitgen_t *g) { return g->next_double(g->state); }
 
 // Uniform on 0 .. n-1 without bias (Lemire's multiply-and-reject), n >= 1.

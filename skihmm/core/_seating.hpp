@@ -40,6 +40,7 @@
 #include "_containers.hpp"
 #include "_law.hpp"
 #include "_math.hpp"
+#include "_pair_counts.hpp"
 #include "_random.hpp"
 
 namespace skihmm {
@@ -605,6 +606,26 @@ class Seating {
         load(record);
     }
 
+    // The same of counted customers.  A cell is not seated one by one, so that its cost does
+    // not grow with the data: the table of its first customer has 1 + Binomial(n - 1, v) of
+    // the n customers, v ~ Beta(1, fresh), and the rest of them are seated likewise.
+    void reseat(const PairCounts &counts, const double *fresh, bitgen_t *g) {
+        SeatingRecord record;
+        std::vector<int32_t> tables;
+        record.rows = counts.rows;
+        record.dishes = counts.dishes;
+        record.n_customers = counts.counts;
+        record.n_tables.assign(counts.rows.size(), 0);
+        for (size_t i = 0; base.has_tables() && i < counts.rows.size(); ++i) {
+            const int32_t n = counts.counts[i];
+            const double a = fresh[counts.dishes[i]];
+            const bool is_large = n > kCostOfTable * (1.0 + a * std::log1p(n / a));
+            record.n_tables[i] = is_large ? seat_large_cell(n, a, &record.sizes, g)
+                                          : seat_cell(n, a, &record.sizes, &tables, g);
+        }
+        load(record);
+    }
+
     // ---- sums over the whole franchise
 
     // Tables of all rows.
@@ -810,6 +831,23 @@ class Seating {
                 ++n_tables;
             }
             table_of->push_back(table);
+        }
+        return n_tables;
+    }
+    // A table by seat_large_cell costs as much as this many customers by seat_cell.
+    static constexpr double kCostOfTable = 30.0;
+    static int32_t seat_large_cell(int32_t n, double fresh, std::vector<int32_t> *sizes,
+                                   bitgen_t *g) {
+        int32_t n_tables = 0;
+        while (n > 0) {
+            double leave;
+            draw_beta(g, 1.0, fresh, &leave);
+            binomial_t scratch{};
+            const int32_t rest =
+                static_cast<int32_t>(random_binomial(g, leave, n - 1, &scratch));
+            sizes->push_back(n - rest);
+            n = rest;
+            ++n_tables;
         }
         return n_tables;
     }

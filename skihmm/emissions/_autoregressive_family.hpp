@@ -71,6 +71,80 @@ SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, 
         add_predictives<kTogether>(stride, q, d, z, table + k * stride, rest, out + k);
     for (; k < n; ++k) add_predictives<1>(stride, q, d, z, table + k * stride, rest, out + k);
 }
+#if defined(__GNUC__) || defined(__clang__)
+typedef double Lanes __attribute__((vector_size(4 * sizeof(double)), aligned(8), may_alias));
+#else
+typedef double Lanes;
+#endif
+// A number of each of kRows rows.
+constexpr int32_t kRows = Family::kRows;
+struct Rows {
+    static constexpr int32_t kParts = kRows * sizeof(double) / sizeof(Lanes);
+    Lanes parts[kParts];
+
+    SKIHMM_INLINE static Rows of(double x) {
+        Rows all;
+        for (Lanes &part : all.parts) part = Lanes{} + x;
+        return all;
+    }
+    SKIHMM_INLINE Rows over(double x) const {
+        Rows ratio;
+        for (int32_t i = 0; i < kParts; ++i) ratio.parts[i] = parts[i] / x;
+        return ratio;
+    }
+    SKIHMM_INLINE void subtract(double x, const Rows &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] -= x * y.parts[i];
+    }
+    SKIHMM_INLINE void add_square(const Rows &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] += y.parts[i] * y.parts[i];
+    }
+    SKIHMM_INLINE void store(double *out) const {
+        std::copy_n(parts, kParts, reinterpret_cast<Lanes *>(out));
+    }
+};
+// As fill_regression for kRows rows at once, of which z[j][r] is number j of row r:
+// out[k * kRows + r] = log p.  The same operations in the same order, so the same results.
+SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
+                                           const double *z, const double *table,
+                                           double *scratch, double *out) {
+    // Columns that are subtracted together; they begin in the same vector.
+    constexpr int32_t kColumns = 4;
+    const int32_t size = q + d, width = in_vectors(size);
+    Rows *rest = reinterpret_cast<Rows *>(scratch);
+    Rows w[kColumns];
+    double leverages[kRows], totals[kRows];
+    for (Rows &column : w) column = Rows::of(0.0);
+    for (int32_t k = 0; k < n; ++k, out += kRows) {
+        const double *entry = table + k * stride + 1;
+        Rows total = Rows::of(0.0), leverage = Rows::of(1.0);
+        std::copy_n(z, size * kRows, scratch);
+        for (int32_t from = 0; from < size; from += kColumns) {
+            const int32_t first = from / kVector * kVector, length = width - first;
+            const int32_t to = std::min(from + kColumns, size);
+            const double *columns = entry - first;
+            for (int32_t j = from; j < to; ++j, columns += length) {
+                const Rows own = rest[j].over(columns[j]);
+                (j < q ? leverage : total).add_square(own);
+                for (int32_t i = j + 1; i < to; ++i) rest[i].subtract(columns[i], own);
+                w[j - from] = own;
+            }
+            // There are more rows only if there are all of these columns.
+            columns = entry - first;
+            for (int32_t i = to; i < size; ++i) {
+                Rows value = rest[i];
+                for (int32_t c = 0; c < kColumns; ++c)
+                    value.subtract(columns[i + c * length], w[c]);
+                rest[i] = value;
+            }
+            entry += (to - from) * length;
+        }
+        leverage.store(leverages);
+        total.store(totals);
+        for (int32_t r = 0; r < kRows; ++r)
+            out[r] = entry[1] - 0.5 * d * log_of(leverages[r])
+                     - entry[0] * log1p_of(totals[r] / leverages[r]);
+    }
+}
 // Columns `from` to `to` of a rank-one update (sign 1) or downdate (sign -1) of a factor of
 // `size` rows by z; L is the first of them.  Returns the growth of their log determinant; NaN if
 // the downdate is impossible.
@@ -129,6 +203,7 @@ class AutoregressiveFamily final : public Family {
           unit_(scale, scale + d * (d + 1) / 2), z_(in_vectors(size_)),
           rest_(z_.size() * kTogether) {
         n_columns = d;
+        is_concurrent = true;
         n_inputs = d * order;
         is_wide = true;
         columns_.push_back(0);
@@ -167,13 +242,16 @@ class AutoregressiveFamily final : public Family {
         fill(s, width, 1, y, &lp);
         return lp;
     }
-    void add(double *s, int64_t stride, const double *y) const override {
-        const int64_t first = 0;
-        if (!is_missing(y)) add_rows(s, stride, y, &first, 1);
+    void add(double *s, int64_t, const double *y) const override {
+        if (is_missing(y)) return;
+        turn(s, y, 1.0, z_.data());
+        s[0] += 1.0;
+        update(s);
     }
     void add_rows(double *s, int64_t, const double *values, const int64_t *steps,
                   int64_t n) const override {
-        for (int64_t r = 0; r < n; ++r) turn(s, values + steps[r] * row_width(), 1.0);
+        std::vector<double> z(z_.size());
+        for (int64_t r = 0; r < n; ++r) turn(s, values + steps[r] * row_width(), 1.0, z.data());
         s[0] += static_cast<double>(n);
         update(s);
     }
@@ -183,7 +261,7 @@ class AutoregressiveFamily final : public Family {
             reset(s, stride);
             return true;
         }
-        if (!turn(s, y, -1.0)) return false;
+        if (!turn(s, y, -1.0, z_.data())) return false;
         s[0] -= 1.0;
         update(s);
         return true;
@@ -201,6 +279,23 @@ class AutoregressiveFamily final : public Family {
         if (is_missing(y)) return;
         standardise(y);
         fill_regression(n, stride, q_, n_columns, z_.data(), table, rest_.data(), out);
+    }
+    void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
+                       int32_t n_rows, double *out, int64_t out_stride) const override {
+        rows_.assign(static_cast<size_t>(size_) * kRows, 0.0);
+        rows_out_.resize(static_cast<size_t>(n) * kRows);
+        rows_rest_.resize(rows_.size());
+        for (int32_t r = 0; r < n_rows; ++r) {
+            if (is_missing(y + r * row_width())) continue;
+            standardise(y + r * row_width());
+            for (int32_t j = 0; j < size_; ++j) rows_[j * kRows + r] = z_[j];
+        }
+        fill_regressions(n, stride, q_, n_columns, rows_.data(), table, rows_rest_.data(),
+                         rows_out_.data());
+        for (int32_t r = 0; r < n_rows; ++r)
+            if (!is_missing(y + r * row_width()))
+                for (int32_t k = 0; k < n; ++k)
+                    out[r * out_stride + k] += rows_out_[k * kRows + r];
     }
     void fill_rows(const double *rows, int32_t n, const double *last, const double *y,
                    double *out) const override {
@@ -242,8 +337,12 @@ class AutoregressiveFamily final : public Family {
         *p = log_whitening - 0.5 * d * kLog2Pi - log_unit_;
     }
     double log_density(const double *p, int64_t, const double *y) const override {
+        if (is_missing(y)) return 0.0;
+        static thread_local std::vector<double> z;
+        z.resize(z_.size());
+        standardise(y, z.data());
         double lp = 0.0;
-        fill_densities(p, parameter_width, 1, y, &lp);
+        fill_residuals(1, parameter_width, q_, n_columns, z.data(), p, &lp);
         return lp;
     }
     void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
@@ -381,17 +480,20 @@ class AutoregressiveFamily final : public Family {
     // strong prior would absorb in the diagonal.
     int32_t at(int32_t i, int32_t j) const { return columns_[j] + i - j / kVector * kVector; }
 
-    // Set z_ to a row, standardised; if it `fills` with inputs at the mean that are missing.
+    // Set z_, or another array of its size, to a row, standardised; if it `fills` with inputs at the mean that are missing.
     void standardise(const double *y, bool fills = false) const {
+        standardise(y, z_.data(), fills);
+    }
+    void standardise(const double *y, double *out, bool fills = false) const {
         const int32_t d = n_columns;
         for (int32_t i = 0; i < row_width(); ++i) {
             const double value = (y[i] - centre_[i % d]) / deviation_[i % d];
             // Products of a few of these numbers must not overflow.
             const double z = std::min(std::max(value, -kMostDeviations), kMostDeviations);
-            z_[i < d ? q_ + i : i - d] = fills && std::isnan(z) ? 0.0 : z;
+            out[i < d ? q_ + i : i - d] = fills && std::isnan(z) ? 0.0 : z;
         }
-        z_[q_ - 1] = 1.0;
-        std::fill(z_.begin() + size_, z_.end(), 0.0);
+        out[q_ - 1] = 1.0;
+        std::fill(out + size_, out + z_.size(), 0.0);
     }
     void set_prior() {
         const int32_t d = n_columns;
@@ -414,10 +516,10 @@ class AutoregressiveFamily final : public Family {
                    - 0.5 * (log_det_ + s[growth_at_ + 1]);
     }
     // Add a row to the factor or remove it; false if too many digits would be lost.
-    bool turn(double *s, const double *y, double sign) const {
-        standardise(y);
-        const double inputs = rotate(s + 1, z_.data(), 0, q_, size_, sign);
-        const double values = rotate(s + 1 + columns_[q_], z_.data(), q_, size_, size_, sign);
+    bool turn(double *s, const double *y, double sign, double *z) const {
+        standardise(y, z);
+        const double inputs = rotate(s + 1, z, 0, q_, size_, sign);
+        const double values = rotate(s + 1 + columns_[q_], z, q_, size_, size_, sign);
         s[growth_at_] += inputs;
         s[growth_at_ + 1] += values;
         // False for NaN too.
@@ -438,7 +540,7 @@ class AutoregressiveFamily final : public Family {
     bool draws_mean_, draws_strength_, draws_scale_;
     std::vector<double> unit_, prior_;      // Cholesky factors: of the scale, of S_0
     RisingTable ratio_;
-    mutable std::vector<double> z_, rest_;  // scratch; a family belongs to one thread
+    mutable std::vector<double> z_, rest_, rows_, rows_rest_, rows_out_;    // scratch; a family belongs to one thread
 };
 
 }  // namespace skihmm

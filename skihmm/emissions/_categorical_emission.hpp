@@ -174,6 +174,36 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
                                g);
         has_parameters_ = false;
     }
+    void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
+                     bitgen_t *g) override {
+        parameters_.resize(n_columns_);
+        for (size_t c = 0; c < n_columns_; ++c)
+            parameters_[c].draw(seatings[c], slots, n_slots, workers, g);
+        has_parameters_ = true;
+    }
+    const double *table_row(int64_t t) const override {
+        return code(t, 0) < 0 ? nullptr : parameters_[0].probs(code(t, 0));
+    }
+    void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
+                              double *out) const override {
+        for (int32_t i = 0; i < n; ++i) {
+            Product p;
+            for (size_t c = 0; c < n_columns_; ++c)
+                if (code(t, c) >= 0) p.multiply(parameters_[c].probs(code(t, c))[slots[i]]);
+            out[i] = p.log();
+        }
+    }
+    void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *g) override {
+        for (size_t c = 0; c < n_columns_; ++c)
+            seatings[c].reseat(count_pairs(workers, n_steps, n_slots, seatings[c].base.n_symbols,
+                                           [&](int64_t t, int32_t *row, int32_t *dish) {
+                                               *row = states[t];
+                                               *dish = code(t, c);
+                                               return *dish >= 0;
+                                           }),
+                               parameters_[c].base(), g);
+        has_parameters_ = false;
+    }
 
   private:
     static constexpr size_t kGroup = kColumnGroup;

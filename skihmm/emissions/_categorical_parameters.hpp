@@ -16,6 +16,7 @@
 #include "_random.hpp"
 #include "_seating.hpp"
 #include "_slots.hpp"
+#include "_workers.hpp"
 
 namespace skihmm {
 
@@ -43,10 +44,30 @@ class SymbolParameters {
         for (int32_t k = kFirst; k < n_slots; ++k) {
             if (occupancy[k] > 0) group[n++] = k;
             if (n == kGroup || (k == n_slots - 1 && n > 0)) {
-                draw_states(group, n, g);
+                draw_states(group, n, &shapes_, &falls_, &scratch_, g);
                 n = 0;
             }
         }
+    }
+    // g and phi of the listed slots, by the threads of a sweep.
+    void draw(const SymbolSeating &s, const std::vector<int32_t> &slots, int32_t n_slots,
+              const Workers &workers, bitgen_t *g) {
+        seating_ = &s;
+        n_symbols_ = s.base.n_symbols;
+        is_lazy_ = false;
+        draw_root(g);
+        resize(n_slots);
+        const TaskStreams streams(g);
+        const int64_t n = static_cast<int64_t>(slots.size());
+        workers.run((n + kGroup - 1) / kGroup, [&](int64_t group, int32_t) {
+            TaskStream stream = streams[group];
+            bitgen_t bits = stream.bits();
+            const int64_t first = group * kGroup;
+            std::vector<double> shapes, falls, rows;
+            draw_states(&slots[first],
+                        static_cast<int32_t>(std::min<int64_t>(kGroup, n - first)), &shapes,
+                        &falls, &rows, &bits);
+        });
     }
     // Room for more slots; only after draw.
     void resize(int32_t n_slots) {
@@ -130,18 +151,20 @@ class SymbolParameters {
         left_[k] = 1.0;
         shape_left_[k] = seating_->total(k);
     }
-    void draw_states(const int32_t *states, int32_t n, bitgen_t *g) {
-        scratch_.resize(static_cast<size_t>(kGroup) * n_symbols_);
+    // The last vectors are scratch.
+    void draw_states(const int32_t *states, int32_t n, std::vector<double> *shapes,
+                     std::vector<double> *falls, std::vector<double> *rows, bitgen_t *g) {
+        rows->resize(static_cast<size_t>(kGroup) * n_symbols_);
         for (int32_t i = 0; i < n; ++i) {
-            shapes_ = base_;
+            *shapes = base_;
             const Line &row = seating_->rows[states[i]];
-            for (int32_t l = 0; l < row.size; ++l) shapes_[row.ids[l]] += row.counts[l];
-            draw_dirichlet(g, n_symbols_, shapes_.data(),
-                           &scratch_[static_cast<size_t>(i) * n_symbols_], &falls_);
+            for (int32_t l = 0; l < row.size; ++l) (*shapes)[row.ids[l]] += row.counts[l];
+            draw_dirichlet(g, n_symbols_, shapes->data(),
+                           &(*rows)[static_cast<size_t>(i) * n_symbols_], falls);
         }
         for (int32_t w = 0; w < n_symbols_; ++w)
             for (int32_t i = 0; i < n; ++i)
-                at(w, states[i]) = scratch_[static_cast<size_t>(i) * n_symbols_ + w];
+                at(w, states[i]) = (*rows)[static_cast<size_t>(i) * n_symbols_ + w];
     }
 
     const SymbolSeating *seating_ = nullptr;

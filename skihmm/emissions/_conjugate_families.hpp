@@ -98,6 +98,7 @@ class NormalInverseGammaFamily final : public Family {
         : mean_(mean, mean + d), strength_(strength, strength + d), scale_(scale, scale + d),
           shape_(shape), hyperprior_(hyperprior) {
         n_columns = d;
+        is_concurrent = true;
         width = kWidth * d;
         parameter_width = 3 * d;
         n_hyperparameters = 3 * d;
@@ -407,6 +408,7 @@ class NormalInverseWishartFamily final : public Family {
           strength_(strength), dof_(dof), hyperprior_(hyperprior),
           z_(static_cast<size_t>(d) * kLanes) {
         n_columns = d;
+        is_concurrent = true;
         size_ = d * (d + 1) / 2;
         width = 1 + d + size_ + 4;
         parameter_width = d + size_ + 1;
@@ -842,6 +844,7 @@ class GammaPoissonFamily final : public Family {
         : shape_(shape, shape + d), rate_(rate, rate + d), means_(means, means + d),
           draws_shape_(draws_shape), draws_rate_(draws_rate) {
         n_columns = d;
+        is_concurrent = true;
         width = kWidth * d;
         parameter_width = 2 * d;
         n_hyperparameters = 2 * d;
@@ -1008,6 +1011,7 @@ class BetaBernoulliFamily final : public Family {
                         bool draws_b)
         : a_(a, a + d), b_(b, b + d), draws_a_(draws_a), draws_b_(draws_b) {
         n_columns = d;
+        is_concurrent = true;
         width = kWidth * d;
         parameter_width = 2 * d;
         n_hyperparameters = 2 * d;

@@ -298,6 +298,7 @@ class DispersedFamily final : public Family {
         : laws_(d), units_(units, units + d * kHyperparameters),
           is_drawn_(is_drawn, is_drawn + kHyperparameters) {
         n_columns = d;
+        is_concurrent = true;
         width = Law::kWidth * d;
         parameter_width = Law::kParameters * d;
         n_hyperparameters = kHyperparameters * d;

@@ -117,6 +117,14 @@ class KnownStates final : public Emission, public EmissionParameters {
         if (!is_free(t)) slot_of_[labels_[t]] = k;
     }
     void reseat(const int32_t *states, bitgen_t *) override { settle(states); }
+    void draw_states(const std::vector<int32_t> &, const Workers &, bitgen_t *) override {
+        draw_parameters(nullptr, false, nullptr);
+    }
+    void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
+                              double *out) const override {
+        for (int32_t i = 0; i < n; ++i)
+            out[i] = is_free(t) || slots[i] == slot_of_[labels_[t]] ? 0.0 : -INFINITY;
+    }
 
   private:
     struct Held { int32_t label, n; };

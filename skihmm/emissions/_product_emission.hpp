@@ -48,6 +48,9 @@ class ProductEmission final : public Emission, public EmissionParameters {
         fill_exp(n_slots, logs_.data(), largest, kLeastLog, out);
         return scale + largest;
     }
+    void look_ahead(int64_t start, int64_t stop) override {
+        for (const auto &part : parts_) part->look_ahead(start, stop);
+    }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
         double pair[2], logs[2] = {0.0, 0.0};
         for (const auto &part : parts_) {
@@ -138,6 +141,28 @@ class ProductEmission final : public Emission, public EmissionParameters {
     }
     void reseat(const int32_t *states, bitgen_t *g) override {
         for (const auto &part : parts_) part->parameters()->reseat(states, g);
+    }
+    void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
+                     bitgen_t *g) override {
+        for (const auto &part : parts_) part->parameters()->draw_states(slots, workers, g);
+    }
+    bool is_concurrent() const override {
+        return std::all_of(parts_.begin(), parts_.end(), [](const auto &part) {
+            return part->parameters()->is_concurrent();
+        });
+    }
+    void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
+                              double *out) const override {
+        static thread_local std::vector<double> logs;
+        logs.resize(n);
+        std::fill_n(out, n, 0.0);
+        for (const auto &part : parts_) {
+            part->parameters()->fill_log_likelihoods(t, slots, n, logs.data());
+            for (int32_t i = 0; i < n; ++i) out[i] += logs[i];
+        }
+    }
+    void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *g) override {
+        for (const auto &part : parts_) part->parameters()->reseat_counted(states, workers, g);
     }
 
   private:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from skihmm._validation import check_nonnegative
-from skihmm.core._rcd import CompiledKernel, RCDKernel
+from skihmm.core._rcd import CompiledKernel
 from skihmm.samplers._base import BaseSampler, Kernel
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
@@ -24,21 +24,22 @@ class FranchiseSampler(BaseSampler):
         check_nonnegative("split_merge_rate", self.split_merge_rate)
         check_nonnegative("run_split_merge_rate", self.run_split_merge_rate)
 
-    def add_split_merge(self, local: RCDKernel) -> Kernel:
+    def add_split_merge(self, local: CompiledKernel) -> Kernel:
         """Add `split_merge_rate` trials between local moves, and those of whole runs.
 
         Parameters
         ----------
-        local : skihmm.core._rcd.RCDKernel
-            Kernel of the local moves.
+        local : skihmm.core._rcd.CompiledKernel
+            Kernel of the local moves; trials follow its sweeps unless it is an
+            :class:`RCDKernel`.
 
         Returns
         -------
-        kernel : InterleavedKernel, RunSplitMergeKernel or RCDKernel
+        kernel : InterleavedKernel, RunSplitMergeKernel or CompiledKernel
             `local` itself if both rates are 0.
         """
         self.check_parameters()
-        kernel: CompiledKernel = local
+        kernel = local
         if self.split_merge_rate:
             kernel = InterleavedKernel(local, self.split_merge_rate)
         if self.run_split_merge_rate:

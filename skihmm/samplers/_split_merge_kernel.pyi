@@ -1,10 +1,10 @@
-from skihmm.core._rcd import CompiledKernel, RCDKernel
+from skihmm.core._rcd import CompiledKernel
 
 class SplitMergeKernel(CompiledKernel):
     n_trials: int
     def __init__(self, n_trials: int = ...) -> None: ...
 
 class InterleavedKernel(CompiledKernel):
-    local: RCDKernel
+    local: CompiledKernel
     split_merge_rate: float
-    def __init__(self, local: RCDKernel, split_merge_rate: float) -> None: ...
+    def __init__(self, local: CompiledKernel, split_merge_rate: float) -> None: ...

@@ -10,6 +10,8 @@ cdef extern from "_split_merge.hpp" namespace "skihmm" nogil:
         Chain &chain, int64_t n_trials) except +
     Kernel *make_interleaved "skihmm::make_kernel<skihmm::InterleavedSweeps>" (
         Chain &chain, BlockKernel *local, float64_t rate) except +
+    Kernel *make_followed "skihmm::make_kernel<skihmm::FollowedSweeps>" (
+        Chain &chain, Kernel *local, float64_t rate) except +
 
 
 cdef class SplitMergeKernel(CompiledKernel):
@@ -33,23 +35,26 @@ cdef class SplitMergeKernel(CompiledKernel):
 
 
 cdef class InterleavedKernel(CompiledKernel):
-    """Split-merge trials between the moves of a kernel of blocks.
+    """Split-merge trials between the moves of a kernel of blocks, or after other sweeps.
 
     Parameters
     ----------
-    local : RCDKernel
+    local : CompiledKernel
+        An :class:`RCDKernel` has the trials between its moves.
     split_merge_rate : float
         Trials per sweep.  The fraction of a non-integer rate is the probability of one
         more trial.
     """
 
-    cdef readonly RCDKernel local
+    cdef readonly CompiledKernel local
     cdef readonly float64_t split_merge_rate
 
-    def __init__(self, RCDKernel local, float64_t split_merge_rate):
+    def __init__(self, CompiledKernel local, float64_t split_merge_rate):
         self.local = local
         self.split_merge_rate = split_merge_rate
 
     cdef Kernel *build(self, Chain &chain) except NULL:
-        return make_interleaved(chain, <BlockKernel *> self.local.build(chain),
-                                self.split_merge_rate)
+        cdef Kernel *local = self.local.build(chain)
+        if isinstance(self.local, RCDKernel):
+            return make_interleaved(chain, <BlockKernel *> local, self.split_merge_rate)
+        return make_followed(chain, local, self.split_merge_rate)

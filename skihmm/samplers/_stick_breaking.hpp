@@ -36,6 +36,23 @@
 
 namespace skihmm {
 
+// A sweep that needs more ends with an error, or it would go on for hours and take all
+// memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
+// reached near gamma = 2,000; every row that is reached breaks each of them anew, at
+// eight bytes, or 24 if it passes a slice.
+static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
+// Labels and seating are still those from before the sweep.
+template <class Transitions>
+[[noreturn]] SKIHMM_NOINLINE void refuse_to_break(const Transitions &s) {
+    std::ostringstream message;
+    message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
+            << kMostParts << " parts of them, in one sweep: gamma = " << s.base.gamma
+            << " (at alpha = " << s.alpha << ") is too large for it. Start from a "
+               "smaller gamma, let it be resampled (concentration_prior), or use "
+               "another sampler, such as StickBreakingGibbs.";
+    throw std::invalid_argument(message.str());
+}
+
 // What the two samplers share: beta and the rows.
 template <class Chain>
 class StickBreaking : public Kernel<Chain> {
@@ -111,8 +128,8 @@ class StickBreakingSteps final : public StickBreaking<Chain> {
             if (this->is_used(chain, k)) fill_column(chain, k);
         weights_.resize(n_slots_);
         ones_.assign(padded_, 1.0);
-        cut_blocks(chain, 1, &order_, &ends_);
-        for (const intptr_t t : order_) {
+        cut_blocks(chain, 1, &order_);
+        for (const int32_t t : order_) {
             if (chain.reserve(1)) grow(chain);
             step(chain, emission, t);
         }
@@ -123,7 +140,7 @@ class StickBreakingSteps final : public StickBreaking<Chain> {
     size_t n_bytes() const override {
         size_t bytes = StickBreaking<Chain>::n_bytes() + into_.capacity() * sizeof(into_[0])
                        + (ones_.capacity() + weights_.q.capacity()) * sizeof(double)
-                       + (order_.capacity() + ends_.capacity()) * sizeof(intptr_t);
+                       + order_.capacity() * sizeof(int32_t);
         for (const auto &column : into_) bytes += column.capacity() * sizeof(double);
         return bytes;
     }
@@ -215,7 +232,7 @@ class StickBreakingSteps final : public StickBreaking<Chain> {
     std::vector<WideVector<double>> into_;  // into_[k][j] = pi_jk; beta_k in slot NEW
     WideVector<double> ones_;
     Weights weights_;
-    std::vector<intptr_t> order_, ends_;
+    std::vector<int32_t> order_;
 };
 
 template <class Chain>
@@ -295,11 +312,6 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
         const Entry *entries = nullptr;
         double low = std::numeric_limits<double>::infinity();   // that bound
     };
-    // A sweep that needs more ends with an error, or it would go on for hours and take all
-    // memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
-    // reached near gamma = 2,000; every row that is reached breaks each of them anew, at
-    // eight bytes, or 24 if it passes a slice.
-    static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
     // A list that is extended is extended by this factor further than necessary.
     static constexpr double kFurther = 0.125;
 
@@ -331,16 +343,6 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
         sticks_.break_off(chain, k);
         born_.push_back(k);
         rests_.push_back(sticks_.beta[kNew]);
-    }
-    // Labels and seating are still those from before the sweep.
-    [[noreturn]] SKIHMM_NOINLINE static void refuse_to_break(const Transitions &s) {
-        std::ostringstream message;
-        message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
-                << kMostParts << " parts of them, in one sweep: gamma = " << s.base.gamma
-                << " (at alpha = " << s.alpha << ") is too large for it. Start from a "
-                   "smaller gamma, let it be resampled (concentration_prior), or use "
-                   "another sampler, such as StickBreakingGibbs.";
-        throw std::invalid_argument(message.str());
     }
     // A newborn state without transitions: a row from the prior, before any stick broke.
     void draw_prior_row(Chain &chain, int32_t j) {

@@ -2,6 +2,7 @@
 
 from skihmm.core._rcd cimport CompiledKernel, Kernel
 from skihmm.core._state cimport Chain
+from skihmm.core._types cimport int32_t, int64_t
 
 
 cdef extern from "_stick_breaking.hpp" namespace "skihmm" nogil:
@@ -10,6 +11,10 @@ cdef extern from "_stick_breaking.hpp" namespace "skihmm" nogil:
 
     cdef cppclass StickBreakingPaths "skihmm::StickBreakingPaths<skihmm::Chain>"(Kernel):
         StickBreakingPaths() except +
+
+cdef extern from "_parallel_paths.hpp" namespace "skihmm" nogil:
+    cdef cppclass ParallelPaths "skihmm::ParallelPaths<skihmm::Chain>"(Kernel):
+        ParallelPaths(int64_t block_size, int32_t n_workers) except +
 
 
 cdef class StickBreakingKernel(CompiledKernel):
@@ -21,16 +26,26 @@ cdef class StickBreakingKernel(CompiledKernel):
     ----------
     beam : bool, default=False
         Whether to draw whole sequences with slices instead of single steps.
+    block_size : int, default=0
+        Of the beam: steps per piece, if pieces are drawn instead of whole sequences.
+    n_threads : int, default=1
+        Threads that draw pieces.
     """
 
     cdef readonly bint beam
+    cdef readonly int64_t block_size
+    cdef readonly int32_t n_threads
 
-    def __init__(self, bint beam=False):
+    def __init__(self, bint beam=False, int64_t block_size=0, int32_t n_threads=1):
         self.beam = beam
+        self.block_size = block_size
+        self.n_threads = n_threads
 
     cdef Kernel *build(self, Chain &chain) except NULL:
         if chain.emission.get().parameters() is NULL:
             raise TypeError("the emission does not draw parameters")
+        if self.beam and self.block_size > 0:
+            return new ParallelPaths(min(self.block_size, chain.n_steps), self.n_threads)
         if self.beam:
             return new StickBreakingPaths()
         return new StickBreakingSteps()

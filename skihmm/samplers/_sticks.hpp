@@ -42,10 +42,16 @@ class Sticks {
         draw_dirichlet(chain.bits, n, shapes_.data(), beta.data(), &falls_);
     }
     void resize(int32_t n_slots) { beta.resize(n_slots, 0.0); }
-    template <class Chain> void break_off(const Chain &chain, int32_t k) {
+    template <class Chain> double break_off(const Chain &chain) {
         double rest;
-        beta[k] = beta[kNew] * draw_beta(chain.bits, 1.0, chain.transitions->base.gamma, &rest);
+        const double stick =
+            beta[kNew] * draw_beta(chain.bits, 1.0, chain.transitions->base.gamma, &rest);
         beta[kNew] *= rest;
+        return stick;
+    }
+    template <class Chain> void break_off(const Chain &chain, int32_t k) {
+        const double stick = break_off(chain);
+        beta[k] = stick;
     }
     void give_back(int32_t k) {
         beta[kNew] += beta[k];
@@ -56,10 +62,14 @@ class Sticks {
         auto &s = *chain.transitions;
         rows_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.restaurant(t);
-        shapes_.resize(beta.size());
-        for (size_t k = 0; k < beta.size(); ++k) shapes_[k] = chain.transitions->alpha * beta[k];
+        fill_shapes(chain);
         chain.transitions->reseat(rows_.data(), chain.states.data(), 1, chain.n_steps,
                                   shapes_.data(), chain.bits);
+    }
+    // The same of counted transitions.
+    template <class Chain> void reseat(const Chain &chain, const PairCounts &counts) {
+        fill_shapes(chain);
+        chain.transitions->reseat(counts, shapes_.data(), chain.bits);
     }
 
     size_t n_bytes() const {
@@ -68,6 +78,11 @@ class Sticks {
     }
 
   private:
+    template <class Chain> void fill_shapes(const Chain &chain) {
+        shapes_.resize(beta.size());
+        for (size_t k = 0; k < beta.size(); ++k) shapes_[k] = chain.transitions->alpha * beta[k];
+    }
+
     std::vector<double> shapes_, falls_;
     std::vector<int32_t> rows_;
 };

@@ -34,7 +34,7 @@ DIRECTIVES = ("boundscheck=False", "initializedcheck=False", "wraparound=False",
               "cdivision=True", "freethreading_compatible=True")  # fmt: skip
 CYTHON = ("-3", "--cplus", "--shared=skihmm._cyutility")
 FLAGS = ("-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-w",
-         "-DNDEBUG", "-DNPY_NO_DEPRECATED_API=NPY_1_22_API_VERSION",
+         "-pthread", "-DNDEBUG", "-DNPY_NO_DEPRECATED_API=NPY_1_22_API_VERSION",
          "-DNPY_TARGET_VERSION=NPY_1_25_API_VERSION")  # fmt: skip
 
 Edit = tuple[str, str, str]

@@ -1,0 +1,467 @@
+// The beam with explicit parameters, in pieces that threads draw side by side.
+//
+// As StickBreakingPaths (_stick_breaking.hpp), but the state space is finite and fixed before
+// any path is drawn, and paths are drawn piece by piece given some steps that are held:
+//
+//   1. beta, the rows pi_j of the occupied states and of the start: given x and the seating.
+//   2. A slice for every transition of x: u_t uniform on (0, pi(x[t-1], x[t])]; u = min u_t.
+//   3. Sticks are broken until the rest pi_ju of every row is below u: of the rows of step 1 and
+//      of those of the new states that such a row enters with probability >= u, whose own rows
+//      are drawn from their prior.  No other new state can be entered by any transition that
+//      passes a slice, as a transition from a row j to a state that is not broken, or to one of
+//      which row j has not drawn its part, has at most the probability pi_ju < u <= u_t.
+//   4. phi of all these states, that of the new ones from the prior.
+//   5. Of the steps every (block_size + 1)-th is held, from a first one that is uniform on
+//      0 .. block_size and so does not depend on x.  What lies between two of them is a piece.
+//      Each is drawn by forward filtering and backward sampling.
+//   6. Counts, the seatings and the emission's statistics.
+//
+// Steps 2 to 5 leave p(x, u, beta, pi, phi | y) invariant.  2 draws u from its conditional
+// distribution.  In 3 and 4, given x, u and the rests, the parts of the rests and the parameters
+// of states without steps still have their prior distribution, because neither x nor u depends on
+// them; where breaking stops is decided by parts that are drawn already and by u.  In 5, with
+// u, pi and phi fixed, the conditional distribution of x is proportional to
+//     prod_t 1[pi(x[t-1], x[t]) >= u_t] p(y[t] | phi of x[t]),
+// where pi_jk has dropped out against the density 1 / pi_jk of u_t.  Every factor joins steps
+// t - 1 and t only.  So given the held steps the pieces are independent: each has the factors
+// into its steps, with that from the held step before it, and the factor into the held step
+// after it, with the slice of *that* transition.  Slices are those of the path before the sweep
+// throughout: no piece changes a factor of another one, so none has to be drawn again.
+//
+// Pieces, and the streams of random numbers that belong to each piece, row and group of states,
+// do not depend on the number of threads, and so neither do the draws.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "_pair_counts.hpp"
+#include "_stick_breaking.hpp"
+#include "_workers.hpp"
+
+namespace skihmm {
+
+template <class Chain>
+class ParallelPaths final : public Kernel<Chain> {
+  public:
+    ParallelPaths(int64_t block_size, int32_t n_workers)
+        : block_size_(block_size), workers_(n_workers) {}
+
+    // One sweep over all steps that are not held.
+    SweepCounts sweep(Chain &chain) override {
+        EmissionParameters &emission = *chain.emission->parameters();
+        begin(chain);
+        cut(chain);
+        break_rows(chain);
+        fill_lists(chain);
+        emission.draw_states(std::vector<int32_t>(states_.begin() + 1, states_.end()), workers_,
+                             chain.bits);
+        const int64_t n_free = draw_pieces(chain, emission);
+        end(chain, emission);
+        return {n_free, n_free};
+    }
+
+    size_t n_bytes() const override {
+        size_t bytes = sticks_.n_bytes() + rows_.capacity() * sizeof(Row)
+                       + (rests_.capacity() + sticks_of_new_.capacity() + slices_.capacity()
+                          + least_.capacity() + into_.capacity()) * sizeof(double)
+                       + (states_.capacity() + slot_of_.capacity() + stick_of_.capacity()
+                          + pool_.capacity() + path_.capacity()) * sizeof(int32_t);
+        for (const Row &row : rows_)
+            bytes += (row.known.capacity() + row.parts.capacity()) * sizeof(double)
+                     + row.entries.capacity() * sizeof(Entry);
+        for (const Scratch &scratch : scratch_)
+            bytes += (scratch.sums.capacity() + scratch.values.capacity()
+                      + scratch.logs.capacity()) * sizeof(double)
+                     + (scratch.reached.capacity() + scratch.states.capacity())
+                           * sizeof(int32_t)
+                     + scratch.ends.capacity() * sizeof(size_t);
+        return bytes;
+    }
+
+  private:
+    using Transitions = typename Chain::Transitions;
+
+    struct Entry {
+        double p;
+        int32_t k;
+    };
+    struct Row {
+        bool is_drawn = false;
+        std::vector<double> known;      // by slot, of the states of step 1
+        std::vector<double> parts;      // of the sticks 0, 1, ... so far
+        size_t n_entered = 0;           // parts that break_rows has looked at
+        double rest = 0.0;
+        TaskStream stream{0, 0, 0};
+        // All of at least u, the most probable first; a last one, less probable than any slice,
+        // ends every loop.
+        std::vector<Entry> entries;
+    };
+    // Of one thread.
+    struct Scratch {
+        std::vector<double> sums;           // by slot, zero between steps
+        std::vector<int32_t> reached;       // by this step, the first n_reached
+        int32_t n_reached = 0;
+        std::vector<int32_t> states;        // messages, step after step
+        std::vector<double> values, logs;
+        std::vector<size_t> ends;
+    };
+    static constexpr double kLeastValue = std::numeric_limits<double>::min();
+
+    // ---- step 1
+
+    // A row given its transitions, none of them for new states.
+    void draw_row(const Chain &chain, int32_t j) {
+        const Transitions &s = *chain.transitions;
+        std::vector<double> shapes(n_known_), falls;
+        for (int32_t k = 0; k < n_known_; ++k) shapes[k] = s.alpha * sticks_.beta[k];
+        shapes[kNew] = s.alpha * first_rest_;
+        const Line &line = s.row(j);
+        for (int32_t at = 0; at < line.size; ++at) shapes[line.ids[at]] += line.counts[at];
+        Row &row = rows_[j];
+        row.stream = row_streams_[j];
+        bitgen_t bits = row.stream.bits();
+        row.known.resize(n_known_);
+        draw_dirichlet(&bits, n_known_, shapes.data(), row.known.data(), &falls);
+        row.rest = row.known[kNew];
+        row.known[kNew] = 0.0;
+        row.is_drawn = true;
+    }
+    void begin(Chain &chain) {
+        sticks_.draw(chain);
+        first_rest_ = sticks_.beta[kNew];
+        n_known_ = chain.n_slots;
+        sticks_of_new_.clear();
+        rests_.clear();
+        slot_of_.clear();
+        stick_of_.assign(n_known_, -1);
+        pool_.assign(chain.free_slots.rbegin(), chain.free_slots.rend());
+        n_new_ = 0;
+        states_.assign(1, kStart);
+        for (int32_t k = kFirst; k < n_known_; ++k)
+            if (chain.occupancy[k] > 0) states_.push_back(k);
+        set_rows(n_known_);
+        row_streams_ = TaskStreams(chain.bits);
+        workers_.run(states_.size(), [&](int64_t i, int32_t) { draw_row(chain, states_[i]); });
+        period_ = block_size_ + 1;
+        first_held_ = below(chain.bits, period_);
+        n_pieces_ = chain.n_steps <= first_held_ + 1
+                        ? 1 : 1 + (chain.n_steps - 2 - first_held_) / period_ + 1;
+    }
+    void set_rows(int32_t n) {
+        if (rows_.size() < static_cast<size_t>(n)) rows_.resize(n);
+        for (Row &row : rows_) {
+            row.is_drawn = false;
+            row.parts.clear();
+            row.n_entered = 0;
+        }
+    }
+
+    // ---- pieces: steps [first_step, held_step) are free
+
+    int64_t first_step(int64_t piece) const {
+        return piece == 0 ? 0 : first_held_ + (piece - 1) * period_ + 1;
+    }
+    int64_t held_step(const Chain &chain, int64_t piece) const {
+        return std::min(chain.n_steps, first_held_ + piece * period_);
+    }
+
+    // ---- step 2
+
+    void cut(Chain &chain) {
+        slices_.resize(chain.n_steps);
+        least_.resize(n_pieces_);
+        const TaskStreams cuts(chain.bits);
+        workers_.run(n_pieces_, [&](int64_t piece, int32_t) {
+            TaskStream stream = cuts[piece];
+            bitgen_t bits = stream.bits();
+            // The piece and the held step after it.
+            const int64_t stop = std::min(chain.n_steps, held_step(chain, piece) + 1);
+            double least = 1.0;
+            for (int64_t t = first_step(piece); t < stop; ++t) {
+                slices_[t] = rows_[chain.previous(t)].known[chain.states[t]]
+                             * (1.0 - uniform(&bits));
+                least = std::min(least, slices_[t]);
+            }
+            least_[piece] = least;
+        });
+        // A slice of zero, after underflow of a probability, must not give an endless loop.
+        low_ = std::max(*std::min_element(least_.begin(), least_.end()), 1e-300);
+    }
+
+    // ---- step 3
+
+    void break_rows(Chain &chain) {
+        std::vector<int32_t> pending = states_, next;
+        size_t n_parts = 0;
+        while (!pending.empty()) {
+            workers_.run(pending.size(),
+                         [&](int64_t i, int32_t) { break_row(chain, pending[i]); });
+            next.clear();
+            for (const int32_t j : pending) {
+                n_parts += rows_[j].parts.size() - rows_[j].n_entered;
+                if (rows_[j].rest >= low_) next.push_back(j);
+            }
+            const bool breaks = !next.empty();
+            const size_t n_states = states_.size();
+            for (const int32_t j : pending) enter(chain, j);
+            if (n_parts > kMostParts || states_.size() * states_.size() > kMostParts)
+                refuse_to_break(*chain.transitions);
+            next.insert(next.end(), states_.begin() + n_states, states_.end());
+            for (size_t n = breaks ? std::max<size_t>(16, rests_.size() / 4) : 0; n > 0; --n) {
+                if (rests_.size() == kMostSticks) refuse_to_break(*chain.transitions);
+                sticks_of_new_.push_back(sticks_.break_off(chain));
+                rests_.push_back(sticks_.beta[kNew]);
+                slot_of_.push_back(-1);
+            }
+            pending.swap(next);
+        }
+    }
+    // As far as there are sticks.
+    void break_row(const Chain &chain, int32_t j) {
+        Row &row = rows_[j];
+        if (!row.is_drawn) draw_row(chain, j);
+        const double alpha = chain.transitions->alpha;
+        bitgen_t bits = row.stream.bits();
+        while (row.rest >= low_ && row.parts.size() < rests_.size()) {
+            const size_t b = row.parts.size();
+            const double own = alpha * sticks_of_new_[b], other = alpha * rests_[b];
+            double share = 1.0, others = 0.0;
+            if (own > 0.0 || other > 0.0) share = draw_beta(&bits, own, other, &others);
+            row.parts.push_back(row.rest * share);
+            row.rest *= others;
+        }
+    }
+    // Give slots to the new states that row j enters.
+    void enter(Chain &chain, int32_t j) {
+        for (; rows_[j].n_entered < rows_[j].parts.size(); ++rows_[j].n_entered) {
+            const size_t b = rows_[j].n_entered;
+            if (!(rows_[j].parts[b] >= low_) || slot_of_[b] >= 0) continue;
+            if (n_new_ == pool_.size()) {
+                // The slots that growing adds are free ones that no state has.
+                const int32_t before = chain.n_slots;
+                chain.reserve(static_cast<int64_t>(chain.free_slots.size()) + 1);
+                stick_of_.resize(chain.n_slots, -1);
+                rows_.resize(std::max<size_t>(rows_.size(), chain.n_slots));
+                for (int32_t k = before; k < chain.n_slots; ++k) pool_.push_back(k);
+            }
+            const int32_t k = pool_[n_new_++];
+            slot_of_[b] = k;
+            stick_of_[k] = static_cast<int32_t>(b);
+            states_.push_back(k);
+        }
+    }
+    double transition(int32_t j, int32_t k) const {
+        const Row &row = rows_[j];
+        const int32_t b = stick_of_[k];
+        if (b < 0) return row.known[k];
+        return static_cast<size_t>(b) < row.parts.size() ? row.parts[b] : 0.0;
+    }
+    // Rows as lists, and columns side by side.
+    void fill_lists(const Chain &chain) {
+        n_slots_ = chain.n_slots;
+        into_.resize(static_cast<size_t>(n_slots_) * n_slots_);
+        heads_.assign(n_slots_, nullptr);
+        workers_.run(states_.size(), [&](int64_t i, int32_t) {
+            const int32_t own = states_[i];
+            std::vector<Entry> &entries = rows_[own].entries;
+            entries.clear();
+            double *column = &into_[static_cast<size_t>(own) * n_slots_];
+            for (const int32_t other : states_) {
+                const double p = transition(own, other);
+                if (other != kStart && p >= low_) entries.push_back(Entry{p, other});
+                if (own != kStart) column[other] = transition(other, own);
+            }
+            std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+                return a.p > b.p || (a.p == b.p && a.k < b.k);
+            });
+            entries.push_back(Entry{-1.0, kNew});
+            heads_[own] = entries.data();
+        });
+    }
+
+    // ---- step 5
+
+    int64_t draw_pieces(Chain &chain, const EmissionParameters &emission) {
+        path_.resize(chain.n_steps);
+        scratch_.resize(workers_.size());
+        for (Scratch &scratch : scratch_) {
+            scratch.sums.assign(n_slots_, 0.0);
+            scratch.reached.resize(n_slots_ + 1);
+        }
+        const TaskStreams streams(chain.bits);
+        const bool is_table = emission.is_table();
+        (emission.is_concurrent() ? workers_ : Workers(1))
+            .run(n_pieces_, [&](int64_t piece, int32_t worker) {
+                TaskStream stream = streams[piece];
+                bitgen_t bits = stream.bits();
+                if (is_table) draw_piece<true>(chain, emission, piece, &scratch_[worker], &bits);
+                else draw_piece<false>(chain, emission, piece, &scratch_[worker], &bits);
+            });
+        return chain.n_steps - (n_pieces_ - (held_step(chain, n_pieces_ - 1) == chain.n_steps));
+    }
+    template <bool kIsTable>
+    void draw_piece(const Chain &chain, const EmissionParameters &emission, int64_t piece,
+                    Scratch *scratch, bitgen_t *g) {
+        const int64_t held = held_step(chain, piece);
+        for (int64_t start = first_step(piece); start < held;) {
+            int64_t stop = start + 1;
+            while (stop < held && !chain.first[stop]) ++stop;
+            const int32_t follower = chain.successor(stop - 1);
+            if (!filter<kIsTable>(emission, start, stop, chain.previous(start), scratch)
+                || !draw_path(start, stop, follower, scratch, g)) {
+                // Only rounding can exclude the old path, which passes all slices.
+                std::copy(chain.states.begin() + start, chain.states.begin() + stop,
+                          path_.begin() + start);
+            }
+            start = stop;
+        }
+        if (held < chain.n_steps) path_[held] = chain.states[held];
+    }
+    // Forward messages of steps [start, stop), as lists of the states that are possible.
+    template <bool kIsTable>
+    bool filter(const EmissionParameters &emission, int64_t start, int64_t stop,
+                int32_t before, Scratch *scratch) const {
+        Scratch &s = *scratch;
+        s.ends.clear();
+        size_t begin = 0, end = 0;
+        for (int64_t t = start; t < stop; ++t) {
+            s.n_reached = 0;
+            if (t == start) {
+                spread(before, 1.0, slices_[t], &s);
+            } else {
+                for (size_t at = begin; at < end; ++at)
+                    spread(s.states[at], s.values[at], slices_[t], &s);
+            }
+            begin = end;
+            if (s.states.size() < begin + s.n_reached) {
+                s.states.resize(2 * (begin + s.n_reached));
+                s.values.resize(2 * (begin + s.n_reached));
+            }
+            end = multiply<kIsTable>(emission, t, begin, &s);
+            double total = 0.0;
+            for (size_t at = begin; at < end; ++at) total += s.values[at];
+            if (!(total > 0.0)) return false;
+            // Never to zero: for spread a state with sum zero has not been reached before.
+            const double scale = 1.0 / total;
+            for (size_t at = begin; at < end; ++at)
+                s.values[at] = std::max(s.values[at] * scale, kLeastValue);
+            s.ends.push_back(end);
+        }
+        return true;
+    }
+    // Spread f over the successors of row j.
+    SKIHMM_INLINE void spread(int32_t j, double f, double u, Scratch *s) const {
+        double *sums = s->sums.data();
+        int32_t *reached = s->reached.data(), n = s->n_reached;
+        for (const Entry *entry = heads_[j]; entry->p >= u; ++entry) {
+            const int32_t k = entry->k;
+            const double sum = sums[k];
+            reached[n] = k;
+            n += !(sum > 0.0);
+            sums[k] = sum + f;
+        }
+        s->n_reached = n;
+    }
+    // Messages times the probability of y[t], from place `at` on; returns their end.
+    template <bool kIsTable>
+    size_t multiply(const EmissionParameters &emission, int64_t t, size_t at,
+                    Scratch *scratch) const {
+        Scratch &s = *scratch;
+        const double *probs = kIsTable ? emission.table_row(t) : nullptr;
+        double largest = 0.0;
+        if (!kIsTable) {
+            s.logs.resize(s.n_reached);
+            emission.fill_log_likelihoods(t, s.reached.data(), s.n_reached, s.logs.data());
+            largest = -std::numeric_limits<double>::infinity();
+            for (int32_t i = 0; i < s.n_reached; ++i) largest = std::max(largest, s.logs[i]);
+        }
+        for (int32_t i = 0; i < s.n_reached; ++i) {
+            const int32_t k = s.reached[i];
+            double p = 1.0;
+            if (!kIsTable) p = std::exp(s.logs[i] - largest);
+            else if (probs) p = probs[k];
+            const double value = s.sums[k] * p;
+            s.sums[k] = 0.0;
+            s.states[at] = k;
+            s.values[at] = value;
+            at += value > 0.0;
+        }
+        return at;
+    }
+    // Backward: a state is possible if its transition to the next one passes the slice.
+    bool draw_path(int64_t start, int64_t stop, int32_t next, Scratch *scratch, bitgen_t *g) {
+        Scratch &s = *scratch;
+        for (int64_t t = stop; t-- > start;) {
+            const size_t begin = t > start ? s.ends[t - start - 1] : 0,
+                         end = s.ends[t - start];
+            double total = 0.0;
+            if (next >= 0) {
+                const double *column = &into_[static_cast<size_t>(next) * n_slots_];
+                const double slice = slices_[t + 1];
+                for (size_t at = begin; at < end; ++at) {
+                    if (!(column[s.states[at]] >= slice)) s.values[at] = 0.0;
+                    total += s.values[at];
+                }
+            } else {
+                for (size_t at = begin; at < end; ++at) total += s.values[at];
+            }
+            if (!(total > 0.0)) return false;
+            double u = uniform(g) * total;
+            for (size_t at = begin; at < end; ++at) {
+                if (!(s.values[at] > 0.0)) continue;
+                next = s.states[at];
+                if (u < s.values[at]) break;
+                u -= s.values[at];
+            }
+            path_[t] = next;
+        }
+        return true;
+    }
+
+    // ---- step 6
+
+    void end(Chain &chain, EmissionParameters &emission) {
+        const PairCounts counts = count_pairs(
+            workers_, chain.n_steps, n_slots_, n_slots_,
+            [&](int64_t t, int32_t *row, int32_t *dish) {
+                *row = chain.first[t] ? kStart : path_[t - 1];
+                *dish = path_[t];
+                return true;
+            });
+        std::vector<int32_t> occupancy(n_slots_, 0);
+        for (size_t i = 0; i < counts.dishes.size(); ++i)
+            occupancy[counts.dishes[i]] += counts.counts[i];
+        chain.replace_path(&path_, occupancy);
+        emission.reseat_counted(chain.states.data(), workers_, chain.bits);
+        sticks_.resize(n_slots_);
+        for (size_t b = 0; b < slot_of_.size(); ++b)
+            if (slot_of_[b] >= 0) sticks_.beta[slot_of_[b]] = sticks_of_new_[b];
+        sticks_.reseat(chain, counts);
+    }
+
+    const int64_t block_size_;
+    const Workers workers_;
+    Sticks sticks_;
+    double first_rest_ = 0.0;               // beta_u before any stick is broken
+    int32_t n_known_ = 0, n_slots_ = 0;     // slots at the start of the sweep; after step 3
+    std::vector<double> sticks_of_new_, rests_;     // beta of new states; beta_u after each
+    std::vector<int32_t> slot_of_;          // by stick, -1: no row enters it
+    std::vector<int32_t> stick_of_;         // by slot, or -1
+    std::vector<int32_t> pool_;             // free slots
+    size_t n_new_ = 0;                      // of these in use
+    std::vector<int32_t> states_;           // the start, the occupied states, the new ones
+    std::vector<Row> rows_;                 // by slot
+    TaskStreams row_streams_;
+    int64_t period_ = 1, first_held_ = 0, n_pieces_ = 0;
+    std::vector<double> slices_, least_;    // by step; the least one by piece
+    double low_ = 0.0;                      // u
+    std::vector<const Entry *> heads_;      // by slot
+    std::vector<double> into_;              // into_[k * n_slots_ + j] = pi_jk
+    std::vector<Scratch> scratch_;          // by thread
+    std::vector<int32_t> path_;
+};
+
+}  // namespace skihmm

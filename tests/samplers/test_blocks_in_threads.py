@@ -1,0 +1,129 @@
+"""Blocks of the stick-breaking beam: draws are the same for any number of threads."""
+
+from __future__ import annotations
+
+import pickle
+
+import joblib
+import numpy as np
+import pytest
+from samplers.test_baselines import long_chain
+from sklearn.base import clone
+from small_models import DirichletEmission, HCRPEmission
+from test_reproducibility import assert_same
+
+from skihmm import HCRPHMM
+from skihmm.samplers import StickBreakingBeam
+from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
+
+
+def make_model(n_threads, **params):
+    settings = {"n_burnin": 8, "n_draws": 4, "thin": 2, "n_chains": 2, "random_state": 0}
+    return HCRPHMM(StickBreakingBeam(7, 0.7, n_jobs=n_threads), **settings | params)
+
+
+def data_for(emission):
+    rng = np.random.default_rng(0)
+    X = (np.arange(300) // 2 % 4)[:, None] + 0.0
+    if "_" in emission or emission in ("gaussian", "autoregressive"):
+        X = X + rng.normal(scale=0.3, size=(300, 2))
+    X[[4, 77]] = np.nan
+    return X
+
+
+@pytest.mark.parametrize(
+    "emission", ["hcrp", "dirichlet", "gaussian", "diagonal_gaussian", "autoregressive"]
+)
+def test_draws_do_not_depend_on_the_number_of_threads(emission):
+    X = data_for(emission)
+    alone, together = (
+        make_model(n_threads, emission=emission).fit(X, lengths=[120, 1, 179])
+        for n_threads in (None, 3)
+    )
+    assert_same(together, alone)
+
+
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_long_blocks_and_many_states(n_columns):
+    """Slots are added during a sweep, and counts stay right."""
+    for emission in (HCRPEmission(5, 2.0, 3.0), DirichletEmission(5, 0.3)):
+        states = [long_chain(emission, n_columns, n_labels=60) for _ in range(2)]
+        kernels = [StickBreakingKernel(True, 9, n) for n in (1, 4)]
+        for _ in range(8):
+            infos = [kernel.sweep(s) for kernel, s in zip(kernels, states, strict=True)]
+            assert infos[0] == infos[1]
+            assert infos[0].n_accepted == infos[0].n_proposed
+            assert states[0].check() is None
+            np.testing.assert_array_equal(states[0].labels, states[1].labels)
+            assert states[0].log_joint() == states[1].log_joint()
+
+
+@pytest.mark.parametrize("block_size", [1, 2, 49, 50, 51, 10**15])
+def test_any_block_size(block_size):
+    """All but one of block_size + 1 steps are drawn, and every step in some sweep."""
+    state = long_chain(HCRPEmission(3, 2.0, 3.0), n=50)
+    kernel = StickBreakingBeam(block_size).make_kernel(state)
+    before, changed = state.labels, np.zeros(50, bool)
+    for _ in range(60):
+        n = kernel.sweep(state).n_proposed
+        held = (50 - n) * (min(block_size, 50) + 1)
+        assert abs(held - 50) <= min(block_size, 50) + 1
+        changed |= state.labels != before
+        assert state.check() is None
+    assert changed.all()
+
+
+def test_extreme_concentrations():
+    for alpha, gamma in [(1e-3, 1e-3), (1e3, 1e-3), (1e-3, 1e3), (1e3, 30.0)]:
+        for emission in (HCRPEmission(4, 1e-3, 1e3), DirichletEmission(4, 1e-3)):
+            state = long_chain(emission, n=40, alpha=alpha, gamma=gamma)
+            for _ in range(3):
+                StickBreakingKernel(True, 6).sweep(state)
+                assert np.isfinite(state.log_joint())
+                assert state.check() is None
+
+
+def test_too_many_sticks():
+    state = long_chain(HCRPEmission(4, 1.0, 1.0), n=30)
+    arrays = state.canonicalise()
+    labels = state.labels
+    arrays["transitions"] |= {"gamma": 1e6}
+    state.from_arrays(arrays)
+    kernel = StickBreakingKernel(True, 6, 2)
+    with pytest.raises(ValueError, match=r"more than 32768 sticks.* gamma = 1e\+"):
+        kernel.sweep(state)
+    # The chain is where it was.
+    assert state.check() is None
+    np.testing.assert_array_equal(state.labels, labels)
+    arrays["transitions"] |= {"gamma": 3.0}
+    state.from_arrays(arrays)
+    kernel.sweep(state)
+    assert state.check() is None
+
+
+@pytest.mark.parametrize(
+    "backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)]
+)
+def test_any_backend_of_chains(sequence, backend):
+    once = make_model(1).fit(sequence)
+    with joblib.parallel_config(backend=backend):
+        assert_same(make_model(2, n_jobs=2).fit(sequence), once)
+
+
+def test_continued_fits(sequence, tmp_path):
+    """By a warm start of a copy, and from a checkpoint, with other numbers of threads."""
+    once = make_model(1).fit(sequence)
+    model = make_model(2, n_draws=2, warm_start=True).fit(sequence)
+    copy = pickle.loads(pickle.dumps(model)).set_params(sampler__n_jobs=-1)
+    assert_same(copy.fit(sequence), once)
+    for n_threads, n_draws in ((1, 2), (2, 4)):
+        saved = make_model(n_threads, n_draws=n_draws, checkpoint=tmp_path).fit(sequence)
+    assert_same(saved, once)
+    assert_same(clone(saved).set_params(checkpoint=None).fit(sequence), once)
+
+
+def test_threads_need_blocks(sequence):
+    with pytest.raises(
+        ValueError, match=r"n_jobs=2 with block_size=None.*expected a block"
+    ):
+        HCRPHMM(StickBreakingBeam(n_jobs=2)).fit(sequence)

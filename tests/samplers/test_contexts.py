@@ -622,7 +622,7 @@ def test_stepwise(name, t):
 
 @pytest.mark.parametrize("name", ["three levels", "four levels", "missing"])
 def test_lifted_moves_are_balanced(name):
-    """As those without contexts in test_transition_kernels.py, from the laws of tables."""
+    """As those without contexts in test_transition_kernels.py, from laws of tables."""
     n_uneven = 0
     for t in (1, 2):
         block = block_of(name, t, t + 1)

@@ -76,6 +76,11 @@ template <class Root> class LevelAbove {
         if (first_) first_->count_path(depth, row, dish, hint, counts);
         else deep_->count_path(depth, row, dish, hint, counts);
     }
+    void lift_path(int32_t depth, int32_t row, int32_t dish, bool leaves, bitgen_t *g,
+                   int32_t *hint, LiftedLevel *levels) const {
+        if (first_) first_->lift_path(depth, row, dish, leaves, g, hint, levels);
+        else deep_->lift_path(depth, row, dish, leaves, g, hint, levels);
+    }
     void commit() {
         if (first_) first_->commit();
         else deep_->commit();
@@ -156,6 +161,23 @@ struct ContextPlace {
     int32_t depth = 0, prefix = 0;
 };
 
+// A draw whose customer is lifted: of the restaurants on the path of a leaf, by depth, and where
+// he sits down again.
+struct LiftedDraw {
+    ContextPlace at;
+    int32_t j = 0, k = 0;
+    int32_t n_closed = 0;               // tables that leave with him, from the leaf on
+    std::vector<LiftedLevel> levels;
+    int32_t n_opened = 0, table = 0;    // tables that come with him, and his table above those
+    bool is_changed = false;            // some restaurant above the leaf has another size
+
+    const LiftedLevel &leaf() const { return levels[at.depth]; }
+    // Whether a table of the top leaves, or comes, with him; has done one of the two only.
+    bool closes_top() const { return n_closed == at.depth; }
+    bool opens_top() const { return n_opened == at.depth; }
+    bool changes_top() const { return is_changed && closes_top() != opens_top(); }
+};
+
 class ContextTree {
   public:
     const ContextShape shape;
@@ -183,7 +205,9 @@ class ContextTree {
 
     // ---- concentrations: of depth 1, 2, ...
 
-    double alpha(int32_t d) const { return d == 1 ? first_->alpha : levels_[d - 2]->alpha; }
+    SKIHMM_INLINE double alpha(int32_t d) const {
+        return d == 1 ? first_->alpha : levels_[d - 2]->alpha;
+    }
     void set_alpha(int32_t d, double value) {
         is_fresh_ = false;
         if (d == 1) first_->set_alpha(value);
@@ -320,6 +344,69 @@ class ContextTree {
         return at.depth == 1 ? first_->remove(row, k, g, hint)
                              : levels_[at.depth - 2]->remove(row, k, g, hint);
     }
+
+    // ---- a draw that mostly comes back to where it was: see Seating::lift
+
+    void lift(ContextPlace at, int32_t j, int32_t k, bitgen_t *g, int32_t *hint,
+              LiftedDraw *out) const {
+        const int32_t row = leaf(at, j);
+        out->at = at;
+        out->j = j;
+        out->k = k;
+        out->is_changed = false;
+        out->levels.resize(shape.depth() + 1);
+        if (at.depth == 1) first_->lift_path(1, row, k, true, g, hint, out->levels.data());
+        else levels_[at.depth - 2]->lift_path(at.depth, row, k, true, g, hint,
+                                              out->levels.data());
+        int32_t d = at.depth;
+        while (d > 0 && out->levels[d].customer.closes) --d;
+        out->n_closed = at.depth - d;
+    }
+    // p of all restaurants on the path, from that of the top on; returns the leaf's.
+    double fill_probs(double top, LiftedDraw *draw) const {
+        double p = top;
+        for (int32_t d = 1; d <= draw->at.depth; ++d) {
+            LiftedLevel &level = draw->levels[d];
+            level.p = p = dish_weight<double>(level.customer.n, alpha(d) * p) * level.inverse;
+        }
+        return p;
+    }
+    // Into the journal.
+    void take_away(const LiftedDraw &draw) {
+        touch(draw.at, draw.j, draw.k);
+        for (int32_t d = draw.at.depth; d > 0 && d >= draw.at.depth - draw.n_closed; --d) {
+            const Lifted &customer = draw.levels[d].customer;
+            if (d == 1) first_->take_level(customer);
+            else levels_[d - 2]->take_level(customer);
+        }
+    }
+    // He chooses tables by the law of `add`, `top` being p there, after fill_probs.
+    void choose_tables(double top, uint32_t bits, bitgen_t *g, LiftedDraw *draw) const {
+        int32_t d = draw->at.depth;
+        for (; d > 0; --d) {
+            const double fresh = alpha(d) * (d == 1 ? top : draw->levels[d - 1].p);
+            draw->table = choose_table(d, draw->levels[d].customer, fresh, bits, g);
+            if (SKIHMM_LIKELY(draw->table != FirstLevel::kNewTable)) break;
+            bits = static_cast<uint32_t>(g->next_uint64(g->state)
+                                         >> (64 - FirstLevel::kChoiceBits));
+        }
+        draw->n_opened = draw->at.depth - d;
+    }
+    // The same where it has been drawn how many he opens.
+    void choose_tables(int32_t n_opened, uint32_t bits, bitgen_t *g, LiftedDraw *draw) const {
+        const int32_t d = draw->at.depth - n_opened;
+        draw->n_opened = n_opened;
+        if (d > 0) draw->table = choose_table(d, draw->levels[d].customer, 0.0, bits, g);
+    }
+    void put_back(LiftedDraw *draw) {
+        if (SKIHMM_LIKELY(draw->n_opened == draw->n_closed
+                          && (draw->opens_top()
+                              || draw->table == draw->levels[draw->at.depth - draw->n_opened]
+                                                     .customer.table)))
+            return;
+        put_elsewhere(draw);
+    }
+
     // Of steps with complete contexts.
     void prefetch_cell(int32_t hint) const { deepest().prefetch_cell(hint); }
     void prefetch_lists(int32_t hint) const { deepest().prefetch_lists(hint); }
@@ -596,6 +683,28 @@ class ContextTree {
     int32_t n_slots() const { return static_cast<int32_t>(first_->columns.size()); }
     int32_t leaf(ContextPlace at, int32_t j) const { return shape.row(at.depth, j, at.prefix); }
 
+
+    int32_t choose_table(int32_t d, const Lifted &customer, double fresh, uint32_t bits,
+                         bitgen_t *g) const {
+        return d == 1 ? first_->choose_table(customer, fresh, bits, g)
+                      : levels_[d - 2]->choose_table(customer, fresh, bits, g);
+    }
+    SKIHMM_NOINLINE void put_elsewhere(LiftedDraw *draw) {
+        for (int32_t d = draw->at.depth, above = 0; d > 0; --d, ++above) {
+            const bool leaves = above <= draw->n_closed, comes = above <= draw->n_opened;
+            const Lifted &customer = draw->levels[d].customer;
+            const bool opens = above < draw->n_opened;
+            if (!leaves && !comes) break;
+            if (customer.closes && opens) continue;
+            const int32_t table = opens ? FirstLevel::kNewTable : draw->table;
+            if (d == 1) first_->change_level(customer, leaves, comes, table);
+            else levels_[d - 2]->change_level(customer, leaves, comes, table);
+        }
+        draw->is_changed = draw->n_opened != draw->n_closed;
+        if (!draw->is_changed) return;
+        touch(draw->at, draw->j, draw->k);
+        settle();
+    }
 
     // The prefixes, for `row`.
     void follow(ContextPlace at) const { fill_prefixes(at, offsets_.data()); }

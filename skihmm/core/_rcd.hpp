@@ -166,6 +166,8 @@ class Move : public Exchange<Chain, Emission> {
         }
     }
 
+    // Whether the move has been opened by lift, and nothing been taken out.
+    bool is_lifted() const { return is_lifted_; }
     // open and look for one step between two others, all without writing: most step-wise
     // proposals repeat the old label, and most of those change no table.  (On the words of
     // Alice with 350 states this took a sweep from 190 to 164 ns per step.)
@@ -177,30 +179,12 @@ class Move : public Exchange<Chain, Emission> {
             return false;
         } else {
             const Transitions &s = *chain.transitions;
-            if (!s.lifts()) return false;
-            const SymbolSeating &e = *emission.seating;
-            const int32_t code = emission.codes[t];
-            if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || code < 0)) return false;
-            const int32_t i = chain.states[t - 1], x = chain.states[t],
-                          o = chain.states[t + 1];
-            if (i == x || o == x) return false;
-            is_lifted_ = true;
-            start = t;
-            stop = t + 1;
-            view.i = i;
-            view.x = x;
-            view.o = o;
+            if (SKIHMM_UNLIKELY(!s.lifts())) return lift_in_tree(chain, emission, t);
+            if (!can_lift(chain, emission, t)) return false;
+            is_in_tree_ = false;
             s.lift_out(chain.bits, &chain.hints[t + 1], &view);
-            e.lift(x, code, chain.bits, emission.hints + t, &value_);
+            lift_value(chain, emission, t);
             s.lift_in(chain.bits, &chain.hints[t], &view);
-            const Line &line = e.columns[code];
-            symbol.exists = true;
-            symbol.column.ids = line.ids;
-            symbol.column.counts = line.counts;
-            symbol.column.size = line.size;
-            symbol.column.smooth = e.new_table_after(code, -value_.closes);
-            symbol.e_in = value_.n;
-            symbol.e_x = e.row_customers[x] - 1;
             return true;
         }
     }
@@ -265,6 +249,59 @@ class Move : public Exchange<Chain, Emission> {
     }
 
   private:
+    // Notes the labels of a step that can be lifted.
+    SKIHMM_INLINE bool can_lift(Chain &chain, Emission &emission, int64_t t) {
+        if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || emission.codes[t] < 0))
+            return false;
+        const int32_t i = chain.states[t - 1], x = chain.states[t], o = chain.states[t + 1];
+        if (i == x || o == x) return false;
+        is_lifted_ = true;
+        start = t;
+        stop = t + 1;
+        view.i = i;
+        view.x = x;
+        view.o = o;
+        return true;
+    }
+    SKIHMM_INLINE void lift_value(Chain &chain, Emission &emission, int64_t t) {
+        const SymbolSeating &e = *emission.seating;
+        const int32_t x = view.x, code = emission.codes[t];
+        e.lift(x, code, chain.bits, emission.hints + t, &value_);
+        const Line &line = e.columns[code];
+        symbol.exists = true;
+        symbol.column.ids = line.ids;
+        symbol.column.counts = line.counts;
+        symbol.column.size = line.size;
+        symbol.column.smooth = e.new_table_after(code, -value_.closes);
+        symbol.e_in = value_.n;
+        symbol.e_x = e.row_customers[x] - 1;
+    }
+    SKIHMM_NOINLINE bool lift_in_tree(Chain &chain, Emission &emission, int64_t t) {
+        if constexpr (kLifts) {
+            const Transitions &s = *chain.transitions;
+            if (!s.lifts_in_tree() || !can_lift(chain, emission, t)) return false;
+            is_in_tree_ = true;
+            s.lift_out_of_tree(t, chain.bits, &chain.hints[t + 1], &view);
+            lift_value(chain, emission, t);
+            s.lift_into_tree(t, chain.bits, &chain.hints[t], &view);
+        }
+        return kLifts;
+    }
+    template <bool kKnown>
+    SKIHMM_NOINLINE void seat_in_tree(Chain &chain, Emission &emission, bool opens) {
+        if constexpr (kLifts) {
+            const Transitions &s = *chain.transitions;
+            bitgen_t *g = chain.bits;
+            const uint64_t bits = g->next_uint64(g->state);
+            r_old.reset();
+            r_new.reset();
+            if constexpr (kKnown) s.choose_in_of_tree(opens, bits & kChoice, g, &view);
+            else s.choose_in_of_tree(bits & kChoice, g, &view);
+            table_value_ = emission.seating->choose_table(value_, symbol.column.smooth,
+                                                          bits >> 21 & kChoice, g);
+            s.choose_out_of_tree(bits >> 42 & kChoice, g, &view, &r_old, &r_new);
+        }
+    }
     SKIHMM_NOINLINE void seat_path(Chain &chain, Emission &emission,
                                    const int32_t *path) {
         r_new.reset();
@@ -293,9 +330,10 @@ class Move : public Exchange<Chain, Emission> {
         if constexpr (kLifts) {
             is_lifted_ = false;
             r_old.reset();
-            r_old.multiply(chain.transitions->take_away(view.out, chain.bits));
+            if (is_in_tree_) r_old.multiply(chain.transitions->take_away_from_tree(view));
+            else r_old.multiply(chain.transitions->take_away(view.out, chain.bits));
             r_old.multiply(emission.seating->take_away(value_, chain.bits));
-            r_old.multiply(chain.transitions->take_away(view.in, chain.bits));
+            if (!is_in_tree_) r_old.multiply(chain.transitions->take_away(view.in, chain.bits));
         }
     }
     // The lifted customers choose tables for the old label again; kKnown: whether the
@@ -304,6 +342,8 @@ class Move : public Exchange<Chain, Emission> {
     template <bool kKnown>
     SKIHMM_INLINE void seat_lifted(Chain &chain, Emission &emission, bool opens) {
         if constexpr (kLifts) {
+            if (SKIHMM_UNLIKELY(is_in_tree_))
+                return seat_in_tree<kKnown>(chain, emission, opens);
             const Transitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
@@ -318,7 +358,8 @@ class Move : public Exchange<Chain, Emission> {
     }
     SKIHMM_INLINE void put_back(Chain &chain, Emission &emission) {
         if constexpr (kLifts) {
-            chain.transitions->put_back(view);
+            if (SKIHMM_LIKELY(!is_in_tree_)) chain.transitions->put_back(view);
+            else chain.transitions->put_back_into_tree(&view);
             emission.seating->put_back(value_, table_value_);
         }
     }
@@ -326,7 +367,7 @@ class Move : public Exchange<Chain, Emission> {
     static constexpr bool kLifts = Emission::kIsSeating;
     static constexpr uint32_t kChoice = (1u << SymbolSeating::kChoiceBits) - 1;
 
-    bool is_lifted_ = false;
+    bool is_lifted_ = false, is_in_tree_ = false;
     SymbolSeating::Lifted value_;
     int32_t table_value_ = 0;
 };
@@ -413,7 +454,8 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
     Move<Chain, Emission> move;
     Product q_old, q_new;
     int64_t n_accepted = 0;
-    const bool is_large = chain.n_steps > 8192;     // else all of it is in the caches
+    // Else all of it is in the caches.
+    const bool is_large = chain.n_steps > 8192 || chain.transitions->has_contexts();
     chain.touched.clear();
     proposal.attach(chain, emission);
     for (int64_t b = 0; b < blocks.n; ++b) {

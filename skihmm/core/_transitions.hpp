@@ -632,6 +632,8 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
 
     SKIHMM_INLINE bool has_self_weight() const { return has_self_weight_; }
     SKIHMM_INLINE bool lifts() const { return is_plain(); }
+    // The same in a tree in which labels share the top alone.
+    bool lifts_in_tree() const { return depends_on_contexts() && tree_->shape.n_before == 0; }
     // Whether kernels may take a law apart, by rows, columns, pairs and totals.
     SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
@@ -725,6 +727,87 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         if (tree_) tree_->rollback();
         else Draws::rollback();
         coins_.rollback();
+    }
+
+    // ---- one removed step in a tree, without writing; see FranchiseTransitions
+
+    struct Step : Draws::Step {
+        LiftedDraw path_in, path_out;
+        double n_top = 1.0;                 // tables of the top, and its concentration
+        // p of the successor now, and if i -> x opens a table of the top; of x.
+        double p_out = 0.0, p_out_opened = 0.0, p_in = 0.0;
+
+        double mass_x = 0.0;                // of x at the top
+
+        double top_in() const { return mass_x / n_top; }
+        double top_out(int32_t opened) const { return mass_o / (n_top + opened); }
+    };
+    void lift_out_of_tree(int64_t t, bitgen_t *g, int32_t *hint, Step *step) const {
+        tree_->lift(tree_->place(t + 1), step->x, step->o, g, hint, &step->path_out);
+    }
+    void lift_into_tree(int64_t t, bitgen_t *g, int32_t *hint, Step *step) const {
+        tree_->lift(tree_->place(t), step->i, step->x, g, hint, &step->path_in);
+        const bool in = step->path_in.closes_top(), out = step->path_out.closes_top();
+        step->m_x = tables_of(step->x) - in;
+        step->m_o = tables_of(step->o) - out;
+        step->mass_x = base.mass_of(step->m_x);
+        step->mass_o = base.mass_of(step->m_o);
+        step->n_top = total_weight(static_cast<double>(base.n_tables - in - out), base.gamma);
+        step->p_in = tree_->fill_probs(step->top_in(), &step->path_in);
+        step->p_out_opened = tree_->fill_probs(step->top_out(1), &step->path_out);
+        step->p_out = tree_->fill_probs(step->top_out(0), &step->path_out);
+    }
+    void choose_in_of_tree(uint32_t bits, bitgen_t *g, Step *step) const {
+        tree_->choose_tables(step->top_in(), bits, g, &step->path_in);
+    }
+    // Given whether he opens a table, and o.
+    void choose_in_of_tree(bool opens, uint32_t bits, bitgen_t *g, Step *step) const {
+        LiftedDraw &in = step->path_in;
+        int32_t n_opened = 0;
+        if (opens) {
+            double all = 0.0, share = 1.0;
+            const double after = step->p_out_opened / step->p_out;
+            const auto visit = [&](auto take) {
+                share = 1.0;
+                for (int32_t h = 0; h < in.at.depth; ++h) {
+                    const int32_t d = in.at.depth - h;
+                    share *= in.levels[d].inverse;
+                    if (h > 0 && take(h, share * in.levels[d].customer.n)) return;
+                    share *= tree_->alpha(d);
+                }
+                take(in.at.depth, share * step->top_in() * after);
+            };
+            visit([&](int32_t, double part) {
+                all += part;
+                return false;
+            });
+            double u = uniform(g) * all;
+            visit([&](int32_t h, double part) {
+                if (part > 0.0) n_opened = h;
+                return part > 0.0 && (u -= part) < 0.0;
+            });
+        }
+        tree_->choose_tables(n_opened, bits, g, &in);
+    }
+    void choose_out_of_tree(uint32_t bits, bitgen_t *g, Step *step, Product *r_old,
+                            Product *r_new) const {
+        const LiftedDraw &in = step->path_in;
+        const bool opens = in.opens_top();
+        if (SKIHMM_UNLIKELY(opens)) tree_->fill_probs(step->top_out(1), &step->path_out);
+        tree_->choose_tables(step->top_out(opens), bits, g, &step->path_out);
+        if (SKIHMM_LIKELY(opens == in.closes_top())) return;
+        r_old->multiply(opens ? step->p_out : step->p_out_opened);
+        r_new->multiply(opens ? step->p_out_opened : step->p_out);
+    }
+    SKIHMM_NOINLINE void put_back_into_tree(Step *step) {
+        tree_->put_back(&step->path_in);
+        tree_->put_back(&step->path_out);
+    }
+    // Into the journal; returns the factors of their removal.
+    double take_away_from_tree(const Step &step) {
+        tree_->take_away(step.path_out);
+        tree_->take_away(step.path_in);
+        return (step.path_in.closes_top() ? step.p_out_opened : step.p_out) * step.p_in;
     }
 
     // ---- probabilities of the labels of step t, with its context

@@ -23,7 +23,8 @@
 //                       + c (sum_k n_ko m_k w_k + b sum_k m_k w_k)),
 // and the last two sums, flow[o] and total, are updated with the few labels that change.  The
 // rest is a loop over the non-zeros of a row and of a symbol.
-// Contexts, in double: all K weights in one vectorised pass (_context_step.hpp).
+// Contexts, in double: all K weights in one vectorised pass (_context_step.hpp), or, of moves that
+// have been lifted, a loop over non-zeros (_context_sparse.hpp).
 // All, in double: all K weights, for steps without successor or observation, for emissions that
 // only give whole rows and for laws that add to self-transitions.
 //
@@ -44,6 +45,7 @@
 #include <limits>
 #include <vector>
 
+#include "_context_sparse.hpp"
 #include "_context_step.hpp"
 #include "_rcd.hpp"
 #include "_vector.hpp"
@@ -81,11 +83,18 @@ class Stepwise {
             mode_ = kContexts;
             step_.attach(chain.transitions->contexts());
         }
-        if constexpr (Emission::kIsSeating) attach_columns(*chain.transitions, emission);
+        if constexpr (Emission::kIsSeating) {
+            attach_columns(*chain.transitions, emission);
+            if (mode_ == kContexts && chain.transitions->lifts_in_tree())
+                sparse_.attach(chain.transitions->contexts(), n_slots_, h_.data(), is_exact_);
+        }
     }
 
     void prefetch(Chain &chain, int64_t start, int64_t stop) const {
-        if (mode_ != kSparse || chain.last[stop - 1]) return;
+        if (mode_ != kSparse || chain.last[stop - 1]) {
+            if (mode_ == kContexts) prefetch_contexts(chain, start, stop);
+            return;
+        }
         const Transitions &s = *chain.transitions;
         const Line &row = s.row(chain.restaurant(start));
         SKIHMM_PREFETCH(row.ids);
@@ -112,7 +121,9 @@ class Stepwise {
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         view_ = &symbol.column;
         if (SKIHMM_UNLIKELY(mode_ >= kAll || o_ < 0 || !symbol.exists)) {
-            if (mode_ == kContexts && o_ >= 0)
+            move_ = &move;
+            if (mode_ == kContexts && move.is_lifted()) open_sparse(move);
+            else if (mode_ == kContexts && o_ >= 0)
                 fill_contexts(s, emission, view, symbol, chain.hints[t_]);
             else fill_all(s, emission, view, symbol.exists);
             return;
@@ -164,13 +175,7 @@ class Stepwise {
                               int64_t, bool) {
         const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
-        if (SKIHMM_UNLIKELY(mode_ == kContexts)) {
-            if constexpr (Emission::kIsSeating) {
-                h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
-                h_[k] = 1.0 / total_weight(totals_[k], offset_);
-            }
-            return;
-        }
+        if (SKIHMM_UNLIKELY(mode_ == kContexts)) return settle_contexts(s, k);
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
             attach(chain, emission);    // a count has outgrown 16 bits
             return;
@@ -194,7 +199,7 @@ class Stepwise {
     }
 
   private:
-    enum Kind { kVector, kSparse, kAll, kContexts };
+    enum Kind { kVector, kSparse, kAll, kContexts, kSparseContexts };
     // A label's weight, the part of it that opens no table (exact only), and a number
     // uniform on [0, weight).
     struct Choice {
@@ -263,6 +268,7 @@ class Stepwise {
             return float_part(q_[k], symbol_count(k));
         if (kind_ == kAll) return weights_[k];
         if (kind_ == kContexts) return step_.weights.q[k] * (1.0 + symbol_count(k) * by_smooth_);
+        if (kind_ == kSparseContexts) return sparse_.weight(k);
         const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
         const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
         return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
@@ -271,6 +277,10 @@ class Stepwise {
     // The two parts of the weight of a label in the sums (exact only).
     SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) {
         if (kind_ == kContexts) return split_contexts(s, k, g);
+        if (kind_ == kSparseContexts) {
+            const double q = sparse_.weight(k);
+            return {q, sparse_.joining_part(k), uniform(g) * q};
+        }
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
@@ -309,6 +319,7 @@ class Stepwise {
         switch (kind_) {
             case kVector: return draw_vector(u);
             case kContexts: return draw_contexts(u);
+            case kSparseContexts: return sparse_.draw(u);
             case kSparse:
                 return has_lookup_ ? draw_sparse(s, s.dense_row(i_), s.dense_column(o_), u)
                                    : draw_sparse(s, row_.data(), column_.data(), u);
@@ -318,6 +329,7 @@ class Stepwise {
     void end_step(Transitions &s) {
         if (SKIHMM_UNLIKELY(kind_ >= kAll)) {
             if (kind_ == kContexts) step_.close();
+            if (kind_ == kSparseContexts) sparse_.close();
             return;
         }
         if (shows_) {
@@ -622,6 +634,14 @@ class Stepwise {
 
     // ---- contexts
 
+    SKIHMM_NOINLINE void prefetch_contexts(const Chain &chain, int64_t start,
+                                           int64_t stop) const {
+        const Transitions &s = *chain.transitions;
+        if (!Emission::kIsSeating || !s.lifts_in_tree() || chain.last[stop - 1]) return;
+        const ContextTree &tree = s.contexts();
+        sparse_.prefetch(tree.place(start), tree.place(stop), chain.previous(start),
+                         chain.successor(start));
+    }
     SKIHMM_NOINLINE void fill_contexts(const Transitions &s, Emission &emission,
                                        const StepView &view, const SymbolView &symbol,
                                        int32_t hint) {
@@ -677,6 +697,27 @@ class Stepwise {
             }, u);
         const int32_t k = weights.at(u - extra_);
         return k < 0 ? first_ : k;
+    }
+
+    SKIHMM_NOINLINE void open_sparse(const Move<Chain, Emission> &move) {
+        kind_ = kSparseContexts;
+        shows_ = false;
+        apart_ = -1;
+        apart_q_ = 0.0;
+        sparse_.open(move.view, move.symbol.column, move.symbol.e_in,
+                     1.0 / total_weight(move.symbol.e_x, offset_));
+        first_ = sparse_.first;
+        first_q_ = sparse_.first_q;
+        first_stays_ = sparse_.first_stays;
+        rest_ = sparse_.rest;
+    }
+
+    SKIHMM_NOINLINE void settle_contexts(const Transitions &s, int32_t k) {
+        if constexpr (Emission::kIsSeating) {
+            h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
+            h_[k] = 1.0 / total_weight(totals_[k], offset_);
+            if (s.lifts_in_tree()) sparse_.settle(move_->view, k, move_->is_lifted());
+        }
     }
 
     // ---- all
@@ -754,6 +795,8 @@ class Stepwise {
     std::vector<double> h_;               // 1/(e_k + alpha_e), padded
     double by_smooth_ = 0.0;              // over the symbol's smooth part
     const double *h_now_ = nullptr;       // of this step
+    ContextSparse sparse_;
+    const Move<Chain, Emission> *move_ = nullptr;
 };
 
 }  // namespace skihmm

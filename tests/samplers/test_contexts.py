@@ -467,6 +467,86 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
     assert n_tests > 0
 
 
+LIFTED = ["three levels", "four levels", "missing", "constant", "five steps"]
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("name", LIFTED)
+def test_weights_of_lifted_steps(name, after):
+    """Against those of the same step when its customers have been taken out."""
+    m, rng, n_lifted = (MODELS | LONGER)[name], np.random.default_rng(0), 0
+    for seed, t in itertools.product(range(12), range(1, m.n_steps - 1)):
+        state = random_state(m, seed)[0]
+        n_slots = len(native.moves.peek(state)["tables"])
+        counts = rng.integers(3, size=n_slots, dtype=np.int32)
+        counts[:2] = 0
+        h = rng.random(n_slots)
+        weights, stays, rest, drawn, opened = native.moves.sparse_weights(
+            state, t, seed, after, counts, 0.7, h, 2000
+        )
+        if weights is None:
+            continue
+        n_lifted += 1
+        factors = (counts + 0.7) * h
+        s_0, want, want_stays, _, _ = native.moves.step_weights(state, t, seed, after, 0)
+        x = native.moves.peek(state)["slots"][t]
+        assert state.check() is None
+        np.testing.assert_allclose(weights, want * factors, rtol=1e-12)
+        if after:
+            np.testing.assert_allclose(stays, want_stays * factors, rtol=1e-12)
+        others = np.array(want * factors)
+        others[x if want[x] > 0 else 0] = 0
+        assert rest == pytest.approx(others.sum(), rel=1e-12)
+        assert np.all(np.abs(drawn - 2000 * others / others.sum()) < 2 * n_slots)
+        if not opened.any():
+            continue
+        ways = ways_to_seat(naive_of(m, s_0), t, s_0["states"][t])
+        law = ways[1:] / ways[1:].sum()
+        error = opened[1:] / 2000 - law
+        assert opened[0] == 0
+        assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / 2000))
+    assert n_lifted >= 5
+
+
+def sum_error(moves):
+    rng = np.random.default_rng(0)
+    columns = tuple((int(u),) for u in rng.integers(3, size=60))
+    m = replace(model(ONE), y=tuple(rng.integers(2, size=60)), columns=columns)
+    state = m.state(0, labels=rng.integers(6, size=60))
+    error, n_lifted = moves.kept_sums(state, 1, 3000)
+    assert state.check() is None
+    assert n_lifted > 1000
+    return error
+
+
+def test_sums_that_lifted_steps_keep():
+    assert sum_error(native.moves) < 1e-9
+
+
+STALE = {
+    "of i": [("_context_sparse.hpp", "if (step.path_in.is_changed) note(step.i);", "")],
+    "of x": [
+        (
+            "_context_sparse.hpp",
+            "if (step.path_out.is_changed || step.path_in.changes_top()) note(step.x);",
+            "",
+        )
+    ],
+    "of o": [
+        ("_context_sparse.hpp", "if (step.path_out.changes_top()) note(step.o);", "")
+    ],
+    "of the labels of a change": [
+        ("_context_sparse.hpp", "if (k != step.x) note(k);", "")
+    ],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("error", STALE)
+def test_stale_sums_are_found(error):
+    assert sum_error(native.switched("native.moves", STALE, error)) > 1e-3
+
+
 # -- kernels --------------------------------------------------------------------------
 
 
@@ -538,6 +618,37 @@ def test_slices(name, span):
 @pytest.mark.parametrize(("name", "t"), [(n, t) for n in MODELS for t in range(4)])
 def test_stepwise(name, t):
     check_proposal(name, (t, t + 1), StepwiseProposal, False)
+
+
+@pytest.mark.parametrize("name", ["three levels", "four levels", "missing"])
+def test_lifted_moves_are_balanced(name):
+    """As those without contexts in test_transition_kernels.py, from laws of tables."""
+    n_uneven = 0
+    for t in (1, 2):
+        block = block_of(name, t, t + 1)
+        moves, path, left, seated = block.moves, {}, {}, {}
+        for r in moves.removals:
+            path[r.state, r.base] = r.path
+            left[r.state, r.base] = left.get((r.state, r.base), 0.0) + r.probability
+        for b, base in enumerate(moves.bases):
+            for key in zip(base.path, base.state, base.probability, strict=True):
+                seated[b, *key[:2]] = seated.get((b, *key[:2]), 0.0) + key[2]
+
+        def flow(i, b, j, moves=moves, path=path, left=left, seated=seated):
+            return moves.target[i] * left[i, b] * seated[b, path[i, b], j]
+
+        for i, seed in itertools.product(range(len(moves.models)), range(10)):
+            block.load(i)
+            b = block.number_of(native.moves.open_step(block.state, t, seed)[1])
+            view, found = native.moves.lift_step(block.state, t, seed)
+            if view is None:
+                continue
+            assert block.state.check() is None
+            j = moves.number[naive_of(block.model, block.state.to_arrays()).key]
+            want = math.log(flow(j, b, i) / flow(i, b, j))
+            assert found == pytest.approx(want, abs=EXACT)
+            n_uneven += abs(want) > CAUGHT
+    assert n_uneven >= 10
 
 
 @pytest.mark.slow
@@ -958,6 +1069,25 @@ NATIVE = {
         )
     ],
 }
+LIFTS = {
+    "lifted: no tables above the leaf": [
+        ("_contexts.hpp", "d == 1 ? top : draw->levels[d - 1].p", "top")
+    ],
+    "lifted: the label's own restaurants": [
+        (
+            "_context_sparse.hpp",
+            "after_ && is_shared && d >= lowest",
+            "false",
+        )
+    ],
+    "lifted: o without its table": [
+        (
+            "_context_sparse.hpp",
+            "ab_own_ = after_ ? a * (step.m_o + 1.0) / (step.n_top + 1.0) : ab_;",
+            "ab_own_ = ab_opened_;",
+        )
+    ],
+}
 BLOCKS = {
     "blocks: labels not counted": [
         (
@@ -996,6 +1126,9 @@ SHAKEN = {
 
 
 def planted_kernel(error):
+    if error in LIFTS:
+        edited = native.switched("samplers._stepwise_kernel", LIFTS, error)
+        return RCDKernel(edited.StepwiseProposal(exact=True))
     if error in NATIVE:
         edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
         return RCDKernel(edited.StepwiseProposal(exact=True))
@@ -1007,7 +1140,7 @@ def planted_kernel(error):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("error", NATIVE | BLOCKS)
+@pytest.mark.parametrize("error", NATIVE | LIFTS | BLOCKS)
 def test_planted_errors_of_native_code_are_caught(error):
     found = []
     for m in (CHAINS | COINS).values():

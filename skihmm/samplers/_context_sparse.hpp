@@ -1,0 +1,443 @@
+// Weights of one step with contexts from the non-zeros of a row, a column and a symbol, while its
+// customers are lifted: written nowhere (see Move::lift).  Of trees in which the labels share
+// nothing but the top.
+//
+// Notation of _context_step.hpp.  With F_k = (e_k + d) h_k the weights add up to
+//
+//     sum_k q(k) = sum_k e_k h_k [s_k (O_k + R_k b) + g mass_k (O_k + R_k b_0)]  over the symbol
+//                  + d [ sum_k h_k s_k (O_k + R_k b)                             over the row
+//                        + g ( sum_k h_k O_k mass_k                           over the column
+//                              + b_0 sum_k h_k R_k mass_k )],
+//
+// with s_k = sum_d w_d n_d(i, k), and b for all tables below the top.  The last sum depends on
+// the place of the next step alone.  It is kept by place, and brought up to date with the labels
+// that have changed since the place was last needed.
+//
+// The old label x, whose own restaurants the customers have left, is outside of the sums; so is i,
+// and of o what opens a table at the top.  Sums and weights are in double, as they must be.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "_contexts.hpp"
+#include "_emission.hpp"
+#include "_transitions.hpp"
+
+namespace skihmm {
+
+class ContextSparse {
+  public:
+    using Step = HCRPTransitions::Step;
+    int32_t first = kNew;               // x, or kNew if no table is left to serve it
+    double first_q = 0.0, first_stays = 0.0;    // its weight, and the part that joins a table
+    double rest = 0.0;                  // that of all others
+
+    // Once n_slots is final; `h` is by slot, as it is between moves, and outlives the sweep.
+    void attach(const ContextTree &tree, int32_t n_slots, const double *h, bool after) {
+        tree_ = &tree;
+        tree.refresh();
+        h_ = h;
+        after_ = after;
+        n_slots_ = n_slots;
+        depth_ = tree.shape.depth();
+        const size_t n = tree.padded();
+        s_.assign(n, 0.0);
+        o_.assign(n, 0.0);
+        mass_.assign(tree.masses(), tree.masses() + n);
+        alphas_.assign(depth_ + 1, 1.0);
+        offsets_.assign(depth_ + 2, 0);
+        for (int32_t d = 1; d <= depth_; ++d) {
+            alphas_[d] = tree.alpha(d);
+            offsets_[d + 1] = offsets_[d] + tree.shape.stride(d);
+        }
+        w_.assign(depth_ + 1, 0.0);
+        for (std::vector<int32_t> *v : {&prefixes_, &own_, &following_}) v->assign(depth_ + 1, 0);
+        saved_.assign(2 * static_cast<size_t>(depth_), 0.0);
+        places_.resize(offsets_[depth_ + 1]);
+        for (Place &place : places_) place.is_known = false;
+        changed_.clear();
+    }
+    // A move has ended with label k; `is_lifted`: without the customers having been taken out.
+    SKIHMM_INLINE void settle(const Step &step, int32_t k, bool is_lifted) {
+        if (SKIHMM_LIKELY(is_lifted)) {
+            if (step.path_in.is_changed) note(step.i);
+            if (step.path_out.is_changed || step.path_in.changes_top()) note(step.x);
+            if (step.path_out.changes_top()) note(step.o);
+            return;
+        }
+        for (const int32_t j : {step.i, step.x, step.o}) if (j >= kFirst) note(j);
+        if (k != step.x) note(k);
+    }
+    // A lifted step, with the column of its observation, of which x has e_in without it, and h
+    // of x without it.  To be closed before the seating changes.
+    void open(const Step &step, const SymbolColumn &column, int32_t e_in, double h_x) {
+        step_ = &step;
+        column_ = &column;
+        i_ = step.i;
+        x_ = step.x;
+        o_label_ = step.o;
+        at_ = step.path_in.at;
+        next_ = step.path_out.at;
+        d_ = column.smooth;
+        tree_->fill_prefixes(next_, prefixes_.data());
+        place_ = &known_place();
+        double *nearest = part(1);
+
+        // What follows from the top, and what leads to it.
+        double share = 1.0;
+        for (int32_t d = at_.depth; d >= 1; --d) {
+            w_[d] = share * step.path_in.levels[d].inverse;
+            share = w_[d] * alphas_[d];
+        }
+        g_ = share / step.n_top;
+        base_ = step.top_out(0);
+        opened_ = after_ ? step.top_out(1) : base_;
+        const double a = alphas_[1];
+        ab_ = a * base_;
+        ab_opened_ = a * opened_;
+        ab_own_ = after_ ? a * (step.m_o + 1.0) / (step.n_top + 1.0) : ab_;
+
+        // x and i are apart, and the mass of o.
+        for (int32_t d = 1; d <= next_.depth; ++d) {
+            double *w = part(d);
+            saved_[2 * d - 2] = w[x_];
+            saved_[2 * d - 1] = w[i_];
+            w[x_] = w[i_] = 0.0;
+        }
+        const double mass_o = mass_[o_label_];
+        saved_mass_ = mass_o;
+        mass_[o_label_] = 0.0;
+
+        // Four sums at a time: one would wait for itself.
+        double *s = s_.data(), *out = o_.data();
+        const double *mass = mass_.data();
+        const double ab = ab_, ab_opened = ab_opened_, g = g_;
+        double column_part[4] = {0.0, 0.0, 0.0, 0.0}, row_part[4] = {0.0, 0.0, 0.0, 0.0};
+        for (int32_t d = 1; d <= next_.depth; ++d) {
+            const double *w = part(d);
+            for_fours(column_line(d), [&](int32_t l, int32_t k, int32_t n) {
+                const double value = w[k] * n;
+                out[k] += value;
+                column_part[l] += value * mass[k];
+            });
+        }
+        for (int32_t d = at_.depth; d > 1; --d) {
+            const double w = w_[d];
+            for_fours(row_line(d), [&](int32_t, int32_t k, int32_t n) { s[k] += w * n; });
+        }
+        const double w_first = w_[1];
+        for_fours(row_line(1), [&](int32_t l, int32_t k, int32_t n) {
+            const double value = s[k] += w_first * n;
+            row_part[l] += value * (out[k] + ab * nearest[k]);
+        });
+        double symbol_sum = 0.0;
+        const int32_t i = i_, o = o_label_;
+        int32_t e_i = 0, e_o = 0;
+        for (int32_t at = 0; at < column.size; ++at) {
+            const int32_t k = column.ids[at], n = column.counts[at];
+            e_i += k == i ? n : 0;
+            e_o += k == o ? n : 0;
+            symbol_sum += n * (s[k] * (out[k] + ab * nearest[k])
+                               + g * mass[k] * (out[k] + ab_opened * nearest[k]));
+        }
+        symbol_sum_ = symbol_sum;
+        row_sum_ = (row_part[0] + row_part[1]) + (row_part[2] + row_part[3]);
+        column_sum_ = (column_part[0] + column_part[1]) + (column_part[2] + column_part[3]);
+
+        // The sum that is kept, without x, i and o.
+        first = step.m_x > 0 ? x_ : kNew;
+        const double *values = place_->values.data();
+        double gone = values[x_] + values[i_];
+        if (o_label_ != i_) gone += values[o_label_];
+        if (first == kNew) gone += values[kNew];
+        smooth_sum_ = place_->total - gone;
+        if (SKIHMM_UNLIKELY(!(smooth_sum_ > kCancelled * gone))) sum_smooth();
+
+        weigh_first(e_in, h_x);
+        weigh_i(dish_weight<double>(e_i, d_) * h_[i_]);
+        o_q_ = o_label_ == i_ ? 0.0 : g_ * step.mass_o * dish_weight<double>(e_o, d_)
+                                      * (out[o_label_] + ab_own_ * nearest[o_label_]);
+        rest = symbol_sum_ + d_ * (row_sum_ + g_ * (column_sum_ + ab_opened_ * smooth_sum_))
+               + i_q_ + o_q_;
+    }
+    // The label in whose part of `rest` u lies.
+    SKIHMM_NOINLINE int32_t draw(double u) const {
+        if (u < i_q_) return i_;
+        u -= i_q_;
+        if (u < o_q_) return o_label_;
+        u -= o_q_;
+        const double *nearest = part(1);
+        int32_t found = first;
+        const auto passes = [&](int32_t k, double value) {
+            if (!(value > 0.0)) return false;
+            found = k;
+            return (u -= value) < 0.0;
+        };
+        if (u < symbol_sum_) {
+            for (int32_t at = 0; at < column_->size; ++at) {
+                const int32_t k = column_->ids[at];
+                if (passes(k, column_->counts[at]
+                                  * (s_[k] * (o_[k] + ab_ * nearest[k])
+                                     + g_ * mass_[k] * (o_[k] + ab_opened_ * nearest[k]))))
+                    return k;
+            }
+            return found;
+        }
+        u = (u - symbol_sum_) / d_;
+        if (u < row_sum_) {
+            const Line &row = row_line(1);
+            for (int32_t at = 0; at < row.size; ++at) {
+                const int32_t k = row.ids[at];
+                if (passes(k, s_[k] * (o_[k] + ab_ * nearest[k]))) return k;
+            }
+            return found;
+        }
+        u = (u - row_sum_) / g_;
+        if (u < column_sum_) {
+            const Line &line = column_line(1);
+            for (int32_t at = 0; at < line.size; ++at) {
+                const int32_t k = line.ids[at];
+                if (passes(k, o_[k] * mass_[k])) return k;
+            }
+            return found;
+        }
+        u = (u - column_sum_) / ab_opened_;
+        for (int32_t k = 0; k < n_slots_; ++k)
+            if (!is_apart(k) && passes(k, place_->values[k])) return k;
+        return found;
+    }
+    // Of a label other than `first`: its weight, and the part of it in which the draw joins a
+    // table.
+    double weight(int32_t k) const {
+        if (k == i_) return i_q_;
+        const double near = part(1)[k];
+        const double joins = symbol_weight(k) * s_[k] * (o_[k] + ab_ * near);
+        if (k == o_label_) return joins + o_q_;
+        return joins + symbol_weight(k) * g_ * mass_[k] * (o_[k] + ab_opened_ * near);
+    }
+    double joining_part(int32_t k) const {
+        if (k == i_) return i_stays_;
+        if (s_[k] == 0.0) return 0.0;
+        return symbol_weight(k) * w_[at_.depth] * tree_->leaf_count(at_, i_, k, -1)
+               * (o_[k] + ab_ * part(1)[k]);
+    }
+    void close() {
+        row_line(1).unscatter(s_.data());
+        column_line(1).unscatter(o_.data());
+        for (int32_t d = next_.depth; d >= 1; --d) {
+            part(d)[i_] = saved_[2 * d - 1];
+            part(d)[x_] = saved_[2 * d - 2];
+        }
+        mass_[o_label_] = saved_mass_;
+    }
+    // Ask for the lists of the step between i and o.
+    void prefetch(ContextPlace at, ContextPlace next, int32_t i, int32_t o) const {
+        int32_t p = at.prefix, q = next.prefix;
+        for (int32_t d = at.depth; d > 0; --d) {
+            fetch(tree_->row_line(d, tree_->shape.row(d, i, p)));
+            if (d > 1) p = tree_->shape.prefix_above(d, p);
+        }
+        for (int32_t d = next.depth; d > 0; --d) {
+            fetch(tree_->column_line(d, o, q));
+            if (d > 1) q = tree_->shape.prefix_above(d, q);
+        }
+    }
+
+  private:
+    // Of a place of the next step, by label between moves.
+    struct Place {
+        // h_k R_k mass_k / a_1; then, by depth, h_k times the weight of k's customers, which is
+        // h_k R_k / a_1 for depth 1.
+        WideVector<double> values;
+        double total = 0.0;             // sum of the first
+        size_t n_seen = 0;              // of the changed labels
+        bool is_known = false;
+    };
+    static constexpr double kCancelled = 1e-3;
+    static constexpr size_t kMostChanged = 1 << 16;
+    // With so few nothing is kept: all labels are as fast as those that have changed.
+    static constexpr size_t kFewSlots = 48;
+
+    template <class Visit>
+    static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
+        for (int32_t at = 0; at < line.size; at += 4)
+            for (int32_t l = 0; l < 4; ++l) visit(l, line.ids[at + l], line.counts[at + l]);
+    }
+    static void fetch(const Line &line) {
+        SKIHMM_PREFETCH(line.ids);
+        SKIHMM_PREFETCH(line.counts);
+    }
+    const Line &row_line(int32_t d) const {
+        return tree_->row_line(d, step_->path_in.levels[d].row);
+    }
+    const Line &column_line(int32_t d) const {
+        return tree_->column_line(d, o_label_, prefixes_[d]);
+    }
+    double *part(int32_t d) { return place_->values.data() + d * s_.size(); }
+    const double *part(int32_t d) const { return place_->values.data() + d * s_.size(); }
+    bool is_apart(int32_t k) const {
+        return k == x_ || k == i_ || k == o_label_ || k == first;
+    }
+
+    // ---- places
+
+    // Label k has other sizes, or another mass, than before the move.
+    void note(int32_t k) {
+        mass_[k] = tree_->masses()[k];
+        if (s_.size() <= kFewSlots) return;
+        if (SKIHMM_UNLIKELY(changed_.size() > kMostChanged)) {
+            for (Place &place : places_) place.is_known = false;
+            changed_.clear();
+        }
+        changed_.push(k);
+    }
+    SKIHMM_INLINE Place &known_place() {
+        if (s_.size() <= kFewSlots) {
+            fill_place(&places_[0]);
+            return places_[0];
+        }
+        Place &place = places_[offsets_[next_.depth] + next_.prefix];
+        if (SKIHMM_UNLIKELY(!place.is_known
+                            || changed_.size() - place.n_seen > s_.size() / 2))
+            fill_place(&place);
+        for (; place.n_seen < changed_.size(); ++place.n_seen)
+            follow_change(&place, changed_[place.n_seen]);
+        return place;
+    }
+    SKIHMM_NOINLINE void fill_place(Place *place) {
+        const size_t n = s_.size();
+        place->values.resize(n * (depth_ + 1));
+        double *values = place->values.data();
+        const double *before = h_;
+        for (int32_t d = next_.depth; d >= 1; --d) {
+            const double *by = tree_->inverse(d, prefixes_[d]);
+            const double a = d < next_.depth ? alphas_[d + 1] : 1.0;
+            double *w = values + d * n;
+            for (size_t k = 0; k < n; ++k) w[k] = before[k] * a * by[k];
+            before = w;
+        }
+        double sum[4] = {0.0, 0.0, 0.0, 0.0};
+        for (size_t k = 0; k < n; ++k) sum[k % 4] += values[k] = before[k] * mass_[k];
+        place->total = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        place->n_seen = changed_.size();
+        place->is_known = true;
+    }
+    double fill_label(Place *place, int32_t k) {
+        double *values = place->values.data(), w = h_[k];
+        for (int32_t d = next_.depth; d >= 1; --d) {
+            if (d < next_.depth) w *= alphas_[d + 1];
+            w *= tree_->inverse(d, prefixes_[d])[k];
+            values[d * s_.size() + k] = w;
+        }
+        return values[k] = w * mass_[k];
+    }
+    void follow_change(Place *place, int32_t k) {
+        const double before = place->values[k];
+        place->total += fill_label(place, k) - before;
+        if (SKIHMM_UNLIKELY(place->total < kCancelled * before)) {
+            place->total = 0.0;
+            for (int32_t j = 0; j < n_slots_; ++j) place->total += place->values[j];
+        }
+    }
+    SKIHMM_NOINLINE void sum_smooth() {
+        place_->total = smooth_sum_ = 0.0;
+        for (int32_t k = 0; k < n_slots_; ++k) {
+            place_->total += place_->values[k];
+            if (!is_apart(k)) smooth_sum_ += place_->values[k];
+        }
+    }
+
+    // ---- labels apart
+
+    double symbol_weight(int32_t k) const {
+        // Ids are distinct, so the compiler may compare many at once.
+        int32_t count = 0;
+        for (int32_t at = 0; at < column_->size; ++at)
+            count += column_->ids[at] == k ? column_->counts[at] : 0;
+        return dish_weight<double>(count, d_);
+    }
+    SKIHMM_INLINE void weigh_first(int32_t e_in, double h_x) {
+        const Step &step = *step_;
+        if (SKIHMM_UNLIKELY(first == kNew)) {
+            first_stays = 0.0;
+            first_q = d_ * g_ * mass_[kNew] * ab_opened_ * part(1)[kNew];
+            return;
+        }
+        const double by_symbol = dish_weight<double>(e_in, d_) * h_x;
+        const LiftedLevel *levels = step.path_in.levels.data();
+        double joined = 0.0;
+        for (int32_t d = 1; d < at_.depth; ++d) joined += w_[d] * levels[d].customer.n;
+        first_stays = by_symbol * step.p_out * w_[at_.depth] * levels[at_.depth].customer.n;
+        first_q = first_stays
+                  + by_symbol * (joined * step.p_out
+                                 + g_ * step.mass_x * (after_ ? step.p_out_opened : step.p_out));
+    }
+    // i, in whose restaurants the draw is.
+    SKIHMM_INLINE void weigh_i(double f) {
+        // (Where a restaurant has customers its parent has some too.)
+        if (SKIHMM_UNLIKELY(s_[i_] != 0.0)) {
+            int32_t none = -1;
+            tree_->fill_counts(at_, i_, i_, &none, own_.data());
+        }
+        is_followed_ = s_[o_label_] != 0.0;
+        if (is_followed_) {
+            int32_t none = -1;
+            tree_->fill_counts(next_, i_, o_label_, &none, following_.data());
+        }
+        const bool is_o = i_ == o_label_;
+        const double table = g_ * (is_o ? step_->mass_o : mass_[i_]);
+        i_stays_ = 0.0;
+        i_q_ = f * table * follower(1, true);
+        if (s_[i_] == 0.0) return;
+        for (int32_t d = 1; d <= at_.depth; ++d) {
+            if (own_[d] == 0) continue;
+            const double joins = f * w_[d] * own_[d] * follower(d, false);
+            i_q_ += joins;
+            if (d == at_.depth) i_stays_ = joins;
+        }
+    }
+    // p(o | i), if the draw counts when a customer of dish i has come to the restaurants of i from
+    // depth `lowest` to its leaf, and perhaps a table to the top.
+    double follower(int32_t lowest, bool opened) const {
+        const bool is_o = i_ == o_label_;
+        double p = !opened || !after_ ? base_ : is_o ? ab_own_ / alphas_[1] : opened_;
+        for (int32_t d = 1; d <= next_.depth; ++d) {
+            const int32_t v = tree_->shape.row(d, i_, prefixes_[d]);
+            const bool is_shared = d <= at_.depth && v == step_->path_in.levels[d].row;
+            const bool came = after_ && is_shared && d >= lowest;
+            const double n = (is_followed_ ? following_[d] : 0) + (came && is_o);
+            const double inverse = is_shared ? step_->path_in.levels[d].inverse
+                                             : tree_->inverse(d, prefixes_[d])[i_];
+            p = dish_weight(n, alphas_[d] * p) * (came ? inverse / (1.0 + inverse) : inverse);
+        }
+        return p;
+    }
+
+    const ContextTree *tree_ = nullptr;
+    const double *h_ = nullptr;
+    bool after_ = false;
+    int32_t n_slots_ = 0, depth_ = 0;
+    std::vector<double> alphas_;                    // by depth
+    std::vector<int32_t> offsets_;                  // of the places of a depth
+    std::vector<Place> places_;
+    Stack<int32_t> changed_;                        // labels, since all places were forgotten
+    WideVector<double> mass_;                       // by label
+    // this step
+    const Step *step_ = nullptr;
+    const SymbolColumn *column_ = nullptr;
+    ContextPlace at_, next_;
+    Place *place_ = nullptr;
+    int32_t i_ = 0, x_ = 0, o_label_ = 0;
+    double d_ = 1.0, g_ = 0.0, base_ = 0.0, opened_ = 0.0;
+    double ab_ = 0.0, ab_opened_ = 0.0, ab_own_ = 0.0;      // a_1 times a base of o
+    double symbol_sum_ = 0.0, row_sum_ = 0.0, column_sum_ = 0.0, smooth_sum_ = 0.0;
+    double i_q_ = 0.0, i_stays_ = 0.0, o_q_ = 0.0;
+    bool is_followed_ = false;
+    std::vector<int32_t> prefixes_, own_, following_;       // by depth
+    std::vector<double> w_, saved_;
+    double saved_mass_ = 0.0;
+    WideVector<double> s_, o_;                      // zero between steps
+};
+
+}  // namespace skihmm

@@ -2,78 +2,105 @@
 What a preference to stay changes, mostly on simulated states that last.
 
     python benchmarks/dwell_times.py
+    python benchmarks/dwell_times.py --kinds gaussian symbols autoregressive \\
+        --transitions default sticky --steps 1000 100000 --seeds 3 1
 
-Six states that last for 20 to 100 steps on average, each state with a mean dwell time of
-its own.  Kinds of data: Gaussian columns and symbols, which the emission fits, and steps
-that take one of two values in every state, which a Gaussian emission does not.  Beside
-them an automaton whose state changes at every step.  For every kind and transitions,
-means over seeds and posterior draws: number of states, segments of the path, adjusted
-Rand index; beside them the truth.
+Six states that last for 20 to 100 steps on average overlap.  Kinds of data: Gaussian
+states in two columns, states with ten symbols and autoregressions of order one in two
+columns, which their emissions fit, and steps that take one of two values in every state,
+which a Gaussian emission does not.  Beside them an automaton whose state changes at
+every step.  For every kind, size and transitions: states, segments of the path and
+adjusted Rand index, means over draws, the true numbers of states and segments, log joint
+probability and CPU seconds, means and ranges over the seeds.  --init is the start of the
+chains, "truth" or as in HCRPHMM.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 
 import numpy as np
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
 from skihmm.datasets import make_automaton_sequence
-from skihmm.samplers import BlockedGibbs
+from skihmm.emissions import AutoregressiveNormal
 from skihmm.transitions import HCRPTransitions
 
-KINDS = ("gaussian", "symbols", "two values", "automaton")
-N_STATES = 6
+N_STATES, N_COLUMNS, N_SYMBOLS = 6, 2, 10
+DWELL_TIMES = np.geomspace(20, 100, N_STATES)
+EMISSIONS = {
+    "gaussian": "gaussian",
+    "symbols": "hcrp",
+    "autoregressive": AutoregressiveNormal(1),
+    "two values": "gaussian",
+    "automaton": "hcrp",
+}
 TRANSITIONS = {
-    "plain": HCRPTransitions(),
+    "default": HCRPTransitions(),
     "sticky": HCRPTransitions(expected_dwell=10),
     "expected_dwell=50": HCRPTransitions(expected_dwell=50),
     "stay_prior=(1000, 1)": HCRPTransitions(stay_prior=(1000, 1)),
+    "min_dwell=10": HCRPTransitions(expected_dwell=50, min_dwell=10),
 }
 
 
+def draw_states(n_steps, rng):
+    """Geometric dwell times; every next state is another one."""
+    parts, k, n = [], 0, 0
+    while n < n_steps:
+        k = (k + rng.integers(1, N_STATES)) % N_STATES
+        parts.append(np.full(rng.geometric(1 / DWELL_TIMES[k]), k))
+        n += len(parts[-1])
+    return np.concatenate(parts)[:n_steps]
+
+
 def simulate(kind, n_steps, seed):
-    """Data, name of an emission, and the true states."""
+    """Data and true states."""
     if kind == "automaton":
-        X, states = make_automaton_sequence(n_steps, random_state=seed)
-        return X, "hcrp", states
+        return make_automaton_sequence(n_steps, random_state=seed)
     rng = np.random.default_rng(seed)
-    dwell = rng.uniform(20, 100, size=N_STATES)
-    path = [int(rng.integers(N_STATES))]
-    while len(path) < n_steps:
-        length = rng.geometric(1 / dwell[path[-1]]) - 1
-        path += [path[-1]] * length
-        path.append(int(path[-1] + rng.integers(1, N_STATES)) % N_STATES)
-    states = np.array(path[:n_steps])
-    if kind == "gaussian":
-        return 2.0 * states[:, None] + rng.normal(size=(n_steps, 1)), kind, states
+    states = draw_states(n_steps, rng)
     if kind == "symbols":
-        table = np.cumsum(rng.dirichlet(np.full(12, 0.5), size=N_STATES), axis=1)
-        symbols = (rng.random(n_steps)[:, None] > table[states]).sum(axis=1)
-        return np.minimum(symbols, 11)[:, None], "hcrp", states
-    values = rng.normal(scale=4, size=(N_STATES, 2))
-    means = values[states, rng.integers(2, size=n_steps)]
-    return means[:, None] + 0.5 * rng.normal(size=(n_steps, 1)), "gaussian", states
+        below = rng.dirichlet(np.full(N_SYMBOLS, 0.5), size=N_STATES).cumsum(axis=1)
+        codes = (rng.random(n_steps)[:, None] > below[states]).sum(axis=1)
+        return np.minimum(codes, N_SYMBOLS - 1)[:, None], states
+    if kind == "two values":
+        values = rng.normal(scale=4, size=(N_STATES, 2))
+        means = values[states, rng.integers(2, size=n_steps)]
+        return means[:, None] + 0.5 * rng.normal(size=(n_steps, 1)), states
+    noise = rng.normal(size=(n_steps, N_COLUMNS))
+    if kind == "gaussian":
+        return rng.normal(scale=1.5, size=(N_STATES, N_COLUMNS))[states] + noise, states
+    coefficients = rng.normal(size=(N_STATES, N_COLUMNS, N_COLUMNS))
+    for matrix in coefficients:
+        matrix *= rng.uniform(0.7, 0.97) / abs(np.linalg.eigvals(matrix)).max()
+    intercepts = rng.normal(size=(N_STATES, N_COLUMNS))
+    X = np.zeros_like(noise)
+    for t in range(1, n_steps):
+        X[t] = coefficients[states[t]] @ X[t - 1] + intercepts[states[t]] + noise[t]
+    return X, states
 
 
 def n_segments(paths):
     """Mean number of segments of paths."""
-    return np.mean(np.count_nonzero(np.diff(paths), axis=-1) + 1)
+    return np.mean(1 + np.count_nonzero(np.diff(paths), axis=-1))
 
 
-def measure(kind, transitions, n_steps, n_sweeps, seed):
-    """States, segments and adjusted Rand index of a fit, and the true first two."""
-    X, emission, states = simulate(kind, n_steps, seed)
+def measure(kind, n_steps, seed, transitions, n_sweeps, init):
+    """One fit: states, segments, adjusted Rand index; the true two; lp, CPU seconds."""
+    X, states = simulate(kind, n_steps, seed)
     hmm = HCRPHMM(
-        BlockedGibbs(25, split_merge_rate=3),
-        emission,
-        transitions,
+        emission=EMISSIONS[kind],
+        transitions=TRANSITIONS[transitions],
+        init=states if init == "truth" else init,
         n_burnin=n_sweeps,
-        n_draws=50,
-        thin=max(1, n_sweeps // 50),
+        n_draws=20,
         random_state=seed,
-    ).fit(X)
+    )
+    started = time.process_time()
+    hmm.fit(X)
     paths = hmm.draws_.states[0]
     return (
         hmm.draws_.n_states.mean(),
@@ -81,29 +108,44 @@ def measure(kind, transitions, n_steps, n_sweeps, seed):
         np.mean([adjusted_rand_score(states, path) for path in paths]),
         len(np.unique(states)),
         n_segments(states),
+        hmm.draws_.lp.mean(),
+        time.process_time() - started,
     )
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
-    parser.add_argument("--kinds", nargs="+", default=KINDS, choices=KINDS)
-    parser.add_argument("--steps", type=int, default=1000)
-    parser.add_argument("--sweeps", type=int, default=500)
-    parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--kinds", nargs="+", default=EMISSIONS, choices=EMISSIONS)
+    parser.add_argument(
+        "--transitions", nargs="+", default=TRANSITIONS, choices=TRANSITIONS
+    )
+    parser.add_argument("--steps", type=int, nargs="+", default=[1000])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[5], help="per size")
+    parser.add_argument("--sweeps", type=int, default=300)
+    parser.add_argument("--init", default="auto")
     args = parser.parse_args()
-    print("data | transitions | states | segments | ARI | true states | segments")
+    print(
+        "data | steps | transitions | states | segments | ARI | true states | segments | "
+        "lp | s"
+    )
     for kind in args.kinds:
-        for name, transitions in TRANSITIONS.items():
-            rows = [
-                measure(kind, transitions, args.steps, args.sweeps, seed)
-                for seed in range(args.seeds)
-            ]
-            k, segments, ari, true_k, true_segments = np.mean(rows, axis=0)
-            print(
-                f"{kind} | {name} | {k:.1f} | {segments:.0f} | {ari:.2f} | "
-                f"{true_k:.1f} | {true_segments:.0f}",
-                flush=True,
-            )
+        for n_steps, n_seeds in zip(args.steps, args.seeds, strict=True):
+            for name in args.transitions:
+                rows = [
+                    measure(kind, n_steps, seed, name, args.sweeps, args.init)
+                    for seed in range(n_seeds)
+                ]
+                texts = [
+                    f"{mean:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
+                    for mean, low, high, digits in zip(
+                        np.mean(rows, axis=0),
+                        np.min(rows, axis=0),
+                        np.max(rows, axis=0),
+                        (1, 0, 2, 1, 0, 0, 1),
+                        strict=True,
+                    )
+                ]
+                print(f"{kind} | {n_steps} | {name} | {' | '.join(texts)}", flush=True)
 
 
 if __name__ == "__main__":

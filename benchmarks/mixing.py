@@ -23,7 +23,7 @@ import argparse
 
 import numpy as np
 from common import load_alice
-from lasting_states import simulate
+from dwell_times import simulate
 
 from skihmm import HCRPHMM
 from skihmm.datasets import make_automaton_sequence

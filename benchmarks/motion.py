@@ -36,7 +36,7 @@ from skihmm.metrics import effective_sample_size, rhat
 from skihmm.samplers import BlockedGibbs
 from skihmm.transitions import HCRPTransitions
 
-SAMPLERS = {"all": "auto", "none": BlockedGibbs(10)}
+MOVES = ("all", "none")
 STARTS = ("single", "blocks", "kmeans", "random")
 
 
@@ -82,7 +82,7 @@ def compare_starts(n_sweeps, n_seeds, fit):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.strip().splitlines()[0])
     parser.add_argument("--orders", type=int, nargs="*", default=[0, 1, 2, 3, 4])
-    parser.add_argument("--moves", nargs="+", choices=SAMPLERS, default=list(SAMPLERS))
+    parser.add_argument("--moves", nargs="+", choices=MOVES, default=MOVES)
     parser.add_argument("--init", nargs="+", default=["auto"])
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--burnin", type=int, default=500)
@@ -98,6 +98,8 @@ def main():
     if args.gaussian:
         emissions["gaussian"] = "gaussian"
     dwell = args.min_dwell or 1
+    # A block has to be longer than the shortest dwell.
+    samplers = {"all": "auto", "none": BlockedGibbs(max(10, 2 * dwell))}
     transitions = "hcrp"
     if args.sticky or args.min_dwell:
         transitions = HCRPTransitions(expected_dwell=max(10, 2 * dwell), min_dwell=dwell)
@@ -123,7 +125,7 @@ def main():
                 rows = []
                 for seed in range(args.seeds):
                     hmm, seconds = fit(
-                        sampler=SAMPLERS[moves],
+                        sampler=samplers[moves],
                         emission=emission,
                         init=init,
                         n_burnin=args.burnin,

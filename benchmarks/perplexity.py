@@ -3,10 +3,10 @@ Perplexity of the last words of Alice against CPU time, all samplers at equal ti
 
     SKIHMM_DATA=folder python benchmarks/perplexity.py --seconds 60
 
-Every chain starts from a particle filter and reports after 1, 2, 5, ... CPU seconds of
-sampling: sweeps made, states, log joint, and the perplexity of the
-test words by an adaptive particle filter that continues the training text, averaged
-inside the logarithm over (at most 16) draws spread over the second half of the time.
+Every chain starts from a particle filter, or by --init, and reports after 1, 2, 5, ...
+CPU seconds of sampling: sweeps made, states, log joint, and the perplexity of the test
+words by an adaptive particle filter that continues the training text, averaged inside
+the logarithm over (at most 16) draws spread over the second half of the time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from skihmm.samplers import FranchiseSampler
 N_DRAWS = 16
 
 
-def run(sampler, alice, seconds, seed):
+def run(sampler, alice, seconds, seed, init):
     """``[(CPU seconds, sweeps, states, log joint, perplexity)]``."""
     X_train, X_test, n_symbols = alice
     hmm = HCRPHMM(
@@ -36,6 +36,7 @@ def run(sampler, alice, seconds, seed):
         n_draws=1,
         store_states=False,
         warm_start=True,
+        init=init,
         random_state=seed,
     )
     scorer = ParticleFilterScorer(max_draws=1, start="continue")
@@ -73,6 +74,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--rates", type=float, nargs="*", default=[0])
+    parser.add_argument("--init", default="particle_filter", help="or auto")
     parser.add_argument("--samplers", nargs="*", default=list(SAMPLERS), choices=SAMPLERS)
     args = parser.parse_args()
     alice = load_alice()
@@ -94,6 +96,7 @@ def main():
                 alice,
                 args.seconds,
                 seed,
+                args.init,
             )
             for name, rate, seed in cases
         ),

@@ -45,6 +45,7 @@ suppress_warnings = ["config.cache"]
 
 autosummary_generate = True
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 templates_path = ["_templates"]
 numpydoc_show_class_members = False  # the template shows them
 numpydoc_xref_param_type = False
@@ -82,6 +83,16 @@ def linkcode_resolve(domain: str, info: dict[str, str]) -> str | None:
     return f"{SOURCE}/blob/{commit}/{name}#L{first}-L{first + len(lines) - 1}"
 
 
+def skip_fields(app, what, name, obj, skip, options) -> bool:
+    """Leave out fields of named tuples: their parameters describe them."""
+    return skip or str(getattr(obj, "__doc__", "")).startswith("Alias for field number")
+
+
+def setup(app) -> None:
+    """Connect what is above."""
+    app.connect("autodoc-skip-member", skip_fields)
+
+
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
 
@@ -106,12 +117,15 @@ if not os.environ.get("SKIHMM_DATA"):
 
 html_theme = "pydata_sphinx_theme"
 html_title = "skihmm"
+html_static_path = ["_static"]
+html_css_files = ["custom.css"]
 html_baseurl = os.environ.get("READTHEDOCS_CANONICAL_URL", "")
 html_theme_options = {
     "github_url": SOURCE,
     "show_toc_level": 2,
     "navigation_with_keys": False,
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 5,
+    "navbar_align": "left",
     "secondary_sidebar_items": ["page-toc"],
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",

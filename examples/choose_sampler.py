@@ -59,6 +59,8 @@ print(f"{len(X)} words in {len(np.unique(chapter))} chapters")
 model = HCRPHMM(
     # Vocabulary of the whole book, so that no word of a fold is unknown.
     emission=HCRPCategorical(categories=[np.arange(len(alice.vocabulary))]),
+    # A start that leaves much to do for the samplers.
+    init="particle_filter",
     n_burnin=args.burnin,
     n_draws=args.draws,
     store_states=False,

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
-from skihmm._draws import Draw, occupancy_order
-from skihmm._records import ChainRecord, EmissionRecord, StateRecord
+from skihmm._draws import Draw, narrow, occupancy_order
+from skihmm._records import ChainRecord, EmissionRecord, StateRecord, map_integers
 from skihmm._sequences import Sequences
 from skihmm._typing import Floats, Integers, Labels
+from skihmm._validation import distinct, row_chunks
 from skihmm.core._franchise import hyperparameters_of
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import filter_particles
@@ -46,6 +47,10 @@ N_FILTERED = 20_000
 # longer data the path is the most probable one, in chunks, given the best last draw.
 # (k-means alone: two states 6 standard deviations apart, 3,000 steps: 11 to 19 states;
 # lasting states, 1e5 steps: 58,500 segments of 1,900.)
+# Long sequences of symbols: from a particle filter, and from a state for every frequent
+# symbol.  The filter finds too few states in a text (of about 600 it has 30 at the start,
+# 330 after 4,000 sweeps), and one state per symbol is too many where symbols say little
+# (20 states, 100 symbols, 1e5 steps: 79 states after 400 sweeps).
 N_PIECES, PIECE = 10, 500
 CHUNK = 10_000
 # In more columns a particle filter starts with very many states.
@@ -53,6 +58,8 @@ MOST_FILTERED_COLUMNS = 4
 # k-means: in white noise with many columns, clusters of fewer rows than this, or than
 # four times the columns, do not merge again.  It uses at most so many rows.
 LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
+# Symbols that occur less often than this in the pieces share one state of their start.
+LEAST_FREQUENT = 6
 CLUSTERING = threading.Lock()
 
 
@@ -75,6 +82,24 @@ class ModelSettings:
     transitions: BaseTransitions
     init: str | Labels
     n_particles: int
+
+
+def packed(labels: Integers) -> Labels:
+    """Number labels 0, 1, ..., in their order.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int32
+    """
+    values = distinct(labels)
+    numbers = np.empty(len(labels), dtype=np.int32)
+    for rows in row_chunks(len(labels)):
+        numbers[rows] = np.searchsorted(values, labels[rows])
+    return numbers
 
 
 def with_known_states(path: Labels, known: Labels) -> Labels:
@@ -105,7 +130,7 @@ def with_known_states(path: Labels, known: Labels) -> Labels:
     state_of[labels[is_there]] = states[is_there]
     path = path.copy()
     path[steps] = state_of[known[steps]]
-    return np.unique(path, return_inverse=True)[1].astype(np.int32)
+    return packed(path)
 
 
 def _runs(path: Labels, starts: Integers) -> NDArray[np.intp]:
@@ -158,7 +183,7 @@ def with_shortest_dwell(
             path[short[0] : stop] = np.bincount(path[short[0] : stop]).argmax()
             before = short[0]
             short.clear()
-    return np.unique(path, return_inverse=True)[1].astype(np.int32)
+    return packed(path)
 
 
 def start_with_stages(
@@ -246,6 +271,28 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     # would restore one another's.
     with CLUSTERING, threadpool_limits(1):
         labels = kmeans.fit(seen).predict(rows)
+    return packed(labels)
+
+
+def frequent_symbols(symbols: Labels) -> Labels:
+    """Labels of rows of symbols: one for every frequent row, and one for all others.
+
+    Parameters
+    ----------
+    symbols : ndarray of shape (n_samples, n_features), int32
+        -1 is missing: such rows are among the others.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int32
+        0, 1, ..., every one of them used.
+    """
+    _, labels, counts = np.unique(
+        symbols, axis=0, return_inverse=True, return_counts=True
+    )
+    labels = labels.ravel()
+    is_other = (counts[labels] < LEAST_FREQUENT) | (symbols < 0).any(axis=1)
+    labels[is_other] = -1
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
@@ -318,11 +365,13 @@ class Chain(Iterator[SweepInfo]):
         init = self.settings.init
         n_steps = sequences.n_steps
         if isinstance(init, str) and init == "auto":
-            init = self.settings.emission.default_init
-            if init == "kmeans" or (init == "blocks" and n_steps > N_PIECES * PIECE):
+            emission = self.settings.emission
+            init = emission.default_init
+            needs_long = init == "blocks" or emission.is_categorical
+            if init == "kmeans" or (needs_long and n_steps > N_PIECES * PIECE):
                 return self._better_start(sequences, init, is_stopped)
         if not isinstance(init, str):
-            return np.unique(init, return_inverse=True)[1].astype(np.int32)
+            return packed(init)
         if init == "single":
             return np.zeros(n_steps, dtype=np.int32)
         if init == "blocks":
@@ -336,7 +385,7 @@ class Chain(Iterator[SweepInfo]):
         if init == "random":
             n_states = min(N_START_STATES, n_steps)
             labels = self.stream.generator.integers(n_states, size=n_steps)
-            return np.unique(labels, return_inverse=True)[1].astype(np.int32)
+            return packed(labels)
         # Without contexts: every level of a tree makes new states rarer, and a path with
         # too few states is left slowly.
         return filter_particles(
@@ -348,6 +397,7 @@ class Chain(Iterator[SweepInfo]):
             transitions=self.settings.transitions.make_seating(),
             is_stopped=is_stopped,
             n_filtered=N_FILTERED,
+            path_only=True,
         )[1]
 
     def _better_start(
@@ -363,10 +413,16 @@ class Chain(Iterator[SweepInfo]):
         is_start[sequences.starts] = is_start[begins] = is_start[::CHUNK] = True
         # Without contexts, as for the particle filter.
         pieces = Sequences(sequences.codes[rows], np.flatnonzero(is_start[rows]))
-        inits = [init, "single"]
-        numbers = sequences.codes[:1, self.settings.emission.numeric_columns()]
-        if numbers.shape[1] <= MOST_FILTERED_COLUMNS:
-            inits.append("particle_filter")
+        emission = self.settings.emission
+        inits: list[str | Labels] = [init]
+        if emission.is_categorical:
+            n_columns = pieces.codes.shape[1] - emission.n_inputs
+            inits.append(frequent_symbols(pieces.codes[:, :n_columns]))
+        else:
+            inits.append("single")
+            numbers = pieces.codes[:1, emission.numeric_columns()]
+            if numbers.shape[1] <= MOST_FILTERED_COLUMNS:
+                inits.append("particle_filter")
         # At most 75 sweeps over long data.
         n_sweeps = int(np.clip(n_steps // 200, 50, 500))
         draws = []
@@ -385,10 +441,10 @@ class Chain(Iterator[SweepInfo]):
         path = np.empty(n_steps, dtype=np.int32)
         for begin in range(0, n_steps, CHUNK):
             chunk = slice(begin, begin + CHUNK)
-            stats = self.settings.emission.make_stats(sequences.codes[chunk])
+            stats = emission.make_stats(sequences.codes[chunk])
             frozen = FrozenModel(best.arrays, stats, np.flatnonzero(is_start[chunk]))
             path[chunk] = frozen.viterbi()[1]
-        return np.unique(path, return_inverse=True)[1].astype(np.int32)
+        return packed(path)
 
     def __next__(self) -> SweepInfo:
         """Make one sweep and draw the hyperparameters."""
@@ -459,7 +515,7 @@ class Chain(Iterator[SweepInfo]):
     def record(self) -> ChainRecord:
         """Return the state for a later continuation, as plain arrays and numbers."""
         return {
-            "arrays": self.state.canonicalise(),
+            "arrays": map_integers(self.state.canonicalise(), narrow),
             "stream": self.stream.state,
             "n_sweeps": self.n_sweeps,
         }
@@ -556,7 +612,7 @@ class History:
     best_lp : float
         Highest log joint probability of a draw, summed over seatings.
     best_states : ndarray of shape (n_samples,) or None
-        The path of that draw.
+        The path of that draw, in the smallest integer type that fits.
     """
 
     last: int
@@ -592,4 +648,5 @@ class History:
         lp = draw.summed_lp
         if self.best_states is not None and lp <= self.best_lp:
             return self
-        return replace(self, best_lp=lp, best_states=draw.states)
+        assert draw.states is not None
+        return replace(self, best_lp=lp, best_states=narrow(draw.states))

@@ -25,7 +25,7 @@ from skihmm._records import (
     seatings,
 )
 from skihmm._typing import Array, Floats, Integers, Labels
-from skihmm._validation import check_flag
+from skihmm._validation import check_flag, row_chunks
 from skihmm._version import __version__
 from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import CONTEXT_ALPHA, STAY_PRIOR, hyperparameters_of
@@ -54,8 +54,12 @@ def occupancy_order(
     order : ndarray of shape (n_states,)
     """
     first = np.full(n_states, len(states))
-    np.minimum.at(first, states, np.arange(len(states)))
-    order = np.lexsort((first, -np.bincount(states, minlength=n_states)))
+    sizes = np.zeros(n_states, dtype=np.intp)
+    for rows in row_chunks(len(states)):
+        part = states[rows]
+        sizes += np.bincount(part, minlength=n_states)
+        np.minimum.at(first, part, np.arange(rows.start, rows.stop))
+    order = np.lexsort((first, -sizes))
     if known is None:
         return order
     labels, steps = np.unique(known, return_index=True)
@@ -456,13 +460,17 @@ class PosteriorDraws:
                 f"{', '.join(map(str, self.n_draws))} draws, counted from 0."
             ) from None
 
-    def thinned(self, max_draws: int | None = None) -> list[Draw]:
+    def thinned(
+        self, max_draws: int | None = None, *, with_states: bool = True
+    ) -> list[Draw]:
         """List the draws of all chains, evenly spaced if there are too many.
 
         Parameters
         ----------
         max_draws : int, optional
             Largest length of the list; all draws by default.
+        with_states : bool, default=True
+            Whether they keep their paths, of long data nearly all of their memory.
 
         Returns
         -------
@@ -475,7 +483,10 @@ class PosteriorDraws:
             # The last draw is always among them.
             chosen = np.linspace(len(index) - 1, 0, max_draws).round().astype(int)[::-1]
             index = [index[i] for i in chosen]
-        return [self[pair] for pair in index]
+        draws = [self._chains[c][d] for c, d in index]
+        if not with_states:
+            draws = [replace(draw, states=None) for draw in draws]
+        return [draw.widened() for draw in draws]
 
     def _paths(self, most: int | None = None) -> Labels:
         """Paths of all draws, chain after chain, with `most` at evenly spaced steps."""

@@ -624,10 +624,10 @@ def _summary(
     if point_estimate == "map" or not draws.has_states:
         best = draws.argmax()
         # Stored separately, because draws have no paths with store_states=False.
-        labels = chains[best[0]].best_states
+        path = chains[best[0]].best_states
     else:
         best = best_draw(draws, point_estimate)
-        labels = draws[best].states
+        path = draws[best].states
     selected = draws[best]
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     startprob, transmat = frozen_model(selected, first, emission).transition_matrix()
@@ -639,7 +639,7 @@ def _summary(
         "emission_": emission.with_states(selected.emission, selected.n_states),
         "draws_": draws,
         "n_states_": selected.n_states,
-        "labels_": labels,
+        "labels_": np.asarray(path, dtype=np.int32),
         "known_states_": sequences.known_labels,
         "startprob_": startprob,
         "transmat_": transmat,

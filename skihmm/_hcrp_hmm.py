@@ -131,10 +131,11 @@ array-like of shape (n_samples,), default="auto"
         labels (non-negative integers).  "auto": contiguous pieces for autoregressive
         emissions; for Gaussian ones, of k-means, one state and (up to four columns) a
         particle filter the one with the highest log joint probability after 50 sweeps;
-        otherwise the particle filter.  Autoregressive and Gaussian chains on more than
-        5,000 steps try several of these starts on a part of the data, and begin with the
-        most probable path given the best one.  The posterior does not depend on the
-        start; :meth:`diagnose` reports chains that end in different modes.
+        otherwise the particle filter.  Chains on more than 5,000 steps of symbols or of
+        autoregressive or Gaussian emissions try several of these starts on a part of the
+        data (for symbols the particle filter, and one state for every frequent symbol),
+        and begin with the most probable path given the best one.  The posterior does not
+        depend on the start; :meth:`diagnose` reports chains that end in different modes.
     n_burnin : int, default=500
         Number of sweeps discarded at the start of every chain.
     n_draws : int, default=100
@@ -336,6 +337,10 @@ array-like of shape (n_samples,), default="auto"
         self.verbose = verbose
 
     # ---- scikit-learn's plumbing
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Whether there are draws; an attribute that was set by hand makes none."""
+        return hasattr(self, "_fit_state")
 
     def __sklearn_tags__(self) -> Tags:
         """Tags: input of the emission, missing values allowed."""
@@ -962,7 +967,7 @@ array-like of shape (n_samples,), default="auto"
         columns = self._fit_state.given.columns
         names = getattr(self, "feature_names_in_", None)
         return PosteriorPredictive(
-            self.draws_.thinned(),
+            self.draws_.thinned(with_states=False),
             self._encode_sequences(X, groups, lengths),
             self.emission_,
             n_steps,
@@ -1051,7 +1056,7 @@ array-like of shape (n_samples,), default="auto"
     ) -> Array:
         if not missing.any():
             return X.copy()
-        draws = self.draws_.thinned()
+        draws = self.draws_.thinned(with_states=False)
         if method == "expectation":
             codes = expected_codes(draws, sequences, self.emission_)
         else:
@@ -1196,7 +1201,7 @@ array-like of shape (n_samples,), default="auto"
     ) -> tuple[Floats, Flags]:
         sequences = self._encode_sequences(X, groups, lengths)
         log_probs = log_predictive(
-            self.draws_.thinned(),
+            self.draws_.thinned(with_states=False),
             sequences,
             self.emission_,
             n_particles=check_integer("n_particles", self.n_particles, 1),

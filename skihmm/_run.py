@@ -21,6 +21,7 @@ import numpy as np
 from skihmm._callbacks import FitTasks
 from skihmm._chain import Chain, History, ModelSettings
 from skihmm._chain_file import ChainFile
+from skihmm._draws import narrow
 from skihmm._progress import Progress, SweepReport
 from skihmm._sequences import Sequences
 from skihmm.core._sweep_info import SweepInfo
@@ -415,5 +416,5 @@ def with_last_state(history: History, chain: Chain, tally: SweepInfo) -> History
         history,
         draws=[draw.compact(store_states=True)],
         best_lp=draw.summed_lp,
-        best_states=draw.states,
+        best_states=None if draw.states is None else narrow(draw.states),
     )

@@ -50,12 +50,15 @@ class Sequences:
     @property
     def fingerprint(self) -> str:
         """Hash of all data that a chain uses."""
-        content = self.codes.tobytes() + self.starts.astype(np.int64).tobytes()
+        content = [self.codes, self.starts.astype(np.int64)]
         if self.known_states is not None:
-            content += self.known_states.tobytes() + self.known_labels.tobytes()
+            content += [self.known_states, self.known_labels]
         if self.contexts is not None:
-            content += self.contexts.codes.tobytes()
-        return hashlib.sha256(content).hexdigest()
+            content.append(self.contexts.codes)
+        digest = hashlib.sha256()
+        for values in content:
+            digest.update(np.ascontiguousarray(values).data)
+        return digest.hexdigest()
 
     def joined(self, other: Sequences) -> Sequences:
         """Concatenate with other sequences.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from numbers import Integral, Number, Real
 from typing import Any, Protocol, TypeVar
@@ -17,6 +17,16 @@ from sklearn.utils import check_random_state
 from skihmm._typing import Array, Flags
 
 Recipe = TypeVar("Recipe")
+
+
+# Rows that are converted at a time: temporary arrays of long data stay small.
+CHUNK_ROWS = 1 << 16
+
+
+def row_chunks(n_rows: int) -> Iterator[slice]:
+    """Divide rows into slices of at most `CHUNK_ROWS`."""
+    for start in range(0, n_rows, CHUNK_ROWS):
+        yield slice(start, min(start + CHUNK_ROWS, n_rows))
 
 
 def warn_caller(message: str) -> None:
@@ -402,8 +412,26 @@ def is_missing(values: Array) -> Flags:
     if values.dtype.kind in "mM":
         return np.isnat(values)
     if values.dtype.kind == "O":
-        return np.array([is_missing_entry(value) for value in values], dtype=bool)
+        return np.fromiter(map(is_missing_entry, values), dtype=bool, count=len(values))
     return np.zeros(len(values), dtype=bool)
+
+
+def distinct(values: Array) -> Array:
+    """Sorted entries of a one-dimensional array, each once, without missing ones.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    distinct : ndarray
+    """
+    parts = [values[:0]]
+    for rows in row_chunks(len(values)):
+        part = values[rows]
+        parts.append(np.unique(part[~is_missing(part)]))
+    return np.unique(np.concatenate(parts))
 
 
 def resolve(

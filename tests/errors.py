@@ -608,3 +608,13 @@ MODULES = {
 def edited(module, error):
     """Compile a module with its errors, and turn on one of them (None: none)."""
     return native.switched(module, MODULES[module], error)
+
+
+def maker(kernel, error):
+    """Compile an error and return a function that builds a kernel with it.
+
+    A kernel is the name of its module and a function that builds it from the module.
+    """
+    module, make = kernel
+    compiled = edited(module, error)
+    return lambda state: make(compiled)

@@ -182,6 +182,9 @@ def test_thinned_draws(fitted):
     assert len({draw.lp for draw in some}) == 3
     assert some[-1].lp == every[-1].lp
     assert len(fitted.draws_.thinned(99)) == 8
+    without = fitted.draws_.thinned(3, with_states=False)
+    assert [draw.lp for draw in without] == [draw.lp for draw in some]
+    assert all(draw.states is None for draw in without)
 
 
 @pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])
@@ -519,8 +522,10 @@ def test_not_fitted(sequence):
     for method in ("predict", "score", "decode", "predict_proba", "score_samples"):
         with pytest.raises(NotFittedError):
             getattr(make_model(), method)(sequence)
+    by_hand = make_model()
+    by_hand.transmat_ = np.eye(2)
     with pytest.raises(NotFittedError):
-        make_model().sample()
+        by_hand.sample()
 
 
 def test_large_integers_stay_apart():

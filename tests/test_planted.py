@@ -23,6 +23,7 @@ from errors import (
     STEPWISE,
     STICKS,
     edited,
+    maker,
 )
 from samplers.test_split_merge import CHAINS, assert_equal_records
 from samplers.test_split_merge import MODELS as SPLIT_MERGE_MODELS
@@ -58,13 +59,6 @@ KERNELS = {
     "sticks beam": (STICKS, lambda m: m.StickBreakingKernel(beam=True)),
     "sticks blocks": (STICKS, lambda m: m.StickBreakingKernel(True, 2)),
 }
-
-
-def maker(kernel, error):
-    """Compile an error and return a function that builds a kernel with it."""
-    module, make = KERNELS[kernel]
-    compiled = edited(module, error)
-    return lambda state: make(compiled)
 
 
 # -- what notices them ----------------------------------------------------------------
@@ -207,7 +201,7 @@ CAUGHT = {
     ids=str,
 )
 def test_errors_of_kernels_are_caught(kernel, error, check):
-    check(maker(kernel, error))
+    check(maker(KERNELS[kernel], error))
 
 
 PROPORTION = "paths are not proposed in proportion to their probabilities"
@@ -265,7 +259,9 @@ def test_errors_of_concentrations_are_caught(monkeypatch, pvalues, update, case,
 @pytest.mark.parametrize("kernel", ["stepwise", "sparse", "blocked"])
 def test_more_rejections_are_no_error(kernel, name):
     """They undo many moves that would have been kept."""
-    assert_exact(MODELS[name], maker(kernel, "rejected more often"), n_sweeps=4000)
+    assert_exact(
+        MODELS[name], maker(KERNELS[kernel], "rejected more often"), n_sweeps=4000
+    )
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -19,12 +19,27 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 from test_garbage import METHODS
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, _validation
+from skihmm._chain import packed
+from skihmm._draws import occupancy_order
 from skihmm._sequences import row_index, sequence_starts
+from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import ParticleFilterScorer
 
 pd = pytest.importorskip("pandas")
 
+ENTRIES = {
+    "integers": [[7, 0], [3, 1], [3, 0], [9, 1], [7, 1], [5, 0], [3, 2]],
+    "missing": [[7, 0], [np.nan, 1], [3, np.nan], [9, 1], [np.nan, 1], [5, 0], [3, 2]],
+    "strings": [
+        ["c", "x"],
+        [None, "x"],
+        ["a", "y"],
+        ["c", "x"],
+        ["b", None],
+        *2 * [["a"] * 2],
+    ],
+}
 SHORT = {"n_burnin": 1, "n_draws": 1, "thin": 1, "n_particles": 2, "random_state": 0}
 
 
@@ -224,3 +239,40 @@ def test_lengths_in_the_place_of_y_are_noticed(sequence):
         with pytest.raises(ValueError, match=message):
             call(sequence, [40, 20])
     hmm.fit(sequence, np.zeros(60)).score(sequence, np.zeros(60))
+
+
+@pytest.mark.parametrize("kind", ENTRIES)
+def test_long_data_are_encoded_in_chunks(kind, monkeypatch):
+    dtype = object if kind == "strings" else None
+    X, unknown = (
+        np.array(ENTRIES[kind], dtype=dtype),
+        np.array([["d", "x"]], dtype=object),
+    )
+    if kind != "strings":
+        unknown = np.array([[8.0, 1.0]])
+    whole = HCRPCategorical().fit(X)
+    monkeypatch.setattr(_validation, "CHUNK_ROWS", 2)
+    parts = HCRPCategorical().fit(X)
+    for found, expected in zip(parts.categories_, whole.categories_, strict=True):
+        np.testing.assert_array_equal(found, expected)
+        assert found.dtype == expected.dtype
+    codes = parts.encode_values(X)
+    # Decoding is by hand, without chunks.
+    for c, values in enumerate(whole.categories_):
+        for code, entry in zip(codes[:, c], X[:, c], strict=True):
+            missing = entry is None or entry != entry
+            assert code == -1 if missing else values[code] == entry
+    refusing = HCRPCategorical(handle_unknown="error").fit(X)
+    with pytest.raises(ValueError, match=r"holds the symbol (8|'d')"):
+        refusing.encode_values(np.concatenate([X, unknown.astype(X.dtype)]))
+
+
+def test_labels_are_numbered_in_chunks(monkeypatch):
+    labels = np.random.default_rng(0).choice([0, 4, 5, 900], size=50)
+    monkeypatch.setattr(_validation, "CHUNK_ROWS", 7)
+    numbers = packed(labels)
+    np.testing.assert_array_equal(numbers, np.unique(labels, return_inverse=True)[1])
+    assert numbers.dtype == np.int32
+    order = occupancy_order(numbers, 4)
+    sizes, first = np.bincount(numbers), [list(numbers).index(k) for k in range(4)]
+    assert list(order) == sorted(range(4), key=lambda k: (-sizes[k], first[k]))

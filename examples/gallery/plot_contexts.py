@@ -35,10 +35,10 @@ options = {"n_burnin": 200, "n_draws": 30, "random_state": 0}
 transitions = HCRPTransitions(context_features=["action"])
 with_actions = HCRPHMM(transitions=transitions, **options).fit(train)
 without = HCRPHMM(**options).fit(train[["seen"]])
-print("perplexity with actions   ", np.exp(-frozen_log_likelihood(with_actions, test)))
-print(
-    "perplexity without actions", np.exp(-frozen_log_likelihood(without, test[["seen"]]))
-)
+perplexity = np.exp(-frozen_log_likelihood(with_actions, test))
+print(f"perplexity with actions    {perplexity:.2f}")
+perplexity = np.exp(-frozen_log_likelihood(without, test[["seen"]]))
+print(f"perplexity without actions {perplexity:.2f}")
 print("states", with_actions.n_states_, "and", without.n_states_)
 
 # %%

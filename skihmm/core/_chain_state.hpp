@@ -102,11 +102,15 @@ class ChainState {
         transitions->clear();
         const int32_t n_states = 1 + *std::max_element(labels.begin(), labels.end());
         set_slots(std::max(n_slots, kFirst + n_states));
-        set_labels(labels);
+        set_labels(labels.data());
         transitions->spread_stages(labels, first);
         for (int64_t t = 0; t < n_steps; ++t) {
             transitions->add_draw(t, previous(t), states[t], bits, &hints[t]);
             emission->add(t, states[t], bits, &ignored);
+            // Not one journal of all steps.
+            if (t % 1024 != 1023) continue;
+            transitions->commit();
+            emission->commit();
         }
         transitions->commit();
         emission->commit();
@@ -122,7 +126,7 @@ class ChainState {
     }
     // Load a checked record with the labels of all steps; the emission is loaded and settled
     // afterwards.
-    void load(const Record &record, const std::vector<int32_t> &labels) {
+    void load(const Record &record, const int32_t *labels) {
         // A few spare slots, a function of the record only, so that resumed chains grow at
         // the same moments.
         const int32_t n = kFirst + record.n_states + 8 + record.n_states / 16;
@@ -159,7 +163,7 @@ class ChainState {
         occupancy.resize(n, 0);
         rebuild_free();
     }
-    void set_labels(const std::vector<int32_t> &labels) {
+    void set_labels(const int32_t *labels) {
         occupancy.assign(n_slots, 0);
         for (int64_t t = 0; t < n_steps; ++t) {
             states[t] = kFirst + labels[t];

@@ -2,8 +2,10 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -29,24 +31,47 @@ struct LineAllocator {
 template <class T> using WideVector = std::vector<T, LineAllocator<T>>;
 
 // A stack whose push is a store and a compare.  That of std::vector is not inlined: 30
-// instructions for each of the dozen pushes of a step.
+// instructions for each of the dozen pushes of a step.  Growing touches no memory that is not
+// used, and what one large move has needed is given back.
 template <class T>
 class Stack {
+    static_assert(std::is_trivially_copyable<T>::value, "moved by realloc");
+
   public:
+    Stack() = default;
+    Stack(Stack &&other) noexcept { swap(other); }
+    Stack &operator=(Stack &&other) noexcept { swap(other); return *this; }
+    ~Stack() { std::free(items_); }
     void push(T value) {
-        if (SKIHMM_UNLIKELY(size_ == items_.size())) grow();
+        if (SKIHMM_UNLIKELY(size_ == capacity_)) resize(2 * capacity_ + 64);
         items_[size_++] = value;
     }
     T operator[](size_t i) const { return items_[i]; }
     size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }
-    void clear() { size_ = 0; }
-    size_t n_bytes() const { return items_.capacity() * sizeof(T); }
+    void clear() {
+        if (SKIHMM_UNLIKELY(size_ > kMostKept)) resize(kMostKept);
+        size_ = 0;
+    }
+    size_t n_bytes() const { return capacity_ * sizeof(T); }
 
   private:
-    SKIHMM_NOINLINE void grow() { items_.resize(items_.empty() ? 64 : 2 * items_.size()); }
-    std::vector<T> items_;
-    size_t size_ = 0;
+    static constexpr size_t kMostKept = size_t{1} << 16;
+
+    SKIHMM_NOINLINE void resize(size_t capacity) {
+        void *items = std::realloc(items_, capacity * sizeof(T));
+        if (!items) throw std::bad_alloc();
+        items_ = static_cast<T *>(items);
+        capacity_ = capacity;
+    }
+    void swap(Stack &other) {
+        std::swap(items_, other.items_);
+        std::swap(size_, other.size_);
+        std::swap(capacity_, other.capacity_);
+    }
+
+    T *items_ = nullptr;
+    size_t size_ = 0, capacity_ = 0;
 };
 
 // ---- lists of (index, count) ------------------------------------------------------------

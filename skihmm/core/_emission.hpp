@@ -48,6 +48,7 @@ struct SeatingEmission {
     void commit() const { seating->commit(); }
     void commit_same() const { seating->commit_same(); }
     void rollback() const { seating->rollback(); }
+    void look_ahead(int64_t, int64_t) const {}
     // False if y[t] is missing: p = 1 for all states.
     bool column(int64_t t, SymbolColumn *out) const {
         const int32_t symbol = codes[t];
@@ -144,6 +145,9 @@ class Emission {
     // out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).  No value may be
     // zero: what is negligible beside the largest is kept at a tiny positive number.
     virtual double fill_probs(int64_t t, double *out) = 0;
+    // A hint: fill_probs will be asked for most of the steps [start, stop) before the statistics
+    // change.
+    virtual void look_ahead(int64_t, int64_t) {}
     // out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.
     virtual void fill_pair(int64_t t, const int32_t *states, double *out) = 0;
     // out[i] = log p(the first i + 1 observations of steps [start, stop) | those of state k), one

@@ -56,6 +56,14 @@ class Family {
     // wide family at table[k * stride + i].
     virtual void fill(const double *table, int64_t stride, int32_t n, const double *y,
                       double *out) const = 0;
+    // Rows that a wide family evaluates together.
+    static constexpr int32_t kRows = 12;
+    // As fill for n_rows <= kRows rows, one after the other at y: out[r * out_stride + k].
+    virtual void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
+                               int32_t n_rows, double *out, int64_t out_stride) const {
+        for (int32_t r = 0; r < n_rows; ++r)
+            fill(table, stride, n, y + r * row_width(), out + r * out_stride);
+    }
     // out[k] += log p(y | state k) for k <= n, with the statistics of states k < n contiguous by
     // state, those of state n at `last`.
     virtual void fill_rows(const double *rows, int32_t n, const double *last,

@@ -24,6 +24,7 @@ def filter_particles(
     independent: bool = ...,
     contexts: Contexts | None = ...,
     n_filtered: int | None = ...,
+    path_only: bool = ...,
 ) -> tuple[Floats, Labels]: ...
 def simulate(
     n_steps: int,

@@ -241,7 +241,7 @@ cdef int _check_codes(codes, n_symbols) except -1:
 def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles,
                      transitions=None, seating=None, restaurant=0, stage=0,
                      resampling="systematic", is_stopped=None, independent=False,
-                     contexts=None, n_filtered=None):
+                     contexts=None, n_filtered=None, path_only=False):
     """Run a particle filter along sequences of observations.
 
     Every particle seats its own transitions and observations.  ``seating`` is not
@@ -287,10 +287,12 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     n_filtered : int, optional
         After so many steps one particle, drawn by weight, goes on alone.  By default all
         go on to the end.  Not for `independent` sequences.
+    path_only : bool, default=False
+        Return no `log_predictive`, which takes twice the memory of the path.
 
     Returns
     -------
-    log_predictive : ndarray of shape (n_steps,)
+    log_predictive : ndarray of shape (n_steps,), or None
         Log of the predictive probability of each step before it is used, nats.  The
         product of the probabilities is an unbiased estimate of p(codes | seating).
     path : ndarray of shape (n_steps,), int32, or None
@@ -333,9 +335,10 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     first.assign(n_steps, 0)
     for t in begins:
         first[t] = 1
-    log_predictive = np.empty(n_steps)
+    log_predictive = None if path_only else np.empty(n_steps)
     states = np.empty(n_steps, dtype=np.int32)
-    cdef float64_t[::1] out = log_predictive
+    cdef float64_t[::1] out
+    cdef float64_t *log_begin = NULL
     cdef int32_t[::1] states_view = states
     cdef int32_t start, before = <int32_t> integer_of(stage, "stage", 0, MOST_STAGES - 1)
     cdef cbool finish = not independent
@@ -343,6 +346,9 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
     cdef vector[int64_t] ends
     if n_steps == 0:
         return log_predictive, None if independent else states
+    if log_predictive is not None:
+        out = log_predictive
+        log_begin = &out[0]
     if independent:
         ends.assign(begins.begin() + (first[0] != 0), begins.end())
     ends.push_back(n_steps)
@@ -363,7 +369,7 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
                 while n_ended < ends.size():
                     n_done = particles.run(
                         view_begin, values_begin, n_done, ends[n_ended], first.data(),
-                        finish, &out[0], stream.bits)
+                        finish, log_begin, stream.bits)
                     if n_done < ends[n_ended]:
                         break
                     n_ended += 1

@@ -189,8 +189,8 @@ class ParticleFilter {
 
     // Filter rows of `codes` (-1: missing) and of `values` (NaN: missing), the columns of
     // symbols and those of families, from step t on.  A step with first[t] starts from the
-    // start restaurant.  log_predictive[t] = log of sum_p W_p l_p, the predictive probability
-    // of row t before it is used.  Without `finish` the last row is only predicted, not
+    // start restaurant.  Unless null, log_predictive[t] = log of sum_p W_p l_p, the predictive
+    // probability of row t before it is used.  Without `finish` the last row is only predicted, not
     // seated, and there is no path to draw.
     int64_t run(const int32_t *codes, const double *values, int64_t t, int64_t n_steps,
                 const uint8_t *first, bool finish, double *log_predictive, bitgen_t *g) {
@@ -226,7 +226,7 @@ class ParticleFilter {
                 throw std::invalid_argument(
                     "step " + std::to_string(t) + " is impossible by the seating, or its "
                     "concentrations or counts are out of all proportion");
-            log_predictive[t] = std::log(total) + largest;
+            if (log_predictive) log_predictive[t] = std::log(total) + largest;
             if (!finish && t == n_steps - 1) return n_steps;
             for (int32_t p = 0; p < n_particles_; ++p) {
                 weights_[p] /= total;
@@ -243,13 +243,16 @@ class ParticleFilter {
     // The path of one particle drawn by weight, in time order.
     std::vector<int32_t> draw_path(bitgen_t *g) {
         const History &chosen = histories_[history_of_[draw_particle(g)]];
+        std::vector<const Generation *> parts;
+        for (const auto &generation : folded_) parts.push_back(generation.get());
+        if (chosen.old) parts.push_back(chosen.old.get());
+        parts.push_back(&chosen.fresh);
+        size_t size = 0;
+        for (const Generation *part : parts) size += part->labels.size();
         std::vector<int32_t> path;
-        const auto extend = [&](const Generation &generation) {
-            path.insert(path.end(), generation.labels.begin(), generation.labels.end());
-        };
-        for (const auto &generation : folded_) extend(*generation);
-        if (chosen.old) extend(*chosen.old);
-        extend(chosen.fresh);
+        path.reserve(size);
+        for (const Generation *part : parts)
+            path.insert(path.end(), part->labels.begin(), part->labels.end());
         return path;
     }
 

@@ -333,36 +333,40 @@ class Move : public Exchange<Chain, Emission> {
 
 // ---- a sweep -----------------------------------------------------------------------------
 
+// Blocks of steps [start(b), stop(b)), b < n, in the order of their moves.
+struct Blocks {
+    const int32_t *starts, *stops;      // no stops: one step each
+    int64_t n;
+
+    int64_t start(int64_t b) const { return starts[b]; }
+    int64_t stop(int64_t b) const { return stops ? stops[b] : starts[b] + 1; }
+};
+
 // Blocks of consecutive steps, in random order.  Per sequence the first block's length is
 // uniform on 1 .. block_size and the others have block_size steps (the last one what is
-// left): the boundaries never depend on the labels.
+// left): the boundaries never depend on the labels.  `stops` is for a block_size above one.
 template <class Chain>
-void cut_blocks(const Chain &chain, intptr_t block_size, std::vector<intptr_t> *starts,
-                std::vector<intptr_t> *stops) {
+void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32_t> *starts,
+                std::vector<int32_t> *stops = nullptr) {
     starts->clear();
-    stops->clear();
-    starts->reserve(chain.n_steps);
+    starts->reserve(block_size > 1 ? 0 : chain.n_steps);
     for (int64_t t = 0; t < chain.n_steps;) {
         int64_t length = block_size;
         if (block_size > 1 && chain.first[t]) length = 1 + below(chain.bits, block_size);
-        starts->push_back(t);
+        starts->push_back(static_cast<int32_t>(t));
         while (length > 1 && !chain.last[t]) {
             ++t;
             --length;
         }
         ++t;
-        if (block_size > 1) stops->push_back(t);
+        if (block_size > 1) stops->push_back(static_cast<int32_t>(t));
     }
-    intptr_t *start = starts->data(), *stop = stops->data();
     const int64_t n = static_cast<int64_t>(starts->size());
     for (int64_t i = n - 1; i > 0; --i) {
         const int64_t j = below(chain.bits, i + 1);
-        std::swap(start[i], start[j]);
-        if (block_size > 1) std::swap(stop[i], stop[j]);
+        std::swap((*starts)[i], (*starts)[j]);
+        if (block_size > 1) std::swap((*stops)[i], (*stops)[j]);
     }
-    if (block_size > 1) return;
-    stops->resize(n);
-    for (int64_t i = 0; i < n; ++i) (*stops)[i] = start[i] + 1;
 }
 
 // Number of blocks ahead for prefetching.  The order of a sweep is random, which hardware cannot
@@ -402,28 +406,27 @@ SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
 // with kMayBeExact besides may say that it is exact: then it draws the label together with
 // the opening of a table, from their conditional law, and there is no ratio.
 //
-// Moves over the blocks [starts[b], stops[b]), b < n; `path` has room for the longest.
-// Returns the number of accepted moves.
+// Moves over blocks; `path` has room for the longest.  Returns the number of accepted moves.
 template <class Chain, class Emission, class Proposal>
-int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal,
-                const intptr_t *starts, const intptr_t *stops, int64_t n, int32_t *path) {
+int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Blocks &blocks,
+                int32_t *path) {
     Move<Chain, Emission> move;
     Product q_old, q_new;
     int64_t n_accepted = 0;
     const bool is_large = chain.n_steps > 8192;     // else all of it is in the caches
     chain.touched.clear();
     proposal.attach(chain, emission);
-    for (int64_t b = 0; b < n; ++b) {
-        if (is_large && b + kPrefetchSteps < n) {
-            prefetch_steps(chain, emission, starts[b + kPrefetchSteps]);
-            prefetch_cells(chain, emission, starts[b + kPrefetchCells],
-                           stops[b + kPrefetchCells]);
-            prefetch_lists(chain, emission, starts[b + kPrefetchLists],
-                           stops[b + kPrefetchLists]);
-            proposal.prefetch(chain, starts[b + kPrefetchLists],
-                              stops[b + kPrefetchLists]);
+    for (int64_t b = 0; b < blocks.n; ++b) {
+        if (is_large && b + kPrefetchSteps < blocks.n) {
+            prefetch_steps(chain, emission, blocks.start(b + kPrefetchSteps));
+            prefetch_cells(chain, emission, blocks.start(b + kPrefetchCells),
+                           blocks.stop(b + kPrefetchCells));
+            prefetch_lists(chain, emission, blocks.start(b + kPrefetchLists),
+                           blocks.stop(b + kPrefetchLists));
+            proposal.prefetch(chain, blocks.start(b + kPrefetchLists),
+                              blocks.stop(b + kPrefetchLists));
         }
-        const int64_t start = starts[b], stop = stops[b];
+        const int64_t start = blocks.start(b), stop = blocks.stop(b);
         if (chain.reserve(stop - start + 1)) proposal.attach(chain, emission);
         q_old.reset();
         q_new.reset();
@@ -486,9 +489,9 @@ class Proposal {
     // The move has been decided; the seating and chain.states are final.
     virtual void settle(Chain &, Emission &, int64_t, int64_t, bool) {}
     // All moves of a sweep; see rcd_run.
-    virtual int64_t run(Chain &chain, Emission &emission, const intptr_t *starts,
-                        const intptr_t *stops, int64_t n, int32_t *path) {
-        return rcd_run(chain, emission, *this, starts, stops, n, path);
+    virtual int64_t run(Chain &chain, Emission &emission, const Blocks &blocks,
+                        int32_t *path) {
+        return rcd_run(chain, emission, *this, blocks, path);
     }
 
     void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
@@ -526,9 +529,8 @@ class InlinedProposal final : public Proposal<Chain> {
                 bool accepted) override {
         proposal_.settle(chain, emission_, start, stop, accepted);
     }
-    int64_t run(Chain &chain, Emission &, const intptr_t *starts, const intptr_t *stops,
-                int64_t n, int32_t *path) override {
-        return rcd_run(chain, emission_, proposal_, starts, stops, n, path);
+    int64_t run(Chain &chain, Emission &, const Blocks &blocks, int32_t *path) override {
+        return rcd_run(chain, emission_, proposal_, blocks, path);
     }
 
   private:
@@ -567,30 +569,38 @@ template <class Chain>
 class BlockKernel final : public Kernel<Chain> {
   public:
     // Takes ownership of the proposal.
-    BlockKernel(Proposal<Chain> *proposal, intptr_t block_size)
+    BlockKernel(Proposal<Chain> *proposal, int64_t block_size)
         : proposal_(proposal), block_size_(block_size), path_(block_size) {}
 
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
-        cut(chain);
-        run(chain, 0, starts_.size(), &counts);
+        const int64_t n = cut(chain);
+        run(chain, 0, n, &counts);
+        clear();
         return counts;
     }
-    // The blocks of a sweep, in its order, and moves over [begin, end) of them.
-    void cut(const Chain &chain) { cut_blocks(chain, block_size_, &starts_, &stops_); }
-    const std::vector<intptr_t> &starts() const { return starts_; }
-    const std::vector<intptr_t> &stops() const { return stops_; }
-    void run(Chain &chain, size_t begin, size_t end, SweepCounts *counts) {
-        counts->n_proposed += end - begin;
-        counts->n_accepted += proposal_->run(chain, *chain.emission, starts_.data() + begin,
-                                             stops_.data() + begin, end - begin,
-                                             path_.data());
+    // The blocks of a sweep, in its order: how many there are; moves over [begin, end) of them;
+    // and their end, as between sweeps their memory is of use elsewhere.
+    int64_t cut(const Chain &chain) {
+        stops_.clear();
+        cut_blocks(chain, block_size_, &starts_, &stops_);
+        return static_cast<int64_t>(starts_.size());
+    }
+    void run(Chain &chain, int64_t begin, int64_t end, SweepCounts *counts) {
+        const Blocks blocks{starts_.data() + begin,
+                            stops_.empty() ? nullptr : stops_.data() + begin, end - begin};
+        counts->n_proposed += blocks.n;
+        counts->n_accepted += proposal_->run(chain, *chain.emission, blocks, path_.data());
+    }
+    void clear() {
+        starts_ = {};
+        stops_ = {};
     }
 
   private:
     std::unique_ptr<Proposal<Chain>> proposal_;
-    const intptr_t block_size_;
-    std::vector<intptr_t> starts_, stops_;
+    const int64_t block_size_;
+    std::vector<int32_t> starts_, stops_;
     std::vector<int32_t> path_;
 };
 

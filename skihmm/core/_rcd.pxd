@@ -33,6 +33,12 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         # Note the slots of the block's neighbours and of `path` in chain.touched.
         void touch(Chain &chain, const int32_t *path) except +
 
+    # Steps [starts[b], stops[b]) for b < n; without stops, one step each.
+    cdef struct Blocks "skihmm::Blocks":
+        const int32_t *starts
+        const int32_t *stops
+        int64_t n
+
     cdef cppclass Proposal "skihmm::Proposal<skihmm::Chain>":
         void attach(Chain &chain, Emission &emission) except +
         void prepare(Chain &chain, Emission &emission, int64_t start, int64_t stop) except +
@@ -41,8 +47,8 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
                      Product *q) except +
         void settle(Chain &chain, Emission &emission, int64_t start, int64_t stop,
                     bint accepted) except +
-        int64_t run(Chain &chain, Emission &emission, const intp_t *starts,
-                    const intp_t *stops, int64_t n, int32_t *path) except +
+        int64_t run(Chain &chain, Emission &emission, const Blocks &blocks,
+                    int32_t *path) except +
 
     cdef struct SweepCounts:
         int64_t n_proposed, n_accepted, n_trials, n_trials_accepted
@@ -53,7 +59,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         size_t n_bytes()
 
     cdef cppclass BlockKernel "skihmm::BlockKernel<skihmm::Chain>"(Kernel):
-        BlockKernel(Proposal *proposal, intp_t block_size) except +
+        BlockKernel(Proposal *proposal, int64_t block_size) except +
 
 
 cdef class BlockProposal:

@@ -24,6 +24,16 @@ from skihmm.core._record cimport (
 move_type = None
 
 
+cdef object _labels_of(const vector[int32_t] &states, const int32_t[::1] labels):
+    # labels[states] without the index array of NumPy.
+    cdef intp_t t, n = <intp_t> states.size()
+    out = np.empty(n, dtype=np.int32)
+    cdef int32_t[::1] view = out
+    for t in range(n):
+        view[t] = labels[states[t]]
+    return out
+
+
 cdef class ChainState:
     """One chain's labels, seating and statistics.
 
@@ -150,7 +160,7 @@ cdef class ChainState:
         cdef TransitionsRecord record = self.transitions.seating.record(label)
         return {
             "n_states": label[START],
-            "states": labels[array_of(chain.states)],
+            "states": _labels_of(chain.states, labels),
             "transitions": transitions_to_arrays(record),
             "emission": self.emission.to_arrays(labels),
             **steps_to_arrays(record),
@@ -201,11 +211,11 @@ cdef class ChainState:
         return 0
 
     cdef int _take(self, arrays) except -1:
-        # Arrays of this chain, or of another one on the same data.
+        # Arrays of this chain, or checked ones of another one on the same data.
         cdef TransitionsRecord record
-        cdef vector[int32_t] path
-        self._read(arrays, &record, &path)
-        self.chain.get().load(record, path)
+        cdef const int32_t[::1] path = np.ascontiguousarray(arrays["states"], dtype=np.int32)
+        transitions_from_arrays(arrays, &record)
+        self.chain.get().load(record, &path[0])
         self.emission.load(arrays["emission"], record.n_states)
         self.emission.shared.get().settle(self.chain.get().states.data())
         return 0
@@ -253,7 +263,7 @@ cdef class ChainState:
     def labels(self):
         """Packed label of every step, shape (n_steps,)."""
         cdef Chain *chain = self.chain.get()
-        return array_of(chain.record_labels())[array_of(chain.states)]
+        return _labels_of(chain.states, array_of(chain.record_labels()))
 
     @property
     def n_states(self):

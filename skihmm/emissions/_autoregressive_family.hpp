@@ -71,6 +71,80 @@ SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, 
         add_predictives<kTogether>(stride, q, d, z, table + k * stride, rest, out + k);
     for (; k < n; ++k) add_predictives<1>(stride, q, d, z, table + k * stride, rest, out + k);
 }
+#if defined(__GNUC__) || defined(__clang__)
+typedef double Lanes __attribute__((vector_size(4 * sizeof(double)), aligned(8), may_alias));
+#else
+typedef double Lanes;
+#endif
+// A number of each of kRows rows.
+constexpr int32_t kRows = Family::kRows;
+struct Rows {
+    static constexpr int32_t kParts = kRows * sizeof(double) / sizeof(Lanes);
+    Lanes parts[kParts];
+
+    SKIHMM_INLINE static Rows of(double x) {
+        Rows all;
+        for (Lanes &part : all.parts) part = Lanes{} + x;
+        return all;
+    }
+    SKIHMM_INLINE Rows over(double x) const {
+        Rows ratio;
+        for (int32_t i = 0; i < kParts; ++i) ratio.parts[i] = parts[i] / x;
+        return ratio;
+    }
+    SKIHMM_INLINE void subtract(double x, const Rows &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] -= x * y.parts[i];
+    }
+    SKIHMM_INLINE void add_square(const Rows &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] += y.parts[i] * y.parts[i];
+    }
+    SKIHMM_INLINE void store(double *out) const {
+        std::copy_n(parts, kParts, reinterpret_cast<Lanes *>(out));
+    }
+};
+// As fill_regression for kRows rows at once, of which z[j][r] is number j of row r:
+// out[k * kRows + r] = log p.  The same operations in the same order, so the same results.
+SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
+                                           const double *z, const double *table,
+                                           double *scratch, double *out) {
+    // Columns that are subtracted together; they begin in the same vector.
+    constexpr int32_t kColumns = 4;
+    const int32_t size = q + d, width = in_vectors(size);
+    Rows *rest = reinterpret_cast<Rows *>(scratch);
+    Rows w[kColumns];
+    double leverages[kRows], totals[kRows];
+    for (Rows &column : w) column = Rows::of(0.0);
+    for (int32_t k = 0; k < n; ++k, out += kRows) {
+        const double *entry = table + k * stride + 1;
+        Rows total = Rows::of(0.0), leverage = Rows::of(1.0);
+        std::copy_n(z, size * kRows, scratch);
+        for (int32_t from = 0; from < size; from += kColumns) {
+            const int32_t first = from / kVector * kVector, length = width - first;
+            const int32_t to = std::min(from + kColumns, size);
+            const double *columns = entry - first;
+            for (int32_t j = from; j < to; ++j, columns += length) {
+                const Rows own = rest[j].over(columns[j]);
+                (j < q ? leverage : total).add_square(own);
+                for (int32_t i = j + 1; i < to; ++i) rest[i].subtract(columns[i], own);
+                w[j - from] = own;
+            }
+            // There are more rows only if there are all of these columns.
+            columns = entry - first;
+            for (int32_t i = to; i < size; ++i) {
+                Rows value = rest[i];
+                for (int32_t c = 0; c < kColumns; ++c)
+                    value.subtract(columns[i + c * length], w[c]);
+                rest[i] = value;
+            }
+            entry += (to - from) * length;
+        }
+        leverage.store(leverages);
+        total.store(totals);
+        for (int32_t r = 0; r < kRows; ++r)
+            out[r] = entry[1] - 0.5 * d * log_of(leverages[r])
+                     - entry[0] * log1p_of(totals[r] / leverages[r]);
+    }
+}
 // Columns `from` to `to` of a rank-one update (sign 1) or downdate (sign -1) of a factor of
 // `size` rows by z; L is the first of them.  Returns the growth of their log determinant; NaN if
 // the downdate is impossible.
@@ -205,6 +279,23 @@ class AutoregressiveFamily final : public Family {
         if (is_missing(y)) return;
         standardise(y);
         fill_regression(n, stride, q_, n_columns, z_.data(), table, rest_.data(), out);
+    }
+    void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
+                       int32_t n_rows, double *out, int64_t out_stride) const override {
+        rows_.assign(static_cast<size_t>(size_) * kRows, 0.0);
+        rows_out_.resize(static_cast<size_t>(n) * kRows);
+        rows_rest_.resize(rows_.size());
+        for (int32_t r = 0; r < n_rows; ++r) {
+            if (is_missing(y + r * row_width())) continue;
+            standardise(y + r * row_width());
+            for (int32_t j = 0; j < size_; ++j) rows_[j * kRows + r] = z_[j];
+        }
+        fill_regressions(n, stride, q_, n_columns, rows_.data(), table, rows_rest_.data(),
+                         rows_out_.data());
+        for (int32_t r = 0; r < n_rows; ++r)
+            if (!is_missing(y + r * row_width()))
+                for (int32_t k = 0; k < n; ++k)
+                    out[r * out_stride + k] += rows_out_[k * kRows + r];
     }
     void fill_rows(const double *rows, int32_t n, const double *last, const double *y,
                    double *out) const override {
@@ -449,7 +540,7 @@ class AutoregressiveFamily final : public Family {
     bool draws_mean_, draws_strength_, draws_scale_;
     std::vector<double> unit_, prior_;      // Cholesky factors: of the scale, of S_0
     RisingTable ratio_;
-    mutable std::vector<double> z_, rest_;  // scratch; a family belongs to one thread
+    mutable std::vector<double> z_, rest_, rows_, rows_rest_, rows_out_;    // scratch; a family belongs to one thread
 };
 
 }  // namespace skihmm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 
 import numpy as np
@@ -26,8 +26,10 @@ from skihmm._validation import (
     check_choice,
     check_concentration_prior,
     check_positive,
+    distinct,
     is_missing,
     is_number,
+    row_chunks,
     shown,
 )
 from skihmm.core._franchise import CONTEXT_ALPHA
@@ -60,9 +62,10 @@ def _too_large(c: str | int) -> ValueError:
 def _unpack(column: Array, c: str | int) -> Array:
     """Convert a column of Python objects to numbers if it has no strings."""
     missing = is_missing(column)
-    present = column[~missing]
     n_strings = 0
-    for row, value in zip(np.flatnonzero(~missing), present, strict=True):
+    for row, (value, is_hole) in enumerate(zip(column, missing, strict=True)):
+        if is_hole:
+            continue
         if isinstance(value, str):
             n_strings += 1
         elif not is_number(value):
@@ -71,6 +74,7 @@ def _unpack(column: Array, c: str | int) -> Array:
                 f"a number, got {type(value).__name__} {value!r} in X[{row}, {c!r}]."
             )
     if n_strings == 0:
+        present = column[~missing]
         numbers = np.full(len(column), np.nan)
         try:
             numbers[~missing] = present
@@ -78,7 +82,7 @@ def _unpack(column: Array, c: str | int) -> Array:
             raise _too_large(c) from None
         whole = np.array(present.tolist())
         return whole if whole.dtype.kind in "iub" and not missing.any() else numbers
-    if n_strings < len(present):
+    if n_strings + missing.sum() < len(column):
         raise TypeError(
             f"Column {c!r} of X holds strings and numbers; expected one of the two. "
             "Turn the numbers into strings, or encode the column (OrdinalEncoder)."
@@ -101,7 +105,20 @@ def _as_symbols(column: Array, c: str | int) -> Array:
         )
     if column.dtype.kind == "u" and (column > np.iinfo(np.int64).max).any():
         raise _too_large(c)
-    return column.astype(float if column.dtype.kind == "f" else np.int64)
+    return column.astype(float if column.dtype.kind == "f" else np.int64, copy=False)
+
+
+def _first_row(column: Array, is_wrong: Callable[[Array], Flags]) -> int | None:
+    """First row for which a test is true, or None."""
+    for rows in row_chunks(len(column)):
+        wrong = is_wrong(column[rows])
+        if wrong.any():
+            return rows.start + int(wrong.argmax())
+    return None
+
+
+def _is_fractional(column: Array) -> Flags:
+    return np.isfinite(column) & (np.floor(column) != column)
 
 
 def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
@@ -113,10 +130,10 @@ def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
     ]
     for_reals = _FOR_NUMBERS if len(numeric) == len(columns) else _FOR_MIXED_DATA
     for c, column in numeric:
-        if (column < 0).any():
-            row = np.flatnonzero(column < 0)[0]
+        row = _first_row(column, lambda part: part < 0)
+        if row is not None:
             remedy = "Mark missing symbols by NaN or a masked array."
-            if (np.floor(column) != column)[np.isfinite(column)].any():
+            if _first_row(column, _is_fractional) is not None:
                 # Probably scaled measurements rather than codes.
                 remedy = for_reals
             raise ValueError(
@@ -126,19 +143,18 @@ def _check_numbers(columns: list[Array], labels: Sequence[str | int]) -> None:
     for c, column in numeric:
         if column.dtype.kind == "i":
             continue
-        if np.isinf(column).any():
+        if _first_row(column, np.isinf) is not None:
             raise ValueError(
                 f"X contains infinity (column {c!r}); expected integer symbols or NaN "
                 "(missing)."
             )
-        fractional = np.isfinite(column) & (np.floor(column) != column)
-        if fractional.any():
-            row = np.flatnonzero(fractional)[0]
+        row = _first_row(column, _is_fractional)
+        if row is not None:
             raise ValueError(
                 f"X[{row}, {c!r}] = {shown(column[row])} is not an integer; categorical "
                 f"emissions expect integer symbols. {for_reals}"
             )
-        if (column > _LARGEST_FLOAT).any():
+        if _first_row(column, lambda part: part > _LARGEST_FLOAT) is not None:
             raise ValueError(
                 f"Column {c!r} of X holds floats above 2**53, where different integers "
                 "are the same float (integers beside missing entries are floats too). "
@@ -219,7 +235,7 @@ class _Categorical(BaseEmission):
         if isinstance(self.categories, str):
             if self.categories != "auto":
                 raise ValueError(f"categories={self.categories!r}; {expected}.")
-            symbols = [np.unique(column[~is_missing(column)]) for column in columns]
+            symbols = [distinct(column) for column in columns]
         else:
             symbols = [
                 _given_categories(values, c) for c, values in enumerate(self.categories)
@@ -254,44 +270,53 @@ class _Categorical(BaseEmission):
         check_is_fitted(self)
         columns = _symbol_columns(X, self)
         labels = self._column_labels(len(columns))
-        codes = np.full((len(columns[0]), len(columns)), -1, dtype=np.int32)
-        for c, (column, values) in enumerate(zip(columns, self.categories_, strict=True)):
-            present = ~is_missing(column)
-            if not present.any():
-                continue
-            if len(values):
-                if (values.dtype == object) != (column.dtype == object):
-                    seen, known = ("numbers", "strings")
-                    if column.dtype == object:
-                        seen, known = known, seen
-                    raise TypeError(
-                        f"Column {labels[c]!r} of X holds {seen}, but its categories "
-                        f"are {known}. Pass symbols of the type that was fitted."
-                    )
-                # These floats are integers; as floats the largest categories would
-                # coincide.
-                symbols = column[present].astype(values.dtype).reshape(-1, 1)
-                encoder = OrdinalEncoder(
-                    categories=[values],
-                    handle_unknown="use_encoded_value",
-                    unknown_value=-1,
+        codes = np.empty((len(columns[0]), len(columns)), dtype=np.int32)
+        for rows in row_chunks(len(codes)):
+            for c, (column, values) in enumerate(
+                zip(columns, self.categories_, strict=True)
+            ):
+                codes[rows, c] = self._encode_column(column[rows], values, labels[c])
+        return codes
+
+    def _encode_column(self, column: Array, values: Array, label: str | int) -> Labels:
+        """Codes of symbols in a column with these categories."""
+        codes = np.full(len(column), -1, dtype=np.int32)
+        present = ~is_missing(column)
+        if not present.any():
+            return codes
+        if len(values):
+            if (values.dtype == object) != (column.dtype == object):
+                seen, known = ("numbers", "strings")
+                if column.dtype == object:
+                    seen, known = known, seen
+                raise TypeError(
+                    f"Column {label!r} of X holds {seen}, but its categories "
+                    f"are {known}. Pass symbols of the type that was fitted."
                 )
-                encoder.fit(values[:1].reshape(-1, 1))
-                places = encoder.transform(symbols)[:, 0].astype(np.int32)
-            else:
-                places = np.full(present.sum(), -1, dtype=np.int32)
-            unknown = places < 0
-            if unknown.any() and self.handle_unknown == "error":
-                symbol = column[present][unknown][0]
-                symbol = symbol if isinstance(symbol, str) else int(symbol)
-                raise ValueError(
-                    f"Column {labels[c]!r} holds the symbol {symbol!r}, which is not "
-                    "among the categories learned in fit; set handle_unknown='base' or "
-                    "'missing', or pass categories."
-                )
-            if self.handle_unknown == "base":
-                places[unknown] = len(values)
-            codes[present, c] = places
+            # These floats are integers; as floats the largest categories would
+            # coincide.
+            symbols = column[present].astype(values.dtype).reshape(-1, 1)
+            encoder = OrdinalEncoder(
+                categories=[values],
+                handle_unknown="use_encoded_value",
+                unknown_value=-1,
+            )
+            encoder.fit(values[:1].reshape(-1, 1))
+            places = encoder.transform(symbols)[:, 0].astype(np.int32)
+        else:
+            places = np.full(present.sum(), -1, dtype=np.int32)
+        unknown = places < 0
+        if unknown.any() and self.handle_unknown == "error":
+            symbol = column[present][unknown][0]
+            symbol = symbol if isinstance(symbol, str) else int(symbol)
+            raise ValueError(
+                f"Column {label!r} holds the symbol {symbol!r}, which is not "
+                "among the categories learned in fit; set handle_unknown='base' or "
+                "'missing', or pass categories."
+            )
+        if self.handle_unknown == "base":
+            places[unknown] = len(values)
+        codes[present] = places
         return codes
 
     def decode(self, codes: Array) -> Array:

@@ -34,6 +34,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
     // New slots are without observations.
     void resize(int32_t n) override {
+        forget_ahead();
         const int32_t stride = (n + kLane - 1) / kLane * kLane;
         if (stride > stride_) {
             relay(&table_, family_->width, stride);
@@ -74,6 +75,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
     void rollback() override {
         const int32_t width = family_->width;
+        if (!touched_.empty()) forget_ahead();
         for (size_t i = 0; i < touched_.size(); ++i)
             for (int32_t j = 0; j < width; ++j)
                 table_[place(touched_[i]) + j * step()] = saved_[i * width + j];
@@ -86,12 +88,23 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             std::fill_n(out, n_slots, 1.0);
             return 0.0;
         }
-        std::fill(logs_.begin(), logs_.end(), 0.0);
-        family_->fill(table_.data(), family_->is_wide ? family_->width : stride_, n_slots, row(t),
-                      logs_.data());
-        const double largest = *std::max_element(logs_.begin(), logs_.begin() + n_slots);
-        fill_exp(n_slots, logs_.data(), largest, kLeastLog, out);
+        const double *logs = logs_.data();
+        if (ahead_start_ <= t && t < ahead_stop_) {
+            logs = ahead_of(t);
+        } else {
+            std::fill(logs_.begin(), logs_.end(), 0.0);
+            family_->fill(table_.data(), family_->is_wide ? family_->width : stride_, n_slots,
+                          row(t), logs_.data());
+        }
+        const double largest = *std::max_element(logs, logs + n_slots);
+        fill_exp(n_slots, logs, largest, kLeastLog, out);
         return largest;
+    }
+    void look_ahead(int64_t start, int64_t stop) override {
+        forget_ahead();
+        if (!family_->is_wide || stop - start < 2) return;
+        ahead_start_ = start;
+        ahead_stop_ = stop;
     }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
         double lp[2] = {0.0, 0.0};
@@ -153,6 +166,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
     // All slots under changed hyperparameters.
     void adapt() {
+        forget_ahead();
         family_->reset(reset_.data(), 1);
         if (family_->refresh(reset_.data(), 1))
             for (int32_t k = 0; k < stride_; ++k) family_->refresh(&table_[place(k)], step());
@@ -169,6 +183,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             out[i] = table_[place(k) + i * step()];
     }
     void write(int32_t k, const double *numbers) {
+        forget_ahead();
         for (int32_t i = 0; i < family_->width; ++i)
             table_[place(k) + i * step()] = numbers[i];
     }
@@ -287,7 +302,23 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     double *parameters_of(int32_t k) { return &parameters_[parameter_place(k)]; }
     const double *parameters_of(int32_t k) const { return &parameters_[parameter_place(k)]; }
     void clear(int32_t k) { write(k, reset_.data()); }
+    // log p(y[t] | k) of all slots, of a step that was announced: several steps are computed
+    // together.
+    const double *ahead_of(int64_t t) {
+        const int64_t from = t - (t - ahead_start_) % Family::kRows;
+        if (from != ahead_from_) {
+            ahead_from_ = from;
+            ahead_.assign(static_cast<size_t>(Family::kRows) * stride_, 0.0);
+            const int64_t n = std::min<int64_t>(Family::kRows, ahead_stop_ - from);
+            family_->fill_together(table_.data(), family_->width, n_slots, row(from),
+                                   static_cast<int32_t>(n), ahead_.data(), stride_);
+        }
+        return &ahead_[(t - from) * stride_];
+    }
+    // Statistics change.
+    void forget_ahead() { ahead_start_ = ahead_stop_ = ahead_from_ = -1; }
     void touch(int32_t k) {
+        forget_ahead();
         if (stamps_[k] == move_) return;
         stamps_[k] = move_;
         touched_.push_back(k);
@@ -352,6 +383,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     std::vector<char> is_drawn_;
     std::vector<Moved> moved_;
     int64_t move_ = 1;
+    // Steps that were announced, and the first one of those in ahead_.
+    int64_t ahead_start_ = -1, ahead_stop_ = -1, ahead_from_ = -1;
+    std::vector<double> ahead_;
     bool has_parameters_ = false;
     Workers workers_{1};    // of the last sweep in threads: recounts do not depend on them
 };

@@ -48,6 +48,9 @@ class ProductEmission final : public Emission, public EmissionParameters {
         fill_exp(n_slots, logs_.data(), largest, kLeastLog, out);
         return scale + largest;
     }
+    void look_ahead(int64_t start, int64_t stop) override {
+        for (const auto &part : parts_) part->look_ahead(start, stop);
+    }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
         double pair[2], logs[2] = {0.0, 0.0};
         for (const auto &part : parts_) {

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
+from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator
 from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.parallel import Parallel, delayed
@@ -109,20 +110,26 @@ def log_predictive(
         ``log(mean over draws of p(y[t] | y[:t], draw))``, nats.
     """
     seeds = np.random.SeedSequence(list(entropy)).spawn(len(draws))
-    prefer = preferred_jobs(emission)
     if adaptive:
-        each = Parallel(n_jobs=n_jobs, prefer=prefer)(
+        tasks = [
             delayed(_adaptive_log_probs)(
                 draw, sequences, emission, n_particles, resampling, continued, seed
             )
             for draw, seed in zip(draws, seeds, strict=True)
-        )
+        ]
     else:
-        each = Parallel(n_jobs=n_jobs, prefer=prefer)(
+        tasks = [
             delayed(_frozen_log_probs)(draw, sequences, emission, continued)
             for draw in draws
-        )
-    log_probs = np.logaddexp.reduce(np.stack(each), axis=0) - np.log(len(draws))
+        ]
+    log_probs = np.full(sequences.n_steps, -np.inf)
+    # A few draws at a time, because every one has a number per step.
+    size = 4 * effective_n_jobs(n_jobs)
+    with Parallel(n_jobs=n_jobs, prefer=preferred_jobs(emission)) as parallel:
+        for start in range(0, len(tasks), size):
+            for each in parallel(tasks[start : start + size]):
+                np.logaddexp(log_probs, each, out=log_probs)
+    log_probs -= np.log(len(draws))
     # Exactly 0, not the rounding of summed weights.
     log_probs[emission.is_missing(sequences.codes)] = 0.0
     return log_probs
@@ -343,7 +350,7 @@ class ParticleFilterScorer(DocLinkMixin, BaseEstimator):
             else draw_entropy(self.random_state)
         )
         log_probs = log_predictive(
-            estimator.draws_.thinned(self.max_draws),
+            estimator.draws_.thinned(self.max_draws, with_states=False),
             sequences,
             estimator.emission_,
             n_particles=n_particles,

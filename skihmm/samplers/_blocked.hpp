@@ -106,6 +106,7 @@ class Blocked {
         const size_t room = static_cast<size_t>(length_) * stride_;
         if (messages_.size() < room) messages_.resize(room);
         map_old(chain, s);
+        emission.look_ahead(start, stop);
         filter(chain, s, emission);
     }
 

@@ -94,6 +94,7 @@ class ContextBlocked {
             if (step.bar >= 0) step.sparse = sparse_of(l, j, step.bar, &chain.hints[start_ + l]);
             j = step.bar;
         }
+        emission.look_ahead(start_, move.stop);
         filter(emission);
     }
 

@@ -56,6 +56,7 @@ class ContextSlices final : public Proposal<Chain> {
             j = step.bar;
         }
         first_ = chain.previous(start);
+        emission.look_ahead(start, stop);
         filter(emission);
     }
     void score(Chain &chain, int64_t, int64_t, Product *q) override {

@@ -63,6 +63,7 @@ class DenseBlocked {
         messages_.resize(static_cast<size_t>(length_) * n_);
         probs_.resize(n_slots_);
         sums_.resize(n_slots_);
+        emission.look_ahead(start_, move.stop);
         for (int64_t l = 0; l < length_; ++l) {
             if (l > 0)
                 s.push(start_ + l, message(l - 1), message(l), cut_ / n_live, apart_, width_);

@@ -34,8 +34,8 @@ class DirectAssignment final : public Kernel<Chain> {
         sticks_.draw(chain);
         count(chain);
         attach(chain, emission_);
-        cut_blocks(chain, 1, &order_, &ends_);
-        for (const intptr_t t : order_) {
+        cut_blocks(chain, 1, &order_);
+        for (const int32_t t : order_) {
             if (chain.reserve(1)) {
                 counts_.resize(chain.n_slots, chain.n_slots);
                 attach(chain, emission_);
@@ -51,7 +51,7 @@ class DirectAssignment final : public Kernel<Chain> {
                + (weights_.q.capacity() + mass_.capacity() + w_.capacity()
                   + row_.capacity() + column_.capacity() + probs_.capacity()
                   + listed_.capacity()) * sizeof(double)
-               + (order_.capacity() + ends_.capacity()) * sizeof(intptr_t);
+               + order_.capacity() * sizeof(int32_t);
     }
 
   private:
@@ -337,7 +337,7 @@ class DirectAssignment final : public Kernel<Chain> {
     const int32_t *totals_ = nullptr;       // observations by state, with columns
     double offset_ = 1.0, alpha_ = 1.0;
     int32_t n_slots_ = 0;
-    std::vector<intptr_t> order_, ends_;
+    std::vector<int32_t> order_;
 };
 
 }  // namespace skihmm

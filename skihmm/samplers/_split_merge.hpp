@@ -41,70 +41,22 @@ inline int64_t draw_number(bitgen_t *g, double rate) {
     return least + (rest > 0.0 && uniform(g) < rest);
 }
 
-// The steps of every state, so that the cost of a trial depends on its two states and not on T.
-class StepLists {
-  public:
-    // Update to the labels of all steps; cheap if few have changed.
-    template <class Chain> void attach(const Chain &chain) {
-        if (static_cast<int64_t>(label_.size()) != chain.n_steps) {
-            label_.assign(chain.n_steps, -1);
-            place_.assign(chain.n_steps, 0);
-            for (auto &list : steps_) list.clear();
-        }
-        make_room(chain);
-        for (int64_t t = 0; t < chain.n_steps; ++t) follow(chain, t);
-    }
-    // More slots than before.
-    template <class Chain> void make_room(const Chain &chain) {
-        const size_t n_slots = chain.n_slots;
-        if (steps_.size() < n_slots) steps_.resize(n_slots);
-    }
-    // Update to the label of one step.
-    template <class Chain> void follow(const Chain &chain, int64_t t) {
-        const int32_t k = chain.states[t], old = label_[t];
-        if (SKIHMM_LIKELY(k == old)) return;
-        if (old >= 0) {
-            std::vector<int64_t> &list = steps_[old];
-            const int64_t last = list.back();
-            list[place_[t]] = last;
-            place_[last] = place_[t];
-            list.pop_back();
-        }
-        place_[t] = static_cast<int64_t>(steps_[k].size());
-        steps_[k].push_back(t);
-        label_[t] = k;
-    }
-    // In arbitrary order, on which results must not depend.
-    const std::vector<int64_t> &of(int32_t k) const { return steps_[k]; }
-
-  private:
-    std::vector<std::vector<int64_t>> steps_;   // by slot
-    std::vector<int32_t> label_;                // by step: the list that it is in, or -1
-    std::vector<int64_t> place_;                // by step: its place there
-};
-
-// attach once per sweep, follow the steps that others have moved since, run trials.
+// Trials.  They look for the steps of their two states among all steps: at a fraction of a
+// nanosecond each that costs less than lists, which every local move would have to update.
 template <class Chain, class Emission>
 class SplitMerge {
   public:
     using Transitions = typename Chain::Transitions;
 
-    void attach(Chain &chain) { lists_.attach(chain); }
-    // Steps [start, stop) may have moved, to slots that were not there before.
-    void follow(Chain &chain, int64_t start, int64_t stop) {
-        lists_.make_room(chain);
-        for (int64_t t = start; t < stop; ++t) lists_.follow(chain, t);
-    }
     // One trial, if there is a pair of steps.
     void run(Chain &chain, Emission &emission, int64_t *n, int64_t *n_accepted) {
         if (chain.n_steps < 2) return;
         ++*n;
         *n_accepted += run(chain, emission);
     }
-    // The same; whether it was accepted.  O(n log n) for the n steps of the two states.
+    // The same; whether it was accepted.
     bool run(Chain &chain, Emission &emission) {
         chain.reserve(1);
-        lists_.make_room(chain);
         choose(chain);
         if (first_.start == second_.start) return false;
         ratio_.r_old.reset();
@@ -126,8 +78,8 @@ class SplitMerge {
 
   private:
     struct Fragment {
-        int64_t start, stop;            // steps [start, stop)
-        size_t at;                      // place of the first one in path_
+        int32_t start, stop;            // steps [start, stop)
+        int32_t at;                     // place of the first one in path_
     };
 
     // The labels before and after step t in the proposed state, for neighbours of fragments.
@@ -211,9 +163,9 @@ class SplitMerge {
         ratio_.keep(chain, emission);
         for (const Fragment &f : fragments_) {
             const int32_t *path = path_of(f);
-            for (int64_t t = f.start; t < f.stop; ++t) assign(chain, t, path[t - f.start]);
+            for (int64_t t = f.start; t < f.stop; ++t) chain.assign(t, path[t - f.start]);
         }
-        for (int64_t t = second_.start; t < second_.stop; ++t) assign(chain, t, new_);
+        for (int64_t t = second_.start; t < second_.stop; ++t) chain.assign(t, new_);
     }
 
     Exchange<Chain, Emission> ratio_;
@@ -246,11 +198,7 @@ class SplitMerge {
         const int64_t start = second_.start, stop = second_.stop;
         owns_draw_in_ = chain.first[start] || !is_allocated(chain, start - 1);
         owns_draw_out_ = !chain.last[stop - 1] && !is_allocated(chain, stop);
-        steps_.clear();
-        gather(a_);
-        if (!is_split_) gather(old_);
-        std::sort(steps_.begin(), steps_.end());
-        cut(chain);
+        gather(chain);
         for (int64_t i = static_cast<int64_t>(fragments_.size()) - 1; i > 0; --i)
             std::swap(fragments_[i], fragments_[below(g, i + 1)]);
     }
@@ -258,13 +206,35 @@ class SplitMerge {
     bool is_allocated(Chain &chain, int64_t t) const {
         return !is_in(first_, t) && (chain.states[t] == a_ || chain.states[t] == old_);
     }
-    void gather(int32_t k) {
-        for (int64_t t : lists_.of(k))
-            if (!is_in(first_, t) && !is_in(second_, t)) steps_.push_back(t);
+    // The fragments in the order of time.
+    void gather(const Chain &chain) {
+        fragments_.clear();
+        fragments_.reserve(chain.occupancy[a_] + (is_split_ ? 0 : chain.occupancy[old_]));
+        const int32_t *states = chain.states.data(), a = a_, c = old_;
+        int32_t n = 0;
+        for (int64_t begin = 0; begin < chain.n_steps; begin += kStretch) {
+            const int64_t end = std::min(begin + kStretch, chain.n_steps);
+            // Most stretches have no step of two states among many: this loop is vectorised.
+            int32_t has_steps = 0;
+            for (int64_t t = begin; t < end; ++t)
+                has_steps |= (states[t] == a) | (states[t] == c);
+            if (!has_steps) continue;
+            for (int64_t t = begin; t < end; ++t) {
+                if (states[t] != a && states[t] != c) continue;
+                if (is_in(first_, t) || is_in(second_, t)) continue;
+                const int32_t step = static_cast<int32_t>(t);
+                if (!fragments_.empty() && fragments_.back().stop == step && !chain.first[t])
+                    ++fragments_.back().stop;
+                else
+                    fragments_.push_back(Fragment{step, step + 1, n});
+                ++n;
+            }
+        }
+        path_.resize(n);
     }
     // Steps that change together: one, or where states have several stages a run.
     Fragment run_of(const Chain &chain, int64_t t) const {
-        Fragment run{t, t + 1, 0};
+        Fragment run{static_cast<int32_t>(t), static_cast<int32_t>(t) + 1, 0};
         while (!chain.begins_run(run.start)) --run.start;
         while (run.stop < chain.n_steps && !chain.begins_run(run.stop)) ++run.stop;
         return run;
@@ -273,21 +243,6 @@ class SplitMerge {
         return static_cast<uint64_t>(t - run.start)
                < static_cast<uint64_t>(run.stop - run.start);
     }
-    void cut(Chain &chain) {
-        fragments_.clear();
-        for (size_t i = 0; i < steps_.size(); ++i) {
-            const int64_t t = steps_[i];
-            if (!fragments_.empty() && fragments_.back().stop == t && !chain.first[t])
-                ++fragments_.back().stop;
-            else
-                fragments_.push_back(Fragment{t, t + 1, i});
-        }
-        path_.resize(steps_.size());
-    }
-    void assign(Chain &chain, int64_t t, int32_t k) {
-        chain.assign(t, k);
-        lists_.follow(chain, t);
-    }
 
     // At the current seating.  a, c and o may have lost their last table; then they have the mass
     // of one new state, which is enough for a proposal.
@@ -295,8 +250,8 @@ class SplitMerge {
         filter_.run(chain, emission, f.start, f.stop, j, o, a_, c_);
     }
 
-    StepLists lists_;
-    std::vector<int64_t> steps_;        // M in the order of time
+    static constexpr int64_t kStretch = 64;
+
     PairFilter filter_;
 };
 
@@ -308,7 +263,6 @@ class SplitMergeSweeps final : public Kernel<Chain> {
         : emission_(emission), n_trials_(n_trials) {}
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
-        trials_.attach(chain);
         for (int64_t i = 0; i < n_trials_; ++i)
             trials_.run(chain, emission_, &counts.n_proposed, &counts.n_accepted);
         return counts;
@@ -333,23 +287,16 @@ class InterleavedSweeps final : public Kernel<Chain> {
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
         const int64_t n_trials = draw_number(chain.bits, rate_);
-        local_->cut(chain);
-        const int64_t n = static_cast<int64_t>(local_->starts().size());
-        if (n_trials == 0) {
-            local_->run(chain, 0, n, &counts);
-            return counts;
-        }
-        trials_.attach(chain);
+        const int64_t n = local_->cut(chain);
+        if (n_trials == 0) local_->run(chain, 0, n, &counts);
         for (int64_t i = 0, begin = 0; i < n_trials; ++i) {
             const int64_t end = n * (i + 1) / n_trials;
-            if (end > begin) {
-                // Every part rebuilds the caches of the local moves, which a trial invalidates.
-                local_->run(chain, begin, end, &counts);
-                for (; begin < end; ++begin)
-                    trials_.follow(chain, local_->starts()[begin], local_->stops()[begin]);
-            }
+            // Every part rebuilds the caches of the local moves, which a trial invalidates.
+            if (end > begin) local_->run(chain, begin, end, &counts);
+            begin = end;
             trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
         }
+        local_->clear();
         return counts;
     }
 

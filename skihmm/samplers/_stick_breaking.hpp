@@ -128,8 +128,8 @@ class StickBreakingSteps final : public StickBreaking<Chain> {
             if (this->is_used(chain, k)) fill_column(chain, k);
         weights_.resize(n_slots_);
         ones_.assign(padded_, 1.0);
-        cut_blocks(chain, 1, &order_, &ends_);
-        for (const intptr_t t : order_) {
+        cut_blocks(chain, 1, &order_);
+        for (const int32_t t : order_) {
             if (chain.reserve(1)) grow(chain);
             step(chain, emission, t);
         }
@@ -140,7 +140,7 @@ class StickBreakingSteps final : public StickBreaking<Chain> {
     size_t n_bytes() const override {
         size_t bytes = StickBreaking<Chain>::n_bytes() + into_.capacity() * sizeof(into_[0])
                        + (ones_.capacity() + weights_.q.capacity()) * sizeof(double)
-                       + (order_.capacity() + ends_.capacity()) * sizeof(intptr_t);
+                       + order_.capacity() * sizeof(int32_t);
         for (const auto &column : into_) bytes += column.capacity() * sizeof(double);
         return bytes;
     }
@@ -232,7 +232,7 @@ class StickBreakingSteps final : public StickBreaking<Chain> {
     std::vector<WideVector<double>> into_;  // into_[k][j] = pi_jk; beta_k in slot NEW
     WideVector<double> ones_;
     Weights weights_;
-    std::vector<intptr_t> order_, ends_;
+    std::vector<int32_t> order_;
 };
 
 template <class Chain>

@@ -124,6 +124,7 @@ def check_emission(
     laws.check_rollback()
     laws.check_views()
     laws.check_order()
+    laws.check_look_ahead()
     laws.check_drift()
     laws.check_records()
     laws.check_parameters()
@@ -466,6 +467,29 @@ class _Laws:
                 )
         problem = state.check()
         assert problem is None, f"{self.where}: after rollbacks check says {problem!r}"
+
+    def check_look_ahead(self) -> None:
+        """Check that rows are the same if they were announced, also after a change."""
+        _, probe = self._full_probe()
+        n, t = len(self.rows), int(self.seen[0])
+        place = FIRST + int(self.labels[t])
+
+        def look() -> str:
+            return repr([probe.log_row(t).tolist() for t in range(n)])
+
+        expected = [look()]
+        probe.look_ahead(0, n)
+        found = [look()]
+        probe.remove(t, place)
+        found.append(look())
+        probe.look_ahead(0, 0)
+        expected.append(look())
+        probe.rollback()
+        assert found == expected, (
+            f"{self.where}: after look_ahead rows differ from what they are without, "
+            + ("before" if found[0] != expected[0] else "after")
+            + " a change of the statistics"
+        )
 
     def check_drift(self) -> None:
         """Check that ten thousand moves and their reversals leave no drift."""

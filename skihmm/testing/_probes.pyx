@@ -69,6 +69,10 @@ cdef class EmissionProbe:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(out) + log_scale
 
+    def look_ahead(self, intp_t start, intp_t stop):
+        """Announce that rows of the steps [start, stop) will be asked for."""
+        self.stats.shared.get().look_ahead(start, stop)
+
     def log_pair(self, intp_t t, int32_t first, int32_t second):
         """log p(y[t] | first) - log p(y[t] | second)."""
         cdef int32_t[2] places = [first, second]

@@ -17,12 +17,14 @@ from reference.enumeration import (
 from scipy import stats
 from small_models import counts_of, make_stats
 
+from skihmm import HCRPHMM
 from skihmm.core._franchise import Franchise
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.transitions import HCRPTransitions
 
 EMISSIONS = {
     "hcrp": HCRPEmission(3, 1.2, 2.0),
@@ -283,3 +285,51 @@ def test_sequences_are_independent_given_the_seating():
             np.testing.assert_array_equal(
                 together[1], np.concatenate([path for _, path in apart])
             )
+
+
+@pytest.mark.parametrize(
+    "transitions",
+    [
+        {},
+        {"expected_dwell": 4},
+        {"min_dwell": 2},
+        {"min_dwell": 2, "starts_inside": True},
+    ],
+)
+def test_whole_matrices_give_the_same_as_non_zeros(transitions):
+    """Data of fewer steps than columns pass through the non-zeros."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(20, size=(600, 1))
+    model = HCRPHMM(
+        transitions=HCRPTransitions(**transitions),
+        sampler="blocked",
+        init=rng.integers(10, size=200).repeat(3),
+        n_burnin=0,
+        n_draws=1,
+        random_state=0,
+    ).fit(X)
+    draw, emission = model.draws_[0, 0], model.emission_
+    # For a matrix there have to be as many steps as columns, and many non-zeros.
+    n_columns = (draw.n_states + 2) * transitions.get("min_dwell", 1)
+    n_cells = len(draw.transitions["rows"])
+    assert n_columns > 8
+    assert n_columns**2 <= 10 * (n_cells + 2 * n_columns)
+    codes = emission.encode_values(X[:240])
+    starts = np.arange(0, 240, 8)
+
+    def passes(codes, starts):
+        frozen = FrozenModel(draw.arrays, emission.make_stats(codes), starts)
+        log_probs, filtered = frozen.filter(with_probs=True)
+        return log_probs, filtered, frozen.smooth(), frozen.viterbi()
+
+    whole = passes(codes, starts)
+    pieces = [passes(codes[start : start + 8], [0]) for start in starts]
+    for found, *expected in zip(whole[:3], *(piece[:3] for piece in pieces), strict=True):
+        np.testing.assert_allclose(
+            found, np.concatenate(expected), rtol=1e-12, atol=1e-15
+        )
+    np.testing.assert_allclose(
+        whole[3][0], sum(piece[3][0] for piece in pieces), rtol=1e-12
+    )
+    paths = np.concatenate([piece[3][1] for piece in pieces])
+    np.testing.assert_array_equal(whole[3][1], paths)

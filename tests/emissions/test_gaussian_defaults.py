@@ -299,6 +299,39 @@ def test_auto_takes_the_best_of_several_starts(emission, n_columns, size, monkey
     np.testing.assert_array_equal(hmm.draws_.lp[0], again.draws_.lp[0])
 
 
+@pytest.mark.parametrize("n_columns", [1, 2])
+@pytest.mark.parametrize("symbols_are_states", [True, False])
+def test_long_symbols_start_from_a_filter_or_from_their_symbols(
+    symbols_are_states, n_columns, monkeypatch
+):
+    """Of twelve states with a symbol each, and of two states with six symbols each."""
+    monkeypatch.setattr(_chain, "N_PIECES", 4)
+    monkeypatch.setattr(_chain, "PIECE", 100)
+    monkeypatch.setattr(_chain, "CHUNK", 700)
+    rng = np.random.default_rng(0)
+    if symbols_are_states:
+        states = X = np.cumsum(rng.choice(3, size=2000, p=[0.1, 0.8, 0.1])) % 12
+    else:
+        states = np.repeat(rng.integers(2, size=100), 20)
+        X = 6 * states + rng.integers(6, size=2000)
+    X = np.stack([X, states % 2], axis=1)[:, :n_columns]
+    emission = "hcrp"
+    if n_columns == 2:
+        emission = ProductEmission([("a", "hcrp", [0]), ("b", "dirichlet", [1])])
+    settings = {**SHORT, "n_burnin": 0, "n_draws": 1, "thin": 1, "emission": emission}
+    groups = np.repeat([0, 1, 2], [70, 1900, 30])
+    hmm = HCRPHMM(**settings).fit(X, groups=groups)
+    assert adjusted_rand_score(states, hmm.labels_) > 0.9
+    named = HCRPHMM(init="particle_filter", **settings).fit(X, groups=groups)
+    assert hmm.draws_.summed_lp() > named.draws_.summed_lp()
+
+
+def test_rare_and_missing_symbols_share_a_state():
+    symbols = np.repeat([3, 1, 7, 8, -1], [6, 9, 5, 1, 20])[:, None]
+    expected = np.repeat([2, 1, 0], [6, 9, 26])
+    np.testing.assert_array_equal(_chain.frequent_symbols(symbols), expected)
+
+
 def test_starts_can_be_stopped():
     X, _ = two_states()
     emission = NormalInverseGamma().fit(X)

@@ -385,7 +385,7 @@ def test_max_draws(fitted, sequence, monkeypatch):
     # With one draw it is the last one of the last chain.
     draws = fitted.draws_
     last = draws[-1, -1]
-    monkeypatch.setattr(type(draws), "thinned", lambda self, n=None: [last])
+    monkeypatch.setattr(type(draws), "thinned", lambda self, n=None, **_: [last])
     assert ParticleFilterScorer(adaptive=False)(fitted, sequence) == frozen[1]
 
 

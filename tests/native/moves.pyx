@@ -12,7 +12,7 @@ from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family  # no-cython-lint
 from skihmm.core._franchise cimport NEW, ContextPlace, Franchise, Product, Seating
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
-from skihmm.core._rcd cimport BlockProposal, Move, Proposal
+from skihmm.core._rcd cimport BlockProposal, Blocks, Move, Proposal
 from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 from skihmm.emissions._conjugate_stats cimport ConjugateStats, ConjugateTable
@@ -243,7 +243,19 @@ cdef extern from *:
             }
             table.remove(t, k, g, r);
         }
+        void look_ahead(int64_t start, int64_t stop) override {
+            rows_.clear();
+            for (int64_t t = start; t < stop && bug_ == "ahead"; ++t) {
+                rows_.emplace_back(n_slots);
+                scales_.resize(t + 1);
+                scales_[t] = table.fill_probs(t, rows_.back().data());
+            }
+        }
         double fill_probs(int64_t t, double *out) override {
+            if (t < static_cast<int64_t>(rows_.size())) {
+                std::copy(rows_[t].begin(), rows_[t].end(), out);
+                return scales_[t];
+            }
             const double log_scale = table.fill_probs(t, out);
             if (bug_ == "fresh" && !std::isnan(values_[t])) out[kNew] *= 0.7;
             return log_scale;
@@ -294,6 +306,8 @@ cdef extern from *:
         const double *values_;
         const std::string bug_;
         std::vector<Change> journal_;
+        std::vector<std::vector<double>> rows_;     // announced ones
+        std::vector<double> scales_;
     };
     }  // namespace skihmm
     """
@@ -686,8 +700,9 @@ def single_move(ChainState state, BlockProposal proposal, intp_t start, intp_t s
     cdef Chain *chain = state.chain.get()
     cdef unique_ptr[Proposal] native
     native.reset(proposal.build(deref(chain)))
-    return bool(native.get().run(deref(chain), deref(chain.emission), &start, &stop, 1,
-                                 path.data()))
+    cdef int32_t first = <int32_t> start, end = <int32_t> stop
+    cdef Blocks block = Blocks(&first, &end, 1)
+    return bool(native.get().run(deref(chain), deref(chain.emission), block, path.data()))
 
 
 cdef class GenericProposal(BlockProposal):

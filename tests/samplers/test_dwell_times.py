@@ -5,7 +5,7 @@ from __future__ import annotations
 import native
 import numpy as np
 import pytest
-from errors import BLOCKED, SPLIT_MERGE, STEPWISE, edited
+from errors import BLOCKED, SPLIT_MERGE, STEPWISE, maker
 from reference.coins import CoinModel, closed_form, walk
 from reference.enumeration import (
     DirichletEmission,
@@ -167,13 +167,6 @@ PLANTED = {
 }
 
 
-def maker(kernel, error):
-    """Compile an error and return a function that builds a kernel with it."""
-    module, make = PLANTED_KERNELS[kernel]
-    compiled = edited(module, error)
-    return lambda state: make(compiled)
-
-
 # Errors that hardly show.
 SWEEPS = {"two cases instead of three": 20_000, "seat anew on rejection": 25_000}
 
@@ -184,7 +177,7 @@ SWEEPS = {"two cases instead of three": 20_000, "seat anew on rejection": 25_000
     [pytest.param(e, marks=pytest.mark.slow if e in SWEEPS else ()) for e in PLANTED],
 )
 def test_planted_errors_are_caught(error):
-    make_kernel = maker(PLANTED[error], error)
+    make_kernel = maker(PLANTED_KERNELS[PLANTED[error]], error)
     n_sweeps, found = SWEEPS.get(error, 4000), []
     for name in ("persistent", "two sequences", "far from tied"):
         found.append(compare(MODELS[name], make_kernel, n_sweeps=n_sweeps))
@@ -195,7 +188,7 @@ def test_planted_errors_are_caught(error):
 
 @pytest.mark.parametrize("error", ["no rollback of stays", "no commit of stays"])
 def test_forgotten_changes_of_stays_are_caught(error):
-    make_kernel = maker("blocked", error)
+    make_kernel = maker(PLANTED_KERNELS["blocked"], error)
     state = MODELS["persistent"].state(0)
     kernel, problems = make_kernel(state), []
     try:
@@ -210,7 +203,7 @@ def test_forgotten_changes_of_stays_are_caught(error):
 @pytest.mark.statistical
 def test_proposals_without_the_coin_are_caught_by_their_acceptance():
     """They are exact, so nothing else shows them."""
-    make_kernel = maker("blocked", "proposals without the coin")
+    make_kernel = maker(PLANTED_KERNELS["blocked"], "proposals without the coin")
     for name, least in zip(MODELS, ACCEPTANCE["whole sequences"], strict=True):
         found = compare(MODELS[name], make_kernel, n_sweeps=1000)
         if found.acceptance < least:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import native
 import numpy as np
 import pytest
-from errors import BLOCKED, RUN_SPLIT_MERGE, SPLIT_MERGE, STAGES, edited
+from errors import BLOCKED, RUN_SPLIT_MERGE, SPLIT_MERGE, STAGES, maker
 from reference.coins import CoinModel, staged_closed_form, walk
 from reference.enumeration import (
     DirichletEmission,
@@ -188,17 +188,10 @@ PLANTED = {
 }
 
 
-def maker(kernel, error):
-    """Compile an error and return a function that builds a kernel with it."""
-    module, make = KERNELS[kernel]
-    compiled = edited(module, error)
-    return lambda state: make(compiled)
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize("error", PLANTED)
 def test_planted_errors_are_caught(error):
-    make_kernel = maker(PLANTED[error], error)
+    make_kernel = maker(KERNELS[PLANTED[error]], error)
     found = []
     for name in ("two stages", "three stages", "cut from longer ones"):
         try:
@@ -212,7 +205,7 @@ def test_planted_errors_are_caught(error):
 
 @pytest.mark.parametrize("what", ["stays in stages", "advances", "stages"])
 def test_forgotten_changes_are_caught(what):
-    make_kernel = maker("blocks", f"no rollback of {what}")
+    make_kernel = maker(KERNELS["blocks"], f"no rollback of {what}")
     state = MODELS["two stages"].state(0)
     kernel, problems = make_kernel(state), []
     try:

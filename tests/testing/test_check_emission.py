@@ -157,6 +157,7 @@ def test_without_an_error():
         ("removal", "an observation joins a state with log p = .* and leaves with"),
         ("forget", "differ after a rollback from what they were"),
         ("inverse", "differ after a rollback from what they were"),
+        ("ahead", "rows differ from what they are without, after a change"),
         ("values", "or values are not drawn from it"),
         ("mean", "the mean of values drawn of column 0, against predictives"),
         ("garbage", "a refused record .* has changed the chain"),

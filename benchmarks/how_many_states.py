@@ -69,8 +69,9 @@ def sizes(path):
 def summarise(kind, n_steps, seed):
     rng = np.random.default_rng([seed, n_steps, list(KINDS).index(kind)])
     X, states = draw(kind, n_steps, rng)
-    # A particle filter's path is the default for few symbols.  From the clusters of k-means
-    # chains on these long segments get stuck in many states, far below in log joint.
+    # A particle filter's path is the default for few symbols.  From the clusters of
+    # k-means chains on these long segments get stuck in many states, far below in log
+    # joint.
     hmm = HCRPHMM(
         emission=KINDS[kind], init="particle_filter", n_chains=2, random_state=seed
     ).fit(X)

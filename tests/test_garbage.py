@@ -26,7 +26,7 @@ INTERNAL = re.compile(
     r"|float\(\)|int\(\)|must be real|not supported between|index out of|too many indices"
     r"|setting an array element|could not convert|DType|ufunc|[Bb]uffer|unpack"
     r"|positional argument|cannot convert|too large to convert|promoted|at least one a"
-    r"|cast|32-bit integer|numpy\.dtypes|object is not|\b[yx] should|len\(x"
+    r"|cast|32-bit integer|numpy\.dtypes|' object is not|\b[yx] should|len\(x"
 )
 N = 20
 SHORT = {"n_burnin": 1, "n_draws": 1, "thin": 1, "n_particles": 2, "random_state": 0}

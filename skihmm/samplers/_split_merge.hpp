@@ -317,7 +317,6 @@ class FollowedSweeps final : public Kernel<Chain> {
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts = local_->sweep(chain);
         const int64_t n = draw_number(chain.bits, rate_);
-        if (n > 0) trials_.attach(chain);
         for (int64_t i = 0; i < n; ++i)
             trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
         return counts;

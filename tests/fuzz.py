@@ -260,6 +260,7 @@ SAMPLER = st.one_of(
     st.builds(DirectAssignmentGibbs),
     st.builds(StickBreakingGibbs),
     st.builds(StickBreakingBeam),
+    st.builds(StickBreakingBeam, BLOCK, RATE, RATE, st.sampled_from([None, 2])),
 )
 
 

@@ -49,7 +49,7 @@ class ParallelPaths final : public Kernel<Chain> {
     ParallelPaths(int64_t block_size, int32_t n_workers)
         : block_size_(block_size), workers_(n_workers) {}
 
-    // One sweep over all steps that are not held.
+    // One sweep over all steps, of which few are held.
     SweepCounts sweep(Chain &chain) override {
         EmissionParameters &emission = *chain.emission->parameters();
         begin(chain);
@@ -58,9 +58,9 @@ class ParallelPaths final : public Kernel<Chain> {
         fill_lists(chain);
         emission.draw_states(std::vector<int32_t>(states_.begin() + 1, states_.end()), workers_,
                              chain.bits);
-        const int64_t n_free = draw_pieces(chain, emission);
+        draw_pieces(chain, emission);
         end(chain, emission);
-        return {n_free, n_free};
+        return {chain.n_steps, chain.n_steps};
     }
 
     size_t n_bytes() const override {
@@ -284,7 +284,7 @@ class ParallelPaths final : public Kernel<Chain> {
 
     // ---- step 5
 
-    int64_t draw_pieces(Chain &chain, const EmissionParameters &emission) {
+    void draw_pieces(Chain &chain, const EmissionParameters &emission) {
         path_.resize(chain.n_steps);
         scratch_.resize(workers_.size());
         for (Scratch &scratch : scratch_) {
@@ -300,7 +300,6 @@ class ParallelPaths final : public Kernel<Chain> {
                 if (is_table) draw_piece<true>(chain, emission, piece, &scratch_[worker], &bits);
                 else draw_piece<false>(chain, emission, piece, &scratch_[worker], &bits);
             });
-        return chain.n_steps - (n_pieces_ - (held_step(chain, n_pieces_ - 1) == chain.n_steps));
     }
     template <bool kIsTable>
     void draw_piece(const Chain &chain, const EmissionParameters &emission, int64_t piece,

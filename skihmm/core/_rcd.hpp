@@ -174,40 +174,44 @@ class Move : public Exchange<Chain, Emission> {
     // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
     // next to its own label (then its customers share rows, dishes or cells), and where the
     // law of the transitions has no such way.
+    // kInTree, here and below: whether the transitions lift in a tree of restaurants.
+    template <bool kInTree = false>
     SKIHMM_INLINE bool lift(Chain &chain, Emission &emission, int64_t t) {
         if constexpr (!kLifts) {
             return false;
         } else {
             const Transitions &s = *chain.transitions;
-            if (SKIHMM_UNLIKELY(!s.lifts())) return lift_in_tree(chain, emission, t);
-            if (!can_lift(chain, emission, t)) return false;
-            is_in_tree_ = false;
+            if constexpr (kInTree) return lift_in_tree(chain, emission, t);
+            if (!s.lifts() || !can_lift(chain, emission, t)) return false;
             s.lift_out(chain.bits, &chain.hints[t + 1], &view);
             lift_value(chain, emission, t);
             s.lift_in(chain.bits, &chain.hints[t], &view);
+            look_at_symbol(emission, t);
             return true;
         }
     }
 
     // s_0 -> s*_L.
+    template <bool kInTree = false>
     SKIHMM_INLINE void seat(Chain &chain, Emission &emission,
                             const int32_t *path) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(path[0] == view.x)) {
-                seat_lifted<false>(chain, emission, false);
+                seat_lifted<kInTree, false>(chain, emission, false);
                 return;
             }
-            take_away(chain, emission);
+            take_away<kInTree>(chain, emission);
         }
         seat_path(chain, emission, path);
     }
     // Accept or reject; says which.
+    template <bool kInTree = false>
     SKIHMM_INLINE bool decide(Chain &chain, Emission &emission,
                               const int32_t *path, const Product &q_old,
                               const Product &q_new) {
         const bool accepted = this->is_accepted(chain, q_old, q_new);
         if (is_lifted_) {
-            if (SKIHMM_LIKELY(accepted)) put_back(chain, emission);
+            if (SKIHMM_LIKELY(accepted)) put_back<kInTree>(chain, emission);
             return accepted;
         }
         if (SKIHMM_UNLIKELY(!accepted)) {
@@ -227,15 +231,16 @@ class Move : public Exchange<Chain, Emission> {
     // together were drawn from their conditional law given s_0, with the successor's
     // probability *after* that draw.  So nothing is left to decide, and what else is seated
     // needs no factors.
+    template <bool kInTree = false>
     SKIHMM_INLINE void complete(Chain &chain, Emission &emission, int32_t k,
                                 bool opens) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(k == view.x)) {
-                seat_lifted<true>(chain, emission, opens);
-                put_back(chain, emission);
+                seat_lifted<kInTree, true>(chain, emission, opens);
+                put_back<kInTree>(chain, emission);
                 return;
             }
-            take_away(chain, emission);
+            take_away<kInTree>(chain, emission);
         }
         complete_open(chain, emission, k, opens);
     }
@@ -264,9 +269,12 @@ class Move : public Exchange<Chain, Emission> {
         return true;
     }
     SKIHMM_INLINE void lift_value(Chain &chain, Emission &emission, int64_t t) {
+        emission.seating->lift(view.x, emission.codes[t], chain.bits, emission.hints + t,
+                               &value_);
+    }
+    SKIHMM_INLINE void look_at_symbol(const Emission &emission, int64_t t) {
         const SymbolSeating &e = *emission.seating;
-        const int32_t x = view.x, code = emission.codes[t];
-        e.lift(x, code, chain.bits, emission.hints + t, &value_);
+        const int32_t code = emission.codes[t];
         const Line &line = e.columns[code];
         symbol.exists = true;
         symbol.column.ids = line.ids;
@@ -274,16 +282,16 @@ class Move : public Exchange<Chain, Emission> {
         symbol.column.size = line.size;
         symbol.column.smooth = e.new_table_after(code, -value_.closes);
         symbol.e_in = value_.n;
-        symbol.e_x = e.row_customers[x] - 1;
+        symbol.e_x = e.row_customers[view.x] - 1;
     }
     SKIHMM_NOINLINE bool lift_in_tree(Chain &chain, Emission &emission, int64_t t) {
         if constexpr (kLifts) {
             const Transitions &s = *chain.transitions;
-            if (!s.lifts_in_tree() || !can_lift(chain, emission, t)) return false;
-            is_in_tree_ = true;
+            if (!can_lift(chain, emission, t)) return false;
             s.lift_out_of_tree(t, chain.bits, &chain.hints[t + 1], &view);
             lift_value(chain, emission, t);
             s.lift_into_tree(t, chain.bits, &chain.hints[t], &view);
+            look_at_symbol(emission, t);
         }
         return kLifts;
     }
@@ -326,24 +334,26 @@ class Move : public Exchange<Chain, Emission> {
         }
     }
     // What open would have done with the lifted customers.
+    template <bool kInTree = false>
     SKIHMM_NOINLINE void take_away(Chain &chain, Emission &emission) {
         if constexpr (kLifts) {
+            Transitions &s = *chain.transitions;
             is_lifted_ = false;
             r_old.reset();
-            if (is_in_tree_) r_old.multiply(chain.transitions->take_away_from_tree(view));
-            else r_old.multiply(chain.transitions->take_away(view.out, chain.bits));
+            if constexpr (kInTree) r_old.multiply(s.take_away_from_tree(view));
+            else r_old.multiply(s.take_away(view.out, chain.bits));
             r_old.multiply(emission.seating->take_away(value_, chain.bits));
-            if (!is_in_tree_) r_old.multiply(chain.transitions->take_away(view.in, chain.bits));
+            if constexpr (!kInTree) r_old.multiply(s.take_away(view.in, chain.bits));
         }
     }
     // The lifted customers choose tables for the old label again; kKnown: whether the
     // transition into the step opens one is known.  Equal factors of r_old and r_new, as those
     // of the observation, are left out.
-    template <bool kKnown>
+    template <bool kInTree, bool kKnown>
     SKIHMM_INLINE void seat_lifted(Chain &chain, Emission &emission, bool opens) {
-        if constexpr (kLifts) {
-            if (SKIHMM_UNLIKELY(is_in_tree_))
-                return seat_in_tree<kKnown>(chain, emission, opens);
+        if constexpr (kLifts && kInTree) {
+            seat_in_tree<kKnown>(chain, emission, opens);
+        } else if constexpr (kLifts) {
             const Transitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
@@ -356,10 +366,11 @@ class Move : public Exchange<Chain, Emission> {
             s.choose_out(opens, bits >> 42 & kChoice, g, &view, &r_old, &r_new);
         }
     }
+    template <bool kInTree = false>
     SKIHMM_INLINE void put_back(Chain &chain, Emission &emission) {
         if constexpr (kLifts) {
-            if (SKIHMM_LIKELY(!is_in_tree_)) chain.transitions->put_back(view);
-            else chain.transitions->put_back_into_tree(&view);
+            if constexpr (kInTree) chain.transitions->put_back_into_tree(&view);
+            else chain.transitions->put_back(view);
             emission.seating->put_back(value_, table_value_);
         }
     }
@@ -367,7 +378,7 @@ class Move : public Exchange<Chain, Emission> {
     static constexpr bool kLifts = Emission::kIsSeating;
     static constexpr uint32_t kChoice = (1u << SymbolSeating::kChoiceBits) - 1;
 
-    bool is_lifted_ = false, is_in_tree_ = false;
+    bool is_lifted_ = false;
     SymbolSeating::Lifted value_;
     int32_t table_value_ = 0;
 };
@@ -447,10 +458,14 @@ SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
 // with kMayBeExact besides may say that it is exact: then it draws the label together with
 // the opening of a table, from their conditional law, and there is no ratio.
 //
+// One for which kLiftsInTree is compiled for transitions that lift in a tree of restaurants.
+template <class Proposal> constexpr bool kLiftsInTree = false;
+
 // Moves over blocks; `path` has room for the longest.  Returns the number of accepted moves.
 template <class Chain, class Emission, class Proposal>
 int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Blocks &blocks,
                 int32_t *path) {
+    constexpr bool kInTree = kLiftsInTree<Proposal>;
     Move<Chain, Emission> move;
     Product q_old, q_new;
     int64_t n_accepted = 0;
@@ -472,7 +487,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
         if (chain.reserve(stop - start + 1)) proposal.attach(chain, emission);
         q_old.reset();
         q_new.reset();
-        if (!Proposal::kReadsView || !move.lift(chain, emission, start)) {
+        if (!Proposal::kReadsView || !move.template lift<kInTree>(chain, emission, start)) {
             move.open(chain, emission, start, stop);
             if (Proposal::kReadsView) move.look(chain, emission);
         }
@@ -482,7 +497,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
             if (proposal.is_exact()) {
                 bool opens;
                 proposal.draw(chain, path, &opens);
-                move.complete(chain, emission, *path, opens);
+                move.template complete<kInTree>(chain, emission, *path, opens);
                 proposal.settle(chain, emission, start, stop, true);
                 ++n_accepted;
                 continue;
@@ -496,15 +511,15 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
         }
         proposal.score(chain, start, stop, &q_old);
         proposal.propose(chain, start, stop, path, &q_new);
-        move.seat(chain, emission, path);
+        move.template seat<kInTree>(chain, emission, path);
         if (Proposal::kReadsTouched) move.touch(chain, path);
-        const bool accepted = move.decide(chain, emission, path, q_old, q_new);
+        const bool accepted =
+            move.template decide<kInTree>(chain, emission, path, q_old, q_new);
         proposal.settle(chain, emission, start, stop, accepted);
         n_accepted += accepted;
     }
     return n_accepted;
 }
-
 // ---- proposals -----------------------------------------------------------------------------
 
 // How to propose the labels of steps [start, stop).  Everything is evaluated at s_0: the

@@ -52,15 +52,17 @@
 
 namespace skihmm {
 
-template <class Chain, class Emission>
-class Stepwise {
+// kInTree: for transitions that lift in a tree of restaurants, apart because code for both makes
+// that for the two-level model slower by 4 %.
+template <class Chain, class Emission, bool kInTree>
+class StepwiseIn {
   public:
     using Transitions = typename Chain::Transitions;
     static constexpr bool kReadsTouched = false, kReadsView = true, kMayBeExact = true;
 
     // The vector pass up to `vector_slots` slots; dense counts to look up single pairs in
     // up to `lookup_slots`.
-    Stepwise(bool is_exact, int32_t vector_slots, int32_t lookup_slots)
+    StepwiseIn(bool is_exact, int32_t vector_slots, int32_t lookup_slots)
         : is_exact_(is_exact), vector_slots_(vector_slots),
           lookup_slots_(std::max(vector_slots, lookup_slots)) {}
     bool is_exact() const { return is_exact_; }
@@ -85,14 +87,14 @@ class Stepwise {
         }
         if constexpr (Emission::kIsSeating) {
             attach_columns(*chain.transitions, emission);
-            if (mode_ == kContexts && chain.transitions->lifts_in_tree())
+            if constexpr (kInTree)
                 sparse_.attach(chain.transitions->contexts(), n_slots_, h_.data(), is_exact_);
         }
     }
 
     void prefetch(Chain &chain, int64_t start, int64_t stop) const {
         if (mode_ != kSparse || chain.last[stop - 1]) {
-            if (mode_ == kContexts) prefetch_contexts(chain, start, stop);
+            if constexpr (kInTree) prefetch_contexts(chain, start, stop);
             return;
         }
         const Transitions &s = *chain.transitions;
@@ -121,9 +123,11 @@ class Stepwise {
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         view_ = &symbol.column;
         if (SKIHMM_UNLIKELY(mode_ >= kAll || o_ < 0 || !symbol.exists)) {
-            move_ = &move;
-            if (mode_ == kContexts && move.is_lifted()) open_sparse(move);
-            else if (mode_ == kContexts && o_ >= 0)
+            if constexpr (kInTree) {
+                move_ = &move;
+                if (move.is_lifted()) return open_sparse(move);
+            }
+            if (mode_ == kContexts && o_ >= 0)
                 fill_contexts(s, emission, view, symbol, chain.hints[t_]);
             else fill_all(s, emission, view, symbol.exists);
             return;
@@ -268,7 +272,7 @@ class Stepwise {
             return float_part(q_[k], symbol_count(k));
         if (kind_ == kAll) return weights_[k];
         if (kind_ == kContexts) return step_.weights.q[k] * (1.0 + symbol_count(k) * by_smooth_);
-        if (kind_ == kSparseContexts) return sparse_.weight(k);
+        if (kInTree && kind_ == kSparseContexts) return sparse_.weight(k);
         const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
         const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
         return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
@@ -277,7 +281,7 @@ class Stepwise {
     // The two parts of the weight of a label in the sums (exact only).
     SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) {
         if (kind_ == kContexts) return split_contexts(s, k, g);
-        if (kind_ == kSparseContexts) {
+        if (kInTree && kind_ == kSparseContexts) {
             const double q = sparse_.weight(k);
             return {q, sparse_.joining_part(k), uniform(g) * q};
         }
@@ -316,10 +320,10 @@ class Stepwise {
         return choice;
     }
     int32_t draw_other(const Transitions &s, double u) const {
+        if (kInTree && kind_ == kSparseContexts) return sparse_.draw(u);
         switch (kind_) {
             case kVector: return draw_vector(u);
             case kContexts: return draw_contexts(u);
-            case kSparseContexts: return sparse_.draw(u);
             case kSparse:
                 return has_lookup_ ? draw_sparse(s, s.dense_row(i_), s.dense_column(o_), u)
                                    : draw_sparse(s, row_.data(), column_.data(), u);
@@ -329,7 +333,7 @@ class Stepwise {
     void end_step(Transitions &s) {
         if (SKIHMM_UNLIKELY(kind_ >= kAll)) {
             if (kind_ == kContexts) step_.close();
-            if (kind_ == kSparseContexts) sparse_.close();
+            if (kInTree && kind_ == kSparseContexts) sparse_.close();
             return;
         }
         if (shows_) {
@@ -637,7 +641,7 @@ class Stepwise {
     SKIHMM_NOINLINE void prefetch_contexts(const Chain &chain, int64_t start,
                                            int64_t stop) const {
         const Transitions &s = *chain.transitions;
-        if (!Emission::kIsSeating || !s.lifts_in_tree() || chain.last[stop - 1]) return;
+        if (chain.last[stop - 1]) return;
         const ContextTree &tree = s.contexts();
         sparse_.prefetch(tree.place(start), tree.place(stop), chain.previous(start),
                          chain.successor(start));
@@ -716,7 +720,7 @@ class Stepwise {
         if constexpr (Emission::kIsSeating) {
             h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
             h_[k] = 1.0 / total_weight(totals_[k], offset_);
-            if (s.lifts_in_tree()) sparse_.settle(move_->view, k, move_->is_lifted());
+            if constexpr (kInTree) sparse_.settle(move_->view, k, move_->is_lifted());
         }
     }
 
@@ -798,5 +802,20 @@ class Stepwise {
     ContextSparse sparse_;
     const Move<Chain, Emission> *move_ = nullptr;
 };
+
+template <class Chain, class Emission> using Stepwise = StepwiseIn<Chain, Emission, false>;
+// Other emissions are not lifted.
+template <class Chain, class Emission>
+using StepwiseInTree = StepwiseIn<Chain, Emission, Emission::kIsSeating>;
+template <class Chain>
+constexpr bool kLiftsInTree<StepwiseIn<Chain, SeatingEmission, true>> = true;
+
+template <class Chain>
+Proposal<Chain> *make_stepwise(Chain &chain, bool is_exact, int32_t vector_slots,
+                               int32_t lookup_slots) {
+    if (chain.transitions->lifts_in_tree())
+        return make_proposal<StepwiseInTree>(chain, is_exact, vector_slots, lookup_slots);
+    return make_proposal<Stepwise>(chain, is_exact, vector_slots, lookup_slots);
+}
 
 }  // namespace skihmm

@@ -6,7 +6,7 @@ from skihmm.core._types cimport int32_t
 
 
 cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
-    Proposal *make_stepwise "skihmm::make_proposal<skihmm::Stepwise>" (
+    Proposal *make_stepwise(
         Chain &chain, bint is_exact, int32_t vector_slots, int32_t lookup_slots) except +
 
 

@@ -43,6 +43,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         float64_t total_i, total_x, mass_o, scale
 
     cdef cppclass Laws "skihmm::HCRPTransitions":
+        bint lifts_in_tree()
         void look(int32_t hint_in, int32_t hint_out, StepView *view)
         void fill_step(int64_t t, const StepView &view, bint after, float64_t *weights,
                        float64_t *stays, float64_t *row, float64_t *column)
@@ -123,6 +124,13 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         void seat(Chain &chain, SeatingEmission &emission, const int32_t *path) except +
         bint decide(Chain &chain, SeatingEmission &emission, const int32_t *path,
                     const Product &q_old, const Product &q_new) except +
+        bint lift_tree "lift<true>"(Chain &chain, SeatingEmission &emission,
+                                    int64_t t) except +
+        void seat_tree "seat<true>"(Chain &chain, SeatingEmission &emission,
+                                    const int32_t *path) except +
+        bint decide_tree "decide<true>"(Chain &chain, SeatingEmission &emission,
+                                        const int32_t *path, const Product &q_old,
+                                        const Product &q_new) except +
         bint is_lifted()
         void restore(Chain &chain, SeatingEmission &emission) except +
 
@@ -542,6 +550,33 @@ def open_step(ChainState state, intp_t t, seed):
     return view, arrays
 
 
+cdef bint _lift(SeatedMove *move, ChainState state, intp_t t) except -1:
+    cdef Chain *chain = state.chain.get()
+    if (<Laws *> state.transitions.seating).lifts_in_tree():
+        return move.lift_tree(deref(chain), deref(symbols_of(state)), t)
+    return move.lift(deref(chain), deref(symbols_of(state)), t)
+
+
+cdef int _seat(SeatedMove *move, ChainState state, const int32_t *label) except -1:
+    cdef Chain *chain = state.chain.get()
+    if (<Laws *> state.transitions.seating).lifts_in_tree():
+        move.seat_tree(deref(chain), deref(symbols_of(state)), label)
+    else:
+        move.seat(deref(chain), deref(symbols_of(state)), label)
+    return 0
+
+
+cdef int _accept(SeatedMove *move, ChainState state, const int32_t *label) except -1:
+    cdef Chain *chain = state.chain.get()
+    cdef Product large, one
+    large.multiply(1e100)
+    if (<Laws *> state.transitions.seating).lifts_in_tree():
+        move.decide_tree(deref(chain), deref(symbols_of(state)), label, large, one)
+    else:
+        move.decide(deref(chain), deref(symbols_of(state)), label, large, one)
+    return 0
+
+
 def lift_step(ChainState state, intp_t t, seed):
     """Lift a step as sweeps do, put it back to its own label and accept.
 
@@ -553,20 +588,17 @@ def lift_step(ChainState state, intp_t t, seed):
         log(r_new / r_old).
     """
     cdef SeatedMove move
-    cdef SeatingEmission *emission = symbols_of(state)
-    cdef Product large, one
     cdef Chain *chain = state.chain.get()
     cdef int32_t label = chain.states[t]
     cdef RandomStream stream = RandomStream(seed)
     chain.bits = stream.bits
     try:
-        if not move.lift(deref(chain), deref(emission), t):
+        if not _lift(&move, state, t):
             return None, 0.0
         view = _numbers(&move)
-        move.seat(deref(chain), deref(emission), &label)
+        _seat(&move, state, &label)
         log_ratio = move.r_new.log() - move.r_old.log()
-        large.multiply(1e100)
-        move.decide(deref(chain), deref(emission), &label, large, one)
+        _accept(&move, state, &label)
         return view, log_ratio
     finally:
         chain.bits = state.stream.bits
@@ -604,7 +636,7 @@ def sparse_weights(ChainState state, intp_t t, seed, bint after,
     cdef int32_t[::1] own_counts = np.asarray(counts)[np.asarray(ids)]
     chain.bits = own.bits
     try:
-        if not move.lift(deref(chain), deref(symbols_of(state)), t):
+        if not _lift(&move, state, t):
             return None, None, 0.0, None, None
     finally:
         chain.bits = state.stream.bits
@@ -644,7 +676,6 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
     cdef SeatedMove move
     cdef ContextSparse kept, new
     cdef SymbolColumn column
-    cdef Product large, one
     cdef Chain *chain = state.chain.get()
     cdef SeatingEmission *emission = symbols_of(state)
     cdef Laws *s = <Laws *> state.transitions.seating
@@ -656,7 +687,6 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
     chain.reserve(2)
     cdef float64_t[::1] h = np.random.default_rng(seed).random(s.contexts().padded() + 32)
     cdef int32_t[::1] ids = np.zeros(4, dtype=np.int32)
-    large.multiply(1e100)
     column.ids = column.counts = &ids[0]
     column.size = 0
     column.smooth = 1.0
@@ -664,7 +694,7 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
     kept.attach(s.contexts(), chain.n_slots, &h[0], True)
     for _move in range(n_moves):
         t = below(own.bits, chain.n_steps)
-        is_lifted = move.lift(deref(chain), deref(emission), t)
+        is_lifted = _lift(&move, state, t)
         if not is_lifted:
             move.open(deref(chain), deref(emission), t, t + 1)
             move.look(deref(chain), deref(emission))
@@ -679,8 +709,8 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
         label = chain.states[t]
         if uniform(own.bits) < 0.3:
             label = chain.states[below(own.bits, chain.n_steps)]
-        move.seat(deref(chain), deref(emission), &label)
-        move.decide(deref(chain), deref(emission), &label, large, one)
+        _seat(&move, state, &label)
+        _accept(&move, state, &label)
         kept.settle(move.view, label, move.is_lifted())
     chain.bits = state.stream.bits
     return error, n_lifted

@@ -403,6 +403,10 @@ class Chain(Iterator[SweepInfo]):
     def _better_start(
         self, sequences: Sequences, init: str, is_stopped: Callable[[], bool] | None
     ) -> Labels:
+        def check() -> None:
+            if is_stopped is not None and is_stopped():
+                raise KeyboardInterrupt
+
         n_steps = sequences.n_steps
         begins = np.arange(1)
         rows = np.arange(n_steps)
@@ -429,10 +433,9 @@ class Chain(Iterator[SweepInfo]):
         for start in inits:
             settings = replace(self.settings, init=start)
             seed = np.random.SeedSequence(self.stream.generator.integers(2**63))
-            chain = Chain(pieces, settings, seed)
+            chain = Chain(pieces, settings, seed, is_stopped=is_stopped)
             for _ in range(n_sweeps):
-                if is_stopped is not None and is_stopped():
-                    raise KeyboardInterrupt
+                check()
                 next(chain)
             draws.append(chain.draw(SweepInfo()))
         best = max(draws, key=lambda draw: draw.summed_lp)
@@ -440,6 +443,7 @@ class Chain(Iterator[SweepInfo]):
             return np.asarray(best.states, dtype=np.int32)
         path = np.empty(n_steps, dtype=np.int32)
         for begin in range(0, n_steps, CHUNK):
+            check()
             chunk = slice(begin, begin + CHUNK)
             stats = emission.make_stats(sequences.codes[chunk])
             frozen = FrozenModel(best.arrays, stats, np.flatnonzero(is_start[chunk]))

@@ -147,7 +147,7 @@ struct SeatingRecord {
     std::vector<int32_t> rows, dishes, n_customers, n_tables, sizes;
 };
 
-// A customer who is about to leave, or nobody (`table` is -1): see Seating::lift.
+// A customer who is about to leave, or none (`table` is -1): see Seating::lift.
 struct Lifted {
     int32_t cell = -1;
     int32_t table = 0;      // his table, which leaves with him if `closes`
@@ -156,7 +156,7 @@ struct Lifted {
     bool closes = false;
 };
 // The same in one restaurant of a tree; `inverse` is one over its customers without him and its
-// concentration, and p is for whoever lifts.
+// concentration, and p is for the caller of lift.
 struct LiftedLevel {
     int32_t row = 0;
     Lifted customer;
@@ -432,7 +432,7 @@ class Seating {
     }
 
     // In a tree: of this restaurant and those above it, levels[d] by depth.  A table that closes
-    // is a customer who leaves the restaurant above; nobody leaves those above it.
+    // is a customer who leaves the restaurant above; no customer leaves those above it.
     void lift_path(int32_t depth, int32_t row, int32_t dish, bool leaves, bitgen_t *g,
                    int32_t *hint, LiftedLevel *levels) const {
         LiftedLevel &own = levels[depth];

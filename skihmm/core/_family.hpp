@@ -50,6 +50,18 @@ class Family {
     // Remove y.  False if rounding errors have become too large: then the statistics have to be
     // recomputed from the remaining observations.
     virtual bool remove(double *s, int64_t stride, const double *y) const = 0;
+    // Add y, which is not missing; returns log p(y | s) as s was before.
+    virtual double add_predicted(double *s, int64_t stride, const double *y) const {
+        const double lp = log_predictive(s, stride, y);
+        add(s, stride, y);
+        return lp;
+    }
+    // As remove, of a y that is not missing; sets lp to log p(y | s) afterwards unless false.
+    virtual bool remove_predicted(double *s, int64_t stride, const double *y, double *lp) const {
+        if (!remove(s, stride, y)) return false;
+        *lp = log_predictive(s, stride, y);
+        return true;
+    }
     // log p(all observations of the state).
     virtual double log_marginal(const double *s, int64_t stride) const = 0;
     // out[k] += log p(y | state k) for k < n, with statistics at table[i * stride + k], of a

@@ -6,12 +6,15 @@
 //
 //     S_0 = [Lambda, Lambda M^T; M Lambda, Psi + M Lambda M^T].
 //
-// Of the Cholesky factor [F, 0; B, R] of S, F F^T is the precision of the columns of A, B F^-1
-// their posterior mean and R R^T the posterior scale of Sigma: one rank-one update of one factor
-// adds a row, and with w = (F^-1 x, R^-1 (y - B F^-1 x)), the solution of a triangular system,
-// the predictive distribution of y is
+// Of S = L D L^T with L = [F, 0; B, R] of unit diagonal and D diagonal, F D_x F^T is the precision
+// of the columns of A, B F^-1 their posterior mean and R D_y R^T the posterior scale of Sigma: one
+// rank-one update adds a row.  With w = L^-1 z, the solution of a triangular system,
+// |w_x|^2 = w_x^T D_x^-1 w_x and |w_y|^2 likewise, the predictive distribution of y is
 //
 //     norm - d/2 log(1 + |w_x|^2) - power log(1 + |w_y|^2 / (1 + |w_x|^2)).
+//
+// (With roots of D in L, as in a Cholesky factor, each column of an update would wait for two
+// divisions and a root, and each of a system for a division.)
 #pragma once
 #include "_conjugate_families.hpp"
 
@@ -27,14 +30,15 @@ constexpr double kMostDeviations = 1e60;
 // States evaluated together.
 constexpr int32_t kTogether = 4;
 
-// Factors are stored column by column, each from the vector with its diagonal entry on, and with
-// zeros in whole vectors.  So operations on the vectors of a row z find in one piece what that of
-// the column before has stored.  Behind the factor of a state follow power and norm.
+// L is stored column by column, each from the vector with its diagonal entry on, and with zeros in
+// whole vectors; in place of the ones of its diagonal stands D.  So operations on the vectors of a
+// row z find in one piece what that of the column before has stored.  Behind the factor of a state
+// follow power and norm.
 constexpr int32_t kVector = 8;
 inline int32_t in_vectors(int32_t n) { return (n + kVector - 1) / kVector * kVector; }
 
-// Add the log of the predictive density above under C states, together because the divisions
-// for one state depend on one another; z is the standardised row, and zeros.
+// Add the log of the predictive density above under C states, together because the columns of
+// one state depend on one another; z is the standardised row, and zeros.
 template <int C>
 SKIHMM_INLINE void add_predictives(int64_t stride, int32_t q, int32_t d, const double *z,
                                    const double *table, double *rest, double *out) {
@@ -50,8 +54,8 @@ SKIHMM_INLINE void add_predictives(int64_t stride, int32_t q, int32_t d, const d
     for (int32_t j = 0; j < size; ++j) {
         const int32_t first = j / kVector * kVector;
         for (int32_t c = 0; c < C; ++c) {
-            w[c] = rest[c * width + j] / entry[c][j - first];
-            (j < q ? leverage : total)[c] += w[c] * w[c];
+            w[c] = rest[c * width + j];
+            (j < q ? leverage : total)[c] += w[c] * w[c] * (1.0 / entry[c][j - first]);
         }
         for (int32_t c = 0; c < C; ++c) {
             double *value = rest + c * width;
@@ -87,16 +91,11 @@ struct Rows {
         for (Lanes &part : all.parts) part = Lanes{} + x;
         return all;
     }
-    SKIHMM_INLINE Rows over(double x) const {
-        Rows ratio;
-        for (int32_t i = 0; i < kParts; ++i) ratio.parts[i] = parts[i] / x;
-        return ratio;
-    }
     SKIHMM_INLINE void subtract(double x, const Rows &y) {
         for (int32_t i = 0; i < kParts; ++i) parts[i] -= x * y.parts[i];
     }
-    SKIHMM_INLINE void add_square(const Rows &y) {
-        for (int32_t i = 0; i < kParts; ++i) parts[i] += y.parts[i] * y.parts[i];
+    SKIHMM_INLINE void add_square(double x, const Rows &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] += y.parts[i] * y.parts[i] * x;
     }
     SKIHMM_INLINE void store(double *out) const {
         std::copy_n(parts, kParts, reinterpret_cast<Lanes *>(out));
@@ -116,20 +115,24 @@ SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q,
     for (Rows &column : w) column = Rows::of(0.0);
     for (int32_t k = 0; k < n; ++k, out += kRows) {
         const double *entry = table + k * stride + 1;
-        Rows total = Rows::of(0.0), leverage = Rows::of(1.0);
+        Rows squares = Rows::of(1.0), leverage = squares;
         std::copy_n(z, size * kRows, scratch);
         for (int32_t from = 0; from < size; from += kColumns) {
             const int32_t first = from / kVector * kVector, length = width - first;
             const int32_t to = std::min(from + kColumns, size);
+            // Entry (i, from + c) is columns[i + c * length].
             const double *columns = entry - first;
-            for (int32_t j = from; j < to; ++j, columns += length) {
-                const Rows own = rest[j].over(columns[j]);
-                (j < q ? leverage : total).add_square(own);
-                for (int32_t i = j + 1; i < to; ++i) rest[i].subtract(columns[i], own);
-                w[j - from] = own;
+            for (int32_t c = 0; c < to - from; ++c) {
+                if (from + c == q) {
+                    leverage = squares;
+                    squares = Rows::of(0.0);
+                }
+                w[c] = rest[from + c];
+                for (int32_t b = 0; b < c; ++b)
+                    w[c].subtract(columns[from + c + b * length], w[b]);
+                squares.add_square(1.0 / columns[from + c + c * length], w[c]);
             }
             // There are more rows only if there are all of these columns.
-            columns = entry - first;
             for (int32_t i = to; i < size; ++i) {
                 Rows value = rest[i];
                 for (int32_t c = 0; c < kColumns; ++c)
@@ -139,34 +142,38 @@ SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q,
             entry += (to - from) * length;
         }
         leverage.store(leverages);
-        total.store(totals);
+        squares.store(totals);
         for (int32_t r = 0; r < kRows; ++r)
             out[r] = entry[1] - 0.5 * d * log_of(leverages[r])
                      - entry[0] * log1p_of(totals[r] / leverages[r]);
     }
 }
-// Columns `from` to `to` of a rank-one update (sign 1) or downdate (sign -1) of a factor of
-// `size` rows by z; L is the first of them.  Returns the growth of their log determinant; NaN if
-// the downdate is impossible.
-SKIHMM_CLONES static double rotate(double *L, double *z, int32_t from, int32_t to, int32_t size,
-                                   double sign) {
-    double more = 0.0, growth = 0.0;    // more: the product of all 1 + sign t^2, less 1
+// Columns `from` to `to` of the factors of S + weight z z^T, of `size` rows; `column` is the first
+// of them, and z and the weight become those for the rows that follow (Gill, Golub, Murray and
+// Saunders 1974, method C1).  Returns the growth of their log determinant; NaN if the result is
+// not positive definite.
+SKIHMM_CLONES static double update_factor(double *column, double *z, int32_t from, int32_t to,
+                                          int32_t size, double *weight) {
+    double more = 0.0, growth = 0.0;    // more: the product of all 1 + x, less 1
+    double share = *weight;
     for (int32_t j = from; j < to; ++j) {
         const int32_t first = j / kVector * kVector;
-        const double t = z[j] / L[j - first];
-        // A t beyond 1e150 would overflow.
-        const double c = sign < 0.0 ? std::sqrt((1.0 - t) * (1.0 + t))
-                         : t < 1e150 && t > -1e150 ? std::sqrt(1.0 + t * t) : std::fabs(t);
-        if (t < 1.0 && t > -1.0) more += sign * t * t * (1.0 + more);
-        else growth += 2.0 * std::log(c);
-        // The diagonal becomes c times itself, and z zero up to it.
-        const double inverse = 1.0 / c, turn = sign * t;
-        for (int32_t i = first; i < in_vectors(size); i += kVector, L += kVector)
+        const double p = z[j], before = column[j - first], added = share * (p * p);
+        const double after = before + added, x = added / before;
+        if (!(after > 0.0)) return NAN;
+        if (x < 1.0) more += x * (1.0 + more);
+        else growth += std::log(after / before);
+        const double turn = share * p / after;
+        share *= before / after;
+        double *diagonal = column + (j - first);
+        for (int32_t i = first; i < in_vectors(size); i += kVector, column += kVector)
             for (int32_t l = 0; l < kVector; ++l) {
-                L[l] = (L[l] + turn * z[i + l]) * inverse;
-                z[i + l] = i + l > j ? c * z[i + l] - t * L[l] : 0.0;
+                z[i + l] = i + l > j ? z[i + l] - p * column[l] : 0.0;
+                column[l] += turn * z[i + l];
             }
+        *diagonal = after;
     }
+    *weight = share;
     return growth + std::log1p(more);
 }
 // out[k] += norm - |P_k z|^2 / 2 for row i of P of width q + i + 1; norm follows P.
@@ -242,28 +249,44 @@ class AutoregressiveFamily final : public Family {
         fill(s, width, 1, y, &lp);
         return lp;
     }
-    void add(double *s, int64_t, const double *y) const override {
-        if (is_missing(y)) return;
-        turn(s, y, 1.0, z_.data());
+    void add(double *s, int64_t stride, const double *y) const override {
+        if (!is_missing(y)) add_predicted(s, stride, y);
+    }
+    // The determinants grow by the factors that the predictive density has of the row.
+    double add_predicted(double *s, int64_t, const double *y) const override {
+        const double *power = s + growth_at_ - 2, power_before = power[0], norm = power[1];
+        Growth growth;
+        turn(s, y, 1.0, z_.data(), &growth);
         s[0] += 1.0;
         update(s);
+        return norm - 0.5 * n_columns * growth.inputs - power_before * growth.values;
     }
     void add_rows(double *s, int64_t, const double *values, const int64_t *steps,
                   int64_t n) const override {
         std::vector<double> z(z_.size());
-        for (int64_t r = 0; r < n; ++r) turn(s, values + steps[r] * row_width(), 1.0, z.data());
+        Growth growth;
+        for (int64_t r = 0; r < n; ++r)
+            turn(s, values + steps[r] * row_width(), 1.0, z.data(), &growth);
         s[0] += static_cast<double>(n);
         update(s);
     }
     bool remove(double *s, int64_t stride, const double *y) const override {
-        if (is_missing(y)) return true;
+        double lp;
+        return is_missing(y) || remove_predicted(s, stride, y, &lp);
+    }
+    bool remove_predicted(double *s, int64_t stride, const double *y,
+                          double *lp) const override {
         if (s[0] == 1.0) {
             reset(s, stride);
+            *lp = log_predictive(s, stride, y);
             return true;
         }
-        if (!turn(s, y, -1.0, z_.data())) return false;
+        Growth growth;
+        if (!turn(s, y, -1.0, z_.data(), &growth)) return false;
         s[0] -= 1.0;
         update(s);
+        const double *power = s + growth_at_ - 2;
+        *lp = power[1] + 0.5 * n_columns * growth.inputs + power[0] * growth.values;
         return true;
     }
     double log_marginal(const double *s, int64_t) const override {
@@ -307,29 +330,32 @@ class AutoregressiveFamily final : public Family {
         if (!all_finite(s, width)) return false;
         for (int32_t j = 0; j < size_; ++j) {
             if (!(s[1 + at(j, j)] > 0.0)) return false;
-            growth[j >= q_] += 2.0 * std::log(s[1 + at(j, j)] / prior_[at(j, j)]);
+            growth[j >= q_] += std::log(s[1 + at(j, j)] / prior_[at(j, j)]);
         }
         return s[0] >= 0.0 && s[growth_at_ - 2] > 0.0
                && std::fabs(growth[0] - s[growth_at_]) < 1e-6
                && std::fabs(growth[1] - s[growth_at_ + 1]) < 1e-6;
     }
-    // Sigma^-1 = W^T W with W = C R^-1 lower triangular, C^T C ~ Wishart(I, dof_n): by Bartlett,
-    // rows counted from below, C has independent entries.  Then A is (B + W^-1 E) F^-1, E
-    // standard normal.  Parameters are the rows of P = (-W A, W), so that P z is white noise.
+    // Sigma^-1 = W^T W with W = C D_y^-1/2 R^-1 lower triangular, C^T C ~ Wishart(I, dof_n): by
+    // Bartlett, rows counted from below, C has independent entries.  Then A is
+    // (B + W^-1 E D_x^-1/2) F^-1, E standard normal.  Parameters are the rows of P = (-W A, W), so
+    // that P z is white noise.
     void draw(const double *s, int64_t, double *p, int64_t, bitgen_t *g) const override {
         const int32_t d = n_columns;
         const double *L = s + 1;
         double log_whitening = 0.0;
         for (int32_t i = 0; i < d; ++i, p += q_ + i) {
             double *w = p + q_;
-            for (int32_t j = 0; j < i; ++j) w[j] = random_standard_normal(g);
+            for (int32_t j = 0; j < i; ++j)
+                w[j] = random_standard_normal(g) / std::sqrt(L[at(q_ + j, q_ + j)]);
             const double log_square =
                 std::log(2.0) + draw_log_gamma(g, 0.5 * (dof_ + s[0] - d + 1.0 + i));
-            w[i] = std::exp(0.5 * log_square);
-            log_whitening += 0.5 * log_square - std::log(L[at(q_ + i, q_ + i)]);
+            const double log_root = 0.5 * (log_square - std::log(L[at(q_ + i, q_ + i)]));
+            w[i] = std::exp(log_root);
+            log_whitening += log_root;
             solve_row(L, q_, q_ + i + 1, w);
             for (int32_t j = 0; j < q_; ++j) {
-                p[j] = random_standard_normal(g);
+                p[j] = random_standard_normal(g) / std::sqrt(L[at(j, j)]);
                 for (int32_t l = 0; l <= i; ++l) p[j] -= w[l] * L[at(q_ + l, j)];
             }
             solve_row(L, 0, q_, p);
@@ -381,7 +407,9 @@ class AutoregressiveFamily final : public Family {
         for (int32_t i = 0; i < d; ++i)
             for (int32_t j = 0; j <= i; ++j) {
                 double value = 0.0;
-                for (int32_t l = q_; l <= q_ + j; ++l) value += L[at(q_ + i, l)] * L[at(q_ + j, l)];
+                for (int32_t l = 0; l <= j; ++l)
+                    value += L[at(q_ + l, q_ + l)] * (l < i ? L[at(q_ + i, q_ + l)] : 1.0)
+                             * (l < j ? L[at(q_ + j, q_ + l)] : 1.0);
                 out[i * d + j] = out[j * d + i] = rest > 0.0 ? value / rest : INFINITY;
             }
     }
@@ -475,9 +503,9 @@ class AutoregressiveFamily final : public Family {
     }
 
   private:
-    // Statistics: the number of rows; the factor; power and norm of the predictive distribution;
-    // and the logs of the factors of det(F F^T) and of det(R R^T) due to the observations, which a
-    // strong prior would absorb in the diagonal.
+    // Statistics: the number of rows; L and D; power and norm of the predictive distribution; and
+    // the logs of the factors of det(D_x) and of det(D_y) due to the observations, which a strong
+    // prior would absorb.
     int32_t at(int32_t i, int32_t j) const { return columns_[j] + i - j / kVector * kVector; }
 
     // Set z_, or another array of its size, to a row, standardised; if it `fills` with inputs at the mean that are missing.
@@ -499,14 +527,15 @@ class AutoregressiveFamily final : public Family {
         const int32_t d = n_columns;
         log_det_ = d * std::log(scale_);
         for (int32_t j = 0; j < q_; ++j) {
-            const double root = std::sqrt(strength_[j / d]);
-            for (int32_t i = j; i < q_; ++i) prior_[at(i, j)] = i == j ? root : 0.0;
-            for (int32_t i = 0; i < d; ++i) prior_[at(q_ + i, j)] = root * mean_[i * q_ + j];
+            for (int32_t i = j; i < q_; ++i) prior_[at(i, j)] = i == j ? strength_[j / d] : 0.0;
+            for (int32_t i = 0; i < d; ++i) prior_[at(q_ + i, j)] = mean_[i * q_ + j];
         }
-        for (int32_t i = 0; i < d; ++i) {
-            for (int32_t j = 0; j <= i; ++j)
-                prior_[at(q_ + i, q_ + j)] = std::sqrt(scale_) * unit_[i * (i + 1) / 2 + j];
-            log_det_ += 2.0 * std::log(unit_[i * (i + 1) / 2 + i]);
+        for (int32_t j = 0; j < d; ++j) {
+            const double root = unit_[j * (j + 1) / 2 + j];
+            prior_[at(q_ + j, q_ + j)] = scale_ * root * root;
+            for (int32_t i = j + 1; i < d; ++i)
+                prior_[at(q_ + i, q_ + j)] = unit_[i * (i + 1) / 2 + j] / root;
+            log_det_ += 2.0 * std::log(root);
         }
     }
     void update(double *s) const {
@@ -515,22 +544,24 @@ class AutoregressiveFamily final : public Family {
         power[1] = ratio_(s[0]) - 0.5 * n_columns * kLogPi - log_unit_
                    - 0.5 * (log_det_ + s[growth_at_ + 1]);
     }
+    // Of the log determinants of D_x and D_y.
+    struct Growth {
+        double inputs, values;
+    };
     // Add a row to the factor or remove it; false if too many digits would be lost.
-    bool turn(double *s, const double *y, double sign, double *z) const {
+    bool turn(double *s, const double *y, double sign, double *z, Growth *growth) const {
         standardise(y, z);
-        const double inputs = rotate(s + 1, z, 0, q_, size_, sign);
-        const double values = rotate(s + 1 + columns_[q_], z, q_, size_, size_, sign);
-        s[growth_at_] += inputs;
-        s[growth_at_ + 1] += values;
+        growth->inputs = update_factor(s + 1, z, 0, q_, size_, &sign);
+        growth->values = update_factor(s + 1 + columns_[q_], z, q_, size_, size_, &sign);
+        s[growth_at_] += growth->inputs;
+        s[growth_at_ + 1] += growth->values;
         // False for NaN too.
-        return inputs > std::log(kLeastLeft) && values > std::log(kLeastLeft);
+        return growth->inputs > std::log(kLeastLeft) && growth->values > std::log(kLeastLeft);
     }
-    // Replace the row x by x T^-1, T the block of a factor from `from` to `to`.
+    // Replace the row x by x T^-1, T the block of L from `from` to `to`.
     void solve_row(const double *L, int32_t from, int32_t to, double *x) const {
-        for (int32_t j = to - 1; j >= from; --j) {
+        for (int32_t j = to - 1; j >= from; --j)
             for (int32_t l = j + 1; l < to; ++l) x[j - from] -= x[l - from] * L[at(l, j)];
-            x[j - from] /= L[at(j, j)];
-        }
     }
 
     int32_t order_, q_, size_, growth_at_;
@@ -538,7 +569,7 @@ class AutoregressiveFamily final : public Family {
     std::vector<double> centre_, deviation_, mean_, strength_;
     double dof_, scale_ = 1.0, log_unit_ = 0.0, log_det_ = 0.0;
     bool draws_mean_, draws_strength_, draws_scale_;
-    std::vector<double> unit_, prior_;      // Cholesky factors: of the scale, of S_0
+    std::vector<double> unit_, prior_;      // the Cholesky factor of the scale; L and D of S_0
     RisingTable ratio_;
     mutable std::vector<double> z_, rest_, rows_, rows_rest_, rows_out_;    // scratch; a family belongs to one thread
 };

@@ -54,18 +54,21 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         const double *y = row(t);
         if (family_->is_missing(y)) return;
-        r->multiply_log(family_->log_predictive(&table_[place(k)], step(), y));
         touch(k);
         move(t, k);
-        family_->add(&table_[place(k)], step(), y);
+        r->multiply_log(family_->add_predicted(&table_[place(k)], step(), y));
     }
     void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         const double *y = row(t);
         if (family_->is_missing(y)) return;
         touch(k);
         move(t, -1);
-        if (!family_->remove(&table_[place(k)], step(), y)) recount(k);
-        r->multiply_log(family_->log_predictive(&table_[place(k)], step(), y));
+        double lp = 0.0, *numbers = &table_[place(k)];
+        if (!family_->remove_predicted(numbers, step(), y, &lp)) {
+            recount(k);
+            lp = family_->log_predictive(numbers, step(), y);
+        }
+        r->multiply_log(lp);
     }
     void commit() override {
         touched_.clear();
@@ -122,10 +125,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         double lp = 0.0;
         for (int64_t i = 0; i < stop - start; ++i) {
             const double *y = row(backwards ? stop - 1 - i : start + i);
-            if (!family_->is_missing(y)) {
-                lp += family_->log_predictive(numbers.data(), 1, y);
-                family_->add(numbers.data(), 1, y);
-            }
+            if (!family_->is_missing(y)) lp += family_->add_predicted(numbers.data(), 1, y);
             out[i] = lp;
         }
     }

@@ -581,6 +581,79 @@ RUN_SPLIT_STAGES = {
     ],
 }
 
+# Of single steps whose transitions depend on contexts.
+STEPS_IN_CONTEXTS = {
+    "a new state without its table at the top": [
+        Verbatim(
+            "_context_step.hpp",
+            "const double last = bases_[at_.depth];",
+            "const double last = bases_[PLANTED ? 0 : at_.depth];",
+        ),
+        ("_context_sparse.hpp", "after_ ? step.top_out(1) : base_", "base_"),
+    ],
+    "upper restaurants of i as they were": [
+        (
+            "_context_step.hpp",
+            "d >= lowest && d <= at_.depth && v == rows_[d]",
+            "d == at_.depth && v == rows_[d]",
+        ),
+        (
+            "_context_sparse.hpp",
+            "after_ && is_shared && d >= lowest",
+            "after_ && is_shared && d == at_.depth",
+        ),
+    ],
+    "shared restaurants as they were": [
+        (
+            "_context_step.hpp",
+            "after_ && d >= at_.depth - h && d <= at_.depth\n"
+            "                                     && rows_[d] == v",
+            "0",
+        )
+    ],
+    "tables opened whatever follows": [
+        (
+            "_contexts.hpp",
+            "for (int32_t h = 1; h <= at.depth; ++h) sum += parts_[h];",
+            "set_parts(at, next, i, k, -1, stay);\n"
+            "for (int32_t h = 1; h <= at.depth; ++h) sum += parts_[h];",
+        ),
+        ("_transitions.hpp", "step->p_out_opened / step->p_out", "1.0"),
+    ],
+    "lifted: the size of an upper level": [
+        Verbatim(
+            "_seating.hpp",
+            "own.inverse = 1.0 / total(row, -leaves);",
+            "own.inverse = 1.0 / total(row, PLANTED && Base::kIsRoot ? 0 : -leaves);",
+        )
+    ],
+    "lifted: a table of the last level stays": [
+        (
+            "_contexts.hpp",
+            "d > 0 && d >= draw.at.depth - draw.n_closed",
+            "d > 1 && d >= draw.at.depth - draw.n_closed",
+        )
+    ],
+}
+SLICES_IN_CONTEXTS = {
+    "threshold of the leaf alone": [
+        Verbatim(
+            "_context_slices.hpp",
+            "uniform(chain.bits) * step.pi);",
+            "uniform(chain.bits)\n"
+            "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start + l]) : step.pi));",
+        )
+    ],
+    "threshold without the leaf": [
+        Verbatim(
+            "_context_slices.hpp",
+            "uniform(chain.bits)\n",
+            "uniform(chain.bits) * (PLANTED ? 1.0 - tree_->join_prob(step.at, j,\n"
+            "    chain.states[start + l]) / step.pi : 1.0)\n",
+        )
+    ],
+}
+
 # No error.  Kernels for any emission serve all of them; those for symbols take a third of
 # the time of compiling.  Only step-wise ones have formulas of their own for symbols.
 ANY_EMISSION = {

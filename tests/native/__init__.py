@@ -47,20 +47,24 @@ def planted(name: str, *edits: build.Edit) -> ModuleType:
 
 
 def switched(
-    name: str, errors: Mapping[str, Sequence[build.Edit]], error: str | None
+    name: str,
+    errors: Mapping[str, Sequence[build.Edit]],
+    error: str | None,
+    others: Sequence[build.Edit] = (),
 ) -> ModuleType:
     """Compile a module with all errors of a table, and turn on one of them, or none.
 
-    It stays on until the next call for this module.
+    It stays on until the next call for this module.  The other edits are made afterwards.
     """
-    module = _switched(name, tuple((key, tuple(edits)) for key, edits in errors.items()))
+    table = tuple((key, tuple(edits)) for key, edits in errors.items())
+    module = _switched(name, table, tuple(others))
     build.switch(module, 1 + [*errors].index(error) if error else 0)
     return module
 
 
 @cache
-def _switched(name: str, errors: tuple) -> ModuleType:
-    return planted(name, *build.switched(_source(name), dict(errors)))
+def _switched(name: str, errors: tuple, others: tuple) -> ModuleType:
+    return planted(name, *build.switched(_source(name), dict(errors)), *others)
 
 
 def _source(name: str) -> Path:

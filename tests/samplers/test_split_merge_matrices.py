@@ -1,4 +1,4 @@
-"""Exact transition matrices of split-merge trials, and of blocks of states with stages.
+"""Exact transition matrices of split-merge trials, blocks with stages, and single steps.
 
 The compiled moves themselves are enumerated: a uniform number is an interval, which
 every comparison with a threshold divides, so that a move is a sequence of picks with
@@ -8,6 +8,8 @@ known probabilities, and `all_outcomes` repeats it with all of them.
 from __future__ import annotations
 
 import ctypes
+import itertools
+from functools import cache
 
 import errors
 import native
@@ -101,6 +103,49 @@ LONGER_BLOCKED_CONTEXTS = {
         kappa=0.6, omega=1.0,
     ),
 }  # fmt: skip
+# Of single steps: three and four levels, in two sequences; a middle one has neighbours.
+STEPS_IN_CONTEXTS = {
+    "three levels": ContextModel(
+        (0, 1, 1, 0), DirichletEmission(2, 0.7), (0, 3), 1.5, 2.0,
+        columns=((0,), (-1,), (0,), (0,)), context_alpha=(2.0,),
+    ),
+    "three levels, context first": ContextModel(
+        (0, None, 1, 0), DirichletEmission(2, 0.5), (0, 3), 1.5, 2.0,
+        columns=((0,), (0,), (-1,), (0,)), order="context", context_alpha=(2.0,),
+    ),
+    "four levels": ContextModel(
+        (0, 1, 0, 1), DirichletEmission(2, 0.5), (0, 3), 2.0, 1.5,
+        columns=((0, 0), (0, 1), (0, 0), (0, -1)), context_alpha=(2.0, 1.5),
+    ),
+    "four levels, context first": ContextModel(
+        (0, 1, 1, 0), DirichletEmission(2, 0.7), (0, 3), 1.5, 1.0,
+        columns=((0, 0), (0, 1), (0, -1), (-1, 0)), order="context",
+        context_alpha=(2.0, 0.7),
+    ),
+}  # fmt: skip
+LONGER_STEPS_IN_CONTEXTS = {
+    "three levels, five steps": ContextModel(
+        (0, 1, 1, 0, 1), DirichletEmission(2, 0.7), (0,), 1.5, 2.0,
+        columns=((0,), (0,), (-1,), (0,), (1,)), context_alpha=(2.0,),
+    ),
+    "three levels, context first, five steps": ContextModel(
+        (0, 1, 1, 0, 1), DirichletEmission(2, 0.5), (0, 3), 1.5, 2.0,
+        columns=((0,), (0,), (1,), (0,), (-1,)), order="context", context_alpha=(2.0,),
+    ),
+    "three levels, four and one": ContextModel(
+        (0, 1, 1, 0, 1), DirichletEmission(2, 0.7), (0, 4), 1.5, 2.0,
+        columns=((0,), (0,), (0,), (0,), (0,)), context_alpha=(2.0,),
+    ),
+    "four levels, five steps": ContextModel(
+        (0, 1, 0, 1, 0), DirichletEmission(2, 0.5), (0,), 2.0, 1.5,
+        columns=((0, 0), (0, 0), (0, 1), (0, 0), (1, -1)), context_alpha=(2.0, 1.5),
+    ),
+    "four levels, context first, five steps": ContextModel(
+        (0, 1, 1, 0, 0), DirichletEmission(2, 0.7), (0, 3), 1.5, 1.0,
+        columns=((0, 0), (0, 0), (0, 1), (-1, 0), (0, -1)), order="context",
+        context_alpha=(2.0, 0.7),
+    ),
+}  # fmt: skip
 LONGER_STAGED = {
     "stages, six steps": CoinModel(
         (0, 0, 1, 1, 0, 0), DirichletEmission(2, 0.5), (0,), 0.8, 1.7, 0.7, 2.0, 2
@@ -127,6 +172,7 @@ extern "C" {
 __attribute__((visibility("default"))) int (*pick)(double) = nullptr;
 __attribute__((visibility("default"))) int n_lost = 0;
 __attribute__((visibility("default"))) int bug = 0;
+__attribute__((visibility("default"))) int only = -1;   // step of a sweep, -1: all
 }
 struct Range { double low = 0.0, high = 1.0; };
 // slope * U + shift, where the uniform number U is known to be in a range.
@@ -143,6 +189,8 @@ struct Pick {
     }
     template <class T> bool operator>=(T x) const { return !(*this < x); }
     Pick operator*(double x) const { return {slope * x, shift * x, known}; }
+    Pick operator/(double x) const { return {slope / x, shift / x, known}; }
+    Pick operator-(double x) const { return {slope, shift - x, known}; }
     Pick &operator-=(double x) { shift -= x; return *this; }
     explicit operator int64_t() const {
         int64_t i = 0;
@@ -151,11 +199,13 @@ struct Pick {
     }
     operator double() const { ++n_lost; return 0.5; }   // of code that no trial has
 };
+inline bool operator>=(double x, const Pick &u) { return u < x; }
 inline Pick uniform(bitgen_t *) { return Pick(); }
 inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n)); }
 inline int64_t drawn_below("""
 STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
 BLOCKS, LABELS = "_dense_blocked.hpp", "_fresh_labels.hpp"
+SLICES, STEP, SPARSE = "_context_slices.hpp", "_stepwise.hpp", "_context_sparse.hpp"
 EDITS = [
     ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),
     (
@@ -182,7 +232,30 @@ EDITS = [
     (BLOCKS, "double u = uniform(g) * total;", "Pick u = uniform(g) * total;"),
     *errors.ANY_EMISSION["kernels for any emission only"],
     ("_blocked.hpp", "std::max(kTiny, uniform", "std::max<double>(kTiny, uniform"),
-    ("_context_slices.hpp", "std::max(kTiny", "std::max<double>(kTiny"),
+    (SLICES, "double slice = 0.0;", "Pick slice;"),
+    (SLICES, "std::max(kTiny, uniform", "(uniform"),
+    (
+        SLICES,
+        "double u = uniform(chain.bits) * sum;",
+        "Pick u = uniform(chain.bits) * sum;",
+    ),
+    (
+        SLICES,
+        "const double u = steps_[l].slice, r =",
+        "const Pick u = steps_[l].slice;\nconst double r =",
+    ),
+    (
+        SLICES,
+        "const double u = steps_[l + 1].slice, *r =",
+        "const Pick u = steps_[l + 1].slice;\nconst double *r =",
+    ),
+    (
+        "_rcd.hpp",
+        "    for (int64_t b = 0; b < blocks.n; ++b) {\n        if (is_large",
+        "    for (int64_t b = 0; b < blocks.n; ++b) {\n"
+        "        if (only >= 0 && blocks.start(b) != only) continue;\n"
+        "        if (is_large",
+    ),
     ("_slice.hpp", "u_ = std::max(kTiny", "u_ = std::max<double>(kTiny"),
     ("_slice.hpp", "v_ = std::max(kTiny", "v_ = std::max<double>(kTiny"),
     # Errors to plant, chosen later: one compilation for all.
@@ -234,17 +307,66 @@ EDITS = [
 """,
     ),
 ]
+# Of single steps: the kernel for symbols, which lifts customers.  A table is chosen by
+# one uniform number, and not by its first bits and then perhaps the others.
+STEP_EDITS = [
+    edit
+    for edit in EDITS
+    if edit not in errors.ANY_EMISSION["kernels for any emission only"]
+] + [
+    ("_emission.hpp", "return make(emission);", 'throw std::logic_error("no symbols");'),
+    ("_seating.hpp", "const double least = bits * width", "const double least = 0.0"),
+    ("_seating.hpp", "most = (bits + 1.0) * width;", "most = width / unit;"),
+    (
+        "_seating.hpp",
+        "const double u = (bits + uniform(g)) * width;",
+        "const Pick u = uniform(g) * (width / unit);",
+    ),
+    (
+        "_seating.hpp",
+        "SKIHMM_INLINE double find_table(const Lifted &lifted, double u,",
+        "template <class U> double find_table(const Lifted &lifted, U u,",
+    ),
+    ("_contexts.hpp", "double u = uniform(g) * sum;", "Pick u = uniform(g) * sum;"),
+    ("_transitions.hpp", "double u = uniform(g) * all;", "Pick u = uniform(g) * all;"),
+    ("_weights.hpp", "int32_t at(double u) const", "int32_t at(Pick u) const"),
+    (SPARSE, "int32_t draw(double u) const", "int32_t draw(Pick u) const"),
+    (STEP, "double q, stays, u;", "double q, stays;\nPick u;"),
+    (STEP, "double u = uniform(chain.bits)", "Pick u = uniform(chain.bits)"),
+    (
+        STEP,
+        "const Count *column_counts, double u)",
+        "const Count *column_counts, Pick u)",
+    ),
+    (STEP, "Term term, double u) const", "Term term, Pick u) const"),
+    *(
+        (
+            STEP,
+            f"int32_t draw_{name}(double u) const",
+            f"int32_t draw_{name}(Pick u) const",
+        )
+        for name in ("vector", "contexts", "all")
+    ),
+    (
+        STEP,
+        "draw_other(const Transitions &s, double u)",
+        "draw_other(const Transitions &s, Pick u)",
+    ),
+]
 KERNELS = {
-    "steps": ("samplers._split_merge_kernel", lambda m: m.SplitMergeKernel(1)),
-    "runs": (
-        "samplers._run_split_merge_kernel",
-        lambda m: m.RunSplitMergeKernel(None, 1),
-    ),
-    "blocks": (
-        "samplers._blocked_kernel",
-        lambda m: RCDKernel(m.BlockedProposal(), 4),
-    ),
+    "exact": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(exact=True))),
+    "rcd": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal())),
+    "slice": (errors.BLOCKED, lambda m: RCDKernel(m.SliceProposal())),
+    "steps": (errors.SPLIT_MERGE, lambda m: m.SplitMergeKernel(1)),
+    "runs": (errors.RUN_SPLIT_MERGE, lambda m: m.RunSplitMergeKernel(None, 1)),
+    "blocks": (errors.BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 4)),
 }
+# Modules with errors that have names.
+PLANTED = {
+    errors.STEPWISE: errors.STEPS_IN_CONTEXTS,
+    errors.BLOCKED: errors.SLICES_IN_CONTEXTS,
+}
+EDITS_OF = {errors.STEPWISE: STEP_EDITS, errors.BLOCKED: EDITS}
 
 # What takes the time is to compile.
 TRIALS = ["runs", pytest.param("steps", marks=pytest.mark.slow)]
@@ -260,12 +382,13 @@ def key_of_all(model, arrays):
         zip(arrays["states"].tolist(), labels, strict=True)
     )
     tables = (
-        (names[v[0]], v[1], names[k], *sorted(sizes))
+        (names.get(v[0], -3), v[1], names.get(k, -3), *sorted(sizes))
         for (v, k), sizes in model.tables_of(arrays).items()
     )
     return (labels, tuple(sorted(tables)), *steps)
 
 
+@cache
 def all_states(model):
     """``{key: (arrays, log joint probability)}`` of all labels, stays and tables."""
     states, starts = {}, set(model.starts)
@@ -323,19 +446,26 @@ def all_states(model):
     return states
 
 
-def enumerated(trials, model, bug=0, seed=0):
+def enumerated(trials, model, bug=0, seed=0, only=-1, error=None):
     """Transition matrix of one trial, and the posterior.
 
-    A sweep over blocks cuts them by the chain's own stream, the same way for one seed.
+    A sweep over blocks cuts them by the chain's own stream, the same way for one seed;
+    with `only` the moves of all steps but this one are left out.  The last state stands
+    for all that are impossible.
     """
     name, make_kernel = KERNELS[trials]
-    module = native.planted(name, *EDITS)
+    if name in PLANTED:
+        module = native.switched(name, PLANTED[name], error, EDITS_OF[name])
+    else:
+        module = native.planted(name, *EDITS)
     library, kernel = ctypes.CDLL(module.__file__), make_kernel(module)
     state, states = model.state(seed), all_states(model)
     stream = state.stream.state
     number = {key: i for i, key in enumerate(states)}
-    matrix = np.zeros((len(number), len(number)))
+    matrix = np.zeros((len(number) + 1, len(number) + 1))
+    matrix[-1, -1] = 1.0
     ctypes.c_int.in_dll(library, "bug").value = bug
+    ctypes.c_int.in_dll(library, "only").value = only
     pick = ctypes.c_void_p.in_dll(library, "pick")
 
     def trial(choose, arrays):
@@ -346,13 +476,13 @@ def enumerated(trials, model, bug=0, seed=0):
         state.from_arrays(arrays)
         state.stream.state = stream
         kernel.sweep(state)
-        return number[key_of_all(model, state.to_arrays())]
+        return number.get(key_of_all(model, state.to_arrays()), -1)
 
     for i, (arrays, _) in enumerate(states.values()):
         for p, j in all_outcomes(lambda choose, arrays=arrays: trial(choose, arrays)):
             matrix[i, j] += p
     assert ctypes.c_int.in_dll(library, "n_lost").value == 0
-    logs = np.array([log_p for _, log_p in states.values()])
+    logs = np.array([*(log_p for _, log_p in states.values()), -np.inf])
     target = np.exp(logs - logs.max())
     return matrix, target / target.sum()
 
@@ -414,8 +544,36 @@ def test_trials_are_balanced_in_longer_models(name, trials):
     check(trials, LONGER[name])
 
 
-def assert_error_is_caught(trials, model, bug):
-    matrix, target = enumerated(trials, model, bug)
+def check_steps(trials, model, steps):
+    for t in steps:
+        matrix, target = enumerated(trials, model, only=t)
+        assert max(stationarity_errors(matrix, target)) < EXACT
+        assert irreversibility(matrix, target) < EXACT
+        assert np.min(np.diag(matrix)) < 0.5
+
+
+@pytest.mark.parametrize("trials", ["exact", "rcd", "slice"])
+@pytest.mark.parametrize("name", STEPS_IN_CONTEXTS)
+def test_steps_in_contexts_are_balanced(name, trials):
+    model = STEPS_IN_CONTEXTS[name]
+    check_steps(trials, model, range(model.n_steps))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("trials", "name"),
+    [
+        *itertools.product(["exact", "rcd"], LONGER_STEPS_IN_CONTEXTS),
+        *itertools.product(["slice"], [*LONGER_STEPS_IN_CONTEXTS][:2]),
+    ],
+)
+def test_steps_in_contexts_of_longer_models_are_balanced(name, trials):
+    model = LONGER_STEPS_IN_CONTEXTS[name]
+    check_steps(trials, model, range(model.n_steps))
+
+
+def assert_error_is_caught(trials, model, bug=0, **options):
+    matrix, target = enumerated(trials, model, bug, **options)
     rows, change = stationarity_errors(matrix, target)
     assert rows < EXACT
     assert change > CAUGHT
@@ -434,3 +592,34 @@ def test_planted_errors_are_caught(trials):
 @pytest.mark.parametrize("name", ["contexts, coins", "contexts first, coins"])
 def test_planted_errors_of_coins_with_contexts_are_caught(name, bug):
     assert_error_is_caught("runs", CONTEXTS[name], bug)
+
+
+# Where steps that have lifted their customers show an error, and where others do.
+CAUGHT_AT = {
+    "a new state without its table at the top": [
+        ("three levels", 1), ("three levels, context first", 1),
+    ],
+    "upper restaurants of i as they were": [
+        ("four levels", 1), ("four levels, context first", 1),
+    ],
+    "shared restaurants as they were": [("four levels, context first", 1)],
+    "tables opened whatever follows": [
+        ("three levels, five steps", 1), ("four levels, context first", 1),
+    ],
+    "lifted: the size of an upper level": [("three levels", 1), ("four levels", 1)],
+    "lifted: a table of the last level stays": [("four levels", 1)],
+    "threshold of the leaf alone": [
+        ("four levels", 1), ("three levels, context first", 1),
+    ],
+    "threshold without the leaf": [
+        ("three levels", 0), ("four levels, context first", 2),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("error", errors.STEPS_IN_CONTEXTS | errors.SLICES_IN_CONTEXTS)
+def test_planted_errors_of_steps_in_contexts_are_caught(error):
+    trials = "exact" if error in errors.STEPS_IN_CONTEXTS else "slice"
+    for name, t in CAUGHT_AT[error]:
+        model = (STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS)[name]
+        assert_error_is_caught(trials, model, only=t, error=error)

@@ -4,6 +4,7 @@ import pytest
 from golden import CASES, recorded
 
 EXPECTED = recorded()
+BY_DEFAULT = ("auto", "blocked sm", "stick-breaking", "predictions")
 
 
 def test_every_golden_chain_is_run():
@@ -22,6 +23,14 @@ def _assert_same(result, expected):
         assert result == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
-@pytest.mark.parametrize("name", CASES)
+# Emissions in Python take the most time; by default with some of the samplers.
+def is_slow(name):
+    return name.endswith("| python") and name.split(" |")[0] not in BY_DEFAULT
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if is_slow(n) else ()) for n in CASES],
+)
 def test_golden_chain(name):
     _assert_same(CASES[name](), EXPECTED[name])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 
 import native
@@ -21,6 +20,11 @@ class Level:
         self.alpha, self.base, self.parents = alpha, base, parents
         self.tables: dict[tuple[int, int], list[int]] = {}
 
+    def copy(self):
+        other = Level(self.alpha, self.base, self.parents)
+        other.tables = {pair: list(sizes) for pair, sizes in self.tables.items()}
+        return other
+
     def count(self, row, dish):
         return sum(self.tables.get((row, dish), []))
 
@@ -35,14 +39,14 @@ class Level:
         new_table = self.alpha * self.base.prob(self.parents[row], dish)
         total = n + new_table
         for table, size in enumerate(sizes):
-            after = copy.deepcopy(self)
+            after = self.copy()
             after.tables[row, dish][table] += 1
             # The middle of the interval.
             u = (sum(sizes[:table]) + size / 2) / total
             yield size / total, [u], after
         numbers = [(n + new_table / 2) / total] if n else []
         for p, more, base in self.base.ways_to_add(self.parents[row], dish):
-            after = copy.deepcopy(self)
+            after = self.copy()
             after.base = base
             after.tables.setdefault((row, dish), []).append(1)
             yield p * (new_table / total if n else 1.0), numbers + more, after
@@ -50,7 +54,7 @@ class Level:
     def ways_to_remove(self, row, dish):
         n, sizes = self.count(row, dish), self.tables[row, dish]
         for table, size in enumerate(sizes):
-            after = copy.deepcopy(self)
+            after = self.copy()
             left = after.tables[row, dish]
             left[table] -= 1
             numbers = [(sum(sizes[:table]) + size / 2) / n] if len(sizes) > 1 else []
@@ -61,7 +65,7 @@ class Level:
             left[table] = left[-1]
             left.pop()
             for p, more, base in self.base.ways_to_remove(self.parents[row], dish):
-                after = copy.deepcopy(after)
+                after = after.copy()
                 after.base = base
                 yield p * size / n, numbers + more, after
 
@@ -81,7 +85,8 @@ class Root:
         return (self.tables[dish] or self.gamma) / (sum(self.tables) + self.gamma)
 
     def changed(self, dish, by):
-        after = copy.deepcopy(self)
+        after = Root(self.gamma)
+        after.tables = list(self.tables)
         after.tables[dish] += by
         return [(1.0, [], after)]
 

@@ -124,7 +124,7 @@ def quantities(drawn: dict) -> dict:
 @lru_cache(maxsize=4)
 def laws_given_labels(kind) -> dict:
     """Law of every hyperparameter, by integration."""
-    emission = MODELS[kind].emission.with_points(2**18)
+    emission = MODELS[kind].emission.with_points(2**17)
     log_weights = emission.log_weights(LABELS, OBSERVED[kind])
     return {
         name: Weighted(values, log_weights)
@@ -140,7 +140,7 @@ def pvalues_given_labels(kind, chains) -> dict:
     }
 
 
-def chains_given_labels(kind, n_chains=20, n_draws=600) -> dict:
+def chains_given_labels(kind, n_chains=20, n_draws=200) -> dict:
     model = Model(OBSERVED[kind], MODELS[kind].emission)
     every = []
     for seed in range(n_chains):

@@ -33,7 +33,7 @@ FOLDER = "SKIHMM_TESTS_BUILD"
 DIRECTIVES = ("boundscheck=False", "initializedcheck=False", "wraparound=False",
               "cdivision=True", "freethreading_compatible=True")  # fmt: skip
 CYTHON = ("-3", "--cplus", "--shared=skihmm._cyutility")
-FLAGS = ("-std=c++17", "-O1", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-w",
+FLAGS = ("-std=c++17", "-Og", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden", "-w",
          "-pthread", "-DNDEBUG", "-DNPY_NO_DEPRECATED_API=NPY_1_22_API_VERSION",
          "-DNPY_TARGET_VERSION=NPY_1_25_API_VERSION")  # fmt: skip
 

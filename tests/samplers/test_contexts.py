@@ -750,13 +750,22 @@ def test_walk_over_seatings_with_coins(name):
     assert m.posterior.joint == pytest.approx(law, rel=1e-11)
 
 
+def crossed(models, samplers):
+    """All pairs; every other one is slow, so that by default each of both is there."""
+    return [
+        pytest.param(name, sampler, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, name in enumerate(models)
+        for j, sampler in enumerate(samplers)
+    ]
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [
-        *itertools.product(COINS, [s for s in SAMPLERS if s not in SLICED] + [*RUNS]),
-        *itertools.product(CHAINS, RUNS),
-        *itertools.product(STAGES, STAGED),
+        *crossed(COINS, [s for s in SAMPLERS if s not in SLICED] + [*RUNS]),
+        *crossed(CHAINS, RUNS),
+        *crossed(STAGES, STAGED),
     ],
 )
 def test_coins_and_runs_have_the_exact_posterior(name, sampler):
@@ -778,7 +787,7 @@ def test_moves_of_python_samplers():
 @pytest.mark.parametrize("name", CHAINS)
 def test_chains_have_the_exact_posterior(name, sampler):
     """With the tables of all depths: partitions hardly show some errors."""
-    assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=3000)
+    assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=2000)
 
 
 # -- concentrations -------------------------------------------------------------------

@@ -531,7 +531,9 @@ def test_blocks_keep_the_posterior_in_longer_models(name, seed):
     check("blocks", LONGER_BLOCKED_CONTEXTS[name], seed, least=0.02)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
+)
 @pytest.mark.parametrize("name", [*STAGED, *BLOCKED_CONTEXTS])
 def test_blocks_keep_the_posterior(name, seed):
     check("blocks", (STAGED | BLOCKED_CONTEXTS)[name], seed, least=0.02)
@@ -589,7 +591,10 @@ def test_planted_errors_are_caught(trials):
 # Tables counted for the coin, the coin of the next state, the context of the step before,
 # a draw counted for a stay.
 @pytest.mark.parametrize("bug", [2, 3, 4, 5])
-@pytest.mark.parametrize("name", ["contexts, coins", "contexts first, coins"])
+@pytest.mark.parametrize(
+    "name",
+    ["contexts, coins", pytest.param("contexts first, coins", marks=pytest.mark.slow)],
+)
 def test_planted_errors_of_coins_with_contexts_are_caught(name, bug):
     assert_error_is_caught("runs", CONTEXTS[name], bug)
 

@@ -72,7 +72,7 @@ def test_walk_over_seatings_against_closed_forms(n_stages, inside, starts):
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", MODELS)
 def test_chains_have_the_exact_posterior(name, sampler):
-    found = assert_exact(MODELS[name], SAMPLERS[sampler], n_sweeps=4000)
+    found = assert_exact(MODELS[name], SAMPLERS[sampler], n_sweeps=2000)
     if sampler in ACCEPTANCE:
         assert found.acceptance >= ACCEPTANCE[sampler][[*MODELS].index(name)]
 

@@ -137,7 +137,10 @@ class OneMove:
 @pytest.mark.parametrize(
     # Others are proved by transition matrices and the balance of lifted moves.
     "kernel",
-    [*JOINT, pytest.param("dense", marks=pytest.mark.slow)],
+    [
+        pytest.param(kernel, marks=[pytest.mark.slow] * (kernel != "exact"))
+        for kernel in (*JOINT, "dense")
+    ],
 )
 @pytest.mark.parametrize(
     ("alpha", "labels", "t"),

@@ -243,7 +243,7 @@ def test_searches_pipelines_and_groups():
     X["symbol"] = X["symbol"] + np.random.default_rng(0).normal(0, 0.1, len(X))
     groups = np.repeat([0, 1, 2], 30)
     binned = ColumnTransformer(
-        [("bins", KBinsDiscretizer(4, encode="ordinal"), ["symbol"])],
+        [("bins", KBinsDiscretizer(4, encode="ordinal", strategy="uniform"), ["symbol"])],
         remainder="passthrough",
     )
     pipeline = Pipeline(

@@ -107,6 +107,12 @@ def test_prose_lists_every_short_name():
         assert [name for name in names if f'"{name}"' not in readme] == []
 
 
+def anchors(page):
+    """The anchors of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in headings}
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_between_pages_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.S)
@@ -117,12 +123,28 @@ def test_links_between_pages_lead_somewhere(page):
         found = DOCS / name if name else page
         assert found.exists(), f"{page.name} links to {target}"
         if anchor and found.suffix == ".md":
-            headings = re.findall(r"^#+ (.+)$", found.read_text(), re.M)
-            slugs = {
-                re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-")
-                for line in headings
-            }
-            assert anchor in slugs, f"{page.name} links to {target}"
+            assert anchor in anchors(found), f"{page.name} links to {target}"
+
+
+def test_links_of_the_readme_lead_somewhere_from_an_index_too():
+    """They are absolute, and what they name in the repository is here."""
+    text = re.sub(r"```.*?```", "", README.read_text(), flags=re.S)
+    targets = re.findall(r"\]\(([^)\s]+)\)", text)
+    named = dict(re.findall(r"^\[(.+)\]: (\S+)$", text, re.M))
+    assert set(re.findall(r"(?<!!)\[([^\[\]]+)\](?![(:])", text)) == set(named)
+    for target in [*targets, *named.values()]:
+        found = re.fullmatch(
+            r"https://(?:raw\.githubusercontent\.com/skihmm/skihmm/main|"
+            r"github\.com/skihmm/skihmm/blob/main)/([^#]+)(?:#(.+))?",
+            target,
+        )
+        if found is None:
+            assert re.match("https://", target), target
+            continue
+        path = README.parent / found[1]
+        assert path.exists(), f"README.md links to {target}"
+        if found[2]:
+            assert found[2] in anchors(path), f"README.md links to {target}"
 
 
 # What is another in every run: CPU seconds, and the last column of a table (per second).

@@ -116,8 +116,8 @@ def test_choose_sampler_without_the_text(tmp_path):
 
 def test_every_panel_of_the_forecast_is_drawn_on():
     plt = pytest.importorskip("matplotlib.pyplot")
-    plt.switch_backend("Agg")
     plt.close("all")
+    plt.switch_backend("Agg")
     source = (EXAMPLES / "gallery" / "plot_forecast.py").read_text(encoding="utf-8")
     names = {}
     panels = []

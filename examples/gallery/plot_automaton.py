@@ -2,8 +2,9 @@
 An automaton: uncertainty of states
 ===================================
 
-Fifteen hidden states emit five letters ("Sequence 2" of arXiv 1106.0474).  The states of
-some steps are ambiguous, and the posterior shows their uncertainty.
+Fifteen hidden states emit fifteen letters, every three of them the same three letters
+("Sequence 2" of arXiv 1106.0474).  So a letter leaves three states possible, those around
+it mostly one of them.  The posterior shows where the state stays uncertain.
 """
 
 # %%

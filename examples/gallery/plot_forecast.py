@@ -39,8 +39,8 @@ print(f"{hmm.draws_.n_states.mean():.1f} states on average")
 
 # %%
 # Forty imputations of the gap, drawn jointly with the path of states through it.
-# They agree at the edges and differ in the middle: most pass once through all levels, as
-# the true path does, some stay at one level.
+# They agree at the edges and differ in the middle: some pass once through all levels, as
+# the true path does, others stay at the level of both edges.
 
 gap = np.arange(195, 245)
 drawn = [hmm.impute(X, method="sample", random_state=i)[gap] for i in range(40)]

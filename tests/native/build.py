@@ -24,7 +24,9 @@ import skihmm
 
 PACKAGE = Path(skihmm.__file__).parent
 INCLUDE = [Path(folder) for folder in skihmm.get_include()]
-NUMPY = Path(np.__file__).parent
+# Of NumPy's C libraries; the folder beside its headers has another name since NumPy 2.
+LIBRARIES = (Path(np.get_include()).parent / "lib",
+             Path(np.random.__file__).parent / "lib")  # fmt: skip
 
 # The folder of the session, which conftest.py makes and removes.
 FOLDER = "SKIHMM_TESTS_BUILD"
@@ -185,7 +187,7 @@ def _compile(source: Path, name: str, edited: dict[str, str], folder: Path) -> N
         *(*_compiler(), *FLAGS, *shlex.split(os.environ.get("CXXFLAGS", ""))),
         *(f"-I{path}" for path in [*include, np.get_include()]),
         f"-I{sysconfig.get_path('include')}",
-        *(code, *link, f"-L{NUMPY / 'random' / 'lib'}", f"-L{NUMPY / '_core' / 'lib'}"),
+        *(code, *link, *(f"-L{path}" for path in LIBRARIES)),
         *("-lnpyrandom", "-lnpymath", "-lm"),
         *("-o", folder / f"{name.rpartition('.')[2]}.so"),
     )

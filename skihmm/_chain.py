@@ -26,7 +26,7 @@ from skihmm.core._state import ChainState
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import BaseEmission
 from skihmm.emissions._product_stats import KnownStatesStats, ProductStats
-from skihmm.samplers import BaseSampler
+from skihmm.samplers import BaseSampler, BlockedGibbs
 from skihmm.transitions import BaseTransitions
 
 # Labels are packed and lists are sorted every so many sweeps, and at each stored draw: a
@@ -47,10 +47,14 @@ N_FILTERED = 20_000
 # longer data the path is the most probable one, in chunks, given the best last draw.
 # (k-means alone: two states 6 standard deviations apart, 3,000 steps: 11 to 19 states;
 # lasting states, 1e5 steps: 58,500 segments of 1,900.)
-# Long sequences of symbols: from a particle filter, and from a state for every frequent
+# Sequences of many symbols: from a particle filter, and from a state for every frequent
 # symbol.  The filter finds too few states in a text (of about 600 it has 30 at the start,
 # 330 after 4,000 sweeps), and one state per symbol is too many where symbols say little
-# (20 states, 100 symbols, 1e5 steps: 79 states after 400 sweeps).
+# (20 states, 100 symbols, 1e5 steps: 79 states after 400 sweeps).  And from a state for
+# every frequent pair of successive symbols: states that share symbols are told apart
+# by the symbol before, and blocks merge what is one state, which single steps do slowly.
+# (Automaton of 15 states, three of which share their symbols, 2,500 steps, 16 chains: 13
+# find the 15 states in 1,000 sweeps of blocks; of chains from a filter one of 16.)
 N_PIECES, PIECE = 10, 500
 CHUNK = 10_000
 # In more columns a particle filter starts with very many states.
@@ -60,6 +64,9 @@ MOST_FILTERED_COLUMNS = 4
 LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
 # Symbols that occur less often than this in the pieces share one state of their start.
 LEAST_FREQUENT = 6
+# More symbols than this begin with the best of the three, after so many sweeps of single
+# steps at least, and of blocks (after 200 the merging is not over).
+LEAST_TRIED, SYMBOL_SWEEPS, PAIR_SWEEPS = 1000, 200, 400
 CLUSTERING = threading.Lock()
 
 
@@ -296,6 +303,30 @@ def frequent_symbols(symbols: Labels) -> Labels:
     return np.unique(labels, return_inverse=True)[1].astype(np.int32)
 
 
+def frequent_pairs(labels: Labels, starts: Integers) -> Labels:
+    """Labels of rows and the rows before them: one for every frequent pair.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Labels of rows, 0, 1, ...
+    starts : ndarray
+        Indices of the first row of every sequence, before which there is none.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,), int32
+        0, 1, ..., every one of them used.  Rows in rare pairs have their own label alone.
+    """
+    before = np.roll(labels, 1).astype(np.int64)
+    before[starts] = none = labels.max() + 1
+    pairs = before * none + labels
+    _, index, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    is_rare = counts[index] < LEAST_FREQUENT
+    pairs[is_rare] = (none + 1) * none + labels[is_rare]
+    return np.unique(pairs, return_inverse=True)[1].astype(np.int32)
+
+
 class Chain(Iterator[SweepInfo]):
     """A Markov chain over states, seating and concentrations; every item is a sweep.
 
@@ -367,8 +398,10 @@ class Chain(Iterator[SweepInfo]):
         if isinstance(init, str) and init == "auto":
             emission = self.settings.emission
             init = emission.default_init
-            needs_long = init == "blocks" or emission.is_categorical
-            if init == "kmeans" or (needs_long and n_steps > N_PIECES * PIECE):
+            has_many = init == "blocks" and n_steps > N_PIECES * PIECE
+            if emission.is_categorical:
+                has_many = n_steps > LEAST_TRIED
+            if init == "kmeans" or has_many:
                 return self._better_start(sequences, init, is_stopped)
         if not isinstance(init, str):
             return packed(init)
@@ -418,20 +451,29 @@ class Chain(Iterator[SweepInfo]):
         # Without contexts, as for the particle filter.
         pieces = Sequences(sequences.codes[rows], np.flatnonzero(is_start[rows]))
         emission = self.settings.emission
-        inits: list[str | Labels] = [init]
+        own = self.settings.sampler
+        tries: list[tuple[str | Labels, BaseSampler, int]]
         if emission.is_categorical:
+            n_sweeps = int(np.clip(n_steps // 200, SYMBOL_SWEEPS, 500))
             n_columns = pieces.codes.shape[1] - emission.n_inputs
-            inits.append(frequent_symbols(pieces.codes[:, :n_columns]))
+            symbols = frequent_symbols(pieces.codes[:, :n_columns])
+            pairs = frequent_pairs(symbols, pieces.starts)
+            has_stages = self.state.transitions.n_stages > 1
+            blocks = BlockedGibbs(split_merge_rate=0 if has_stages else 2)
+            tries = [
+                (init, own, n_sweeps),
+                (symbols, own, n_sweeps),
+                (pairs, blocks, PAIR_SWEEPS),
+            ]
         else:
-            inits.append("single")
+            n_sweeps = int(np.clip(n_steps // 200, 50, 500))
+            tries = [(init, own, n_sweeps), ("single", own, n_sweeps)]
             numbers = pieces.codes[:1, emission.numeric_columns()]
             if numbers.shape[1] <= MOST_FILTERED_COLUMNS:
-                inits.append("particle_filter")
-        # At most 75 sweeps over long data.
-        n_sweeps = int(np.clip(n_steps // 200, 50, 500))
+                tries.append(("particle_filter", own, n_sweeps))
         draws = []
-        for start in inits:
-            settings = replace(self.settings, init=start)
+        for start, sampler, n_sweeps in tries:
+            settings = replace(self.settings, init=start, sampler=sampler)
             seed = np.random.SeedSequence(self.stream.generator.integers(2**63))
             chain = Chain(pieces, settings, seed, is_stopped=is_stopped)
             for _ in range(n_sweeps):

@@ -131,11 +131,13 @@ array-like of shape (n_samples,), default="auto"
         labels (non-negative integers).  "auto": contiguous pieces for autoregressive
         emissions; for Gaussian ones, of k-means, one state and (up to four columns) a
         particle filter the one with the highest log joint probability after 50 sweeps;
-        otherwise the particle filter.  Chains on more than 5,000 steps of symbols or of
-        autoregressive or Gaussian emissions try several of these starts on a part of the
-        data (for symbols the particle filter, and one state for every frequent symbol),
-        and begin with the most probable path given the best one.  The posterior does not
-        depend on the start; :meth:`diagnose` reports chains that end in different modes.
+        likewise, for more than 1,000 steps of symbols, of the particle filter, one state
+        for every frequent symbol and one for every frequent pair of successive symbols,
+        after some hundred sweeps; otherwise the particle filter.  Chains on more than
+        5,000 steps of symbols or of autoregressive or Gaussian emissions try their starts
+        on a part of the data, and begin with the most probable path given the best one.
+        The posterior does not depend on the start; :meth:`diagnose` reports chains that
+        end in different modes.
     n_burnin : int, default=500
         Number of sweeps discarded at the start of every chain.
     n_draws : int, default=100

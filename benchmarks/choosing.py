@@ -4,7 +4,7 @@ Symbols of a known automaton, beside programs that infer, choose or know its siz
     pip install hmmlearn
     python benchmarks/choosing.py
 
-2,500 steps of ``make_automaton_sequence``, 15 states, three of which share their symbols;
+2,500 steps of ``make_automaton_sequence``, 15 states, every three with the same symbols;
 2,500 more are scored.  hmmlearn: n_components from 3 to 24 by three, five restarts each;
 chosen by BIC, by the score of the last fifth of the training steps (and then fitted to
 all), or told the truth, 15.  Reported: CPU seconds of all fits that it takes, number of

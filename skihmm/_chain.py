@@ -53,7 +53,7 @@ N_FILTERED = 20_000
 # (20 states, 100 symbols, 1e5 steps: 79 states after 400 sweeps).  And from a state for
 # every frequent pair of successive symbols: states that share symbols are told apart
 # by the symbol before, and blocks merge what is one state, which single steps do slowly.
-# (Automaton of 15 states, three of which share their symbols, 2,500 steps, 16 chains: 13
+# (Automaton of 15 states, every three of which share symbols, 2,500 steps, 16 chains: 13
 # find the 15 states in 1,000 sweeps of blocks; of chains from a filter one of 16.)
 N_PIECES, PIECE = 10, 500
 CHUNK = 10_000

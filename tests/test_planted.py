@@ -178,17 +178,21 @@ CAUGHT = {
     ],
     ("sticks", "births take nothing"): [*map(Enumeration, ("two sequences", "missing"))],
     ("sticks", "no start"): [Sampler(), *map(Enumeration, ("two sequences", "missing"))],
-    ("sticks beam", "no start"): [*map(Enumeration, ("two sequences", "missing"))],
-    ("sticks beam", "no sticks broken"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: free ends"): [Enumeration("configuration I")],
-    ("sticks blocks", "blocks: old slices of held steps"): [
+    ("sticks beam", "beam: no start"): [
+        Enumeration(name, 2000) for name in ("two sequences", "missing")
+    ],
+    ("sticks beam", "no sticks broken"): [Enumeration("two sequences", 2000)],
+    ("sticks blocks", "beam: free ends"): [Enumeration("configuration I", 2000)],
+    ("sticks blocks", "beam: old slices of held steps"): [
         Enumeration("two sequences", 2000)
     ],
-    ("sticks blocks", "blocks: rests above slices"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: one stream for all"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: one stream for all rows"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: new rows miss broken sticks"): [
-        Enumeration("two sequences")
+    ("sticks blocks", "beam: rests above slices"): [Enumeration("two sequences", 2000)],
+    ("sticks blocks", "beam: one stream for all"): [Enumeration("two sequences", 2000)],
+    ("sticks blocks", "beam: one stream for all rows"): [
+        Enumeration("two sequences", 2000)
+    ],
+    ("sticks blocks", "beam: new rows miss broken sticks"): [
+        Enumeration("two sequences", 2000)
     ],
 }
 

@@ -86,21 +86,13 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     double fill_probs(int64_t t, double *out) override {
-        if (family_->is_missing(row(t))) {
-            std::fill_n(out, n_slots, 1.0);
-            return 0.0;
-        }
-        const double *logs = logs_.data();
-        if (ahead_start_ <= t && t < ahead_stop_) {
-            logs = ahead_of(t);
-        } else {
-            std::fill(logs_.begin(), logs_.end(), 0.0);
-            family_->fill(table_.data(), family_->is_wide ? family_->width : stride_, n_slots,
-                          row(t), logs_.data());
-        }
-        const double largest = *std::max_element(logs, logs + n_slots);
-        fill_exp(n_slots, logs, largest, kLeastLog, out);
-        return largest;
+        if (!family_->is_missing(row(t))) return fill_floored(n_slots, logs_of(t), out);
+        std::fill_n(out, n_slots, 1.0);
+        return 0.0;
+    }
+    void fill_logs(int64_t t, double *out) override {
+        if (family_->is_missing(row(t))) std::fill_n(out, n_slots, 0.0);
+        else std::copy_n(logs_of(t), n_slots, out);
     }
     void look_ahead(int64_t start, int64_t stop) override {
         forget_ahead();
@@ -109,13 +101,16 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         ahead_stop_ = stop;
     }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
-        double lp[2] = {0.0, 0.0};
-        if (!family_->is_missing(row(t)))
-            for (int32_t i = 0; i < 2; ++i)
-                lp[i] = family_->log_predictive(&table_[place(states[i])], step(), row(t));
-        const double largest = std::max(lp[0], lp[1]);
+        double logs[2];
+        ConjugateTable::fill_log_pair(t, states, logs);
+        fill_floored_pair(logs, out);
+    }
+    void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
+        const bool is_missing = family_->is_missing(row(t));
         for (int32_t i = 0; i < 2; ++i)
-            out[i] = std::exp(std::max(lp[i] - largest, kLeastLog));
+            out[i] = is_missing ? 0.0
+                                : family_->log_predictive(&table_[place(states[i])], step(),
+                                                          row(t));
     }
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                        double *out) override {
@@ -230,19 +225,12 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             std::fill(weights_.begin(), weights_.end(), 1.0);
             return weights_.data();
         }
-        std::fill(logs_.begin(), logs_.end(), 0.0);
-        family_->fill_densities(parameters_.data(),
-                                family_->is_wide ? family_->parameter_width : stride_, n_slots,
-                                row(t), logs_.data());
-        // A new state's parameters are integrated out; those of free slots must not be used.
-        logs_[kNew] = family_->log_predictive(reset_.data(), 1, row(t));
-        double largest = logs_[kNew];
-        for (int32_t k = kFirst; k < n_slots; ++k)
-            if (occupancy[k] > 0) largest = std::max(largest, logs_[k]);
-            else logs_[k] = -INFINITY;
-        logs_[kFirst - 1] = -INFINITY;
-        fill_exp(n_slots, logs_.data(), largest, kLeastLog, weights_.data());
+        fill_floored(n_slots, log_densities(t, occupancy), weights_.data());
         return weights_.data();
+    }
+    void fill_log_row(int64_t t, const int32_t *occupancy, double *out) override {
+        if (family_->is_missing(row(t))) std::fill_n(out, n_slots, 0.0);
+        else std::copy_n(log_densities(t, occupancy), n_slots, out);
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         std::vector<double> numbers(reset_);
@@ -288,8 +276,16 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     double *parameters_of(int32_t k) { return &parameters_[parameter_place(k)]; }
     const double *parameters_of(int32_t k) const { return &parameters_[parameter_place(k)]; }
     void clear(int32_t k) { write(k, reset_.data()); }
-    // log p(y[t] | k) of all slots, of a step that was announced: several steps are computed
-    // together.
+    // log p(y[t] | k) of all slots; y[t] is not missing.  Valid until the next call.  (Families
+    // may write whole vectors, beyond the slots.)
+    const double *logs_of(int64_t t) {
+        if (ahead_start_ <= t && t < ahead_stop_) return ahead_of(t);
+        std::fill(logs_.begin(), logs_.end(), 0.0);
+        family_->fill(table_.data(), family_->is_wide ? family_->width : stride_, n_slots,
+                      row(t), logs_.data());
+        return logs_.data();
+    }
+    // The same of a step that was announced: several steps are computed together.
     const double *ahead_of(int64_t t) {
         const int64_t from = t - (t - ahead_start_) % Family::kRows;
         if (from != ahead_from_) {
@@ -300,6 +296,19 @@ class ConjugateTable final : public Emission, public EmissionParameters {
                                    static_cast<int32_t>(n), ahead_.data(), stride_);
         }
         return &ahead_[(t - from) * stride_];
+    }
+    // The same given parameters.
+    const double *log_densities(int64_t t, const int32_t *occupancy) {
+        std::fill(logs_.begin(), logs_.end(), 0.0);
+        family_->fill_densities(parameters_.data(),
+                                family_->is_wide ? family_->parameter_width : stride_, n_slots,
+                                row(t), logs_.data());
+        // A new state's parameters are integrated out; those of free slots must not be used.
+        logs_[kNew] = family_->log_predictive(reset_.data(), 1, row(t));
+        logs_[kStart] = -INFINITY;
+        for (int32_t k = kFirst; k < n_slots; ++k)
+            if (occupancy[k] == 0) logs_[k] = -INFINITY;
+        return logs_.data();
     }
     // Statistics change.
     void forget_ahead() { ahead_start_ = ahead_stop_ = ahead_from_ = -1; }

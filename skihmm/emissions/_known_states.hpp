@@ -110,6 +110,10 @@ class KnownStates final : public Emission, public EmissionParameters {
         if (size_of_[labels_[t]] == 1 && occupancy[own] <= 1) probs_[kNew] = 1.0;
         return probs_.data();
     }
+    void fill_log_row(int64_t t, const int32_t *occupancy, double *out) override {
+        std::copy_n(KnownStates::likelihoods(t, occupancy), n_slots, out);
+        take_logs(n_slots, 0.0, out);
+    }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *) override {
         if (!is_free(t)) slot_of_[labels_[t]] = k;
     }

@@ -89,7 +89,7 @@ class SplitMerge {
         return !chain.first[t] && t == second_.stop ? new_ : chain.previous(t);
     }
     int32_t new_after(Chain &chain, int64_t t) const {
-        return !chain.last[t] && t + 1 == second_.start ? new_ : chain.successor(t);
+        return !chain.is_last(t) && t + 1 == second_.start ? new_ : chain.successor(t);
     }
     int32_t *path_of(const Fragment &f) { return path_.data() + f.at; }
 
@@ -197,7 +197,7 @@ class SplitMerge {
         c_ = is_split_ ? new_ : old_;
         const int64_t start = second_.start, stop = second_.stop;
         owns_draw_in_ = chain.first[start] || !is_allocated(chain, start - 1);
-        owns_draw_out_ = !chain.last[stop - 1] && !is_allocated(chain, stop);
+        owns_draw_out_ = !chain.is_last(stop - 1) && !is_allocated(chain, stop);
         gather(chain);
         for (int64_t i = static_cast<int64_t>(fragments_.size()) - 1; i > 0; --i)
             std::swap(fragments_[i], fragments_[below(g, i + 1)]);

@@ -259,7 +259,7 @@ class StickBreakingPaths final : public StickBreaking<Chain> {
         path_.resize(chain.n_steps);
         for (int64_t t = 0; t < chain.n_steps;) {
             int64_t stop = t + 1;
-            while (!chain.last[stop - 1]) ++stop;
+            while (!chain.is_last(stop - 1)) ++stop;
             if (!filter(chain, emission, t, stop)) {
                 // Only rounding can exclude the old path, which passes all slices.
                 std::copy(chain.states.begin() + t, chain.states.begin() + stop,

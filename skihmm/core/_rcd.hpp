@@ -630,27 +630,22 @@ class BlockKernel final : public Kernel<Chain> {
 
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
-        const int64_t n = cut(chain);
-        run(chain, 0, n, &counts);
-        clear();
+        run(chain, cut(chain), &counts);
         return counts;
     }
-    // The blocks of a sweep, in its order: how many there are; moves over [begin, end) of them;
-    // and their end, as between sweeps their memory is of use elsewhere.
+    // The blocks of a sweep, in its order: how many there are; and moves over the next n of
+    // them, which are then dropped, as their memory is of use elsewhere.
     int64_t cut(const Chain &chain) {
         stops_.clear();
         cut_blocks(chain, block_size_, &starts_, &stops_);
         return static_cast<int64_t>(starts_.size());
     }
-    void run(Chain &chain, int64_t begin, int64_t end, SweepCounts *counts) {
-        const Blocks blocks{starts_.data() + begin,
-                            stops_.empty() ? nullptr : stops_.data() + begin, end - begin};
+    void run(Chain &chain, int64_t n, SweepCounts *counts) {
+        const Blocks blocks{starts_.data(), stops_.empty() ? nullptr : stops_.data(), n};
         counts->n_proposed += blocks.n;
         counts->n_accepted += proposal_->run(chain, *chain.emission, blocks, path_.data());
-    }
-    void clear() {
-        starts_ = {};
-        stops_ = {};
+        starts_ = {starts_.begin() + n, starts_.end()};
+        if (!stops_.empty()) stops_ = {stops_.begin() + n, stops_.end()};
     }
 
   private:

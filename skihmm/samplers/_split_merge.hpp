@@ -73,13 +73,15 @@ class SplitMerge {
         const bool accepted = may_pass && is_accepted();
         if (accepted) keep(chain, emission);
         else ratio_.restore(chain, emission);
+        // Between trials their memory is of use elsewhere.
+        fragments_ = {};
+        moves_ = {};
         return accepted;
     }
 
   private:
     struct Fragment {
         int32_t start, stop;            // steps [start, stop)
-        int32_t at;                     // place of the first one in path_
     };
 
     // The labels before and after step t in the proposed state, for neighbours of fragments.
@@ -91,7 +93,6 @@ class SplitMerge {
     int32_t new_after(Chain &chain, int64_t t) const {
         return !chain.is_last(t) && t + 1 == second_.start ? new_ : chain.successor(t);
     }
-    int32_t *path_of(const Fragment &f) { return path_.data() + f.at; }
 
     // Remove fragment f.
     void take(Chain &chain, Emission &emission, const Fragment &f) {
@@ -129,21 +130,22 @@ class SplitMerge {
     // Add the fragments, each with drawn labels a and c.  Here R may rise, so there is no early
     // stop.
     void seat_split(Chain &chain, Emission &emission) {
-        for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
-            const Fragment &f = fragments_[n_seated_];
+        moves_.clear();
+        for (const Fragment &f : fragments_) {
             const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
             filter(chain, emission, f, j, o);
-            filter_.draw(chain.bits, path_of(f), &q_new_);
-            ratio_.add_block(chain, emission, f.start, f.stop, j, path_of(f), o);
+            path_.resize(f.stop - f.start);
+            filter_.draw(chain.bits, path_.data(), &q_new_);
+            ratio_.add_block(chain, emission, f.start, f.stop, j, path_.data(), o);
+            for (const int32_t k : path_) moves_.push_back(k == c_);
         }
     }
     // Add the fragments to a.  False as soon as the merge is certainly rejected.
     bool seat_merged(Chain &chain, Emission &emission) {
-        std::fill(path_.begin(), path_.end(), a_);
         for (const Fragment &f : fragments_) seat_values(chain, emission, f);
-        for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
+        for (const Fragment &f : fragments_) {
             if (!is_accepted()) return false;
-            seat_draws(chain, fragments_[n_seated_]);
+            seat_draws(chain, f);
         }
         return true;
     }
@@ -161,10 +163,10 @@ class SplitMerge {
     bool is_accepted() const { return ratio_.is_accepted(threshold_, q_old_, q_new_); }
     void keep(Chain &chain, Emission &emission) {
         ratio_.keep(chain, emission);
-        for (const Fragment &f : fragments_) {
-            const int32_t *path = path_of(f);
-            for (int64_t t = f.start; t < f.stop; ++t) chain.assign(t, path[t - f.start]);
-        }
+        size_t n = 0;
+        for (const Fragment &f : fragments_)
+            for (int64_t t = f.start; t < f.stop; ++t)
+                chain.assign(t, is_split_ && moves_[n++] ? c_ : a_);
         for (int64_t t = second_.start; t < second_.stop; ++t) chain.assign(t, new_);
     }
 
@@ -177,8 +179,8 @@ class SplitMerge {
     int32_t old_ = 0, new_ = 0;         // label of t2
     int32_t a_ = 0, c_ = 0;             // label of t1; the other one of the two in play
     std::vector<Fragment> fragments_;   // in the order of allocation
-    std::vector<int32_t> path_;         // proposed labels of M
-    size_t n_seated_ = 0;               // fragments whose draws have come back
+    std::vector<bool> moves_;           // of a split: whether the steps of M get c, as allocated
+    std::vector<int32_t> path_;         // proposed labels of one fragment
 
     // ---- the pair and the fragments of a trial
 
@@ -211,7 +213,6 @@ class SplitMerge {
         fragments_.clear();
         fragments_.reserve(chain.occupancy[a_] + (is_split_ ? 0 : chain.occupancy[old_]));
         const int32_t *states = chain.states.data(), a = a_, c = old_;
-        int32_t n = 0;
         for (int64_t begin = 0; begin < chain.n_steps; begin += kStretch) {
             const int64_t end = std::min(begin + kStretch, chain.n_steps);
             // Most stretches have no step of two states among many: this loop is vectorised.
@@ -226,15 +227,13 @@ class SplitMerge {
                 if (!fragments_.empty() && fragments_.back().stop == step && !chain.first[t])
                     ++fragments_.back().stop;
                 else
-                    fragments_.push_back(Fragment{step, step + 1, n});
-                ++n;
+                    fragments_.push_back(Fragment{step, step + 1});
             }
         }
-        path_.resize(n);
     }
     // Steps that change together: one, or where states have several stages a run.
     Fragment run_of(const Chain &chain, int64_t t) const {
-        Fragment run{static_cast<int32_t>(t), static_cast<int32_t>(t) + 1, 0};
+        Fragment run{static_cast<int32_t>(t), static_cast<int32_t>(t) + 1};
         while (!chain.begins_run(run.start)) --run.start;
         while (run.stop < chain.n_steps && !chain.begins_run(run.stop)) ++run.stop;
         return run;
@@ -288,15 +287,14 @@ class InterleavedSweeps final : public Kernel<Chain> {
         SweepCounts counts;
         const int64_t n_trials = draw_number(chain.bits, rate_);
         const int64_t n = local_->cut(chain);
-        if (n_trials == 0) local_->run(chain, 0, n, &counts);
+        if (n_trials == 0) local_->run(chain, n, &counts);
         for (int64_t i = 0, begin = 0; i < n_trials; ++i) {
             const int64_t end = n * (i + 1) / n_trials;
             // Every part rebuilds the caches of the local moves, which a trial invalidates.
-            if (end > begin) local_->run(chain, begin, end, &counts);
+            if (end > begin) local_->run(chain, end - begin, &counts);
             begin = end;
             trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
         }
-        local_->clear();
         return counts;
     }
 

@@ -474,6 +474,8 @@ class Seating {
 
     // ---- moves
 
+    // A large move begins, of at most so many customers that come or go.
+    void expect(size_t n) { journal_.reserve(n); }
     // End of an accepted move: clear the journal.
     void commit() {
         if (stride_)

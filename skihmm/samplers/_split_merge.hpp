@@ -63,8 +63,10 @@ class SplitMerge {
         ratio_.r_new.reset();
         q_old_.reset();
         q_new_.reset();
-        const size_t n = fragments_.size();
-        for (size_t i = n; i-- > 0;) take(chain, emission, fragments_[i]);
+        // Every step's observation and, at most, two draws go and come again.
+        chain.transitions->expect(4 * n_in_play(chain));
+        if constexpr (Emission::kIsSeating) emission.seating->expect(2 * n_in_play(chain));
+        for (size_t i = fragments_.size(); i-- > 0;) take(chain, emission, fragments_[i]);
         take_second(chain, emission, old_);
         seat_second(chain, emission, new_);
         bool may_pass = true;
@@ -211,7 +213,7 @@ class SplitMerge {
     // The fragments in the order of time.
     void gather(const Chain &chain) {
         fragments_.clear();
-        fragments_.reserve(chain.occupancy[a_] + (is_split_ ? 0 : chain.occupancy[old_]));
+        fragments_.reserve(n_in_play(chain));
         const int32_t *states = chain.states.data(), a = a_, c = old_;
         for (int64_t begin = 0; begin < chain.n_steps; begin += kStretch) {
             const int64_t end = std::min(begin + kStretch, chain.n_steps);
@@ -230,6 +232,10 @@ class SplitMerge {
                     fragments_.push_back(Fragment{step, step + 1});
             }
         }
+    }
+    // The steps of the two states.
+    size_t n_in_play(const Chain &chain) const {
+        return chain.occupancy[a_] + (is_split_ ? 0 : chain.occupancy[old_]);
     }
     // Steps that change together: one, or where states have several stages a run.
     Fragment run_of(const Chain &chain, int64_t t) const {

@@ -389,6 +389,12 @@ NATIVE = {
             "else return alpha * base.prob(parents_[row], dish);",
             "else return alpha * base.top(dish);",
         ),
+        (
+            "_seating.hpp",
+            "else return alpha * base.prob(parents_[cell.row], cell.dish, "
+            "&links_[c].above);",
+            "else return alpha * base.top(cell.dish);",
+        ),
     ],
     "a new table from the top": [
         TOP,

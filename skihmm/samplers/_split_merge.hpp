@@ -53,6 +53,9 @@ class SplitMerge {
         if (chain.n_steps < 2) return;
         ++*n;
         *n_accepted += run(chain, emission);
+        // Between trials their memory is of use elsewhere.
+        fragments_ = {};
+        moves_ = {};
     }
     // The same; whether it was accepted.
     bool run(Chain &chain, Emission &emission) {
@@ -75,9 +78,6 @@ class SplitMerge {
         const bool accepted = may_pass && is_accepted();
         if (accepted) keep(chain, emission);
         else ratio_.restore(chain, emission);
-        // Between trials their memory is of use elsewhere.
-        fragments_ = {};
-        moves_ = {};
         return accepted;
     }
 
@@ -145,9 +145,9 @@ class SplitMerge {
     // Add the fragments to a.  False as soon as the merge is certainly rejected.
     bool seat_merged(Chain &chain, Emission &emission) {
         for (const Fragment &f : fragments_) seat_values(chain, emission, f);
-        for (const Fragment &f : fragments_) {
+        for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
             if (!is_accepted()) return false;
-            seat_draws(chain, f);
+            seat_draws(chain, fragments_[n_seated_]);
         }
         return true;
     }
@@ -183,6 +183,7 @@ class SplitMerge {
     std::vector<Fragment> fragments_;   // in the order of allocation
     std::vector<bool> moves_;           // of a split: whether the steps of M get c, as allocated
     std::vector<int32_t> path_;         // proposed labels of one fragment
+    size_t n_seated_ = 0;               // fragments whose draws a merge has put back
 
     // ---- the pair and the fragments of a trial
 

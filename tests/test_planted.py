@@ -178,14 +178,14 @@ CAUGHT = {
     ],
     ("sticks", "births take nothing"): [*map(Enumeration, ("two sequences", "missing"))],
     ("sticks", "no start"): [Sampler(), *map(Enumeration, ("two sequences", "missing"))],
-    ("sticks beam", "no start"): [*map(Enumeration, ("two sequences", "missing"))],
+    ("sticks beam", "beam: no start"): [*map(Enumeration, ("two sequences", "missing"))],
     ("sticks beam", "no sticks broken"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: free ends"): [Enumeration("configuration I")],
-    ("sticks blocks", "blocks: old slices of held steps"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: rests above slices"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: one stream for all"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: one stream for all rows"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: new rows miss broken sticks"): [
+    ("sticks blocks", "beam: free ends"): [Enumeration("configuration I")],
+    ("sticks blocks", "beam: old slices of held steps"): [Enumeration("two sequences")],
+    ("sticks blocks", "beam: rests above slices"): [Enumeration("two sequences")],
+    ("sticks blocks", "beam: one stream for all"): [Enumeration("two sequences")],
+    ("sticks blocks", "beam: one stream for all rows"): [Enumeration("two sequences")],
+    ("sticks blocks", "beam: new rows miss broken sticks"): [
         Enumeration("two sequences")
     ],
 }

@@ -95,39 +95,28 @@ struct SeatingEmission {
 class EmissionParameters {
   public:
     virtual ~EmissionParameters() = default;
-    // Draw all parameters given the statistics: what the states share, and those of every
-    // state with occupancy[k] > 0.  `lazy`: those may be drawn when they are needed.
-    virtual void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) = 0;
-    // p(y[t] | k) side by side for all slots, up to a common factor; in slot kNew that of a
-    // new state, its parameters integrated out.  Slots with occupancy[k] = 0 hold anything
-    // finite.  Valid until the next call.  After a lazy draw only if likelihoods are a table.
-    virtual const double *likelihoods(int64_t t, const int32_t *occupancy) = 0;
-    // Whether likelihoods are a table, in which negative entries are not drawn yet.
-    virtual bool is_table() const { return false; }
-    // log p(y[t] | k) for any slot but kNew, occupied or not (a state that has emitted
-    // nothing), after a lazy draw; what is not drawn yet is drawn.
-    virtual double log_likelihood(int64_t t, int32_t k, bitgen_t *g) = 0;
+    // Draw all parameters given the statistics: what the states share, and those of the slots of
+    // a list, occupied or not (a state that has emitted nothing).
+    virtual void draw_parameters(const std::vector<int32_t> &slots, const Workers &workers,
+                                 bitgen_t *g) = 0;
     // Parameters of a state that has emitted y[t] and nothing else.
     virtual void draw_newborn(int32_t k, int64_t t, bitgen_t *g) = 0;
-    // Statistics, and their seating, of states[t] = the slot of every step, given what the
-    // states share; other parameters are integrated out.
-    virtual void reseat(const int32_t *states, bitgen_t *g) = 0;
-
-    // ---- the same in threads: draw_states, any of the const functions, reseat_counted
-
-    // Draw all parameters, for the slots of a list, occupied or not.
-    virtual void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
-                             bitgen_t *g) = 0;
-    // Whether threads may evaluate fill_log_likelihoods at the same time.
-    virtual bool is_concurrent() const { return true; }
-    // If is_table: p(y[t] | k) of all slots side by side, or nullptr if y[t] is missing.
-    virtual const double *table_row(int64_t) const { return nullptr; }
-    // out[i] = log p(y[t] | slots[i]) of drawn slots, up to a common term.
+    // p(y[t] | k) side by side for all slots, up to a common factor; in slot kNew that of a
+    // new state, its parameters integrated out.  Slots with occupancy[k] = 0 hold anything
+    // finite.  Valid until the next call.
+    virtual const double *likelihoods(int64_t t, const int32_t *occupancy) = 0;
+    // out[i] = log p(y[t] | slots[i]) of slots that are drawn.
     virtual void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                                       double *out) const = 0;
-    virtual void reseat_counted(const int32_t *states, const Workers &, bitgen_t *g) {
-        reseat(states, g);
-    }
+    // Whether threads may do that at the same time.
+    virtual bool is_concurrent() const { return true; }
+    // Whether likelihoods are a table, with p(y[t] | k) of all slots side by side in a row,
+    // nullptr if y[t] is missing.
+    virtual bool is_table() const { return false; }
+    virtual const double *table_row(int64_t) const { return nullptr; }
+    // Statistics, and their seating, of states[t] = the slot of every step, given what the
+    // states share; other parameters are integrated out.
+    virtual void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) = 0;
 };
 
 class Emission {

@@ -571,44 +571,12 @@ class Seating {
         fill(record);
     }
 
-    // Under a root: replace everything by n customers, the i-th of (row_of[i],
-    // dish_of[i * stride]; a dish of -1 is no customer), seated by their law given the base
+    // Under a root: replace everything by counted customers, seated by their law given the base
     // measure: in a restaurant every customer of a dish joins each earlier one's table with
-    // weight one or opens a table with weight fresh[dish] = alpha * base(dish).  Rows and
-    // dishes are within size.
-    void reseat(const int32_t *row_of, const int32_t *dish_of, int64_t stride, int64_t n,
-                const double *fresh, bitgen_t *g) {
-        std::vector<int64_t> begin(rows.size() + 1, 0);
-        for (int64_t i = 0; i < n; ++i) begin[row_of[i]] += dish_of[i * stride] >= 0;
-        int64_t total = 0;
-        for (int64_t &at : begin) {
-            total += at;
-            at = total;
-        }
-        std::vector<int32_t> dishes(total), counts(columns.size(), 0), served, tables;
-        for (int64_t i = n; i-- > 0;)
-            if (dish_of[i * stride] >= 0) dishes[--begin[row_of[i]]] = dish_of[i * stride];
-        SeatingRecord record;
-        for (size_t j = 0; j < rows.size(); ++j) {
-            served.clear();
-            for (int64_t i = begin[j]; i < begin[j + 1]; ++i)
-                if (counts[dishes[i]]++ == 0) served.push_back(dishes[i]);
-            for (const int32_t k : served) {
-                record.rows.push_back(static_cast<int32_t>(j));
-                record.dishes.push_back(k);
-                record.n_customers.push_back(counts[k]);
-                record.n_tables.push_back(
-                    base.has_tables()
-                        ? seat_cell(counts[k], fresh[k], &record.sizes, &tables, g) : 0);
-                counts[k] = 0;
-            }
-        }
-        load(record);
-    }
-
-    // The same of counted customers.  A cell is not seated one by one, so that its cost does
-    // not grow with the data: the table of its first customer has 1 + Binomial(n - 1, v) of
-    // the n customers, v ~ Beta(1, fresh), and the rest of them are seated likewise.
+    // weight one or opens a table with weight fresh[dish] = alpha * base(dish).  A large cell is
+    // not seated one by one, so that its cost does not grow with the data: the table of its first
+    // customer has 1 + Binomial(n - 1, v) of the n customers, v ~ Beta(1, fresh), and the rest of
+    // them are seated likewise.
     void reseat(const PairCounts &counts, const double *fresh, bitgen_t *g) {
         SeatingRecord record;
         std::vector<int32_t> tables;

@@ -125,10 +125,11 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
     // ---- parameters
 
     bool is_table() const override { return n_columns_ == 1; }
-    void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) override {
+    void draw_parameters(const std::vector<int32_t> &slots, const Workers &workers,
+                         bitgen_t *g) override {
         parameters_.resize(n_columns_);
         for (size_t c = 0; c < n_columns_; ++c)
-            parameters_[c].draw(seatings[c], occupancy, n_slots, lazy, g);
+            parameters_[c].draw(seatings[c], slots, n_slots, workers, g);
         has_parameters_ = true;
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
@@ -159,27 +160,8 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
             row_[k] = counts(k) ? std::exp(std::max(logs_[k] - largest, kLeastLog)) : 0.0;
         return row_.data();
     }
-    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
-        Product p;
-        for (size_t c = 0; c < n_columns_; ++c)
-            if (code(t, c) >= 0) p.multiply(parameters_[c].prob(k, code(t, c), g));
-        return p.log();
-    }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         for (size_t c = 0; c < n_columns_; ++c) parameters_[c].draw_newborn(k, code(t, c), g);
-    }
-    void reseat(const int32_t *states, bitgen_t *g) override {
-        for (size_t c = 0; c < n_columns_; ++c)
-            seatings[c].reseat(states, codes_ + c, n_columns_, n_steps, parameters_[c].base(),
-                               g);
-        has_parameters_ = false;
-    }
-    void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
-                     bitgen_t *g) override {
-        parameters_.resize(n_columns_);
-        for (size_t c = 0; c < n_columns_; ++c)
-            parameters_[c].draw(seatings[c], slots, n_slots, workers, g);
-        has_parameters_ = true;
     }
     const double *table_row(int64_t t) const override {
         return code(t, 0) < 0 ? nullptr : parameters_[0].probs(code(t, 0));
@@ -193,7 +175,7 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
             out[i] = p.log();
         }
     }
-    void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *g) override {
+    void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) override {
         for (size_t c = 0; c < n_columns_; ++c)
             seatings[c].reseat(count_pairs(workers, n_steps, n_slots, seatings[c].base.n_symbols,
                                            [&](int64_t t, int32_t *row, int32_t *dish) {

@@ -48,7 +48,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t k = n; k < n_slots; ++k) clear(k);
         n_slots = n;
         stamps_.resize(stride_, 0);
-        is_drawn_.resize(stride_, 0);
     }
 
     void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
@@ -220,12 +219,11 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
     // ---- parameters
 
-    void draw_parameters(const int32_t *occupancy, bool, bitgen_t *g) override {
+    void draw_parameters(const std::vector<int32_t> &slots, const Workers &,
+                         bitgen_t *g) override {
         parameters_.assign(static_cast<size_t>(family_->parameter_width) * stride_, kNotDrawn);
-        std::fill(is_drawn_.begin(), is_drawn_.end(), 0);
         has_parameters_ = true;
-        for (int32_t k = kFirst; k < n_slots; ++k)
-            if (occupancy[k] > 0) draw(k, &table_[place(k)], step(), g);
+        for (const int32_t k : slots) draw(k, &table_[place(k)], step(), g);
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
         if (family_->is_missing(row(t))) {
@@ -246,24 +244,12 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         fill_exp(n_slots, logs_.data(), largest, kLeastLog, weights_.data());
         return weights_.data();
     }
-    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
-        if (!is_drawn_[k]) draw(k, &table_[place(k)], step(), g);
-        if (family_->is_missing(row(t))) return 0.0;
-        return family_->log_density(parameters_of(k), step(), row(t));
-    }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         std::vector<double> numbers(reset_);
         if (!family_->is_missing(row(t))) family_->add(numbers.data(), 1, row(t));
         draw(k, numbers.data(), 1, g);
     }
 
-    void reseat(const int32_t *states, bitgen_t *) override { settle(states); }
-
-    void draw_states(const std::vector<int32_t> &slots, const Workers &, bitgen_t *g) override {
-        parameters_.assign(static_cast<size_t>(family_->parameter_width) * stride_, kNotDrawn);
-        has_parameters_ = true;
-        for (const int32_t k : slots) draw(k, &table_[place(k)], step(), g);
-    }
     bool is_concurrent() const override { return family_->is_concurrent; }
     void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                               double *out) const override {
@@ -274,7 +260,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t i = 0; i < n; ++i)
             out[i] = family_->log_density(parameters_of(slots[i]), step(), row(t));
     }
-    void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *) override {
+    void reseat(const int32_t *states, const Workers &workers, bitgen_t *) override {
         if (family_->is_concurrent) workers_ = workers;
         settle(states);
     }
@@ -359,7 +345,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
     void draw(int32_t k, const double *s, int64_t stride, bitgen_t *g) {
         family_->draw(s, stride, parameters_of(k), step(), g);
-        is_drawn_[k] = 1;
     }
     void relay(std::vector<double> *table, int32_t width, int32_t stride) const {
         std::vector<double> wider(static_cast<size_t>(width) * stride, kNotDrawn);
@@ -380,7 +365,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     std::vector<double> reset_, table_, parameters_, logs_, weights_, saved_, scratch_;
     std::vector<int32_t> slot_of_, touched_;    // slot_of_: -1 for a missing step or inside a move
     std::vector<int64_t> stamps_;
-    std::vector<char> is_drawn_;
     std::vector<Moved> moved_;
     int64_t move_ = 1;
     // Steps that were announced, and the first one of those in ahead_.

@@ -106,9 +106,10 @@ class ProductEmission final : public Emission, public EmissionParameters {
 
     // ---- parameters
 
-    void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) override {
+    void draw_parameters(const std::vector<int32_t> &slots, const Workers &workers,
+                         bitgen_t *g) override {
         for (const auto &part : parts_)
-            part->parameters()->draw_parameters(occupancy, lazy, g);
+            part->parameters()->draw_parameters(slots, workers, g);
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
         const auto counts = [&](int32_t k) { return k == kNew || occupancy[k] > 0; };
@@ -131,20 +132,8 @@ class ProductEmission final : public Emission, public EmissionParameters {
         }
         return row_.data();
     }
-    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
-        double lp = 0.0;
-        for (const auto &part : parts_) lp += part->parameters()->log_likelihood(t, k, g);
-        return lp;
-    }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         for (const auto &part : parts_) part->parameters()->draw_newborn(k, t, g);
-    }
-    void reseat(const int32_t *states, bitgen_t *g) override {
-        for (const auto &part : parts_) part->parameters()->reseat(states, g);
-    }
-    void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
-                     bitgen_t *g) override {
-        for (const auto &part : parts_) part->parameters()->draw_states(slots, workers, g);
     }
     bool is_concurrent() const override {
         return std::all_of(parts_.begin(), parts_.end(), [](const auto &part) {
@@ -161,8 +150,8 @@ class ProductEmission final : public Emission, public EmissionParameters {
             for (int32_t i = 0; i < n; ++i) out[i] += logs[i];
         }
     }
-    void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *g) override {
-        for (const auto &part : parts_) part->parameters()->reseat_counted(states, workers, g);
+    void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) override {
+        for (const auto &part : parts_) part->parameters()->reseat(states, workers, g);
     }
 
   private:

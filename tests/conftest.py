@@ -27,20 +27,6 @@ def pytest_configure(config):
         config.add_cleanup(lambda: shutil.rmtree(os.environ.pop(FOLDER)))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """With ``-n 2``, let each worker run neighbouring tests until it has no more.
-
-    pytest-xdist deals them out like cards: both workers then build what the tests of a
-    file share, and wait for what the other one compiles.
-    """
-    if config.getvalue("dist") != "load":
-        return None
-    from xdist.scheduler import WorkStealingScheduling
-
-    return WorkStealingScheduling(config, log)
-
-
 @pytest.fixture(scope="session")
 def global_random_seed():
     """Seed of tests that must pass for every seed; SKIHMM_TESTS_SEED gives another."""

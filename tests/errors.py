@@ -224,11 +224,15 @@ SPLITS = {
             "_split_merge.hpp",
             "ratio_.restore(chain, emission);",
             """
+            size_t n = moves_.size();
             for (size_t i = fragments_.size(); i-- > 0;) {
                 const Fragment &f = fragments_[i];
+                path_.assign(f.stop - f.start, a_);
+                for (size_t l = path_.size(); is_split_ && l-- > 0;)
+                    if (moves_[--n]) path_[l] = c_;
                 if (is_split_ || i < n_seated_)
                     ratio_.remove_block(chain, emission, f.start, f.stop,
-                                        new_before(chain, f.start), path_of(f),
+                                        new_before(chain, f.start), path_.data(),
                                         new_after(chain, f.stop - 1));
                 else
                     for (int64_t t = f.stop - 1; t >= f.start; --t)

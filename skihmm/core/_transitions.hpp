@@ -504,7 +504,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     // while stages are kept.
     bool begins_run(int64_t t) const { return !are_staged() || coins_.begins_run(t); }
     void set_stage(int64_t t, int32_t stage) { coins_.set_stage(t, stage); }
-    void spread_stages(const std::vector<int32_t> &labels, const std::vector<uint8_t> &first) {
+    void spread_stages(const int32_t *labels, const std::vector<uint8_t> &first) {
         if (are_staged()) coins_.spread_stages(labels, first);
     }
     // `alpha` is that of the restaurants of states, and the concentrations of contexts, which

@@ -18,6 +18,7 @@ from small_models import SUSPECT, assert_exact, compare
 
 from skihmm import HCRPHMM
 from skihmm.core._rcd import RCDKernel
+from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedGibbs
 from skihmm.samplers._blocked_kernel import BlockedProposal
 from skihmm.transitions import HCRPTransitions
@@ -115,6 +116,30 @@ def test_passes_against_dense_matrices(name):
         np.testing.assert_allclose(
             rows[np.ix_(labels, labels)][labels != 1], blocks[labels != 1], rtol=1e-12
         )
+
+
+@pytest.mark.parametrize("context_features", [None, [10]])
+def test_chains_leave_a_run_that_the_data_exclude(context_features):
+    """By so much that the products of its observations' weights underflow."""
+    rng = np.random.default_rng(0)
+    states = np.repeat([0, 1, 0, 1], 30)
+    X = 6.0 * states[:, None] + rng.standard_normal((120, 10))
+    if context_features:
+        X = np.column_stack([X, np.arange(120) % 2])
+    wrong = states.copy()
+    wrong[10:20] = 1
+    hmm = HCRPHMM(
+        emission=NormalInverseGamma(mean=0.0, strength=0.01, shape=1.5, scale=1.0),
+        transitions=HCRPTransitions(min_dwell=10, context_features=context_features),
+        sampler=BlockedGibbs(24),
+        init=wrong,
+        n_burnin=0,
+        n_draws=20,
+        random_state=0,
+    )
+    (path,) = hmm.fit(X).draws_.states[:, -1]
+    assert (path[:20] == path[20]).all()
+    assert (path[10:20] != path[40]).all()
 
 
 def dense_matrix(model, arrays):

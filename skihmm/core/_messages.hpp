@@ -3,6 +3,11 @@
 //
 // Transitions are sparse plus rank one, so a step costs the non-zeros plus K; of few states with
 // many non-zeros the whole matrix is faster, as its loops are vectorised.
+//
+// Of states with one stage messages are probabilities: every state is entered from every other
+// one, which keeps them within the range of a double.  A later stage is entered from its own state
+// alone.  Its message is a product of as many ratios of observations' probabilities as the state
+// has to last, without bounds, and may be what decides later on.  So messages are logarithms then.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -14,6 +19,7 @@
 #include <vector>
 
 #include "_emission.hpp"
+#include "_math.hpp"
 #include "_platform.hpp"
 #include "_random.hpp"
 #include "_slots.hpp"
@@ -60,6 +66,123 @@ SKIHMM_CLONES static void divide_all(int32_t n, double total, double *x) {
     for (int32_t k = 0; k < n; ++k) x[k] /= total;
 }
 
+// Log 0, which is finite so that differences are.
+constexpr double kLogZero = -1e300;
+
+static inline double log_or_zero(double x) { return x > 0.0 ? std::log(x) : kLogZero; }
+static SKIHMM_INLINE double exp_or_zero(double x) {
+    return x > -700.0 ? exp_of(std::max(x, -700.0)) : 0.0;
+}
+// out[i] = exp(x[i] - shift); x may be out.
+SKIHMM_CLONES static void exp_all(int32_t n, double shift, const double *x, double *out) {
+    for (int32_t i = 0; i < n; ++i) out[i] = exp_or_zero(x[i] - shift);
+}
+SKIHMM_CLONES static double largest_of(int32_t n, const double *x) {
+    double lanes[8], largest = kLogZero;
+    std::fill_n(lanes, 8, kLogZero);
+    int32_t i = 0;
+    for (; i + 7 < n; i += 8)
+        for (int32_t l = 0; l < 8; ++l) lanes[l] = std::max(lanes[l], x[i + l]);
+    for (; i < n; ++i) lanes[0] = std::max(lanes[0], x[i]);
+    for (const double lane : lanes) largest = std::max(largest, lane);
+    return largest;
+}
+SKIHMM_CLONES static void subtract_all(int32_t n, double shift, double *x) {
+    for (int32_t i = 0; i < n; ++i) x[i] = std::max(x[i] - shift, kLogZero);
+}
+// out[i] = log(exp(x[i] + a[i]) + exp(y[i] + b[i]))
+SKIHMM_CLONES static void add_logs(int32_t n, const double *__restrict x,
+                                   const double *__restrict a, const double *__restrict y,
+                                   const double *__restrict b, double *__restrict out) {
+    for (int32_t i = 0; i < n; ++i) {
+        const double first = x[i] + a[i], second = y[i] + b[i];
+        const double larger = std::max(first, second), smaller = std::min(first, second);
+        out[i] = larger + log1p_of(exp_of(std::max(smaller - larger, -700.0)));
+    }
+}
+
+// The passes of states with several stages, in logarithms.  A stage adds up a stay and an advance;
+// only what is drawn has more parts, and adds them up relative to the largest one: every label can
+// be drawn after every other one, so that what underflows is nothing beside that one.
+class StagedTransitions {
+  public:
+    explicit StagedTransitions(const HCRPTransitions &transitions)
+        : transitions_(transitions), n_(transitions.n_slots()), n_columns_(transitions.n_columns()),
+          last_(n_columns_ - n_) {
+        if (last_ == 0) return;
+        zeros_.assign(n_, 0.0);
+        weights_.resize(n_);
+        drawn_.resize(n_);
+        argmax_.resize(n_);
+        for (int32_t c = 0; c < n_columns_; ++c) {
+            const bool is_state = c % n_ != kStart;
+            stays_.push_back(is_state ? std::log(transitions.stay(c % n_)) : 0.0);
+            leaves_.push_back(is_state ? std::log(transitions.leave(c % n_)) : 0.0);
+        }
+    }
+    void push(int64_t t, const double *f, double *out) {
+        if (is_start(f)) return start(t, out);
+        const double largest = weigh(f + last_, leaves_.data());
+        transitions_.push_draws(t, weights_.data(), drawn_.data(), 0.0, n_);
+        take_logs(largest);
+        add_logs(n_, f, stays_.data(), drawn_.data(), zeros_.data(), out);
+        add_logs(last_, f + n_, stays_.data() + n_, f, leaves_.data(), out + n_);
+    }
+    void pull(int64_t t, const double *g, double *out) {
+        const double largest = weigh(g, zeros_.data());
+        transitions_.pull_draws(t, weights_.data(), drawn_.data());
+        take_logs(largest);
+        add_logs(last_, g, stays_.data(), g + n_, leaves_.data(), out);
+        add_logs(n_, g + last_, stays_.data(), drawn_.data(), leaves_.data(), out + last_);
+    }
+    template <class Label>
+    void push_max(int64_t t, const double *f, double *out, Label *argmax_out) {
+        if (is_start(f)) {
+            std::fill_n(argmax_out, n_columns_, static_cast<Label>(kStart));
+            return start(t, out);
+        }
+        const double largest = weigh(f + last_, leaves_.data());
+        transitions_.push_max_of_draws(t, weights_.data(), drawn_.data(), argmax_.data());
+        take_logs(largest);
+        for (int32_t c = 0; c < n_columns_; ++c) {
+            const double stayed = f[c] + stays_[c];
+            const double entered = c < n_ ? drawn_[c] : f[c - n_] + leaves_[c];
+            const int32_t from = c < n_ ? last_ + argmax_[c] : c - n_;
+            out[c] = std::max(stayed, entered);
+            argmax_out[c] = static_cast<Label>(entered > stayed ? from : c);
+        }
+    }
+
+  private:
+    // A sequence begins, or else no message is there.
+    static bool is_start(const double *f) { return f[kStart] == 0.0; }
+    void start(int64_t t, double *out) {
+        const bool is_inside = transitions_.coins().starts_inside;
+        transitions_.fill_draws(t, kStart, drawn_.data());
+        take_logs(is_inside ? -std::log(transitions_.coins().n_stages) : 0.0);
+        std::fill_n(out, n_columns_, kLogZero);
+        for (int32_t c = 0; c < (is_inside ? n_columns_ : n_); ++c) out[c] = drawn_[c % n_];
+    }
+    // weights_ = exp(x + a) over the largest of these, the logarithm of which it returns.
+    double weigh(const double *x, const double *a) {
+        double largest = kLogZero;
+        for (int32_t k = 0; k < n_; ++k)
+            if (k != kStart) largest = std::max(largest, weights_[k] = x[k] + a[k]);
+        exp_all(n_, largest, weights_.data(), weights_.data());
+        weights_[kStart] = 0.0;
+        return largest;
+    }
+    void take_logs(double largest) {
+        for (double &x : drawn_) x = largest + log_or_zero(x);
+    }
+
+    const HCRPTransitions &transitions_;
+    const int32_t n_, n_columns_, last_;        // slots, columns, first column of the last stage
+    std::vector<double> stays_, leaves_;        // by column
+    std::vector<double> zeros_, weights_, drawn_;   // by slot
+    std::vector<int32_t> argmax_;
+};
+
 // p(column | column before), its passes as those of HCRPTransitions.  All vectors have `width`
 // entries, zero beyond the columns.
 class FrozenTransitions {
@@ -72,8 +195,8 @@ class FrozenTransitions {
           transitions_(transitions), argmax_(width) {
         // Matrices of the size of a cache; 10: an entry costs 0.07 ns, a non-zero 0.8.
         const int64_t n = n_columns;
-        if (transitions.has_contexts() || n > kMostDense || n > n_steps
-            || n * n > 10 * (n_cells + 2 * n))
+        if (transitions.has_contexts() || transitions.are_staged() || n > kMostDense
+            || n > n_steps || n * n > 10 * (n_cells + 2 * n))
             return;
         rows_.assign(static_cast<size_t>(width) * width, 0.0);
         std::vector<double> one(width, 0.0);
@@ -166,8 +289,8 @@ class FrozenMessages {
                    std::vector<uint8_t> first, int32_t before)
         : n_steps(emission.n_steps), n_states(transitions.n_slots() - kFirst),
           n_stages(transitions.n_columns() / transitions.n_slots()),
-          n_slots_(transitions.n_slots()), transitions_(transitions, n_cells, n_steps),
-          emission_(emission), first_(std::move(first)), before_(before),
+          n_slots_(transitions.n_slots()), is_staged_(n_stages > 1),
+          transitions_(transitions, n_cells, n_steps), staged_(transitions), emission_(emission), first_(std::move(first)), before_(before),
           f_(transitions_.width, 0.0), g_(transitions_.width, 0.0) {
         for (int32_t stage = 0; stage < n_stages; ++stage) {
             for (int32_t k = kFirst; k < n_slots_; ++k)
@@ -182,10 +305,11 @@ class FrozenMessages {
         begin();
         for (int64_t t = 0; t < n_steps; ++t) {
             log_predictive[t] = advance(t);
+            if (is_staged_) log_predictive[t] += normalise();
             if (probs) pack_states(probs + t * (n_states + 1));
         }
     }
-    // out: packed p(state and stage at t | y[:t + 1]).
+    // out: packed p(state and stage at t | y[:t + 1]), or its logarithm up to a constant.
     void filter_columns(double *out) {
         begin();
         for (int64_t t = 0; t < n_steps; ++t, out += n_packed()) {
@@ -198,8 +322,8 @@ class FrozenMessages {
         begin();
         for (int64_t t = 0; t < n_steps; ++t) advance(t);
         for (int64_t t = 0; t < n_ahead; ++t) {
-            transitions_.push(n_steps + t, f_.data(), g_.data());
-            f_.swap(g_);
+            push(n_steps + t);
+            if (is_staged_) normalise();
             pack_states(probs + t * (n_states + 1));
         }
     }
@@ -210,7 +334,7 @@ class FrozenMessages {
         for (int64_t t = n_steps; t-- > 0;) {
             retreat(t);
             double *message = filtered + t * n, *out = probs + t * m, total = 0.0;
-            for (int32_t i = 0; i < n; ++i) message[i] *= g_[columns_[i]];
+            combine(t, message, message);
             for (int32_t k = 0; k < m; ++k) {
                 out[k] = message[k];
                 for (int32_t i = k + m; i < n; i += m) out[k] += message[i];
@@ -227,18 +351,15 @@ class FrozenMessages {
         std::vector<double> weights(n);
         for (int64_t t = n_steps; t-- > 0;) {
             if (is_end(t)) {
-                g_.assign(g_.size(), 1.0);
+                fill_with_ones(&g_);
             } else {
                 // g = p(state and stage at t + 1 | those at t), by the latter
-                f_.assign(f_.size(), 0.0);
-                f_[chosen] = 1.0;
-                transitions_.pull(t + 1, f_.data(), g_.data());
+                start_at(chosen);
+                pull(t + 1, f_.data(), g_.data());
             }
+            combine(t, filtered + t * n, weights.data());
             double total = 0.0;
-            for (int32_t i = 0; i < n; ++i) {
-                weights[i] = filtered[t * n + i] * g_[columns_[i]];
-                total += weights[i];
-            }
+            for (int32_t i = 0; i < n; ++i) total += weights[i];
             check_total(t, total);
             double u = uniform(g) * total;
             for (int32_t i = 0; i < n; ++i) {
@@ -280,9 +401,13 @@ class FrozenMessages {
         throw std::invalid_argument(message.str());
     }
     bool is_end(int64_t t) const { return t == n_steps - 1 || first_[t + 1]; }
+    int32_t n_columns() const { return transitions_.n_columns; }
+    void fill_with_ones(std::vector<double> *x) const {
+        x->assign(x->size(), is_staged_ ? 0.0 : 1.0);
+    }
     void start_at(int32_t column) {
-        f_.assign(f_.size(), 0.0);
-        f_[column] = 1.0;
+        f_.assign(f_.size(), is_staged_ ? kLogZero : 0.0);
+        f_[column] = is_staged_ ? 0.0 : 1.0;
     }
     void begin() { start_at(before_); }
     // x *= p(y[t] | column) / exp(*log_scale); returns the sum.
@@ -297,12 +422,62 @@ class FrozenMessages {
         }
         return (sums[0] + sums[1]) + (sums[2] + sums[3]);
     }
+    // The same in logarithms, over the largest product; returns the logarithm of that one.
+    double add_logs_of_probs(int64_t t, double *x) {
+        double log_scale;
+        const double *probs = emission_.probs(t, &log_scale);
+        logs_.resize(n_slots_);
+        for (int32_t k = 0; k < n_slots_; ++k) logs_[k] = log_or_zero(probs[k]);
+        for (int32_t c = 0; c < n_columns(); c += n_slots_)
+            for (int32_t k = 0; k < n_slots_; ++k) x[c + k] += logs_[k];
+        const double largest = largest_of(n_columns(), x);
+        check_total(t, largest > kLogZero / 2 ? 1.0 : 0.0);
+        subtract_all(n_columns(), largest, x);
+        return largest + log_scale;
+    }
+    // Of logarithms f: divide by the sum, the logarithm of which is returned; and g = exp(f).
+    double normalise() {
+        const double largest = largest_of(n_columns(), f_.data());
+        exp_all(n_columns(), largest, f_.data(), g_.data());
+        double sums[4] = {};
+        int32_t c = 0;
+        for (; c + 3 < n_columns(); c += 4)
+            for (int32_t i = 0; i < 4; ++i) sums[i] += g_[c + i];
+        for (; c < n_columns(); ++c) sums[0] += g_[c];
+        const double total = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        divide_all(n_columns(), total, g_.data());
+        subtract_all(n_columns(), largest + std::log(total), f_.data());
+        return largest + std::log(total);
+    }
+    // out = message of the steps up to t times g = that of the steps after it, packed, up to a
+    // factor.
+    void combine(int64_t t, const double *message, double *out) {
+        const int32_t n = n_packed();
+        if (!is_staged_) {
+            for (int32_t i = 0; i < n; ++i) out[i] = message[i] * g_[columns_[i]];
+            return;
+        }
+        for (int32_t i = 0; i < n; ++i) out[i] = message[i] + g_[columns_[i]];
+        const double largest = largest_of(n, out);
+        check_total(t, largest > kLogZero / 2 ? 1.0 : 0.0);
+        exp_all(n, largest, out, out);
+    }
+    void push(int64_t t) {
+        if (is_staged_) staged_.push(t, f_.data(), g_.data());
+        else transitions_.push(t, f_.data(), g_.data());
+        f_.swap(g_);
+    }
+    void pull(int64_t t, const double *values, double *out) {
+        if (is_staged_) staged_.pull(t, values, out);
+        else transitions_.pull(t, values, out);
+    }
     // f = p(column at t - 1 | y[:t]) becomes p(column at t | y[:t + 1]); returns
-    // log p(y[t] | y[:t]).
+    // log p(y[t] | y[:t]).  Of logarithms f is the latter, and what is returned, up to a
+    // constant that `normalise` returns.
     double advance(int64_t t) {
         if (first_[t]) start_at(kStart);
-        transitions_.push(t, f_.data(), g_.data());
-        f_.swap(g_);
+        push(t);
+        if (is_staged_) return add_logs_of_probs(t, f_.data());
         double log_scale;
         const double total = multiply(t, f_.data(), &log_scale);
         check_total(t, total);
@@ -312,22 +487,25 @@ class FrozenMessages {
     // g = p(y[t + 2 ...] | column at t + 1) becomes p(y[t + 1 ...] | column at t), both up to a
     // factor; one after the last step of a sequence.
     void retreat(int64_t t) {
-        if (is_end(t)) {
-            g_.assign(g_.size(), 1.0);
-            return;
+        if (is_end(t)) return fill_with_ones(&g_);
+        if (is_staged_) {
+            add_logs_of_probs(t + 1, g_.data());
+        } else {
+            double log_scale;
+            g_[kStart] = 0.0;
+            const double total = multiply(t + 1, g_.data(), &log_scale);
+            check_total(t + 1, total);
+            divide_all(transitions_.width, total, g_.data());
         }
-        double log_scale;
-        g_[kStart] = 0.0;
-        const double total = multiply(t + 1, g_.data(), &log_scale);
-        check_total(t + 1, total);
-        divide_all(transitions_.width, total, g_.data());
-        transitions_.pull(t + 1, g_.data(), f_.data());
+        pull(t + 1, g_.data(), f_.data());
         f_.swap(g_);
     }
     void pack_states(double *out) const {
-        for (int32_t i = 0; i <= n_states; ++i) out[i] = f_[columns_[i]];
-        for (int32_t i = n_states + 1; i < n_packed(); ++i)
-            out[i % (n_states + 1)] += f_[columns_[i]];
+        const std::vector<double> &probs = is_staged_ ? g_ : f_;
+        const int32_t n = n_states + 1;
+        for (int32_t k = 0; k < n; ++k) out[k] = probs[columns_[k]];
+        for (int32_t i = n; i < n_packed(); i += n)
+            for (int32_t k = 0; k < n; ++k) out[k] += probs[columns_[i + k]];
     }
     int32_t best_column() const {
         int32_t best = kNew;
@@ -345,9 +523,14 @@ class FrozenMessages {
             // The best end of the sequence before; its score is in log_prob.
             const int32_t end = first_[t] ? best_column() : -1;
             if (end >= 0) start_at(kStart);
-            transitions_.push_max(t, f_.data(), g_.data(), argmax);
+            if (is_staged_) staged_.push_max(t, f_.data(), g_.data(), argmax);
+            else transitions_.push_max(t, f_.data(), g_.data(), argmax);
             if (end >= 0) std::fill_n(argmax, n, static_cast<Label>(end));
             f_.swap(g_);
+            if (is_staged_) {
+                log_prob += add_logs_of_probs(t, f_.data());
+                continue;
+            }
             double log_scale;
             multiply(t, f_.data(), &log_scale);
             const double largest = *std::max_element(f_.begin(), f_.begin() + n);
@@ -365,12 +548,15 @@ class FrozenMessages {
     }
 
     const int32_t n_slots_;
+    const bool is_staged_;              // messages are logarithms
     FrozenTransitions transitions_;
+    StagedTransitions staged_;
     FrozenEmission emission_;
     const std::vector<uint8_t> first_;
     const int32_t before_;
     std::vector<int32_t> columns_;      // of every place in a packed message
     std::vector<double> f_, g_;         // messages
+    std::vector<double> logs_;          // of one step, by slot
 };
 
 }  // namespace skihmm

@@ -162,7 +162,8 @@ cdef class FrozenModel:
         return log_predictive, probs
 
     cdef object filter_columns(self):
-        # p(state and stage at t | y[:t + 1], seating), shape (n_steps, n_packed).
+        # p(state and stage at t | y[:t + 1], seating), shape (n_steps, n_packed), or, if there
+        # are several stages, its logarithm up to a constant.
         columns = np.empty((self.n_steps, self.messages.get().n_packed()))
         cdef float64_t *out = begin_of(columns)
         with nogil:

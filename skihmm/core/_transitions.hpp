@@ -880,6 +880,25 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= left;
         out[j] += 1.0 - left;
     }
+    // The same passes of a draw alone, by slots.
+    void fill_draws(int64_t t, int32_t j, double *out) const {
+        if (tree_) tree_->fill_row(tree_->place(t), j, out);
+        else Draws::fill_row(j, out);
+    }
+    void push_draws(int64_t t, const double *weights, double *out, double least,
+                    int32_t width) const {
+        if (tree_) tree_->push(tree_->place(t), weights, out, least);
+        else Draws::push(weights, out, width);
+    }
+    void pull_draws(int64_t t, const double *values, double *out) const {
+        if (tree_) tree_->pull(tree_->place(t), values, out);
+        else Draws::pull(values, out);
+    }
+    void push_max_of_draws(int64_t t, const double *weights, double *out,
+                           int32_t *argmax_out) const {
+        if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
+        else Draws::push_max(weights, out, argmax_out);
+    }
     // out[c] = sum_j weights[j] p(c | j).  With contexts labels with up to the share `least` of
     // all that is drawn enter by their total only; weights sum to one.  `ghost` is a label without
     // tables that is apart from kNew, or -1.
@@ -1149,24 +1168,6 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         tree_->resize(n_slots);
         for (int32_t d = 2; d <= tree_->shape.depth(); ++d)
             tree_->load(d, record.levels[d - 2], record.n_states, n_slots);
-    }
-    void fill_draws(int64_t t, int32_t j, double *out) const {
-        if (tree_) tree_->fill_row(tree_->place(t), j, out);
-        else Draws::fill_row(j, out);
-    }
-    void push_draws(int64_t t, const double *weights, double *out, double least,
-                    int32_t width) const {
-        if (tree_) tree_->push(tree_->place(t), weights, out, least);
-        else Draws::push(weights, out, width);
-    }
-    void pull_draws(int64_t t, const double *values, double *out) const {
-        if (tree_) tree_->pull(tree_->place(t), values, out);
-        else Draws::pull(values, out);
-    }
-    void push_max_of_draws(int64_t t, const double *weights, double *out,
-                           int32_t *argmax_out) const {
-        if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
-        else Draws::push_max(weights, out, argmax_out);
     }
     // scratch_: of the weights of columns those of a draw, by slot.
     void weigh_draws(const double *weights, int32_t width) const {

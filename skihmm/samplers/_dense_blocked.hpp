@@ -15,6 +15,7 @@
 // If there is one stage, a step after such a label is a stay with a fixed probability.
 #pragma once
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -131,7 +132,9 @@ class DenseBlocked {
         return s.is_served(k) || k == apart_ ? k : kNew;
     }
     double *message(int64_t l) { return &messages_[static_cast<size_t>(l) * n_]; }
-    // Multiply by the observation; if all products underflow, propose without it.
+    // Multiply by the observation; if all products underflow, propose without it.  What is
+    // possible keeps a positive weight (kLeastLog): a later stage is entered from its own state
+    // alone, so that a product that has underflowed would stay 0.
     void weigh(double *f) {
         double *probs = probs_.data(), *sums = sums_.data();
         std::copy_n(f, width_, sums);
@@ -146,7 +149,8 @@ class DenseBlocked {
         const double share = 1.0 / total;
         for (int32_t k = 0; k < width_; ++k) probs[k] *= share;
         for (int32_t c = 0; c < n_; c += n_slots_)
-            for (int32_t k = 0; k < width_; ++k) f[c + k] *= probs[k];
+            for (int32_t k = 0; k < width_; ++k)
+                f[c + k] = f[c + k] > 0.0 ? std::max(f[c + k] * probs[k], kLeast) : 0.0;
     }
     // For column c after step l of the block; -1: nothing follows.
     void list_before(const Transitions &s, int64_t l, int32_t c, Before *out) {
@@ -200,7 +204,7 @@ class DenseBlocked {
         }
     }
 
-    const double cut_;
+    const double cut_, kLeast = std::exp(kLeastLog);    // beside a sum of 1
     int32_t n_slots_ = 0, n_ = 0;       // of slots, of columns
     int32_t width_ = 0;                 // of slots that may have a column
     int32_t ghost_ = -1, apart_ = -1;   // the successor if no table serves it, and if apart

@@ -287,15 +287,7 @@ def test_sequences_are_independent_given_the_seating():
             )
 
 
-@pytest.mark.parametrize(
-    "transitions",
-    [
-        {},
-        {"expected_dwell": 4},
-        {"min_dwell": 2},
-        {"min_dwell": 2, "starts_inside": True},
-    ],
-)
+@pytest.mark.parametrize("transitions", [{}, {"expected_dwell": 4}])
 def test_whole_matrices_give_the_same_as_non_zeros(transitions):
     """Data of fewer steps than columns pass through the non-zeros."""
     rng = np.random.default_rng(0)
@@ -310,7 +302,7 @@ def test_whole_matrices_give_the_same_as_non_zeros(transitions):
     ).fit(X)
     draw, emission = model.draws_[0, 0], model.emission_
     # For a matrix there have to be as many steps as columns, and many non-zeros.
-    n_columns = (draw.n_states + 2) * transitions.get("min_dwell", 1)
+    n_columns = draw.n_states + 2
     n_cells = len(draw.transitions["rows"])
     assert n_columns > 8
     assert n_columns**2 <= 10 * (n_cells + 2 * n_columns)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import native
 import numpy as np
 import pytest
@@ -13,11 +15,15 @@ from reference.enumeration import (
     HCRPEmission,
     set_partitions,
 )
+from scipy.special import logsumexp
 from small_models import SAMPLERS as ALL_SAMPLERS
 from small_models import SUSPECT, assert_exact, compare
 
 from skihmm import HCRPHMM
+from skihmm.core._messages import FrozenModel
+from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
+from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedGibbs
 from skihmm.samplers._blocked_kernel import BlockedProposal
 from skihmm.transitions import HCRPTransitions
@@ -115,6 +121,103 @@ def test_passes_against_dense_matrices(name):
         np.testing.assert_allclose(
             rows[np.ix_(labels, labels)][labels != 1], blocks[labels != 1], rtol=1e-12
         )
+
+
+@pytest.mark.parametrize("context_features", [None, [10]])
+def test_chains_leave_a_run_that_the_data_exclude(context_features):
+    """By so much that the products of its observations' weights underflow."""
+    rng = np.random.default_rng(0)
+    states = np.repeat([0, 1, 0, 1], 30)
+    X = 6.0 * states[:, None] + rng.standard_normal((120, 10))
+    if context_features:
+        X = np.column_stack([X, np.arange(120) % 2])
+    wrong = states.copy()
+    wrong[10:20] = 1
+    hmm = HCRPHMM(
+        emission=NormalInverseGamma(mean=0.0, strength=0.01, shape=1.5, scale=1.0),
+        transitions=HCRPTransitions(min_dwell=10, context_features=context_features),
+        sampler=BlockedGibbs(24),
+        init=wrong,
+        n_burnin=0,
+        n_draws=20,
+        random_state=0,
+    )
+    (path,) = hmm.fit(X).draws_.states[:, -1]
+    assert (path[:20] == path[20]).all()
+    assert (path[10:20] != path[40]).all()
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_frozen_passes_against_logarithms(inside):
+    """Far outlying rows, after which a state has to last, do not stop a message."""
+    rng = np.random.default_rng(0)
+    states = np.repeat([0, 1, 0, 1], 30)
+    X = 8.0 * states[:, None] + rng.standard_normal((120, 40))
+    hmm = HCRPHMM(
+        emission=NormalInverseGamma(mean=0.0, strength=0.01, shape=1.5, scale=100.0),
+        transitions=HCRPTransitions(
+            stay_prior=(0.7, 2.0), min_dwell=20, starts_inside=inside
+        ),
+        init=states,
+        n_burnin=0,
+        n_draws=1,
+        random_state=0,
+    ).fit(X)
+    X[5:8] = 40.0
+    X[40:46] -= 8.0
+    X[70:76] += 8.0
+    starts = np.array([0, 60])
+    draw = hmm.draws_[0, 0]
+    codes = hmm.emission_.encode_values(X)
+    frozen = FrozenModel(draw.arrays, hmm.emission_.make_stats(codes), starts)
+    # Columns: by stage a new state, the start, and the states.
+    law = SimpleNamespace(
+        alpha=draw.alpha, gamma=draw.gamma, kappa=0.7, omega=2.0, n_stages=20,
+        starts_inside=inside,
+    )  # fmt: skip
+    n = draw.n_states
+    slots = np.r_[2 : n + 2, 0]
+    with np.errstate(divide="ignore"):
+        matrix = np.log(dense_matrix(law, draw.arrays)[0])
+    log_probs = np.full((120, n + 2), -np.inf)
+    for k, slot in enumerate(slots):
+        log_probs[:, slot] = frozen.log_mixtures(np.tile(np.eye(n + 1)[k], (120, 1)))
+
+    def pass_on(log_probs, add):
+        sums = np.empty((120, len(matrix)))
+        for t in range(120):
+            before = sums[t - 1]
+            if t in starts:
+                before = np.full(len(matrix), -np.inf)
+                before[1] = add(sums[t - 1]) if t else 0.0
+            sums[t] = add(before[:, None] + matrix, axis=0) + np.tile(log_probs[t], 20)
+        return sums
+
+    def probs_of(logs):
+        probs = np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
+        return probs.reshape(120, 20, -1).sum(axis=1)[:, slots]
+
+    forward, backward = pass_on(log_probs, logsumexp), np.zeros((120, len(matrix)))
+    for t in range(118, -1, -1):
+        if t + 1 not in starts:
+            after = np.tile(log_probs[t + 1], 20) + backward[t + 1]
+            backward[t] = logsumexp(matrix + after, axis=1)
+    found, filtered = frozen.filter(with_probs=True)
+    expected = logsumexp(forward, axis=1)
+    np.testing.assert_allclose(np.cumsum(found), expected, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(filtered, probs_of(forward), rtol=1e-7, atol=1e-12)
+    smooth = probs_of(forward + backward)
+    np.testing.assert_allclose(frozen.smooth(), smooth, rtol=1e-7, atol=1e-12)
+    log_prob, path = frozen.viterbi()
+    assert log_prob == pytest.approx(pass_on(log_probs, np.max)[-1].max(), rel=1e-12)
+    is_on = np.arange(n + 2) == slots[path][:, None]
+    on_path = pass_on(np.where(is_on, log_probs, -np.inf), np.max)
+    assert log_prob == pytest.approx(on_path[-1].max(), rel=1e-12)
+    for labels in (path, frozen.sample_path(RandomStream(0))):
+        for part in np.split(labels, starts[1:]):
+            sizes = np.diff(np.flatnonzero(np.r_[True, np.diff(part) != 0, True]))
+            assert (sizes[inside:-1] >= 20).all()
+    np.testing.assert_allclose(hmm.predict_proba(X).sum(axis=1), 1)
 
 
 def dense_matrix(model, arrays):

@@ -441,11 +441,11 @@ class Chain(Iterator[SweepInfo]):
                 raise KeyboardInterrupt
 
         n_steps = sequences.n_steps
-        begins = np.arange(1)
-        rows = np.arange(n_steps)
+        begins, length = np.zeros(1, dtype=int), n_steps
         if n_steps > N_PIECES * PIECE:
             begins = np.linspace(0, n_steps - PIECE, N_PIECES).astype(int)
-            rows = (begins[:, None] + np.arange(PIECE)).ravel()
+            length = PIECE
+        rows = (begins[:, None] + np.arange(length)).ravel()
         is_start = np.zeros(n_steps, dtype=bool)
         is_start[sequences.starts] = is_start[begins] = is_start[::CHUNK] = True
         # Without contexts, as for the particle filter.
@@ -483,7 +483,8 @@ class Chain(Iterator[SweepInfo]):
         best = max(draws, key=lambda draw: draw.summed_lp)
         if len(rows) == n_steps:
             return np.asarray(best.states, dtype=np.int32)
-        path = np.empty(n_steps, dtype=np.int32)
+        # A new state has the label n_states.
+        path = np.empty(n_steps, dtype=np.min_scalar_type(best.n_states))
         for begin in range(0, n_steps, CHUNK):
             check()
             chunk = slice(begin, begin + CHUNK)
@@ -527,9 +528,10 @@ class Chain(Iterator[SweepInfo]):
         return self._describe(self._arrays(), info)
 
     def _arrays(self) -> StateRecord:
-        labels = self.state.labels
-        order = occupancy_order(labels, self.state.n_states, self._known)
-        return self.state.to_arrays(order)
+        order = occupancy_order(self.state.labels, self.state.n_states, self._known)
+        arrays = self.state.to_arrays(order)
+        arrays["states"] = narrow(arrays["states"])
+        return arrays
 
     def _describe(self, arrays: StateRecord, info: SweepInfo) -> Draw:
         emission = arrays["emission"]

@@ -418,6 +418,16 @@ def encode_contexts(columns: Array, categories: Categories) -> Labels:
     codes = np.full(columns.shape, MISSING, dtype=np.int32)
     every = find_categories(columns, categories)
     for c, (values, known) in enumerate(zip(columns.T, every, strict=True)):
+        # Or "1" would be a new context beside 1.
+        types = {isinstance(value, str) for value in categories[c]}
+        other = next((v for v in known if isinstance(v, str) not in types), None)
+        if types and other is not None:
+            seen = categories[c][0]
+            raise TypeError(
+                f"Column {c} of the contexts has {other!r}; in fit it had "
+                f"{'strings' if isinstance(seen, str) else 'numbers'}, such as {seen!r}. "
+                "Pass the same type."
+            )
         number = {value: i for i, value in enumerate(known)}
         present = np.flatnonzero(~is_missing(values))
         codes[present, c] = [number[value] for value in _entries(values[present])]

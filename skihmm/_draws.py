@@ -82,12 +82,12 @@ def narrow(values: Integers) -> Integers:
     Returns
     -------
     values : ndarray
-        As uint8 or uint16; unchanged if neither fits.
+        As uint8 or uint16; unchanged if it is that already, or neither fits.
     """
     top = int(values.max(initial=0))
     for dtype in (np.uint8, np.uint16):
         if top <= np.iinfo(dtype).max:
-            return values.astype(dtype)
+            return values.astype(dtype, copy=False)
     return values
 
 

@@ -546,8 +546,9 @@ class Fit:
                 f"All rows of X are missing for {type(emission).__name__}: the draws are "
                 "those of the prior. With a full covariance a row of which any entry is "
                 'missing is missing as a whole (emission="diagonal_gaussian" takes '
-                'single entries), and with handle_unknown="missing" all symbols that are '
-                "not in categories are."
+                'single entries), with emission="autoregressive" one that does not '
+                "follow `order` complete rows of its sequence is, and with "
+                'handle_unknown="missing" all symbols that are not in categories are.'
             )
         elif empty:
             warn_caller(

@@ -583,6 +583,7 @@ array-like of shape (n_samples,), default="auto"
         *,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
+        states: VectorLike | None = None,
     ) -> Labels:
         """Fit, then predict the same data: ``fit(X).predict(X)``.
 
@@ -591,7 +592,7 @@ array-like of shape (n_samples,), default="auto"
         X : array-like of shape (n_samples, n_features)
         y : None
             Ignored.
-        groups, lengths : array-like, optional
+        groups, lengths, states : array-like, optional
             As in :meth:`fit`.
 
         Returns
@@ -599,7 +600,7 @@ array-like of shape (n_samples,), default="auto"
         states : ndarray of shape (n_samples,), int32
             Most probable path under the selected draw, whose own path is ``labels_``.
         """
-        self.fit(X, y, groups=groups, lengths=lengths)
+        self.fit(X, y, groups=groups, lengths=lengths, states=states)
         return self.predict(X, groups=groups, lengths=lengths)
 
     # ---- data

@@ -84,7 +84,7 @@ class ParticleRecord(TypedDict):
 class StateRecord(ModelRecord, total=False):
     """A record of ``ChainState.to_arrays``."""
 
-    states: Required[Labels]
+    states: Required[Integers]
     # Of coins, by step: whether it is entered by a stay; or the stage of its state.
     stayed: Labels
     stages: Labels

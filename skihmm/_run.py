@@ -349,6 +349,8 @@ def run_chain(
         try:
             if stop.is_raised():
                 return ChainResult(history, INTERRUPTED, None)
+            # The start counts, which may take as long as many sweeps.
+            started = time.thread_time() - history.seconds
             chain = Chain(
                 sequences, settings, task.seed, history.record, is_stopped=stop.is_raised
             )
@@ -358,7 +360,6 @@ def run_chain(
                 monitor.tasks.begin_chain(index)
             # Counts and seconds change with every sweep, the history with every record.
             now, tally, seconds = history, history.tally, history.seconds
-            started = time.thread_time() - seconds
             while stopped is None and len(draws) < n_draws:
                 if chain.n_sweeps == now.last:
                     tally = SweepInfo()

@@ -224,11 +224,15 @@ SPLITS = {
             "_split_merge.hpp",
             "ratio_.restore(chain, emission);",
             """
+            size_t n = moves_.size();
             for (size_t i = fragments_.size(); i-- > 0;) {
                 const Fragment &f = fragments_[i];
+                path_.assign(f.stop - f.start, a_);
+                for (size_t l = path_.size(); is_split_ && l-- > 0;)
+                    if (moves_[--n]) path_[l] = c_;
                 if (is_split_ || i < n_seated_)
                     ratio_.remove_block(chain, emission, f.start, f.stop,
-                                        new_before(chain, f.start), path_of(f),
+                                        new_before(chain, f.start), path_.data(),
                                         new_after(chain, f.stop - 1));
                 else
                     for (int64_t t = f.stop - 1; t >= f.start; --t)
@@ -372,59 +376,66 @@ DIRECT_ASSIGNMENT = {
 }
 STICK_BREAKING = {
     "blind births": [
-        ("_stick_breaking.hpp", "of_k + (j == i ? 1.0 : 0.0)", "of_k"),
-        ("_stick_breaking.hpp", "if (o >= 0) shapes_[o] += 1.0;", ""),
+        ("_stick_breaking_steps.hpp", "of_k + (j == i ? 1.0 : 0.0)", "of_k"),
+        ("_stick_breaking_steps.hpp", "if (o >= 0) shapes_[o] += 1.0;", ""),
     ],
     "burials without the start": [
         Verbatim(
-            "_stick_breaking.hpp",
+            "_stick_breaking_steps.hpp",
             "        into_[x].clear();\n        for (int32_t j = kStart;",
             "        into_[x].clear();\n        for (int32_t j = PLANTED ? kFirst : kStart;",
         )
     ],
     "births take nothing": [
         Verbatim(
-            "_stick_breaking.hpp",
+            "_stick_breaking_steps.hpp",
             "        sticks_.break_off(chain, k);\n        into_[k]",
             """        const double before = sticks_.beta[kNew];
         sticks_.break_off(chain, k);
         if (PLANTED) sticks_.beta[kNew] = before;
         into_[k]""",
         ),
-        ("_stick_breaking.hpp", "row[kNew] *= rest;", ""),
+        ("_stick_breaking_steps.hpp", "row[kNew] *= rest;", ""),
     ],
     "no start": [
         (
-            "_stick_breaking.hpp",
+            "_stick_breaking_steps.hpp",
             "draw_observed_row(chain, kStart);",
             "fill_shapes(*chain.transitions);\ndraw_row(chain, kStart);",
         )
     ],
-    "no sticks broken": [("_stick_breaking.hpp", "(rest >= low)", "(false)")],
-    "blocks: free ends": [("_parallel_paths.hpp", "chain.successor(stop - 1)", "-1")],
-    "blocks: old slices of held steps": [
+    "no sticks broken": [("_stick_breaking_paths.hpp", "(!pending.empty())", "(false)")],
+    "beam: no start": [
         (
-            "_parallel_paths.hpp",
-            "held_step(chain, piece) + 1",
-            "held_step(chain, piece)",
+            "_stick_breaking_paths.hpp",
+            "shapes[line.ids[at]] += line.counts[at];",
+            "if (j != kStart) shapes[line.ids[at]] += line.counts[at];",
         )
     ],
-    "blocks: rests above slices": [
+    "beam: free ends": [("_stick_breaking_paths.hpp", "chain.successor(stop - 1)", "-1")],
+    "beam: old slices of held steps": [
         (
-            "_parallel_paths.hpp",
+            "_stick_breaking_paths.hpp",
+            "t < pieces_[piece].stop",
+            "t < pieces_[piece].held",
+        )
+    ],
+    "beam: rests above slices": [
+        (
+            "_stick_breaking_paths.hpp",
             "*std::min_element(least_.begin(), least_.end())",
             "*std::max_element(least_.begin(), least_.end())",
         )
     ],
-    "blocks: one stream for all": [
-        ("_parallel_paths.hpp", "streams[piece]", "streams[0]")
+    "beam: one stream for all": [
+        ("_stick_breaking_paths.hpp", "streams[piece]", "streams[0]")
     ],
-    "blocks: one stream for all rows": [
-        ("_parallel_paths.hpp", "row_streams_[j]", "row_streams_[0]")
+    "beam: one stream for all rows": [
+        ("_stick_breaking_paths.hpp", "row_streams_[j]", "row_streams_[0]")
     ],
-    "blocks: new rows miss broken sticks": [
+    "beam: new rows miss broken sticks": [
         (
-            "_parallel_paths.hpp",
+            "_stick_breaking_paths.hpp",
             "shapes[kNew] = s.alpha * first_rest_;",
             "shapes[kNew] = s.alpha * sticks_.beta[kNew];",
         )

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from test_reproducibility import assert_same
 
-from skihmm import HCRPHMM, _chain_file
+from skihmm import HCRPHMM, _chain_file, _run
 from skihmm._checkpoint import load, save
 from skihmm.samplers import BlockedBeam, StickBreakingGibbs
 from skihmm.transitions import HCRPTransitions
@@ -141,6 +141,21 @@ def test_max_time_counts_what_went_before(sequence, path):
     # The time is over: one more sweep tells.
     model = make_model(path, max_time=0.1, **params).fit(sequence)
     assert n_draws <= model.draws_.n_draws[0] <= n_draws + 1
+
+
+def test_max_time_counts_the_start(sequence, monkeypatch):
+    seconds = [0.0]
+
+    class SlowStart(_run.Chain):
+        def __init__(self, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            seconds[0] += 10.0
+
+    monkeypatch.setattr(_run, "Chain", SlowStart)
+    monkeypatch.setattr(_run.time, "thread_time", lambda: seconds[0])
+    model = make_model(n_burnin=0, thin=1, max_time=9.0)
+    assert list(model.fit(sequence).draws_.n_draws) == [1]
+    assert list(model.set_params(max_time=11.0).fit(sequence).draws_.n_draws) == [6]
 
 
 def test_without_a_seed(sequence, tmp_path):

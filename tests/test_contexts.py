@@ -60,6 +60,16 @@ def fitted():
     return model().fit(ring(300, 0))
 
 
+def test_contexts_keep_their_type(fitted):
+    """Or every one of them would be a new context."""
+    X = ring(20, 1)
+    new = X.assign(action=np.where(X.action == "go", "jump", X.action))
+    assert fitted.predict(new).shape == (20,)
+    message = "has 1; in fit it had strings, such as '(stay|go)'"
+    with pytest.raises(TypeError, match=message):
+        fitted.score(X.assign(action=1))
+
+
 def test_the_context_explains_the_transitions(fitted):
     X, test = ring(300, 0), ring(150, 1)
     plain = HCRPHMM(n_burnin=60, n_draws=6, thin=2, random_state=0).fit(X[["symbol"]])

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
@@ -13,48 +12,45 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def run(name, *options, folder, cwd):
-    return subprocess.run(
-        [sys.executable, EXAMPLES / name, *options],
-        cwd=cwd,
-        # Neither the text of the user nor an earlier download.
-        env={
-            **os.environ,
-            "SKIHMM_DATA": str(folder),
-            "SCIKIT_LEARN_DATA": str(folder),
-            "PYTHONWARNINGS": "error",
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+@pytest.fixture
+def run(monkeypatch, tmp_path, capsys):
+    """Run an example as a program, in a folder with its data; return what it prints."""
+
+    def run(name, *options):
+        monkeypatch.setattr(sys, "argv", [str(EXAMPLES / name), *options])
+        runpy.run_path(sys.argv[0], run_name="__main__")
+        out, err = capsys.readouterr()
+        assert err == ""
+        return out
+
+    monkeypatch.chdir(tmp_path)
+    # Neither the text of the user nor an earlier download.
+    monkeypatch.setenv("SKIHMM_DATA", str(tmp_path))
+    monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path))
+    return run
 
 
 @pytest.fixture
 def book(tmp_path):
-    """A folder with a short book of five chapters."""
+    """A short book of five chapters, in the folder of the data."""
     sentence = "The cat sat on the mat. A dog saw the cat!\n"
     chapters = [
         f"CHAPTER {number}\n\n{sentence * (60 + i)}\n"
         for i, number in enumerate(["I", "II", "III", "IV", "V"])
     ]
     (tmp_path / "alice.txt").write_text("\n".join(chapters), encoding="utf-8")
-    return tmp_path
 
 
-def test_digits(tmp_path):
-    done = run("digits.py", "--steps=1000", "--sweeps=50", folder=tmp_path, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    _, ordered, shuffled, clusters = (line.split() for line in done.stdout.splitlines())
+def test_digits(run):
+    lines = run("digits.py", "--steps=1000", "--sweeps=50").splitlines()
+    _, ordered, shuffled, clusters = map(str.split, lines)
     # (Three columns of numbers: states, adjusted Rand index, seconds.)
     scores = [float(row[-2]) for row in (ordered, shuffled, clusters)]
     assert scores[0] > scores[1]
     assert scores[0] > scores[2] > 0.5
 
 
-def test_motion_capture(tmp_path):
+def test_motion_capture(run, tmp_path):
     """On two rotations, clockwise and the other way round."""
     rng = np.random.default_rng(0)
     actions = np.repeat(np.arange(8) % 2, 30)
@@ -69,14 +65,8 @@ def test_motion_capture(tmp_path):
     np.savez(
         tmp_path / "mocap6" / "mocap6.npz", X=X, labels=actions, ends=np.array([120, 240])
     )
-    done = run(
-        "motion_capture.py", "--order=1", "--sweeps=20", folder=tmp_path, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    values = dict(
-        line.split(": ") for line in done.stdout.splitlines() if line.count(": ") == 1
-    )
+    lines = run("motion_capture.py", "--order=1", "--sweeps=20").splitlines()
+    values = dict(line.split(": ") for line in lines if line.count(": ") == 1)
     assert values["actions"] == "2 in 8 segments"
     assert float(values["steps in a state's main action"]) > 0.9
 
@@ -84,17 +74,13 @@ def test_motion_capture(tmp_path):
 @pytest.mark.parametrize(
     "split", ["chapters", pytest.param("end", marks=pytest.mark.slow)]
 )
-def test_choose_sampler(book, tmp_path, split):
-    done = run(
+@pytest.mark.usefixtures("book")
+def test_choose_sampler(run, split):
+    lines = run(
         "choose_sampler.py",
         f"--split={split}",
         *("--chapters=4", "--folds=2", "--burnin=1", "--draws=2"),
-        folder=book,
-        cwd=tmp_path,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    lines = done.stdout.splitlines()
+    ).splitlines()
     # Eleven words and two ends of sentence; a heading is three symbols.
     assert lines[0] == f"{13 * (60 + 61 + 62 + 63) + 12} words in 4 chapters"
     rows = [line for line in lines if line.startswith("| `")]
@@ -106,12 +92,9 @@ def test_choose_sampler(book, tmp_path, split):
     assert lines[-1].endswith("CPU seconds in all")
 
 
-def test_choose_sampler_without_the_text(tmp_path):
-    done = run("choose_sampler.py", folder=tmp_path, cwd=tmp_path)
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "alice.txt" in done.stderr
-    assert "Set SKIHMM_DATA to a folder" in done.stderr
+def test_choose_sampler_without_the_text(run):
+    with pytest.raises(SystemExit, match=r"Set SKIHMM_DATA to a folder with alice\.txt"):
+        run("choose_sampler.py")
 
 
 def test_every_panel_of_the_forecast_is_drawn_on():

@@ -286,6 +286,10 @@ def test_fit_predict(sequence):
     groups = np.repeat([0, 1], 30)
     states = model.fit_predict(sequence, groups=groups)
     np.testing.assert_array_equal(states, model.predict(sequence, groups=groups))
+    known = np.full(60, -1)
+    known[:5] = 7
+    model.fit_predict(sequence, states=known)
+    assert len(set(model.labels_[:5])) == 1
 
 
 @pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])

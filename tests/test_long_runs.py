@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import time
+import tracemalloc
 from contextlib import contextmanager
 
 import joblib
@@ -19,9 +20,15 @@ import pytest
 from test_reproducibility import all_draws, assert_same
 
 from skihmm import HCRPHMM
+from skihmm._chain import Chain, ModelSettings
 from skihmm._progress import Progress, SweepReport
+from skihmm._sequences import Sequences
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
+from skihmm.core._sweep_info import SweepInfo
+from skihmm.emissions import HCRPCategorical
+from skihmm.samplers import StepwiseGibbs
+from skihmm.transitions import HCRPTransitions
 
 
 def make_model(**params):
@@ -606,3 +613,38 @@ def test_sklearn_callbacks_are_torn_down_after_an_error(sequence):
     with pytest.raises(RuntimeError):
         model.fit(sequence)
     assert recorder.n_torn_down == 1
+
+
+def peak(function):
+    """Its result, and the most bytes of Python and NumPy at a time."""
+    tracemalloc.start()
+    try:
+        return function(), tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_of_starts_and_draws(monkeypatch):
+    """Beside the chain one path of four bytes a step at a time, others of one byte."""
+    n_steps = 60_000
+    # What does not depend on the number of steps would hide the rest.
+    monkeypatch.setattr("skihmm._validation.CHUNK_ROWS", 1000)
+    monkeypatch.setattr("skihmm._chain.PIECE", 50)
+    monkeypatch.setattr("skihmm._chain.CHUNK", 1000)
+    X = np.random.default_rng(0).integers(3, size=(n_steps, 1))
+    emission = HCRPCategorical().fit(X)
+    codes, starts = emission.encode_values(X), np.zeros(1, dtype=np.intp)
+    settings = ModelSettings(StepwiseGibbs(), emission, HCRPTransitions(), "auto", 10)
+
+    def start(n_steps):
+        seed = np.random.SeedSequence(0)
+        return Chain(Sequences(codes[:n_steps], starts), settings, seed)
+
+    start(2000)  # tables that are kept
+    chain, at_start = peak(lambda: start(n_steps))
+    draw, at_draw = peak(lambda: chain.draw(SweepInfo()))
+    assert at_start < 9 * n_steps
+    assert at_draw < 7 * n_steps
+    assert draw.states.nbytes == n_steps
+    # Codes, labels, two hints of cells, and where sequences begin.
+    assert chain.state.n_bytes() < 17.5 * n_steps

@@ -69,7 +69,7 @@ class Enumeration:
     """The posterior of a small model; `tables`: of the numbers of tables too."""
 
     model: str
-    n_sweeps: int = 2000
+    n_sweeps: int = 1000
     tables: bool = False
 
     def __call__(self, make_kernel):
@@ -135,7 +135,7 @@ CAUGHT = {
         Sampler(),
     ],
     ("blocked", "labels not counted"): [
-        Enumeration(name, 4000)
+        Enumeration(name, 2000)
         for name in ("two sequences", "configuration I", "missing")
     ],
     ("blocked", "labels without the successor's"): [
@@ -149,7 +149,7 @@ CAUGHT = {
     ("split-merge", "no reverse"): [PriorDraws(), Enumeration("two sequences")],
     ("split-merge", "no value"): [Enumeration("one sequence")],
     ("split-merge", "score too early"): [Enumeration("configuration I")],
-    ("split-merge", "seat anew on rejection"): [Enumeration("self-transitions", 4000)],
+    ("split-merge", "seat anew on rejection"): [Enumeration("self-transitions", 2000)],
     ("split-merge", "the printed stop"): [Enumeration("densities")],
     ("split-merge", "t2 as it was"): [Enumeration("small concentrations")],
     ("interleaved", "no reverse"): [Sampler()],
@@ -157,7 +157,7 @@ CAUGHT = {
     ("runs", "no number of states"): [Enumeration("two sequences"), Sampler()],
     ("runs", "no partner"): [Enumeration("two sequences")],
     ("runs", "one order of the pair"): [Enumeration("two sequences")],
-    ("runs", "partner without its steps"): [Enumeration("seven steps", 4000)],
+    ("runs", "partner without its steps"): [Enumeration("seven steps", 2000)],
     ("runs", "no allocation"): [Enumeration("two sequences"), PriorDraws()],
     ("runs", "no reverse"): [Enumeration("two sequences"), PriorDraws()],
     ("runs", "whole runs only"): [Enumeration("configuration I")],
@@ -178,15 +178,21 @@ CAUGHT = {
     ],
     ("sticks", "births take nothing"): [*map(Enumeration, ("two sequences", "missing"))],
     ("sticks", "no start"): [Sampler(), *map(Enumeration, ("two sequences", "missing"))],
-    ("sticks beam", "no start"): [*map(Enumeration, ("two sequences", "missing"))],
-    ("sticks beam", "no sticks broken"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: free ends"): [Enumeration("configuration I")],
-    ("sticks blocks", "blocks: old slices of held steps"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: rests above slices"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: one stream for all"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: one stream for all rows"): [Enumeration("two sequences")],
-    ("sticks blocks", "blocks: new rows miss broken sticks"): [
-        Enumeration("two sequences")
+    ("sticks beam", "beam: no start"): [
+        Enumeration(name, 2000) for name in ("two sequences", "missing")
+    ],
+    ("sticks beam", "no sticks broken"): [Enumeration("two sequences", 2000)],
+    ("sticks blocks", "beam: free ends"): [Enumeration("configuration I", 2000)],
+    ("sticks blocks", "beam: old slices of held steps"): [
+        Enumeration("two sequences", 2000)
+    ],
+    ("sticks blocks", "beam: rests above slices"): [Enumeration("two sequences", 2000)],
+    ("sticks blocks", "beam: one stream for all"): [Enumeration("two sequences", 2000)],
+    ("sticks blocks", "beam: one stream for all rows"): [
+        Enumeration("two sequences", 2000)
+    ],
+    ("sticks blocks", "beam: new rows miss broken sticks"): [
+        Enumeration("two sequences", 2000)
     ],
 }
 

@@ -23,7 +23,7 @@ class ChainState {
     const int64_t n_steps;
     int32_t n_slots = 0;
     std::vector<int32_t> states;        // states[t]: slot of step t, kFirst <= slot < n_slots
-    std::vector<uint8_t> first, last;   // whether step t begins, and ends, a sequence
+    std::vector<uint8_t> first;         // whether step t, or n_steps, begins a sequence
     std::vector<int32_t> hints;         // cell of the draw into step t (Seating::add)
     std::vector<int32_t> occupancy;     // steps per slot
     std::vector<int32_t> free_slots;    // slots that no step carries, used from the back
@@ -39,21 +39,19 @@ class ChainState {
     // starts: first step of every sequence, increasing, starts[0] = 0.
     ChainState(const std::vector<int32_t> &starts, std::shared_ptr<Transitions> transitions,
                std::shared_ptr<Emission> emission, bitgen_t *bits)
-        : n_steps(emission->n_steps), states(n_steps, kFirst), first(n_steps, 0),
-          last(n_steps, 0), hints(n_steps, -1), transitions(std::move(transitions)),
+        : n_steps(emission->n_steps), states(n_steps, kFirst), first(n_steps + 1, 0),
+          hints(n_steps, -1), transitions(std::move(transitions)),
           emission(std::move(emission)), bits(bits) {
-        for (const int32_t t : starts) {
-            first[t] = 1;
-            if (t > 0) last[t - 1] = 1;
-        }
-        last[n_steps - 1] = 1;
+        for (const int32_t t : starts) first[t] = 1;
+        first[n_steps] = 1;
         this->transitions->set_steps(n_steps);
         set_slots(kFirst + 1);
     }
 
+    bool is_last(int64_t t) const { return first[t + 1]; }
     // The label before x[t] and the one after it, -1 if there is none; x[t]'s restaurant.
     int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
-    int32_t successor(int64_t t) const { return last[t] ? -1 : states[t + 1]; }
+    int32_t successor(int64_t t) const { return is_last(t) ? -1 : states[t + 1]; }
     int32_t restaurant(int64_t t) const { return transitions->restaurant(previous(t), t); }
     // Whether step t may have another label than the step before it while stages are kept.
     bool begins_run(int64_t t) const { return first[t] || transitions->begins_run(t); }
@@ -94,15 +92,15 @@ class ChainState {
     }
 
     // Set labels 0 .. n - 1, all of them used, and seat all customers in the order of time.
-    void start_from(const std::vector<int32_t> &labels) {
+    void start_from(const int32_t *labels) {
         Product ignored;
         for (int64_t t = 0; t < n_steps; ++t)
             if (occupancy[states[t]] > 0) emission->remove(t, states[t], bits, &ignored);
         emission->commit();
         transitions->clear();
-        const int32_t n_states = 1 + *std::max_element(labels.begin(), labels.end());
+        const int32_t n_states = 1 + *std::max_element(labels, labels + n_steps);
         set_slots(std::max(n_slots, kFirst + n_states));
-        set_labels(labels.data());
+        set_labels(labels);
         transitions->spread_stages(labels, first);
         for (int64_t t = 0; t < n_steps; ++t) {
             transitions->add_draw(t, previous(t), states[t], bits, &hints[t]);
@@ -152,7 +150,7 @@ class ChainState {
     }
     double log_joint() const { return transitions->log_joint() + emission->log_joint(); }
     size_t n_bytes() const {
-        return transitions->n_bytes() + emission->n_bytes() + 10 * n_steps + 16 * n_slots;
+        return transitions->n_bytes() + emission->n_bytes() + 9 * n_steps + 16 * n_slots;
     }
 
   private:

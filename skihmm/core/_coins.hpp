@@ -119,7 +119,7 @@ class Coins {
         if (!stages.empty()) stages_ = stages;
     }
     // Stages of steps with these labels: a run's stages are as long as one another.
-    void spread_stages(const std::vector<int32_t> &labels, const std::vector<uint8_t> &first) {
+    void spread_stages(const int32_t *labels, const std::vector<uint8_t> &first) {
         const int64_t n = static_cast<int64_t>(stages_.size());
         for (int64_t start = 0, stop; start < n; start = stop) {
             for (stop = start + 1; stop < n && !first[stop] && labels[stop] == labels[start];)

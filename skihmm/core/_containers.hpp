@@ -46,6 +46,10 @@ class Stack {
         if (SKIHMM_UNLIKELY(size_ == capacity_)) resize(2 * capacity_ + 64);
         items_[size_++] = value;
     }
+    // Room for n items, if so many may come: what doubles is copied, and leaves holes.
+    void reserve(size_t n) {
+        if (n > capacity_) resize(n);
+    }
     T operator[](size_t i) const { return items_[i]; }
     size_t size() const { return size_; }
     bool empty() const { return size_ == 0; }

@@ -291,7 +291,8 @@ class ContextTree {
         else levels_[d - 2]->load(record, n_rows, n_slots);
     }
     // Refuse customers of a depth other than those of the steps, which follow the labels `before`
-    // by a draw (label -1: they do not), and the tables of `below`, the record one depth deeper, if there is one.
+    // by a draw (label -1: they do not), and the tables of `below`, the record one depth deeper, if
+    // there is one.
     void check_customers_of(int32_t d, const SeatingRecord &record, const SeatingRecord *below,
                             const std::vector<int32_t> &before,
                             const std::vector<int32_t> &labels, int32_t n_states,

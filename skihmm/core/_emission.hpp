@@ -5,12 +5,16 @@
 // franchise over symbols (symbols), parameters during a sweep (parameters), and a conjugate
 // family for particles (family).
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "_family.hpp"
+#include "_math.hpp"
 #include "_product.hpp"
 #include "_seating.hpp"
+#include "_slots.hpp"
 #include "_workers.hpp"
 
 namespace skihmm {
@@ -18,6 +22,46 @@ namespace skihmm {
 // A possible state needs a positive weight beside any other, or a chain in it could not leave:
 // relative to the most probable one the least weight is exp of this.
 constexpr double kLeastLog = -460.0;
+
+// The product of several factors is made so as a whole: were each of them, a state that is all
+// but impossible by two of them would weigh as much as one that is so by one.
+
+// As Emission::fill_probs, of log probabilities.
+inline double fill_floored(int32_t n, const double *logs, double *out) {
+    const double largest = *std::max_element(logs, logs + n);
+    if (largest == -INFINITY) {
+        // Inside a move that will be rejected: any proposal will do.
+        std::fill_n(out, n, 1.0);
+        return 0.0;
+    }
+    fill_exp(n, logs, largest, kLeastLog, out);
+    return largest;
+}
+
+// As Emission::fill_pair.
+inline void fill_floored_pair(const double *logs, double *out) {
+    const double largest = std::max(logs[0], logs[1]);
+    for (int i = 0; i < 2; ++i)
+        out[i] = largest == -INFINITY ? 1.0 : std::exp(std::max(logs[i] - largest, kLeastLog));
+}
+
+// As EmissionParameters::likelihoods, in place; zero is possible.
+inline void floor_likelihoods(int32_t n_slots, const int32_t *occupancy, double *row) {
+    const auto counts = [&](int32_t k) { return k == kNew || occupancy[k] > 0; };
+    double largest = -INFINITY;
+    for (int32_t k = 0; k < n_slots; ++k)
+        if (counts(k)) largest = std::max(largest, row[k]);
+    for (int32_t k = 0; k < n_slots; ++k) {
+        const bool is_possible = counts(k) && row[k] > -INFINITY;
+        row[k] = is_possible ? std::exp(std::max(row[k] - largest, kLeastLog)) : 0.0;
+    }
+}
+
+// The other way round, in place: p[k] to log(p[k]) + log_scale, zero to -infinity.
+SKIHMM_CLONES static void take_logs(int32_t n, double log_scale, double *p) {
+    for (int32_t k = 0; k < n; ++k)
+        p[k] = p[k] > 0.0 ? log_of(std::max(p[k], 1e-300)) + log_scale : -INFINITY;
+}
 
 // One symbol's probability under every state, sparse plus smooth:
 //     p(y | k) = (count_k + smooth) / (totals[k] + offset),
@@ -95,39 +139,30 @@ struct SeatingEmission {
 class EmissionParameters {
   public:
     virtual ~EmissionParameters() = default;
-    // Draw all parameters given the statistics: what the states share, and those of every
-    // state with occupancy[k] > 0.  `lazy`: those may be drawn when they are needed.
-    virtual void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) = 0;
-    // p(y[t] | k) side by side for all slots, up to a common factor; in slot kNew that of a
-    // new state, its parameters integrated out.  Slots with occupancy[k] = 0 hold anything
-    // finite.  Valid until the next call.  After a lazy draw only if likelihoods are a table.
-    virtual const double *likelihoods(int64_t t, const int32_t *occupancy) = 0;
-    // Whether likelihoods are a table, in which negative entries are not drawn yet.
-    virtual bool is_table() const { return false; }
-    // log p(y[t] | k) for any slot but kNew, occupied or not (a state that has emitted
-    // nothing), after a lazy draw; what is not drawn yet is drawn.
-    virtual double log_likelihood(int64_t t, int32_t k, bitgen_t *g) = 0;
+    // Draw all parameters given the statistics: what the states share, and those of the slots of
+    // a list, occupied or not (a state that has emitted nothing).
+    virtual void draw_parameters(const std::vector<int32_t> &slots, const Workers &workers,
+                                 bitgen_t *g) = 0;
     // Parameters of a state that has emitted y[t] and nothing else.
     virtual void draw_newborn(int32_t k, int64_t t, bitgen_t *g) = 0;
-    // Statistics, and their seating, of states[t] = the slot of every step, given what the
-    // states share; other parameters are integrated out.
-    virtual void reseat(const int32_t *states, bitgen_t *g) = 0;
-
-    // ---- the same in threads: draw_states, any of the const functions, reseat_counted
-
-    // Draw all parameters, for the slots of a list, occupied or not.
-    virtual void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
-                             bitgen_t *g) = 0;
-    // Whether threads may evaluate fill_log_likelihoods at the same time.
-    virtual bool is_concurrent() const { return true; }
-    // If is_table: p(y[t] | k) of all slots side by side, or nullptr if y[t] is missing.
-    virtual const double *table_row(int64_t) const { return nullptr; }
-    // out[i] = log p(y[t] | slots[i]) of drawn slots, up to a common term.
+    // p(y[t] | k) side by side for all slots, up to a common factor; in slot kNew that of a
+    // new state, its parameters integrated out.  Slots with occupancy[k] = 0 hold anything
+    // finite.  Valid until the next call.
+    virtual const double *likelihoods(int64_t t, const int32_t *occupancy) = 0;
+    // The same in logs, as they are; free slots hold anything.
+    virtual void fill_log_row(int64_t t, const int32_t *occupancy, double *out) = 0;
+    // out[i] = log p(y[t] | slots[i]) of slots that are drawn.
     virtual void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                                       double *out) const = 0;
-    virtual void reseat_counted(const int32_t *states, const Workers &, bitgen_t *g) {
-        reseat(states, g);
-    }
+    // Whether threads may do that at the same time.
+    virtual bool is_concurrent() const { return true; }
+    // Whether likelihoods are a table, with p(y[t] | k) of all slots side by side in a row,
+    // nullptr if y[t] is missing.
+    virtual bool is_table() const { return false; }
+    virtual const double *table_row(int64_t) const { return nullptr; }
+    // Statistics, and their seating, of states[t] = the slot of every step, given what the
+    // states share; other parameters are integrated out.
+    virtual void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) = 0;
 };
 
 class Emission {
@@ -145,11 +180,21 @@ class Emission {
     // out[k] = p(y[t] | k) / exp(returned value), for every slot; O(K).  No value may be
     // zero: what is negligible beside the largest is kept at a tiny positive number.
     virtual double fill_probs(int64_t t, double *out) = 0;
+    // out[k] = log p(y[t] | k) as it is, however small, -infinity if that is zero.
+    virtual void fill_logs(int64_t t, double *out) {
+        const double log_scale = fill_probs(t, out);
+        take_logs(n_slots, log_scale, out);
+    }
     // A hint: fill_probs will be asked for most of the steps [start, stop) before the statistics
     // change.
     virtual void look_ahead(int64_t, int64_t) {}
     // out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.
     virtual void fill_pair(int64_t t, const int32_t *states, double *out) = 0;
+    // The same in logs, as they are.
+    virtual void fill_log_pair(int64_t t, const int32_t *states, double *out) {
+        fill_pair(t, states, out);
+        take_logs(2, 0.0, out);
+    }
     // out[i] = log p(the first i + 1 observations of steps [start, stop) | those of state k), one
     // after the other, from the last step on if `backwards`; up to a factor that is common to all
     // states.  For proposals, which need no exact values: sharing between states may be ignored.

@@ -3,6 +3,7 @@
 # needs Python: records in and out, and their checks.
 from libcpp cimport bool as cbool
 from libcpp.memory cimport shared_ptr
+from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._family cimport Family
@@ -10,10 +11,16 @@ from skihmm.core._franchise cimport Product
 from skihmm.core._types cimport float64_t, int32_t, int64_t
 
 
+cdef extern from "_workers.hpp" namespace "skihmm" nogil:
+    cdef cppclass Workers:
+        Workers(int32_t n)
+
 cdef extern from "_emission.hpp" namespace "skihmm" nogil:
     cdef cppclass EmissionParameters:
-        void draw_parameters(const int32_t *occupancy, cbool lazy, bitgen_t *g) except +
-        float64_t log_likelihood(int64_t t, int32_t k, bitgen_t *g) except +
+        void draw_parameters(const vector[int32_t] &slots, const Workers &workers,
+                             bitgen_t *g) except +
+        void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
+                                  float64_t *out) except +
 
     cdef cppclass Emission:
         int64_t n_steps

@@ -98,9 +98,6 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         # A record that check_record has passed: nothing is checked here.
         void load(const SeatingRecord &record) except +
         void load(const SeatingRecord &record, int32_t n_rows, int32_t n_dishes) except +
-        # Replace everything by customers seated given the base measure.
-        void reseat(const int32_t *row_of, const int32_t *dish_of, int64_t stride,
-                    int64_t n, const float64_t *fresh, bitgen_t *g) except +
         float64_t log_joint()
         size_t n_bytes()
         const char *check() except +

@@ -1,5 +1,6 @@
 // Counts of pairs (row, dish) over all steps, by the threads of a sweep.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -53,13 +54,15 @@ PairCounts count_pairs(const Workers &workers, int64_t n, int64_t n_rows, int64_
     std::vector<int32_t> dishes(ends[n_rows]);
     for (int64_t t = 0; t < n; ++t)
         if (pair(t, &row, &dish)) dishes[next[row]++] = dish;
+    std::vector<int32_t> counts(n_dishes, 0), found;
     for (int64_t j = 0; j < n_rows; ++j) {
-        std::sort(dishes.begin() + ends[j], dishes.begin() + ends[j + 1]);
-        for (int64_t at = ends[j]; at < ends[j + 1];) {
-            const int64_t first = at;
-            while (at < ends[j + 1] && dishes[at] == dishes[first]) ++at;
-            out.append(static_cast<int32_t>(j), dishes[first],
-                       static_cast<int32_t>(at - first));
+        found.clear();
+        for (int64_t at = ends[j]; at < ends[j + 1]; ++at)
+            if (counts[dishes[at]]++ == 0) found.push_back(dishes[at]);
+        std::sort(found.begin(), found.end());
+        for (const int32_t k : found) {
+            out.append(static_cast<int32_t>(j), k, counts[k]);
+            counts[k] = 0;
         }
     }
     return out;

@@ -607,6 +607,9 @@ class ParticleFilter {
         std::fill(out->w.begin(), out->w.end(), 1.0);
         if (columns_.size() <= kGroup) {
             multiply_columns(p, row, 0, columns_.size(), out);
+            if (families_.empty()) return;
+            logs_.resize(n + 1);
+            for (int32_t k = 0; k <= n; ++k) logs_[k] = std::log(w[k]);
         } else {
             // The product of many columns leaves the range of a double.
             logs_.assign(n + 1, 0.0);
@@ -615,29 +618,18 @@ class ParticleFilter {
                 multiply_columns(p, row, c, std::min(c + kGroup, columns_.size()), out);
                 for (int32_t k = 0; k <= n; ++k) logs_[k] += std::log(w[k]);
             }
-            out->log_factor = *std::max_element(logs_.begin(), logs_.end());
-            fill_exp(n + 1, logs_.data(), out->log_factor, -460.0, w);
         }
-        if (!families_.empty()) out->log_factor += multiply_families(p, y, w);
+        for (size_t f = 0; f < families_.size(); y += families_[f++]->row_width())
+            if (!families_[f]->is_missing(y))
+                families_[f]->fill_rows(p.numbers[f].data(), n, fresh_[f].data(), y,
+                                        logs_.data());
+        out->log_factor = *std::max_element(logs_.begin(), logs_.end());
+        fill_exp(n + 1, logs_.data(), out->log_factor, -460.0, w);
     }
     const double *numbers_of(const History &p, size_t f, int32_t k) const {
         return k < p.n_states
                    ? &p.numbers[f][static_cast<size_t>(k) * families_[f]->width]
                    : fresh_[f].data();
-    }
-    // w[k] *= p(y | k) / exp(returned value).
-    double multiply_families(const History &p, const double *y, double *w) {
-        const int32_t n = p.n_states;
-        logs_.resize(n + 1);
-        for (int32_t k = 0; k <= n; ++k) logs_[k] = std::log(w[k]);
-        for (size_t f = 0; f < families_.size(); y += families_[f++]->row_width()) {
-            if (families_[f]->is_missing(y)) continue;
-            families_[f]->fill_rows(p.numbers[f].data(), n, fresh_[f].data(), y,
-                                    logs_.data());
-        }
-        const double largest = *std::max_element(logs_.begin(), logs_.end());
-        fill_exp(n + 1, logs_.data(), largest, -460.0, w);
-        return largest;
     }
     // w[k] *= product over columns start .. stop - 1 of p(row[c] | k).
     void multiply_columns(const History &p, const int32_t *row, size_t start, size_t stop,

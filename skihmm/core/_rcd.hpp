@@ -256,7 +256,7 @@ class Move : public Exchange<Chain, Emission> {
   private:
     // Notes the labels of a step that can be lifted.
     SKIHMM_INLINE bool can_lift(Chain &chain, Emission &emission, int64_t t) {
-        if (SKIHMM_UNLIKELY(chain.first[t] || chain.last[t] || emission.codes[t] < 0))
+        if (SKIHMM_UNLIKELY(chain.first[t] || chain.is_last(t) || emission.codes[t] < 0))
             return false;
         const int32_t i = chain.states[t - 1], x = chain.states[t], o = chain.states[t + 1];
         if (i == x || o == x) return false;
@@ -406,7 +406,7 @@ void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32_t> *st
         int64_t length = block_size;
         if (block_size > 1 && chain.first[t]) length = 1 + below(chain.bits, block_size);
         starts->push_back(static_cast<int32_t>(t));
-        while (length > 1 && !chain.last[t]) {
+        while (length > 1 && !chain.is_last(t)) {
             ++t;
             --length;
         }
@@ -430,7 +430,6 @@ template <class Chain, class Emission>
 SKIHMM_INLINE void prefetch_steps(Chain &chain, Emission &emission, int64_t t) {
     SKIHMM_PREFETCH(&chain.states[t]);
     SKIHMM_PREFETCH(&chain.hints[t]);
-    SKIHMM_PREFETCH(&chain.last[t]);
     SKIHMM_PREFETCH(&chain.first[t]);
     emission.prefetch_step(t);
 }
@@ -441,7 +440,7 @@ SKIHMM_INLINE void prefetch_cells(Chain &chain, Emission &emission,
         chain.transitions->prefetch_cell(chain.hints[t]);
         emission.prefetch_cell(t);
     }
-    if (!chain.last[stop - 1]) chain.transitions->prefetch_cell(chain.hints[stop]);
+    if (!chain.is_last(stop - 1)) chain.transitions->prefetch_cell(chain.hints[stop]);
 }
 template <class Chain, class Emission>
 SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
@@ -450,7 +449,7 @@ SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
         chain.transitions->prefetch_lists(chain.hints[t]);
         emission.prefetch_lists(t);
     }
-    if (!chain.last[stop - 1]) chain.transitions->prefetch_lists(chain.hints[stop]);
+    if (!chain.is_last(stop - 1)) chain.transitions->prefetch_lists(chain.hints[stop]);
 }
 
 // A proposal with kReadsView takes blocks of one step and reads s_0 from move.view, move.symbol
@@ -631,27 +630,22 @@ class BlockKernel final : public Kernel<Chain> {
 
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
-        const int64_t n = cut(chain);
-        run(chain, 0, n, &counts);
-        clear();
+        run(chain, cut(chain), &counts);
         return counts;
     }
-    // The blocks of a sweep, in its order: how many there are; moves over [begin, end) of them;
-    // and their end, as between sweeps their memory is of use elsewhere.
+    // The blocks of a sweep, in its order: how many there are; and moves over the next n of
+    // them, which are then dropped, as their memory is of use elsewhere.
     int64_t cut(const Chain &chain) {
         stops_.clear();
         cut_blocks(chain, block_size_, &starts_, &stops_);
         return static_cast<int64_t>(starts_.size());
     }
-    void run(Chain &chain, int64_t begin, int64_t end, SweepCounts *counts) {
-        const Blocks blocks{starts_.data() + begin,
-                            stops_.empty() ? nullptr : stops_.data() + begin, end - begin};
+    void run(Chain &chain, int64_t n, SweepCounts *counts) {
+        const Blocks blocks{starts_.data(), stops_.empty() ? nullptr : stops_.data(), n};
         counts->n_proposed += blocks.n;
         counts->n_accepted += proposal_->run(chain, *chain.emission, blocks, path_.data());
-    }
-    void clear() {
-        starts_ = {};
-        stops_ = {};
+        starts_ = {starts_.begin() + n, starts_.end()};
+        if (!stops_.empty()) stops_ = {stops_.begin() + n, stops_.end()};
     }
 
   private:

@@ -178,7 +178,7 @@ cdef class BlockMove:
             self.is_candidate[k] = seating.dish_tables[k] > 0
         for i in range(<intp_t> self.path.size()):
             self.is_candidate[self.path[i]] = True
-        if not s.last[self.stop - 1]:
+        if not s.is_last(self.stop - 1):
             # Its only draw may be in the removed block, but its own restaurant and
             # observations are not.
             self.is_candidate[s.states[self.stop]] = True

@@ -31,6 +31,7 @@ cdef extern from "_record.hpp" namespace "skihmm" nogil:
 cdef object entry_of(object arrays, str key, str what)
 cdef int64_t integer_of(object value, str what, int64_t least, int64_t most) except? -1
 cdef float64_t concentration_of(object value, str what) except? -1
+cdef object int32_of(object values, str what)
 cdef int integers_of(object values, str what, vector[int32_t] *out) except -1
 # States 0 .. n_states - 1 of n_steps steps, every one of them used.
 cdef int states_of(object values, int32_t n_states, intp_t n_steps,

@@ -42,7 +42,7 @@ cdef float64_t concentration_of(object value, str what) except? -1:
     return number
 
 
-cdef int integers_of(object values, str what, vector[int32_t] *out) except -1:
+cdef object int32_of(object values, str what):
     if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or (
             values.ndim != 1):
         raise ValueError(
@@ -51,7 +51,11 @@ cdef int integers_of(object values, str what, vector[int32_t] *out) except -1:
         for extreme in (values.min(), values.max()) if values.size else ():
             if not -2**31 <= int(extreme) < 2**31:
                 raise ValueError(f"{what} holds {extreme}, which no 32-bit integer is")
-    cdef const int32_t[::1] view = np.ascontiguousarray(values, dtype=np.int32)
+    return np.ascontiguousarray(values, dtype=np.int32)
+
+
+cdef int integers_of(object values, str what, vector[int32_t] *out) except -1:
+    cdef const int32_t[::1] view = int32_of(values, what)
     out.resize(view.shape[0])
     cdef intp_t i
     for i in range(view.shape[0]):

@@ -321,7 +321,7 @@ class Seating {
         const double weight = dish_weight<double>(n, new_table_at(c));
         const double p = weight / total(row);
         if (!base.has_tables()) {
-            journal_.push(Entry(c, 0, Kind::kAdd).bits);
+            note(c, 0, Kind::kAdd);
             change_customers(cell, 1);
         } else if (n == 0) {
             sit_alone(c, g);
@@ -474,11 +474,12 @@ class Seating {
 
     // ---- moves
 
+    // A large move begins, of at most so many customers that come or go.
+    void expect(size_t n) { journal_.reserve(n); }
     // End of an accepted move: clear the journal.
     void commit() {
         if (stride_)
-            for (size_t i = 0; i < journal_.size(); ++i)
-                set_dense(cells_[Entry(journal_[i]).cell()]);
+            for (size_t i = journal_.size(); i > 0;) set_dense(cells_[entry_before(&i).cell]);
         journal_.clear();
         sweep_pending();
         if constexpr (!Base::kIsRoot) base.commit();
@@ -494,11 +495,10 @@ class Seating {
     // every table has its earlier size.  Seating the old customers anew would draw their tables
     // from the wrong distribution.
     void rollback() {
-        for (size_t i = journal_.size(); i-- > 0;) {
-            const Entry entry(journal_[i]);
-            const int32_t c = entry.cell(), table = entry.table();
+        for (size_t i = journal_.size(); i > 0;) {
+            const auto [c, table, kind] = entry_before(&i);
             Cell &cell = cells_[c];
-            switch (entry.kind()) {
+            switch (kind) {
                 case Kind::kAdd:
                     if (cell.n_tables > 1) --pool_.at(cell.pool)[table];
                     change_customers(cell, -1);
@@ -571,44 +571,12 @@ class Seating {
         fill(record);
     }
 
-    // Under a root: replace everything by n customers, the i-th of (row_of[i],
-    // dish_of[i * stride]; a dish of -1 is no customer), seated by their law given the base
+    // Under a root: replace everything by counted customers, seated by their law given the base
     // measure: in a restaurant every customer of a dish joins each earlier one's table with
-    // weight one or opens a table with weight fresh[dish] = alpha * base(dish).  Rows and
-    // dishes are within size.
-    void reseat(const int32_t *row_of, const int32_t *dish_of, int64_t stride, int64_t n,
-                const double *fresh, bitgen_t *g) {
-        std::vector<int64_t> begin(rows.size() + 1, 0);
-        for (int64_t i = 0; i < n; ++i) begin[row_of[i]] += dish_of[i * stride] >= 0;
-        int64_t total = 0;
-        for (int64_t &at : begin) {
-            total += at;
-            at = total;
-        }
-        std::vector<int32_t> dishes(total), counts(columns.size(), 0), served, tables;
-        for (int64_t i = n; i-- > 0;)
-            if (dish_of[i * stride] >= 0) dishes[--begin[row_of[i]]] = dish_of[i * stride];
-        SeatingRecord record;
-        for (size_t j = 0; j < rows.size(); ++j) {
-            served.clear();
-            for (int64_t i = begin[j]; i < begin[j + 1]; ++i)
-                if (counts[dishes[i]]++ == 0) served.push_back(dishes[i]);
-            for (const int32_t k : served) {
-                record.rows.push_back(static_cast<int32_t>(j));
-                record.dishes.push_back(k);
-                record.n_customers.push_back(counts[k]);
-                record.n_tables.push_back(
-                    base.has_tables()
-                        ? seat_cell(counts[k], fresh[k], &record.sizes, &tables, g) : 0);
-                counts[k] = 0;
-            }
-        }
-        load(record);
-    }
-
-    // The same of counted customers.  A cell is not seated one by one, so that its cost does
-    // not grow with the data: the table of its first customer has 1 + Binomial(n - 1, v) of
-    // the n customers, v ~ Beta(1, fresh), and the rest of them are seated likewise.
+    // weight one or opens a table with weight fresh[dish] = alpha * base(dish).  A large cell is
+    // not seated one by one, so that its cost does not grow with the data: the table of its first
+    // customer has 1 + Binomial(n - 1, v) of the n customers, v ~ Beta(1, fresh), and the rest of
+    // them are seated likewise.
     void reseat(const PairCounts &counts, const double *fresh, bitgen_t *g) {
         SeatingRecord record;
         std::vector<int32_t> tables;
@@ -873,20 +841,37 @@ class Seating {
         return static_cast<size_t>(c) < cells_.size() && cells_[c].row == row
                && cells_[c].dish == dish;
     }
-    enum class Kind : uint64_t { kAdd, kOpen, kRemove, kClose };
-    // One journal entry in one register: assembling a struct on the stack and copying it
-    // as a whole stalled the store buffer, a tenth of a sweep.
+    enum class Kind : uint32_t { kAdd, kOpen, kRemove, kClose };
+    // A journal entry is one word, as large moves have many: 20 bits of the cell, 10 of the
+    // table, 2 of the kind.  Where these do not suffice two words before it have cell and table.
     struct Entry {
-        uint64_t bits;
-        Entry(int32_t cell, int32_t table, Kind kind)
-            : bits(static_cast<uint64_t>(static_cast<uint32_t>(cell))
-                   | static_cast<uint64_t>(static_cast<uint32_t>(table)) << 32
-                   | static_cast<uint64_t>(kind) << 62) {}
-        explicit Entry(uint64_t packed) : bits(packed) {}
-        int32_t cell() const { return static_cast<int32_t>(bits & 0xffffffffu); }
-        int32_t table() const { return static_cast<int32_t>(bits >> 32 & 0x3fffffffu); }
-        Kind kind() const { return static_cast<Kind>(bits >> 62); }
+        int32_t cell, table;
+        Kind kind;
     };
+    static constexpr int32_t kLong = (1 << 20) - 1, kMostTables = 1 << 10;
+
+    SKIHMM_INLINE void note(int32_t cell, int32_t table, Kind kind) {
+        if (SKIHMM_UNLIKELY(cell >= kLong || table >= kMostTables)) {
+            journal_.push(cell);
+            journal_.push(table);
+            cell = kLong;
+            table = 0;
+        }
+        journal_.push(static_cast<uint32_t>(cell) | static_cast<uint32_t>(table) << 20
+                      | static_cast<uint32_t>(kind) << 30);
+    }
+    // The entry that ends before word i, which becomes its first one.
+    Entry entry_before(size_t *i) const {
+        const uint32_t word = journal_[--*i];
+        Entry entry{static_cast<int32_t>(word & kLong),
+                    static_cast<int32_t>(word >> 20 & (kMostTables - 1)),
+                    static_cast<Kind>(word >> 30)};
+        if (SKIHMM_UNLIKELY(entry.cell == kLong)) {
+            entry.table = static_cast<int32_t>(journal_[--*i]);
+            entry.cell = static_cast<int32_t>(journal_[--*i]);
+        }
+        return entry;
+    }
 
     SKIHMM_INLINE void take_from(const Lifted &lifted, bitgen_t *g) {
         take_out(cells_[lifted.cell], lifted, g);
@@ -894,8 +879,7 @@ class Seating {
         note_removal(lifted);
     }
     SKIHMM_INLINE void note_removal(const Lifted &lifted) {
-        journal_.push(Entry(lifted.cell, lifted.table,
-                            lifted.closes ? Kind::kClose : Kind::kRemove).bits);
+        note(lifted.cell, lifted.table, lifted.closes ? Kind::kClose : Kind::kRemove);
     }
     // Of this restaurant alone.
     void remove_seat(const Lifted &lifted) {
@@ -911,7 +895,7 @@ class Seating {
         Cell &cell = cells_[c];
         if (cell.n_customers == 0) cell.n_tables = 1;
         else open_table(cell, 1);
-        journal_.push(Entry(c, cell.n_tables - 1, Kind::kOpen).bits);
+        note(c, cell.n_tables - 1, Kind::kOpen);
     }
     SKIHMM_INLINE void sit_alone(int32_t c, bitgen_t *g) {
         Cell &cell = cells_[c];
@@ -928,7 +912,7 @@ class Seating {
             table = table_at(sizes, u);
             ++sizes[table];
         }
-        journal_.push(Entry(c, table, Kind::kAdd).bits);
+        note(c, table, Kind::kAdd);
         change_customers(cell, 1);
     }
     SKIHMM_INLINE void take_out(Cell &cell, const Lifted &lifted, bitgen_t *g) {
@@ -1122,7 +1106,7 @@ class Seating {
     std::vector<int32_t> free_cells_;
     Arena pool_;                               // table sizes of cells with many tables
     CellIndex index_;
-    Stack<uint64_t> journal_;                  // Entry::bits
+    Stack<uint32_t> journal_;                  // words of entries
     Stack<int32_t> pending_;
     int32_t dense_limit_ = 0;
     size_t stride_ = 0;          // 0: no dense copies

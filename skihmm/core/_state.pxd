@@ -16,8 +16,7 @@ cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
         int64_t n_steps
         int32_t n_slots
         vector[int32_t] states          # states[t]: slot of step t
-        vector[uint8_t] first           # first[t]: t begins a sequence
-        vector[uint8_t] last            # last[t]: t ends a sequence
+        vector[uint8_t] first           # first[t]: t, or n_steps, begins a sequence
         vector[int32_t] hints
         vector[int32_t] occupancy       # steps per slot
         vector[int32_t] free_slots
@@ -28,12 +27,13 @@ cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
         bitgen_t *bits
         Chain(const vector[int32_t] &starts, shared_ptr[Seating] transitions,
               shared_ptr[Emission] emission, bitgen_t *bits) except +
+        bint is_last(int64_t t)         # t ends a sequence
         int32_t previous(int64_t t)     # START at the start of a sequence
         int32_t successor(int64_t t)    # -1 at its end
         int32_t restaurant(int64_t t)   # in which step t is drawn
         int32_t free_slot(size_t i)
         bint reserve(int64_t n_free) except +
-        void start_from(const vector[int32_t] &labels) except +
+        void start_from(const int32_t *labels) except +
         vector[int32_t] record_labels() except +
         void load(const TransitionsRecord &record, const int32_t *labels) except +
         void check_path(const TransitionsRecord &record,

@@ -14,6 +14,7 @@ from skihmm.core._record cimport (
     MOST_CUSTOMERS,
     array_of,
     entry_of,
+    int32_of,
     integer_of,
     integers_of,
     starts_of,
@@ -118,17 +119,16 @@ cdef class ChainState:
             Any labels ``0 .. n - 1``, every one of them used.
         """
         self.require_settled()
-        cdef vector[int32_t] path
+        cdef const int32_t[::1] path = int32_of(np.asarray(labels), "labels")
         cdef intp_t t, n_steps = self.n_steps
-        integers_of(np.asarray(labels), "labels", &path)
-        if <intp_t> path.size() != n_steps:
-            raise ValueError(f"{path.size()} labels for {n_steps} steps")
+        if path.shape[0] != n_steps:
+            raise ValueError(f"{path.shape[0]} labels for {n_steps} steps")
         for t in range(n_steps):
             if not 0 <= path[t] < n_steps:
                 raise ValueError(
                     f"labels[{t}] is {path[t]}; expected 0 to {n_steps - 1}")
         with nogil:
-            self.chain.get().start_from(path)
+            self.chain.get().start_from(&path[0])
 
     def draw_hyperparameters(self):
         """Draw the hyperparameters of emission and transitions given labels and seating."""

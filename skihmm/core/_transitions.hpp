@@ -466,9 +466,9 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
 //
 // If coins have several stages, p(k | j) is the probability of a draw of k in the last stage of j,
 // and the view of sparse counts is that of the draws alone; the passes over columns, states with
-// their stages, add the coins.  How a step is entered follows from its stage and that of the step before it, so that
-// add_draw and remove_draw count what stages and labels say.  The steps between two draws, a run,
-// change their label together in kernels that leave stages as they are.
+// their stages, add the coins.  How a step is entered follows from its stage and that of the step
+// before it, so that add_draw and remove_draw count what stages and labels say.  The steps between
+// two draws, a run, change their label together in kernels that leave stages as they are.
 class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     using Draws = FranchiseTransitions<HCRPTransitions>;
 
@@ -504,7 +504,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     // while stages are kept.
     bool begins_run(int64_t t) const { return !are_staged() || coins_.begins_run(t); }
     void set_stage(int64_t t, int32_t stage) { coins_.set_stage(t, stage); }
-    void spread_stages(const std::vector<int32_t> &labels, const std::vector<uint8_t> &first) {
+    void spread_stages(const int32_t *labels, const std::vector<uint8_t> &first) {
         if (are_staged()) coins_.spread_stages(labels, first);
     }
     // `alpha` is that of the restaurants of states, and the concentrations of contexts, which

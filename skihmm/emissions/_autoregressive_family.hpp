@@ -508,7 +508,8 @@ class AutoregressiveFamily final : public Family {
     // prior would absorb.
     int32_t at(int32_t i, int32_t j) const { return columns_[j] + i - j / kVector * kVector; }
 
-    // Set z_, or another array of its size, to a row, standardised; if it `fills` with inputs at the mean that are missing.
+    // Set z_, or another array of its size, to a row, standardised; if it `fills`, with missing
+    // inputs at the mean.
     void standardise(const double *y, bool fills = false) const {
         standardise(y, z_.data(), fills);
     }
@@ -571,7 +572,8 @@ class AutoregressiveFamily final : public Family {
     bool draws_mean_, draws_strength_, draws_scale_;
     std::vector<double> unit_, prior_;      // the Cholesky factor of the scale; L and D of S_0
     RisingTable ratio_;
-    mutable std::vector<double> z_, rest_, rows_, rows_rest_, rows_out_;    // scratch; a family belongs to one thread
+    // Scratch; a family belongs to one thread.
+    mutable std::vector<double> z_, rest_, rows_, rows_rest_, rows_out_;
 };
 
 }  // namespace skihmm

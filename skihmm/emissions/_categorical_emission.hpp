@@ -59,12 +59,19 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
                                        multiply_columns(t, start, stop, product);
                                    });
     }
+    void fill_logs(int64_t t, double *out) override {
+        fill_column_logs(n_columns_, n_slots, &logs_, out,
+                         [&](size_t start, size_t stop, double *product) {
+                             multiply_columns(t, start, stop, product);
+                         });
+    }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
-        Product p[2];
-        for (int i = 0; i < 2; ++i)
-            for (size_t c = 0; c < n_columns_; ++c)
-                if (code(t, c) >= 0) p[i].multiply(seatings[c].prob(states[i], code(t, c)));
+        const Product p[2] = {product(t, states[0]), product(t, states[1])};
         fill_column_pair(p, out);
+    }
+    void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
+        const Product p[2] = {product(t, states[0]), product(t, states[1])};
+        fill_column_log_pair(p, out);
     }
     // With the tables as they are.
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
@@ -125,61 +132,33 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
     // ---- parameters
 
     bool is_table() const override { return n_columns_ == 1; }
-    void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) override {
+    void draw_parameters(const std::vector<int32_t> &slots, const Workers &workers,
+                         bitgen_t *g) override {
         parameters_.resize(n_columns_);
         for (size_t c = 0; c < n_columns_; ++c)
-            parameters_[c].draw(seatings[c], occupancy, n_slots, lazy, g);
+            parameters_[c].draw(seatings[c], slots, n_slots, workers, g);
         has_parameters_ = true;
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
         if (n_columns_ == 1 && code(t, 0) >= 0) return parameters_[0].probs(code(t, 0));
         // Room for whole vectors of sixteen.
-        row_.assign(n_slots + 16, 1.0);
-        if (n_columns_ > kGroup) logs_.assign(n_slots, 0.0);
-        size_t n_factors = 0;
-        for (size_t c = 0; c < n_columns_; ++c) {
-            if (code(t, c) < 0) continue;
-            const double *probs = parameters_[c].probs(code(t, c));
-            for (int32_t k = 0; k < n_slots; ++k) row_[k] *= probs[k];
-            if (n_columns_ <= kGroup || ++n_factors % kGroup != 0) continue;
-            for (int32_t k = 0; k < n_slots; ++k) {
-                logs_[k] += std::log(row_[k]);
-                row_[k] = 1.0;
-            }
+        row_.resize(n_slots + 16);
+        if (n_columns_ <= kGroup) {
+            multiply_parameters(t, 0, n_columns_, row_.data());
+        } else {
+            CategoricalEmission::fill_log_row(t, occupancy, row_.data());
+            floor_likelihoods(n_slots, occupancy, row_.data());
         }
-        if (n_columns_ <= kGroup) return row_.data();
-        // As in fill_probs; free slots must have no effect.
-        const auto counts = [&](int32_t k) { return k == kNew || occupancy[k] > 0; };
-        double largest = -INFINITY;
-        for (int32_t k = 0; k < n_slots; ++k) {
-            logs_[k] += std::log(row_[k]);
-            if (counts(k)) largest = std::max(largest, logs_[k]);
-        }
-        for (int32_t k = 0; k < n_slots; ++k)
-            row_[k] = counts(k) ? std::exp(std::max(logs_[k] - largest, kLeastLog)) : 0.0;
         return row_.data();
     }
-    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
-        Product p;
-        for (size_t c = 0; c < n_columns_; ++c)
-            if (code(t, c) >= 0) p.multiply(parameters_[c].prob(k, code(t, c), g));
-        return p.log();
+    void fill_log_row(int64_t t, const int32_t *, double *out) override {
+        fill_column_logs(n_columns_, n_slots, &logs_, out,
+                         [&](size_t start, size_t stop, double *product) {
+                             multiply_parameters(t, start, stop, product);
+                         });
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         for (size_t c = 0; c < n_columns_; ++c) parameters_[c].draw_newborn(k, code(t, c), g);
-    }
-    void reseat(const int32_t *states, bitgen_t *g) override {
-        for (size_t c = 0; c < n_columns_; ++c)
-            seatings[c].reseat(states, codes_ + c, n_columns_, n_steps, parameters_[c].base(),
-                               g);
-        has_parameters_ = false;
-    }
-    void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
-                     bitgen_t *g) override {
-        parameters_.resize(n_columns_);
-        for (size_t c = 0; c < n_columns_; ++c)
-            parameters_[c].draw(seatings[c], slots, n_slots, workers, g);
-        has_parameters_ = true;
     }
     const double *table_row(int64_t t) const override {
         return code(t, 0) < 0 ? nullptr : parameters_[0].probs(code(t, 0));
@@ -193,7 +172,7 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
             out[i] = p.log();
         }
     }
-    void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *g) override {
+    void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) override {
         for (size_t c = 0; c < n_columns_; ++c)
             seatings[c].reseat(count_pairs(workers, n_steps, n_slots, seatings[c].base.n_symbols,
                                            [&](int64_t t, int32_t *row, int32_t *dish) {
@@ -210,6 +189,13 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
 
     int32_t code(int64_t t, size_t c) const { return codes_[t * n_columns_ + c]; }
     int32_t *hint(int64_t t, size_t c) { return &hints_[t * n_columns_ + c]; }
+    // Of p(y[t, c] | k) over all columns.
+    Product product(int64_t t, int32_t k) const {
+        Product p;
+        for (size_t c = 0; c < n_columns_; ++c)
+            if (code(t, c) >= 0) p.multiply(seatings[c].prob(k, code(t, c)));
+        return p;
+    }
     // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
     void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const {
         std::fill_n(out, n_slots, 1.0);
@@ -225,6 +211,15 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
                 out[k] *= smooth / s.total(k);
             for (int32_t i = 0; i < line.size; ++i)
                 out[line.ids[i]] *= dish_weight<double>(line.counts[i], smooth) / smooth;
+        }
+    }
+    // The same given parameters.
+    void multiply_parameters(int64_t t, size_t start, size_t stop, double *out) const {
+        std::fill_n(out, n_slots, 1.0);
+        for (size_t c = start; c < stop; ++c) {
+            if (code(t, c) < 0) continue;
+            const double *probs = parameters_[c].probs(code(t, c));
+            for (int32_t k = 0; k < n_slots; ++k) out[k] *= probs[k];
         }
     }
     void draw_pseudo_count(bitgen_t *g) {

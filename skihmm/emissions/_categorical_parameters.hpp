@@ -5,10 +5,7 @@
 // emission g is drawn first, g ~ Dir(gamma_e / V + e_w), given the tables e_w; with a
 // Dirichlet emission g is uniform.  A fresh state has the predictive probabilities g.
 //
-// Probabilities stand symbol by symbol, those of all states side by side.  They are drawn
-// all at once, or one by one when first needed (by the beam, of states that it reaches): a
-// Dirichlet vector may be drawn in any order, each entry as a Beta share of what the
-// earlier ones have left.
+// Probabilities stand symbol by symbol, those of all states side by side.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -22,41 +19,14 @@ namespace skihmm {
 
 class SymbolParameters {
   public:
-    static constexpr double kUndrawn = -1.0;
-
-    // g and phi of all occupied slots given the statistics, which must stay as they are
-    // while entries are drawn later (`lazy`).
-    void draw(const SymbolSeating &s, const int32_t *occupancy, int32_t n_slots, bool lazy,
-              bitgen_t *g) {
-        seating_ = &s;
-        n_symbols_ = s.base.n_symbols;
-        is_lazy_ = lazy;
-        draw_root(g);
-        resize(n_slots);
-        for (int32_t w = 0; w < n_symbols_; ++w) at(w, kNew) = root_[w];
-        if (lazy) {
-            for (int32_t w = 0; w < n_symbols_; ++w)
-                std::fill_n(&at(w, kFirst), n_slots - kFirst, kUndrawn);
-            for (int32_t k = kFirst; k < n_slots; ++k) begin(k);
-            return;
-        }
-        int32_t group[kGroup], n = 0;
-        for (int32_t k = kFirst; k < n_slots; ++k) {
-            if (occupancy[k] > 0) group[n++] = k;
-            if (n == kGroup || (k == n_slots - 1 && n > 0)) {
-                draw_states(group, n, &shapes_, &falls_, &scratch_, g);
-                n = 0;
-            }
-        }
-    }
     // g and phi of the listed slots, by the threads of a sweep.
     void draw(const SymbolSeating &s, const std::vector<int32_t> &slots, int32_t n_slots,
               const Workers &workers, bitgen_t *g) {
         seating_ = &s;
         n_symbols_ = s.base.n_symbols;
-        is_lazy_ = false;
         draw_root(g);
         resize(n_slots);
+        for (int32_t w = 0; w < n_symbols_; ++w) at(w, kNew) = root_[w];
         const TaskStreams streams(g);
         const int64_t n = static_cast<int64_t>(slots.size());
         workers.run((n + kGroup - 1) / kGroup, [&](int64_t group, int32_t) {
@@ -83,31 +53,11 @@ class SymbolParameters {
             table_.swap(table);
             stride_ = wider;
         }
-        const int32_t before = n_slots_;
         n_slots_ = n_slots;
-        left_.resize(n_slots);
-        shape_left_.resize(n_slots);
-        if (!is_lazy_) return;
-        for (int32_t k = std::max(before, kFirst); k < n_slots; ++k) {
-            for (int32_t w = 0; w < n_symbols_; ++w) at(w, k) = kUndrawn;
-            begin(k);
-        }
     }
-    // p(symbol | k) of all slots, side by side; of slots without a state any number, or
-    // kUndrawn.
+    // p(symbol | k) of all slots, side by side; of slots without a state any number.
     const double *probs(int32_t symbol) const {
         return &table_[static_cast<size_t>(symbol) * stride_];
-    }
-    // p(symbol | k), drawn if need be.
-    double prob(int32_t k, int32_t symbol, bitgen_t *g) {
-        double &p = at(symbol, k);
-        if (p != kUndrawn) return p;
-        const double shape = base_[symbol] + seating_->count(k, symbol);
-        double rest;
-        shape_left_[k] = std::max(shape_left_[k] - shape, 0.0);
-        p = left_[k] * draw_beta(g, shape, shape_left_[k], &rest);
-        left_[k] *= rest;
-        return p;
     }
     // A state that has emitted `symbol` (-1: nothing yet).
     void draw_newborn(int32_t k, int32_t symbol, bitgen_t *g) {
@@ -121,9 +71,8 @@ class SymbolParameters {
     const double *base() const { return base_.data(); }
 
     size_t n_bytes() const {
-        return (root_.capacity() + base_.capacity() + table_.capacity() + left_.capacity()
-                + shape_left_.capacity() + shapes_.capacity() + falls_.capacity()
-                + scratch_.capacity()) * sizeof(double);
+        return (root_.capacity() + base_.capacity() + table_.capacity() + shapes_.capacity()
+                + falls_.capacity() + scratch_.capacity()) * sizeof(double);
     }
 
   private:
@@ -147,10 +96,6 @@ class SymbolParameters {
         }
         for (int32_t w = 0; w < n_symbols_; ++w) base_[w] = s.alpha * root_[w];
     }
-    void begin(int32_t k) {
-        left_[k] = 1.0;
-        shape_left_[k] = seating_->total(k);
-    }
     // The last vectors are scratch.
     void draw_states(const int32_t *states, int32_t n, std::vector<double> *shapes,
                      std::vector<double> *falls, std::vector<double> *rows, bitgen_t *g) {
@@ -169,10 +114,8 @@ class SymbolParameters {
 
     const SymbolSeating *seating_ = nullptr;
     int32_t n_symbols_ = 0, n_slots_ = 0, stride_ = 0;
-    bool is_lazy_ = false;
     std::vector<double> root_, base_;               // g, alpha_e g
     WideVector<double> table_;                      // [symbol][slot]
-    std::vector<double> left_, shape_left_;         // by slot: mass and shape not yet drawn
     std::vector<double> shapes_, falls_, scratch_;
 };
 

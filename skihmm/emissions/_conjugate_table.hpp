@@ -48,7 +48,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t k = n; k < n_slots; ++k) clear(k);
         n_slots = n;
         stamps_.resize(stride_, 0);
-        is_drawn_.resize(stride_, 0);
     }
 
     void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
@@ -87,21 +86,13 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     double fill_probs(int64_t t, double *out) override {
-        if (family_->is_missing(row(t))) {
-            std::fill_n(out, n_slots, 1.0);
-            return 0.0;
-        }
-        const double *logs = logs_.data();
-        if (ahead_start_ <= t && t < ahead_stop_) {
-            logs = ahead_of(t);
-        } else {
-            std::fill(logs_.begin(), logs_.end(), 0.0);
-            family_->fill(table_.data(), family_->is_wide ? family_->width : stride_, n_slots,
-                          row(t), logs_.data());
-        }
-        const double largest = *std::max_element(logs, logs + n_slots);
-        fill_exp(n_slots, logs, largest, kLeastLog, out);
-        return largest;
+        if (!family_->is_missing(row(t))) return fill_floored(n_slots, logs_of(t), out);
+        std::fill_n(out, n_slots, 1.0);
+        return 0.0;
+    }
+    void fill_logs(int64_t t, double *out) override {
+        if (family_->is_missing(row(t))) std::fill_n(out, n_slots, 0.0);
+        else std::copy_n(logs_of(t), n_slots, out);
     }
     void look_ahead(int64_t start, int64_t stop) override {
         forget_ahead();
@@ -110,13 +101,16 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         ahead_stop_ = stop;
     }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
-        double lp[2] = {0.0, 0.0};
-        if (!family_->is_missing(row(t)))
-            for (int32_t i = 0; i < 2; ++i)
-                lp[i] = family_->log_predictive(&table_[place(states[i])], step(), row(t));
-        const double largest = std::max(lp[0], lp[1]);
+        double logs[2];
+        ConjugateTable::fill_log_pair(t, states, logs);
+        fill_floored_pair(logs, out);
+    }
+    void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
+        const bool is_missing = family_->is_missing(row(t));
         for (int32_t i = 0; i < 2; ++i)
-            out[i] = std::exp(std::max(lp[i] - largest, kLeastLog));
+            out[i] = is_missing ? 0.0
+                                : family_->log_predictive(&table_[place(states[i])], step(),
+                                                          row(t));
     }
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                        double *out) override {
@@ -220,36 +214,23 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
     // ---- parameters
 
-    void draw_parameters(const int32_t *occupancy, bool, bitgen_t *g) override {
+    void draw_parameters(const std::vector<int32_t> &slots, const Workers &,
+                         bitgen_t *g) override {
         parameters_.assign(static_cast<size_t>(family_->parameter_width) * stride_, kNotDrawn);
-        std::fill(is_drawn_.begin(), is_drawn_.end(), 0);
         has_parameters_ = true;
-        for (int32_t k = kFirst; k < n_slots; ++k)
-            if (occupancy[k] > 0) draw(k, &table_[place(k)], step(), g);
+        for (const int32_t k : slots) draw(k, &table_[place(k)], step(), g);
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
         if (family_->is_missing(row(t))) {
             std::fill(weights_.begin(), weights_.end(), 1.0);
             return weights_.data();
         }
-        std::fill(logs_.begin(), logs_.end(), 0.0);
-        family_->fill_densities(parameters_.data(),
-                                family_->is_wide ? family_->parameter_width : stride_, n_slots,
-                                row(t), logs_.data());
-        // A new state's parameters are integrated out; those of free slots must not be used.
-        logs_[kNew] = family_->log_predictive(reset_.data(), 1, row(t));
-        double largest = logs_[kNew];
-        for (int32_t k = kFirst; k < n_slots; ++k)
-            if (occupancy[k] > 0) largest = std::max(largest, logs_[k]);
-            else logs_[k] = -INFINITY;
-        logs_[kFirst - 1] = -INFINITY;
-        fill_exp(n_slots, logs_.data(), largest, kLeastLog, weights_.data());
+        fill_floored(n_slots, log_densities(t, occupancy), weights_.data());
         return weights_.data();
     }
-    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
-        if (!is_drawn_[k]) draw(k, &table_[place(k)], step(), g);
-        if (family_->is_missing(row(t))) return 0.0;
-        return family_->log_density(parameters_of(k), step(), row(t));
+    void fill_log_row(int64_t t, const int32_t *occupancy, double *out) override {
+        if (family_->is_missing(row(t))) std::fill_n(out, n_slots, 0.0);
+        else std::copy_n(log_densities(t, occupancy), n_slots, out);
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         std::vector<double> numbers(reset_);
@@ -257,13 +238,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         draw(k, numbers.data(), 1, g);
     }
 
-    void reseat(const int32_t *states, bitgen_t *) override { settle(states); }
-
-    void draw_states(const std::vector<int32_t> &slots, const Workers &, bitgen_t *g) override {
-        parameters_.assign(static_cast<size_t>(family_->parameter_width) * stride_, kNotDrawn);
-        has_parameters_ = true;
-        for (const int32_t k : slots) draw(k, &table_[place(k)], step(), g);
-    }
     bool is_concurrent() const override { return family_->is_concurrent; }
     void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                               double *out) const override {
@@ -274,7 +248,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t i = 0; i < n; ++i)
             out[i] = family_->log_density(parameters_of(slots[i]), step(), row(t));
     }
-    void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *) override {
+    void reseat(const int32_t *states, const Workers &workers, bitgen_t *) override {
         if (family_->is_concurrent) workers_ = workers;
         settle(states);
     }
@@ -302,8 +276,16 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     double *parameters_of(int32_t k) { return &parameters_[parameter_place(k)]; }
     const double *parameters_of(int32_t k) const { return &parameters_[parameter_place(k)]; }
     void clear(int32_t k) { write(k, reset_.data()); }
-    // log p(y[t] | k) of all slots, of a step that was announced: several steps are computed
-    // together.
+    // log p(y[t] | k) of all slots; y[t] is not missing.  Valid until the next call.  (Families
+    // may write whole vectors, beyond the slots.)
+    const double *logs_of(int64_t t) {
+        if (ahead_start_ <= t && t < ahead_stop_) return ahead_of(t);
+        std::fill(logs_.begin(), logs_.end(), 0.0);
+        family_->fill(table_.data(), family_->is_wide ? family_->width : stride_, n_slots,
+                      row(t), logs_.data());
+        return logs_.data();
+    }
+    // The same of a step that was announced: several steps are computed together.
     const double *ahead_of(int64_t t) {
         const int64_t from = t - (t - ahead_start_) % Family::kRows;
         if (from != ahead_from_) {
@@ -314,6 +296,19 @@ class ConjugateTable final : public Emission, public EmissionParameters {
                                    static_cast<int32_t>(n), ahead_.data(), stride_);
         }
         return &ahead_[(t - from) * stride_];
+    }
+    // The same given parameters.
+    const double *log_densities(int64_t t, const int32_t *occupancy) {
+        std::fill(logs_.begin(), logs_.end(), 0.0);
+        family_->fill_densities(parameters_.data(),
+                                family_->is_wide ? family_->parameter_width : stride_, n_slots,
+                                row(t), logs_.data());
+        // A new state's parameters are integrated out; those of free slots must not be used.
+        logs_[kNew] = family_->log_predictive(reset_.data(), 1, row(t));
+        logs_[kStart] = -INFINITY;
+        for (int32_t k = kFirst; k < n_slots; ++k)
+            if (occupancy[k] == 0) logs_[k] = -INFINITY;
+        return logs_.data();
     }
     // Statistics change.
     void forget_ahead() { ahead_start_ = ahead_stop_ = ahead_from_ = -1; }
@@ -359,7 +354,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
     void draw(int32_t k, const double *s, int64_t stride, bitgen_t *g) {
         family_->draw(s, stride, parameters_of(k), step(), g);
-        is_drawn_[k] = 1;
     }
     void relay(std::vector<double> *table, int32_t width, int32_t stride) const {
         std::vector<double> wider(static_cast<size_t>(width) * stride, kNotDrawn);
@@ -380,7 +374,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     std::vector<double> reset_, table_, parameters_, logs_, weights_, saved_, scratch_;
     std::vector<int32_t> slot_of_, touched_;    // slot_of_: -1 for a missing step or inside a move
     std::vector<int64_t> stamps_;
-    std::vector<char> is_drawn_;
     std::vector<Moved> moved_;
     int64_t move_ = 1;
     // Steps that were announced, and the first one of those in ahead_.

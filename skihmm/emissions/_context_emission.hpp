@@ -261,19 +261,22 @@ class ContextEmission final : public Emission {
     double fill_probs(int64_t t, double *out) override {
         return fill_column_product(n_columns_, n_slots, &logs_, out,
                                    [&](size_t start, size_t stop, double *product) {
-            std::fill_n(product, n_slots, 1.0);
-            for (size_t c = start; c < stop; ++c)
-                if (code(t, c) >= 0)
-                    trees[c].multiply(places_[t], code(t, c), n_slots, product);
-        });
+                                       multiply_columns(t, start, stop, product);
+                                   });
+    }
+    void fill_logs(int64_t t, double *out) override {
+        fill_column_logs(n_columns_, n_slots, &logs_, out,
+                         [&](size_t start, size_t stop, double *product) {
+                             multiply_columns(t, start, stop, product);
+                         });
     }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
-        Product p[2];
-        for (int i = 0; i < 2; ++i)
-            for (size_t c = 0; c < n_columns_; ++c)
-                if (code(t, c) >= 0)
-                    p[i].multiply(trees[c].prob(places_[t], states[i], code(t, c)));
+        const Product p[2] = {product(t, states[0]), product(t, states[1])};
         fill_column_pair(p, out);
+    }
+    void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
+        const Product p[2] = {product(t, states[0]), product(t, states[1])};
+        fill_column_log_pair(p, out);
     }
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                        double *out) override {
@@ -361,6 +364,19 @@ class ContextEmission final : public Emission {
   private:
     int32_t code(int64_t t, size_t c) const { return codes_[t * n_columns_ + c]; }
     int32_t *hint(int64_t t, size_t c) { return &hints_[t * n_columns_ + c]; }
+    // Of p(y[t, c] | k) over all columns.
+    Product product(int64_t t, int32_t k) const {
+        Product p;
+        for (size_t c = 0; c < n_columns_; ++c)
+            if (code(t, c) >= 0) p.multiply(trees[c].prob(places_[t], k, code(t, c)));
+        return p;
+    }
+    // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
+    void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const {
+        std::fill_n(out, n_slots, 1.0);
+        for (size_t c = start; c < stop; ++c)
+            if (code(t, c) >= 0) trees[c].multiply(places_[t], code(t, c), n_slots, out);
+    }
 
     const int32_t *const codes_;
     const std::vector<int32_t> n_symbols_;

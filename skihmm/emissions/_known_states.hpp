@@ -92,7 +92,7 @@ class KnownStates final : public Emission, public EmissionParameters {
 
     // ---- labels of states that are fixed during a sweep, like drawn parameters
 
-    void draw_parameters(const int32_t *, bool, bitgen_t *) override {
+    void draw_parameters(const std::vector<int32_t> &, const Workers &, bitgen_t *) override {
         slot_of_.assign(n_states_of_.size(), -1);
         size_of_.assign(n_states_of_.size(), 0);
         for (size_t k = 0; k < slots_.size(); ++k)
@@ -110,15 +110,15 @@ class KnownStates final : public Emission, public EmissionParameters {
         if (size_of_[labels_[t]] == 1 && occupancy[own] <= 1) probs_[kNew] = 1.0;
         return probs_.data();
     }
-    double log_likelihood(int64_t t, int32_t k, bitgen_t *) override {
-        return is_free(t) || k == slot_of_[labels_[t]] ? 0.0 : -INFINITY;
+    void fill_log_row(int64_t t, const int32_t *occupancy, double *out) override {
+        std::copy_n(KnownStates::likelihoods(t, occupancy), n_slots, out);
+        take_logs(n_slots, 0.0, out);
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *) override {
         if (!is_free(t)) slot_of_[labels_[t]] = k;
     }
-    void reseat(const int32_t *states, bitgen_t *) override { settle(states); }
-    void draw_states(const std::vector<int32_t> &, const Workers &, bitgen_t *) override {
-        draw_parameters(nullptr, false, nullptr);
+    void reseat(const int32_t *states, const Workers &, bitgen_t *) override {
+        settle(states);
     }
     void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                               double *out) const override {

@@ -61,7 +61,8 @@ def _column_places(
         elif isinstance(column, int | np.integer) and not isinstance(column, bool):
             if not -n_features <= column < n_features:
                 raise ValueError(
-                    f"{part!r} is to get column {column}, but X has {n_features} columns."
+                    f"{part!r} is to get column {column}, but X has {n_features} columns "
+                    "(not counting those of contexts)."
                 )
             places.append(int(column) % n_features)
         else:

@@ -12,12 +12,6 @@
 
 namespace skihmm {
 
-// out[k] += log(probs[k]); zero is impossible.
-SKIHMM_CLONES static void add_logs(int32_t n, const double *probs, double *out) {
-    for (int32_t k = 0; k < n; ++k)
-        out[k] += probs[k] > 0.0 ? log_of(std::max(probs[k], 1e-300)) : -INFINITY;
-}
-
 class ProductEmission final : public Emission, public EmissionParameters {
   public:
     // One part or more, over the same steps.
@@ -33,35 +27,33 @@ class ProductEmission final : public Emission, public EmissionParameters {
         for (size_t i = parts_.size(); i-- > 0;) parts_[i]->remove(t, k, g, r);
     }
     double fill_probs(int64_t t, double *out) override {
-        double scale = 0.0;
-        logs_.assign(n_slots, 0.0);
-        for (const auto &part : parts_) {
-            scale += part->fill_probs(t, out);
-            add_logs(n_slots, out, logs_.data());
+        sums_.resize(n_slots);
+        ProductEmission::fill_logs(t, sums_.data());
+        return fill_floored(n_slots, sums_.data(), out);
+    }
+    void fill_logs(int64_t t, double *out) override {
+        logs_.resize(n_slots);
+        parts_[0]->fill_logs(t, out);
+        for (size_t i = 1; i < parts_.size(); ++i) {
+            parts_[i]->fill_logs(t, logs_.data());
+            for (int32_t k = 0; k < n_slots; ++k) out[k] += logs_[k];
         }
-        double largest = *std::max_element(logs_.begin(), logs_.end());
-        if (largest == -INFINITY) {
-            // Inside a move that will be rejected: any proposal will do.
-            logs_.assign(n_slots, 0.0);
-            largest = 0.0;
-        }
-        fill_exp(n_slots, logs_.data(), largest, kLeastLog, out);
-        return scale + largest;
     }
     void look_ahead(int64_t start, int64_t stop) override {
         for (const auto &part : parts_) part->look_ahead(start, stop);
     }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
-        double pair[2], logs[2] = {0.0, 0.0};
+        double logs[2];
+        ProductEmission::fill_log_pair(t, states, logs);
+        fill_floored_pair(logs, out);
+    }
+    void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
+        double pair[2];
+        out[0] = out[1] = 0.0;
         for (const auto &part : parts_) {
-            part->fill_pair(t, states, pair);
-            add_logs(2, pair, logs);
+            part->fill_log_pair(t, states, pair);
+            for (int i = 0; i < 2; ++i) out[i] += pair[i];
         }
-        const double largest = std::max(logs[0], logs[1]);
-        // If both are impossible the move will be rejected.
-        for (int i = 0; i < 2; ++i)
-            out[i] = largest == -INFINITY ? 1.0
-                                          : std::exp(std::max(logs[i] - largest, kLeastLog));
     }
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                        double *out) override {
@@ -94,7 +86,7 @@ class ProductEmission final : public Emission, public EmissionParameters {
         for (const auto &part : parts_) part->settle(states);
     }
     size_t n_bytes() const override {
-        size_t total = 8 * (row_.capacity() + logs_.capacity());
+        size_t total = 8 * (row_.capacity() + sums_.capacity() + logs_.capacity());
         for (const auto &part : parts_) total += part->n_bytes();
         return total;
     }
@@ -106,45 +98,28 @@ class ProductEmission final : public Emission, public EmissionParameters {
 
     // ---- parameters
 
-    void draw_parameters(const int32_t *occupancy, bool lazy, bitgen_t *g) override {
+    void draw_parameters(const std::vector<int32_t> &slots, const Workers &workers,
+                         bitgen_t *g) override {
         for (const auto &part : parts_)
-            part->parameters()->draw_parameters(occupancy, lazy, g);
+            part->parameters()->draw_parameters(slots, workers, g);
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
-        const auto counts = [&](int32_t k) { return k == kNew || occupancy[k] > 0; };
         // Room for whole vectors of sixteen.
-        row_.assign(n_slots + 16, 0.0);
-        logs_.assign(n_slots, 0.0);
-        for (const auto &part : parts_) {
-            // Free slots have arbitrary values, and zero probability is possible here.
-            const double *row = part->parameters()->likelihoods(t, occupancy);
-            for (int32_t k = 0; k < n_slots; ++k)
-                row_[k] = std::max(counts(k) ? row[k] : 1.0, 1e-300);
-            add_logs(n_slots, row_.data(), logs_.data());
-        }
-        double largest = -INFINITY;
-        for (int32_t k = 0; k < n_slots; ++k)
-            if (counts(k)) largest = std::max(largest, logs_[k]);
-        for (int32_t k = 0; k < n_slots; ++k) {
-            const bool is_possible = counts(k) && logs_[k] > -INFINITY;
-            row_[k] = is_possible ? std::exp(std::max(logs_[k] - largest, kLeastLog)) : 0.0;
-        }
+        row_.resize(n_slots + 16);
+        ProductEmission::fill_log_row(t, occupancy, row_.data());
+        floor_likelihoods(n_slots, occupancy, row_.data());
         return row_.data();
     }
-    double log_likelihood(int64_t t, int32_t k, bitgen_t *g) override {
-        double lp = 0.0;
-        for (const auto &part : parts_) lp += part->parameters()->log_likelihood(t, k, g);
-        return lp;
+    void fill_log_row(int64_t t, const int32_t *occupancy, double *out) override {
+        logs_.resize(n_slots);
+        parts_[0]->parameters()->fill_log_row(t, occupancy, out);
+        for (size_t i = 1; i < parts_.size(); ++i) {
+            parts_[i]->parameters()->fill_log_row(t, occupancy, logs_.data());
+            for (int32_t k = 0; k < n_slots; ++k) out[k] += logs_[k];
+        }
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         for (const auto &part : parts_) part->parameters()->draw_newborn(k, t, g);
-    }
-    void reseat(const int32_t *states, bitgen_t *g) override {
-        for (const auto &part : parts_) part->parameters()->reseat(states, g);
-    }
-    void draw_states(const std::vector<int32_t> &slots, const Workers &workers,
-                     bitgen_t *g) override {
-        for (const auto &part : parts_) part->parameters()->draw_states(slots, workers, g);
     }
     bool is_concurrent() const override {
         return std::all_of(parts_.begin(), parts_.end(), [](const auto &part) {
@@ -161,13 +136,13 @@ class ProductEmission final : public Emission, public EmissionParameters {
             for (int32_t i = 0; i < n; ++i) out[i] += logs[i];
         }
     }
-    void reseat_counted(const int32_t *states, const Workers &workers, bitgen_t *g) override {
-        for (const auto &part : parts_) part->parameters()->reseat_counted(states, workers, g);
+    void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) override {
+        for (const auto &part : parts_) part->parameters()->reseat(states, workers, g);
     }
 
   private:
     std::vector<std::shared_ptr<Emission>> parts_;
-    std::vector<double> row_, logs_;        // scratch
+    std::vector<double> row_, sums_, logs_;     // scratch
 };
 
 }  // namespace skihmm

@@ -42,7 +42,7 @@ class DirectAssignment final : public Kernel<Chain> {
             }
             step(chain, emission_, t);
         }
-        sticks_.reseat(chain);
+        sticks_.reseat(chain, count_transitions(chain, chain.states, Workers(1)));
         return {chain.n_steps, chain.n_steps};
     }
 

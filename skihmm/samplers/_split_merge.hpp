@@ -53,6 +53,9 @@ class SplitMerge {
         if (chain.n_steps < 2) return;
         ++*n;
         *n_accepted += run(chain, emission);
+        // Between trials their memory is of use elsewhere.
+        fragments_ = {};
+        moves_ = {};
     }
     // The same; whether it was accepted.
     bool run(Chain &chain, Emission &emission) {
@@ -63,8 +66,10 @@ class SplitMerge {
         ratio_.r_new.reset();
         q_old_.reset();
         q_new_.reset();
-        const size_t n = fragments_.size();
-        for (size_t i = n; i-- > 0;) take(chain, emission, fragments_[i]);
+        // Every step's observation and, at most, two draws go and come again.
+        chain.transitions->expect(4 * n_in_play(chain));
+        if constexpr (Emission::kIsSeating) emission.seating->expect(2 * n_in_play(chain));
+        for (size_t i = fragments_.size(); i-- > 0;) take(chain, emission, fragments_[i]);
         take_second(chain, emission, old_);
         seat_second(chain, emission, new_);
         bool may_pass = true;
@@ -79,7 +84,6 @@ class SplitMerge {
   private:
     struct Fragment {
         int32_t start, stop;            // steps [start, stop)
-        int32_t at;                     // place of the first one in path_
     };
 
     // The labels before and after step t in the proposed state, for neighbours of fragments.
@@ -89,9 +93,8 @@ class SplitMerge {
         return !chain.first[t] && t == second_.stop ? new_ : chain.previous(t);
     }
     int32_t new_after(Chain &chain, int64_t t) const {
-        return !chain.last[t] && t + 1 == second_.start ? new_ : chain.successor(t);
+        return !chain.is_last(t) && t + 1 == second_.start ? new_ : chain.successor(t);
     }
-    int32_t *path_of(const Fragment &f) { return path_.data() + f.at; }
 
     // Remove fragment f.
     void take(Chain &chain, Emission &emission, const Fragment &f) {
@@ -129,17 +132,18 @@ class SplitMerge {
     // Add the fragments, each with drawn labels a and c.  Here R may rise, so there is no early
     // stop.
     void seat_split(Chain &chain, Emission &emission) {
-        for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
-            const Fragment &f = fragments_[n_seated_];
+        moves_.clear();
+        for (const Fragment &f : fragments_) {
             const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
             filter(chain, emission, f, j, o);
-            filter_.draw(chain.bits, path_of(f), &q_new_);
-            ratio_.add_block(chain, emission, f.start, f.stop, j, path_of(f), o);
+            path_.resize(f.stop - f.start);
+            filter_.draw(chain.bits, path_.data(), &q_new_);
+            ratio_.add_block(chain, emission, f.start, f.stop, j, path_.data(), o);
+            for (const int32_t k : path_) moves_.push_back(k == c_);
         }
     }
     // Add the fragments to a.  False as soon as the merge is certainly rejected.
     bool seat_merged(Chain &chain, Emission &emission) {
-        std::fill(path_.begin(), path_.end(), a_);
         for (const Fragment &f : fragments_) seat_values(chain, emission, f);
         for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
             if (!is_accepted()) return false;
@@ -161,10 +165,10 @@ class SplitMerge {
     bool is_accepted() const { return ratio_.is_accepted(threshold_, q_old_, q_new_); }
     void keep(Chain &chain, Emission &emission) {
         ratio_.keep(chain, emission);
-        for (const Fragment &f : fragments_) {
-            const int32_t *path = path_of(f);
-            for (int64_t t = f.start; t < f.stop; ++t) chain.assign(t, path[t - f.start]);
-        }
+        size_t n = 0;
+        for (const Fragment &f : fragments_)
+            for (int64_t t = f.start; t < f.stop; ++t)
+                chain.assign(t, is_split_ && moves_[n++] ? c_ : a_);
         for (int64_t t = second_.start; t < second_.stop; ++t) chain.assign(t, new_);
     }
 
@@ -177,8 +181,9 @@ class SplitMerge {
     int32_t old_ = 0, new_ = 0;         // label of t2
     int32_t a_ = 0, c_ = 0;             // label of t1; the other one of the two in play
     std::vector<Fragment> fragments_;   // in the order of allocation
-    std::vector<int32_t> path_;         // proposed labels of M
-    size_t n_seated_ = 0;               // fragments whose draws have come back
+    std::vector<bool> moves_;           // of a split: whether the steps of M get c, as allocated
+    std::vector<int32_t> path_;         // proposed labels of one fragment
+    size_t n_seated_ = 0;               // fragments whose draws a merge has put back
 
     // ---- the pair and the fragments of a trial
 
@@ -197,7 +202,7 @@ class SplitMerge {
         c_ = is_split_ ? new_ : old_;
         const int64_t start = second_.start, stop = second_.stop;
         owns_draw_in_ = chain.first[start] || !is_allocated(chain, start - 1);
-        owns_draw_out_ = !chain.last[stop - 1] && !is_allocated(chain, stop);
+        owns_draw_out_ = !chain.is_last(stop - 1) && !is_allocated(chain, stop);
         gather(chain);
         for (int64_t i = static_cast<int64_t>(fragments_.size()) - 1; i > 0; --i)
             std::swap(fragments_[i], fragments_[below(g, i + 1)]);
@@ -209,9 +214,8 @@ class SplitMerge {
     // The fragments in the order of time.
     void gather(const Chain &chain) {
         fragments_.clear();
-        fragments_.reserve(chain.occupancy[a_] + (is_split_ ? 0 : chain.occupancy[old_]));
+        fragments_.reserve(n_in_play(chain));
         const int32_t *states = chain.states.data(), a = a_, c = old_;
-        int32_t n = 0;
         for (int64_t begin = 0; begin < chain.n_steps; begin += kStretch) {
             const int64_t end = std::min(begin + kStretch, chain.n_steps);
             // Most stretches have no step of two states among many: this loop is vectorised.
@@ -226,15 +230,17 @@ class SplitMerge {
                 if (!fragments_.empty() && fragments_.back().stop == step && !chain.first[t])
                     ++fragments_.back().stop;
                 else
-                    fragments_.push_back(Fragment{step, step + 1, n});
-                ++n;
+                    fragments_.push_back(Fragment{step, step + 1});
             }
         }
-        path_.resize(n);
+    }
+    // The steps of the two states.
+    size_t n_in_play(const Chain &chain) const {
+        return chain.occupancy[a_] + (is_split_ ? 0 : chain.occupancy[old_]);
     }
     // Steps that change together: one, or where states have several stages a run.
     Fragment run_of(const Chain &chain, int64_t t) const {
-        Fragment run{static_cast<int32_t>(t), static_cast<int32_t>(t) + 1, 0};
+        Fragment run{static_cast<int32_t>(t), static_cast<int32_t>(t) + 1};
         while (!chain.begins_run(run.start)) --run.start;
         while (run.stop < chain.n_steps && !chain.begins_run(run.stop)) ++run.stop;
         return run;
@@ -288,15 +294,14 @@ class InterleavedSweeps final : public Kernel<Chain> {
         SweepCounts counts;
         const int64_t n_trials = draw_number(chain.bits, rate_);
         const int64_t n = local_->cut(chain);
-        if (n_trials == 0) local_->run(chain, 0, n, &counts);
+        if (n_trials == 0) local_->run(chain, n, &counts);
         for (int64_t i = 0, begin = 0; i < n_trials; ++i) {
             const int64_t end = n * (i + 1) / n_trials;
             // Every part rebuilds the caches of the local moves, which a trial invalidates.
-            if (end > begin) local_->run(chain, begin, end, &counts);
+            if (end > begin) local_->run(chain, end - begin, &counts);
             begin = end;
             trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
         }
-        local_->clear();
         return counts;
     }
 

@@ -93,7 +93,7 @@ class StepwiseIn {
     }
 
     void prefetch(Chain &chain, int64_t start, int64_t stop) const {
-        if (mode_ != kSparse || chain.last[stop - 1]) {
+        if (mode_ != kSparse || chain.is_last(stop - 1)) {
             if constexpr (kInTree) prefetch_contexts(chain, start, stop);
             return;
         }
@@ -641,7 +641,7 @@ class StepwiseIn {
     SKIHMM_NOINLINE void prefetch_contexts(const Chain &chain, int64_t start,
                                            int64_t stop) const {
         const Transitions &s = *chain.transitions;
-        if (chain.last[stop - 1]) return;
+        if (chain.is_last(stop - 1)) return;
         const ContextTree &tree = s.contexts();
         sparse_.prefetch(tree.place(start), tree.place(stop), chain.previous(start),
                          chain.successor(start));

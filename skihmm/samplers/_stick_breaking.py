@@ -93,21 +93,22 @@ class StickBreakingBeam(_StickBreaking, FranchiseSampler):
     the finitely many transitions that pass their slices, for which enough sticks are
     broken.
 
-    Their number grows with the concentration `gamma`.  A sweep that needs more than
-    32,768 sticks, from about ``gamma = 2000`` on, or 67 million transition probabilities,
-    ends with a ValueError.  The other samplers take any `gamma`.
+    Their number grows with the concentrations.  A sweep that needs more than 32,768
+    sticks or 67 million transition probabilities ends with a ValueError: from about
+    ``gamma = 2000`` on if `alpha` is 1, from 700 on if it is 1000.  The other samplers
+    take any concentrations.
 
-    With `block_size` one chain runs on several cores: threads draw blocks of a path side
+    One chain runs on several cores: threads draw sequences, or blocks of long ones, side
     by side.
 
     Parameters
     ----------
     block_size : int or None, default=None
-        None: whole sequences, one after the other.  A number: every sweep holds one of
-        ``block_size + 1`` steps, at places that do not depend on the states, and draws
-        the blocks between them.  Given the steps that are held, the parameters and the
-        slices, the blocks are independent, so this is as exact.  On long data 1000 is a
-        good number.
+        None: whole sequences.  A number: every sweep holds one of ``block_size + 1``
+        steps, at places that do not depend on the states, and draws the blocks between
+        them.  Given the steps that are held, the parameters and the slices, the blocks
+        are independent, so this is as exact.  For long sequences and several threads
+        1000 is a good number.
     split_merge_rate : float, default=0
         Split-merge trials after a sweep; see `StepwiseGibbs`.  They are collapsed moves,
         made by one thread.  Long data need some, such as one per sweep: given their
@@ -115,9 +116,9 @@ class StickBreakingBeam(_StickBreaking, FranchiseSampler):
     run_split_merge_rate : float, default=0
         Those of whole runs.
     n_jobs : int or None, default=None
-        Threads of one chain, which draw blocks; -1: all cores, None: one.  Draws do not
-        depend on it.  It needs `block_size`.  Each of the chains that the ``n_jobs`` of
-        the model runs at the same time has as many threads.
+        Threads of one chain, which draw sequences or blocks; -1: all cores, None: one.
+        Draws do not depend on it.  Each of the chains that the ``n_jobs`` of the model
+        runs at the same time has as many threads.
 
     See Also
     --------
@@ -125,11 +126,9 @@ class StickBreakingBeam(_StickBreaking, FranchiseSampler):
 
     Notes
     -----
-    Emissions whose functions are written in Python are evaluated by one thread.  Blocks
-    need all parameters of all states that any slice reaches, which are drawn before the
-    blocks are; whole sequences draw them when they are needed.  So blocks suit long data,
-    where this takes little time beside the blocks.  ``draws_.seconds`` and ``max_time``
-    are the CPU time of a chain's own thread, so that of one of its `n_jobs` threads.
+    Emissions whose functions are written in Python are evaluated by one thread.
+    ``draws_.seconds`` and ``max_time`` are the CPU time of a chain's own thread, so that
+    of one of its `n_jobs` threads.
 
     References
     ----------
@@ -177,14 +176,9 @@ class StickBreakingBeam(_StickBreaking, FranchiseSampler):
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range."""
         super().check_parameters()
-        n_jobs = check_n_jobs("n_jobs", self.n_jobs)
+        check_n_jobs("n_jobs", self.n_jobs)
         if self.block_size is not None:
             check_integer("block_size", self.block_size, 1)
-        elif n_jobs is not None and n_jobs != 1:
-            raise ValueError(
-                f"n_jobs={n_jobs} with block_size=None, which draws whole sequences, one "
-                "after the other; expected a block_size, such as 1000, or n_jobs=None."
-            )
 
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
@@ -197,12 +191,8 @@ class StickBreakingBeam(_StickBreaking, FranchiseSampler):
         -------
         kernel : StickBreakingKernel, InterleavedKernel or RunSplitMergeKernel
         """
-        if self.block_size is None:
-            return self.add_split_merge(StickBreakingKernel(beam=True))
         n_threads = self.n_jobs or 1
         if n_threads < 0:
             n_threads = max(joblib.cpu_count() + 1 + n_threads, 1)
-        # No more than there can be pieces.
-        n_threads = min(n_threads, 1 + state.n_steps // self.block_size)
-        size = min(self.block_size, state.n_steps)
+        size = min(self.block_size or 0, state.n_steps)
         return self.add_split_merge(StickBreakingKernel(True, size, n_threads))

@@ -1,20 +1,17 @@
-"""Stick-breaking sweeps; arithmetic: _stick_breaking.hpp."""
+"""Stick-breaking sweeps; arithmetic: _stick_breaking_steps.hpp, _stick_breaking_paths.hpp."""
 
 from skihmm.core._rcd cimport CompiledKernel, Kernel
 from skihmm.core._state cimport Chain
 from skihmm.core._types cimport int32_t, int64_t
 
 
-cdef extern from "_stick_breaking.hpp" namespace "skihmm" nogil:
+cdef extern from "_stick_breaking_steps.hpp" namespace "skihmm" nogil:
     cdef cppclass StickBreakingSteps "skihmm::StickBreakingSteps<skihmm::Chain>"(Kernel):
         StickBreakingSteps() except +
 
+cdef extern from "_stick_breaking_paths.hpp" namespace "skihmm" nogil:
     cdef cppclass StickBreakingPaths "skihmm::StickBreakingPaths<skihmm::Chain>"(Kernel):
-        StickBreakingPaths() except +
-
-cdef extern from "_parallel_paths.hpp" namespace "skihmm" nogil:
-    cdef cppclass ParallelPaths "skihmm::ParallelPaths<skihmm::Chain>"(Kernel):
-        ParallelPaths(int64_t block_size, int32_t n_workers) except +
+        StickBreakingPaths(int64_t block_size, int32_t n_workers) except +
 
 
 cdef class StickBreakingKernel(CompiledKernel):
@@ -25,11 +22,11 @@ cdef class StickBreakingKernel(CompiledKernel):
     Parameters
     ----------
     beam : bool, default=False
-        Whether to draw whole sequences with slices instead of single steps.
+        Whether to draw paths with slices instead of single steps.
     block_size : int, default=0
-        Of the beam: steps per piece, if pieces are drawn instead of whole sequences.
+        Of the beam: steps per block; 0: whole sequences.
     n_threads : int, default=1
-        Threads that draw pieces.
+        Threads that draw paths.
     """
 
     cdef readonly bint beam
@@ -44,8 +41,6 @@ cdef class StickBreakingKernel(CompiledKernel):
     cdef Kernel *build(self, Chain &chain) except NULL:
         if chain.emission.get().parameters() is NULL:
             raise TypeError("the emission does not draw parameters")
-        if self.beam and self.block_size > 0:
-            return new ParallelPaths(min(self.block_size, chain.n_steps), self.n_threads)
         if self.beam:
-            return new StickBreakingPaths()
+            return new StickBreakingPaths(min(self.block_size, chain.n_steps), self.n_threads)
         return new StickBreakingSteps()

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "_pair_counts.hpp"
 #include "_random.hpp"
 #include "_rcd.hpp"
 
@@ -57,34 +58,31 @@ class Sticks {
         beta[kNew] += beta[k];
         beta[k] = 0.0;
     }
-    // The seating of all transitions given x and beta.
-    template <class Chain> void reseat(const Chain &chain) {
-        auto &s = *chain.transitions;
-        rows_.resize(chain.n_steps);
-        for (int64_t t = 0; t < chain.n_steps; ++t) rows_[t] = chain.restaurant(t);
-        fill_shapes(chain);
-        chain.transitions->reseat(rows_.data(), chain.states.data(), 1, chain.n_steps,
-                                  shapes_.data(), chain.bits);
-    }
-    // The same of counted transitions.
+    // The seating of all transitions, which have been counted, given x and beta.
     template <class Chain> void reseat(const Chain &chain, const PairCounts &counts) {
-        fill_shapes(chain);
+        shapes_.resize(beta.size());
+        for (size_t k = 0; k < beta.size(); ++k) shapes_[k] = chain.transitions->alpha * beta[k];
         chain.transitions->reseat(counts, shapes_.data(), chain.bits);
     }
 
     size_t n_bytes() const {
-        return (beta.capacity() + shapes_.capacity() + falls_.capacity()) * sizeof(double)
-               + rows_.capacity() * sizeof(int32_t);
+        return (beta.capacity() + shapes_.capacity() + falls_.capacity()) * sizeof(double);
     }
 
   private:
-    template <class Chain> void fill_shapes(const Chain &chain) {
-        shapes_.resize(beta.size());
-        for (size_t k = 0; k < beta.size(); ++k) shapes_[k] = chain.transitions->alpha * beta[k];
-    }
-
     std::vector<double> shapes_, falls_;
-    std::vector<int32_t> rows_;
 };
+
+// Of the labels `path`.
+template <class Chain>
+PairCounts count_transitions(const Chain &chain, const std::vector<int32_t> &path,
+                             const Workers &workers) {
+    return count_pairs(workers, chain.n_steps, chain.n_slots, chain.n_slots,
+                       [&](int64_t t, int32_t *row, int32_t *dish) {
+                           *row = chain.first[t] ? kStart : path[t - 1];
+                           *dish = path[t];
+                           return true;
+                       });
+}
 
 }  // namespace skihmm

@@ -591,11 +591,9 @@ class _Laws:
         expected = np.array(
             [probe.log_row(t)[k] for t, k in zip(steps, places, strict=True)]
         )
-        n_slots = len(probe.log_row(0))
-        occupancy = np.bincount(FIRST + self.labels, minlength=n_slots)
         suspects = np.ones(len(steps), dtype=bool)
         for n in (2000, 8000):
-            log_p = probe.draw_log_likelihoods(occupancy, steps, places, n) - expected
+            log_p = probe.draw_log_likelihoods(steps, places, n) - expected
             ratio = np.exp(np.minimum(log_p, 500.0))
             error = np.sqrt(ratio.var(axis=0, ddof=1) / n) + 1e-9
             suspects &= np.abs(ratio.mean(axis=0) - 1.0) > MOST_ERRORS * error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -141,6 +142,20 @@ def statistics(state: ChainState) -> list[float]:
     ]
 
 
+# They take most of the time, and are the same for every kernel.
+@lru_cache(maxsize=4)
+def _two_groups(
+    n_draws: int, seed: int, **options: Any
+) -> tuple[Floats, list[PriorDraw]]:
+    """Statistics of prior draws, and as many others."""
+    rng = np.random.default_rng(seed)
+    fresh, others = [], []
+    for _ in range(n_draws):
+        fresh.append(statistics(PriorDraw(rng, **options).state(0)))
+        others.append(PriorDraw(rng, **options))
+    return np.array(fresh), others
+
+
 def swept(
     make_kernel: Callable[[ChainState], Kernel],
     n_draws: int,
@@ -149,11 +164,10 @@ def swept(
     **options: Any,
 ) -> tuple[Floats, Floats]:
     """Statistics of prior draws, and of others after some sweeps."""
-    rng = np.random.default_rng(seed)
-    fresh, moved = [], []
-    for i in range(n_draws):
-        fresh.append(statistics(PriorDraw(rng, **options).state(0)))
-        state = PriorDraw(rng, **options).state([seed, i])
+    fresh, draws = _two_groups(n_draws, seed, **options)
+    moved = []
+    for i, draw in enumerate(draws):
+        state = draw.state([seed, i])
         kernel = make_kernel(state)
         for _ in range(n_sweeps):
             kernel.sweep(state)
@@ -161,7 +175,7 @@ def swept(
         moved.append(statistics(state))
         problem = None if i % 50 else state.check()
         assert problem is None, f"the chain's counts are wrong: {problem}"
-    return np.array(fresh), np.array(moved)
+    return fresh, np.array(moved)
 
 
 def invariance_pvalue(

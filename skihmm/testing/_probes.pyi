@@ -25,7 +25,7 @@ class EmissionProbe:
         self, start: int, stop: int, k: int, backwards: bool
     ) -> NDArray[np.float64]: ...
     def draw_log_likelihoods(
-        self, occupancy: ArrayLike, steps: ArrayLike, slots: ArrayLike, n: int
+        self, steps: ArrayLike, slots: ArrayLike, n: int
     ) -> NDArray[np.float64]: ...
 
 class ProposalProbe:

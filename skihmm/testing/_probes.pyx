@@ -8,7 +8,12 @@ from libc.stdint cimport uint32_t, uint64_t
 from libcpp.memory cimport unique_ptr
 from libcpp.vector cimport vector
 
-from skihmm.core._emission cimport Emission, EmissionParameters, EmissionStats
+from skihmm.core._emission cimport (
+    Emission,
+    EmissionParameters,
+    EmissionStats,
+    Workers,
+)
 from skihmm.core._franchise cimport Product
 from skihmm.core._random cimport RandomStream, bitgen_t
 from skihmm.core._rcd cimport BlockProposal, Move, Proposal
@@ -87,25 +92,25 @@ cdef class EmissionProbe:
         self.stats.shared.get().fill_prefixes(start, stop, k, backwards, &view[0])
         return out
 
-    def draw_log_likelihoods(self, occupancy, steps, slots, intp_t n):
-        """log p(y[t] | k) given parameters, for n draws of all of them.
+    def draw_log_likelihoods(self, steps, slots, intp_t n):
+        """log p(y[t] | k) given parameters, for n draws of those of all slots.
 
         Returns
         -------
         log_p : ndarray of shape (n, len(steps))
             For every step under the slot with the same index.
         """
-        cdef const int32_t[::1] used = np.ascontiguousarray(occupancy, dtype=np.int32)
         cdef const intp_t[::1] t = np.ascontiguousarray(steps, dtype=np.intp)
         cdef const int32_t[::1] k = np.ascontiguousarray(slots, dtype=np.int32)
         out = np.empty((n, t.shape[0]))
         cdef float64_t[:, ::1] view = out
         cdef intp_t i, j
         cdef EmissionParameters *parameters = self.stats.shared.get().parameters()
+        cdef vector[int32_t] drawn = np.unique(k)
         for i in range(n):
-            parameters.draw_parameters(&used[0], True, self.stream.bits)
+            parameters.draw_parameters(drawn, Workers(1), self.stream.bits)
             for j in range(t.shape[0]):
-                view[i, j] = parameters.log_likelihood(t[j], k[j], self.stream.bits)
+                parameters.fill_log_likelihoods(t[j], &k[j], 1, &view[i, j])
         return out
 
 

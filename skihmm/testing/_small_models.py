@@ -70,7 +70,7 @@ class Model:
         """Number of steps."""
         return len(self.y)
 
-    @property
+    @cached_property
     def codes(self) -> Labels:
         """Symbols as encoded for the statistics, -1 for a missing one."""
         rows = [[-1 if w is None else w for w in row] for row in as_rows(self.y)]

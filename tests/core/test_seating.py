@@ -128,6 +128,22 @@ def test_rollback_brings_back_every_table(kind):
         assert probe.log_joint() == pytest.approx(log_joint, rel=1e-14)
 
 
+@pytest.mark.parametrize("kind", ["infinite", "uniform"])
+def test_rollback_of_more_tables_than_a_word_can_number(kind):
+    stream, probe = RandomStream(3), make_probe(kind, 2, 2, 1e4, 1.0, 0)
+    probe.add_many(1, 0, stream, 4000)
+    probe.commit()
+    before = probe.record()
+    assert before["n_tables"][0] > 2000
+    probe.remove_many(1, 0, stream, 1000)
+    probe.add_many(1, 0, stream, 500)
+    probe.add_many(0, 1, stream, 10)
+    probe.remove_many(1, 0, stream, 1500)
+    probe.rollback()
+    assert probe.check() is None
+    assert records_equal(probe.record(), before)
+
+
 def test_an_open_move_is_reported():
     stream, probe = (
         RandomStream(0),

@@ -25,6 +25,7 @@ from small_models import (
 )
 
 from skihmm import HCRPHMM
+from skihmm.core._random import RandomStream
 from skihmm.emissions import (
     BetaBernoulli,
     DirichletCategorical,
@@ -34,6 +35,8 @@ from skihmm.emissions import (
     NormalInverseWishart,
     ProductEmission,
 )
+from skihmm.samplers import DirectAssignmentGibbs, StepwiseGibbs, StickBreakingGibbs
+from skihmm.testing._probes import EmissionProbe
 
 
 def believing(model, known):
@@ -157,6 +160,79 @@ def test_records_that_contradict_known_states_are_refused(global_random_seed):
                 state.from_arrays(arrays)
             outcomes.add("refused")
     assert outcomes == {"kept", "refused"}
+
+
+# -- parts by which a state is all but impossible -------------------------------------
+
+APART = np.repeat(np.arange(6) % 2, 50)
+"""Two states in turn."""
+
+
+def apart(rng, n_columns):
+    """Numbers by which the two states differ in every column."""
+    return 10.0 * APART[:, None] + 0.01 * rng.normal(size=(300, n_columns))
+
+
+def of_numbers():
+    return NormalInverseGamma(mean=5.0, strength=1.0, shape=1.5, scale=1.0)
+
+
+def probe_without(t, emission, X):
+    """The two states without step t."""
+    stats = emission.fit(X).make_stats(emission.encode(X, np.array([0])))
+    probe = EmissionProbe(stats, RandomStream(0), FIRST + 2)
+    for other in np.delete(np.arange(len(X)), t):
+        probe.add(other, FIRST + int(APART[other]))
+    probe.commit()
+    return probe
+
+
+@pytest.mark.parametrize("kind", ["numbers", "symbols"])
+def test_logs_of_parts_are_added_as_they_are(kind):
+    # By 35 columns the step is not in the second state, by 32 others not in the first,
+    # each by more than 500 nats; by the last 200 it is in no new one.
+    rng = np.random.default_rng(0)
+    X = np.hstack([4.5 + apart(rng, 67) / 10.0, 0.01 * rng.normal(size=(300, 200))])
+    X[120, 35:67] = 10.0 - X[120, 35:67]
+    if kind == "symbols":
+        X[:, :67] = X[:, :67] > 5.0
+    make = of_numbers if kind == "numbers" else lambda: DirichletCategorical(1e-6)
+    rest = ("rest", of_numbers(), slice(67, 267))
+    one = [("both", make(), slice(67)), rest]
+    two = [("a", make(), slice(35)), ("b", make(), slice(35, 67)), rest]
+    probe, other = (probe_without(120, ProductEmission(e), X) for e in (one, two))
+    expected = probe.log_pair(120, FIRST, FIRST + 1)
+    assert 20.0 < expected < 400.0
+    assert other.log_pair(120, FIRST, FIRST + 1) == pytest.approx(expected, rel=1e-9)
+    row = probe.log_row(120)
+    assert row[FIRST] - row[FIRST + 1] == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(other.log_row(120), row, rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "sampler", [StepwiseGibbs("exact"), DirectAssignmentGibbs(), StickBreakingGibbs()]
+)
+@pytest.mark.parametrize("kind", ["whole", "parts", "known"])
+def test_a_step_of_its_own_kind_keeps_its_state(sampler, kind):
+    # It is like the first state by half of the columns and like the second by the others;
+    # or like the second, which by its label it is not.
+    X = apart(np.random.default_rng(0), 120)
+    labels, known = APART.copy(), None
+    labels[120] = 2
+    if kind == "known":
+        known = np.full(300, -1)
+        known[60], known[175] = 0, 1
+        labels[120], labels[175] = APART[120], 2
+    else:
+        X[120, :60] = 10.0 - X[120, :60]
+    emission = of_numbers()
+    if kind == "parts":
+        emission = ProductEmission(
+            [("a", of_numbers(), slice(60)), ("b", of_numbers(), slice(60, 120))]
+        )
+    hmm = HCRPHMM(sampler, emission, init=labels, n_burnin=0, n_draws=1, random_state=0)
+    hmm.fit(X, states=known)
+    assert adjusted_rand_score(labels, hmm.labels_) == 1.0
 
 
 # -- columns and parameters -----------------------------------------------------------

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import inspect
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -121,33 +119,6 @@ def test_logarithmic_axes_have_plain_numbers(which, high, least, pyplot):
     assert all(float(label.get_text()) > 0 for label in shown)
     boxes = [label.get_window_extent() for label in shown]
     assert not any(a.overlaps(b) for a, b in itertools.pairwise(boxes))
-
-
-PROGRAM = """
-import sys
-sys.modules["matplotlib"] = sys.modules["matplotlib.pyplot"] = None
-import numpy as np
-from skihmm.inspection import TraceDisplay
-try:
-    TraceDisplay({"lp": np.zeros((1, 3))}).plot(x="draw")
-except ImportError as error:
-    print(error)
-"""
-
-
-def test_without_matplotlib(tmp_path):
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=True,
-    )
-    assert done.stdout.strip() == (
-        "TraceDisplay.plot requires matplotlib. You can install it with "
-        "`pip install matplotlib`."
-    )
 
 
 # -- the comparison of pictures -------------------------------------------------------

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -194,8 +195,15 @@ def _compile(source: Path, name: str, edited: dict[str, str], folder: Path) -> N
 
 
 def _translate(source: Path, name: str, folder: Path) -> Path:
+    from Cython.Compiler.Main import main
+
     directives = [part for directive in DIRECTIVES for part in ("-X", directive)]
     # An edited copy has its .pxd file still in the package.
-    cython = [sys.executable, "-m", "cython", *CYTHON, *directives, "-I", PACKAGE.parent]
-    run(*cython, "--module-name", name, source, "-o", folder / "code.cpp")
+    options = [*CYTHON, *directives, "-I", PACKAGE.parent, "--module-name", name]
+    command = ["cython", *options, source, "-o", folder / "code.cpp"]
+    # In this process: to import Cython takes longer than to translate a module.
+    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        patch.setattr(sys, "argv", [*map(str, command)])
+        main(command_line=1)
     return folder / "code.cpp"

@@ -510,9 +510,10 @@ def test_weights_of_lifted_steps(name, after):
 
 def sum_error(moves):
     rng = np.random.default_rng(0)
-    columns = tuple((int(u),) for u in rng.integers(3, size=60))
-    m = replace(model(ONE), y=tuple(rng.integers(2, size=60)), columns=columns)
-    state = m.state(0, labels=rng.integers(6, size=60))
+    columns = tuple((int(u),) for u in rng.integers(3, size=200))
+    m = replace(model(ONE), y=tuple(rng.integers(2, size=200)), columns=columns)
+    # With fewer slots than 49 no sums are kept.
+    state = m.state(0, labels=rng.integers(60, size=200))
     error, n_lifted = moves.kept_sums(state, 1, 3000)
     assert state.check() is None
     assert n_lifted > 1000

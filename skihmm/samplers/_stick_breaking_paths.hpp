@@ -1,7 +1,8 @@
-// The beam with explicit parameters, in pieces that threads draw side by side.
+// The beam with explicit parameters (Van Gael, Saatci, Teh and Ghahramani 2008), drawn in pieces
+// by threads side by side.
 //
-// As StickBreakingPaths (_stick_breaking.hpp), but the state space is finite and fixed before
-// any path is drawn, and paths are drawn piece by piece given some steps that are held:
+// See _sticks.hpp for the cycle of which this is the middle.  The state space is finite and fixed
+// before any path is drawn:
 //
 //   1. beta, the rows pi_j of the occupied states and of the start: given x and the seating.
 //   2. A slice for every transition of x: u_t uniform on (0, pi(x[t-1], x[t])]; u = min u_t.
@@ -11,9 +12,10 @@
 //      passes a slice, as a transition from a row j to a state that is not broken, or to one of
 //      which row j has not drawn its part, has at most the probability pi_ju < u <= u_t.
 //   4. phi of all these states, that of the new ones from the prior.
-//   5. Of the steps every (block_size + 1)-th is held, from a first one that is uniform on
-//      0 .. block_size and so does not depend on x.  What lies between two of them is a piece.
-//      Each is drawn by forward filtering and backward sampling.
+//   5. x, piece by piece, by forward filtering and backward sampling over the transitions that
+//      pass their slices.  A piece is a whole sequence; or every (block_size + 1)-th step is
+//      held, from a first one that is uniform on 0 .. block_size and so does not depend on x,
+//      and pieces are what lies between two of them.
 //   6. Counts, the seatings and the emission's statistics.
 //
 // Steps 2 to 5 leave p(x, u, beta, pi, phi | y) invariant.  2 draws u from its conditional
@@ -35,18 +37,39 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <sstream>
+#include <stdexcept>
 #include <vector>
 
 #include "_pair_counts.hpp"
-#include "_stick_breaking.hpp"
+#include "_rcd.hpp"
+#include "_sticks.hpp"
 #include "_workers.hpp"
 
 namespace skihmm {
 
+// A sweep that needs more ends with an error, or it would go on for hours and take all
+// memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
+// reached near gamma = 2,000; every row that is reached breaks each of them anew, at
+// eight bytes, or 24 if it passes a slice.
+static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
+// Labels and seating are still those from before the sweep.
+template <class Transitions>
+[[noreturn]] SKIHMM_NOINLINE void refuse_to_break(const Transitions &s) {
+    std::ostringstream message;
+    message << "StickBreakingBeam needs more than " << kMostSticks << " sticks, or "
+            << kMostParts << " parts of them, in one sweep: gamma = " << s.base.gamma
+            << " (at alpha = " << s.alpha << ") is too large for it. Start from a "
+               "smaller gamma, let it be resampled (concentration_prior), or use "
+               "another sampler, such as StickBreakingGibbs.";
+    throw std::invalid_argument(message.str());
+}
+
 template <class Chain>
-class ParallelPaths final : public Kernel<Chain> {
+class StickBreakingPaths final : public Kernel<Chain> {
   public:
-    ParallelPaths(int64_t block_size, int32_t n_workers)
+    // A block size of zero: whole sequences.
+    StickBreakingPaths(int64_t block_size, int32_t n_workers)
         : block_size_(block_size), workers_(n_workers) {}
 
     // One sweep over all steps, of which few are held.
@@ -56,8 +79,8 @@ class ParallelPaths final : public Kernel<Chain> {
         cut(chain);
         break_rows(chain);
         fill_lists(chain);
-        emission.draw_states(std::vector<int32_t>(states_.begin() + 1, states_.end()), workers_,
-                             chain.bits);
+        emission.draw_parameters(std::vector<int32_t>(states_.begin() + 1, states_.end()),
+                                 workers_, chain.bits);
         draw_pieces(chain, emission);
         end(chain, emission);
         return {chain.n_steps, chain.n_steps};
@@ -68,7 +91,8 @@ class ParallelPaths final : public Kernel<Chain> {
                        + (rests_.capacity() + sticks_of_new_.capacity() + slices_.capacity()
                           + least_.capacity() + into_.capacity()) * sizeof(double)
                        + (states_.capacity() + slot_of_.capacity() + stick_of_.capacity()
-                          + pool_.capacity() + path_.capacity()) * sizeof(int32_t);
+                          + pool_.capacity() + path_.capacity()) * sizeof(int32_t)
+                       + pieces_.capacity() * sizeof(Piece);
         for (const Row &row : rows_)
             bytes += (row.known.capacity() + row.parts.capacity()) * sizeof(double)
                      + row.entries.capacity() * sizeof(Entry);
@@ -84,6 +108,10 @@ class ParallelPaths final : public Kernel<Chain> {
   private:
     using Transitions = typename Chain::Transitions;
 
+    // Steps [start, held) are free, those of [held, stop), none or one, are held.
+    struct Piece {
+        int64_t start, held, stop;
+    };
     struct Entry {
         double p;
         int32_t k;
@@ -145,10 +173,7 @@ class ParallelPaths final : public Kernel<Chain> {
         set_rows(n_known_);
         row_streams_ = TaskStreams(chain.bits);
         workers_.run(states_.size(), [&](int64_t i, int32_t) { draw_row(chain, states_[i]); });
-        period_ = block_size_ + 1;
-        first_held_ = below(chain.bits, period_);
-        n_pieces_ = chain.n_steps <= first_held_ + 1
-                        ? 1 : 1 + (chain.n_steps - 2 - first_held_) / period_ + 1;
+        set_pieces(chain);
     }
     void set_rows(int32_t n) {
         if (rows_.size() < static_cast<size_t>(n)) rows_.resize(n);
@@ -159,28 +184,39 @@ class ParallelPaths final : public Kernel<Chain> {
         }
     }
 
-    // ---- pieces: steps [first_step, held_step) are free
+    // ---- pieces
 
-    int64_t first_step(int64_t piece) const {
-        return piece == 0 ? 0 : first_held_ + (piece - 1) * period_ + 1;
-    }
-    int64_t held_step(const Chain &chain, int64_t piece) const {
-        return std::min(chain.n_steps, first_held_ + piece * period_);
+    void set_pieces(Chain &chain) {
+        const int64_t n = chain.n_steps;
+        if (block_size_ == 0) {
+            if (!pieces_.empty()) return;
+            for (int64_t start = 0, stop; start < n; start = stop) {
+                for (stop = start + 1; stop < n && !chain.first[stop];) ++stop;
+                pieces_.push_back({start, stop, stop});
+            }
+            return;
+        }
+        pieces_.clear();
+        for (int64_t start = 0, held = below(chain.bits, block_size_ + 1); start < n;) {
+            held = std::min(held, n);
+            const int64_t stop = std::min(held + 1, n);
+            pieces_.push_back({start, held, stop});
+            start = stop;
+            held = stop + block_size_;
+        }
     }
 
     // ---- step 2
 
     void cut(Chain &chain) {
         slices_.resize(chain.n_steps);
-        least_.resize(n_pieces_);
+        least_.resize(pieces_.size());
         const TaskStreams cuts(chain.bits);
-        workers_.run(n_pieces_, [&](int64_t piece, int32_t) {
+        workers_.run(pieces_.size(), [&](int64_t piece, int32_t) {
             TaskStream stream = cuts[piece];
             bitgen_t bits = stream.bits();
-            // The piece and the held step after it.
-            const int64_t stop = std::min(chain.n_steps, held_step(chain, piece) + 1);
             double least = 1.0;
-            for (int64_t t = first_step(piece); t < stop; ++t) {
+            for (int64_t t = pieces_[piece].start; t < pieces_[piece].stop; ++t) {
                 slices_[t] = rows_[chain.previous(t)].known[chain.states[t]]
                              * (1.0 - uniform(&bits));
                 least = std::min(least, slices_[t]);
@@ -286,7 +322,7 @@ class ParallelPaths final : public Kernel<Chain> {
 
     void draw_pieces(Chain &chain, const EmissionParameters &emission) {
         path_.resize(chain.n_steps);
-        scratch_.resize(workers_.size());
+        scratch_.resize(std::min<size_t>(workers_.size(), pieces_.size()));
         for (Scratch &scratch : scratch_) {
             scratch.sums.assign(n_slots_, 0.0);
             scratch.reached.resize(n_slots_ + 1);
@@ -294,18 +330,19 @@ class ParallelPaths final : public Kernel<Chain> {
         const TaskStreams streams(chain.bits);
         const bool is_table = emission.is_table();
         (emission.is_concurrent() ? workers_ : Workers(1))
-            .run(n_pieces_, [&](int64_t piece, int32_t worker) {
+            .run(pieces_.size(), [&](int64_t piece, int32_t worker) {
                 TaskStream stream = streams[piece];
                 bitgen_t bits = stream.bits();
-                if (is_table) draw_piece<true>(chain, emission, piece, &scratch_[worker], &bits);
-                else draw_piece<false>(chain, emission, piece, &scratch_[worker], &bits);
+                const Piece &at = pieces_[piece];
+                if (is_table) draw_piece<true>(chain, emission, at, &scratch_[worker], &bits);
+                else draw_piece<false>(chain, emission, at, &scratch_[worker], &bits);
             });
     }
     template <bool kIsTable>
-    void draw_piece(const Chain &chain, const EmissionParameters &emission, int64_t piece,
+    void draw_piece(const Chain &chain, const EmissionParameters &emission, const Piece &piece,
                     Scratch *scratch, bitgen_t *g) {
-        const int64_t held = held_step(chain, piece);
-        for (int64_t start = first_step(piece); start < held;) {
+        const int64_t held = piece.held;
+        for (int64_t start = piece.start; start < held;) {
             int64_t stop = start + 1;
             while (stop < held && !chain.first[stop]) ++stop;
             const int32_t follower = chain.successor(stop - 1);
@@ -317,7 +354,7 @@ class ParallelPaths final : public Kernel<Chain> {
             }
             start = stop;
         }
-        if (held < chain.n_steps) path_[held] = chain.states[held];
+        if (held < piece.stop) path_[held] = chain.states[held];
     }
     // Forward messages of steps [start, stop), as lists of the states that are possible.
     template <bool kIsTable>
@@ -423,18 +460,12 @@ class ParallelPaths final : public Kernel<Chain> {
     // ---- step 6
 
     void end(Chain &chain, EmissionParameters &emission) {
-        const PairCounts counts = count_pairs(
-            workers_, chain.n_steps, n_slots_, n_slots_,
-            [&](int64_t t, int32_t *row, int32_t *dish) {
-                *row = chain.first[t] ? kStart : path_[t - 1];
-                *dish = path_[t];
-                return true;
-            });
+        const PairCounts counts = count_transitions(chain, path_, workers_);
         std::vector<int32_t> occupancy(n_slots_, 0);
         for (size_t i = 0; i < counts.dishes.size(); ++i)
             occupancy[counts.dishes[i]] += counts.counts[i];
         chain.replace_path(&path_, occupancy);
-        emission.reseat_counted(chain.states.data(), workers_, chain.bits);
+        emission.reseat(chain.states.data(), workers_, chain.bits);
         sticks_.resize(n_slots_);
         for (size_t b = 0; b < slot_of_.size(); ++b)
             if (slot_of_[b] >= 0) sticks_.beta[slot_of_[b]] = sticks_of_new_[b];
@@ -454,7 +485,7 @@ class ParallelPaths final : public Kernel<Chain> {
     std::vector<int32_t> states_;           // the start, the occupied states, the new ones
     std::vector<Row> rows_;                 // by slot
     TaskStreams row_streams_;
-    int64_t period_ = 1, first_held_ = 0, n_pieces_ = 0;
+    std::vector<Piece> pieces_;
     std::vector<double> slices_, least_;    // by step; the least one by piece
     double low_ = 0.0;                      // u
     std::vector<const Entry *> heads_;      // by slot

@@ -1,4 +1,4 @@
-"""Blocks of the stick-breaking beam: draws are the same for any number of threads."""
+"""Threads of the stick-breaking beam: draws are the same for any number of threads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 def make_model(n_threads, **params):
     settings = {"n_burnin": 8, "n_draws": 4, "thin": 2, "n_chains": 2, "random_state": 0}
-    return HCRPHMM(StickBreakingBeam(7, 0.7, n_jobs=n_threads), **settings | params)
+    sampler = StickBreakingBeam(7, 0.7, n_jobs=n_threads)
+    return HCRPHMM(sampler, **settings).set_params(**params)
 
 
 def data_for(emission):
@@ -120,8 +121,9 @@ def test_continued_fits(sequence, tmp_path):
     assert_same(clone(saved).set_params(checkpoint=None).fit(sequence), once)
 
 
-def test_threads_need_blocks(sequence):
-    with pytest.raises(
-        ValueError, match=r"n_jobs=2 with block_size=None.*expected a block"
-    ):
-        HCRPHMM(StickBreakingBeam(n_jobs=2)).fit(sequence)
+def test_whole_sequences():
+    X, lengths = data_for("hcrp"), [120, 1, 60, 119]
+    alone, together = (
+        make_model(n, sampler__block_size=None).fit(X, lengths=lengths) for n in (None, 3)
+    )
+    assert_same(together, alone)

@@ -135,7 +135,7 @@ class DenseBlocked {
     // possible keeps a weight: a later stage is entered from its own state alone, so that a
     // product that has underflowed would stay 0, and the old path with it.  The least weight is
     // that of a row in the other kernels: frozen states are too sure of what they would adapt to,
-    // and with 1e-200 blocks of two columns stayed in a wrong run for good.
+    // and with 1e-200 data of two columns had left a wrong run in none of 300 sweeps.
     void weigh(double *f) {
         double *probs = probs_.data(), *sums = sums_.data();
         std::copy_n(f, width_, sums);

@@ -634,24 +634,31 @@ class BlockKernel final : public Kernel<Chain> {
         return counts;
     }
     // The blocks of a sweep, in its order: how many there are; and moves over the next n of
-    // them, which are then dropped, as their memory is of use elsewhere.
+    // them.  Those that are done are dropped, as their memory is of use elsewhere.
     int64_t cut(const Chain &chain) {
+        n_done_ = 0;
         stops_.clear();
         cut_blocks(chain, block_size_, &starts_, &stops_);
         return static_cast<int64_t>(starts_.size());
     }
     void run(Chain &chain, int64_t n, SweepCounts *counts) {
-        const Blocks blocks{starts_.data(), stops_.empty() ? nullptr : stops_.data(), n};
+        const Blocks blocks{starts_.data() + n_done_,
+                            stops_.empty() ? nullptr : stops_.data() + n_done_, n};
         counts->n_proposed += blocks.n;
         counts->n_accepted += proposal_->run(chain, *chain.emission, blocks, path_.data());
-        starts_ = {starts_.begin() + n, starts_.end()};
-        if (!stops_.empty()) stops_ = {stops_.begin() + n, stops_.end()};
+        n_done_ += n;
+        // At least half of them at a time, as there may be thousands of trials in between.
+        if (2 * n_done_ < static_cast<int64_t>(starts_.size())) return;
+        starts_ = {starts_.begin() + n_done_, starts_.end()};
+        if (!stops_.empty()) stops_ = {stops_.begin() + n_done_, stops_.end()};
+        n_done_ = 0;
     }
 
   private:
     std::unique_ptr<Proposal<Chain>> proposal_;
     const int64_t block_size_;
     std::vector<int32_t> starts_, stops_;
+    int64_t n_done_ = 0;                // of these
     std::vector<int32_t> path_;
 };
 

@@ -139,8 +139,9 @@ CAUGHT = {
         for name in ("two sequences", "configuration I", "missing")
     ],
     ("blocked", "labels without the successor's"): [
-        Enumeration(name, 4000)
-        for name in ("two sequences", "configuration I", "missing")
+        Enumeration("two sequences", 4000),
+        Enumeration("configuration I", 4000),
+        Enumeration("missing", 20_000),
     ],
     ("beam", "accept always"): [Enumeration("configuration I")],
     ("beam", "labels not counted"): [Enumeration("two sequences")],

@@ -401,7 +401,8 @@ STICK_BREAKING = {
         (
             "_stick_breaking_steps.hpp",
             "draw_observed_row(chain, kStart);",
-            "fill_shapes(*chain.transitions);\ndraw_row(chain, kStart);",
+            "sticks_.fill_shapes(*chain.transitions, &shapes_);\n"
+            "draw_row(chain, kStart);",
         )
     ],
     "no sticks broken": [("_stick_breaking_paths.hpp", "(!pending.empty())", "(false)")],

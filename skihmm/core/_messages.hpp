@@ -290,7 +290,8 @@ class FrozenMessages {
         : n_steps(emission.n_steps), n_states(transitions.n_slots() - kFirst),
           n_stages(transitions.n_columns() / transitions.n_slots()),
           n_slots_(transitions.n_slots()), is_staged_(n_stages > 1),
-          transitions_(transitions, n_cells, n_steps), staged_(transitions), emission_(emission), first_(std::move(first)), before_(before),
+          transitions_(transitions, n_cells, n_steps), staged_(transitions),
+          emission_(emission), first_(std::move(first)), before_(before),
           f_(transitions_.width, 0.0), g_(transitions_.width, 0.0) {
         for (int32_t stage = 0; stage < n_stages; ++stage) {
             for (int32_t k = kFirst; k < n_slots_; ++k)

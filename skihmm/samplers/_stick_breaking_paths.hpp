@@ -50,7 +50,7 @@ namespace skihmm {
 
 // A sweep that needs more ends with an error, or it would go on for hours and take all
 // memory.  About (1 + gamma) log(1 / least slice) sticks are needed, so their limit is
-// reached near gamma = 2,000; every row that is reached breaks each of them anew, at
+// reached near gamma = 2,000, that of parts earlier if alpha is large; every row that is reached breaks each of them anew, at
 // eight bytes, or 24 if it passes a slice.
 static constexpr size_t kMostSticks = size_t{1} << 15, kMostParts = size_t{1} << 26;
 // Labels and seating are still those from before the sweep.
@@ -143,8 +143,8 @@ class StickBreakingPaths final : public Kernel<Chain> {
     // A row given its transitions, none of them for new states.
     void draw_row(const Chain &chain, int32_t j) {
         const Transitions &s = *chain.transitions;
-        std::vector<double> shapes(n_known_), falls;
-        for (int32_t k = 0; k < n_known_; ++k) shapes[k] = s.alpha * sticks_.beta[k];
+        std::vector<double> shapes, falls;
+        sticks_.fill_shapes(s, &shapes);
         shapes[kNew] = s.alpha * first_rest_;
         const Line &line = s.row(j);
         for (int32_t at = 0; at < line.size; ++at) shapes[line.ids[at]] += line.counts[at];
@@ -191,7 +191,7 @@ class StickBreakingPaths final : public Kernel<Chain> {
         if (block_size_ == 0) {
             if (!pieces_.empty()) return;
             for (int64_t start = 0, stop; start < n; start = stop) {
-                for (stop = start + 1; stop < n && !chain.first[stop];) ++stop;
+                for (stop = start + 1; !chain.first[stop];) ++stop;
                 pieces_.push_back({start, stop, stop});
             }
             return;

@@ -80,15 +80,11 @@ class StickBreakingSteps final : public Kernel<Chain> {
     // Row j given the transitions out of it, as they were at the start of the sweep.
     void draw_observed_row(Chain &chain, int32_t j) {
         const Transitions &s = *chain.transitions;
-        fill_shapes(s);
+        sticks_.fill_shapes(s, &shapes_);
         const Line &line = s.row(j);
         for (int32_t at = 0; at < line.size; ++at)
             shapes_[line.ids[at]] += line.counts[at];
         draw_row(chain, j);
-    }
-    void fill_shapes(const Transitions &s) {
-        shapes_.resize(n_slots_);
-        for (int32_t k = 0; k < n_slots_; ++k) shapes_[k] = s.alpha * sticks_.beta[k];
     }
     void draw_row(Chain &chain, int32_t j) {
         pi_[j].assign(padded_, 0.0);
@@ -161,7 +157,7 @@ class StickBreakingSteps final : public Kernel<Chain> {
             row[kNew] *= rest;
             into_[k][j] = row[k];
         }
-        fill_shapes(*chain.transitions);
+        sticks_.fill_shapes(*chain.transitions, &shapes_);
         if (o >= 0) shapes_[o] += 1.0;
         draw_row(chain, k);
         for (int32_t l = kFirst; l < n_slots_; ++l)

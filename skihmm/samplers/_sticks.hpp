@@ -58,10 +58,15 @@ class Sticks {
         beta[kNew] += beta[k];
         beta[k] = 0.0;
     }
+    // The shapes of a row without transitions: alpha beta_k.
+    template <class Transitions>
+    void fill_shapes(const Transitions &s, std::vector<double> *shapes) const {
+        shapes->resize(beta.size());
+        for (size_t k = 0; k < beta.size(); ++k) (*shapes)[k] = s.alpha * beta[k];
+    }
     // The seating of all transitions, which have been counted, given x and beta.
     template <class Chain> void reseat(const Chain &chain, const PairCounts &counts) {
-        shapes_.resize(beta.size());
-        for (size_t k = 0; k < beta.size(); ++k) shapes_[k] = chain.transitions->alpha * beta[k];
+        fill_shapes(*chain.transitions, &shapes_);
         chain.transitions->reseat(counts, shapes_.data(), chain.bits);
     }
 

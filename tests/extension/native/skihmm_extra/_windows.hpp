@@ -23,7 +23,8 @@ class WindowSweeps final : public skihmm::Kernel<skihmm::Chain> {
         skihmm::Emission &emission = *chain.emission;
         const int64_t start = skihmm::below(chain.bits, chain.n_steps);
         int64_t stop = start + 1;
-        for (int64_t n = skihmm::below(chain.bits, longest_); n > 0 && !chain.is_last(stop - 1); --n)
+        for (int64_t n = skihmm::below(chain.bits, longest_);
+             n > 0 && !chain.is_last(stop - 1); --n)
             ++stop;
         path_.assign(&chain.states[start], &chain.states[start] + (stop - start));
         const int32_t old = path_[0];

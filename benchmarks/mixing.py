@@ -45,10 +45,12 @@ N_PAIRS = 200
 SAMPLERS = [
     StepwiseGibbs(),
     StepwiseGibbs(split_merge_rate=2),
+    StepwiseGibbs(split_merge_rate=1, block_share=0.25),
     StepwiseGibbs(run_split_merge_rate=4),
     StepwiseSlice(),
     BlockedGibbs(10),
     BlockedGibbs(10, split_merge_rate=2),
+    BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2),
     BlockedGibbs(10, run_split_merge_rate=4),
     BlockedBeam(10),
     DirectAssignmentGibbs(),

@@ -16,8 +16,8 @@ from skihmm.samplers._stick_breaking import StickBreakingBeam, StickBreakingGibb
 # states.  For states of single steps, as on text, such trials cost a fifth of the time
 # and gain nothing (docs/samplers.md).
 AUTO_FOR_LASTING_STATES = partial(BlockedGibbs, 10, run_split_merge_rate=4)
-# For numbers, whose states may last or not: trials of both kinds.  With the paper's alone a
-# chain of Gaussian states stays in one mode for minutes.
+# For numbers, whose states may last or not: trials of both kinds.  With the paper's alone
+# a chain of Gaussian states stays in one mode for minutes.
 AUTO_FOR_NUMBERS = partial(BlockedGibbs, 10, split_merge_rate=1, run_split_merge_rate=2)
 # And for states with a shortest dwell, which other samplers do not support.
 AUTO_FOR_STAGES = partial(BlockedGibbs, run_split_merge_rate=4)

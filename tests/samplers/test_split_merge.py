@@ -357,4 +357,5 @@ def test_grid_search_over_the_rates(X):
         "proposal": "exact",
         "split_merge_rate": 2,
         "run_split_merge_rate": 1.5,
+        "block_share": 0,
     }

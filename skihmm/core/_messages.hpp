@@ -243,23 +243,24 @@ class FrozenTransitions {
     std::vector<int32_t> sparse_argmax_;
 };
 
-// p(y[t] | k) of every slot.  Of one column of symbols every symbol is evaluated once, as far as
-// there is room.
+// p(y[t] | k) of every slot, or the logarithms, which have no bounds.  Of one column of symbols
+// every symbol is evaluated once, as far as there is room.
 class FrozenEmission {
   public:
-    explicit FrozenEmission(Emission &emission)
+    FrozenEmission(Emission &emission, bool in_logs)
         : emission_(emission), symbols_(emission.symbols()), n_slots_(emission.n_slots),
-          row_(n_slots_) {
+          in_logs_(in_logs), row_(n_slots_) {
         if (symbols_) place_of_.assign(symbols_->seating->base.n_symbols + 1, -1);
     }
-    // Divided by exp(*log_scale); valid until the next call.
-    const double *probs(int64_t t, double *log_scale) {
+    // Divided by exp(*log_scale), or, if they are logarithms, with a scale of zero; valid until
+    // the next call.
+    const double *row(int64_t t, double *log_scale) {
         int32_t *place = symbols_ ? &place_of_[symbols_->codes[t] + 1] : nullptr;
         if (place && *place >= 0) {
             *log_scale = log_scales_[*place];
             return &table_[static_cast<size_t>(*place) * n_slots_];
         }
-        *log_scale = emission_.fill_probs(t, row_.data());
+        *log_scale = fill(t);
         if (place && table_.size() + n_slots_ <= kMostEntries) {
             *place = static_cast<int32_t>(log_scales_.size());
             table_.insert(table_.end(), row_.begin(), row_.end());
@@ -269,11 +270,19 @@ class FrozenEmission {
     }
 
   private:
+    double fill(int64_t t) {
+        if (!in_logs_) return emission_.fill_probs(t, row_.data());
+        emission_.fill_logs(t, row_.data());
+        for (double &log_p : row_) log_p = std::max(log_p, kLogZero);
+        return 0.0;
+    }
+
     static constexpr size_t kMostEntries = size_t{1} << 22;
 
     Emission &emission_;
     const SeatingEmission *symbols_;
     const size_t n_slots_;
+    const bool in_logs_;
     std::vector<double> row_, table_, log_scales_;
     std::vector<int32_t> place_of_;     // by symbol, a missing one first: row of the table, or -1
 };
@@ -291,7 +300,7 @@ class FrozenMessages {
           n_stages(transitions.n_columns() / transitions.n_slots()),
           n_slots_(transitions.n_slots()), is_staged_(n_stages > 1),
           transitions_(transitions, n_cells, n_steps), staged_(transitions),
-          emission_(emission), first_(std::move(first)), before_(before),
+          emission_(emission, is_staged_), first_(std::move(first)), before_(before),
           f_(transitions_.width, 0.0), g_(transitions_.width, 0.0) {
         for (int32_t stage = 0; stage < n_stages; ++stage) {
             for (int32_t k = kFirst; k < n_slots_; ++k)
@@ -384,7 +393,11 @@ class FrozenMessages {
     void log_mixtures(const double *probs, double *out) {
         for (int64_t t = 0; t < n_steps; ++t, probs += n_states + 1) {
             double log_scale;
-            const double *values = emission_.probs(t, &log_scale);
+            const double *values = emission_.row(t, &log_scale);
+            if (is_staged_) {
+                log_scale = take_probs(probs, values);
+                values = probs_.data();
+            }
             double total = probs[n_states] * values[kNew];
             for (int32_t k = 0; k < n_states; ++k) total += probs[k] * values[kFirst + k];
             check_total(t, total);
@@ -413,7 +426,7 @@ class FrozenMessages {
     void begin() { start_at(before_); }
     // x *= p(y[t] | column) / exp(*log_scale); returns the sum.
     double multiply(int64_t t, double *x, double *log_scale) {
-        const double *probs = emission_.probs(t, log_scale);
+        const double *probs = emission_.row(t, log_scale);
         double sums[4] = {};
         for (int32_t stage = 0; stage < n_stages; ++stage, x += n_slots_) {
             int32_t k = 0;
@@ -426,15 +439,24 @@ class FrozenMessages {
     // The same in logarithms, over the largest product; returns the logarithm of that one.
     double add_logs_of_probs(int64_t t, double *x) {
         double log_scale;
-        const double *probs = emission_.probs(t, &log_scale);
-        logs_.resize(n_slots_);
-        for (int32_t k = 0; k < n_slots_; ++k) logs_[k] = log_or_zero(probs[k]);
+        const double *logs = emission_.row(t, &log_scale);
         for (int32_t c = 0; c < n_columns(); c += n_slots_)
-            for (int32_t k = 0; k < n_slots_; ++k) x[c + k] += logs_[k];
+            for (int32_t k = 0; k < n_slots_; ++k) x[c + k] += logs[k];
         const double largest = largest_of(n_columns(), x);
         check_total(t, largest > kLogZero / 2 ? 1.0 : 0.0);
         subtract_all(n_columns(), largest, x);
-        return largest + log_scale;
+        return largest;
+    }
+    // probs_ = exp(logs) over the largest one of a state with a probability, the logarithm of
+    // which it returns.
+    double take_probs(const double *state_probs, const double *logs) {
+        double largest = state_probs[n_states] > 0.0 ? logs[kNew] : kLogZero;
+        for (int32_t k = 0; k < n_states; ++k)
+            if (state_probs[k] > 0.0) largest = std::max(largest, logs[kFirst + k]);
+        probs_.resize(n_slots_);
+        for (int32_t k = 0; k < n_slots_; ++k)
+            probs_[k] = exp_or_zero(std::min(logs[k] - largest, 0.0));
+        return largest;
     }
     // Of logarithms f: divide by the sum, the logarithm of which is returned; and g = exp(f).
     double normalise() {
@@ -557,7 +579,7 @@ class FrozenMessages {
     const int32_t before_;
     std::vector<int32_t> columns_;      // of every place in a packed message
     std::vector<double> f_, g_;         // messages
-    std::vector<double> logs_;          // of one step, by slot
+    std::vector<double> probs_;         // of one step, by slot
 };
 
 }  // namespace skihmm

@@ -113,10 +113,12 @@ class PosteriorPredictive:
         if sequences.contexts is not None and contexts is not None:
             self._nothing = replace(self._nothing, contexts=contexts)
             sequences = replace(sequences, contexts=sequences.contexts.joined(contexts))
-        self._state_probs = [
-            frozen_model(draw, sequences, emission).forecast(self.n_steps)
+        forecasts = [
+            frozen_model(draw, sequences, emission).forecast(self.n_steps, with_logs=True)
             for draw in draws
         ]
+        self._state_probs = [probs for probs, _ in forecasts]
+        self._state_logs = [log_probs for _, log_probs in forecasts]
 
     def __repr__(self) -> str:
         return f"<PosteriorPredictive: {self.n_steps} steps, {self.n_draws} draws>"
@@ -269,7 +271,12 @@ class PosteriorPredictive:
         values = self._emission.encode_values(X_next)
         codes = self._emission.with_inputs(values, starts, self._last, self._given)
         sequences = Sequences(codes, starts)
-        each = [model.log_mixtures(probs) for model, probs in self._models(sequences)]
+        each = [
+            model.log_mixtures(probs, log_probs)
+            for (model, probs), log_probs in zip(
+                self._models(sequences), self._state_logs, strict=True
+            )
+        ]
         log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
 

@@ -327,14 +327,16 @@ class FrozenMessages {
             for (int32_t i = 0; i < n_packed(); ++i) out[i] = f_[columns_[i]];
         }
     }
-    // probs: p(state at step n_steps + t | y).
-    void forecast(int64_t n_ahead, double *probs) {
+    // probs: p(state at step n_steps + t | y); log_probs, if there are several stages: their
+    // logarithms, which have no bounds.
+    void forecast(int64_t n_ahead, double *probs, double *log_probs) {
         begin();
         for (int64_t t = 0; t < n_steps; ++t) advance(t);
         for (int64_t t = 0; t < n_ahead; ++t) {
             push(n_steps + t);
             if (is_staged_) normalise();
             pack_states(probs + t * (n_states + 1));
+            if (is_staged_) pack_logs(log_probs + t * (n_states + 1));
         }
     }
     // filtered: of filter_columns, overwritten; probs: p(state at t | y), may be `filtered` if
@@ -389,17 +391,18 @@ class FrozenMessages {
         if (transitions_.n_columns <= 1 << 16) return viterbi_by<uint16_t>(path);
         return viterbi_by<int32_t>(path);
     }
-    // out[t] = log sum_k probs[t, k] p(y[t] | k).
+    // out[t] = log sum_k probs[t, k] p(y[t] | k); if there are several stages, `probs` are
+    // logarithms.
     void log_mixtures(const double *probs, double *out) {
         for (int64_t t = 0; t < n_steps; ++t, probs += n_states + 1) {
-            double log_scale;
+            double log_scale, total;
             const double *values = emission_.row(t, &log_scale);
             if (is_staged_) {
-                log_scale = take_probs(probs, values);
-                values = probs_.data();
+                total = add_up(probs, values, &log_scale);
+            } else {
+                total = probs[n_states] * values[kNew];
+                for (int32_t k = 0; k < n_states; ++k) total += probs[k] * values[kFirst + k];
             }
-            double total = probs[n_states] * values[kNew];
-            for (int32_t k = 0; k < n_states; ++k) total += probs[k] * values[kFirst + k];
             check_total(t, total);
             out[t] = std::log(total) + log_scale;
         }
@@ -447,16 +450,17 @@ class FrozenMessages {
         subtract_all(n_columns(), largest, x);
         return largest;
     }
-    // probs_ = exp(logs) over the largest one of a state with a probability, the logarithm of
-    // which it returns.
-    double take_probs(const double *state_probs, const double *logs) {
-        double largest = state_probs[n_states] > 0.0 ? logs[kNew] : kLogZero;
-        for (int32_t k = 0; k < n_states; ++k)
-            if (state_probs[k] > 0.0) largest = std::max(largest, logs[kFirst + k]);
-        probs_.resize(n_slots_);
-        for (int32_t k = 0; k < n_slots_; ++k)
-            probs_[k] = exp_or_zero(std::min(logs[k] - largest, 0.0));
-        return largest;
+    // The sum of all exp(log_probs[k] + logs[k]) over the largest one, the logarithm of which is
+    // *log_scale.
+    double add_up(const double *log_probs, const double *logs, double *log_scale) {
+        terms_.resize(n_states + 1);
+        for (int32_t k = 0; k < n_states; ++k) terms_[k] = log_probs[k] + logs[kFirst + k];
+        terms_[n_states] = log_probs[n_states] + logs[kNew];
+        *log_scale = largest_of(n_states + 1, terms_.data());
+        double total = 0.0;
+        if (*log_scale > kLogZero / 2)
+            for (const double x : terms_) total += exp_or_zero(x - *log_scale);
+        return total;
     }
     // Of logarithms f: divide by the sum, the logarithm of which is returned; and g = exp(f).
     double normalise() {
@@ -530,6 +534,18 @@ class FrozenMessages {
         for (int32_t i = n; i < n_packed(); i += n)
             for (int32_t k = 0; k < n; ++k) out[k] += probs[columns_[i + k]];
     }
+    // The logarithms of what pack_states gives.
+    void pack_logs(double *out) const {
+        const int32_t n = n_states + 1;
+        for (int32_t k = 0; k < n; ++k) {
+            double largest = kLogZero, total = 0.0;
+            for (int32_t i = k; i < n_packed(); i += n)
+                largest = std::max(largest, f_[columns_[i]]);
+            for (int32_t i = k; i < n_packed(); i += n)
+                total += exp_or_zero(f_[columns_[i]] - largest);
+            out[k] = largest + std::log(total);
+        }
+    }
     int32_t best_column() const {
         int32_t best = kNew;
         for (int32_t c = 0; c < transitions_.n_columns; ++c)
@@ -579,7 +595,7 @@ class FrozenMessages {
     const int32_t before_;
     std::vector<int32_t> columns_;      // of every place in a packed message
     std::vector<double> f_, g_;         // messages
-    std::vector<double> probs_;         // of one step, by slot
+    std::vector<double> terms_;         // of one step, by state
 };
 
 }  // namespace skihmm

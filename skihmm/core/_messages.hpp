@@ -101,6 +101,22 @@ SKIHMM_CLONES static void add_logs(int32_t n, const double *__restrict x,
     }
 }
 
+// An index, by weights that are not all zero.
+static inline int32_t draw_weighted(const std::vector<double> &weights, bitgen_t *g) {
+    double total = 0.0;
+    for (const double weight : weights) total += weight;
+    double u = uniform(g) * total;
+    int32_t chosen = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+        if (!(weights[i] > 0.0)) continue;
+        // (The last possible one if rounding leaves something of u.)
+        chosen = static_cast<int32_t>(i);
+        u -= weights[i];
+        if (u < 0.0) break;
+    }
+    return chosen;
+}
+
 // The passes of states with several stages, in logarithms.  A stage adds up a stay and an advance;
 // only what is drawn has more parts, and adds them up relative to the largest one: every label can
 // be drawn after every other one, so that what underflows is nothing beside that one.
@@ -151,6 +167,14 @@ class StagedTransitions {
             out[c] = std::max(stayed, entered);
             argmax_out[c] = static_cast<Label>(entered > stayed ? from : c);
         }
+    }
+
+    // Draw the column of step t after column c.
+    int32_t draw_next(int64_t t, int32_t c, bitgen_t *g) {
+        if (uniform(g) < transitions_.stay(c % n_)) return c;
+        if (c < last_) return c + n_;
+        transitions_.fill_draws(t, c % n_, drawn_.data());
+        return draw_weighted(drawn_, g);
     }
 
   private:
@@ -327,17 +351,33 @@ class FrozenMessages {
             for (int32_t i = 0; i < n_packed(); ++i) out[i] = f_[columns_[i]];
         }
     }
-    // probs: p(state at step n_steps + t | y); log_probs, if there are several stages: their
-    // logarithms, which have no bounds.
-    void forecast(int64_t n_ahead, double *probs, double *log_probs) {
+    // probs: p(state at step n_steps + t | y).  If there are several stages, log_probs: their
+    // logarithms, which have no bounds; log_columns: packed those of states and stages at step
+    // n_steps.
+    void forecast(int64_t n_ahead, double *probs, double *log_probs, double *log_columns) {
         begin();
         for (int64_t t = 0; t < n_steps; ++t) advance(t);
         for (int64_t t = 0; t < n_ahead; ++t) {
             push(n_steps + t);
             if (is_staged_) normalise();
             pack_states(probs + t * (n_states + 1));
-            if (is_staged_) pack_logs(log_probs + t * (n_states + 1));
+            if (!is_staged_) continue;
+            pack_logs(log_probs + t * (n_states + 1));
+            for (int32_t i = 0; t == 0 && i < n_packed(); ++i) log_columns[i] = f_[columns_[i]];
         }
+    }
+    // Draw paths of states with several stages, paths[i * n_ahead + t], given the logarithms of
+    // `forecast` for their first steps; step t is entered as step t of the data.
+    void draw_future(const double *log_columns, int64_t n_paths, int64_t n_ahead, bitgen_t *g,
+                     int32_t *paths) {
+        std::vector<double> weights(n_packed());
+        exp_all(n_packed(), largest_of(n_packed(), log_columns), log_columns, weights.data());
+        for (int64_t i = 0; i < n_paths; ++i)
+            for (int64_t t = 0, c = 0; t < n_ahead; ++t) {
+                if (t == 0) c = columns_[draw_weighted(weights, g)];
+                else c = staged_.draw_next(t, static_cast<int32_t>(c), g);
+                paths[i * n_ahead + t] = label_of(static_cast<int32_t>(c));
+            }
     }
     // filtered: of filter_columns, overwritten; probs: p(state at t | y), may be `filtered` if
     // there is one stage.
@@ -419,6 +459,10 @@ class FrozenMessages {
     }
     bool is_end(int64_t t) const { return t == n_steps - 1 || first_[t + 1]; }
     int32_t n_columns() const { return transitions_.n_columns; }
+    int32_t label_of(int32_t column) const {
+        const int32_t k = column % n_slots_;
+        return k == kNew ? n_states : k - kFirst;
+    }
     void fill_with_ones(std::vector<double> *x) const {
         x->assign(x->size(), is_staged_ ? 0.0 : 1.0);
     }
@@ -579,8 +623,7 @@ class FrozenMessages {
         }
         int32_t best = best_column();
         for (int64_t t = n_steps; t-- > 0;) {
-            const int32_t k = best % n_slots_;
-            path[t] = k == kNew ? n_states : k - kFirst;
+            path[t] = label_of(best);
             best = before[t * n + best];
         }
         return log_prob;

@@ -101,10 +101,14 @@ SKIHMM_CLONES static void add_logs(int32_t n, const double *__restrict x,
     }
 }
 
-// An index, by weights that are not all zero.
-static inline int32_t draw_weighted(const std::vector<double> &weights, bitgen_t *g) {
+static inline double sum_of(const std::vector<double> &weights) {
     double total = 0.0;
     for (const double weight : weights) total += weight;
+    return total;
+}
+// An index, by weights with a positive sum.
+static inline int32_t draw_weighted(const std::vector<double> &weights, double total,
+                                    bitgen_t *g) {
     double u = uniform(g) * total;
     int32_t chosen = 0;
     for (size_t i = 0; i < weights.size(); ++i) {
@@ -174,7 +178,7 @@ class StagedTransitions {
         if (uniform(g) < transitions_.stay(c % n_)) return c;
         if (c < last_) return c + n_;
         transitions_.fill_draws(t, c % n_, drawn_.data());
-        return draw_weighted(drawn_, g);
+        return draw_weighted(drawn_, sum_of(drawn_), g);
     }
 
   private:
@@ -372,9 +376,10 @@ class FrozenMessages {
                      int32_t *paths) {
         std::vector<double> weights(n_packed());
         exp_all(n_packed(), largest_of(n_packed(), log_columns), log_columns, weights.data());
+        const double total = sum_of(weights);
         for (int64_t i = 0; i < n_paths; ++i)
             for (int64_t t = 0, c = 0; t < n_ahead; ++t) {
-                if (t == 0) c = columns_[draw_weighted(weights, g)];
+                if (t == 0) c = columns_[draw_weighted(weights, total, g)];
                 else c = staged_.draw_next(t, static_cast<int32_t>(c), g);
                 paths[i * n_ahead + t] = label_of(static_cast<int32_t>(c));
             }
@@ -410,18 +415,11 @@ class FrozenMessages {
                 pull(t + 1, f_.data(), g_.data());
             }
             combine(t, filtered + t * n, weights.data());
-            double total = 0.0;
-            for (int32_t i = 0; i < n; ++i) total += weights[i];
+            const double total = sum_of(weights);
             check_total(t, total);
-            double u = uniform(g) * total;
-            for (int32_t i = 0; i < n; ++i) {
-                if (!(weights[i] > 0.0)) continue;
-                // (The last possible one if rounding leaves something of u.)
-                chosen = columns_[i];
-                path[t] = i % (n_states + 1);
-                u -= weights[i];
-                if (u < 0.0) break;
-            }
+            const int32_t i = draw_weighted(weights, total, g);
+            chosen = columns_[i];
+            path[t] = i % (n_states + 1);
         }
     }
     // The most probable path; returns log p(path, y).

@@ -477,7 +477,7 @@ class AutoregressiveFamily final : public Family {
                 const double *w = p + q_;
                 for (int32_t i = 0; i <= r; ++i) {
                     for (int32_t j = 0; j <= r; ++j) Q[i * d + j] += w[i] * w[j];
-                    for (int32_t j = 0; j < q_; ++j) weighted[j * d + i] -= w[i] * p[j];
+                    for (int32_t j = 0; j < q_; ++j) weighted[i * q_ + j] -= w[i] * p[j];
                 }
             }
         }
@@ -493,15 +493,15 @@ class AutoregressiveFamily final : public Family {
                                         kHyperRate + 0.5 * trace, kLeastScale, kMostHyper);
         }
         if (draws_strength_) {
-            std::vector<double> squares(order_ + 1, 0.0);
+            std::vector<double> squares(order_ + 1, 0.0), row(q_);
             for (int32_t k = 0; k < n; ++k) {
                 const double *p = &parameters[static_cast<size_t>(k) * parameter_width];
-                for (int32_t r = 0; r < d; ++r, p += q_ + r)
-                    for (int32_t j = 0; j < q_; ++j) {
-                        double value = p[j];
-                        for (int32_t i = 0; i <= r; ++i) value += p[q_ + i] * mean_[i * q_ + j];
-                        squares[j / d] += value * value;
-                    }
+                for (int32_t r = 0; r < d; ++r, p += q_ + r) {
+                    std::copy_n(p, q_, row.begin());
+                    for (int32_t i = 0; i <= r; ++i)
+                        for (int32_t j = 0; j < q_; ++j) row[j] += p[q_ + i] * mean_[i * q_ + j];
+                    for (int32_t j = 0; j < q_; ++j) squares[j / d] += row[j] * row[j];
+                }
             }
             for (int32_t i = 0; i <= order_; ++i) {
                 const int32_t n_entries = n * d * (i < order_ ? d : 1);
@@ -516,7 +516,7 @@ class AutoregressiveFamily final : public Family {
             for (int32_t j = 0; j < q_; ++j) {
                 const double l = strength_[j / d];
                 for (int32_t i = 0; i < d; ++i) {
-                    m[i] = l * weighted[j * d + i] + (i == j && order_ > 0 ? 1.0 : 0.0);
+                    m[i] = l * weighted[i * q_ + j] + (i == j && order_ > 0 ? 1.0 : 0.0);
                     for (int32_t c = 0; c <= i; ++c) {
                         double value = l * Q[i * d + c] + (i == c ? 1.0 : 0.0);
                         for (int32_t r = 0; r < c; ++r) value -= P[i * d + r] * P[c * d + r];

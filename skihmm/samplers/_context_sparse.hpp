@@ -105,10 +105,10 @@ class ContextSparse {
     }
     // Whether it is known if `share` of the sum of all weights lies in the first one, and in which
     // part of that; if not, `complete` is next.
-    SKIHMM_INLINE bool decides(double share) const {
+    template <class Share> SKIHMM_INLINE bool decides(Share share) const {
         if (!is_rough_) return true;
-        const double least = share * (first_q + rest - error),
-                     most = share * (first_q + rest + error);
+        const Share least = share * (first_q + rest - error),
+                    most = share * (first_q + rest + error);
         return most < first_q && (most < first_stays || least >= first_stays);
     }
     SKIHMM_NOINLINE void complete() {

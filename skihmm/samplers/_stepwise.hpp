@@ -304,14 +304,14 @@ class StepwiseIn {
     }
     SKIHMM_INLINE Choice choose(Chain &chain, int32_t *path) {
         const Transitions &s = *chain.transitions;
-        double u = uniform(chain.bits);
+        const auto share = uniform(chain.bits);
         if constexpr (kInTree) {
-            if (kind_ == kSparseContexts && SKIHMM_UNLIKELY(!sparse_.decides(u))) {
+            if (kind_ == kSparseContexts && SKIHMM_UNLIKELY(!sparse_.decides(share))) {
                 sparse_.complete();
                 rest_ = sparse_.rest;
             }
         }
-        u *= first_q_ + apart_q_ + rest_;
+        double u = share * (first_q_ + apart_q_ + rest_);
         int32_t k = first_;
         Choice choice{first_q_, first_stays_, u};
         if (SKIHMM_UNLIKELY(u >= first_q_)) {

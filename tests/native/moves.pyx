@@ -104,7 +104,7 @@ cdef extern from "_context_sparse.hpp" namespace "skihmm" nogil:
         void settle(const StepView &step, int32_t k, bint is_lifted)
         void recount(const ContextTree &tree, int64_t t, const StepView &step, int32_t k,
                      const int32_t *hints)
-        bint decides(float64_t share)
+        bint decides "decides<double>"(float64_t share)
         void complete()
         float64_t weight(int32_t k)
         float64_t joining_part(int32_t k)

@@ -332,7 +332,7 @@ STEP_EDITS = [
     ("_weights.hpp", "int32_t at(double u) const", "int32_t at(Pick u) const"),
     (SPARSE, "int32_t draw(double u) const", "int32_t draw(Pick u) const"),
     (STEP, "double q, stays, u;", "double q, stays;\nPick u;"),
-    (STEP, "double u = uniform(chain.bits)", "Pick u = uniform(chain.bits)"),
+    (STEP, "double u = share * (first_q_", "Pick u = share * (first_q_"),
     (
         STEP,
         "const Count *column_counts, double u)",

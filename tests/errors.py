@@ -654,7 +654,12 @@ SLICES_IN_CONTEXTS = {
             "uniform(chain.bits) * step.pi);",
             "uniform(chain.bits)\n"
             "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start + l]) : step.pi));",
-        )
+        ),
+        Verbatim(
+            "_context_slice.hpp",
+            "uniform(chain.bits) * old_p_);",
+            "uniform(chain.bits) * (PLANTED ? tree_->join_prob(at_, i_, x_) : old_p_));",
+        ),
     ],
     "threshold without the leaf": [
         Verbatim(
@@ -662,7 +667,12 @@ SLICES_IN_CONTEXTS = {
             "uniform(chain.bits)\n",
             "uniform(chain.bits) * (PLANTED ? 1.0 - tree_->join_prob(step.at, j,\n"
             "    chain.states[start + l]) / step.pi : 1.0)\n",
-        )
+        ),
+        Verbatim(
+            "_context_slice.hpp",
+            "uniform(chain.bits) * p);",
+            "uniform(chain.bits) * (PLANTED ? 0.5 * p : p));",
+        ),
     ],
 }
 

@@ -605,9 +605,9 @@ STEPS_IN_CONTEXTS = {
     ],
     "upper restaurants of i as they were": [
         (
-            "_context_step.hpp",
-            "d >= lowest && d <= at_.depth && v == rows_[d]",
-            "d == at_.depth && v == rows_[d]",
+            "_contexts.hpp",
+            "d >= lowest && d <= depth && v == rows[d]",
+            "d == depth && v == rows[d]",
         ),
         (
             "_context_sparse.hpp",
@@ -617,9 +617,8 @@ STEPS_IN_CONTEXTS = {
     ],
     "shared restaurants as they were": [
         (
-            "_context_step.hpp",
-            "after_ && d >= at_.depth - h && d <= at_.depth\n"
-            "                                     && rows_[d] == v",
+            "_contexts.hpp",
+            "after && d >= depth - h && d <= depth && rows[d] == v",
             "0",
         )
     ],

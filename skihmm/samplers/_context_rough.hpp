@@ -106,6 +106,11 @@ static float rough_weights_plain(const RoughStep &in, float *q) {
 }
 
 #ifdef SKIHMM_DISPATCH
+SKIHMM_AVX2 static inline float sum_lanes(__m256 lanes) {
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(lanes), _mm256_extractf128_ps(lanes, 1));
+    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(four, _mm_shuffle_ps(four, four, 1)));
+}
 SKIHMM_AVX2 static float rough_weights_avx2(const RoughStep &in, float *q) {
     const __m256 w = _mm256_set1_ps(in.w), w_above = _mm256_set1_ps(in.w_above),
                  a = _mm256_set1_ps(in.a), ab = _mm256_set1_ps(in.ab),
@@ -136,10 +141,7 @@ SKIHMM_AVX2 static float rough_weights_avx2(const RoughStep &in, float *q) {
             total[half] = _mm256_add_ps(total[half], value);
         }
     }
-    const __m256 both = _mm256_add_ps(total[0], total[1]);
-    __m128 four = _mm_add_ps(_mm256_castps256_ps128(both), _mm256_extractf128_ps(both, 1));
-    four = _mm_add_ps(four, _mm_movehl_ps(four, four));
-    return _mm_cvtss_f32(_mm_add_ss(four, _mm_shuffle_ps(four, four, 1)));
+    return sum_lanes(_mm256_add_ps(total[0], total[1]));
 }
 
 SKIHMM_AVX512 static float rough_weights_avx512(const RoughStep &in, float *q) {
@@ -169,7 +171,8 @@ SKIHMM_AVX512 static float rough_weights_avx512(const RoughStep &in, float *q) {
         _mm512_storeu_ps(q + k, value);
         total = _mm512_add_ps(total, value);
     }
-    return _mm512_reduce_add_ps(total);
+    return sum_lanes(_mm256_add_ps(_mm512_castps512_ps256(total),
+                                   _mm512_maskz_extractf32x8_ps(255, total, 1)));
 }
 #endif
 

@@ -192,7 +192,7 @@ class ContextSliceIn {
         double *row = row_.data();
         for (int32_t d = at_.depth; d >= 1; --d) {
             const double w = w_[d];
-            tree_->for_line(row_line(d), [&](int32_t k, int32_t n) { row[k] += w * n; });
+            row_line(d).for_fours([&](int32_t, int32_t k, int32_t n) { row[k] += w * n; });
         }
         if (o_ >= 0) fill_column();
         const double smooth = g_ * largest_;
@@ -214,7 +214,7 @@ class ContextSliceIn {
         double *column = column_.data();
         for (int32_t d = 1; d <= next_.depth; ++d) {
             const double *by = tree_->inverse(d, prefixes_[d]);
-            tree_->for_line(column_line(d), [&](int32_t k, int32_t n) {
+            column_line(d).for_fours([&](int32_t, int32_t k, int32_t n) {
                 double v = by[k] * n;
                 for (int32_t e = d + 1; e <= next_.depth; ++e)
                     v *= tree_->alpha(e) * tree_->inverse(e, prefixes_[e])[k];

@@ -220,11 +220,6 @@ class ContextSparse {
     // With so few nothing is kept: all labels are as fast as those that have changed.
     static constexpr size_t kFewSlots = 48;
 
-    template <class Visit>
-    static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
-        for (int32_t at = 0; at < line.size; at += 4)
-            for (int32_t l = 0; l < 4; ++l) visit(l, line.ids[at + l], line.counts[at + l]);
-    }
     static void fetch(const Line &line) {
         SKIHMM_PREFETCH(line.ids);
         SKIHMM_PREFETCH(line.counts);
@@ -293,7 +288,7 @@ class ContextSparse {
         double column_part[4] = {0.0, 0.0, 0.0, 0.0}, row_part[4] = {0.0, 0.0, 0.0, 0.0};
         for (int32_t d = 1; d <= next_.depth; ++d) {
             const double *w = part(d);
-            for_fours(column_line(d), [&](int32_t l, int32_t k, int32_t n) {
+            column_line(d).for_fours([&](int32_t l, int32_t k, int32_t n) {
                 const double value = w[k] * n;
                 out[k] += value;
                 column_part[l] += value * mass[k];
@@ -301,10 +296,10 @@ class ContextSparse {
         }
         for (int32_t d = at_.depth; d > 1; --d) {
             const double w = w_[d];
-            for_fours(row_line(d), [&](int32_t, int32_t k, int32_t n) { s[k] += w * n; });
+            row_line(d).for_fours([&](int32_t, int32_t k, int32_t n) { s[k] += w * n; });
         }
         const double w_first = w_[1];
-        for_fours(row_line(1), [&](int32_t l, int32_t k, int32_t n) {
+        row_line(1).for_fours([&](int32_t l, int32_t k, int32_t n) {
             const double value = s[k] += w_first * n;
             row_part[l] += value * (out[k] + ab * nearest[k]);
         });

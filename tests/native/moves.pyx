@@ -140,7 +140,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_context_slice.hpp" namespace "skihmm" nogil:
-    cdef cppclass ContextSlice "skihmm::ContextSliceIn<skihmm::Chain, skihmm::SeatingEmission, true>":
+    cdef cppclass ContextSlice "skihmm::ContextSlice<skihmm::Chain, skihmm::SeatingEmission>":
         void attach(Chain &chain, SeatingEmission &emission) except +
         void prepare(Chain &chain, SeatingEmission &emission, const SeatedMove &move)
         void score(Chain &chain, int64_t start, int64_t stop, Product *q)

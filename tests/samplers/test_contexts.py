@@ -1108,8 +1108,8 @@ NATIVE = {
     ],
     "the middle forgotten": [
         (
-            "_context_step.hpp",
-            "const int32_t came = d >= lowest && d <= at_.depth && v == rows_[d];",
+            "_contexts.hpp",
+            "const int32_t came = d >= lowest && d <= depth && v == rows[d];",
             "const int32_t came = 0;",
         )
     ],

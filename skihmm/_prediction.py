@@ -113,10 +113,13 @@ class PosteriorPredictive:
         if sequences.contexts is not None and contexts is not None:
             self._nothing = replace(self._nothing, contexts=contexts)
             sequences = replace(sequences, contexts=sequences.contexts.joined(contexts))
-        self._state_probs = [
-            frozen_model(draw, sequences, emission).forecast(self.n_steps)
+        forecasts = [
+            frozen_model(draw, sequences, emission).forecast(self.n_steps, with_logs=True)
             for draw in draws
         ]
+        self._state_probs = [probs for probs, _, _ in forecasts]
+        self._state_logs = [log_probs for _, log_probs, _ in forecasts]
+        self._first_columns = [log_columns for _, _, log_columns in forecasts]
 
     def __repr__(self) -> str:
         return f"<PosteriorPredictive: {self.n_steps} steps, {self.n_draws} draws>"
@@ -269,7 +272,12 @@ class PosteriorPredictive:
         values = self._emission.encode_values(X_next)
         codes = self._emission.with_inputs(values, starts, self._last, self._given)
         sequences = Sequences(codes, starts)
-        each = [model.log_mixtures(probs) for model, probs in self._models(sequences)]
+        each = [
+            model.log_mixtures(probs, log_probs)
+            for (model, probs), log_probs in zip(
+                self._models(sequences), self._state_logs, strict=True
+            )
+        ]
         log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
 
@@ -303,6 +311,21 @@ class PosteriorPredictive:
             return [model.transition_matrix()[1]] * self.n_steps
         return [model.transition_matrix(i)[1] for i in range(self.n_steps)]
 
+    def _draw_states(
+        self, model: FrozenModel, d: int, n_paths: int, stream: RandomStream
+    ) -> Labels:
+        """Draw the states of all predicted steps under draw d: a path per column."""
+        log_columns = self._first_columns[d]
+        if log_columns is not None:
+            return model.draw_future(log_columns, n_paths, self.n_steps, stream).T
+        u = stream.generator.random((self.n_steps, n_paths))
+        states = np.empty(u.shape, dtype=np.int32)
+        states[0] = _choose(np.tile(self._state_probs[d][0], (n_paths, 1)), u[0])
+        transmats = self._transmats(model)
+        for i in range(1, self.n_steps):
+            states[i] = _choose(transmats[i][states[i - 1]], u[i])
+        return states
+
     def _sample_codes(self, n_samples: int, random_state: RandomState) -> Array:
         entropy = draw_entropy(
             self._random_state if random_state is None else random_state
@@ -316,12 +339,7 @@ class PosteriorPredictive:
         for d in np.unique(chosen):
             members = np.flatnonzero(chosen == d)
             model = frozen_model(self._draws[d], self._nothing, self._emission)
-            u = stream.generator.random((self.n_steps, len(members)))
-            states = np.empty(u.shape, dtype=np.intp)
-            states[0] = _choose(np.tile(self._state_probs[d][0], (len(members), 1)), u[0])
-            transmats = self._transmats(model)
-            for i in range(1, self.n_steps):
-                states[i] = _choose(transmats[i][states[i - 1]], u[i])
+            states = self._draw_states(model, d, len(members), stream)
             # An emission that looks back walks in time; others emit all steps at once.
             rows = np.repeat(self._last, len(members), axis=0)
             inputs: Array | None = None

@@ -457,6 +457,31 @@ def test_samples_and_paths_have_the_shortest_dwell():
     assert (hmm.dwell_times_ >= 6).all()
 
 
+@pytest.mark.parametrize("context_features", [None, [1]])
+def test_drawn_futures_have_the_shortest_dwell(context_features):
+    states = np.repeat([0, 1, 0, 1, 0, 1], [30, 30, 30, 30, 30, 2])
+    X = 20.0 * states[:, None] + np.random.default_rng(0).standard_normal((152, 1))
+    contexts = np.arange(12)[:, None] % 2 if context_features else None
+    if context_features:
+        X = np.column_stack([X, np.arange(152) % 2])
+    hmm = HCRPHMM(
+        emission=NormalInverseGamma(mean=10.0, strength=0.1, shape=3.0, scale=1.0),
+        transitions=HCRPTransitions(
+            min_dwell=8, stay_prior=(1, 3), context_features=context_features
+        ),
+        init=states,
+        n_burnin=0,
+        n_draws=1,
+        random_state=0,
+    ).fit(X)
+    following = hmm.predict_next(X, n_steps=12, contexts=contexts)
+    drawn = following.sample(4000, random_state=0)[:, :, 0]
+    # The last run has two steps.
+    assert (drawn[:, :6] > 10).all()
+    assert (drawn[:, 11] < 10).mean() > 0.01
+    np.testing.assert_allclose(drawn.mean(axis=0), following.mean()[:, 0], atol=0.2)
+
+
 def test_known_states_that_do_not_last_are_refused():
     X, _ = runs(4)
     hmm = HCRPHMM(transitions=RECIPES["stages"], emission="gaussian", **SHORT)

@@ -28,8 +28,10 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         void add(int64_t t, int32_t k, bitgen_t *g, Product *r) except +
         void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) except +
         float64_t fill_probs(int64_t t, float64_t *out) except +
+        void fill_logs(int64_t t, float64_t *out) except +
         void look_ahead(int64_t start, int64_t stop) except +
         void fill_pair(int64_t t, const int32_t *states, float64_t *out) except +
+        void fill_log_pair(int64_t t, const int32_t *states, float64_t *out) except +
         void fill_prefixes(int64_t start, int64_t stop, int32_t k, cbool backwards,
                            float64_t *out) except +
         void commit() except +

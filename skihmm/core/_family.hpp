@@ -69,7 +69,7 @@ class Family {
     virtual void fill(const double *table, int64_t stride, int32_t n, const double *y,
                       double *out) const = 0;
     // Rows that a wide family evaluates together.
-    static constexpr int32_t kRows = 12;
+    static constexpr int32_t kRows = 16;
     // As fill for n_rows <= kRows rows, one after the other at y: out[r * out_stride + k].
     virtual void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
                                int32_t n_rows, double *out, int64_t out_stride) const {

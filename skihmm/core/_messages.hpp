@@ -101,6 +101,26 @@ SKIHMM_CLONES static void add_logs(int32_t n, const double *__restrict x,
     }
 }
 
+static inline double sum_of(const std::vector<double> &weights) {
+    double total = 0.0;
+    for (const double weight : weights) total += weight;
+    return total;
+}
+// An index, by weights with a positive sum.
+static inline int32_t draw_weighted(const std::vector<double> &weights, double total,
+                                    bitgen_t *g) {
+    double u = uniform(g) * total;
+    int32_t chosen = 0;
+    for (size_t i = 0; i < weights.size(); ++i) {
+        if (!(weights[i] > 0.0)) continue;
+        // (The last possible one if rounding leaves something of u.)
+        chosen = static_cast<int32_t>(i);
+        u -= weights[i];
+        if (u < 0.0) break;
+    }
+    return chosen;
+}
+
 // The passes of states with several stages, in logarithms.  A stage adds up a stay and an advance;
 // only what is drawn has more parts, and adds them up relative to the largest one: every label can
 // be drawn after every other one, so that what underflows is nothing beside that one.
@@ -151,6 +171,14 @@ class StagedTransitions {
             out[c] = std::max(stayed, entered);
             argmax_out[c] = static_cast<Label>(entered > stayed ? from : c);
         }
+    }
+
+    // Draw the column of step t after column c.
+    int32_t draw_next(int64_t t, int32_t c, bitgen_t *g) {
+        if (uniform(g) < transitions_.stay(c % n_)) return c;
+        if (c < last_) return c + n_;
+        transitions_.fill_draws(t, c % n_, drawn_.data());
+        return draw_weighted(drawn_, sum_of(drawn_), g);
     }
 
   private:
@@ -243,23 +271,24 @@ class FrozenTransitions {
     std::vector<int32_t> sparse_argmax_;
 };
 
-// p(y[t] | k) of every slot.  Of one column of symbols every symbol is evaluated once, as far as
-// there is room.
+// p(y[t] | k) of every slot, or the logarithms, which have no bounds.  Of one column of symbols
+// every symbol is evaluated once, as far as there is room.
 class FrozenEmission {
   public:
-    explicit FrozenEmission(Emission &emission)
+    FrozenEmission(Emission &emission, bool in_logs)
         : emission_(emission), symbols_(emission.symbols()), n_slots_(emission.n_slots),
-          row_(n_slots_) {
+          in_logs_(in_logs), row_(n_slots_) {
         if (symbols_) place_of_.assign(symbols_->seating->base.n_symbols + 1, -1);
     }
-    // Divided by exp(*log_scale); valid until the next call.
-    const double *probs(int64_t t, double *log_scale) {
+    // Divided by exp(*log_scale), or, if they are logarithms, with a scale of zero; valid until
+    // the next call.
+    const double *row(int64_t t, double *log_scale) {
         int32_t *place = symbols_ ? &place_of_[symbols_->codes[t] + 1] : nullptr;
         if (place && *place >= 0) {
             *log_scale = log_scales_[*place];
             return &table_[static_cast<size_t>(*place) * n_slots_];
         }
-        *log_scale = emission_.fill_probs(t, row_.data());
+        *log_scale = fill(t);
         if (place && table_.size() + n_slots_ <= kMostEntries) {
             *place = static_cast<int32_t>(log_scales_.size());
             table_.insert(table_.end(), row_.begin(), row_.end());
@@ -269,11 +298,19 @@ class FrozenEmission {
     }
 
   private:
+    double fill(int64_t t) {
+        if (!in_logs_) return emission_.fill_probs(t, row_.data());
+        emission_.fill_logs(t, row_.data());
+        for (double &log_p : row_) log_p = std::max(log_p, kLogZero);
+        return 0.0;
+    }
+
     static constexpr size_t kMostEntries = size_t{1} << 22;
 
     Emission &emission_;
     const SeatingEmission *symbols_;
     const size_t n_slots_;
+    const bool in_logs_;
     std::vector<double> row_, table_, log_scales_;
     std::vector<int32_t> place_of_;     // by symbol, a missing one first: row of the table, or -1
 };
@@ -291,7 +328,7 @@ class FrozenMessages {
           n_stages(transitions.n_columns() / transitions.n_slots()),
           n_slots_(transitions.n_slots()), is_staged_(n_stages > 1),
           transitions_(transitions, n_cells, n_steps), staged_(transitions),
-          emission_(emission), first_(std::move(first)), before_(before),
+          emission_(emission, is_staged_), first_(std::move(first)), before_(before),
           f_(transitions_.width, 0.0), g_(transitions_.width, 0.0) {
         for (int32_t stage = 0; stage < n_stages; ++stage) {
             for (int32_t k = kFirst; k < n_slots_; ++k)
@@ -318,15 +355,34 @@ class FrozenMessages {
             for (int32_t i = 0; i < n_packed(); ++i) out[i] = f_[columns_[i]];
         }
     }
-    // probs: p(state at step n_steps + t | y).
-    void forecast(int64_t n_ahead, double *probs) {
+    // probs: p(state at step n_steps + t | y).  If there are several stages, log_probs: their
+    // logarithms, which have no bounds; log_columns: packed those of states and stages at step
+    // n_steps.
+    void forecast(int64_t n_ahead, double *probs, double *log_probs, double *log_columns) {
         begin();
         for (int64_t t = 0; t < n_steps; ++t) advance(t);
         for (int64_t t = 0; t < n_ahead; ++t) {
             push(n_steps + t);
             if (is_staged_) normalise();
             pack_states(probs + t * (n_states + 1));
+            if (!is_staged_) continue;
+            pack_logs(log_probs + t * (n_states + 1));
+            for (int32_t i = 0; t == 0 && i < n_packed(); ++i) log_columns[i] = f_[columns_[i]];
         }
+    }
+    // Draw paths of states with several stages, paths[i * n_ahead + t], given the logarithms of
+    // `forecast` for their first steps; step t is entered as step t of the data.
+    void draw_future(const double *log_columns, int64_t n_paths, int64_t n_ahead, bitgen_t *g,
+                     int32_t *paths) {
+        std::vector<double> weights(n_packed());
+        exp_all(n_packed(), largest_of(n_packed(), log_columns), log_columns, weights.data());
+        const double total = sum_of(weights);
+        for (int64_t i = 0; i < n_paths; ++i)
+            for (int64_t t = 0, c = 0; t < n_ahead; ++t) {
+                if (t == 0) c = columns_[draw_weighted(weights, total, g)];
+                else c = staged_.draw_next(t, static_cast<int32_t>(c), g);
+                paths[i * n_ahead + t] = label_of(static_cast<int32_t>(c));
+            }
     }
     // filtered: of filter_columns, overwritten; probs: p(state at t | y), may be `filtered` if
     // there is one stage.
@@ -359,18 +415,11 @@ class FrozenMessages {
                 pull(t + 1, f_.data(), g_.data());
             }
             combine(t, filtered + t * n, weights.data());
-            double total = 0.0;
-            for (int32_t i = 0; i < n; ++i) total += weights[i];
+            const double total = sum_of(weights);
             check_total(t, total);
-            double u = uniform(g) * total;
-            for (int32_t i = 0; i < n; ++i) {
-                if (!(weights[i] > 0.0)) continue;
-                // (The last possible one if rounding leaves something of u.)
-                chosen = columns_[i];
-                path[t] = i % (n_states + 1);
-                u -= weights[i];
-                if (u < 0.0) break;
-            }
+            const int32_t i = draw_weighted(weights, total, g);
+            chosen = columns_[i];
+            path[t] = i % (n_states + 1);
         }
     }
     // The most probable path; returns log p(path, y).
@@ -380,13 +429,18 @@ class FrozenMessages {
         if (transitions_.n_columns <= 1 << 16) return viterbi_by<uint16_t>(path);
         return viterbi_by<int32_t>(path);
     }
-    // out[t] = log sum_k probs[t, k] p(y[t] | k).
+    // out[t] = log sum_k probs[t, k] p(y[t] | k); if there are several stages, `probs` are
+    // logarithms.
     void log_mixtures(const double *probs, double *out) {
         for (int64_t t = 0; t < n_steps; ++t, probs += n_states + 1) {
-            double log_scale;
-            const double *values = emission_.probs(t, &log_scale);
-            double total = probs[n_states] * values[kNew];
-            for (int32_t k = 0; k < n_states; ++k) total += probs[k] * values[kFirst + k];
+            double log_scale, total;
+            const double *values = emission_.row(t, &log_scale);
+            if (is_staged_) {
+                total = add_up(probs, values, &log_scale);
+            } else {
+                total = probs[n_states] * values[kNew];
+                for (int32_t k = 0; k < n_states; ++k) total += probs[k] * values[kFirst + k];
+            }
             check_total(t, total);
             out[t] = std::log(total) + log_scale;
         }
@@ -403,6 +457,10 @@ class FrozenMessages {
     }
     bool is_end(int64_t t) const { return t == n_steps - 1 || first_[t + 1]; }
     int32_t n_columns() const { return transitions_.n_columns; }
+    int32_t label_of(int32_t column) const {
+        const int32_t k = column % n_slots_;
+        return k == kNew ? n_states : k - kFirst;
+    }
     void fill_with_ones(std::vector<double> *x) const {
         x->assign(x->size(), is_staged_ ? 0.0 : 1.0);
     }
@@ -413,7 +471,7 @@ class FrozenMessages {
     void begin() { start_at(before_); }
     // x *= p(y[t] | column) / exp(*log_scale); returns the sum.
     double multiply(int64_t t, double *x, double *log_scale) {
-        const double *probs = emission_.probs(t, log_scale);
+        const double *probs = emission_.row(t, log_scale);
         double sums[4] = {};
         for (int32_t stage = 0; stage < n_stages; ++stage, x += n_slots_) {
             int32_t k = 0;
@@ -426,15 +484,25 @@ class FrozenMessages {
     // The same in logarithms, over the largest product; returns the logarithm of that one.
     double add_logs_of_probs(int64_t t, double *x) {
         double log_scale;
-        const double *probs = emission_.probs(t, &log_scale);
-        logs_.resize(n_slots_);
-        for (int32_t k = 0; k < n_slots_; ++k) logs_[k] = log_or_zero(probs[k]);
+        const double *logs = emission_.row(t, &log_scale);
         for (int32_t c = 0; c < n_columns(); c += n_slots_)
-            for (int32_t k = 0; k < n_slots_; ++k) x[c + k] += logs_[k];
+            for (int32_t k = 0; k < n_slots_; ++k) x[c + k] += logs[k];
         const double largest = largest_of(n_columns(), x);
         check_total(t, largest > kLogZero / 2 ? 1.0 : 0.0);
         subtract_all(n_columns(), largest, x);
-        return largest + log_scale;
+        return largest;
+    }
+    // The sum of all exp(log_probs[k] + logs[k]) over the largest one, the logarithm of which is
+    // *log_scale.
+    double add_up(const double *log_probs, const double *logs, double *log_scale) {
+        terms_.resize(n_states + 1);
+        for (int32_t k = 0; k < n_states; ++k) terms_[k] = log_probs[k] + logs[kFirst + k];
+        terms_[n_states] = log_probs[n_states] + logs[kNew];
+        *log_scale = largest_of(n_states + 1, terms_.data());
+        double total = 0.0;
+        if (*log_scale > kLogZero / 2)
+            for (const double x : terms_) total += exp_or_zero(x - *log_scale);
+        return total;
     }
     // Of logarithms f: divide by the sum, the logarithm of which is returned; and g = exp(f).
     double normalise() {
@@ -508,6 +576,18 @@ class FrozenMessages {
         for (int32_t i = n; i < n_packed(); i += n)
             for (int32_t k = 0; k < n; ++k) out[k] += probs[columns_[i + k]];
     }
+    // The logarithms of what pack_states gives.
+    void pack_logs(double *out) const {
+        const int32_t n = n_states + 1;
+        for (int32_t k = 0; k < n; ++k) {
+            double largest = kLogZero, total = 0.0;
+            for (int32_t i = k; i < n_packed(); i += n)
+                largest = std::max(largest, f_[columns_[i]]);
+            for (int32_t i = k; i < n_packed(); i += n)
+                total += exp_or_zero(f_[columns_[i]] - largest);
+            out[k] = largest + std::log(total);
+        }
+    }
     int32_t best_column() const {
         int32_t best = kNew;
         for (int32_t c = 0; c < transitions_.n_columns; ++c)
@@ -541,8 +621,7 @@ class FrozenMessages {
         }
         int32_t best = best_column();
         for (int64_t t = n_steps; t-- > 0;) {
-            const int32_t k = best % n_slots_;
-            path[t] = k == kNew ? n_states : k - kFirst;
+            path[t] = label_of(best);
             best = before[t * n + best];
         }
         return log_prob;
@@ -557,7 +636,7 @@ class FrozenMessages {
     const int32_t before_;
     std::vector<int32_t> columns_;      // of every place in a packed message
     std::vector<double> f_, g_;         // messages
-    std::vector<double> logs_;          // of one step, by slot
+    std::vector<double> terms_;         // of one step, by state
 };
 
 }  // namespace skihmm

@@ -34,7 +34,10 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
         int32_t n_packed()
         void filter(float64_t *log_predictive, float64_t *probs) except +
         void filter_columns(float64_t *out) except +
-        void forecast(int64_t n_ahead, float64_t *probs) except +
+        void forecast(int64_t n_ahead, float64_t *probs, float64_t *log_probs,
+                      float64_t *log_columns) except +
+        void draw_future(const float64_t *log_columns, int64_t n_paths, int64_t n_ahead,
+                         bitgen_t *g, int32_t *paths) except +
         void smooth(float64_t *filtered, float64_t *probs) except +
         void sample_path(const float64_t *filtered, bitgen_t *g, int32_t *path) except +
         float64_t viterbi(int32_t *path) except +
@@ -170,49 +173,101 @@ cdef class FrozenModel:
             self.messages.get().filter_columns(out)
         return columns
 
-    def forecast(self, n_steps):
+    def forecast(self, n_steps, with_logs=False):
         """State probabilities of the steps that follow the last one.
 
         Parameters
         ----------
         n_steps : int
             One or more.
+        with_logs : bool, default=False
+            Return the logarithms too.
 
         Returns
         -------
         probs : ndarray of shape (n_steps, n_states + 1)
             p(x[T + i] | all y, seating), T being the number of steps observed.
+        log_probs : ndarray of shape (n_steps, n_states + 1) or None
+            Their logarithms if there are several stages: those of probabilities that are too
+            small for a float too.  None with one stage.
+        log_columns : ndarray or None
+            The same for state and stage at the first of these steps, for `draw_future`.
         """
         cdef intp_t n_ahead = <intp_t> integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS)
         probs = np.empty((n_ahead, self.n_states + 1))
+        log_probs = log_columns = None
         cdef float64_t *out = begin_of(probs)
+        cdef float64_t *log_out = NULL
+        cdef float64_t *columns_out = NULL
+        if self.messages.get().n_stages > 1:
+            log_probs = np.empty_like(probs)
+            log_columns = np.empty((1, self.messages.get().n_packed()))
+            log_out = begin_of(log_probs)
+            columns_out = begin_of(log_columns)
         with nogil:
-            self.messages.get().forecast(n_ahead, out)
-        return probs
+            self.messages.get().forecast(n_ahead, out, log_out, columns_out)
+        return (probs, log_probs, log_columns) if with_logs else probs
 
-    def log_mixtures(self, probs):
+    def draw_future(self, log_columns, n_paths, n_steps, RandomStream stream):
+        """Draw paths that go on after observations, of states with several stages.
+
+        Parameters
+        ----------
+        log_columns : ndarray
+            Of `forecast`, of the same draw.
+        n_paths, n_steps : int
+        stream : RandomStream
+
+        Returns
+        -------
+        paths : ndarray of shape (n_paths, n_steps), int32
+            Label ``n_states`` is the new state.  Contexts of the steps, if transitions depend
+            on them, are those of this model.
+        """
+        cdef const float64_t[:, ::1] view = log_columns
+        cdef int64_t n = n_paths, n_ahead = n_steps
+        if view.shape[1] != self.messages.get().n_packed():
+            raise ValueError(
+                f"log_columns has {view.shape[1]} columns; expected "
+                f"{self.messages.get().n_packed()}")
+        paths = np.empty((n, n_ahead), dtype=np.int32)
+        cdef int32_t[:, ::1] out = paths
+        if paths.size:
+            with nogil:
+                self.messages.get().draw_future(&view[0, 0], n, n_ahead, stream.bits,
+                                                &out[0, 0])
+        return paths
+
+    def log_mixtures(self, probs, log_probs=None):
         """Log probability of every step's observation alone, given probabilities of its state.
 
         Parameters
         ----------
         probs : ndarray of shape (n_steps, n_states + 1)
+        log_probs : ndarray of shape (n_steps, n_states + 1), optional
+            Their logarithms, as by `forecast`.
 
         Returns
         -------
-        log_probs : ndarray of shape (n_steps,)
+        log_mixtures : ndarray of shape (n_steps,)
             ``log sum_k probs[t, k] p(y[t] | k, seating)``, nats.
         """
         if np.shape(probs) != (self.n_steps, self.n_states + 1):
             raise ValueError(
                 f"probs has the shape {np.shape(probs)}; expected "
                 f"({self.n_steps}, {self.n_states + 1})")
+        if self.messages.get().n_stages > 1:
+            if log_probs is None:
+                with np.errstate(divide="ignore"):
+                    log_probs = np.log(probs)
+            probs = log_probs
         cdef const float64_t[:, ::1] view = np.ascontiguousarray(probs, dtype=np.float64)
-        log_probs = np.empty(self.n_steps)
-        cdef float64_t[::1] out = log_probs
+        found = np.empty(self.n_steps)
+        cdef float64_t[::1] out = found
         if self.n_steps:
             with nogil:
                 self.messages.get().log_mixtures(&view[0, 0], &out[0])
-        return log_probs
+        return found
 
     def _slots(self):
         # Of the states 0 .. n_states - 1 and, last, a new one.

@@ -211,13 +211,15 @@ class ParticleFilter {
             // Two loops: what is looked up is scattered, and the searches of several
             // histories overlap.
             for (int32_t h : live_) look_up(histories_[h], row, &next_[h]);
-            for (int32_t h : live_) {
-                weigh(histories_[h], row, y, &next_[h]);
-                largest = std::max(largest, next_[h].log_factor);
-            }
+            for (int32_t h : live_) weigh(histories_[h], row, y, &next_[h]);
+            // Those whose weight has underflowed have no part in it.
+            for (int32_t p = 0; p < n_particles_; ++p)
+                if (weights_[p] > 0.0)
+                    largest = std::max(largest, next_[history_of_[p]].log_factor);
             for (int32_t h : live_)
                 if (next_[h].log_factor != largest)
-                    next_[h].likelihood *= std::exp(next_[h].log_factor - largest);
+                    next_[h].likelihood *=
+                        std::exp(std::min(next_[h].log_factor - largest, 0.0));
             double total = 0.0, squares = 0.0;
             for (int32_t p = 0; p < n_particles_; ++p)
                 total += weights_[p] *= next_[history_of_[p]].likelihood;
@@ -623,6 +625,14 @@ class ParticleFilter {
             if (!families_[f]->is_missing(y))
                 families_[f]->fill_rows(p.numbers[f].data(), n, fresh_[f].data(), y,
                                         logs_.data());
+        if (p.stage != n_stages_ - 1) {
+            // There is one possible state, however much more probable the row is by others.
+            const int32_t j = p.restaurant - 1;
+            out->log_factor = logs_[j];
+            std::fill_n(w, n + 1, 0.0);
+            w[j] = 1.0;
+            return;
+        }
         out->log_factor = *std::max_element(logs_.begin(), logs_.end());
         fill_exp(n + 1, logs_.data(), out->log_factor, -460.0, w);
     }

@@ -7,14 +7,19 @@
 //     S_0 = [Lambda, Lambda M^T; M Lambda, Psi + M Lambda M^T].
 //
 // Of S = L D L^T with L = [F, 0; B, R] of unit diagonal and D diagonal, F D_x F^T is the precision
-// of the columns of A, B F^-1 their posterior mean and R D_y R^T the posterior scale of Sigma: one
-// rank-one update adds a row.  With w = L^-1 z, the solution of a triangular system,
-// |w_x|^2 = w_x^T D_x^-1 w_x and |w_y|^2 likewise, the predictive distribution of y is
+// of the columns of A, B F^-1 their posterior mean and R D_y R^T the posterior scale of Sigma.
+// What is kept is the inverse G = L^-1 = [F^-1, 0; -R^-1 B F^-1, R^-1] and 1 / D, because every row
+// is evaluated under every state: that is then a product of matrices, w = G z, without a system to
+// solve.  With |w_x|^2 = w_x^T D_x^-1 w_x, |w_y|^2 likewise, the predictive distribution of y is
 //
 //     norm - d/2 log(1 + |w_x|^2) - power log(1 + |w_y|^2 / (1 + |w_x|^2)).
 //
-// (With roots of D in L, as in a Cholesky factor, each column of an update would wait for two
-// divisions and a root, and each of a system for a division.)
+// S + c z z^T, c = 1 or -1, has with t_0 = c, t_i+1 = t_i + w_i^2 / D_i the factors
+//
+//     D_i t_i+1 / t_i,   G_i - w_i / t_i sum_l<i w_l / D_l G_l   (row i)
+//
+// (Gill, Golub, Murray and Saunders 1974, method C1, of which the inverse was taken here: the
+// products of 1 + x telescope), so an added row costs as much as two evaluations.
 #pragma once
 #include "_conjugate_families.hpp"
 
@@ -27,154 +32,178 @@ constexpr double kLeastLeft = 1e-3;
 // Larger standardised values are clipped.
 constexpr double kMostDeviations = 1e60;
 
-// States evaluated together.
-constexpr int32_t kTogether = 4;
+// G is stored in panels of four rows, each column by column up to the last diagonal entry, and with
+// zeros above the diagonal; 1 / D, power and norm follow.
+constexpr int32_t kPanel = 4;
+inline int32_t in_panels(int32_t n) { return (n + kPanel - 1) / kPanel * kPanel; }
+// Where panel p begins, and where the last of n rows ends.
+inline int32_t panel_start(int32_t p) { return kPanel * kPanel * (p * (p + 1) / 2); }
+inline int32_t panels_end(int32_t n) { return panel_start(in_panels(n) / kPanel); }
 
-// L is stored column by column, each from the vector with its diagonal entry on, and with zeros in
-// whole vectors; in place of the ones of its diagonal stands D.  So operations on the vectors of a
-// row z find in one piece what that of the column before has stored.  Behind the factor of a state
-// follow power and norm.
-constexpr int32_t kVector = 8;
-inline int32_t in_vectors(int32_t n) { return (n + kVector - 1) / kVector * kVector; }
-
-// Add the log of the predictive density above under C states, together because the columns of
-// one state depend on one another; z is the standardised row, and zeros.
-template <int C>
-SKIHMM_INLINE void add_predictives(int64_t stride, int32_t q, int32_t d, const double *z,
-                                   const double *table, double *rest, double *out) {
-    const int32_t size = q + d, width = in_vectors(size);
-    const double *entry[C];
-    double w[C], leverage[C], total[C];
-    for (int32_t c = 0; c < C; ++c) {
-        entry[c] = table + c * stride + 1;
-        leverage[c] = 1.0;
-        total[c] = 0.0;
-        std::copy_n(z, width, rest + c * width);
-    }
-    for (int32_t j = 0; j < size; ++j) {
-        const int32_t first = j / kVector * kVector;
-        for (int32_t c = 0; c < C; ++c) {
-            w[c] = rest[c * width + j];
-            (j < q ? leverage : total)[c] += w[c] * w[c] * (1.0 / entry[c][j - first]);
-        }
-        for (int32_t c = 0; c < C; ++c) {
-            double *value = rest + c * width;
-            for (int32_t i = first; i < width; i += kVector, entry[c] += kVector)
-                for (int32_t l = 0; l < kVector; ++l) value[i + l] -= entry[c][l] * w[c];
-        }
-    }
-    for (int32_t c = 0; c < C; ++c)
-        out[c] += entry[c][1] - 0.5 * d * log_of(leverage[c])
-                  - entry[c][0] * log1p_of(total[c] / leverage[c]);
-}
-SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, int32_t d,
-                                          const double *z, const double *table, double *rest,
-                                          double *out) {
-    int32_t k = 0;
-    for (; k + kTogether <= n; k += kTogether)
-        add_predictives<kTogether>(stride, q, d, z, table + k * stride, rest, out + k);
-    for (; k < n; ++k) add_predictives<1>(stride, q, d, z, table + k * stride, rest, out + k);
-}
 #if defined(__GNUC__) || defined(__clang__)
 typedef double Lanes __attribute__((vector_size(4 * sizeof(double)), aligned(8), may_alias));
+typedef double Wide __attribute__((vector_size(8 * sizeof(double)), aligned(8), may_alias));
 #else
 typedef double Lanes;
+typedef double Wide;
 #endif
-// A number of each of kRows rows.
+constexpr int32_t kInLanes = sizeof(Lanes) / sizeof(double),
+                  kInWide = sizeof(Wide) / sizeof(double);
+
+// w = G z of one row; z and w have the rows of whole panels.
+SKIHMM_INLINE void multiply(int32_t size, const double *G, const double *z, double *w) {
+    for (int32_t i = 0; i < size; i += kPanel) {
+        Lanes sum[kPanel / kInLanes] = {};
+        const int32_t n = i + kPanel;
+        for (int32_t j = 0; j < n; ++j, G += kPanel)
+            for (int32_t l = 0; l < kPanel / kInLanes; ++l)
+                sum[l] += reinterpret_cast<const Lanes *>(G)[l] * z[j];
+        std::copy_n(sum, kPanel / kInLanes, reinterpret_cast<Lanes *>(w + i));
+    }
+}
+// Add the log of the predictive density above under n states; z is the standardised row, and
+// zeros.  States without rows, which are free slots and the new state, are evaluated once.
+SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, int32_t d,
+                                          const double *z, const double *table, double *w,
+                                          double *out) {
+    const int32_t size = q + d;
+    double empty = NAN;
+    for (int32_t k = 0; k < n; ++k) {
+        const double *G = table + k * stride + 1, *inverse = G + panels_end(size);
+        const bool is_empty = G[-1] == 0.0;
+        if (is_empty && !std::isnan(empty)) {
+            out[k] += empty;
+            continue;
+        }
+        multiply(size, G, z, w);
+        double leverage = 1.0, total = 0.0;
+        for (int32_t i = 0; i < q; ++i) leverage += w[i] * w[i] * inverse[i];
+        for (int32_t i = q; i < size; ++i) total += w[i] * w[i] * inverse[i];
+        const double lp = inverse[size + 1] - 0.5 * d * log_of(leverage)
+                          - inverse[size] * log1p_of(total / leverage);
+        if (is_empty) empty = lp;
+        out[k] += lp;
+    }
+}
+// A number of each of kRows rows.  (Loads across cache lines would cost an eighth of the time.)
 constexpr int32_t kRows = Family::kRows;
-struct Rows {
-    static constexpr int32_t kParts = kRows * sizeof(double) / sizeof(Lanes);
-    Lanes parts[kParts];
+struct alignas(64) Rows {
+    static constexpr int32_t kParts = kRows / kInWide;
+    Wide parts[kParts];
 
     SKIHMM_INLINE static Rows of(double x) {
         Rows all;
-        for (Lanes &part : all.parts) part = Lanes{} + x;
+        for (Wide &part : all.parts) part = Wide{} + x;
         return all;
     }
-    SKIHMM_INLINE void subtract(double x, const Rows &y) {
-        for (int32_t i = 0; i < kParts; ++i) parts[i] -= x * y.parts[i];
+    SKIHMM_INLINE void add(double x, const Rows &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] += x * y.parts[i];
     }
     SKIHMM_INLINE void add_square(double x, const Rows &y) {
         for (int32_t i = 0; i < kParts; ++i) parts[i] += y.parts[i] * y.parts[i] * x;
     }
-    SKIHMM_INLINE void store(double *out) const {
-        std::copy_n(parts, kParts, reinterpret_cast<Lanes *>(out));
-    }
+    double *data() { return reinterpret_cast<double *>(parts); }
 };
-// As fill_regression for kRows rows at once, of which z[j][r] is number j of row r:
-// out[k * kRows + r] = log p.  The same operations in the same order, so the same results.
-SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
-                                           const double *z, const double *table,
-                                           double *scratch, double *out) {
-    // Columns that are subtracted together; they begin in the same vector.
-    constexpr int32_t kColumns = 4;
-    const int32_t size = q + d, width = in_vectors(size);
-    Rows *rest = reinterpret_cast<Rows *>(scratch);
-    Rows w[kColumns];
-    double leverages[kRows], totals[kRows];
-    for (Rows &column : w) column = Rows::of(0.0);
-    for (int32_t k = 0; k < n; ++k, out += kRows) {
-        const double *entry = table + k * stride + 1;
-        Rows squares = Rows::of(1.0), leverage = squares;
-        std::copy_n(z, size * kRows, scratch);
-        for (int32_t from = 0; from < size; from += kColumns) {
-            const int32_t first = from / kVector * kVector, length = width - first;
-            const int32_t to = std::min(from + kColumns, size);
-            // Entry (i, from + c) is columns[i + c * length].
-            const double *columns = entry - first;
-            for (int32_t c = 0; c < to - from; ++c) {
-                if (from + c == q) {
-                    leverage = squares;
-                    squares = Rows::of(0.0);
-                }
-                w[c] = rest[from + c];
-                for (int32_t b = 0; b < c; ++b)
-                    w[c].subtract(columns[from + c + b * length], w[b]);
-                squares.add_square(1.0 / columns[from + c + c * length], w[c]);
-            }
-            // There are more rows only if there are all of these columns.
-            for (int32_t i = to; i < size; ++i) {
-                Rows value = rest[i];
-                for (int32_t c = 0; c < kColumns; ++c)
-                    value.subtract(columns[i + c * length], w[c]);
-                rest[i] = value;
-            }
-            entry += (to - from) * length;
-        }
-        leverage.store(leverages);
-        squares.store(totals);
-        for (int32_t r = 0; r < kRows; ++r)
-            out[r] = entry[1] - 0.5 * d * log_of(leverages[r])
-                     - entry[0] * log1p_of(totals[r] / leverages[r]);
+// Add the squares of R entries of w = G z to a sum, those of the first rows of a panel with n
+// columns.
+template <int R>
+SKIHMM_INLINE void add_squares(int32_t n, const double *G, const double *inverse,
+                               const Rows *z, Rows *sum) {
+    Rows w[R];
+    for (Rows &row : w) row = Rows::of(0.0);
+    for (int32_t j = 0; j < n; ++j)
+        for (int32_t r = 0; r < R; ++r) w[r].add(G[j * kPanel + r], z[j]);
+    for (int32_t r = 0; r < R; ++r) sum->add_square(inverse[r], w[r]);
+}
+// The squares of entries `from` to `to`, which are in one panel.
+SKIHMM_INLINE void add_squares(int32_t from, int32_t to, const double *G, const double *inverse,
+                               const Rows *z, Rows *sum) {
+    G += panel_start(from / kPanel) + from % kPanel;
+    inverse += from;
+    switch (to - from) {
+        case 4: return add_squares<4>(to, G, inverse, z, sum);
+        case 3: return add_squares<3>(to, G, inverse, z, sum);
+        case 2: return add_squares<2>(to, G, inverse, z, sum);
+        case 1: return add_squares<1>(to, G, inverse, z, sum);
     }
 }
-// Columns `from` to `to` of the factors of S + weight z z^T, of `size` rows; `column` is the first
-// of them, and z and the weight become those for the rows that follow (Gill, Golub, Murray and
-// Saunders 1974, method C1).  Returns the growth of their log determinant; NaN if the result is
-// not positive definite.
-SKIHMM_CLONES static double update_factor(double *column, double *z, int32_t from, int32_t to,
-                                          int32_t size, double *weight) {
-    double more = 0.0, growth = 0.0;    // more: the product of all 1 + x, less 1
-    double share = *weight;
-    for (int32_t j = from; j < to; ++j) {
-        const int32_t first = j / kVector * kVector;
-        const double p = z[j], before = column[j - first], added = share * (p * p);
-        const double after = before + added, x = added / before;
-        if (!(after > 0.0)) return NAN;
-        if (x < 1.0) more += x * (1.0 + more);
-        else growth += std::log(after / before);
-        const double turn = share * p / after;
-        share *= before / after;
-        double *diagonal = column + (j - first);
-        for (int32_t i = first; i < in_vectors(size); i += kVector, column += kVector)
-            for (int32_t l = 0; l < kVector; ++l) {
-                z[i + l] = i + l > j ? z[i + l] - p * column[l] : 0.0;
-                column[l] += turn * z[i + l];
+// As fill_regression for kRows rows at once, of which z[j] has number j:
+// out[k * kRows + r] = log p.  The same operations in the same order, so the same results.
+SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
+                                           const Rows *z, const double *table, double *out) {
+    const int32_t size = q + d;
+    const double *empty = nullptr;
+    for (int32_t k = 0; k < n; ++k, out += kRows) {
+        const double *G = table + k * stride + 1, *inverse = G + panels_end(size);
+        if (G[-1] == 0.0) {
+            if (empty) {
+                std::copy_n(empty, kRows, out);
+                continue;
             }
-        *diagonal = after;
+            empty = out;
+        }
+        Rows leverage = Rows::of(1.0), total = Rows::of(0.0);
+        int32_t i = 0;
+        for (; i + kPanel <= q; i += kPanel) add_squares(i, i + kPanel, G, inverse, z, &leverage);
+        add_squares(i, q, G, inverse, z, &leverage);
+        add_squares(q, std::min(size, i + kPanel), G, inverse, z, &total);
+        for (i += kPanel; i < size; i += kPanel)
+            add_squares(i, std::min(size, i + kPanel), G, inverse, z, &total);
+        const double *leverages = leverage.data(), *totals = total.data();
+        for (int32_t r = 0; r < kRows; ++r)
+            out[r] = inverse[size + 1] - 0.5 * d * log_of(leverages[r])
+                     - inverse[size] * log1p_of(totals[r] / leverages[r]);
     }
-    *weight = share;
-    return growth + std::log1p(more);
+}
+// The rows of a panel of n columns, less share times the sum of part times the rows before.
+SKIHMM_INLINE void update_panel(int32_t n, const double *part, const double *share, double *G,
+                                double *sum) {
+    for (int32_t j = 0; j < n; ++j) {
+        double before = sum[j];
+        for (int32_t r = 0; r < kPanel; ++r) {
+            const double entry = G[j * kPanel + r];
+            G[j * kPanel + r] = entry - share[r] * before;
+            before += part[r] * entry;
+        }
+        sum[j] = before;
+    }
+}
+// Growth of the log determinants of D_x and D_y.
+struct Growth {
+    double inputs, values;
+};
+// The factors of S + sign z z^T; scratch has room for four times the rows and four more.  False,
+// with the factors unchanged, if less than kLeastLeft of a determinant would be left.
+SKIHMM_CLONES static bool update_factors(int32_t q, int32_t d, double sign, const double *z,
+                                         double *G, double *scratch, Growth *growth) {
+    const int32_t size = q + d, height = in_panels(size);
+    double *inverse = G + panels_end(size);
+    double *w = scratch, *part = w + height, *sum = part + height, *share = sum + height;
+    multiply(size, G, z, w);
+    for (int32_t i = 0; i < height; ++i) part[i] = i < size ? w[i] * inverse[i] : 0.0;
+    double leverage = 0.0, total = 0.0;
+    for (int32_t i = 0; i < q; ++i) {
+        share[i] = sign + leverage;
+        leverage += w[i] * part[i];
+    }
+    const double inputs = sign + leverage;
+    for (int32_t i = q; i < size; ++i) {
+        share[i] = inputs + total;
+        total += w[i] * part[i];
+    }
+    for (int32_t i = size; i < height + kPanel; ++i) share[i] = inputs + total;
+    *growth = {NAN, NAN};
+    // False for NaN too.
+    if (!(inputs / sign > kLeastLeft && share[size] / inputs > kLeastLeft)) return false;
+    *growth = {std::log1p(sign * leverage), std::log1p(total / inputs)};
+    for (int32_t i = 0; i < size; ++i) inverse[i] *= share[i] / share[i + 1];
+    for (int32_t i = 0; i < height; ++i) {
+        share[i] = w[i] / share[i];
+        sum[i] = 0.0;
+    }
+    for (int32_t i = 0; i < height; G += (i += kPanel) * kPanel)
+        update_panel(i + kPanel, part + i, share + i, G, sum);
+    return true;
 }
 // out[k] += norm - |P_k z|^2 / 2 for row i of P of width q + i + 1; norm follows P.
 SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, int32_t d,
@@ -207,16 +236,14 @@ class AutoregressiveFamily final : public Family {
           deviation_(deviation, deviation + d), mean_(mean, mean + d * q_),
           strength_(strength, strength + order + 1), dof_(dof), draws_mean_(draws_mean),
           draws_strength_(draws_strength), draws_scale_(draws_scale),
-          unit_(scale, scale + d * (d + 1) / 2), z_(in_vectors(size_)),
-          rest_(z_.size() * kTogether) {
+          unit_(scale, scale + d * (d + 1) / 2), z_(in_panels(size_)),
+          scratch_(4 * z_.size() + kPanel) {
         n_columns = d;
         is_concurrent = true;
         n_inputs = d * order;
         is_wide = true;
-        columns_.push_back(0);
-        for (int32_t j = 0; j < size_; ++j)
-            columns_.push_back(columns_.back() + in_vectors(size_) - j / kVector * kVector);
-        growth_at_ = 1 + columns_.back() + 2;
+        inverse_at_ = 1 + panels_end(size_);
+        growth_at_ = inverse_at_ + size_ + 2;
         width = growth_at_ + 2;
         parameter_width = d * q_ + d * (d + 1) / 2 + 1;
         n_hyperparameters = d * q_ + order + 2;
@@ -225,7 +252,7 @@ class AutoregressiveFamily final : public Family {
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
         ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
         for (const double value : deviation_) log_unit_ += std::log(value);
-        prior_.resize(columns_.back());
+        prior_.resize(inverse_at_ - 1 + size_);
         factorise(d, unit_.data());
         set_prior();
     }
@@ -240,9 +267,9 @@ class AutoregressiveFamily final : public Family {
         update(s);
     }
     bool is_missing(const double *y) const override {
-        for (int32_t i = 0; i < row_width(); ++i)
-            if (std::isnan(y[i])) return true;
-        return false;
+        int64_t n = 0;    // A sum is counted in vectors.
+        for (int32_t i = 0; i < row_width(); ++i) n += y[i] != y[i];
+        return n > 0;
     }
     double log_predictive(const double *s, int64_t, const double *y) const override {
         double lp = 0.0;
@@ -256,17 +283,17 @@ class AutoregressiveFamily final : public Family {
     double add_predicted(double *s, int64_t, const double *y) const override {
         const double *power = s + growth_at_ - 2, power_before = power[0], norm = power[1];
         Growth growth;
-        turn(s, y, 1.0, z_.data(), &growth);
+        turn(s, y, 1.0, z_.data(), scratch_.data(), &growth);
         s[0] += 1.0;
         update(s);
         return norm - 0.5 * n_columns * growth.inputs - power_before * growth.values;
     }
     void add_rows(double *s, int64_t, const double *values, const int64_t *steps,
                   int64_t n) const override {
-        std::vector<double> z(z_.size());
+        std::vector<double> z(z_.size()), scratch(scratch_.size());
         Growth growth;
         for (int64_t r = 0; r < n; ++r)
-            turn(s, values + steps[r] * row_width(), 1.0, z.data(), &growth);
+            turn(s, values + steps[r] * row_width(), 1.0, z.data(), scratch.data(), &growth);
         s[0] += static_cast<double>(n);
         update(s);
     }
@@ -282,7 +309,7 @@ class AutoregressiveFamily final : public Family {
             return true;
         }
         Growth growth;
-        if (!turn(s, y, -1.0, z_.data(), &growth)) return false;
+        if (!turn(s, y, -1.0, z_.data(), scratch_.data(), &growth)) return false;
         s[0] -= 1.0;
         update(s);
         const double *power = s + growth_at_ - 2;
@@ -301,20 +328,18 @@ class AutoregressiveFamily final : public Family {
               double *out) const override {
         if (is_missing(y)) return;
         standardise(y);
-        fill_regression(n, stride, q_, n_columns, z_.data(), table, rest_.data(), out);
+        fill_regression(n, stride, q_, n_columns, z_.data(), table, scratch_.data(), out);
     }
     void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
                        int32_t n_rows, double *out, int64_t out_stride) const override {
-        rows_.assign(static_cast<size_t>(size_) * kRows, 0.0);
+        rows_.assign(size_, Rows::of(0.0));
         rows_out_.resize(static_cast<size_t>(n) * kRows);
-        rows_rest_.resize(rows_.size());
         for (int32_t r = 0; r < n_rows; ++r) {
             if (is_missing(y + r * row_width())) continue;
             standardise(y + r * row_width());
-            for (int32_t j = 0; j < size_; ++j) rows_[j * kRows + r] = z_[j];
+            for (int32_t j = 0; j < size_; ++j) rows_[j].data()[r] = z_[j];
         }
-        fill_regressions(n, stride, q_, n_columns, rows_.data(), table, rows_rest_.data(),
-                         rows_out_.data());
+        fill_regressions(n, stride, q_, n_columns, rows_.data(), table, rows_out_.data());
         for (int32_t r = 0; r < n_rows; ++r)
             if (!is_missing(y + r * row_width()))
                 for (int32_t k = 0; k < n; ++k)
@@ -329,8 +354,9 @@ class AutoregressiveFamily final : public Family {
         double growth[2] = {0.0, 0.0};
         if (!all_finite(s, width)) return false;
         for (int32_t j = 0; j < size_; ++j) {
-            if (!(s[1 + at(j, j)] > 0.0)) return false;
-            growth[j >= q_] += std::log(s[1 + at(j, j)] / prior_[at(j, j)]);
+            const double inverse = s[inverse_at_ + j];
+            if (!(inverse > 0.0)) return false;
+            growth[j >= q_] += std::log(prior_[inverse_at_ - 1 + j] / inverse);
         }
         return s[0] >= 0.0 && s[growth_at_ - 2] > 0.0
                && std::fabs(growth[0] - s[growth_at_]) < 1e-6
@@ -339,26 +365,26 @@ class AutoregressiveFamily final : public Family {
     // Sigma^-1 = W^T W with W = C D_y^-1/2 R^-1 lower triangular, C^T C ~ Wishart(I, dof_n): by
     // Bartlett, rows counted from below, C has independent entries.  Then A is
     // (B + W^-1 E D_x^-1/2) F^-1, E standard normal.  Parameters are the rows of P = (-W A, W), so
-    // that P z is white noise.
+    // that P z is white noise: P = (-E D_x^-1/2, C D_y^-1/2) G.
     void draw(const double *s, int64_t, double *p, int64_t, bitgen_t *g) const override {
         const int32_t d = n_columns;
-        const double *L = s + 1;
+        const double *G = s + 1, *inverse = s + inverse_at_;
+        std::vector<double> x(size_);
         double log_whitening = 0.0;
         for (int32_t i = 0; i < d; ++i, p += q_ + i) {
-            double *w = p + q_;
+            double *w = &x[q_];
             for (int32_t j = 0; j < i; ++j)
-                w[j] = random_standard_normal(g) / std::sqrt(L[at(q_ + j, q_ + j)]);
+                w[j] = random_standard_normal(g) * std::sqrt(inverse[q_ + j]);
             const double log_square =
                 std::log(2.0) + draw_log_gamma(g, 0.5 * (dof_ + s[0] - d + 1.0 + i));
-            const double log_root = 0.5 * (log_square - std::log(L[at(q_ + i, q_ + i)]));
+            const double log_root = 0.5 * (log_square + std::log(inverse[q_ + i]));
             w[i] = std::exp(log_root);
             log_whitening += log_root;
-            solve_row(L, q_, q_ + i + 1, w);
-            for (int32_t j = 0; j < q_; ++j) {
-                p[j] = random_standard_normal(g) / std::sqrt(L[at(j, j)]);
-                for (int32_t l = 0; l <= i; ++l) p[j] -= w[l] * L[at(q_ + l, j)];
-            }
-            solve_row(L, 0, q_, p);
+            for (int32_t j = 0; j < q_; ++j)
+                x[j] = random_standard_normal(g) * std::sqrt(inverse[j]);
+            std::fill_n(p, q_ + i + 1, 0.0);
+            for (int32_t l = 0; l <= q_ + i; ++l)
+                for (int32_t j = 0; j <= l; ++j) p[j] += x[l] * G[at(l, j)];
         }
         *p = log_whitening - 0.5 * d * kLog2Pi - log_unit_;
     }
@@ -396,20 +422,28 @@ class AutoregressiveFamily final : public Family {
             y[i] = centre_[i] + deviation_[i] * value;
         }
     }
-    // Mean of A, row by row, and covariance, of standardised columns.
+    // Mean of A, row by row, and covariance R D_y R^T / rest, of standardised columns.  By rows,
+    // R^-1 A = -(the block of G that is -R^-1 A), and R^-1 R = I.
     void expect(const double *s, int64_t, double *out) const override {
         const int32_t d = n_columns;
-        const double *L = s + 1, rest = dof_ + s[0] - d - 1.0;
-        for (int32_t i = 0; i < d; ++i, out += q_) {
-            for (int32_t j = 0; j < q_; ++j) out[j] = L[at(q_ + i, j)];
-            solve_row(L, 0, q_, out);
+        const double *G = s + 1, *inverse = s + inverse_at_, rest = dof_ + s[0] - d - 1.0;
+        std::vector<double> R(static_cast<size_t>(d) * d, 0.0);
+        for (int32_t i = 0; i < d; ++i) {
+            double *row = out + i * q_;
+            for (int32_t j = 0; j < q_; ++j) row[j] = -G[at(q_ + i, j)];
+            R[i * d + i] = 1.0;
+            for (int32_t l = 0; l < i; ++l) {
+                const double x = G[at(q_ + i, q_ + l)];
+                for (int32_t j = 0; j < q_; ++j) row[j] -= x * out[l * q_ + j];
+                for (int32_t j = 0; j <= l; ++j) R[i * d + j] -= x * R[l * d + j];
+            }
         }
+        out += d * q_;
         for (int32_t i = 0; i < d; ++i)
             for (int32_t j = 0; j <= i; ++j) {
                 double value = 0.0;
                 for (int32_t l = 0; l <= j; ++l)
-                    value += L[at(q_ + l, q_ + l)] * (l < i ? L[at(q_ + i, q_ + l)] : 1.0)
-                             * (l < j ? L[at(q_ + j, q_ + l)] : 1.0);
+                    value += R[i * d + l] * R[j * d + l] / inverse[q_ + l];
                 out[i * d + j] = out[j * d + i] = rest > 0.0 ? value / rest : INFINITY;
             }
     }
@@ -443,7 +477,7 @@ class AutoregressiveFamily final : public Family {
                 const double *w = p + q_;
                 for (int32_t i = 0; i <= r; ++i) {
                     for (int32_t j = 0; j <= r; ++j) Q[i * d + j] += w[i] * w[j];
-                    for (int32_t j = 0; j < q_; ++j) weighted[j * d + i] -= w[i] * p[j];
+                    for (int32_t j = 0; j < q_; ++j) weighted[i * q_ + j] -= w[i] * p[j];
                 }
             }
         }
@@ -459,15 +493,15 @@ class AutoregressiveFamily final : public Family {
                                         kHyperRate + 0.5 * trace, kLeastScale, kMostHyper);
         }
         if (draws_strength_) {
-            std::vector<double> squares(order_ + 1, 0.0);
+            std::vector<double> squares(order_ + 1, 0.0), row(q_);
             for (int32_t k = 0; k < n; ++k) {
                 const double *p = &parameters[static_cast<size_t>(k) * parameter_width];
-                for (int32_t r = 0; r < d; ++r, p += q_ + r)
-                    for (int32_t j = 0; j < q_; ++j) {
-                        double value = p[j];
-                        for (int32_t i = 0; i <= r; ++i) value += p[q_ + i] * mean_[i * q_ + j];
-                        squares[j / d] += value * value;
-                    }
+                for (int32_t r = 0; r < d; ++r, p += q_ + r) {
+                    std::copy_n(p, q_, row.begin());
+                    for (int32_t i = 0; i <= r; ++i)
+                        for (int32_t j = 0; j < q_; ++j) row[j] += p[q_ + i] * mean_[i * q_ + j];
+                    for (int32_t j = 0; j < q_; ++j) squares[j / d] += row[j] * row[j];
+                }
             }
             for (int32_t i = 0; i <= order_; ++i) {
                 const int32_t n_entries = n * d * (i < order_ ? d : 1);
@@ -482,7 +516,7 @@ class AutoregressiveFamily final : public Family {
             for (int32_t j = 0; j < q_; ++j) {
                 const double l = strength_[j / d];
                 for (int32_t i = 0; i < d; ++i) {
-                    m[i] = l * weighted[j * d + i] + (i == j && order_ > 0 ? 1.0 : 0.0);
+                    m[i] = l * weighted[i * q_ + j] + (i == j && order_ > 0 ? 1.0 : 0.0);
                     for (int32_t c = 0; c <= i; ++c) {
                         double value = l * Q[i * d + c] + (i == c ? 1.0 : 0.0);
                         for (int32_t r = 0; r < c; ++r) value -= P[i * d + r] * P[c * d + r];
@@ -503,10 +537,12 @@ class AutoregressiveFamily final : public Family {
     }
 
   private:
-    // Statistics: the number of rows; L and D; power and norm of the predictive distribution; and
-    // the logs of the factors of det(D_x) and of det(D_y) due to the observations, which a strong
-    // prior would absorb.
-    int32_t at(int32_t i, int32_t j) const { return columns_[j] + i - j / kVector * kVector; }
+    // Statistics: the number of rows; G and 1 / D; power and norm of the predictive distribution;
+    // and the logs of the factors of det(D_x) and of det(D_y) due to the observations, which a
+    // strong prior would absorb.
+    static int32_t at(int32_t i, int32_t j) {
+        return panel_start(i / kPanel) + j * kPanel + i % kPanel;
+    }
 
     // Set z_, or another array of its size, to a row, standardised; if it `fills`, with missing
     // inputs at the mean.
@@ -524,19 +560,25 @@ class AutoregressiveFamily final : public Family {
         out[q_ - 1] = 1.0;
         std::fill(out + size_, out + z_.size(), 0.0);
     }
+    // Of S_0 = [I, 0; M, R] [Lambda, 0; 0, D_y] [...]^T.
     void set_prior() {
         const int32_t d = n_columns;
+        double *inverse = &prior_[inverse_at_ - 1];
         log_det_ = d * std::log(scale_);
-        for (int32_t j = 0; j < q_; ++j) {
-            for (int32_t i = j; i < q_; ++i) prior_[at(i, j)] = i == j ? strength_[j / d] : 0.0;
-            for (int32_t i = 0; i < d; ++i) prior_[at(q_ + i, j)] = mean_[i * q_ + j];
-        }
-        for (int32_t j = 0; j < d; ++j) {
-            const double root = unit_[j * (j + 1) / 2 + j];
-            prior_[at(q_ + j, q_ + j)] = scale_ * root * root;
-            for (int32_t i = j + 1; i < d; ++i)
-                prior_[at(q_ + i, q_ + j)] = unit_[i * (i + 1) / 2 + j] / root;
+        std::fill(prior_.begin(), prior_.end(), 0.0);
+        for (int32_t i = 0; i < size_; ++i) prior_[at(i, i)] = 1.0;
+        for (int32_t j = 0; j < q_; ++j) inverse[j] = 1.0 / strength_[j / d];
+        for (int32_t i = 0; i < d; ++i) {
+            const double root = unit_[i * (i + 1) / 2 + i];
+            inverse[q_ + i] = 1.0 / (scale_ * root * root);
             log_det_ += 2.0 * std::log(root);
+            for (int32_t j = 0; j < q_; ++j) prior_[at(q_ + i, j)] = -mean_[i * q_ + j];
+            for (int32_t l = 0; l < i; ++l) {
+                const double x =
+                    unit_[i * (i + 1) / 2 + l] / unit_[l * (l + 1) / 2 + l];
+                for (int32_t j = 0; j <= q_ + l; ++j)
+                    prior_[at(q_ + i, j)] -= x * prior_[at(q_ + l, j)];
+            }
         }
     }
     void update(double *s) const {
@@ -545,35 +587,25 @@ class AutoregressiveFamily final : public Family {
         power[1] = ratio_(s[0]) - 0.5 * n_columns * kLogPi - log_unit_
                    - 0.5 * (log_det_ + s[growth_at_ + 1]);
     }
-    // Of the log determinants of D_x and D_y.
-    struct Growth {
-        double inputs, values;
-    };
-    // Add a row to the factor or remove it; false if too many digits would be lost.
-    bool turn(double *s, const double *y, double sign, double *z, Growth *growth) const {
+    // Add a row to the factors or remove it; false if too many digits would be lost.
+    bool turn(double *s, const double *y, double sign, double *z, double *scratch,
+              Growth *growth) const {
         standardise(y, z);
-        growth->inputs = update_factor(s + 1, z, 0, q_, size_, &sign);
-        growth->values = update_factor(s + 1 + columns_[q_], z, q_, size_, size_, &sign);
+        if (!update_factors(q_, n_columns, sign, z, s + 1, scratch, growth)) return false;
         s[growth_at_] += growth->inputs;
         s[growth_at_ + 1] += growth->values;
-        // False for NaN too.
-        return growth->inputs > std::log(kLeastLeft) && growth->values > std::log(kLeastLeft);
-    }
-    // Replace the row x by x T^-1, T the block of L from `from` to `to`.
-    void solve_row(const double *L, int32_t from, int32_t to, double *x) const {
-        for (int32_t j = to - 1; j >= from; --j)
-            for (int32_t l = j + 1; l < to; ++l) x[j - from] -= x[l - from] * L[at(l, j)];
+        return true;
     }
 
-    int32_t order_, q_, size_, growth_at_;
-    std::vector<int32_t> columns_;          // where the columns of a factor begin
+    int32_t order_, q_, size_, inverse_at_, growth_at_;
     std::vector<double> centre_, deviation_, mean_, strength_;
     double dof_, scale_ = 1.0, log_unit_ = 0.0, log_det_ = 0.0;
     bool draws_mean_, draws_strength_, draws_scale_;
-    std::vector<double> unit_, prior_;      // the Cholesky factor of the scale; L and D of S_0
+    std::vector<double> unit_, prior_;      // the Cholesky factor of the scale; of S_0
     RisingTable ratio_;
     // Scratch; a family belongs to one thread.
-    mutable std::vector<double> z_, rest_, rows_, rows_rest_, rows_out_;
+    mutable std::vector<double> z_, scratch_, rows_out_;
+    mutable std::vector<Rows> rows_;
 };
 
 }  // namespace skihmm

@@ -25,6 +25,10 @@ from skihmm.emissions._conjugate import (
 from skihmm.emissions._conjugate_stats import ConjugateStats
 from skihmm.emissions._dispersed_stats import dispersed
 
+# Of gamma distributions, whose log probabilities have terms of the size of 1 / dispersion
+# that nearly cancel.  The same as in _dispersed_families.hpp.
+_LEAST_DISPERSION = 1e-10
+
 
 class _Dispersed(_Conjugate):
     """Base class: means of states given a common dispersion have a conjugate prior."""
@@ -59,7 +63,11 @@ class _Dispersed(_Conjugate):
                 values = _positive_values(name, fixed, X.shape[1])
             setattr(self, name + "_", values)
         self._check(X)
+        self._check_prior()
         return self
+
+    def _check_prior(self) -> None:
+        """Raise ValueError if the hyperparameters are impossible."""
 
     def _transform(self, X: Floats) -> Floats:
         """Change values before anything is computed from them."""
@@ -210,9 +218,10 @@ class GammaGamma(_Dispersed):
         prior ``Gamma(1/2, 1/(2 m))``, m the mean of the column.
     dispersion : float, array-like of shape (n_features,) or None, default=None
         Dispersion of a column, the same in all states: the inverse of the shape of its
-        gamma distributions.  None: drawn, with the prior ``Gamma(1/2, 1/(2 c))`` between
-        ``c / 1e8`` and ``1e8 c``, c the variance of the column divided by its squared
-        mean.
+        gamma distributions; at least 1e-10.  None: drawn, with the prior ``Gamma(1/2,
+        1/(2 c))`` between ``c / 1e8``, or 1e-10 if that is more, and ``1e8 c``, c the
+        variance of the column divided by its squared mean, which has to be at least
+        1e-9 (or zero: the column is constant).
     least : float or None, default=None
         Smaller numbers, zeros too, are replaced by it: the limit of detection.  None: all
         numbers have to be positive.
@@ -287,6 +296,26 @@ class GammaGamma(_Dispersed):
         units = np.array([np.ones_like(means), means, dispersions])
         # With the shape 2 the prior mean of the states' means is that of the column.
         return units, units * [[2.0], [1.0], [SHARE_WITHIN]]
+
+    def _check_prior(self) -> None:
+        if self.dispersion is not None:
+            if (self.dispersion_ < _LEAST_DISPERSION).any():
+                raise ValueError(
+                    f"dispersion={self.dispersion!r}; expected numbers of at least "
+                    f"{_LEAST_DISPERSION:g}: for less, digits are lost. "
+                    "NormalInverseGamma has no such limit."
+                )
+            return
+        _, means, dispersions = self._units
+        least = _LEAST_DISPERSION / SHARE_WITHIN
+        for c in np.flatnonzero(dispersions < least).tolist():
+            label = self._column_labels(len(means))[c]
+            raise ValueError(
+                f"The standard deviation of column {label!r} of X is "
+                f"{np.sqrt(dispersions[c]):.2g} times its mean {means[c]:.6g}; expected "
+                f"{np.sqrt(least):.2g} or more: for less, digits are lost. Subtract "
+                "what all rows have in common, or use NormalInverseGamma."
+            )
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         return {"means_": expected}

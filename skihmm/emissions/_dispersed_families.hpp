@@ -55,6 +55,7 @@ class NegativeBinomialLaw {
     enum { kShape, kRate, kDispersion, kHyperparameters };
     enum { kN, kSum, kRest, kAfter, kTotal, kNorm, kWidth };
     static constexpr int32_t kParameters = 2;
+    static constexpr double kLeastDispersion = 0.0;
     // The statistic kRest depends on the dispersion.
     static constexpr bool kAdapts = false;
     double hyper[kHyperparameters];
@@ -164,6 +165,8 @@ class GammaLaw {
     enum { kShape, kScale, kDispersion, kHyperparameters };
     enum { kN, kSum, kLogs, kPower, kRate, kNorm, kWidth };
     static constexpr int32_t kParameters = 2;
+    // Terms of the size of 1/dispersion nearly cancel: for less, few digits are left.
+    static constexpr double kLeastDispersion = 1e-10;
     static constexpr bool kAdapts = true;
     double hyper[kHyperparameters];
 
@@ -227,6 +230,7 @@ class VonMisesLaw {
     enum { kDispersion, kHyperparameters };
     enum { kN, kCos, kSin, kNorm, kWidth };
     static constexpr int32_t kParameters = 2;
+    static constexpr double kLeastDispersion = 0.0;
     static constexpr bool kAdapts = true;
     double hyper[kHyperparameters];
 
@@ -461,8 +465,10 @@ class DispersedFamily final : public Family {
             if (is_drawn_[Law::kDispersion]) {
                 const double unit = units_[Law::kDispersion * n_columns + c];
                 const double reach = -std::log(kLeastScale);
+                const double least = std::log(std::max(kLeastScale,
+                                                       Law::kLeastDispersion / unit));
                 dispersion = unit * std::exp(draw_by_slice(
-                    g, std::log(dispersion / unit), -reach, reach, [&](double u) {
+                    g, std::log(dispersion / unit), least, reach, [&](double u) {
                         dispersion = unit * std::exp(u);
                         return log_hyperprior(u) + log_states(h) + laws_[c].log_likelihood(h);
                     }));

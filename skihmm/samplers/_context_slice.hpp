@@ -145,7 +145,8 @@ class ContextSliceIn {
             const int32_t n = k == kNew ? 0 : emission.seating->count(k, symbol_);
             return dish_weight<double>(n, smooth_) / total_weight(totals_[k], offset_);
         }
-        return probs_[k];
+        // An old label of weight 0, from underflow, would never be left.
+        return std::max(probs_[k], kLeast);
     }
     // What leads from i to the top, and from there to o.
     void look_at_top() {
@@ -253,6 +254,7 @@ class ContextSliceIn {
     }
 
     static constexpr double kTiny = std::numeric_limits<double>::min();
+    static constexpr double kLeast = 1e-200;    // weight of a label, over the largest
 
     const ContextTree *tree_ = nullptr;
     int32_t n_slots_ = 0, depth_ = 0;

@@ -149,7 +149,12 @@ class ContextSlices final : public Proposal<Chain> {
             // If all products underflow, propose without the observation.
             const bool is_seen = sum > 0.0;
             if (!is_seen) for (int32_t k = 0; k < n_; ++k) sum += f[k];
-            for (int32_t k = 0; k < n_; ++k) f[k] *= (is_seen ? probs_[k] : 1.0) / sum;
+            // What is possible keeps a weight: it may be entered from one label alone, so that
+            // a product that has underflowed would stay 0, and the old path with it.
+            for (int32_t k = 0; k < n_; ++k) {
+                if (!(f[k] > 0.0)) continue;
+                f[k] = std::max(f[k] * ((is_seen ? probs_[k] : 1.0) / sum), kLeast);
+            }
         }
     }
     // out[k] += f for all k with pi[j,k] >= the slice of step l.
@@ -199,6 +204,7 @@ class ContextSlices final : public Proposal<Chain> {
 
     // Keeps a slice above the pi of slots without a state, which is zero.
     static constexpr double kTiny = std::numeric_limits<double>::min();
+    static constexpr double kLeast = 1e-20;     // of a message, the sum of which is 1
 
     const ContextTree *tree_ = nullptr;
     int32_t n_ = 0, n_depths_ = 0, first_ = 0, ghost_ = -1;

@@ -66,8 +66,8 @@ def check_emission(
     * the product of predictive probabilities does not depend on the order of the
       observations, and equals ``log_joint`` (for emissions that seat observations at
       random tables: in expectation, and where there is no choice of tables);
-    * the rows and pairs of predictive probabilities are those after additions, and a
-      state without observations is like a new state;
+    * the rows and pairs of predictive probabilities, also in logs without a least value,
+      are those after additions, and a state without observations is like a new state;
     * a removal after an addition restores the statistics, and a rollback restores them
       bit for bit;
     * 10,000 additions and removals leave no drift;
@@ -354,16 +354,20 @@ class _Laws:
             # Once with the observation in its state, once without it.
             self._check_pair(probe, t, slot)
             probe.remove(t, FIRST + int(self.labels[t]))
-            row = self._check_pair(probe, t, slot)
+            row, logs = self._check_pair(probe, t, slot)
             joined = probe.add(t, slot)
             what = "an empty state" if slot == free else "a state with observations"
             for place in (slot, NEW) if slot == free else (slot,):
                 shown = row[place] > row.max() - SHOWN
-                assert not shown or self._agree(row[place], joined), (
-                    f"{self.where}: an addition to {what} gives log p = {joined:.9g}, "
-                    f"the row {row[place]:.9g}"
-                    + (" for a fresh state" if place == NEW else "")
-                )
+                for name, found, is_bounded in (
+                    ("row", row[place], True),
+                    ("row of logs", logs[place], False),
+                ):
+                    assert (is_bounded and not shown) or self._agree(found, joined), (
+                        f"{self.where}: an addition to {what} gives log p = "
+                        f"{joined:.9g}, the {name} {found:.9g}"
+                        + (" for a fresh state" if place == NEW else "")
+                    )
             left = joined if self.is_seated else probe.remove(t, slot)
             assert self._agree(left, joined), (
                 f"{self.where}: an observation joins a state with log p = {joined:.9g} "
@@ -371,15 +375,22 @@ class _Laws:
             )
             probe.rollback()
 
-    def _check_pair(self, probe: EmissionProbe, t: int, slot: int) -> Floats:
+    def _check_pair(
+        self, probe: EmissionProbe, t: int, slot: int
+    ) -> tuple[Floats, Floats]:
         row: Floats = probe.log_row(t)
-        pair, expected = probe.log_pair(t, slot, FIRST), row[slot] - row[FIRST]
+        logs: Floats = probe.logs(t)
         shown = min(row[slot], row[FIRST]) > row.max() - SHOWN
-        assert not shown or self._agree(pair, expected), (
-            f"{self.where}: the pair of two states has the log ratio {pair:.9g}, their "
-            f"row {expected:.9g}"
-        )
-        return row
+        for name, found, source, expected in (
+            ("pair", probe.log_pair(t, slot, FIRST), "row", row),
+            ("pair of logs", probe.logs_of_pair(t, slot, FIRST), "row of logs", logs),
+        ):
+            ratio = expected[slot] - expected[FIRST]
+            assert not shown or self._agree(found, ratio), (
+                f"{self.where}: the {name} of two states has the log ratio {found:.9g}, "
+                f"their {source} {ratio:.9g}"
+            )
+        return row, logs
 
     def check_order(self) -> None:
         """Check that the product of predictives is log_joint, in any order."""

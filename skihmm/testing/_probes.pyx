@@ -74,6 +74,13 @@ cdef class EmissionProbe:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.log(out) + log_scale
 
+    def logs(self, intp_t t):
+        """The same without a least value."""
+        out = np.empty(self.stats.shared.get().n_slots)
+        cdef float64_t[::1] view = out
+        self.stats.shared.get().fill_logs(t, &view[0])
+        return out
+
     def look_ahead(self, intp_t start, intp_t stop):
         """Announce that rows of the steps [start, stop) will be asked for."""
         self.stats.shared.get().look_ahead(start, stop)
@@ -84,6 +91,13 @@ cdef class EmissionProbe:
         cdef float64_t[2] out
         self.stats.shared.get().fill_pair(t, places, out)
         return log(out[0]) - log(out[1])
+
+    def logs_of_pair(self, intp_t t, int32_t first, int32_t second):
+        """The same without a least value."""
+        cdef int32_t[2] places = [first, second]
+        cdef float64_t[2] out
+        self.stats.shared.get().fill_log_pair(t, places, out)
+        return out[0] - out[1]
 
     def log_prefixes(self, intp_t start, intp_t stop, int32_t k, bint backwards):
         """log p(first observations of steps [start, stop) | those of state k)."""

@@ -153,6 +153,12 @@ def test_limit_of_detection():
         ("gamma", [[1.0], [-2.0]], r"Negative values .* X\[1, 0\] = -2"),
         ("gamma", [[1.0], [1e200]], r"X\[1, 0\] = 1e\+200 is more than"),
         (
+            "gamma",
+            [[1e6], [1e6 + 1]],
+            r"deviation of column 0 of X is 5e-07 times its mean .* 3.2e-05 or more",
+        ),
+        (GammaGamma(dispersion=1e-12), [[1.0]], "dispersion=1e-12; expected .* 1e-10"),
+        (
             "von_mises",
             [[1.0], [90.0]],
             r"X\[1, 0\] = 90, but period=6.283.* 360 for degrees",
@@ -162,3 +168,11 @@ def test_limit_of_detection():
 def test_values_out_of_range(emission, X, message):
     with pytest.raises(ValueError, match=message):
         HCRPHMM(emission=emission, **SHORT).fit(X)
+
+
+def test_numbers_that_repeat_keep_their_digits():
+    """Their dispersion is drawn as small as it may be."""
+    X = np.tile([[1.0], [1.02]], (40, 1))
+    hmm = HCRPHMM(emission="gamma", n_burnin=200, n_draws=10, random_state=0).fit(X)
+    dispersions = hmm.draws_.hyperparameters["emission_dispersion"]
+    assert 1e-10 <= dispersions.min() < 1e-9

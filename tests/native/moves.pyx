@@ -305,6 +305,14 @@ cdef extern from *:
             table.fill_pair(t, states, out);
             if (bug_ == "pair") std::swap(out[0], out[1]);
         }
+        void fill_logs(int64_t t, double *out) override {
+            table.fill_logs(t, out);
+            if (bug_ == "logs" && !std::isnan(values_[t])) out[kNew] -= 0.1;
+        }
+        void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
+            table.fill_log_pair(t, states, out);
+            if (bug_ == "log pair") std::swap(out[0], out[1]);
+        }
         void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                            double *out) override {
             table.fill_prefixes(start, stop, k, backwards, out);
@@ -1001,6 +1009,8 @@ cdef class FaultyStats(ConjugateStats):
     bug : str, optional
         "fresh": rows are wrong for a state that nothing uses.
         "pair": pairs are the wrong way round.
+        "logs": the row of logs is wrong for a state that nothing uses.
+        "log pair": pairs of logs are the wrong way round.
         "missing": a missing value has probability one half.
         "removal": a removal's probability is that before it.
         "forget": a rollback restores nothing.

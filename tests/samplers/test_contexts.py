@@ -63,15 +63,18 @@ from samplers.test_transition_kernels import (
 from scipy.special import betaln
 from small_models import SUSPECT, assert_exact, compare
 
+from skihmm import HCRPHMM
 from skihmm._contexts import StepContexts
 from skihmm._log_joint import log_seatings
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
+from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._split_merge_kernel import SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
+from skihmm.transitions import HCRPTransitions
 
 
 def model(columns, order="state", starts=(0,), alpha=1.5, gamma=1.0, context_alpha=None):
@@ -718,6 +721,26 @@ def test_lifted_moves_are_balanced(name):
             assert found == pytest.approx(want, abs=EXACT)
             n_uneven += abs(want) > CAUGHT
     assert n_uneven >= 10
+
+
+def test_slices_leave_a_run_that_the_data_exclude():
+    """By so much that the products of its observations' weights underflow."""
+    rng = np.random.default_rng(0)
+    states = np.repeat([0, 1, 0, 1], 30)
+    X = 8.0 * states[:, None] + rng.standard_normal((120, 20))
+    wrong = states.copy()
+    wrong[10:14] = 1
+    hmm = HCRPHMM(
+        emission=NormalInverseGamma(mean=0.0, strength=0.01, shape=1.5, scale=1.0),
+        transitions=HCRPTransitions(context_features=[20]),
+        sampler=BlockedBeam(8),
+        init=wrong,
+        n_burnin=0,
+        n_draws=10,
+        random_state=0,
+    )
+    (path,) = hmm.fit(np.column_stack([X, np.arange(120) % 2])).draws_.states[:, -1]
+    assert (path[:30] != path[40]).all()
 
 
 @pytest.mark.slow

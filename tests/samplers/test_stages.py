@@ -16,6 +16,7 @@ from reference.enumeration import (
     set_partitions,
 )
 from scipy.special import logsumexp
+from scipy.stats import t as student_t
 from small_models import SAMPLERS as ALL_SAMPLERS
 from small_models import SUSPECT, assert_exact, compare
 
@@ -24,6 +25,7 @@ from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import NormalInverseGamma
+from skihmm.metrics import ParticleFilterScorer
 from skihmm.samplers import BlockedGibbs
 from skihmm.samplers._blocked_kernel import BlockedProposal
 from skihmm.transitions import HCRPTransitions
@@ -163,11 +165,13 @@ def test_frozen_passes_against_logarithms(inside):
         n_draws=1,
         random_state=0,
     ).fit(X)
-    X[5:8] = 40.0
-    X[40:46] -= 8.0
+    draw = hmm.draws_[0, 0]
+    labels, values = draw.states, X.copy()
+    # Rows by which the states differ by 10,000 nats.
+    X[5:8] = 400.0
+    X[40:46] -= 80.0
     X[70:76] += 8.0
     starts = np.array([0, 60])
-    draw = hmm.draws_[0, 0]
     codes = hmm.emission_.encode_values(X)
     frozen = FrozenModel(draw.arrays, hmm.emission_.make_stats(codes), starts)
     # Columns: by stage a new state, the start, and the states.
@@ -181,7 +185,9 @@ def test_frozen_passes_against_logarithms(inside):
         matrix = np.log(dense_matrix(law, draw.arrays)[0])
     log_probs = np.full((120, n + 2), -np.inf)
     for k, slot in enumerate(slots):
-        log_probs[:, slot] = frozen.log_mixtures(np.tile(np.eye(n + 1)[k], (120, 1)))
+        log_probs[:, slot] = log_students(values[labels == k], X, 100.0)
+        mixed = frozen.log_mixtures(np.tile(np.eye(n + 1)[k], (120, 1)))
+        np.testing.assert_allclose(mixed, log_probs[:, slot], rtol=1e-9)
 
     def pass_on(log_probs, add):
         sums = np.empty((120, len(matrix)))
@@ -218,6 +224,48 @@ def test_frozen_passes_against_logarithms(inside):
             sizes = np.diff(np.flatnonzero(np.r_[True, np.diff(part) != 0, True]))
             assert (sizes[inside:-1] >= 20).all()
     np.testing.assert_allclose(hmm.predict_proba(X).sum(axis=1), 1)
+
+
+def test_all_scores_of_a_row_that_the_state_excludes():
+    """The last state has to last, however far the row is."""
+    states = np.repeat([0, 1, 0, 1], [30, 30, 30, 10])
+    X = 8.0 * states[:, None] + np.random.default_rng(0).standard_normal((100, 40))
+    hmm = HCRPHMM(
+        emission=NormalInverseGamma(mean=0.0, strength=0.01, shape=1.5, scale=1.0),
+        transitions=HCRPTransitions(min_dwell=20),
+        init=states,
+        n_burnin=0,
+        n_draws=1,
+        random_state=0,
+    ).fit(X)
+    path, row = hmm.draws_[0, 0].states, X[:1] - 20.0
+    expected = log_students(X[path == path[-1]], row, 1.0)
+    assert (path[-10:] == path[-1]).all()
+    assert (path[-30:-10] != path[-1]).any()
+    for adaptive in (True, False):
+        scorer = ParticleFilterScorer(adaptive=adaptive, start="continue", n_particles=5)
+        assert scorer(hmm, row) == pytest.approx(expected[0], rel=1e-9)
+    # Other states are possible, but their probabilities too small for a float.
+    frozen = ParticleFilterScorer(adaptive=False)
+    log_prob = frozen.score_samples(hmm, np.vstack([X, row]))[-1]
+    assert hmm.predict_next(X).log_prob(row)[0] == pytest.approx(log_prob, rel=1e-9)
+    assert log_prob > expected[0] + 1000
+    # Particles are in either state; the second row leaves those of one without weight,
+    # though the third row suits them.
+    rows = np.repeat([[np.nan], [0.0], [8.0]], 40, axis=1)
+    for seed in range(12):
+        scorer = ParticleFilterScorer(n_particles=4, random_state=seed)
+        assert np.isfinite(scorer(hmm, rows))
+
+
+def log_students(rows, X, scale):
+    """log p(row of X | rows) of the emission of the tests above."""
+    n, mean = len(rows), rows.sum(axis=0) / max(len(rows), 1)
+    strength, shape = 0.01 + n, 1.5 + n / 2
+    scale = scale + 0.5 * ((rows - mean) ** 2).sum(axis=0)
+    scale += 0.005 * n * mean**2 / strength
+    width = np.sqrt(scale * (strength + 1) / (shape * strength))
+    return student_t.logpdf(X, 2 * shape, n * mean / strength, width).sum(axis=1)
 
 
 def dense_matrix(model, arrays):

@@ -154,6 +154,8 @@ def test_without_an_error():
         ("missing", "a missing observation has log probability -0.69.* when it leaves"),
         ("fresh", "an addition to an empty state gives log p = .* for a fresh state"),
         ("pair", "the pair of two states has the log ratio"),
+        ("logs", "the row of logs .* for a fresh state"),
+        ("log pair", "the pair of logs of two states has the log ratio"),
         ("removal", "an observation joins a state with log p = .* and leaves with"),
         ("forget", "differ after a rollback from what they were"),
         ("inverse", "differ after a rollback from what they were"),

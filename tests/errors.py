@@ -606,9 +606,9 @@ STEPS_IN_CONTEXTS = {
     ],
     "upper restaurants of i as they were": [
         (
-            "_context_step.hpp",
-            "d >= lowest && d <= at_.depth && v == rows_[d]",
-            "d == at_.depth && v == rows_[d]",
+            "_contexts.hpp",
+            "d >= lowest && d <= depth && v == rows[d]",
+            "d == depth && v == rows[d]",
         ),
         (
             "_context_sparse.hpp",
@@ -618,9 +618,8 @@ STEPS_IN_CONTEXTS = {
     ],
     "shared restaurants as they were": [
         (
-            "_context_step.hpp",
-            "after_ && d >= at_.depth - h && d <= at_.depth\n"
-            "                                     && rows_[d] == v",
+            "_contexts.hpp",
+            "after && d >= depth - h && d <= depth && rows[d] == v",
             "0",
         )
     ],
@@ -655,7 +654,12 @@ SLICES_IN_CONTEXTS = {
             "uniform(chain.bits) * step.pi);",
             "uniform(chain.bits)\n"
             "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start + l]) : step.pi));",
-        )
+        ),
+        Verbatim(
+            "_context_slice.hpp",
+            "uniform(chain.bits) * old_p_);",
+            "uniform(chain.bits) * (PLANTED ? tree_->join_prob(at_, i_, x_) : old_p_));",
+        ),
     ],
     "threshold without the leaf": [
         Verbatim(
@@ -663,7 +667,12 @@ SLICES_IN_CONTEXTS = {
             "uniform(chain.bits)\n",
             "uniform(chain.bits) * (PLANTED ? 1.0 - tree_->join_prob(step.at, j,\n"
             "    chain.states[start + l]) / step.pi : 1.0)\n",
-        )
+        ),
+        Verbatim(
+            "_context_slice.hpp",
+            "uniform(chain.bits) * p);",
+            "uniform(chain.bits) * (PLANTED ? 0.5 * p : p));",
+        ),
     ],
 }
 

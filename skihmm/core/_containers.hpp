@@ -105,6 +105,12 @@ struct Line {
         std::swap(size, other.size);
         std::swap(capacity, other.capacity);
     }
+    // visit(lane, id, count) of all entries, four at a time, and of the zeros behind the last one,
+    // which do not change sums: lines are short, and their lengths are unpredictable.
+    template <class Visit> SKIHMM_INLINE void for_fours(Visit visit) const {
+        for (int32_t at = 0; at < size; at += 4)
+            for (int32_t l = 0; l < 4; ++l) visit(l, ids[at + l], counts[at + l]);
+    }
     // out[id] = count of every entry, and zero again.
     template <class T> void scatter(T *out) const {
         for (int32_t at = 0; at < size; ++at) out[ids[at]] = counts[at];

@@ -673,6 +673,60 @@ class ContextTree {
             for_line(row_line(d, v), [&](int32_t k, int32_t n) { out[k] += by * n; });
         }
     }
+    // Of one label; `prefixes` are those of a place, by depth.
+    double base_of(int32_t depth, const int32_t *prefixes, int32_t k) const {
+        double p = top(k);
+        for (int32_t d = 1; d <= std::min(depth, shape.n_before); ++d) {
+            const int32_t v = shape.row(d, 0, prefixes[d]), n = k == kNew ? 0 : count(d, v, k);
+            p = dish_weight<double>(n, alpha(d) * p) / total(d, v);
+        }
+        return p;
+    }
+    // Of a draw in restaurants `rows` by depth, before the draw of o in those of the prefixes
+    // `next`: bases[h] is the base of o when a dish other than o has come with h new tables at
+    // the lowest depths; h = depth is a table at the top.  If not `after`, before it has come.
+    // shared[d] are the customers of o in the restaurants above the states.  Returns whether all
+    // bases but the last are the same.
+    bool fill_bases(const int32_t *rows, int32_t depth, const int32_t *next, int32_t next_depth,
+                    int32_t o, bool after, int32_t *shared, double *bases) const {
+        const InfiniteRoot &root = first_->base;
+        const int32_t n_shared = std::min(next_depth, shape.n_before);
+        const double mass = root.mass_of(root.dish_tables[o]);
+        bool is_one = true;
+        for (int32_t d = 1; d <= n_shared; ++d) shared[d] = count(d, shape.row(d, 0, next[d]), o);
+        for (int32_t h = 0; h <= depth; ++h) {
+            const int32_t opened = after && h == depth;
+            if (n_shared == 0 && h > 0 && !opened) {
+                bases[h] = bases[0];
+                continue;
+            }
+            double p = mass / total_weight(root.n_tables + opened, root.gamma);
+            for (int32_t d = 1; d <= n_shared; ++d) {
+                const int32_t v = shape.row(d, 0, next[d]);
+                const int32_t came = after && d >= depth - h && d <= depth && rows[d] == v;
+                p = dish_weight<double>(shared[d], alpha(d) * p) / total(d, v, came);
+            }
+            bases[h] = p;
+            if (h < depth) is_one &= p == bases[0];
+        }
+        return is_one;
+    }
+    // p(o | k) when a customer of dish k has come to the restaurants `rows` from depth `lowest` to
+    // the leaf, and perhaps a table to the top; counts[d] are those of o after k.
+    double follower(const int32_t *rows, int32_t depth, const int32_t *next, int32_t next_depth,
+                    const int32_t *counts, int32_t k, int32_t o, int32_t lowest,
+                    bool opened) const {
+        const InfiniteRoot &root = first_->base;
+        double p = root.mass_of(root.dish_tables[o] + (opened && k == o))
+                   / total_weight(root.n_tables + opened, root.gamma);
+        for (int32_t d = 1; d <= next_depth; ++d) {
+            const int32_t v = shape.row(d, k, next[d]);
+            const int32_t came = d >= lowest && d <= depth && v == rows[d];
+            const double n = counts[d] + (came && k == o);
+            p = dish_weight(n, alpha(d) * p) / total(d, v, came);
+        }
+        return p;
+    }
     // The law of the top, also of a label without tables.
     double top(int32_t k) const {
         return first_->mass(k) / total_weight(first_->base.n_tables, first_->base.gamma);
@@ -790,11 +844,7 @@ class ContextTree {
     // base(k).
     double base_of(ContextPlace at, int32_t k) const {
         follow(at);
-        double p = top(k);
-        for (int32_t d = 1; d <= std::min(at.depth, shape.n_before); ++d)
-            p = dish_weight(static_cast<double>(count(d, row(d, 0), k)), alpha(d) * p)
-                / total(d, row(d, 0));
-        return p;
+        return base_of(at.depth, offsets_.data(), k);
     }
     // ---- a step after label i and the one after that, with label o or -1
 
@@ -813,7 +863,14 @@ class ContextTree {
         for_column(next, o, [&](int32_t d, int32_t j, int32_t n_o) {
             sparse_[j] += weight_of(next, d, j) * n_o;
         });
-        read_bases(at, next, o);
+        trail_.resize(shape.depth() + 1);
+        following_.resize(shape.depth() + 1);
+        bases_.resize(at.depth + 1);
+        follow(at);
+        for (int32_t d = 1; d <= at.depth; ++d) trail_[d] = row(d, i);
+        follow(next);
+        fill_bases(trail_.data(), at.depth, offsets_.data(), next.depth, o, true,
+                   following_.data(), bases_.data());
         const double *rest = rest_.data();
         // A table at the top.
         follow(at);
@@ -843,29 +900,6 @@ class ContextTree {
         }
         return share;
     }
-    // bases_[h]: the base of o at the next step when a dish other than o has come with h new
-    // tables at the lowest depths; h = depth is a table at the top.
-    void read_bases(ContextPlace at, ContextPlace next, int32_t o) const {
-        const InfiniteRoot &root = first_->base;
-        bases_.assign(at.depth + 1, 0.0);
-        const int32_t n_shared = std::min(next.depth, shape.n_before);
-        follow(at);
-        trail_.assign(offsets_.begin(), offsets_.end());
-        follow(next);
-        for (int32_t h = 0; h <= at.depth; ++h) {
-            const int32_t opened = h == at.depth;
-            double p = root.mass_of(root.dish_tables[o])
-                       / total_weight(root.n_tables + opened, root.gamma);
-            for (int32_t d = 1; d <= n_shared; ++d) {
-                const int32_t came = d >= at.depth - h && d <= at.depth
-                                     && trail_[d] == offsets_[d];
-                const int32_t v = row(d, 0);
-                p = dish_weight(static_cast<double>(count(d, v, o)), alpha(d) * p)
-                    / total(d, v, came);
-            }
-            bases_[h] = p;
-        }
-    }
     // parts_[h] = p(k and that h tables are opened, o | i): the h lowest restaurants each get a
     // table, that of the last one is a customer of a table in the restaurant above or of the top.
     void set_parts(ContextPlace at, ContextPlace next, int32_t i, int32_t k, int32_t o,
@@ -882,27 +916,17 @@ class ContextTree {
         for (int32_t h = 0; h < at.depth; ++h) {
             const int32_t d = at.depth - h, n = count(d, trail_[d], k);
             const double c = share / total(d, trail_[d]);
-            parts_[h] = n > 0 ? c * n * after(stay, follower(at, next, k, o, d, false)) : 0.0;
+            parts_[h] = n > 0 ? c * n * after(stay, follow(at, next, k, o, d, false)) : 0.0;
             share = c * alpha(d);
         }
-        parts_[at.depth] = share * top(k) * after(stay, follower(at, next, k, o, 1, true));
+        parts_[at.depth] = share * top(k) * after(stay, follow(at, next, k, o, 1, true));
     }
     static double after(double stay, double p) { return stay + (1.0 - stay) * p; }
-    // p(o | k) when a customer of dish k has come to the restaurants of i from depth `lowest` to
-    // its leaf, and perhaps a table to the top; after set_parts has counted o.
-    double follower(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,
-                    bool opened) const {
+    double follow(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,
+                  bool opened) const {
         if (o < 0) return 1.0;
-        const InfiniteRoot &root = first_->base;
-        double p = root.mass_of(root.dish_tables[o] + (opened && k == o))
-                   / total_weight(root.n_tables + opened, root.gamma);
-        for (int32_t d = 1; d <= next.depth; ++d) {
-            const int32_t v = row(d, k);
-            const int32_t came = d >= lowest && d <= at.depth && v == trail_[d];
-            const double n = following_[d] + (came && k == o);
-            p = dish_weight(n, alpha(d) * p) / total(d, v, came);
-        }
-        return p;
+        return follower(trail_.data(), at.depth, offsets_.data(), next.depth, following_.data(),
+                        k, o, lowest, opened);
     }
 
     static constexpr int32_t kLanes = 16;

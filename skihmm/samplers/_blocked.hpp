@@ -268,13 +268,6 @@ class Blocked {
             emit(emission, l, static_cast<float>(smooth));
         }
     }
-    // Four entries at a time: rows are short, and their lengths are unpredictable.  The zeros
-    // behind the last entry do not change sums.
-    template <class Visit>
-    static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
-        for (int32_t at = 0; at < line.size; at += 4)
-            for (int32_t i = at; i < at + 4; ++i) visit(line.ids[i], line.counts[i]);
-    }
     // g_k = sum over kept j of f_j c_j n_jk; returns what is to be added per unit of mass.
     double spread_rows(const Transitions &s, const float *before, double share, int64_t l) {
         float *g = g_.data();
@@ -284,7 +277,7 @@ class Blocked {
             const double h = before ? before[j] * share : c_[j];
             const float h_f = static_cast<float>(h);
             kept += h * s.sparse_weight(j);
-            for_fours(s.row(j), [&](int32_t k, int32_t n) {
+            s.row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
                 g[k] += h_f * static_cast<float>(n);
             });
             if (SKIHMM_UNLIKELY(s.has_self_weight()))
@@ -316,7 +309,7 @@ class Blocked {
             if (s.has_self_weight())
                 g[j] += if_passes[passes_as_self(s, j, c, mass[j], u)];
             if (!(link(0.0, largest_, c) >= u)) {
-                for_fours(s.row(j), [&](int32_t k, int32_t n) {
+                s.row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
                     g[k] += if_passes[link(n, mass[k], c) >= u];
                 });
                 continue;
@@ -333,7 +326,7 @@ class Blocked {
             } else {
                 blocked_passes.add_where(stride_, scale_, mass, c, u, if_passes[1], g);
             }
-            for_fours(s.row(j), [&](int32_t k, int32_t n) {
+            s.row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
                 g[k] += if_passes[(link(n, mass[k], c) >= u) & !(link(0.0, mass[k], c) >= u)];
             });
         }

@@ -189,15 +189,7 @@ class ContextBlocked {
     }
     // The base of a label at step l.
     double base_of(int64_t l, int32_t k) {
-        const InfiniteRoot &root = tree_->root();
-        double p = (k == kNew ? root.gamma : root.mass_of(root.dish_tables[k]))
-                   / total_weight(root.n_tables, root.gamma);
-        for (int32_t d = 1; d <= std::min(steps_[l].at.depth, tree_->shape.n_before); ++d) {
-            const int32_t v = tree_->shape.row(d, 0, prefixes(l)[d]);
-            const int32_t n = k == kNew ? 0 : tree_->count(d, v, k);
-            p = dish_weight<double>(n, tree_->alpha(d) * p) / tree_->total(d, v);
-        }
-        return p;
+        return tree_->base_of(steps_[l].at.depth, prefixes(l), k);
     }
 
     // ---- forward
@@ -236,10 +228,10 @@ class ContextBlocked {
         float *g = g_.data();
         for (int32_t d = first_; d <= steps_[l].at.depth; ++d) {
             const float share = static_cast<float>(f * by_depth(l, d, j));
-            const Line &line = tree_->row_line(d, tree_->shape.row(d, j, prefixes(l)[d]));
-            for (int32_t at = 0; at < line.size; at += 4)
-                for (int32_t i = at; i < at + 4; ++i)
-                    g[line.ids[i]] += share * static_cast<float>(line.counts[i]);
+            tree_->row_line(d, tree_->shape.row(d, j, prefixes(l)[d]))
+                .for_fours([&](int32_t, int32_t k, int32_t n) {
+                    g[k] += share * static_cast<float>(n);
+                });
         }
     }
     // The message f_k = (g_k + smooth base_k) F_k(y[t]), stored as f_k R_k; clears g.

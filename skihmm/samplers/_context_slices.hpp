@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "_blocked.hpp"
+#include "_context_slice.hpp"
 #include "_contexts.hpp"
 #include "_fresh_labels.hpp"
 #include "_rcd.hpp"
@@ -230,6 +231,7 @@ Proposal<Chain> *make_beam(Chain &chain, double cut) {
 }
 template <class Chain>
 Proposal<Chain> *make_slice(Chain &chain, int32_t lookup_slots) {
+    if (chain.transitions->lifts_in_tree()) return make_proposal<ContextSlice>(chain);
     if (chain.transitions->has_contexts()) return make_context_slices(chain);
     return make_proposal<Slice>(chain, lookup_slots);
 }

@@ -15,11 +15,14 @@
 //
 // The old label x, whose own restaurants the customers have left, is outside of the sums; so is i,
 // and of o what opens a table at the top.  Sums and weights are in double, as they must be.
+//
+// For few slots the sums are known roughly before, by dense counts (_context_rough.hpp).
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "_context_rough.hpp"
 #include "_contexts.hpp"
 #include "_emission.hpp"
 #include "_transitions.hpp"
@@ -32,9 +35,12 @@ class ContextSparse {
     int32_t first = kNew;               // x, or kNew if no table is left to serve it
     double first_q = 0.0, first_stays = 0.0;    // its weight, and the part that joins a table
     double rest = 0.0;                  // that of all others
+    double error = 0.0;                 // of `rest`, at most, while it is rough
 
     // Once n_slots is final; `h` is by slot, as it is between moves, and outlives the sweep.
-    void attach(const ContextTree &tree, int32_t n_slots, const double *h, bool after) {
+    // is_rough: the sums may be known roughly at first.
+    void attach(const ContextTree &tree, int32_t n_slots, const double *h, bool after,
+                bool is_rough = false) {
         tree_ = &tree;
         tree.refresh();
         h_ = h;
@@ -57,10 +63,17 @@ class ContextSparse {
         places_.resize(offsets_[depth_ + 1]);
         for (Place &place : places_) place.is_known = false;
         changed_.clear();
+        is_rough_ = false;
+        counts_.clear();
+        if (is_rough) attach_counts(tree);
     }
     // A move has ended with label k; `is_lifted`: without the customers having been taken out.
     SKIHMM_INLINE void settle(const Step &step, int32_t k, bool is_lifted) {
         if (SKIHMM_LIKELY(is_lifted)) {
+            if (step.path_in.is_changed && counts_.exist())
+                counts_.update(step.path_in.at, step.i, step.x, -1);
+            if (step.path_out.is_changed && counts_.exist())
+                counts_.update(step.path_out.at, step.x, step.o, -1);
             if (step.path_in.is_changed) note(step.i);
             if (step.path_out.is_changed || step.path_in.changes_top()) note(step.x);
             if (step.path_out.changes_top()) note(step.o);
@@ -69,97 +82,39 @@ class ContextSparse {
         for (const int32_t j : {step.i, step.x, step.o}) if (j >= kFirst) note(j);
         if (k != step.x) note(k);
     }
+    // The same of the counts, unless it was lifted: of a step and of the one after it.
+    SKIHMM_NOINLINE void recount(const ContextTree &tree, int64_t t, const Step &step, int32_t k,
+                                 const int32_t *hints) {
+        if (!counts_.exist()) return;
+        for (const int32_t j : {k, step.x}) {
+            h_f_[j] = static_cast<float>(h_[j]);
+            counts_.update(tree.place(t), step.i, j, j == k ? hints[0] : -1);
+            if (step.o >= 0)
+                counts_.update(tree.place(t + 1), j, step.o, j == k ? hints[1] : -1);
+            if (k == step.x) break;
+        }
+    }
     // A lifted step, with the column of its observation, of which x has e_in without it, and h
     // of x without it.  To be closed before the seating changes.
     void open(const Step &step, const SymbolColumn &column, int32_t e_in, double h_x) {
-        step_ = &step;
-        column_ = &column;
-        i_ = step.i;
-        x_ = step.x;
-        o_label_ = step.o;
-        at_ = step.path_in.at;
-        next_ = step.path_out.at;
-        d_ = column.smooth;
-        tree_->fill_prefixes(next_, prefixes_.data());
-        place_ = &known_place();
-        double *nearest = part(1);
-
-        // What follows from the top, and what leads to it.
-        double share = 1.0;
-        for (int32_t d = at_.depth; d >= 1; --d) {
-            w_[d] = share * step.path_in.levels[d].inverse;
-            share = w_[d] * alphas_[d];
-        }
-        g_ = share / step.n_top;
-        base_ = step.top_out(0);
-        opened_ = after_ ? step.top_out(1) : base_;
-        const double a = alphas_[1];
-        ab_ = a * base_;
-        ab_opened_ = a * opened_;
-        ab_own_ = after_ ? a * (step.m_o + 1.0) / (step.n_top + 1.0) : ab_;
-
-        // x and i are apart, and the mass of o.
-        for (int32_t d = 1; d <= next_.depth; ++d) {
-            double *w = part(d);
-            saved_[2 * d - 2] = w[x_];
-            saved_[2 * d - 1] = w[i_];
-            w[x_] = w[i_] = 0.0;
-        }
-        const double mass_o = mass_[o_label_];
-        saved_mass_ = mass_o;
-        mass_[o_label_] = 0.0;
-
-        // Four sums at a time: one would wait for itself.
-        double *s = s_.data(), *out = o_.data();
-        const double *mass = mass_.data();
-        const double ab = ab_, ab_opened = ab_opened_, g = g_;
-        double column_part[4] = {0.0, 0.0, 0.0, 0.0}, row_part[4] = {0.0, 0.0, 0.0, 0.0};
-        for (int32_t d = 1; d <= next_.depth; ++d) {
-            const double *w = part(d);
-            for_fours(column_line(d), [&](int32_t l, int32_t k, int32_t n) {
-                const double value = w[k] * n;
-                out[k] += value;
-                column_part[l] += value * mass[k];
-            });
-        }
-        for (int32_t d = at_.depth; d > 1; --d) {
-            const double w = w_[d];
-            for_fours(row_line(d), [&](int32_t, int32_t k, int32_t n) { s[k] += w * n; });
-        }
-        const double w_first = w_[1];
-        for_fours(row_line(1), [&](int32_t l, int32_t k, int32_t n) {
-            const double value = s[k] += w_first * n;
-            row_part[l] += value * (out[k] + ab * nearest[k]);
-        });
-        double symbol_sum = 0.0;
-        const int32_t i = i_, o = o_label_;
-        int32_t e_i = 0, e_o = 0;
-        for (int32_t at = 0; at < column.size; ++at) {
-            const int32_t k = column.ids[at], n = column.counts[at];
-            e_i += k == i ? n : 0;
-            e_o += k == o ? n : 0;
-            symbol_sum += n * (s[k] * (out[k] + ab * nearest[k])
-                               + g * mass[k] * (out[k] + ab_opened * nearest[k]));
-        }
-        symbol_sum_ = symbol_sum;
-        row_sum_ = (row_part[0] + row_part[1]) + (row_part[2] + row_part[3]);
-        column_sum_ = (column_part[0] + column_part[1]) + (column_part[2] + column_part[3]);
-
-        // The sum that is kept, without x, i and o.
-        first = step.m_x > 0 ? x_ : kNew;
-        const double *values = place_->values.data();
-        double gone = values[x_] + values[i_];
-        if (o_label_ != i_) gone += values[o_label_];
-        if (first == kNew) gone += values[kNew];
-        smooth_sum_ = place_->total - gone;
-        if (SKIHMM_UNLIKELY(!(smooth_sum_ > kCancelled * gone))) sum_smooth();
-
-        weigh_first(e_in, h_x);
-        weigh_i(dish_weight<double>(e_i, d_) * h_[i_]);
-        o_q_ = o_label_ == i_ ? 0.0 : g_ * step.mass_o * dish_weight<double>(e_o, d_)
-                                      * (out[o_label_] + ab_own_ * nearest[o_label_]);
-        rest = symbol_sum_ + d_ * (row_sum_ + g_ * (column_sum_ + ab_opened_ * smooth_sum_))
-               + i_q_ + o_q_;
+        look(step, column, e_in, h_x);
+        error = 0.0;
+        is_rough_ = counts_.exist() && step.m_x > 0 && at_.depth == 2 && next_.depth == 2;
+        if (SKIHMM_LIKELY(is_rough_)) sum_roughly();
+        else sum();
+    }
+    // Whether it is known if `share` of the sum of all weights lies in the first one, and in which
+    // part of that; if not, `complete` is next.
+    template <class Share> SKIHMM_INLINE bool decides(Share share) const {
+        if (!is_rough_) return true;
+        const Share least = share * (first_q + rest - error),
+                    most = share * (first_q + rest + error);
+        return most < first_q && (most < first_stays || least >= first_stays);
+    }
+    SKIHMM_NOINLINE void complete() {
+        error = 0.0;
+        is_rough_ = false;
+        sum();
     }
     // The label in whose part of `rest` u lies.
     SKIHMM_NOINLINE int32_t draw(double u) const {
@@ -223,6 +178,7 @@ class ContextSparse {
                * (o_[k] + ab_ * part(1)[k]);
     }
     void close() {
+        if (is_rough_) return;
         row_line(1).unscatter(s_.data());
         column_line(1).unscatter(o_.data());
         for (int32_t d = next_.depth; d >= 1; --d) {
@@ -231,8 +187,10 @@ class ContextSparse {
         }
         mass_[o_label_] = saved_mass_;
     }
-    // Ask for the lists of the step between i and o.
+    // Ask for the lists, or dense counts, of the step between i and o.
     void prefetch(ContextPlace at, ContextPlace next, int32_t i, int32_t o) const {
+        if (counts_.exist() && at.depth == 2 && next.depth == 2)
+            return counts_.prefetch(at.prefix, next.prefix, i, o);
         int32_t p = at.prefix, q = next.prefix;
         for (int32_t d = at.depth; d > 0; --d) {
             fetch(tree_->row_line(d, tree_->shape.row(d, i, p)));
@@ -255,15 +213,13 @@ class ContextSparse {
         bool is_known = false;
     };
     static constexpr double kCancelled = 1e-3;
+    // A rough sum's relative error, with room: some twenty roundings of floats; and what all terms
+    // together can have lost by underflow.
+    static constexpr double kRoughness = 1e-5, kUnderflow = 1e-28;
     static constexpr size_t kMostChanged = 1 << 16;
     // With so few nothing is kept: all labels are as fast as those that have changed.
     static constexpr size_t kFewSlots = 48;
 
-    template <class Visit>
-    static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
-        for (int32_t at = 0; at < line.size; at += 4)
-            for (int32_t l = 0; l < 4; ++l) visit(l, line.ids[at + l], line.counts[at + l]);
-    }
     static void fetch(const Line &line) {
         SKIHMM_PREFETCH(line.ids);
         SKIHMM_PREFETCH(line.counts);
@@ -280,11 +236,168 @@ class ContextSparse {
         return k == x_ || k == i_ || k == o_label_ || k == first;
     }
 
+    // ---- sums
+
+    SKIHMM_INLINE void look(const Step &step, const SymbolColumn &column, int32_t e_in,
+                            double h_x) {
+        step_ = &step;
+        column_ = &column;
+        e_in_ = e_in;
+        h_x_ = h_x;
+        i_ = step.i;
+        x_ = step.x;
+        o_label_ = step.o;
+        at_ = step.path_in.at;
+        next_ = step.path_out.at;
+        d_ = column.smooth;
+        first = step.m_x > 0 ? x_ : kNew;
+        tree_->fill_prefixes(next_, prefixes_.data());
+        // What follows from the top, and what leads to it.
+        double share = 1.0;
+        for (int32_t d = at_.depth; d >= 1; --d) {
+            w_[d] = share * step.path_in.levels[d].inverse;
+            share = w_[d] * alphas_[d];
+        }
+        g_ = share / step.n_top;
+        base_ = step.top_out(0);
+        opened_ = after_ ? step.top_out(1) : base_;
+        const double a = alphas_[1];
+        ab_ = a * base_;
+        ab_opened_ = a * opened_;
+        ab_own_ = after_ ? a * (step.m_o + 1.0) / (step.n_top + 1.0) : ab_;
+    }
+    SKIHMM_NOINLINE void sum() {
+        place_ = &known_place();
+        const double *nearest = part(1);
+
+        // x and i are apart, and the mass of o.
+        for (int32_t d = 1; d <= next_.depth; ++d) {
+            double *w = part(d);
+            saved_[2 * d - 2] = w[x_];
+            saved_[2 * d - 1] = w[i_];
+            w[x_] = w[i_] = 0.0;
+        }
+        const double mass_o = mass_[o_label_];
+        saved_mass_ = mass_o;
+        mass_[o_label_] = 0.0;
+
+        // Four sums at a time: one would wait for itself.
+        double *s = s_.data(), *out = o_.data();
+        const double *mass = mass_.data();
+        const double ab = ab_, ab_opened = ab_opened_, g = g_;
+        double column_part[4] = {0.0, 0.0, 0.0, 0.0}, row_part[4] = {0.0, 0.0, 0.0, 0.0};
+        for (int32_t d = 1; d <= next_.depth; ++d) {
+            const double *w = part(d);
+            column_line(d).for_fours([&](int32_t l, int32_t k, int32_t n) {
+                const double value = w[k] * n;
+                out[k] += value;
+                column_part[l] += value * mass[k];
+            });
+        }
+        for (int32_t d = at_.depth; d > 1; --d) {
+            const double w = w_[d];
+            row_line(d).for_fours([&](int32_t, int32_t k, int32_t n) { s[k] += w * n; });
+        }
+        const double w_first = w_[1];
+        row_line(1).for_fours([&](int32_t l, int32_t k, int32_t n) {
+            const double value = s[k] += w_first * n;
+            row_part[l] += value * (out[k] + ab * nearest[k]);
+        });
+        double symbol_sum = 0.0;
+        const int32_t i = i_, o = o_label_;
+        int32_t e_i = 0, e_o = 0;
+        for (int32_t at = 0; at < column_->size; ++at) {
+            const int32_t k = column_->ids[at], n = column_->counts[at];
+            e_i += k == i ? n : 0;
+            e_o += k == o ? n : 0;
+            symbol_sum += n * (s[k] * (out[k] + ab * nearest[k])
+                               + g * mass[k] * (out[k] + ab_opened * nearest[k]));
+        }
+        symbol_sum_ = symbol_sum;
+        row_sum_ = (row_part[0] + row_part[1]) + (row_part[2] + row_part[3]);
+        column_sum_ = (column_part[0] + column_part[1]) + (column_part[2] + column_part[3]);
+
+        // The sum that is kept, without x, i and o.
+        const double *values = place_->values.data();
+        double gone = values[x_] + values[i_];
+        if (o_label_ != i_) gone += values[o_label_];
+        if (first == kNew) gone += values[kNew];
+        smooth_sum_ = place_->total - gone;
+        if (SKIHMM_UNLIKELY(!(smooth_sum_ > kCancelled * gone))) sum_smooth();
+
+        weigh_first();
+        // Where a restaurant has customers its parent has some too.
+        int32_t none = -1, no = -1;
+        is_owned_ = s[i] != 0.0;
+        is_followed_ = s[o] != 0.0;
+        if (SKIHMM_UNLIKELY(is_owned_)) tree_->fill_counts(at_, i, i, &none, own_.data());
+        if (is_followed_) tree_->fill_counts(next_, i, o, &no, following_.data());
+        weigh_i(dish_weight<double>(e_i, d_) * h_[i]);
+        o_q_ = o_label_ == i_ ? 0.0 : g_ * step_->mass_o * dish_weight<double>(e_o, d_)
+                                      * (out[o_label_] + ab_own_ * nearest[o_label_]);
+        rest = symbol_sum_ + d_ * (row_sum_ + g_ * (column_sum_ + ab_opened_ * smooth_sum_))
+               + i_q_ + o_q_;
+    }
+    // The same from dense counts, which between moves are those of s_0 but for labels apart; of
+    // trees of two levels.
+    SKIHMM_INLINE void sum_roughly() {
+        const int32_t p = at_.prefix, next = next_.prefix, o = o_label_, i = i_;
+        const uint16_t *row = counts_.row(2, p, i), *row_above = counts_.row(1, 0, i),
+                       *column = counts_.column(2, next, o),
+                       *column_above = counts_.column(1, 0, o);
+        const float roughly = rough_weights(
+            {static_cast<int32_t>(s_.size()), {x_, i, o}, row, row_above, column, column_above,
+             h_f_.data(), tree_->inverse_f(2, next), tree_->inverse_f(1, 0), mass_f_.data(),
+             static_cast<float>(w_[2]), static_cast<float>(w_[1]),
+             static_cast<float>(alphas_[2]), static_cast<float>(ab_),
+             static_cast<float>(ab_opened_), static_cast<float>(g_)},
+            q_f_.data());
+        double all = d_ * roughly;
+        int32_t e_i = 0, e_o = 0;
+        for (int32_t at = 0; at < column_->size; ++at) {
+            const int32_t k = column_->ids[at], n = column_->counts[at];
+            e_i += k == i ? n : 0;
+            e_o += k == o ? n : 0;
+            all += static_cast<double>(q_f_[k]) * n;
+        }
+        error = kRoughness * all + kUnderflow;
+        weigh_first();
+        own_[1] = row_above[i];
+        own_[2] = row[i];
+        following_[1] = column_above[i];
+        following_[2] = column[i];
+        is_owned_ = own_[1] > 0;
+        is_followed_ = following_[1] > 0;
+        weigh_i(dish_weight<double>(e_i, d_) * h_[i]);
+        all += i_q_;
+        if (i != o) {
+            const double c = h_[o] * tree_->inverse(2, next)[o],
+                         near = c * alphas_[2] * tree_->inverse(1, 0)[o],
+                         out = c * column[o] + near * column_above[o],
+                         joins = w_[2] * row[o] + w_[1] * row_above[o];
+            all += dish_weight<double>(e_o, d_)
+                   * (joins * (out + ab_ * near) + g_ * step_->mass_o * (out + ab_own_ * near));
+        }
+        rest = all;
+    }
+    SKIHMM_NOINLINE void attach_counts(const ContextTree &tree) {
+        if (tree.shape.depth() != 2 || !DenseCounts::suit(tree, n_slots_)) return;
+        if (!is_moderate(tree.root().gamma)) return;
+        for (int32_t d : {1, 2}) if (!is_moderate(tree.alpha(d))) return;
+        counts_.attach(tree, n_slots_);
+        q_f_.assign(s_.size(), 0.0f);
+        h_f_.assign(s_.size(), 0.0f);
+        for (int32_t k = 0; k < n_slots_; ++k) h_f_[k] = static_cast<float>(h_[k]);
+        mass_f_.assign(mass_.begin(), mass_.end());
+    }
+    static bool is_moderate(double a) { return 1e-2 < a && a < 1e6; }
+
     // ---- places
 
     // Label k has other sizes, or another mass, than before the move.
     void note(int32_t k) {
         mass_[k] = tree_->masses()[k];
+        if (counts_.exist()) mass_f_[k] = static_cast<float>(mass_[k]);
         if (s_.size() <= kFewSlots) return;
         if (SKIHMM_UNLIKELY(changed_.size() > kMostChanged)) {
             for (Place &place : places_) place.is_known = false;
@@ -357,14 +470,14 @@ class ContextSparse {
             count += column_->ids[at] == k ? column_->counts[at] : 0;
         return dish_weight<double>(count, d_);
     }
-    SKIHMM_INLINE void weigh_first(int32_t e_in, double h_x) {
+    SKIHMM_INLINE void weigh_first() {
         const Step &step = *step_;
         if (SKIHMM_UNLIKELY(first == kNew)) {
             first_stays = 0.0;
             first_q = d_ * g_ * mass_[kNew] * ab_opened_ * part(1)[kNew];
             return;
         }
-        const double by_symbol = dish_weight<double>(e_in, d_) * h_x;
+        const double by_symbol = dish_weight<double>(e_in_, d_) * h_x_;
         const LiftedLevel *levels = step.path_in.levels.data();
         double joined = 0.0;
         for (int32_t d = 1; d < at_.depth; ++d) joined += w_[d] * levels[d].customer.n;
@@ -373,23 +486,13 @@ class ContextSparse {
                   + by_symbol * (joined * step.p_out
                                  + g_ * step.mass_x * (after_ ? step.p_out_opened : step.p_out));
     }
-    // i, in whose restaurants the draw is.
+    // i, in whose restaurants the draw is; own_ and following_ have its customers.
     SKIHMM_INLINE void weigh_i(double f) {
-        // (Where a restaurant has customers its parent has some too.)
-        if (SKIHMM_UNLIKELY(s_[i_] != 0.0)) {
-            int32_t none = -1;
-            tree_->fill_counts(at_, i_, i_, &none, own_.data());
-        }
-        is_followed_ = s_[o_label_] != 0.0;
-        if (is_followed_) {
-            int32_t none = -1;
-            tree_->fill_counts(next_, i_, o_label_, &none, following_.data());
-        }
         const bool is_o = i_ == o_label_;
         const double table = g_ * (is_o ? step_->mass_o : mass_[i_]);
         i_stays_ = 0.0;
         i_q_ = f * table * follower(1, true);
-        if (s_[i_] == 0.0) return;
+        if (!is_owned_) return;
         for (int32_t d = 1; d <= at_.depth; ++d) {
             if (own_[d] == 0) continue;
             const double joins = f * w_[d] * own_[d] * follower(d, false);
@@ -423,6 +526,10 @@ class ContextSparse {
     std::vector<Place> places_;
     Stack<int32_t> changed_;                        // labels, since all places were forgotten
     WideVector<double> mass_;                       // by label
+    // Rough sums: counts, and the above in floats.
+    DenseCounts counts_;
+    WideVector<float> h_f_, mass_f_, q_f_;
+    bool is_rough_ = false;                         // of this step
     // this step
     const Step *step_ = nullptr;
     const SymbolColumn *column_ = nullptr;
@@ -431,9 +538,11 @@ class ContextSparse {
     int32_t i_ = 0, x_ = 0, o_label_ = 0;
     double d_ = 1.0, g_ = 0.0, base_ = 0.0, opened_ = 0.0;
     double ab_ = 0.0, ab_opened_ = 0.0, ab_own_ = 0.0;      // a_1 times a base of o
+    int32_t e_in_ = 0;
+    double h_x_ = 0.0;
+    bool is_owned_ = false, is_followed_ = false;           // whether i is in own_, o in following_
     double symbol_sum_ = 0.0, row_sum_ = 0.0, column_sum_ = 0.0, smooth_sum_ = 0.0;
     double i_q_ = 0.0, i_stays_ = 0.0, o_q_ = 0.0;
-    bool is_followed_ = false;
     std::vector<int32_t> prefixes_, own_, following_;       // by depth
     std::vector<double> w_, saved_;
     double saved_mass_ = 0.0;

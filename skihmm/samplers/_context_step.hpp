@@ -149,16 +149,17 @@ class ContextStep {
         tree.fill_prefixes(next, next_prefix_.data());
         open_row();
         open_column();
-        read_bases();
+        is_one_base_ = tree.fill_bases(rows_.data(), at.depth, next_prefix_.data(), next.depth, o,
+                                       after, shared_.data(), bases_.data());
         for (int32_t d = at.depth; d >= 1; --d) {
             const double w = w_[d], to = bases_[at.depth - d];
             double *s = s_.data(), *t = t_.data();
             if (is_one_base_)
-                for_fours(tree.row_line(d, rows_[d]), [&](int32_t k, int32_t n) {
+                tree.row_line(d, rows_[d]).for_fours([&](int32_t, int32_t k, int32_t n) {
                     s[k] += w * n;
                 });
             else
-                for_fours(tree.row_line(d, rows_[d]), [&](int32_t k, int32_t n) {
+                tree.row_line(d, rows_[d]).for_fours([&](int32_t, int32_t k, int32_t n) {
                     s[k] += w * n;
                     t[k] += w * n * to;
                 });
@@ -207,7 +208,7 @@ class ContextStep {
         const double c = w_[at_.depth] * n;
         if (after_ && (k == i_label_ || k == o_label_)) {
             read_counts(k);
-            return c * follower(k, at_.depth, false);
+            return c * follow(k, at_.depth, false);
         }
         return c * (o_[k] + rest(k) * bases_[0]);
     }
@@ -221,12 +222,6 @@ class ContextStep {
     }
 
   private:
-    // Four entries at a time; behind the last one are zeros.
-    template <class Visit>
-    static SKIHMM_INLINE void for_fours(const Line &line, Visit visit) {
-        for (int32_t at = 0; at < line.size; at += 4)
-            for (int32_t i = at; i < at + 4; ++i) visit(line.ids[i], line.counts[i]);
-    }
     void open_row() {
         double share = 1.0;
         for (int32_t d = at_.depth; d >= 1; --d) {
@@ -244,48 +239,21 @@ class ContextStep {
             const Line &line = tree_->column_line(d, o_label_, next_prefix_[d]);
             const double *by = tree_->inverse(d, next_prefix_[d]);
             if (d == next_.depth) {
-                for_fours(line, [&](int32_t k, int32_t n) { out[k] += by[k] * n; });
+                line.for_fours([&](int32_t, int32_t k, int32_t n) { out[k] += by[k] * n; });
             } else if (d + 1 == next_.depth) {
                 const double a = tree_->alpha(d + 1);
                 const double *below = tree_->inverse(d + 1, next_prefix_[d + 1]);
-                for_fours(line, [&](int32_t k, int32_t n) {
+                line.for_fours([&](int32_t, int32_t k, int32_t n) {
                     out[k] += by[k] * (a * below[k]) * n;
                 });
             } else {
-                for_fours(line, [&](int32_t k, int32_t n) {
+                line.for_fours([&](int32_t, int32_t k, int32_t n) {
                     double w = by[k] * n;
                     for (int32_t e = d + 1; e <= next_.depth; ++e)
                         w *= tree_->alpha(e) * tree_->inverse(e, next_prefix_[e])[k];
                     out[k] += w;
                 });
             }
-        }
-    }
-    // bases_[h]: the base of o at the next step when a dish other than o has come with h new
-    // tables at the lowest depths; h = depth is a table at the top.
-    void read_bases() {
-        const InfiniteRoot &root = tree_->root();
-        const int32_t n_shared = std::min(next_.depth, tree_->shape.n_before);
-        const double mass = root.mass_of(root.dish_tables[o_label_]);
-        is_one_base_ = true;
-        for (int32_t d = 1; d <= n_shared; ++d)
-            shared_[d] = tree_->count(d, tree_->shape.row(d, 0, next_prefix_[d]), o_label_);
-        for (int32_t h = 0; h <= at_.depth; ++h) {
-            const int32_t opened = after_ && h == at_.depth;
-            if (n_shared == 0 && h > 0 && !opened) {
-                bases_[h] = bases_[0];
-                continue;
-            }
-            double p = mass / total_weight(root.n_tables + opened, root.gamma);
-            for (int32_t d = 1; d <= n_shared; ++d) {
-                const int32_t v = tree_->shape.row(d, 0, next_prefix_[d]);
-                const int32_t came = after_ && d >= at_.depth - h && d <= at_.depth
-                                     && rows_[d] == v;
-                p = dish_weight<double>(shared_[d], tree_->alpha(d) * p)
-                    / tree_->total(d, v, came);
-            }
-            bases_[h] = p;
-            if (h < at_.depth) is_one_base_ &= p == bases_[0];
         }
     }
     double rest(int32_t k) const { return a_ * c_[k] * d_[k]; }
@@ -320,25 +288,15 @@ class ContextStep {
         if (root.dish_tables[k] == 0 && !(is_ghost && k == o_label_)) return 0.0;
         const double table = g_ * root.mass_of(root.dish_tables[k]);
         read_counts(k);
-        double sum = table * follower(k, 1, true);
+        double sum = table * follow(k, 1, true);
         if (s_[k] != 0.0)
             for (int32_t d = at_.depth; d >= 1; --d)
-                if (counts_[d]) sum += w_[d] * counts_[d] * follower(k, d, false);
+                if (counts_[d]) sum += w_[d] * counts_[d] * follow(k, d, false);
         return sum;
     }
-    // p(o | k) when a customer of dish k has come to the restaurants of i from depth `lowest` to
-    // its leaf, and perhaps a table to the top.
-    double follower(int32_t k, int32_t lowest, bool opened) const {
-        const InfiniteRoot &root = tree_->root();
-        double p = root.mass_of(root.dish_tables[o_label_] + (opened && k == o_label_))
-                   / total_weight(root.n_tables + opened, root.gamma);
-        for (int32_t d = 1; d <= next_.depth; ++d) {
-            const int32_t v = tree_->shape.row(d, k, next_prefix_[d]);
-            const int32_t came = d >= lowest && d <= at_.depth && v == rows_[d];
-            const double n = following_[d] + (came && k == o_label_);
-            p = dish_weight(n, tree_->alpha(d) * p) / tree_->total(d, v, came);
-        }
-        return p;
+    double follow(int32_t k, int32_t lowest, bool opened) const {
+        return tree_->follower(rows_.data(), at_.depth, next_prefix_.data(), next_.depth,
+                               following_.data(), k, o_label_, lowest, opened);
     }
 
     const ContextTree *tree_ = nullptr;

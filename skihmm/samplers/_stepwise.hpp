@@ -88,7 +88,8 @@ class StepwiseIn {
         if constexpr (Emission::kIsSeating) {
             attach_columns(*chain.transitions, emission);
             if constexpr (kInTree)
-                sparse_.attach(chain.transitions->contexts(), n_slots_, h_.data(), is_exact_);
+                sparse_.attach(chain.transitions->contexts(), n_slots_, h_.data(), is_exact_,
+                               padded_ <= kMostRough && emission.is_moderate(kLeast, kMost));
         }
     }
 
@@ -179,7 +180,7 @@ class StepwiseIn {
                               int64_t, bool) {
         const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
-        if (SKIHMM_UNLIKELY(mode_ == kContexts)) return settle_contexts(s, k);
+        if (SKIHMM_UNLIKELY(mode_ == kContexts)) return settle_contexts(s, k, &chain.hints[t_]);
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
             attach(chain, emission);    // a count has outgrown 16 bits
             return;
@@ -218,6 +219,8 @@ class StepwiseIn {
     static constexpr double kUnit = 1048576.0;  // 2^20
     // A cached sum that falls by more than this factor has lost too many digits and is recomputed.
     static constexpr double kCancelled = 1e-3;
+    // In trees sums are known roughly before up to so many slots.
+    static constexpr int32_t kMostRough = 192;
 
     void attach_columns(Transitions &s, Emission &emission) {
         const size_t n = n_slots_;
@@ -301,7 +304,14 @@ class StepwiseIn {
     }
     SKIHMM_INLINE Choice choose(Chain &chain, int32_t *path) {
         const Transitions &s = *chain.transitions;
-        double u = uniform(chain.bits) * (first_q_ + apart_q_ + rest_);
+        const auto share = uniform(chain.bits);
+        if constexpr (kInTree) {
+            if (kind_ == kSparseContexts && SKIHMM_UNLIKELY(!sparse_.decides(share))) {
+                sparse_.complete();
+                rest_ = sparse_.rest;
+            }
+        }
+        double u = share * (first_q_ + apart_q_ + rest_);
         int32_t k = first_;
         Choice choice{first_q_, first_stays_, u};
         if (SKIHMM_UNLIKELY(u >= first_q_)) {
@@ -716,11 +726,15 @@ class StepwiseIn {
         rest_ = sparse_.rest;
     }
 
-    SKIHMM_NOINLINE void settle_contexts(const Transitions &s, int32_t k) {
+    SKIHMM_NOINLINE void settle_contexts(const Transitions &s, int32_t k, const int32_t *hints) {
         if constexpr (Emission::kIsSeating) {
             h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
             h_[k] = 1.0 / total_weight(totals_[k], offset_);
-            if constexpr (kInTree) sparse_.settle(move_->view, k, move_->is_lifted());
+            if constexpr (kInTree) {
+                sparse_.settle(move_->view, k, move_->is_lifted());
+                if (!move_->is_lifted() || k != x_)
+                    sparse_.recount(s.contexts(), t_, move_->view, k, hints);
+            }
         }
     }
 

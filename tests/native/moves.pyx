@@ -95,13 +95,17 @@ cdef extern from "_context_step.hpp" namespace "skihmm" nogil:
 cdef extern from "_context_sparse.hpp" namespace "skihmm" nogil:
     cdef cppclass ContextSparse:
         int32_t first
-        float64_t first_q, first_stays, rest
+        float64_t first_q, first_stays, rest, error
         void attach(const ContextTree &tree, int32_t n_slots, const float64_t *h,
-                    bint after) except +
+                    bint after, bint is_rough) except +
         void open(const StepView &step, const SymbolColumn &column, int32_t e_in,
                   float64_t h_x)
         int32_t draw(float64_t u)
         void settle(const StepView &step, int32_t k, bint is_lifted)
+        void recount(const ContextTree &tree, int64_t t, const StepView &step, int32_t k,
+                     const int32_t *hints)
+        bint decides "decides<double>"(float64_t share)
+        void complete()
         float64_t weight(int32_t k)
         float64_t joining_part(int32_t k)
         void close()
@@ -133,6 +137,14 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
                                         const Product &q_new) except +
         bint is_lifted()
         void restore(Chain &chain, SeatingEmission &emission) except +
+
+
+cdef extern from "_context_slice.hpp" namespace "skihmm" nogil:
+    cdef cppclass ContextSlice "skihmm::ContextSlice<skihmm::Chain, skihmm::SeatingEmission>":
+        void attach(Chain &chain, SeatingEmission &emission) except +
+        void prepare(Chain &chain, SeatingEmission &emission, const SeatedMove &move)
+        void score(Chain &chain, int64_t start, int64_t stop, Product *q)
+        void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path, Product *q)
 
 
 cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
@@ -652,7 +664,7 @@ def sparse_weights(ChainState state, intp_t t, seed, bint after,
     column.counts = &own_counts[0]
     column.size = <int32_t> ids.shape[0]
     column.smooth = smooth
-    sparse.attach(s.contexts(), <int32_t> n_slots, &h[0], after)
+    sparse.attach(s.contexts(), <int32_t> n_slots, &h[0], after, False)
     sparse.open(move.view, column, counts[move.view.x], h[move.view.x])
     for k in range(<int32_t> n_slots):
         if k == sparse.first:
@@ -679,27 +691,30 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
     error : float
         Largest relative difference between the weights of lifted steps by sums that are
         kept, and by new ones.
-    n_lifted : int
+    rough : float
+        The same between rough sums and new ones, over the bound of the error.
+    n_lifted, n_rough : int
     """
     cdef SeatedMove move
-    cdef ContextSparse kept, new
+    cdef ContextSparse kept, new, roughly
     cdef SymbolColumn column
     cdef Chain *chain = state.chain.get()
     cdef SeatingEmission *emission = symbols_of(state)
     cdef Laws *s = <Laws *> state.transitions.seating
     cdef RandomStream own = RandomStream(seed)
-    cdef float64_t error = 0.0
-    cdef intp_t _move, t, n_lifted = 0
+    cdef float64_t error = 0.0, rough = 0.0, share
+    cdef intp_t _move, t, n_lifted = 0, n_rough = 0
     cdef int32_t label
     cdef bint is_lifted
     chain.reserve(2)
-    cdef float64_t[::1] h = np.random.default_rng(seed).random(s.contexts().padded() + 32)
+    cdef float64_t[::1] h = np.random.default_rng(seed).random(chain.n_slots + 32)
     cdef int32_t[::1] ids = np.zeros(4, dtype=np.int32)
     column.ids = column.counts = &ids[0]
     column.size = 0
     column.smooth = 1.0
     chain.bits = own.bits
-    kept.attach(s.contexts(), chain.n_slots, &h[0], True)
+    kept.attach(s.contexts(), chain.n_slots, &h[0], True, False)
+    roughly.attach(s.contexts(), chain.n_slots, &h[0], True, True)
     for _move in range(n_moves):
         t = below(own.bits, chain.n_steps)
         is_lifted = _lift(&move, state, t)
@@ -707,21 +722,73 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
             move.open(deref(chain), deref(emission), t, t + 1)
             move.look(deref(chain), deref(emission))
         else:
-            new.attach(s.contexts(), chain.n_slots, &h[0], True)
+            new.attach(s.contexts(), chain.n_slots, &h[0], True, False)
             kept.open(move.view, column, 0, h[move.view.x])
             kept.close()
             new.open(move.view, column, 0, h[move.view.x])
             new.close()
             error = max(error, abs(kept.rest - new.rest) / new.rest)
             n_lifted += 1
+            roughly.open(move.view, column, 0, h[move.view.x])
+            if roughly.error > 0.0:
+                n_rough += 1
+                rough = max(rough, abs(roughly.rest - new.rest) / roughly.error)
+                rough = max(rough, 1e9 * abs(roughly.first_q / new.first_q - 1.0))
+                # A share at the edge is open, a small one is not.
+                share = new.first_q / (new.first_q + new.rest)
+                if roughly.decides(share) or not roughly.decides(1e-9 * share):
+                    rough = float("inf")
+                roughly.complete()
+            error = max(error, abs(roughly.rest - new.rest) / new.rest)
+            roughly.close()
         label = chain.states[t]
         if uniform(own.bits) < 0.3:
             label = chain.states[below(own.bits, chain.n_steps)]
         _seat(&move, state, &label)
         _accept(&move, state, &label)
         kept.settle(move.view, label, move.is_lifted())
+        roughly.settle(move.view, label, move.is_lifted())
+        if not move.is_lifted():
+            roughly.recount(s.contexts(), t, move.view, label, &chain.hints[t])
     chain.bits = state.stream.bits
-    return error, n_lifted
+    return error, rough, n_lifted, n_rough
+
+
+def slice_step(ChainState state, intp_t t, seed, bint lifted):
+    """Slice proposal in a tree for one step, lifted or opened, and undo the move.
+
+    Returns
+    -------
+    log_old, log_new : float
+        Weights of the old label and of the proposed one.
+    label : int
+
+    None, and nothing done, for a step that cannot be lifted.
+    """
+    cdef SeatedMove move
+    cdef ContextSlice proposal
+    cdef Chain *chain = state.chain.get()
+    cdef SeatingEmission *emission = symbols_of(state)
+    cdef RandomStream own = RandomStream(seed)
+    cdef Product old, new
+    cdef int32_t label
+    chain.reserve(2)
+    proposal.attach(deref(chain), deref(emission))
+    chain.bits = own.bits
+    try:
+        if not lifted:
+            move.open(deref(chain), deref(emission), t, t + 1)
+            move.look(deref(chain), deref(emission))
+        elif not _lift(&move, state, t):
+            return None
+        proposal.prepare(deref(chain), deref(emission), move)
+        proposal.score(deref(chain), t, t + 1, &old)
+        proposal.propose(deref(chain), t, t + 1, &label, &new)
+        if not lifted:
+            move.restore(deref(chain), deref(emission))
+        return old.log(), new.log(), label
+    finally:
+        chain.bits = state.stream.bits
 
 
 cdef double _constant(void *state) noexcept nogil:

@@ -71,7 +71,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
-from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
+from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._split_merge_kernel import SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.transitions import HCRPTransitions
@@ -511,20 +511,47 @@ def test_weights_of_lifted_steps(name, after):
     assert n_lifted >= 5
 
 
+def slice_error(moves):
+    """Largest difference between lifted and opened steps."""
+    error, n_steps, n_moved = 0.0, 0, 0
+    for name, seed in itertools.product(LIFTED, range(40)):
+        m = (MODELS | LONGER)[name]
+        state = random_state(m, seed)[0]
+        for t in range(1, m.n_steps - 1):
+            found = moves.slice_step(state, t, seed, True)
+            if found is None:
+                continue
+            want = moves.slice_step(state, t, seed, False)
+            assert state.check() is None
+            n_steps += 1
+            n_moved += found[0] != found[1]
+            error = max(error, np.max(np.abs(np.subtract(found, want))))
+    assert n_steps >= 40
+    assert n_moved >= 10
+    return error
+
+
+def test_slices_of_lifted_steps():
+    assert slice_error(native.moves) < 1e-12
+
+
 def sum_error(moves):
     rng = np.random.default_rng(0)
     columns = tuple((int(u),) for u in rng.integers(3, size=200))
     m = replace(model(ONE), y=tuple(rng.integers(2, size=200)), columns=columns)
     # With fewer slots than 49 no sums are kept.
     state = m.state(0, labels=rng.integers(60, size=200))
-    error, n_lifted = moves.kept_sums(state, 1, 3000)
+    error, rough, n_lifted, n_rough = moves.kept_sums(state, 1, 3000)
     assert state.check() is None
     assert n_lifted > 1000
-    return error
+    assert n_rough > 0.9 * n_lifted
+    return error, rough
 
 
 def test_sums_that_lifted_steps_keep():
-    assert sum_error(native.moves) < 1e-9
+    error, rough = sum_error(native.moves)
+    assert error < 1e-9
+    assert 0 < rough < 1
 
 
 STALE = {
@@ -545,10 +572,48 @@ STALE = {
 }
 
 
+ROUGH = {
+    "counts of lifted steps": [
+        (
+            "_context_sparse.hpp",
+            "counts_.update(step.path_in.at, step.i, step.x, -1);",
+            "return;",
+        )
+    ],
+    "counts of other steps": [
+        (
+            "_context_sparse.hpp",
+            "counts_.update(tree.place(t), step.i, j, j == k ? hints[0] : -1);",
+            "",
+        )
+    ],
+    "the label's own restaurants": [
+        ("_context_sparse.hpp", "own_[1] = row_above[i];", "own_[1] = 0;")
+    ],
+}
+
+
+SLICE = {
+    "restaurants that the draw before shares": [
+        (
+            "_context_slice.hpp",
+            "d <= at_.depth && at_prefixes_[d] == prefixes_[d]",
+            "false",
+        )
+    ],
+    "the top": [("_context_slice.hpp", "step_->n_top", "step_->n_top + 1.0")],
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("error", STALE)
-def test_stale_sums_are_found(error):
-    assert sum_error(native.switched("native.moves", STALE, error)) > 1e-3
+@pytest.mark.parametrize("error", STALE | ROUGH | SLICE)
+def test_errors_of_lifted_steps_are_found(error):
+    moves = native.switched("native.moves", STALE | ROUGH | SLICE, error)
+    if error in SLICE:
+        assert slice_error(moves) > 1e-3
+        return
+    kept, rough = sum_error(moves)
+    assert rough > 1 if error in ROUGH else kept > 1e-3
 
 
 # -- kernels --------------------------------------------------------------------------
@@ -610,13 +675,16 @@ def test_blocked(name, span):
 
 @pytest.mark.parametrize(("name", "span"), cases(MODELS))
 def test_slices(name, span):
-    """Of blocks; those of single steps are made by the same code."""
     block, rng = block_of(name, *span), np.random.default_rng(1)
+    proposals = [BeamProposal()]
+    if span[1] - span[0] == 1 and not MODELS[name].n_before:
+        proposals.append(SliceProposal())  # else it is the same
     for b in range(len(block.bases)):
         slices = slices_of(block, b, rng)
-        flow, lost = sliced_flows(block, BeamProposal(), b, slices)
-        assert asymmetry(flow) < EXACT
-        assert abs(lost) < EXACT
+        for proposal in proposals:
+            flow, lost = sliced_flows(block, proposal, b, slices)
+            assert asymmetry(flow) < EXACT
+            assert abs(lost) < EXACT
 
 
 @pytest.mark.parametrize(("name", "t"), [(n, t) for n in MODELS for t in range(4)])
@@ -1063,8 +1131,8 @@ NATIVE = {
     ],
     "the middle forgotten": [
         (
-            "_context_step.hpp",
-            "const int32_t came = d >= lowest && d <= at_.depth && v == rows_[d];",
+            "_contexts.hpp",
+            "const int32_t came = d >= lowest && d <= depth && v == rows[d];",
             "const int32_t came = 0;",
         )
     ],

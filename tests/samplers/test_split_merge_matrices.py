@@ -205,7 +205,8 @@ inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n))
 inline int64_t drawn_below("""
 STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
 BLOCKS, LABELS = "_dense_blocked.hpp", "_fresh_labels.hpp"
-SLICES, STEP, SPARSE = "_context_slices.hpp", "_stepwise.hpp", "_context_sparse.hpp"
+SLICES, SLICE = "_context_slices.hpp", "_context_slice.hpp"
+STEP, SPARSE = "_stepwise.hpp", "_context_sparse.hpp"
 EDITS = [
     ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),
     (
@@ -256,6 +257,10 @@ EDITS = [
         "        if (only >= 0 && blocks.start(b) != only) continue;\n"
         "        if (is_large",
     ),
+    (SLICE, "u_ = std::max(kTiny, uniform", "u_ = (uniform"),
+    (SLICE, "v_ = std::max(kTiny, uniform", "v_ = (uniform"),
+    (SLICE, "double u_ = 0.0, v_ = 0.0;", "Pick u_, v_;"),
+    (SLICE, "double u = uniform(chain.bits)", "Pick u = uniform(chain.bits)"),
     ("_slice.hpp", "u_ = std::max(kTiny", "u_ = std::max<double>(kTiny"),
     ("_slice.hpp", "v_ = std::max(kTiny", "v_ = std::max<double>(kTiny"),
     # Errors to plant, chosen later: one compilation for all.
@@ -332,7 +337,7 @@ STEP_EDITS = [
     ("_weights.hpp", "int32_t at(double u) const", "int32_t at(Pick u) const"),
     (SPARSE, "int32_t draw(double u) const", "int32_t draw(Pick u) const"),
     (STEP, "double q, stays, u;", "double q, stays;\nPick u;"),
-    (STEP, "double u = uniform(chain.bits)", "Pick u = uniform(chain.bits)"),
+    (STEP, "double u = share * (first_q_", "Pick u = share * (first_q_"),
     (
         STEP,
         "const Count *column_counts, double u)",

@@ -1,0 +1,286 @@
+// The step-wise slice proposal of _slice.hpp for trees in which the labels share nothing but the
+// top (see _contexts.hpp).
+//
+// With i = x[t-1], o = x[t+1] and the slices u and v, uniform below pi[i,x] and pi[x,o],
+//
+//     pi[i,k] = sum_d w_d n_d(i, k) + g mass_k,    pi[k,o] = sum_d v_d(k) n_d(k, o) + R_k base_o,
+//
+// where i's restaurant of the first depth has all labels that those below it have.  So mostly one
+// list has every candidate: that of i's first restaurant, if u excludes g mass_k for all k, or
+// that of the labels whose first restaurant has o, if v excludes base_o, as R_k <= 1.  Else all
+// labels are looked at.  What is known of i, x and o is that of lifted customers, or of the
+// seating if they have been taken out; other labels are as they are between moves.
+#pragma once
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "_contexts.hpp"
+#include "_fresh_labels.hpp"
+#include "_rcd.hpp"
+
+namespace skihmm {
+
+// kInTree: as of StepwiseIn.
+template <class Chain, class Emission, bool kInTree>
+class ContextSliceIn {
+  public:
+    using Transitions = typename Chain::Transitions;
+    static constexpr bool kReadsTouched = false, kReadsView = true, kMayBeExact = false;
+
+    // Start of a sweep, or more slots than before; only between moves.
+    void attach(Chain &chain, Emission &emission) {
+        tree_ = &chain.transitions->contexts();
+        tree_->refresh();
+        n_slots_ = chain.n_slots;
+        depth_ = tree_->shape.depth();
+        if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
+        row_.assign(tree_->padded(), 0.0);
+        column_.assign(tree_->padded(), 0.0);
+        rest_of_.assign(tree_->padded(), 1.0);
+        probs_.assign(n_slots_, 1.0);
+        w_.assign(depth_ + 1, 0.0);
+        for (std::vector<int32_t> *v : {&at_prefixes_, &prefixes_, &counts_})
+            v->assign(depth_ + 1, 0);
+        const double *masses = tree_->masses();
+        largest_ = *std::max_element(masses, masses + n_slots_);
+    }
+    void prefetch(const Chain &chain, int64_t start, int64_t) const {
+        const ContextPlace at = tree_->place(start);
+        int32_t prefix = at.prefix;
+        for (int32_t d = at.depth; d > 0; --d) {
+            const Line &line =
+                tree_->row_line(d, tree_->shape.row(d, chain.previous(start), prefix));
+            SKIHMM_PREFETCH(line.ids);
+            SKIHMM_PREFETCH(line.counts);
+            if (d > 1) prefix = tree_->shape.prefix_above(d, prefix);
+        }
+    }
+    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
+        tree_->refresh();
+        step_ = kInTree && move.is_lifted() ? &move.view : nullptr;
+        const StepView &view = move.view;
+        t_ = move.start;
+        i_ = view.i;
+        x_ = view.x;
+        o_ = view.o;
+        m_o_ = view.m_o;
+        bar_ = view.m_x > 0 ? x_ : kNew;
+        at_ = tree_->place(t_);
+        tree_->fill_prefixes(at_, at_prefixes_.data());
+        if (o_ >= 0) {
+            next_ = tree_->place(t_ + 1);
+            tree_->fill_prefixes(next_, prefixes_.data());
+        }
+        look_at_top();
+        old_p_ = step_ ? step_->p_in : tree_->prob(at_, i_, x_);
+        u_ = std::max(kTiny, uniform(chain.bits) * old_p_);
+        if (o_ >= 0) {
+            // A ghost x = o still has customers, but the column is that of a new label.
+            const double p = bar_ == kNew ? base_
+                             : step_ ? step_->p_out : tree_->prob(next_, x_, o_);
+            v_ = std::max(kTiny, uniform(chain.bits) * p);
+            old_p_ *= p;
+        }
+        symbol_ = -1;
+        if constexpr (Emission::kIsSeating) {
+            symbol_ = move.symbol.exists ? emission.codes[t_] : -1;
+            smooth_ = move.symbol.column.smooth;
+        } else {
+            emission.fill_probs(t_, probs_.data());
+        }
+        old_weight_ = weight_of(emission, bar_, move.symbol);
+        collect(emission);
+    }
+    void score(Chain &chain, int64_t, int64_t, Product *q) {
+        q->multiply(old_p_ * old_weight_);
+        if (bar_ == kNew) q->multiply(seat(chain, x_));
+    }
+    void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
+        double u = uniform(chain.bits) * (old_weight_ + rest_);
+        Candidate chosen{bar_, old_p_, old_weight_};
+        if (SKIHMM_UNLIKELY(u >= old_weight_)) {
+            u -= old_weight_;
+            for (const Candidate &candidate : candidates_) {
+                chosen = candidate;
+                if ((u -= candidate.weight) < 0.0) break;
+            }
+        }
+        q->multiply(chosen.p * chosen.weight);
+        int32_t k = chosen.k;
+        if (k == kNew) {
+            labels_.open(*chain.transitions, ghost());
+            k = labels_.draw(chain.bits, -1);
+            if (k < 0) k = chain.free_slot(0);
+            q->multiply(labels_.seat(k, -1));
+        }
+        *path = k;
+    }
+    void settle(Chain &chain, Emission &, int64_t, int64_t, bool) {
+        const std::vector<int32_t> &tables = tree_->root().dish_tables;
+        for (const int32_t k : {x_, o_, chain.states[t_]})
+            if (k >= 0) largest_ = std::max<double>(largest_, tables[k]);
+    }
+
+  private:
+    using Step = typename Transitions::Step;
+    // A column other than the old one that passes both slices.
+    struct Candidate {
+        int32_t k;
+        double p;           // pi[i,k] pi[k,o]
+        double weight;      // F_k(y)
+    };
+
+    int32_t ghost() const { return o_ >= 0 && m_o_ == 0 ? o_ : -1; }
+    double seat(Chain &chain, int32_t label) {
+        labels_.open(*chain.transitions, ghost());
+        return labels_.seat(label, -1);
+    }
+    double weight_of(Emission &emission, int32_t k, const SymbolView &symbol) const {
+        if constexpr (Emission::kIsSeating) {
+            if (SKIHMM_UNLIKELY(symbol_ < 0)) return 1.0;
+            if (k == x_) return dish_weight<double>(symbol.e_in, smooth_)
+                                / total_weight(symbol.e_x, offset_);
+            const int32_t n = k == kNew ? 0 : emission.seating->count(k, symbol_);
+            return dish_weight<double>(n, smooth_) / total_weight(totals_[k], offset_);
+        }
+        // An old label of weight 0, from underflow, would never be left.
+        return std::max(probs_[k], kLeast);
+    }
+    // What leads from i to the top, and from there to o.
+    void look_at_top() {
+        double share = 1.0;
+        for (int32_t d = at_.depth; d >= 1; --d) {
+            w_[d] = share * (step_ ? step_->path_in.levels[d].inverse
+                                   : tree_->inverse(d, at_prefixes_[d])[i_]);
+            share = w_[d] * tree_->alpha(d);
+        }
+        const InfiniteRoot &root = tree_->root();
+        const double n_top = step_ ? step_->n_top : total_weight(root.n_tables, root.gamma);
+        g_ = share / n_top;
+        base_ = o_ < 0 ? 1.0 : root.mass_of(m_o_) / n_top;
+    }
+    // Of a label other than x: it has no tables at s_0 if it is a ghost.
+    double mass_of(int32_t k) const { return k == o_ ? m_o_ : tree_->masses()[k]; }
+    // pi[k,o]
+    double follow(int32_t k) {
+        if (SKIHMM_UNLIKELY(o_ < 0)) return 1.0;
+        if (SKIHMM_UNLIKELY(step_ && k == i_)) return follow_own();
+        double rest = base_;
+        for (int32_t d = 1; d <= next_.depth; ++d)
+            rest *= tree_->alpha(d) * tree_->inverse(d, prefixes_[d])[k];
+        return column_[k] + rest;
+    }
+    // That of i, of which the restaurants that the draw before shares are smaller while it is
+    // lifted.
+    double follow_own() {
+        int32_t none = -1;
+        tree_->fill_counts(next_, i_, o_, &none, counts_.data());
+        double p = base_;
+        for (int32_t d = 1; d <= next_.depth; ++d) {
+            const bool is_shared = d <= at_.depth && at_prefixes_[d] == prefixes_[d];
+            p = dish_weight<double>(counts_[d], tree_->alpha(d) * p)
+                * (is_shared ? step_->path_in.levels[d].inverse
+                             : tree_->inverse(d, prefixes_[d])[i_]);
+        }
+        return p;
+    }
+
+    SKIHMM_NOINLINE void collect(Emission &emission) {
+        candidates_.clear();
+        rest_ = 0.0;
+        double *row = row_.data();
+        for (int32_t d = at_.depth; d >= 1; --d) {
+            const double w = w_[d];
+            row_line(d).for_fours([&](int32_t, int32_t k, int32_t n) { row[k] += w * n; });
+        }
+        if (o_ >= 0) fill_column();
+        const double smooth = g_ * largest_;
+        if (SKIHMM_LIKELY(!(smooth >= u_))) {
+            const Line &line = row_line(1);
+            for (int32_t at = 0; at < line.size; ++at)
+                if (row[line.ids[at]] + smooth >= u_) consider(emission, line.ids[at]);
+        } else if (o_ >= 0 && !(base_ >= v_)) {
+            const Line &line = column_line(1);
+            for (int32_t at = 0; at < line.size; ++at) consider(emission, line.ids[at]);
+        } else {
+            look_at_all(emission);
+        }
+        row_line(1).unscatter(row);
+        if (o_ >= 0) column_line(1).unscatter(column_.data());
+    }
+    // Sparse parts of pi[k,o].
+    void fill_column() {
+        double *column = column_.data();
+        for (int32_t d = 1; d <= next_.depth; ++d) {
+            const double *by = tree_->inverse(d, prefixes_[d]);
+            column_line(d).for_fours([&](int32_t, int32_t k, int32_t n) {
+                double v = by[k] * n;
+                for (int32_t e = d + 1; e <= next_.depth; ++e)
+                    v *= tree_->alpha(e) * tree_->inverse(e, prefixes_[e])[k];
+                column[k] += v;
+            });
+        }
+    }
+    SKIHMM_NOINLINE void look_at_all(Emission &emission) {
+        if (o_ < 0) {
+            for (int32_t k = 0; k < n_slots_; ++k) consider(emission, k);
+            return;
+        }
+        const double *masses = tree_->masses();
+        tree_->fill_rest(next_, rest_of_.data());
+        for (int32_t k = 0; k < n_slots_; ++k)
+            if (row_[k] + g_ * masses[k] >= u_ && column_[k] + rest_of_[k] * base_ >= v_
+                && k != i_ && k != o_)
+                consider(emission, k);
+        consider(emission, i_);
+        if (i_ != o_) consider(emission, o_);
+    }
+    const Line &row_line(int32_t d) const {
+        return tree_->row_line(d, tree_->shape.row(d, i_, at_prefixes_[d]));
+    }
+    const Line &column_line(int32_t d) const {
+        return tree_->column_line(d, o_, prefixes_[d]);
+    }
+    SKIHMM_INLINE void consider(Emission &emission, int32_t k) {
+        const double mass = mass_of(k), p = row_[k] + g_ * mass;
+        if (k == x_ || k == bar_ || !(mass > 0.0) || !(p >= u_)) return;
+        const double next = follow(k);
+        if (o_ >= 0 && !(next >= v_)) return;
+        const double weight = weight_of(emission, k, {});
+        candidates_.push_back({k, p * next, weight});
+        rest_ += weight;
+    }
+
+    static constexpr double kTiny = std::numeric_limits<double>::min();
+    static constexpr double kLeast = 1e-200;    // weight of a label, over the largest
+
+    const ContextTree *tree_ = nullptr;
+    int32_t n_slots_ = 0, depth_ = 0;
+    const int32_t *totals_ = nullptr;
+    double offset_ = 1.0;
+    double largest_ = 0.0;                  // at least every mass
+    std::vector<double> row_, column_;      // zero outside of a step
+    std::vector<double> rest_of_;           // R_k
+    std::vector<double> probs_;             // F_k(y[t]) of emissions that give whole rows
+    // this step
+    const Step *step_ = nullptr;            // of lifted customers, or none
+    ContextPlace at_, next_;
+    std::vector<int32_t> at_prefixes_, prefixes_, counts_;      // by depth
+    std::vector<double> w_;
+    int64_t t_ = 0;
+    int32_t i_ = 0, o_ = 0, x_ = 0, bar_ = 0, symbol_ = -1, m_o_ = 0;
+    double g_ = 0.0, base_ = 1.0, smooth_ = 1.0;
+    double u_ = 0.0, v_ = 0.0;              // the slices
+    double old_p_ = 0.0, old_weight_ = 0.0, rest_ = 0.0;
+    std::vector<Candidate> candidates_;
+    FreshLabels labels_;
+};
+
+template <class Chain, class Emission>
+using ContextSlice = ContextSliceIn<Chain, Emission, Emission::kIsSeating>;
+template <class Chain>
+constexpr bool kLiftsInTree<ContextSliceIn<Chain, SeatingEmission, true>> = true;
+
+}  // namespace skihmm

@@ -15,6 +15,9 @@ their state in 10 to 90 per cent of all chains' draws is given.  CPU seconds are
 the sweeps.  The standard error of an effective sample size of n from autocorrelations is
 some 10 per cent at n = 1,000, and below 100 it is a guess: the table gives those numbers
 after the slash.  --figure FILE draws the table.
+
+A chain that stays in one mode seems to mix well.  With --chains N the effective sizes are
+those of N chains from the same start, and fall if they end in different modes.
 """
 
 from __future__ import annotations
@@ -45,10 +48,12 @@ N_PAIRS = 200
 SAMPLERS = [
     StepwiseGibbs(),
     StepwiseGibbs(split_merge_rate=2),
+    StepwiseGibbs(split_merge_rate=1, block_share=0.25),
     StepwiseGibbs(run_split_merge_rate=4),
     StepwiseSlice(),
     BlockedGibbs(10),
     BlockedGibbs(10, split_merge_rate=2),
+    BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2),
     BlockedGibbs(10, run_split_merge_rate=4),
     BlockedBeam(10),
     DirectAssignmentGibbs(),
@@ -71,8 +76,8 @@ def load(name):
     return simulate(name, 1000, 0)[0], emission
 
 
-def run(X, emission, transitions, sampler, labels, seconds):
-    """Draws of one sampler that sweeps for so many CPU seconds."""
+def run(X, emission, transitions, sampler, labels, seconds, n_chains):
+    """Draws of one sampler that sweeps for so many CPU seconds per chain."""
     settings = {
         "transitions": transitions,
         "sampler": sampler,
@@ -85,7 +90,7 @@ def run(X, emission, transitions, sampler, labels, seconds):
     }
     pilot = HCRPHMM(n_draws=10, **settings).fit(X).draws_
     n_draws = int(np.clip(seconds / np.median(pilot.seconds), 50, 50_000))
-    return HCRPHMM(n_draws=n_draws, **settings).fit(X).draws_
+    return HCRPHMM(n_draws=n_draws, n_chains=n_chains, **settings).fit(X).draws_
 
 
 def choose_pairs(chains, rng):
@@ -95,7 +100,7 @@ def choose_pairs(chains, rng):
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     share = np.zeros(len(pairs))
     for draws in chains:
-        states = draws.states[0, len(draws.states[0]) // 5 :: 10]
+        states = draws.states[:, draws.shape[1] // 5 :: 10].reshape(-1, n_steps)
         share += np.mean(
             [row[pairs[:, 0]] == row[pairs[:, 1]] for row in states], axis=0
         ) / len(chains)
@@ -105,16 +110,16 @@ def choose_pairs(chains, rng):
 def effective(draws, pairs):
     """Effective sample sizes of the three quantities."""
     late = slice(draws.shape[1] // 5, None)
-    states = draws.states[0, late]
-    together = states[:, pairs[:, 0]] == states[:, pairs[:, 1]]
-    scalars = np.stack([draws.summed_lp()[0, late], draws.n_states[0, late]], axis=-1)
-    sizes = effective_sample_size(scalars[None].astype(float), "mean")
-    # A pair that never changes in this chain has no autocorrelations: one sample.
-    changes = together.any(axis=0) & ~together.all(axis=0)
+    states = draws.states[:, late]
+    together = states[..., pairs[:, 0]] == states[..., pairs[:, 1]]
+    scalars = np.stack([draws.summed_lp()[:, late], draws.n_states[:, late]], axis=-1)
+    sizes = effective_sample_size(scalars.astype(float), "mean")
+    # A pair that never changes has no autocorrelations: one sample.
+    changes = together.any(axis=(0, 1)) & ~together.all(axis=(0, 1))
     of_pairs = np.ones(len(pairs))
     if changes.any():
         of_pairs[changes] = effective_sample_size(
-            together[None][..., changes].astype(float), "mean"
+            together[..., changes].astype(float), "mean"
         )
     return np.array([*sizes, np.median(of_pairs)])
 
@@ -145,6 +150,7 @@ def main():
     parser.add_argument("--data", nargs="+", choices=DATA, default=list(DATA))
     parser.add_argument("--samplers", nargs="+", help="by their text; default: all")
     parser.add_argument("--seconds", type=float, default=60.0, help="per chain")
+    parser.add_argument("--chains", type=int, default=1)
     parser.add_argument("--burnin", type=int, default=500)
     parser.add_argument("--transitions", default="hcrp", help="or sticky")
     parser.add_argument("--figure", help="file of the picture")
@@ -173,7 +179,15 @@ def main():
         ).fit(X)
         labels = start.draws_.states[0, -1]
         chains = [
-            run(X, emission, args.transitions, sampler, labels, args.seconds)
+            run(
+                X,
+                emission,
+                args.transitions,
+                sampler,
+                labels,
+                args.seconds,
+                args.chains,
+            )
             for sampler in samplers
         ]
         pairs = choose_pairs(chains, np.random.default_rng(0))
@@ -189,7 +203,7 @@ def main():
                     f"{r:.2f} / {n:.0f}" for r, n in zip(rates, sizes, strict=True)
                 )
                 + f" | {1e9 * draws.seconds.mean() / len(X):.0f} ns a step, "
-                f"lp {draws.summed_lp()[0, draws.shape[1] // 5 :].mean():.1f}, "
+                f"lp {draws.summed_lp()[:, draws.shape[1] // 5 :].mean():.1f}, "
                 f"{draws.n_states.mean():.1f} states",
                 flush=True,
             )

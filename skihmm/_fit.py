@@ -155,7 +155,9 @@ class Parameters:
         )
         sampler = params["sampler"]
         if isinstance(sampler, str) and sampler == "auto":
-            sampler = auto_sampler(emission.has_lasting_states, transitions)
+            sampler = auto_sampler(
+                emission.has_lasting_states, not emission.is_categorical, transitions
+            )
         parameters = cls(
             plan=plan,
             n_jobs=check_n_jobs("n_jobs", params["n_jobs"]),

@@ -106,11 +106,12 @@ class HCRPHMM(
     ----------
     sampler : str or BaseSampler, default="auto"
         Sampler, cloned to ``sampler_``.  All samplers draw from the same posterior.
-        Short names: "auto", the best all-round sampler
-        (``StepwiseGibbs(split_merge_rate=2)``, for autoregressive emissions
-        ``BlockedGibbs(10, run_split_merge_rate=4)``), "stepwise", "slice", "blocked" and
-        "beam", and for the baselines "direct_assignment", "stick_breaking" and
-        "stick_breaking_beam".
+        Short names: "auto", the best one for the emission (for symbols
+        ``StepwiseGibbs(split_merge_rate=1, block_share=0.25)``, for numbers
+        ``BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2)``, for
+        autoregressive emissions ``BlockedGibbs(10, run_split_merge_rate=4)``),
+        "stepwise", "slice", "blocked" and "beam", and for the baselines
+        "direct_assignment", "stick_breaking" and "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
         Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
         (symbols), "gaussian" (full covariance), "diagonal_gaussian", "autoregressive"

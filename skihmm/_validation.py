@@ -97,6 +97,18 @@ def check_nonnegative(name: str, value: object) -> float:
     return number
 
 
+def check_fraction(name: str, value: object) -> float:
+    """Return a number from 0 to 1, or raise an error with the expected range."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(
+            f"{name}={value!r} is not a number; expected a number from 0 to 1."
+        )
+    number = _as_float(value)
+    if not 0 <= number <= 1:
+        raise ValueError(f"{name}={value}; expected a number from 0 to 1.")
+    return number
+
+
 def check_n_jobs(name: str, value: object) -> int | None:
     """Return a number of jobs for joblib."""
     expected = "expected an integer other than 0 (-1: all cores), or None"

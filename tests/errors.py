@@ -16,6 +16,7 @@ SPLIT_MERGE = "samplers._split_merge_kernel"
 RUN_SPLIT_MERGE = "samplers._run_split_merge_kernel"
 DIRECT = "samplers._direct_assignment_kernel"
 STICKS = "samplers._stick_breaking_kernel"
+MIXED = "samplers._mixed_kernel"
 
 # Of Metropolis-Hastings moves, whatever proposes.
 DECIDE = ("_rcd.hpp", "this->is_accepted(chain, q_old, q_new)")
@@ -687,6 +688,16 @@ ANY_EMISSION = {
     ]
 }
 
+MIXTURE = {
+    "sweeps chosen by the labels": [
+        (
+            "_mixed_sweeps.hpp",
+            "uniform(chain.bits) < share_",
+            "chain.states[0] == chain.states[1]",
+        )
+    ],
+}
+
 MODULES = {
     STEPWISE: MOVE | STEP | STEPWISE_COINS | OFTEN_REJECTED,
     BLOCKED: ANY_EMISSION | MOVE | BLOCK | BLOCKED_COINS | STAGES | OFTEN_REJECTED,
@@ -694,6 +705,7 @@ MODULES = {
     RUN_SPLIT_MERGE: RUN_SPLITS | RUN_SPLIT_STAGES,
     DIRECT: ANY_EMISSION | DIRECT_ASSIGNMENT,
     STICKS: ANY_EMISSION | STICK_BREAKING,
+    MIXED: MIXTURE,
     "native.concentrations": CONCENTRATION,
     "emissions._categorical_stats": CATEGORICAL,
 }

@@ -327,7 +327,7 @@ def test_a_full_disk(sequence, path, monkeypatch):
     ("change", "message"),
     [
         ({"sampler": "slice"}, "it differs in sampler"),
-        ({"sampler__split_merge_rate": 1}, "sampler"),
+        ({"sampler__split_merge_rate": 3}, "sampler"),
         ({"emission": "dirichlet"}, "emission or transitions"),
         ({"transitions__alpha": 2.0}, "emission or transitions"),
         ({"init": "single"}, "init"),

@@ -99,6 +99,9 @@ KERNELS |= {
     "interleaved": lambda state: InterleavedKernel(RCDKernel(StepwiseProposal()), 2.5),
     "runs": lambda state: RunSplitMergeKernel(None, 5),
     "stepwise, trials": StepwiseGibbs(split_merge_rate=1.5).make_kernel,
+    "stepwise, some blocks": StepwiseGibbs(
+        split_merge_rate=0.5, block_share=0.4
+    ).make_kernel,
     "slice, trials": StepwiseSlice(split_merge_rate=1.5).make_kernel,
     "blocked, trials": BlockedGibbs(2, split_merge_rate=1.5).make_kernel,
     "beam, trials": BlockedBeam(3, split_merge_rate=1.5).make_kernel,
@@ -161,6 +164,7 @@ TABLE = [
     (("runs",), ("small concentrations", "self-transitions"), 4000),
     (("runs",), PYTHON, 60),
     (("interleaved",), ("two sequences", "densities"), 2000),
+    (("stepwise, some blocks",), ("two sequences",), 2000),
     (
         ("stepwise, trials", "slice, runs", "blocked, runs", "beam, both trials"),
         ("configuration I",),

@@ -16,11 +16,13 @@ from skihmm._log_joint import log_cycles, log_seatings
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
+from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._names import SAMPLERS
 
 
 def make_model(**params):
     short = {"n_burnin": 20, "n_draws": 20, "thin": 1, "n_chains": 2, "n_particles": 10}
+    short["sampler"] = StepwiseGibbs(split_merge_rate=2)
     return HCRPHMM(**{**short, "random_state": 2, **params})
 
 
@@ -72,7 +74,8 @@ def test_numbers_of_seatings_of_very_many():
 
 def test_who_shares_a_table_does_not_count(global_random_seed):
     X = np.random.default_rng(global_random_seed).integers(3, size=(40, 1))
-    hmm = HCRPHMM(n_burnin=20, n_draws=4, random_state=global_random_seed).fit(X)
+    sampler = StepwiseGibbs(split_merge_rate=2)
+    hmm = HCRPHMM(sampler, n_burnin=20, n_draws=4, random_state=global_random_seed).fit(X)
     draw = hmm.draws_[0, -1]
     state = ChainState(
         np.zeros(1, int),

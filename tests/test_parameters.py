@@ -191,6 +191,20 @@ def init():
     ]
 
 
+def share():
+    """Values that are no number from 0 to 1."""
+    return [
+        *(
+            Bad(value, TypeError, "expected a number from 0 to 1")
+            for value in ("1", True, None)
+        ),
+        *(
+            Bad(value, ValueError, "expected a number from 0 to 1")
+            for value in (-1e-9, 1.5, np.nan, np.inf)
+        ),
+    ]
+
+
 RATES = {"split_merge_rate": number(">= 0"), "run_split_merge_rate": number(">= 0")}
 
 
@@ -245,7 +259,11 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "context_order": choice("state", "context"),
         "context_alpha": [bad for bad in number() if np.ndim(bad.value) == 0],
     },
-    StepwiseGibbs: {"proposal": choice("exact", "rcd"), **RATES},
+    StepwiseGibbs: {
+        "proposal": choice("exact", "rcd"),
+        "block_share": share(),
+        **RATES,
+    },
     StepwiseSlice: RATES,
     BlockedGibbs: {"block_size": optional_integer(1), **RATES},
     BlockedBeam: {"block_size": optional_integer(1), **RATES},

@@ -17,6 +17,7 @@ from errors import (
     ANY_EMISSION,
     BLOCKED,
     DIRECT,
+    MIXED,
     MODULES,
     RUN_SPLIT_MERGE,
     SPLIT_MERGE,
@@ -32,7 +33,7 @@ from small_models import MODELS, assert_caught, assert_exact
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.samplers import BaseSampler
-from skihmm.samplers._split_merge_kernel import InterleavedKernel
+from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing import _small_models, check_proposal, check_sampler
 from skihmm.testing._prior_draws import invariance_pvalue
@@ -54,6 +55,10 @@ KERNELS = {
         lambda m: m.InterleavedKernel(RCDKernel(StepwiseProposal()), 2.0),
     ),
     "runs": (RUN_SPLIT_MERGE, lambda m: m.RunSplitMergeKernel(None, 5)),
+    "mixed": (
+        MIXED,
+        lambda m: m.MixedKernel(RCDKernel(StepwiseProposal()), SplitMergeKernel(1), 0.5),
+    ),
     "direct assignment": (DIRECT, lambda m: m.DirectAssignmentKernel()),
     "sticks": (STICKS, lambda m: m.StickBreakingKernel()),
     "sticks beam": (STICKS, lambda m: m.StickBreakingKernel(beam=True)),
@@ -165,6 +170,7 @@ CAUGHT = {
     ("runs", "not the mixture"): [Enumeration("configuration I")],
     ("runs", "the first label is free"): [Enumeration("configuration I")],
     ("runs", "score too early"): [Enumeration("configuration I")],
+    ("mixed", "sweeps chosen by the labels"): [Enumeration("two sequences", 2000)],
     ("direct assignment", "own transition not counted"): [
         *map(Enumeration, ("self-transitions", "one sequence")),
         Sampler(),

@@ -193,16 +193,19 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self._validate_names([name for name, _, _ in parts])
         return parts
 
-    def _any_part(self, attribute: str) -> bool:
+    def _of_parts(self, attribute: str) -> list[bool]:
         try:
-            return any(getattr(part, attribute) for _, part, _ in self._parts())
+            return [getattr(part, attribute) for _, part, _ in self._parts()]
         except (TypeError, ValueError):
-            return False
+            return []
+
+    def _any_part(self, attribute: str) -> bool:
+        return any(self._of_parts(attribute))
 
     @property
     def is_categorical(self) -> bool:
         """Whether all columns are symbols."""
-        return all(part.is_categorical for _, part, _ in self.emissions_)
+        return all(self._of_parts("is_categorical"))
 
     @property
     def takes_integers(self) -> bool:

@@ -16,12 +16,15 @@ from skihmm.samplers._stick_breaking import StickBreakingBeam, StickBreakingGibb
 # states.  For states of single steps, as on text, such trials cost a fifth of the time
 # and gain nothing (docs/samplers.md).
 AUTO_FOR_LASTING_STATES = partial(BlockedGibbs, 10, run_split_merge_rate=4)
+# For numbers, whose states may last or not: trials of both kinds.  With the paper's alone
+# a chain of Gaussian states stays in one mode for minutes.
+AUTO_FOR_NUMBERS = partial(BlockedGibbs, 10, split_merge_rate=1, run_split_merge_rate=2)
 # And for states with a shortest dwell, which other samplers do not support.
 AUTO_FOR_STAGES = partial(BlockedGibbs, run_split_merge_rate=4)
 
 SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
-    # The best all-round sampler by the measurements in docs/samplers.md.
-    "auto": partial(StepwiseGibbs, split_merge_rate=2),
+    # The best sampler of symbols by the measurements in docs/samplers.md.
+    "auto": partial(StepwiseGibbs, split_merge_rate=1, block_share=0.25),
     "stepwise": StepwiseGibbs,
     "slice": StepwiseSlice,
     "blocked": BlockedGibbs,
@@ -32,11 +35,15 @@ SAMPLERS: dict[str, Callable[[], BaseSampler]] = {
 }
 
 
-def auto_sampler(has_lasting_states: bool, transitions: SeatsTransitions) -> BaseSampler:
-    """Sampler of ``sampler="auto"`` for such states."""
+def auto_sampler(
+    has_lasting_states: bool, has_numbers: bool, transitions: SeatsTransitions
+) -> BaseSampler:
+    """Sampler of ``sampler="auto"`` for such states and observations."""
     seating = transitions.make_seating()
     if seating.n_stages > 1:
         return AUTO_FOR_STAGES()
     if has_lasting_states or seating.has_coins:
         return AUTO_FOR_LASTING_STATES()
+    if has_numbers:
+        return AUTO_FOR_NUMBERS()
     return SAMPLERS["auto"]()

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from skihmm._validation import check_choice
+from skihmm._validation import check_choice, check_fraction
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import Kernel
-from skihmm.samplers._blocked_kernel import SliceProposal
+from skihmm.samplers._blocked_kernel import BlockedProposal, SliceProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
+from skihmm.samplers._mixed_kernel import MixedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
+
+# Of the sweeps over blocks among those over single steps.
+MIXED_BLOCK_SIZE = 30
 
 
 class StepwiseGibbs(FranchiseSampler):
@@ -42,6 +46,14 @@ class StepwiseGibbs(FranchiseSampler):
         their joint probability, and choose a state to merge with by how well it explains
         the observations.  They are made after the steps of a sweep.  For states that last
         they are accepted many times as often.
+    block_share : float, default=0
+        Probability of a sweep over blocks of 30 steps, those of `BlockedGibbs`, instead
+        of one over single steps.  They change detours of a path as a whole and move the
+        borders of long runs.  Split-merge trials then follow their sweep.
+
+    See Also
+    --------
+    BlockedGibbs : Blocks in every sweep.
 
     References
     ----------
@@ -70,6 +82,7 @@ class StepwiseGibbs(FranchiseSampler):
         {},
         {"proposal": "rcd", "split_merge_rate": 1.5},
         {"run_split_merge_rate": 0.5},
+        {"split_merge_rate": 0.5, "block_share": 0.5},
     )
 
     def __init__(
@@ -77,15 +90,18 @@ class StepwiseGibbs(FranchiseSampler):
         proposal: str = "exact",
         split_merge_rate: float = 0,
         run_split_merge_rate: float = 0,
+        block_share: float = 0,
     ) -> None:
         self.proposal = proposal
         self.split_merge_rate = split_merge_rate
         self.run_split_merge_rate = run_split_merge_rate
+        self.block_share = block_share
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range."""
         super().check_parameters()
         check_choice("proposal", self.proposal, ("exact", "rcd"))
+        check_fraction("block_share", self.block_share)
 
     def make_kernel(self, state: ChainState) -> Kernel:
         """Build the compiled kernel for one chain.
@@ -99,9 +115,11 @@ class StepwiseGibbs(FranchiseSampler):
         kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
         """
         self.check_parameters()
-        return self.add_split_merge(
-            RCDKernel(StepwiseProposal(exact=self.proposal == "exact"))
-        )
+        steps = RCDKernel(StepwiseProposal(exact=self.proposal == "exact"))
+        if not self.block_share:
+            return self.add_split_merge(steps)
+        blocks = RCDKernel(BlockedProposal(), min(MIXED_BLOCK_SIZE, state.n_steps))
+        return self.add_split_merge(MixedKernel(steps, blocks, self.block_share))
 
 
 class StepwiseSlice(FranchiseSampler):

@@ -178,7 +178,8 @@ def test_wrong_arguments(model, without_states):
         DwellTimeDisplay.from_draws(hmm)
     with pytest.raises(ValueError, match="have no paths: fit with store_states=True"):
         DwellTimeDisplay.from_draws(without_states.draws_)
-    one = HCRPHMM(n_burnin=5, n_draws=2, init="single", random_state=0).fit([[0]] * 9)
+    one = HCRPHMM("stepwise", n_burnin=5, n_draws=2, init="single", random_state=0)
+    one.fit([[0]] * 9)
     with pytest.raises(ValueError, match="no segment to show"):
         DwellTimeDisplay.from_estimator(one, [[0]] * 9, starts_inside=True)
 

@@ -293,19 +293,23 @@ class Lasting(NormalInverseGamma):
 
 
 def test_auto_makes_trials_of_whole_runs_if_states_last(X):
-    mixed = ProductEmission([("a", Lasting(), [0])])
+    symbols = StepwiseGibbs(split_merge_rate=1, block_share=0.25)
+    numbers = BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2)
     lasting = BlockedGibbs(10, run_split_merge_rate=4)
     for emission, sampler in (
-        (NormalInverseGamma(), StepwiseGibbs(split_merge_rate=2)),
+        ("hcrp", symbols),
+        (ProductEmission([("a", "hcrp", [0])]), symbols),
+        (NormalInverseGamma(), numbers),
+        (ProductEmission([("a", NormalInverseGamma(), [0])]), numbers),
         (Lasting(), lasting),
-        (mixed, lasting),
+        (ProductEmission([("a", Lasting(), [0])]), lasting),
     ):
         hmm = HCRPHMM("auto", emission, n_burnin=1, n_draws=1, random_state=0).fit(X)
         assert str(hmm.sampler_) == str(sampler)
     options = {"n_burnin": 1, "n_draws": 1, "random_state": 0}
     given = np.c_[X, np.arange(len(X)) % 2]
     for emission, dwell, sampler in (
-        (NormalInverseGamma(), {}, StepwiseGibbs(split_merge_rate=2)),
+        (NormalInverseGamma(), {}, numbers),
         (Lasting(), {}, lasting),
         (NormalInverseGamma(), {"expected_dwell": 5}, lasting),
         (Lasting(), {"min_dwell": 2}, BlockedGibbs(run_split_merge_rate=4)),
@@ -353,4 +357,5 @@ def test_grid_search_over_the_rates(X):
         "proposal": "exact",
         "split_merge_rate": 2,
         "run_split_merge_rate": 1.5,
+        "block_share": 0,
     }

@@ -1,0 +1,29 @@
+// Sweeps of two kernels in turn, at random.
+#pragma once
+#include <memory>
+
+#include "_random.hpp"
+#include "_rcd.hpp"
+
+namespace skihmm {
+
+// Every sweep is one of `other` with probability `share`, else one of `usual`.  The choice does
+// not depend on the state, so what both leave invariant the mixture does, and there is nothing
+// to remember between sweeps.
+template <class Chain>
+class MixedSweeps final : public Kernel<Chain> {
+  public:
+    // Takes ownership of both.
+    MixedSweeps(Kernel<Chain> *usual, Kernel<Chain> *other, double share)
+        : usual_(usual), other_(other), share_(share) {}
+    SweepCounts sweep(Chain &chain) override {
+        return (uniform(chain.bits) < share_ ? other_ : usual_)->sweep(chain);
+    }
+    size_t n_bytes() const override { return usual_->n_bytes() + other_->n_bytes(); }
+
+  private:
+    std::unique_ptr<Kernel<Chain>> usual_, other_;
+    const double share_;
+};
+
+}  // namespace skihmm

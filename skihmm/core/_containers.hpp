@@ -44,8 +44,11 @@ class Stack {
     ~Stack() { std::free(items_); }
     void push(T value) {
         if (SKIHMM_UNLIKELY(size_ == capacity_)) resize(2 * capacity_ + 64);
-        items_[size_++] = value;
+        put(value);
     }
+    // The same where there is room.
+    void put(T value) { items_[size_++] = value; }
+    size_t room() const { return capacity_ - size_; }
     // Room for n items, if so many may come: what doubles is copied, and leaves holes.
     void reserve(size_t n) {
         if (n > capacity_) resize(n);

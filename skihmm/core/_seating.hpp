@@ -33,6 +33,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -474,20 +475,30 @@ class Seating {
 
     // ---- moves
 
-    // A large move begins, of at most so many customers that come or go.
-    void expect(size_t n) { journal_.reserve(n); }
+    // A large move begins, of at most so many customers that come or go.  If a copy of the
+    // seating is much smaller than a journal of all of them, it is what a rollback restores.
+    void expect(size_t n) {
+        if constexpr (Base::kIsRoot) {
+            const size_t n_live = cells_.size() - free_cells_.size() + count_tables();
+            if (n > kMostNoted && n / 8 > n_live)
+                before_ = std::make_unique<SeatingRecord>(record());
+        }
+        journal_.reserve(before_ ? kMostNoted : n);
+    }
     // End of an accepted move: clear the journal.
     void commit() {
-        if (stride_)
+        if (stride_) {
             for (size_t i = journal_.size(); i > 0;) set_dense(cells_[entry_before(&i).cell]);
-        journal_.clear();
-        sweep_pending();
-        if constexpr (!Base::kIsRoot) base.commit();
+            if (SKIHMM_UNLIKELY(has_forgotten_))
+                for (const Cell &cell : cells_)
+                    if (cell.row >= 0) set_dense(cell);
+        }
+        commit_same();
     }
     // The same after a move that put every customer back where it was taken from (tables
     // apart): no count has changed.
     void commit_same() {
-        journal_.clear();
+        clear_journal();
         sweep_pending();
         if constexpr (!Base::kIsRoot) base.commit();
     }
@@ -495,6 +506,10 @@ class Seating {
     // every table has its earlier size.  Seating the old customers anew would draw their tables
     // from the wrong distribution.
     void rollback() {
+        if (SKIHMM_UNLIKELY(has_forgotten_)) {
+            const SeatingRecord before = std::move(*before_);
+            return load(before);
+        }
         for (size_t i = journal_.size(); i > 0;) {
             const auto [c, table, kind] = entry_before(&i);
             Cell &cell = cells_[c];
@@ -521,7 +536,7 @@ class Seating {
                     break;
             }
         }
-        journal_.clear();
+        clear_journal();
         sweep_pending();
         // A base that is a seating has a journal of its own.
         if constexpr (!Base::kIsRoot) base.rollback();
@@ -743,7 +758,7 @@ class Seating {
         free_cells_.clear();
         pool_.clear();
         index_.clear();
-        journal_.clear();
+        clear_journal();
         pending_.clear();
         update_scale();
     }
@@ -850,15 +865,30 @@ class Seating {
     };
     static constexpr int32_t kLong = (1 << 20) - 1, kMostTables = 1 << 10;
 
+    // Entries of a large move that its copy of the seating replaces.
+    static constexpr size_t kMostNoted = size_t{1} << 16;
+
     SKIHMM_INLINE void note(int32_t cell, int32_t table, Kind kind) {
+        if (SKIHMM_UNLIKELY(journal_.room() < 3)) make_room();
         if (SKIHMM_UNLIKELY(cell >= kLong || table >= kMostTables)) {
-            journal_.push(cell);
-            journal_.push(table);
+            journal_.put(cell);
+            journal_.put(table);
             cell = kLong;
             table = 0;
         }
-        journal_.push(static_cast<uint32_t>(cell) | static_cast<uint32_t>(table) << 20
+        journal_.put(static_cast<uint32_t>(cell) | static_cast<uint32_t>(table) << 20
                       | static_cast<uint32_t>(kind) << 30);
+    }
+    SKIHMM_NOINLINE void make_room() {
+        if (!before_) return journal_.reserve(2 * journal_.size() + 64);
+        journal_.clear();
+        has_forgotten_ = true;
+    }
+    void clear_journal() {
+        journal_.clear();
+        if (SKIHMM_LIKELY(!before_)) return;
+        before_.reset();
+        has_forgotten_ = false;
     }
     // The entry that ends before word i, which becomes its first one.
     Entry entry_before(size_t *i) const {
@@ -1107,6 +1137,8 @@ class Seating {
     Arena pool_;                               // table sizes of cells with many tables
     CellIndex index_;
     Stack<uint32_t> journal_;                  // words of entries
+    std::unique_ptr<SeatingRecord> before_;    // what a rollback of a large move restores
+    bool has_forgotten_ = false;               // because its journal has been cleared
     Stack<int32_t> pending_;
     int32_t dense_limit_ = 0;
     size_t stride_ = 0;          // 0: no dense copies

@@ -69,7 +69,7 @@ class SplitMerge {
         // Every step's observation and, at most, two draws go and come again.
         chain.transitions->expect(4 * n_in_play(chain));
         if constexpr (Emission::kIsSeating) emission.seating->expect(2 * n_in_play(chain));
-        for (size_t i = fragments_.size(); i-- > 0;) take(chain, emission, fragments_[i]);
+        for (size_t i = fragments_.size(); i-- > 0;) take(chain, emission, fragment(chain, i));
         take_second(chain, emission, old_);
         seat_second(chain, emission, new_);
         bool may_pass = true;
@@ -133,7 +133,8 @@ class SplitMerge {
     // stop.
     void seat_split(Chain &chain, Emission &emission) {
         moves_.clear();
-        for (const Fragment &f : fragments_) {
+        for (size_t i = 0; i < fragments_.size(); ++i) {
+            const Fragment f = fragment(chain, i);
             const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
             filter(chain, emission, f, j, o);
             path_.resize(f.stop - f.start);
@@ -144,10 +145,11 @@ class SplitMerge {
     }
     // Add the fragments to a.  False as soon as the merge is certainly rejected.
     bool seat_merged(Chain &chain, Emission &emission) {
-        for (const Fragment &f : fragments_) seat_values(chain, emission, f);
+        for (size_t i = 0; i < fragments_.size(); ++i)
+            seat_values(chain, emission, fragment(chain, i));
         for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
             if (!is_accepted()) return false;
-            seat_draws(chain, fragments_[n_seated_]);
+            seat_draws(chain, fragment(chain, n_seated_));
         }
         return true;
     }
@@ -166,9 +168,11 @@ class SplitMerge {
     void keep(Chain &chain, Emission &emission) {
         ratio_.keep(chain, emission);
         size_t n = 0;
-        for (const Fragment &f : fragments_)
+        for (size_t i = 0; i < fragments_.size(); ++i) {
+            const Fragment f = fragment(chain, i);
             for (int64_t t = f.start; t < f.stop; ++t)
                 chain.assign(t, is_split_ && moves_[n++] ? c_ : a_);
+        }
         for (int64_t t = second_.start; t < second_.stop; ++t) chain.assign(t, new_);
     }
 
@@ -180,7 +184,7 @@ class SplitMerge {
     bool owns_draw_in_ = false, owns_draw_out_ = false;
     int32_t old_ = 0, new_ = 0;         // label of t2
     int32_t a_ = 0, c_ = 0;             // label of t1; the other one of the two in play
-    std::vector<Fragment> fragments_;   // in the order of allocation
+    std::vector<int32_t> fragments_;    // where they start, in the order of allocation
     std::vector<bool> moves_;           // of a split: whether the steps of M get c, as allocated
     std::vector<int32_t> path_;         // proposed labels of one fragment
     size_t n_seated_ = 0;               // fragments whose draws a merge has put back
@@ -223,16 +227,25 @@ class SplitMerge {
             for (int64_t t = begin; t < end; ++t)
                 has_steps |= (states[t] == a) | (states[t] == c);
             if (!has_steps) continue;
-            for (int64_t t = begin; t < end; ++t) {
-                if (states[t] != a && states[t] != c) continue;
-                if (is_in(first_, t) || is_in(second_, t)) continue;
-                const int32_t step = static_cast<int32_t>(t);
-                if (!fragments_.empty() && fragments_.back().stop == step && !chain.first[t])
-                    ++fragments_.back().stop;
-                else
-                    fragments_.push_back(Fragment{step, step + 1});
-            }
+            for (int64_t t = begin; t < end; ++t)
+                if (is_in_fragment(chain, t) && starts_fragment(chain, t))
+                    fragments_.push_back(static_cast<int32_t>(t));
         }
+    }
+    bool is_in_fragment(const Chain &chain, int64_t t) const {
+        const int32_t k = chain.states[t];
+        return (k == a_ || k == old_) && !is_in(first_, t) && !is_in(second_, t);
+    }
+    bool starts_fragment(const Chain &chain, int64_t t) const {
+        return chain.first[t] || !is_in_fragment(chain, t - 1);
+    }
+    // That of number i.  Where it stops is looked up and not kept: what a trial has in memory
+    // for each step of two states determines the peak of a fit.  (Labels change at its end.)
+    Fragment fragment(const Chain &chain, size_t i) const {
+        Fragment f{fragments_[i], fragments_[i] + 1};
+        while (f.stop < chain.n_steps && !chain.first[f.stop] && is_in_fragment(chain, f.stop))
+            ++f.stop;
+        return f;
     }
     // The steps of the two states.
     size_t n_in_play(const Chain &chain) const {

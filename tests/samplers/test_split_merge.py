@@ -112,6 +112,22 @@ def test_trials_change_what_they_say_and_nothing_else(n_columns, whole_runs):
     assert outcomes["rejected"] > 1000
 
 
+def test_trials_too_large_for_a_journal():
+    """They leave the same tables behind, or the seating that they drew."""
+    n, kernel, n_accepted = 100_000, SplitMergeKernel(), 0
+    state = middle_sized(0, n=n)
+    state.start_from(np.random.default_rng(0).integers(3, size=n).astype(np.int32))
+    for _ in range(8):
+        before, lp = copy.deepcopy(state.to_arrays()), state.log_joint()
+        accepted = bool(kernel.sweep(state).n_accepted)
+        assert state.check() is None
+        assert (abs(state.log_joint() - lp) < 1e-6) == (not accepted)
+        if not accepted:
+            assert_equal_records(before, state.to_arrays())
+        n_accepted += accepted
+    assert 0 < n_accepted < 8
+
+
 def test_trials_and_local_moves_keep_every_count():
     """Lists of steps, caches and slots stay right while the number of states changes."""
     for seed, dense_slots in ((0, 1024), (1, 0)):

@@ -227,7 +227,7 @@ SPLITS = {
             """
             size_t n = moves_.size();
             for (size_t i = fragments_.size(); i-- > 0;) {
-                const Fragment &f = fragments_[i];
+                const Fragment f = fragment(chain, i);
                 path_.assign(f.stop - f.start, a_);
                 for (size_t l = path_.size(); is_split_ && l-- > 0;)
                     if (moves_[--n]) path_[l] = c_;
@@ -241,9 +241,11 @@ SPLITS = {
             }
             take_second(chain, emission, new_);
             seat_second(chain, emission, old_);
-            for (const Fragment &f : fragments_)
+            for (size_t i = 0; i < fragments_.size(); ++i) {
+                const Fragment f = fragment(chain, i);
                 ratio_.add_block(chain, emission, f.start, f.stop, chain.previous(f.start),
                                  &chain.states[f.start], chain.successor(f.stop - 1));
+            }
             ratio_.keep(chain, emission);
 """,
         )
@@ -259,14 +261,14 @@ SPLITS = {
     "the printed stop": [
         (
             "_split_merge.hpp",
-            "for (const Fragment &f : fragments_) seat_values(chain, emission, f);",
-            "",
+            "            seat_values(chain, emission, fragment(chain, i));",
+            ";",
         ),
         (
             "_split_merge.hpp",
-            "seat_draws(chain, fragments_[n_seated_]);",
-            "seat_values(chain, emission, fragments_[n_seated_]);\n"
-            "seat_draws(chain, fragments_[n_seated_]);",
+            "seat_draws(chain, fragment(chain, n_seated_));",
+            "seat_values(chain, emission, fragment(chain, n_seated_));\n"
+            "seat_draws(chain, fragment(chain, n_seated_));",
         ),
     ],
 }
@@ -277,7 +279,10 @@ COUNT_STEPS = (
     "        ++*n;\n        *n_accepted += run(chain, emission);\n",
     """*n_accepted += run(chain, emission);
 if (is_split_) return;
-for (size_t i = 0; i < n_seated_; ++i) *n += fragments_[i].stop - fragments_[i].start;
+for (size_t i = 0; i < n_seated_; ++i) {
+    const Fragment f = fragment(chain, i);
+    *n += f.stop - f.start;
+}
 """,
 )
 STEPS_COUNTED = {

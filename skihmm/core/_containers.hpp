@@ -43,12 +43,9 @@ class Stack {
     Stack &operator=(Stack &&other) noexcept { swap(other); return *this; }
     ~Stack() { std::free(items_); }
     void push(T value) {
-        if (SKIHMM_UNLIKELY(size_ == capacity_)) resize(2 * capacity_ + 64);
-        put(value);
+        if (SKIHMM_UNLIKELY(size_ == capacity_)) make_room();
+        items_[size_++] = value;
     }
-    // The same where there is room.
-    void put(T value) { items_[size_++] = value; }
-    size_t room() const { return capacity_ - size_; }
     // Room for n items, if so many may come: what doubles is copied, and leaves holes.
     void reserve(size_t n) {
         if (n > capacity_) resize(n);
@@ -60,11 +57,22 @@ class Stack {
         if (SKIHMM_UNLIKELY(size_ > kMostKept)) resize(kMostKept);
         size_ = 0;
     }
+    // Until the end of a large move: do not grow beyond kMostKept, begin again instead.
+    void set_bounded(bool is_bounded) {
+        is_bounded_ = is_bounded;
+        has_forgotten_ = false;
+    }
+    bool has_forgotten() const { return has_forgotten_; }
     size_t n_bytes() const { return capacity_ * sizeof(T); }
 
-  private:
     static constexpr size_t kMostKept = size_t{1} << 16;
 
+  private:
+    SKIHMM_NOINLINE void make_room() {
+        if (!is_bounded_ || size_ < kMostKept) return resize(2 * capacity_ + 64);
+        size_ = 0;
+        has_forgotten_ = true;
+    }
     SKIHMM_NOINLINE void resize(size_t capacity) {
         void *items = std::realloc(items_, capacity * sizeof(T));
         if (!items) throw std::bad_alloc();
@@ -79,6 +87,7 @@ class Stack {
 
     T *items_ = nullptr;
     size_t size_ = 0, capacity_ = 0;
+    bool is_bounded_ = false, has_forgotten_ = false;
 };
 
 // ---- lists of (index, count) ------------------------------------------------------------

@@ -480,18 +480,20 @@ class Seating {
     void expect(size_t n) {
         if constexpr (Base::kIsRoot) {
             const size_t n_live = cells_.size() - free_cells_.size() + count_tables();
-            if (n > kMostNoted && n / 8 > n_live)
+            if (n > journal_.kMostKept && n / 8 > n_live) {
                 before_ = std::make_unique<SeatingRecord>(record());
+                return journal_.set_bounded(true);
+            }
         }
-        journal_.reserve(before_ ? kMostNoted : n);
+        journal_.reserve(n);
     }
     // End of an accepted move: clear the journal.
     void commit() {
-        if (stride_) {
+        if (SKIHMM_UNLIKELY(journal_.has_forgotten())) {
+            for (const Cell &cell : cells_)
+                if (stride_ && cell.row >= 0) set_dense(cell);
+        } else if (stride_) {
             for (size_t i = journal_.size(); i > 0;) set_dense(cells_[entry_before(&i).cell]);
-            if (SKIHMM_UNLIKELY(has_forgotten_))
-                for (const Cell &cell : cells_)
-                    if (cell.row >= 0) set_dense(cell);
         }
         commit_same();
     }
@@ -506,7 +508,7 @@ class Seating {
     // every table has its earlier size.  Seating the old customers anew would draw their tables
     // from the wrong distribution.
     void rollback() {
-        if (SKIHMM_UNLIKELY(has_forgotten_)) {
+        if (SKIHMM_UNLIKELY(journal_.has_forgotten())) {
             const SeatingRecord before = std::move(*before_);
             return load(before);
         }
@@ -865,30 +867,21 @@ class Seating {
     };
     static constexpr int32_t kLong = (1 << 20) - 1, kMostTables = 1 << 10;
 
-    // Entries of a large move that its copy of the seating replaces.
-    static constexpr size_t kMostNoted = size_t{1} << 16;
-
     SKIHMM_INLINE void note(int32_t cell, int32_t table, Kind kind) {
-        if (SKIHMM_UNLIKELY(journal_.room() < 3)) make_room();
         if (SKIHMM_UNLIKELY(cell >= kLong || table >= kMostTables)) {
-            journal_.put(cell);
-            journal_.put(table);
+            journal_.push(cell);
+            journal_.push(table);
             cell = kLong;
             table = 0;
         }
-        journal_.put(static_cast<uint32_t>(cell) | static_cast<uint32_t>(table) << 20
+        journal_.push(static_cast<uint32_t>(cell) | static_cast<uint32_t>(table) << 20
                       | static_cast<uint32_t>(kind) << 30);
-    }
-    SKIHMM_NOINLINE void make_room() {
-        if (!before_) return journal_.reserve(2 * journal_.size() + 64);
-        journal_.clear();
-        has_forgotten_ = true;
     }
     void clear_journal() {
         journal_.clear();
         if (SKIHMM_LIKELY(!before_)) return;
         before_.reset();
-        has_forgotten_ = false;
+        journal_.set_bounded(false);
     }
     // The entry that ends before word i, which becomes its first one.
     Entry entry_before(size_t *i) const {
@@ -1137,8 +1130,7 @@ class Seating {
     Arena pool_;                               // table sizes of cells with many tables
     CellIndex index_;
     Stack<uint32_t> journal_;                  // words of entries
-    std::unique_ptr<SeatingRecord> before_;    // what a rollback of a large move restores
-    bool has_forgotten_ = false;               // because its journal has been cleared
+    std::unique_ptr<SeatingRecord> before_;    // of a large move, if the journal has forgotten
     Stack<int32_t> pending_;
     int32_t dense_limit_ = 0;
     size_t stride_ = 0;          // 0: no dense copies

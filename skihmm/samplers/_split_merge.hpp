@@ -184,7 +184,7 @@ class SplitMerge {
     bool owns_draw_in_ = false, owns_draw_out_ = false;
     int32_t old_ = 0, new_ = 0;         // label of t2
     int32_t a_ = 0, c_ = 0;             // label of t1; the other one of the two in play
-    std::vector<int32_t> fragments_;    // where they start, in the order of allocation
+    std::vector<uint32_t> fragments_;   // where they start, in the order of allocation
     std::vector<bool> moves_;           // of a split: whether the steps of M get c, as allocated
     std::vector<int32_t> path_;         // proposed labels of one fragment
     size_t n_seated_ = 0;               // fragments whose draws a merge has put back
@@ -220,6 +220,7 @@ class SplitMerge {
         fragments_.clear();
         fragments_.reserve(n_in_play(chain));
         const int32_t *states = chain.states.data(), a = a_, c = old_;
+        int64_t next = -1;              // after the last step of a fragment
         for (int64_t begin = 0; begin < chain.n_steps; begin += kStretch) {
             const int64_t end = std::min(begin + kStretch, chain.n_steps);
             // Most stretches have no step of two states among many: this loop is vectorised.
@@ -227,24 +228,25 @@ class SplitMerge {
             for (int64_t t = begin; t < end; ++t)
                 has_steps |= (states[t] == a) | (states[t] == c);
             if (!has_steps) continue;
-            for (int64_t t = begin; t < end; ++t)
-                if (is_in_fragment(chain, t) && starts_fragment(chain, t))
-                    fragments_.push_back(static_cast<int32_t>(t));
+            for (int64_t t = begin; t < end; ++t) {
+                if (!is_in_fragment(chain, t)) continue;
+                if (t == next && !chain.first[t]) fragments_.back() |= kLonger;
+                else fragments_.push_back(static_cast<uint32_t>(t));
+                next = t + 1;
+            }
         }
     }
     bool is_in_fragment(const Chain &chain, int64_t t) const {
         const int32_t k = chain.states[t];
         return (k == a_ || k == old_) && !is_in(first_, t) && !is_in(second_, t);
     }
-    bool starts_fragment(const Chain &chain, int64_t t) const {
-        return chain.first[t] || !is_in_fragment(chain, t - 1);
-    }
-    // That of number i.  Where it stops is looked up and not kept: what a trial has in memory
-    // for each step of two states determines the peak of a fit.  (Labels change at its end.)
+    // That of number i.  Where a longer one stops is looked up and not kept: what a trial has in
+    // memory for each step of two states determines the peak of a fit.  (Labels change at its end.)
     Fragment fragment(const Chain &chain, size_t i) const {
-        Fragment f{fragments_[i], fragments_[i] + 1};
-        while (f.stop < chain.n_steps && !chain.first[f.stop] && is_in_fragment(chain, f.stop))
-            ++f.stop;
+        const int32_t start = static_cast<int32_t>(fragments_[i] & ~kLonger);
+        Fragment f{start, start + 1};
+        if (!(fragments_[i] & kLonger)) return f;
+        while (!chain.first[f.stop] && is_in_fragment(chain, f.stop)) ++f.stop;
         return f;
     }
     // The steps of the two states.
@@ -270,6 +272,7 @@ class SplitMerge {
     }
 
     static constexpr int64_t kStretch = 64;
+    static constexpr uint32_t kLonger = 1u << 31;       // than one step
 
     PairFilter filter_;
 };

@@ -661,7 +661,7 @@ SLICES_IN_CONTEXTS = {
             "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start + l]) : step.pi));",
         ),
         Verbatim(
-            "_context_slice.hpp",
+            "_context_step_slice.hpp",
             "uniform(chain.bits) * old_p_);",
             "uniform(chain.bits) * (PLANTED ? tree_->join_prob(at_, i_, x_) : old_p_));",
         ),
@@ -674,7 +674,7 @@ SLICES_IN_CONTEXTS = {
             "    chain.states[start + l]) / step.pi : 1.0)\n",
         ),
         Verbatim(
-            "_context_slice.hpp",
+            "_context_step_slice.hpp",
             "uniform(chain.bits) * p);",
             "uniform(chain.bits) * (PLANTED ? 0.5 * p : p));",
         ),

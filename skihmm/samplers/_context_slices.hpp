@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "_blocked.hpp"
-#include "_context_slice.hpp"
+#include "_context_step_slice.hpp"
 #include "_contexts.hpp"
 #include "_fresh_labels.hpp"
 #include "_rcd.hpp"

@@ -139,7 +139,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         void restore(Chain &chain, SeatingEmission &emission) except +
 
 
-cdef extern from "_context_slice.hpp" namespace "skihmm" nogil:
+cdef extern from "_context_step_slice.hpp" namespace "skihmm" nogil:
     cdef cppclass ContextSlice "skihmm::ContextSlice<skihmm::Chain, skihmm::SeatingEmission>":
         void attach(Chain &chain, SeatingEmission &emission) except +
         void prepare(Chain &chain, SeatingEmission &emission, const SeatedMove &move)

@@ -596,12 +596,12 @@ ROUGH = {
 SLICE = {
     "restaurants that the draw before shares": [
         (
-            "_context_slice.hpp",
+            "_context_step_slice.hpp",
             "d <= at_.depth && at_prefixes_[d] == prefixes_[d]",
             "false",
         )
     ],
-    "the top": [("_context_slice.hpp", "step_->n_top", "step_->n_top + 1.0")],
+    "the top": [("_context_step_slice.hpp", "step_->n_top", "step_->n_top + 1.0")],
 }
 
 

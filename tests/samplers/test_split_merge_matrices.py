@@ -205,7 +205,7 @@ inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n))
 inline int64_t drawn_below("""
 STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
 BLOCKS, LABELS = "_dense_blocked.hpp", "_fresh_labels.hpp"
-SLICES, SLICE = "_context_slices.hpp", "_context_slice.hpp"
+SLICES, SLICE = "_context_slices.hpp", "_context_step_slice.hpp"
 STEP, SPARSE = "_stepwise.hpp", "_context_sparse.hpp"
 EDITS = [
     ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),

@@ -406,10 +406,50 @@ STICK_BREAKING = {
     "no start": [
         (
             "_stick_breaking_steps.hpp",
-            "draw_observed_row(chain, kStart);",
-            "sticks_.fill_shapes(*chain.transitions, &shapes_);\n"
-            "draw_row(chain, kStart);",
+            "            (*shapes)[line.ids[at]] += line.counts[at];",
+            "            if (j != kStart) (*shapes)[line.ids[at]] += line.counts[at];",
         )
+    ],
+    "pieces: into all states": [
+        ("_stick_breaking_steps.hpp", "staying_[k] -= scratch.free[half][k];", ""),
+        # With this error or the next one states die here; the chain has to go on.
+        Verbatim(
+            "_stick_breaking_steps.hpp",
+            "+= scratch.gained[k];\n    }\n",
+            """+= scratch.gained[k];
+        for (int32_t k = kFirst; k < n_slots_; ++k) {
+            if (chain.occupancy[k] > 0 || pi_[k].empty()) continue;
+            bury(chain, k);
+            std::vector<int32_t> path = chain.states;
+            chain.replace_path(&path, std::vector<int32_t>(chain.occupancy));
+        }
+    }
+""",
+        ),
+    ],
+    "pieces: from all states": [
+        ("_stick_breaking_steps.hpp", "if (staying_[x] == 0) continue;", "")
+    ],
+    "pieces: held steps chosen by their states": [
+        (
+            "_stick_breaking_steps.hpp",
+            "step(chain, emission, t);",
+            "if (chain.occupancy[chain.states[t]] > 1) step(chain, emission, t);",
+        )
+    ],
+    "pieces: free ends": [
+        Verbatim(
+            "_stick_breaking_steps.hpp",
+            "*row = within_[i].data(),\n                         *out = o >= 0 ?",
+            "*row = within_[i].data(),\n"
+            "*out = o >= 0 && !(PLANTED && t + 1 == piece.held) ?",
+        )
+    ],
+    "pieces: one stream for all": [
+        ("_stick_breaking_steps.hpp", "streams[i]", "streams[0]")
+    ],
+    "pieces: one stream for all rows": [
+        ("_stick_breaking_steps.hpp", "rows[i]", "rows[0]")
     ],
     "no sticks broken": [("_stick_breaking_paths.hpp", "(!pending.empty())", "(false)")],
     "beam: no start": [

@@ -259,6 +259,7 @@ SAMPLER = st.one_of(
     st.builds(BlockedBeam, BLOCK, RATE, RATE),
     st.builds(DirectAssignmentGibbs),
     st.builds(StickBreakingGibbs),
+    st.builds(StickBreakingGibbs, BLOCK, RATE, RATE, st.sampled_from([None, 2])),
     st.builds(StickBreakingBeam),
     st.builds(StickBreakingBeam, BLOCK, RATE, RATE, st.sampled_from([None, 2])),
 )

@@ -64,6 +64,7 @@ SAMPLERS = {
     "stick-breaking": StickBreakingGibbs(),
     "stick-breaking beam": StickBreakingBeam(),
 }
+PIECES = {"stick-breaking pieces": StickBreakingGibbs(5, 1, n_jobs=2)}
 
 
 def _symbols(n_rows: int, n_symbols: int, seed: int) -> np.ndarray:
@@ -160,7 +161,8 @@ def _model(sampler, emission, **options) -> HCRPHMM:
 
 def _sampled(sampler: str, emission: str) -> dict:
     make, X = EMISSIONS[emission]
-    return _outcome(_model(SAMPLERS[sampler], make()).fit(X, groups=GROUPS))
+    recipe = (SAMPLERS | PIECES)[sampler]
+    return _outcome(_model(recipe, make()).fit(X, groups=GROUPS))
 
 
 def _many_states(sampler: str) -> dict:
@@ -286,6 +288,11 @@ CASES: dict[str, Callable[[], dict]] = {
         )
         for init in ("particle_filter", "random", "blocks")
         for name in ("hcrp", "gaussian")
+    },
+    **{
+        f"{sampler} | {emission}": partial(_sampled, sampler, emission)
+        for sampler in PIECES
+        for emission in ("hcrp", "gaussian", "product")
     },
     "continued": _continued,
     **{

@@ -37,6 +37,7 @@ from skihmm.samplers import (
     StepwiseGibbs,
     StepwiseSlice,
     StickBreakingBeam,
+    StickBreakingGibbs,
 )
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
@@ -109,6 +110,9 @@ KERNELS |= {
     "slice, runs": StepwiseSlice(run_split_merge_rate=1.5).make_kernel,
     "blocked, runs": BlockedGibbs(2, run_split_merge_rate=1.5).make_kernel,
     "beam, both trials": BlockedBeam(3, 1, run_split_merge_rate=1.5).make_kernel,
+    "stick-breaking pieces": StickBreakingGibbs(2).make_kernel,
+    "stick-breaking pieces of one step": StickBreakingGibbs(1).make_kernel,
+    "stick-breaking pieces, trials": StickBreakingGibbs(3, 1.5).make_kernel,
     "stick-breaking blocks": StickBreakingBeam(2).make_kernel,
     "stick-breaking single steps": StickBreakingBeam(1).make_kernel,
     "stick-breaking blocks in threads": StickBreakingBeam(1, n_jobs=2).make_kernel,
@@ -177,6 +181,13 @@ TABLE = [
         2000,
     ),
     (("stick-breaking single steps",), ("two columns",), 2000),
+    (
+        ("stick-breaking pieces",),
+        ("two sequences", "self-transitions", "full", "known, mixed data"),
+        2000,
+    ),
+    (("stick-breaking pieces of one step",), ("two columns",), 2000),
+    (("stick-breaking pieces, trials",), ("configuration I",), 2000),
     (("stick-breaking blocks, trials",), ("configuration I",), 2000),
     (("stick-breaking blocks in threads",), ("seven steps",), 100),
     (SAMPLERS, ("symbols and numbers",), 2000),
@@ -253,7 +264,12 @@ MORE = [
     ),
     (BASELINES[:2], ("large concentrations",), 3000),
     (
-        ("stick-breaking blocks", "stick-breaking single steps"),
+        (
+            "stick-breaking blocks",
+            "stick-breaking single steps",
+            "stick-breaking pieces",
+            "stick-breaking pieces of one step",
+        ),
         (
             "missing",
             "configuration I",
@@ -263,7 +279,7 @@ MORE = [
         ),
         3000,
     ),
-    (("stick-breaking blocks",), PYTHON, 100),
+    (("stick-breaking blocks", "stick-breaking pieces"), PYTHON, 100),
     (SAMPLERS, ("counts", "known, mixed data"), 2000),
     (("stick-breaking",), ("binary", "two kinds of symbols", "full and counts"), 2000),
     (("blocked sm",), ("overdispersed", "positive", "angles"), 1000),
@@ -346,6 +362,7 @@ def test_rejections_are_frequent_enough_to_be_tested():
 PRIOR_DRAWS = {name: (KERNELS[name], {}) for name in (*LIMITS, *BASELINES)}
 PRIOR_DRAWS |= {
     "stick-breaking blocks": (StickBreakingBeam(7).make_kernel, {}),
+    "stick-breaking pieces": (StickBreakingGibbs(7).make_kernel, {}),
     "slices": (KERNELS["slices"], {}),
     "blocks": (lambda state: RCDKernel(BlockedProposal(), 8), {}),
     "beams": (lambda state: RCDKernel(BeamProposal(), 8), {}),

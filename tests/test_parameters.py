@@ -268,11 +268,9 @@ BAD: dict[type, dict[str, list[Bad]]] = {
     BlockedGibbs: {"block_size": optional_integer(1), **RATES},
     BlockedBeam: {"block_size": optional_integer(1), **RATES},
     DirectAssignmentGibbs: {},
-    StickBreakingGibbs: {},
-    StickBreakingBeam: {
-        "block_size": optional_integer(1),
-        "n_jobs": n_jobs(),
-        **RATES,
+    **{
+        sampler: {"block_size": optional_integer(1), "n_jobs": n_jobs(), **RATES}
+        for sampler in (StickBreakingGibbs, StickBreakingBeam)
     },
     HCRPCategorical: {
         "alpha": number(),

@@ -28,6 +28,7 @@ from errors import (
 )
 from samplers.test_split_merge import CHAINS, assert_equal_records
 from samplers.test_split_merge import MODELS as SPLIT_MERGE_MODELS
+from samplers.test_threads import draw_alike
 from small_models import MODELS, assert_caught, assert_exact
 
 from skihmm.core._rcd import RCDKernel
@@ -61,6 +62,7 @@ KERNELS = {
     ),
     "direct assignment": (DIRECT, lambda m: m.DirectAssignmentKernel()),
     "sticks": (STICKS, lambda m: m.StickBreakingKernel()),
+    "sticks pieces": (STICKS, lambda m: m.StickBreakingKernel(False, 2)),
     "sticks beam": (STICKS, lambda m: m.StickBreakingKernel(beam=True)),
     "sticks blocks": (STICKS, lambda m: m.StickBreakingKernel(True, 2)),
 }
@@ -102,6 +104,14 @@ class PriorDraws:
 
     def __call__(self, make_kernel):
         assert invariance_pvalue(make_kernel, 250, 3) < 1e-3
+
+
+@dataclass
+class RandomNumbers:
+    """Pieces that draw alike."""
+
+    def __call__(self, make_kernel):
+        assert draw_alike(make_kernel, block_size=2) > 0.3
 
 
 # The first check of every error is in the default run, the others in the slow one.
@@ -185,6 +195,16 @@ CAUGHT = {
     ],
     ("sticks", "births take nothing"): [*map(Enumeration, ("two sequences", "missing"))],
     ("sticks", "no start"): [Sampler(), *map(Enumeration, ("two sequences", "missing"))],
+    ("sticks pieces", "pieces: into all states"): [Enumeration("two sequences")],
+    ("sticks pieces", "pieces: from all states"): [Enumeration("two sequences")],
+    ("sticks pieces", "pieces: held steps chosen by their states"): [
+        Enumeration("two sequences")
+    ],
+    ("sticks pieces", "pieces: free ends"): [Enumeration("missing", 2000)],
+    ("sticks pieces", "pieces: one stream for all"): [RandomNumbers()],
+    ("sticks pieces", "pieces: one stream for all rows"): [
+        Enumeration("two sequences", 2000)
+    ],
     ("sticks beam", "beam: no start"): [
         Enumeration(name, 2000) for name in ("two sequences", "missing")
     ],

@@ -7,16 +7,41 @@ import joblib
 from skihmm._validation import check_integer, check_n_jobs
 from skihmm.core._emission import EmissionStats
 from skihmm.core._state import ChainState
-from skihmm.samplers._base import BaseSampler, Kernel
+from skihmm.samplers._base import Kernel
 from skihmm.samplers._franchise_sampler import FranchiseSampler
 from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 
-class _StickBreaking(BaseSampler):
+class _StickBreaking(FranchiseSampler):
     """Base class of samplers that need explicit emission parameters."""
 
     supports_stays = False
     supports_contexts = False
+    test_params = (
+        {},
+        {"block_size": 3, "n_jobs": 2},
+        {"block_size": 100, "split_merge_rate": 0.5, "run_split_merge_rate": 0.5},
+    )
+    _is_beam: bool
+
+    def __init__(
+        self,
+        block_size: int | None = None,
+        split_merge_rate: float = 0,
+        run_split_merge_rate: float = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.block_size = block_size
+        self.split_merge_rate = split_merge_rate
+        self.run_split_merge_rate = run_split_merge_rate
+        self.n_jobs = n_jobs
+
+    def check_parameters(self) -> None:
+        """Raise ValueError or TypeError if a parameter is out of range."""
+        super().check_parameters()
+        check_n_jobs("n_jobs", self.n_jobs)
+        if self.block_size is not None:
+            check_integer("block_size", self.block_size, 1)
 
     def check_emission(self, emission: object, stats: EmissionStats) -> None:
         """Raise TypeError if the emission cannot draw its parameters.
@@ -34,6 +59,23 @@ class _StickBreaking(BaseSampler):
                 "integrates them out, such as StepwiseGibbs, or another emission."
             )
 
+    def make_kernel(self, state: ChainState) -> Kernel:
+        """Build the compiled kernel for one chain.
+
+        Parameters
+        ----------
+        state : skihmm.core._state.ChainState
+
+        Returns
+        -------
+        kernel : StickBreakingKernel, InterleavedKernel or RunSplitMergeKernel
+        """
+        n_threads = self.n_jobs or 1
+        if n_threads < 0:
+            n_threads = max(joblib.cpu_count() + 1 + n_threads, 1)
+        size = min(self.block_size or 0, state.n_steps)
+        return self.add_split_merge(StickBreakingKernel(self._is_beam, size, n_threads))
+
 
 class StickBreakingGibbs(_StickBreaking):
     """Step-wise Gibbs sampler with explicit parameters.
@@ -47,10 +89,37 @@ class StickBreakingGibbs(_StickBreaking):
     A step costs a vectorised pass over all states, but a sweep draws a number for every
     pair of states and for every state and symbol.
 
+    With `block_size` one chain runs on several cores: threads draw blocks side by side.
+
+    Parameters
+    ----------
+    block_size : int or None, default=None
+        None: all steps one after the other, in random order.  A number: every sweep holds
+        one of ``block_size + 1`` steps, at places that do not depend on the states, and
+        draws the steps of every second block, and then those of the others, from their
+        full conditionals among the states that all other steps have.  The held steps
+        follow one after the other; only they may begin a new state, or be a state's last
+        step to leave it.  This is as exact.  100 is a good number for long sequences.
+    split_merge_rate : float, default=0
+        Split-merge trials after a sweep; see `StepwiseGibbs`.  They are collapsed moves,
+        made by one thread.  Long data need some, such as one per sweep.
+    run_split_merge_rate : float, default=0
+        Those of whole runs.
+    n_jobs : int or None, default=None
+        Threads of one chain, which draw blocks; -1: all cores, None: one.  Draws do not
+        depend on it.  Without `block_size` threads do no more than count.  Each of the
+        chains that the ``n_jobs`` of the model runs at the same time has as many threads.
+
     See Also
     --------
     DirectAssignmentGibbs : Transition and emission probabilities are integrated out.
     StickBreakingBeam : Whole sequences at once.
+
+    Notes
+    -----
+    Emissions whose functions are written in Python are evaluated by one thread.
+    ``draws_.seconds`` and ``max_time`` are the CPU time of a chain's own thread, so that
+    of one of its `n_jobs` threads.
 
     References
     ----------
@@ -68,23 +137,19 @@ class StickBreakingGibbs(_StickBreaking):
     >>> hmm = HCRPHMM(sampler=sampler, n_burnin=50, n_draws=10, random_state=0)
     >>> bool((hmm.fit(X).draws_.acceptance_rate == 1).all())
     True
+
+    Blocks of fifty steps on two cores:
+
+    >>> sampler = StickBreakingGibbs(block_size=50, split_merge_rate=0.5, n_jobs=2)
+    >>> hmm = HCRPHMM(sampler=sampler, n_burnin=50, n_draws=10, random_state=0)
+    >>> hmm.fit(X).draws_.shape
+    (1, 10)
     """
 
-    def make_kernel(self, state: ChainState) -> Kernel:
-        """Build the compiled kernel for one chain.
-
-        Parameters
-        ----------
-        state : skihmm.core._state.ChainState
-
-        Returns
-        -------
-        kernel : StickBreakingKernel
-        """
-        return StickBreakingKernel()
+    _is_beam = False
 
 
-class StickBreakingBeam(_StickBreaking, FranchiseSampler):
+class StickBreakingBeam(_StickBreaking):
     """Beam sampler with explicit parameters.
 
     As `StickBreakingGibbs`, but given the parameters the states of a whole sequence are
@@ -155,44 +220,4 @@ class StickBreakingBeam(_StickBreaking, FranchiseSampler):
     (1, 10)
     """
 
-    test_params = (
-        {},
-        {"block_size": 3, "n_jobs": 2},
-        {"block_size": 100, "split_merge_rate": 0.5, "run_split_merge_rate": 0.5},
-    )
-
-    def __init__(
-        self,
-        block_size: int | None = None,
-        split_merge_rate: float = 0,
-        run_split_merge_rate: float = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.block_size = block_size
-        self.split_merge_rate = split_merge_rate
-        self.run_split_merge_rate = run_split_merge_rate
-        self.n_jobs = n_jobs
-
-    def check_parameters(self) -> None:
-        """Raise ValueError or TypeError if a parameter is out of range."""
-        super().check_parameters()
-        check_n_jobs("n_jobs", self.n_jobs)
-        if self.block_size is not None:
-            check_integer("block_size", self.block_size, 1)
-
-    def make_kernel(self, state: ChainState) -> Kernel:
-        """Build the compiled kernel for one chain.
-
-        Parameters
-        ----------
-        state : skihmm.core._state.ChainState
-
-        Returns
-        -------
-        kernel : StickBreakingKernel, InterleavedKernel or RunSplitMergeKernel
-        """
-        n_threads = self.n_jobs or 1
-        if n_threads < 0:
-            n_threads = max(joblib.cpu_count() + 1 + n_threads, 1)
-        size = min(self.block_size or 0, state.n_steps)
-        return self.add_split_merge(StickBreakingKernel(True, size, n_threads))
+    _is_beam = True

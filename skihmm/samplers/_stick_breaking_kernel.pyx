@@ -7,7 +7,7 @@ from skihmm.core._types cimport int32_t, int64_t
 
 cdef extern from "_stick_breaking_steps.hpp" namespace "skihmm" nogil:
     cdef cppclass StickBreakingSteps "skihmm::StickBreakingSteps<skihmm::Chain>"(Kernel):
-        StickBreakingSteps() except +
+        StickBreakingSteps(int64_t block_size, int32_t n_workers) except +
 
 cdef extern from "_stick_breaking_paths.hpp" namespace "skihmm" nogil:
     cdef cppclass StickBreakingPaths "skihmm::StickBreakingPaths<skihmm::Chain>"(Kernel):
@@ -24,9 +24,9 @@ cdef class StickBreakingKernel(CompiledKernel):
     beam : bool, default=False
         Whether to draw paths with slices instead of single steps.
     block_size : int, default=0
-        Of the beam: steps per block; 0: whole sequences.
+        Steps per block that threads draw; 0: whole sequences of the beam, no blocks of
+        single steps.
     n_threads : int, default=1
-        Threads that draw paths.
     """
 
     cdef readonly bint beam
@@ -41,6 +41,7 @@ cdef class StickBreakingKernel(CompiledKernel):
     cdef Kernel *build(self, Chain &chain) except NULL:
         if chain.emission.get().parameters() is NULL:
             raise TypeError("the emission does not draw parameters")
+        cdef int64_t size = min(self.block_size, chain.n_steps)
         if self.beam:
-            return new StickBreakingPaths(min(self.block_size, chain.n_steps), self.n_threads)
-        return new StickBreakingSteps()
+            return new StickBreakingPaths(size, self.n_threads)
+        return new StickBreakingSteps(size, self.n_threads)

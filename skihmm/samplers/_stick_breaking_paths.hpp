@@ -108,10 +108,6 @@ class StickBreakingPaths final : public Kernel<Chain> {
   private:
     using Transitions = typename Chain::Transitions;
 
-    // Steps [start, held) are free, those of [held, stop), none or one, are held.
-    struct Piece {
-        int64_t start, held, stop;
-    };
     struct Entry {
         double p;
         int32_t k;
@@ -187,22 +183,13 @@ class StickBreakingPaths final : public Kernel<Chain> {
     // ---- pieces
 
     void set_pieces(Chain &chain) {
-        const int64_t n = chain.n_steps;
-        if (block_size_ == 0) {
-            if (!pieces_.empty()) return;
-            for (int64_t start = 0, stop; start < n; start = stop) {
+        if (block_size_ > 0) {
+            cut_pieces(chain, block_size_, &pieces_);
+        } else if (pieces_.empty()) {
+            for (int64_t start = 0, stop; start < chain.n_steps; start = stop) {
                 for (stop = start + 1; !chain.first[stop];) ++stop;
                 pieces_.push_back({start, stop, stop});
             }
-            return;
-        }
-        pieces_.clear();
-        for (int64_t start = 0, held = below(chain.bits, block_size_ + 1); start < n;) {
-            held = std::min(held, n);
-            const int64_t stop = std::min(held + 1, n);
-            pieces_.push_back({start, held, stop});
-            start = stop;
-            held = stop + block_size_;
         }
     }
 

@@ -12,54 +12,108 @@
 // parameters are drawn *given* its transitions from i and to o and its observation y[t];
 // otherwise the sampler is biased.  When a state has lost its last step its entries are added to
 // the rests, and its row and phi are discarded.
+//
+// Without a block size all steps are visited so, in random order.  With one, few steps are held
+// (cut_pieces), and what lies between two of them are pieces, drawn by threads side by side:
+//
+//   1. First the pieces 0, 2, 4, .., then the others.  Let S be the states of all steps but the
+//      free ones of these pieces.  Every free step in a state of S is drawn from q restricted to
+//      S; the other free steps stay.
+//   2. The held steps are visited one after the other as above, with births and deaths.
+//
+// Both leave p(x, beta, pi, phi | y) invariant.  Which steps are visited, and in which order,
+// does not depend on the labels.  S is a function of labels that stay, so a draw within S does
+// not change whether x[t] is in S: given this, all other labels and the parameters, x[t] is drawn
+// from its conditional distribution.  Every state of S has a step that stays, and others lose
+// none, so no state dies and the parameters are those of the same states throughout.  (With S
+// the occupied states a step could leave its state empty, and not return to it.)  The pieces of
+// one half do not touch, and S is common to them, so no draw in one of them depends on a draw in
+// another one: threads draw what one after the other would.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "_rcd.hpp"
 #include "_sticks.hpp"
 #include "_weights.hpp"
+#include "_workers.hpp"
 
 namespace skihmm {
 
 template <class Chain>
 class StickBreakingSteps final : public Kernel<Chain> {
   public:
-    // One sweep over all steps in random order.
+    // A block size of zero: no pieces.
+    StickBreakingSteps(int64_t block_size, int32_t n_workers)
+        : block_size_(block_size), workers_(n_workers) {}
+
+    // One sweep over all steps.
     SweepCounts sweep(Chain &chain) override {
         EmissionParameters &emission = *chain.emission->parameters();
-        used_.clear();
+        used_.assign(1, kStart);
         for (int32_t k = kFirst; k < chain.n_slots; ++k)
             if (chain.occupancy[k] > 0) used_.push_back(k);
         draw_parameters(chain);
-        emission.draw_parameters(used_, Workers(1), chain.bits);
+        emission.draw_parameters(std::vector<int32_t>(used_.begin() + 1, used_.end()),
+                                 workers_, chain.bits);
         into_.resize(n_slots_);
         for (auto &column : into_) column.clear();
-        for (const int32_t k : used_) fill_column(k);
+        for (size_t i = 1; i < used_.size(); ++i) fill_column(used_[i]);
         weights_.resize(n_slots_);
         ones_.assign(padded_, 1.0);
-        cut_blocks(chain, 1, &order_);
+        if (block_size_ > 0) {
+            cut_pieces(chain, block_size_, &pieces_);
+            draw_pieces(chain, emission);
+            order_.clear();
+            for (const Piece &piece : pieces_)
+                if (piece.held < piece.stop)
+                    order_.push_back(static_cast<int32_t>(piece.held));
+        } else {
+            cut_blocks(chain, 1, &order_);
+        }
         for (const int32_t t : order_) {
             if (chain.reserve(1)) grow(chain);
             step(chain, emission, t);
         }
-        emission.reseat(chain.states.data(), Workers(1), chain.bits);
-        sticks_.reseat(chain, count_transitions(chain, chain.states, Workers(1)));
+        emission.reseat(chain.states.data(), workers_, chain.bits);
+        sticks_.reseat(chain, count_transitions(chain, chain.states, workers_));
         return {chain.n_steps, chain.n_steps};
     }
 
     size_t n_bytes() const override {
-        size_t bytes = sticks_.n_bytes() + (pi_.capacity() + into_.capacity()) * sizeof(pi_[0])
+        size_t bytes = sticks_.n_bytes()
+                       + (pi_.capacity() + into_.capacity() + within_.capacity())
+                             * sizeof(pi_[0])
                        + (shapes_.capacity() + falls_.capacity() + ones_.capacity()
                           + weights_.q.capacity()) * sizeof(double)
-                       + (order_.capacity() + used_.capacity()) * sizeof(int32_t);
-        for (const auto &row : pi_) bytes += row.capacity() * sizeof(double);
-        for (const auto &column : into_) bytes += column.capacity() * sizeof(double);
+                       + (order_.capacity() + used_.capacity() + staying_.capacity()
+                          + inside_.capacity())
+                             * sizeof(int32_t)
+                       + pieces_.capacity() * sizeof(Piece);
+        for (const auto *rows : {&pi_, &into_, &within_})
+            for (const auto &row : *rows) bytes += row.capacity() * sizeof(double);
+        for (const Scratch &scratch : scratch_)
+            bytes += (scratch.weights.q.capacity() + scratch.probs.capacity()
+                      + scratch.logs.capacity()) * sizeof(double)
+                     + (scratch.order.capacity() + 3 * scratch.gained.capacity())
+                           * sizeof(int32_t);
         return bytes;
     }
 
   private:
     using Transitions = typename Chain::Transitions;
+
+    // Of one thread.
+    struct Scratch {
+        Weights weights;
+        WideVector<double> probs;       // by slot
+        std::vector<double> logs;
+        std::vector<int32_t> order;     // of the steps of a piece
+        std::vector<int32_t> free[2];   // free steps of either half, by slot
+        std::vector<int32_t> gained;    // steps, by slot
+    };
 
     // Room for all slots, new entries zero; whole vectors of sixteen.
     void resize(Chain &chain) {
@@ -74,21 +128,34 @@ class StickBreakingSteps final : public Kernel<Chain> {
         sticks_.draw(chain);
         resize(chain);
         for (auto &row : pi_) row.clear();
-        draw_observed_row(chain, kStart);
-        for (const int32_t j : used_) draw_observed_row(chain, j);
+        if (block_size_ == 0) {
+            for (const int32_t j : used_)
+                draw_observed_row(chain, j, chain.bits, &shapes_, &falls_);
+            return;
+        }
+        const TaskStreams rows(chain.bits);
+        workers_.run(used_.size(), [&](int64_t i, int32_t) {
+            TaskStream stream = rows[i];
+            bitgen_t bits = stream.bits();
+            std::vector<double> shapes, falls;
+            draw_observed_row(chain, used_[i], &bits, &shapes, &falls);
+        });
     }
-    // Row j given the transitions out of it, as they were at the start of the sweep.
-    void draw_observed_row(Chain &chain, int32_t j) {
+    // Row j given the transitions out of it, as they were at the start of the sweep.  The
+    // vectors are scratch.
+    void draw_observed_row(const Chain &chain, int32_t j, bitgen_t *g,
+                           std::vector<double> *shapes, std::vector<double> *falls) {
         const Transitions &s = *chain.transitions;
-        sticks_.fill_shapes(s, &shapes_);
+        sticks_.fill_shapes(s, shapes);
         const Line &line = s.row(j);
         for (int32_t at = 0; at < line.size; ++at)
-            shapes_[line.ids[at]] += line.counts[at];
-        draw_row(chain, j);
+            (*shapes)[line.ids[at]] += line.counts[at];
+        draw_row(j, g, *shapes, falls);
     }
-    void draw_row(Chain &chain, int32_t j) {
+    void draw_row(int32_t j, bitgen_t *g, const std::vector<double> &shapes,
+                  std::vector<double> *falls) {
         pi_[j].assign(padded_, 0.0);
-        draw_dirichlet(chain.bits, n_slots_, shapes_.data(), pi_[j].data(), &falls_);
+        draw_dirichlet(g, n_slots_, shapes.data(), pi_[j].data(), falls);
     }
     void grow(Chain &chain) {
         resize(chain);
@@ -101,8 +168,98 @@ class StickBreakingSteps final : public Kernel<Chain> {
     void fill_column(int32_t k) {
         into_[k].assign(padded_, 0.0);
         into_[k][kNew] = sticks_.beta[k];
-        for (const int32_t j : used_) into_[k][j] = pi_[j][k];
+        for (size_t i = 1; i < used_.size(); ++i) into_[k][used_[i]] = pi_[used_[i]][k];
     }
+
+    // ---- pieces
+
+    void draw_pieces(Chain &chain, const EmissionParameters &emission) {
+        scratch_.resize(workers_.size());
+        for (Scratch &scratch : scratch_) {
+            scratch.weights.resize(n_slots_);
+            scratch.probs.assign(padded_, 0.0);
+            scratch.logs.assign(padded_, 0.0);
+            for (auto &counts : scratch.free) counts.assign(n_slots_, 0);
+        }
+        workers_.run(pieces_.size(), [&](int64_t i, int32_t worker) {
+            std::vector<int32_t> &counts = scratch_[worker].free[i % 2];
+            for (int64_t t = pieces_[i].start; t < pieces_[i].held; ++t)
+                ++counts[chain.states[t]];
+        });
+        for (const int64_t half : {0, 1}) draw_half(chain, emission, half);
+    }
+    // Every second piece from the first or second one on.
+    void draw_half(Chain &chain, const EmissionParameters &emission, int64_t half) {
+        // S, and rows in which all other states have probability zero.
+        staying_ = chain.occupancy;
+        for (const Scratch &scratch : scratch_)
+            for (int32_t k = 0; k < n_slots_; ++k) staying_[k] -= scratch.free[half][k];
+        inside_.clear();
+        for (int32_t k = kFirst; k < n_slots_; ++k)
+            if (staying_[k] > 0) inside_.push_back(k);
+        within_.resize(n_slots_);
+        for (const int32_t j : used_) {
+            within_[j].assign(padded_, 0.0);
+            for (const int32_t k : inside_) within_[j][k] = pi_[j][k];
+        }
+        for (Scratch &scratch : scratch_) scratch.gained.assign(n_slots_, 0);
+        const TaskStreams streams(chain.bits);
+        const bool is_table = emission.is_table();
+        (emission.is_concurrent() ? workers_ : Workers(1))
+            .run((static_cast<int64_t>(pieces_.size()) + 1 - half) / 2,
+                 [&](int64_t i, int32_t worker) {
+                     TaskStream stream = streams[i];
+                     bitgen_t bits = stream.bits();
+                     const Piece &at = pieces_[2 * i + half];
+                     Scratch *scratch = &scratch_[worker];
+                     if (is_table) draw_piece<true>(chain, emission, at, scratch, &bits);
+                     else draw_piece<false>(chain, emission, at, scratch, &bits);
+                 });
+        for (const Scratch &scratch : scratch_)
+            for (int32_t k = 0; k < n_slots_; ++k) chain.occupancy[k] += scratch.gained[k];
+    }
+    template <bool kIsTable>
+    void draw_piece(Chain &chain, const EmissionParameters &emission, const Piece &piece,
+                    Scratch *scratch, bitgen_t *g) {
+        Scratch &s = *scratch;
+        s.order.resize(piece.held - piece.start);
+        for (size_t i = 0; i < s.order.size(); ++i) {
+            const int64_t other = below(g, static_cast<int64_t>(i) + 1);
+            s.order[i] = s.order[other];
+            s.order[other] = static_cast<int32_t>(i);
+        }
+        for (const int32_t at : s.order) {
+            const int64_t t = piece.start + at;
+            const int32_t i = chain.previous(t), x = chain.states[t], o = chain.successor(t);
+            if (staying_[x] == 0) continue;
+            const double *row = within_[i].data(),
+                         *out = o >= 0 ? into_[o].data() : ones_.data(),
+                         *probs = kIsTable ? emission.table_row(t) : fill_probs(emission, t, &s);
+            if (kIsTable && !probs) probs = ones_.data();
+            product_weights(s.weights.n, x, row, out, probs, s.weights.q.data(),
+                            s.weights.lanes);
+            const double old = row[x] * out[x] * probs[x],
+                         u = uniform(g) * (old + s.weights.total());
+            if (u < old) continue;
+            const int32_t k = s.weights.at(u - old);
+            if (k < 0) continue;
+            --s.gained[x];
+            ++s.gained[k];
+            chain.states[t] = k;
+        }
+    }
+    // p(y[t] | k) of the states of S, up to a factor; all others stay zero.
+    const double *fill_probs(const EmissionParameters &emission, int64_t t, Scratch *s) const {
+        const int32_t n = static_cast<int32_t>(inside_.size());
+        double *logs = s->logs.data(), *probs = s->weights.q.data();   // until there are weights
+        emission.fill_log_likelihoods(t, inside_.data(), n, logs);
+        fill_exp((n + 7) / 8 * 8, logs, *std::max_element(logs, logs + n), kLeastLog, probs);
+        for (int32_t i = 0; i < n; ++i)
+            s->probs[inside_[i]] = logs[i] > -INFINITY ? probs[i] : 0.0;
+        return s->probs.data();
+    }
+
+    // ---- single steps
 
     void step(Chain &chain, EmissionParameters &emission, int64_t t) {
         const int32_t i = chain.previous(t), x = chain.states[t], o = chain.successor(t);
@@ -159,22 +316,29 @@ class StickBreakingSteps final : public Kernel<Chain> {
         }
         sticks_.fill_shapes(*chain.transitions, &shapes_);
         if (o >= 0) shapes_[o] += 1.0;
-        draw_row(chain, k);
+        draw_row(k, chain.bits, shapes_, &falls_);
         for (int32_t l = kFirst; l < n_slots_; ++l)
             if (!into_[l].empty()) into_[l][k] = pi_[k][l];
         into_[k][kNew] = sticks_.beta[k];
         emission.draw_newborn(k, t, chain.bits);
     }
 
+    const int64_t block_size_;
+    const Workers workers_;
     Sticks sticks_;
     std::vector<WideVector<double>> pi_;    // by row, then by slot; pi_ju in slot NEW
     int32_t n_slots_ = 0, padded_ = 0;
     std::vector<double> shapes_, falls_;
-    std::vector<int32_t> used_;             // slots of states, at the start of the sweep
+    std::vector<int32_t> used_;             // the start and the states before the sweep
     std::vector<WideVector<double>> into_;  // into_[k][j] = pi_jk; beta_k in slot NEW
     WideVector<double> ones_;
     Weights weights_;
     std::vector<int32_t> order_;
+    std::vector<Piece> pieces_;
+    std::vector<int32_t> staying_;        // steps that stay, by slot
+    std::vector<int32_t> inside_;           // S
+    std::vector<WideVector<double>> within_;    // pi_ of the states of S, zero for all others
+    std::vector<Scratch> scratch_;          // by thread
 };
 
 }  // namespace skihmm

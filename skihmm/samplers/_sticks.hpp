@@ -20,6 +20,7 @@
 // beta_u breaks when a state is born: beta_new = v beta_u, v ~ Beta(1, gamma).  When a state
 // dies its entry is added to beta_u.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -88,6 +89,27 @@ PairCounts count_transitions(const Chain &chain, const std::vector<int32_t> &pat
                            *dish = path[t];
                            return true;
                        });
+}
+
+// A part of the data that a thread draws: steps [start, held) are free, those of [held, stop),
+// none or one, are held.
+struct Piece {
+    int64_t start, held, stop;
+};
+
+// Pieces of which every (block_size + 1)-th step is held, from a first one that is uniform on
+// 0 .. block_size and so does not depend on the labels.
+template <class Chain>
+void cut_pieces(const Chain &chain, int64_t block_size, std::vector<Piece> *pieces) {
+    const int64_t n = chain.n_steps;
+    pieces->clear();
+    for (int64_t start = 0, held = below(chain.bits, block_size + 1); start < n;) {
+        held = std::min(held, n);
+        const int64_t stop = std::min(held + 1, n);
+        pieces->push_back({start, held, stop});
+        start = stop;
+        held = stop + block_size;
+    }
 }
 
 }  // namespace skihmm

@@ -144,8 +144,12 @@ class _Parameters:
                 model.emissions.columns[c] = _seated(customers, base, column, self.rng)
 
 
-def stick_breaking_sweep(model: NaiveHMM, emission, rng) -> None:
-    """Step-wise Gibbs sampling with all parameters explicit."""
+def stick_breaking_sweep(model: NaiveHMM, emission, rng, block_size=None) -> None:
+    """Step-wise Gibbs sampling with all parameters explicit.
+
+    With a block size only the steps of a grid may begin and end states.  Those between
+    them come first, in two halves, and are drawn among the states of all other steps.
+    """
     alpha, gamma = model.transitions.alpha, model.transitions.gamma
     beta = _sticks(model, rng)
     n = Counter((model.predecessor(t), k) for t, k in enumerate(model.x))
@@ -153,18 +157,33 @@ def stick_breaking_sweep(model: NaiveHMM, emission, rng) -> None:
     for j in [START, *(k for k in beta if k != REST)]:
         pi[j] = _dirichlet({k: alpha * beta[k] + n[j, k] for k in beta}, rng)
     parameters = _Parameters(model, emission, rng)
-    for t in rng.permutation(len(model.x)).tolist():
+
+    def pick(t, states):
+        i, o, weights = model.predecessor(t), model.successor(t), {}
+        for k in states:
+            out = 1.0 if o is None else beta[o] if k == REST else pi[k][o]
+            weights[k] = pi[i][k] * out * parameters.prob(k, model.y[t])
+        return _pick(weights, rng)
+
+    steps = range(len(model.x))
+    visits = rng.permutation(len(steps)).tolist()
+    if block_size is not None:
+        visits = steps[rng.integers(block_size + 1) :: block_size + 1]
+        piece = {t: sum(h < t for h in visits) for t in steps if t not in visits}
+        for half in (0, 1):
+            free = [t for t in piece if piece[t] % 2 == half]
+            states = sorted({model.x[t] for t in steps if t not in free})
+            for t in rng.permutation(free).tolist():
+                if model.x[t] in states:
+                    model.x[t] = pick(t, states)
+    for t in visits:
         i, x, o = model.predecessor(t), model.x[t], model.successor(t)
         if model.x.count(x) == 1:
             beta[REST] += beta.pop(x)
             del pi[x], parameters.phi[x]
             for row in pi.values():
                 row[REST] += row.pop(x)
-        weights = {}
-        for k in beta:
-            out = 1.0 if o is None else beta[o] if k == REST else pi[k][o]
-            weights[k] = pi[i][k] * out * parameters.prob(k, model.y[t])
-        k = _pick(weights, rng)
+        k = pick(t, beta)
         if k == REST:
             k = model.next_label
             model.next_label += 1

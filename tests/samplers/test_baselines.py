@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from functools import partial
 
 import numpy as np
 import pytest
@@ -42,6 +43,7 @@ from skihmm.transitions import HCRPTransitions
 KERNELS = {
     "direct_assignment": DirectAssignmentKernel,
     "stick_breaking": StickBreakingKernel,
+    "stick_breaking_pieces": lambda: StickBreakingKernel(False, 2),
     "stick_breaking_beam": lambda: StickBreakingKernel(beam=True),
 }
 RECIPES = {
@@ -90,6 +92,7 @@ def test_table_sizes_have_their_law(kernel):
 TWINS = {
     "direct_assignment": lambda model, emission, rng: direct_assignment_sweep(model, rng),
     "stick_breaking": stick_breaking_sweep,
+    "stick_breaking_pieces": partial(stick_breaking_sweep, block_size=2),
 }
 # A few states that come and go, and one that steps into itself.
 START_LABELS = (0, 1, 1, 1, 2, 0)
@@ -197,8 +200,15 @@ def test_extreme_concentrations(kernel, alpha, gamma):
             assert state.check() is None
 
 
-@pytest.mark.parametrize("alpha", [1.0, 1e12])
-@pytest.mark.parametrize("gamma", [1e6, 1e12, 1e50])
+@pytest.mark.parametrize(
+    ("alpha", "gamma"),
+    [
+        *((1.0, gamma) for gamma in (1e6, 1e12, 1e50)),
+        (1e12, 1e50),
+        # Parts of the sticks are drawn until there are too many.
+        *(pytest.param(1e12, gamma, marks=pytest.mark.slow) for gamma in (1e6, 1e12)),
+    ],
+)
 def test_a_beam_that_would_break_sticks_for_ever_says_so(alpha, gamma):
     state = long_chain(HCRPEmission(4, 1.0, 1.0), n=30)
     arrays = state.canonicalise()

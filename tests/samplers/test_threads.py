@@ -1,4 +1,4 @@
-"""Threads of the stick-breaking beam: draws are the same for any number of threads."""
+"""Stick-breaking in threads: draws are the same for any number of threads."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from samplers.test_baselines import long_chain
 from sklearn.base import clone
-from small_models import DirichletEmission, HCRPEmission
+from small_models import DirichletEmission, HCRPEmission, chain_of
 from test_reproducibility import assert_same
 
 from skihmm import HCRPHMM
-from skihmm.samplers import StickBreakingBeam
+from skihmm.samplers import StickBreakingBeam, StickBreakingGibbs
 from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 
-def make_model(n_threads, **params):
+def make_model(n_threads, make_sampler=StickBreakingBeam, **params):
     settings = {"n_burnin": 8, "n_draws": 4, "thin": 2, "n_chains": 2, "random_state": 0}
-    sampler = StickBreakingBeam(7, 0.7, n_jobs=n_threads)
+    sampler = make_sampler(7, 0.7, n_jobs=n_threads)
     return HCRPHMM(sampler, **settings).set_params(**params)
 
 
@@ -33,23 +33,29 @@ def data_for(emission):
 
 
 @pytest.mark.parametrize(
-    "emission", ["hcrp", "dirichlet", "gaussian", "diagonal_gaussian", "autoregressive"]
+    ("sampler", "emission"),
+    [
+        *((StickBreakingBeam, e) for e in ("hcrp", "dirichlet", "gaussian")),
+        *((StickBreakingBeam, e) for e in ("diagonal_gaussian", "autoregressive")),
+        *((StickBreakingGibbs, e) for e in ("hcrp", "gaussian")),
+    ],
 )
-def test_draws_do_not_depend_on_the_number_of_threads(emission):
+def test_draws_do_not_depend_on_the_number_of_threads(sampler, emission):
     X = data_for(emission)
     alone, together = (
-        make_model(n_threads, emission=emission).fit(X, lengths=[120, 1, 179])
+        make_model(n_threads, sampler, emission=emission).fit(X, lengths=[120, 1, 179])
         for n_threads in (None, 3)
     )
     assert_same(together, alone)
 
 
 @pytest.mark.parametrize("n_columns", [1, 3])
-def test_long_blocks_and_many_states(n_columns):
+@pytest.mark.parametrize("beam", [False, True])
+def test_long_blocks_and_many_states(n_columns, beam):
     """Slots are added during a sweep, and counts stay right."""
     for emission in (HCRPEmission(5, 2.0, 3.0), DirichletEmission(5, 0.3)):
         states = [long_chain(emission, n_columns, n_labels=60) for _ in range(2)]
-        kernels = [StickBreakingKernel(True, 9, n) for n in (1, 4)]
+        kernels = [StickBreakingKernel(beam, 9, n) for n in (1, 4)]
         for _ in range(8):
             infos = [kernel.sweep(s) for kernel, s in zip(kernels, states, strict=True)]
             assert infos[0] == infos[1]
@@ -60,16 +66,34 @@ def test_long_blocks_and_many_states(n_columns):
 
 
 @pytest.mark.parametrize("block_size", [1, 2, 49, 50, 51, 10**15])
-def test_any_block_size(block_size):
+@pytest.mark.parametrize("sampler", [StickBreakingGibbs, StickBreakingBeam])
+def test_any_block_size(sampler, block_size):
     """No step is held for ever."""
     state = long_chain(HCRPEmission(3, 2.0, 3.0), n=50)
-    kernel = StickBreakingBeam(block_size).make_kernel(state)
+    kernel = sampler(block_size).make_kernel(state)
     before, changed = state.labels, np.zeros(50, bool)
     for _ in range(60):
         assert kernel.sweep(state)[:2] == (50, 50)
         changed |= state.labels != before
         assert state.check() is None
     assert changed.all()
+
+
+def draw_alike(make_kernel, block_size):
+    """The share of steps with the label of their place in the next piece of their half.
+
+    Nothing is observed, and rows are all but equal.
+    """
+    n = 2000
+    state = chain_of(np.full((n, 1), -1), HCRPEmission(2), bits=0, alpha=1e4, gamma=30.0)
+    state.start_from(np.random.default_rng(0).permutation(n) % 30)
+    make_kernel(state).sweep(state)
+    distance = 2 * (block_size + 1)
+    return np.mean(state.labels[:-distance] == state.labels[distance:])
+
+
+def test_pieces_have_random_numbers_of_their_own():
+    assert draw_alike(StickBreakingGibbs(9).make_kernel, block_size=9) < 0.1
 
 
 def test_extreme_concentrations():

@@ -248,11 +248,13 @@ class StickBreakingSteps final : public Kernel<Chain> {
             chain.states[t] = k;
         }
     }
-    // p(y[t] | k) of the states of S, up to a factor; all others stay zero.
+    // p(y[t] | k) of the states of S, up to a factor; of others anything finite.
     const double *fill_probs(const EmissionParameters &emission, int64_t t, Scratch *s) const {
         const int32_t n = static_cast<int32_t>(inside_.size());
-        double *logs = s->logs.data(), *probs = s->weights.q.data();   // until there are weights
+        // The place of the weights, which are computed from what is returned.
+        double *logs = s->logs.data(), *probs = s->weights.q.data();
         emission.fill_log_likelihoods(t, inside_.data(), n, logs);
+        // Whole vectors of eight.
         fill_exp((n + 7) / 8 * 8, logs, *std::max_element(logs, logs + n), kLeastLog, probs);
         for (int32_t i = 0; i < n; ++i)
             s->probs[inside_[i]] = logs[i] > -INFINITY ? probs[i] : 0.0;

@@ -69,6 +69,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         }
         r->multiply_log(lp);
     }
+    bool has_tables() const override { return false; }
     void commit() override {
         touched_.clear();
         saved_.clear();

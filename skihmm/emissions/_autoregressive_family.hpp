@@ -574,11 +574,14 @@ class AutoregressiveFamily final : public Family {
     }
     void standardise(const double *y, double *out, bool fills = false) const {
         const int32_t d = n_columns;
-        for (int32_t i = 0; i < row_width(); ++i) {
-            const double value = (y[i] - centre_[i % d]) / deviation_[i % d];
-            // Products of a few of these numbers must not overflow.
-            const double z = std::min(std::max(value, -kMostDeviations), kMostDeviations);
-            out[i < d ? q_ + i : i - d] = fills && std::isnan(z) ? 0.0 : z;
+        for (int32_t lag = 0; lag <= order_; ++lag, y += d) {
+            double *part = lag > 0 ? out + (lag - 1) * d : out + q_;
+            for (int32_t i = 0; i < d; ++i) {
+                const double value = (y[i] - centre_[i]) / deviation_[i];
+                // Products of a few of these numbers must not overflow.
+                const double z = std::min(std::max(value, -kMostDeviations), kMostDeviations);
+                part[i] = fills && std::isnan(z) ? 0.0 : z;
+            }
         }
         out[q_ - 1] = 1.0;
         std::fill(out + size_, out + z_.size(), 0.0);

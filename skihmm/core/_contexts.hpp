@@ -916,14 +916,15 @@ class ContextTree {
         for (int32_t h = 0; h < at.depth; ++h) {
             const int32_t d = at.depth - h, n = count(d, trail_[d], k);
             const double c = share / total(d, trail_[d]);
-            parts_[h] = n > 0 ? c * n * after(stay, follow(at, next, k, o, d, false)) : 0.0;
+            parts_[h] = n > 0 ? c * n * after(stay, prob_of_next(at, next, k, o, d, false)) : 0.0;
             share = c * alpha(d);
         }
-        parts_[at.depth] = share * top(k) * after(stay, follow(at, next, k, o, 1, true));
+        parts_[at.depth] = share * top(k) * after(stay, prob_of_next(at, next, k, o, 1, true));
     }
     static double after(double stay, double p) { return stay + (1.0 - stay) * p; }
-    double follow(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,
-                  bool opened) const {
+    // That of o after k, after set_parts has counted; 1 if there is no o.
+    double prob_of_next(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,
+                        bool opened) const {
         if (o < 0) return 1.0;
         return follower(trail_.data(), at.depth, offsets_.data(), next.depth, following_.data(),
                         k, o, lowest, opened);

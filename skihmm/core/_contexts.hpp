@@ -81,6 +81,10 @@ template <class Root> class LevelAbove {
         if (first_) first_->lift_path(depth, row, dish, leaves, g, hint, levels);
         else deep_->lift_path(depth, row, dish, leaves, g, hint, levels);
     }
+    void prefetch_cell(int32_t hint) const {
+        if (first_) first_->prefetch_cell(hint);
+        else deep_->prefetch_cell(hint);
+    }
     void commit() {
         if (first_) first_->commit();
         else deep_->commit();
@@ -408,6 +412,11 @@ class ContextTree {
         put_elsewhere(draw);
     }
 
+    size_t n_cells() const {
+        size_t n = first_->n_cells();
+        for (const auto &level : levels_) n += level->n_cells();
+        return n;
+    }
     // Of steps with complete contexts.
     void prefetch_cell(int32_t hint) const { deepest().prefetch_cell(hint); }
     void prefetch_lists(int32_t hint) const { deepest().prefetch_lists(hint); }

@@ -187,10 +187,9 @@ class ContextSparse {
         }
         mass_[o_label_] = saved_mass_;
     }
-    // Ask for the lists, or dense counts, of the step between i and o.
+    // Ask for the lists of the step between i and o.  (Dense counts are in the caches.)
     void prefetch(ContextPlace at, ContextPlace next, int32_t i, int32_t o) const {
-        if (counts_.exist() && at.depth == 2 && next.depth == 2)
-            return counts_.prefetch(at.prefix, next.prefix, i, o);
+        if (counts_.exist()) return;
         int32_t p = at.prefix, q = next.prefix;
         for (int32_t d = at.depth; d > 0; --d) {
             fetch(tree_->row_line(d, tree_->shape.row(d, i, p)));

@@ -252,17 +252,17 @@ EDITS = [
     ),
     (
         "_rcd.hpp",
-        "    for (int64_t b = 0; b < blocks.n; ++b) {\n        if (is_large",
+        "    for (int64_t b = 0; b < blocks.n; ++b) {\n        if (has_many_steps",
         "    for (int64_t b = 0; b < blocks.n; ++b) {\n"
         "        if (only >= 0 && blocks.start(b) != only) continue;\n"
-        "        if (is_large",
+        "        if (has_many_steps",
     ),
     (SLICE, "u_ = std::max(kTiny, uniform", "u_ = (uniform"),
     (SLICE, "v_ = std::max(kTiny, uniform", "v_ = (uniform"),
     (SLICE, "double u_ = 0.0, v_ = 0.0;", "Pick u_, v_;"),
     (SLICE, "double u = uniform(chain.bits)", "Pick u = uniform(chain.bits)"),
-    # Where the transitions lift in a tree the slice kernel is that for symbols.  A table is
-    # chosen by one uniform number, and not by its first bits and then perhaps the others.
+    # Where the transitions lift in a tree the slice kernel is that for symbols.  A table
+    # is chosen by one uniform number, not by its first bits and then perhaps the others.
     (
         SLICES,
         "return make_proposal<ContextSlice>(chain);",

@@ -351,14 +351,21 @@ class ContextSparse {
              static_cast<float>(alphas_[2]), static_cast<float>(ab_),
              static_cast<float>(ab_opened_), static_cast<float>(g_)},
             q_f_.data());
-        double all = d_ * roughly;
-        int32_t e_i = 0, e_o = 0;
-        for (int32_t at = 0; at < column_->size; ++at) {
-            const int32_t k = column_->ids[at], n = column_->counts[at];
-            e_i += k == i ? n : 0;
-            e_o += k == o ? n : 0;
-            all += static_cast<double>(q_f_[k]) * n;
+        const float *q = q_f_.data();
+        float by_symbol[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        int32_t of_i[4] = {0, 0, 0, 0}, of_o[4] = {0, 0, 0, 0};
+        for (int32_t at = 0; at < column_->size; at += 4) {
+            for (int32_t l = 0; l < 4; ++l) {
+                const int32_t k = column_->ids[at + l], n = column_->counts[at + l];
+                of_i[l] += k == i ? n : 0;
+                of_o[l] += k == o ? n : 0;
+                by_symbol[l] += q[k] * static_cast<float>(n);
+            }
         }
+        const int32_t e_i = (of_i[0] + of_i[1]) + (of_i[2] + of_i[3]),
+                      e_o = (of_o[0] + of_o[1]) + (of_o[2] + of_o[3]);
+        double all = d_ * roughly
+                     + ((by_symbol[0] + by_symbol[1]) + (by_symbol[2] + by_symbol[3]));
         error = kRoughness * all + kUnderflow;
         weigh_first();
         own_[1] = row_above[i];

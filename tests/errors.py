@@ -719,6 +719,16 @@ SLICES_IN_CONTEXTS = {
             "uniform(chain.bits) * (PLANTED ? 0.5 * p : p));",
         ),
     ],
+    "lifted: shared restaurants as they were": [
+        (
+            "_context_step_slice.hpp",
+            "d <= at_.depth && at_prefixes_[d] == prefixes_[d]",
+            "false",
+        )
+    ],
+    "lifted: the top with its customer": [
+        ("_context_step_slice.hpp", "step_->n_top", "step_->n_top + 1.0")
+    ],
 }
 
 # No error.  Kernels for any emission serve all of them; those for symbols take a third of

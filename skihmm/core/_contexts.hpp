@@ -81,6 +81,10 @@ template <class Root> class LevelAbove {
         if (first_) first_->lift_path(depth, row, dish, leaves, g, hint, levels);
         else deep_->lift_path(depth, row, dish, leaves, g, hint, levels);
     }
+    void prefetch_cell(int32_t hint) const {
+        if (first_) first_->prefetch_cell(hint);
+        else deep_->prefetch_cell(hint);
+    }
     void commit() {
         if (first_) first_->commit();
         else deep_->commit();
@@ -408,6 +412,11 @@ class ContextTree {
         put_elsewhere(draw);
     }
 
+    size_t n_cells() const {
+        size_t n = first_->n_cells();
+        for (const auto &level : levels_) n += level->n_cells();
+        return n;
+    }
     // Of steps with complete contexts.
     void prefetch_cell(int32_t hint) const { deepest().prefetch_cell(hint); }
     void prefetch_lists(int32_t hint) const { deepest().prefetch_lists(hint); }
@@ -916,14 +925,15 @@ class ContextTree {
         for (int32_t h = 0; h < at.depth; ++h) {
             const int32_t d = at.depth - h, n = count(d, trail_[d], k);
             const double c = share / total(d, trail_[d]);
-            parts_[h] = n > 0 ? c * n * after(stay, follow(at, next, k, o, d, false)) : 0.0;
+            parts_[h] = n > 0 ? c * n * after(stay, prob_of_next(at, next, k, o, d, false)) : 0.0;
             share = c * alpha(d);
         }
-        parts_[at.depth] = share * top(k) * after(stay, follow(at, next, k, o, 1, true));
+        parts_[at.depth] = share * top(k) * after(stay, prob_of_next(at, next, k, o, 1, true));
     }
     static double after(double stay, double p) { return stay + (1.0 - stay) * p; }
-    double follow(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,
-                  bool opened) const {
+    // That of o after k, after set_parts has counted; 1 if there is no o.
+    double prob_of_next(ContextPlace at, ContextPlace next, int32_t k, int32_t o, int32_t lowest,
+                        bool opened) const {
         if (o < 0) return 1.0;
         return follower(trail_.data(), at.depth, offsets_.data(), next.depth, following_.data(),
                         k, o, lowest, opened);

@@ -3,7 +3,12 @@
 #include <cstddef> // defines __GLIBC__
 
 #if defined(__GNUC__) || defined(__clang__)
-#define SKIHMM_PREFETCH(address) __builtin_prefetch(address)
+// With the empty statement: GCC drops calls of functions that do nothing but prefetch.
+#define SKIHMM_PREFETCH(address) \
+    do { \
+        __builtin_prefetch(address); \
+        __asm__ volatile(""); \
+    } while (false)
 #define SKIHMM_INLINE inline __attribute__((always_inline))
 #define SKIHMM_NOINLINE __attribute__((noinline))
 #define SKIHMM_LIKELY(condition) __builtin_expect(!!(condition), 1)

@@ -456,6 +456,8 @@ void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32_t> *st
 // predict: first the step's own entries, then their cells, then the data of the cells.  These
 // are only hints: labels may change before the block's turn.
 enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
+// To ask costs a tenth of a move: not for so few steps, or cells of restaurants.
+enum { kCachedSteps = 8192, kCachedCells = 16384 };
 
 template <class Chain, class Emission>
 SKIHMM_INLINE void prefetch_steps(Chain &chain, Emission &emission, int64_t t) {
@@ -499,13 +501,15 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
     Move<Chain, Emission> move;
     Product q_old, q_new;
     int64_t n_accepted = 0;
-    // Else all of it is in the caches.
-    const bool is_large = chain.n_steps > 8192 || chain.transitions->has_contexts();
+    // Else all of them are in the caches.
+    const bool has_many_steps = chain.n_steps > kCachedSteps;
+    const bool has_many_cells = chain.transitions->n_cells() > kCachedCells;
     chain.touched.clear();
     proposal.attach(chain, emission);
     for (int64_t b = 0; b < blocks.n; ++b) {
-        if (is_large && b + kPrefetchSteps < blocks.n) {
+        if (has_many_steps && b + kPrefetchSteps < blocks.n)
             prefetch_steps(chain, emission, blocks.start(b + kPrefetchSteps));
+        if (has_many_cells && b + kPrefetchCells < blocks.n) {
             prefetch_cells(chain, emission, blocks.start(b + kPrefetchCells),
                            blocks.stop(b + kPrefetchCells));
             prefetch_lists(chain, emission, blocks.start(b + kPrefetchLists),

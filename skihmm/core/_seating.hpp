@@ -735,17 +735,24 @@ class Seating {
         return remove(row, dish, g, &hint);
     }
 
+    size_t n_cells() const { return cells_.size(); }
     // Ask for the memory that add and remove will need for the pair that `hint` remembers;
     // in two rounds, as the second needs what the first has fetched.
     void prefetch_cell(int32_t hint) const {
-        if (static_cast<size_t>(hint) < cells_.size()) SKIHMM_PREFETCH(&cells_[hint]);
+        if (static_cast<size_t>(hint) >= cells_.size()) return;
+        SKIHMM_PREFETCH(&cells_[hint]);
+        if constexpr (!Base::kIsRoot) SKIHMM_PREFETCH(&links_[hint]);
     }
     void prefetch_lists(int32_t hint) const {
         if (static_cast<size_t>(hint) >= cells_.size() || cells_[hint].row < 0) return;
         const Cell &cell = cells_[hint];
-        SKIHMM_PREFETCH(&rows[cell.row].counts[cell.in_row]);
-        SKIHMM_PREFETCH(&columns[column_of(cell)].counts[cell.in_dish]);
         if (cell.pool >= 0) SKIHMM_PREFETCH(pool_.at(cell.pool));
+        if constexpr (Base::kIsRoot) {
+            SKIHMM_PREFETCH(&rows[cell.row].counts[cell.in_row]);
+            SKIHMM_PREFETCH(&columns[column_of(cell)].counts[cell.in_dish]);
+        } else {
+            base.prefetch_cell(links_[hint].above);
+        }
     }
 
   private:

@@ -704,6 +704,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         else remove_customer(t, j, k, g, hint);
         return prob(t, j, k);
     }
+    size_t n_cells() const { return tree_ ? tree_->n_cells() : Draws::n_cells(); }
     void prefetch_cell(int32_t hint) const {
         if (SKIHMM_LIKELY(!tree_)) Draws::prefetch_cell(hint);
         else tree_->prefetch_cell(hint);

@@ -46,11 +46,6 @@ class DenseCounts {
     const uint16_t *column(int32_t d, int32_t prefix, int32_t k) const {
         return &columns_[d - 1][place(prefix, k)];
     }
-    void prefetch(int32_t prefix, int32_t next, int32_t i, int32_t o) const {
-        for (const uint16_t *counts : {row(2, prefix, i), row(1, 0, i), column(2, next, o),
-                                       column(1, 0, o)})
-            for (int32_t k = 0; k < stride_; k += 32) SKIHMM_PREFETCH(counts + k);
-    }
     // The pair of j and k has other counts in the restaurants of a place than before the move.
     void update(ContextPlace at, int32_t j, int32_t k, int32_t hint) {
         int32_t counts[3], prefix = at.prefix;

@@ -187,10 +187,9 @@ class ContextSparse {
         }
         mass_[o_label_] = saved_mass_;
     }
-    // Ask for the lists, or dense counts, of the step between i and o.
+    // Ask for the lists of the step between i and o.  (Dense counts are in the caches.)
     void prefetch(ContextPlace at, ContextPlace next, int32_t i, int32_t o) const {
-        if (counts_.exist() && at.depth == 2 && next.depth == 2)
-            return counts_.prefetch(at.prefix, next.prefix, i, o);
+        if (counts_.exist()) return;
         int32_t p = at.prefix, q = next.prefix;
         for (int32_t d = at.depth; d > 0; --d) {
             fetch(tree_->row_line(d, tree_->shape.row(d, i, p)));
@@ -352,14 +351,21 @@ class ContextSparse {
              static_cast<float>(alphas_[2]), static_cast<float>(ab_),
              static_cast<float>(ab_opened_), static_cast<float>(g_)},
             q_f_.data());
-        double all = d_ * roughly;
-        int32_t e_i = 0, e_o = 0;
-        for (int32_t at = 0; at < column_->size; ++at) {
-            const int32_t k = column_->ids[at], n = column_->counts[at];
-            e_i += k == i ? n : 0;
-            e_o += k == o ? n : 0;
-            all += static_cast<double>(q_f_[k]) * n;
+        const float *q = q_f_.data();
+        float by_symbol[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        int32_t of_i[4] = {0, 0, 0, 0}, of_o[4] = {0, 0, 0, 0};
+        for (int32_t at = 0; at < column_->size; at += 4) {
+            for (int32_t l = 0; l < 4; ++l) {
+                const int32_t k = column_->ids[at + l], n = column_->counts[at + l];
+                of_i[l] += k == i ? n : 0;
+                of_o[l] += k == o ? n : 0;
+                by_symbol[l] += q[k] * static_cast<float>(n);
+            }
         }
+        const int32_t e_i = (of_i[0] + of_i[1]) + (of_i[2] + of_i[3]),
+                      e_o = (of_o[0] + of_o[1]) + (of_o[2] + of_o[3]);
+        double all = d_ * roughly
+                     + ((by_symbol[0] + by_symbol[1]) + (by_symbol[2] + by_symbol[3]));
         error = kRoughness * all + kUnderflow;
         weigh_first();
         own_[1] = row_above[i];

@@ -511,28 +511,24 @@ def test_weights_of_lifted_steps(name, after):
     assert n_lifted >= 5
 
 
-def slice_error(moves):
-    """Largest difference between lifted and opened steps."""
+def test_slices_of_lifted_steps():
+    """As those of opened steps."""
     error, n_steps, n_moved = 0.0, 0, 0
     for name, seed in itertools.product(LIFTED, range(40)):
         m = (MODELS | LONGER)[name]
         state = random_state(m, seed)[0]
         for t in range(1, m.n_steps - 1):
-            found = moves.slice_step(state, t, seed, True)
+            found = native.moves.slice_step(state, t, seed, True)
             if found is None:
                 continue
-            want = moves.slice_step(state, t, seed, False)
+            want = native.moves.slice_step(state, t, seed, False)
             assert state.check() is None
             n_steps += 1
             n_moved += found[0] != found[1]
             error = max(error, np.max(np.abs(np.subtract(found, want))))
     assert n_steps >= 40
     assert n_moved >= 10
-    return error
-
-
-def test_slices_of_lifted_steps():
-    assert slice_error(native.moves) < 1e-12
+    assert error < 1e-12
 
 
 def sum_error(moves):
@@ -593,25 +589,10 @@ ROUGH = {
 }
 
 
-SLICE = {
-    "restaurants that the draw before shares": [
-        (
-            "_context_step_slice.hpp",
-            "d <= at_.depth && at_prefixes_[d] == prefixes_[d]",
-            "false",
-        )
-    ],
-    "the top": [("_context_step_slice.hpp", "step_->n_top", "step_->n_top + 1.0")],
-}
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("error", STALE | ROUGH | SLICE)
+@pytest.mark.parametrize("error", STALE | ROUGH)
 def test_errors_of_lifted_steps_are_found(error):
-    moves = native.switched("native.moves", STALE | ROUGH | SLICE, error)
-    if error in SLICE:
-        assert slice_error(moves) > 1e-3
-        return
+    moves = native.switched("native.moves", STALE | ROUGH, error)
     kept, rough = sum_error(moves)
     assert rough > 1 if error in ROUGH else kept > 1e-3
 

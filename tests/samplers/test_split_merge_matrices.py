@@ -252,15 +252,35 @@ EDITS = [
     ),
     (
         "_rcd.hpp",
-        "    for (int64_t b = 0; b < blocks.n; ++b) {\n        if (is_large",
+        "    for (int64_t b = 0; b < blocks.n; ++b) {\n        if (has_many_steps",
         "    for (int64_t b = 0; b < blocks.n; ++b) {\n"
         "        if (only >= 0 && blocks.start(b) != only) continue;\n"
-        "        if (is_large",
+        "        if (has_many_steps",
     ),
     (SLICE, "u_ = std::max(kTiny, uniform", "u_ = (uniform"),
     (SLICE, "v_ = std::max(kTiny, uniform", "v_ = (uniform"),
     (SLICE, "double u_ = 0.0, v_ = 0.0;", "Pick u_, v_;"),
     (SLICE, "double u = uniform(chain.bits)", "Pick u = uniform(chain.bits)"),
+    # Where the transitions lift in a tree the slice kernel is that for symbols.  A table
+    # is chosen by one uniform number, not by its first bits and then perhaps the others.
+    (
+        SLICES,
+        "return make_proposal<ContextSlice>(chain);",
+        "return new InlinedProposal<Chain, SeatingEmission,\n"
+        "    ContextSlice<Chain, SeatingEmission>>(*chain.emission->symbols());",
+    ),
+    ("_seating.hpp", "const double least = bits * width", "const double least = 0.0"),
+    ("_seating.hpp", "most = (bits + 1.0) * width;", "most = width / unit;"),
+    (
+        "_seating.hpp",
+        "const double u = (bits + uniform(g)) * width;",
+        "const Pick u = uniform(g) * (width / unit);",
+    ),
+    (
+        "_seating.hpp",
+        "SKIHMM_INLINE double find_table(const Lifted &lifted, double u,",
+        "template <class U> double find_table(const Lifted &lifted, U u,",
+    ),
     ("_slice.hpp", "u_ = std::max(kTiny", "u_ = std::max<double>(kTiny"),
     ("_slice.hpp", "v_ = std::max(kTiny", "v_ = std::max<double>(kTiny"),
     # Errors to plant, chosen later: one compilation for all.
@@ -312,26 +332,13 @@ EDITS = [
 """,
     ),
 ]
-# Of single steps: the kernel for symbols, which lifts customers.  A table is chosen by
-# one uniform number, and not by its first bits and then perhaps the others.
+# Of single steps: the kernel for symbols, which lifts customers.
 STEP_EDITS = [
     edit
     for edit in EDITS
     if edit not in errors.ANY_EMISSION["kernels for any emission only"]
 ] + [
     ("_emission.hpp", "return make(emission);", 'throw std::logic_error("no symbols");'),
-    ("_seating.hpp", "const double least = bits * width", "const double least = 0.0"),
-    ("_seating.hpp", "most = (bits + 1.0) * width;", "most = width / unit;"),
-    (
-        "_seating.hpp",
-        "const double u = (bits + uniform(g)) * width;",
-        "const Pick u = uniform(g) * (width / unit);",
-    ),
-    (
-        "_seating.hpp",
-        "SKIHMM_INLINE double find_table(const Lifted &lifted, double u,",
-        "template <class U> double find_table(const Lifted &lifted, U u,",
-    ),
     ("_contexts.hpp", "double u = uniform(g) * sum;", "Pick u = uniform(g) * sum;"),
     ("_transitions.hpp", "double u = uniform(g) * all;", "Pick u = uniform(g) * all;"),
     ("_weights.hpp", "int32_t at(double u) const", "int32_t at(Pick u) const"),
@@ -624,6 +631,8 @@ CAUGHT_AT = {
     "threshold without the leaf": [
         ("three levels", 0), ("four levels, context first", 2),
     ],
+    "lifted: shared restaurants as they were": [("three levels", 1), ("four levels", 1)],
+    "lifted: the top with its customer": [("four levels", 1)],
 }  # fmt: skip
 
 

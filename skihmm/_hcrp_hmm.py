@@ -23,7 +23,7 @@ from skihmm._contexts import (
 )
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw
-from skihmm._fit import Fit, FitState, Parameters
+from skihmm._fit import Fit, FitState, Parameters, sampler_of
 from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
 from skihmm._imputation import drawn_codes, expected_codes, fill
 from skihmm._prediction import PosteriorPredictive
@@ -56,6 +56,7 @@ from skihmm._validation import (
     is_missing,
     nested_short_names,
     refuse_sequences,
+    resolve,
     unify_frame,
     unmask,
 )
@@ -362,7 +363,8 @@ array-like of shape (n_samples,), default="auto"
         """Set parameters, including nested ones.
 
         ``sampler__x=...``, ``emission__x=...`` and ``transitions__x=...`` also work on
-        short names, which are replaced by their objects.
+        short names, which are replaced by their objects: ``sampler="auto"`` by the
+        sampler for the emission and the transitions, as set by the same call.
 
         Parameters
         ----------
@@ -372,10 +374,26 @@ array-like of shape (n_samples,), default="auto"
         -------
         self : HCRPHMM
         """
-        for name, known in SHORT_NAMES.items():
+        # The sampler comes last, because what "auto" is depends on the others.
+        own = [key for key in params if key.startswith("sampler__")]
+        nested = {key: params.pop(key) for key in own}
+        for name in ("emission", "transitions"):
             current = {name: getattr(self, name)}
-            params.update(nested_short_names(params, current, known))
-        return super().set_params(**params)
+            params.update(nested_short_names(params, current, SHORT_NAMES[name]))
+        super().set_params(**params)
+        known = {**SAMPLERS, "auto": self._auto_sampler}
+        nested.update(nested_short_names(nested, {"sampler": self.sampler}, known))
+        return super().set_params(**nested)
+
+    def _auto_sampler(self) -> BaseSampler:
+        try:
+            return sampler_of(
+                resolve("emission", self.emission, EMISSIONS, BaseEmission),
+                resolve("transitions", self.transitions, TRANSITIONS, BaseTransitions),
+            )
+        except (TypeError, ValueError):
+            # Which fit reports.
+            return SAMPLERS["auto"]()
 
     def set_output(self, *, transform: str | None = None) -> HCRPHMM:
         """Set the output of `predict_proba`, `transform`, `impute` and `sample`.

@@ -296,7 +296,11 @@ def test_draws_in_units_of_the_data(fitted):
         ({"mean": "a"}, TypeError, "mean='a'"),
         ({"mean": np.inf}, ValueError, "mean"),
         ({"strength": 0.0}, ValueError, "strength"),
-        ({"strength": [1.0, 1.0]}, ValueError, "strength"),
+        (
+            {"strength": [1.0, 1.0]},
+            ValueError,
+            "shape \\(2,\\); .* 4 numbers: one per earlier",
+        ),
         ({"dof": 0.5}, ValueError, "dof"),
         ({"dof": 3.0}, ValueError, "dof=3.0; .* more than n_features"),
         ({"scale": -1.0}, ValueError, "scale"),

@@ -20,6 +20,7 @@ from skihmm.emissions import (
     ProductEmission,
 )
 from skihmm.samplers import StepwiseGibbs
+from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 30, "n_draws": 5, "random_state": 0}
 GROUPS = np.repeat([0, 1, 2], [90, 2, 68])
@@ -247,6 +248,30 @@ def test_forecasts_walk_from_the_last_rows(fitted):
         for draw in hmm.draws_.thinned()
     ]
     assert_allclose(one, np.logaddexp.reduce(gain) - np.log(len(gain)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("options", [{}, {"min_dwell": 3, "context_features": [2]}])
+def test_forecasts_go_through_a_gap(options):
+    """What is missing at the end is drawn as if it were predicted too."""
+    X = np.column_stack([switching()[0], np.arange(160) % 2])
+    hmm = fit(
+        AutoregressiveNormal(2), X, transitions=HCRPTransitions(**options), n_draws=2
+    )
+    n = 2 if options else 3
+    gap = X.copy()
+    gap[-3:, :n] = np.nan
+    contexts = [0, 1] if options else None
+    following = hmm.predict_next(gap, 2, groups=GROUPS, contexts=contexts)
+    contexts = [*X[-3:, 2], 0, 1] if options else None
+    longer = hmm.predict_next(X[:-3], 5, groups=GROUPS[:-3], contexts=contexts)
+    samples = [
+        following.sample(4000, random_state=0),
+        longer.sample(4000, random_state=1)[:, 3:],
+    ]
+    means, widths = (np.array([f(x, axis=0) for x in samples]) for f in (np.mean, np.std))
+    assert (abs(means[0] - means[1]) < 5 * widths[0] / np.sqrt(2000)).all()
+    assert_allclose(widths[0], widths[1], rtol=0.1)
+    assert (abs(following.mean() - means[1]) < 5 * widths[0] / np.sqrt(800)).all()
 
 
 def test_simulation_and_imputation_walk_in_time(fitted):

@@ -557,7 +557,9 @@ def with_columns(X: Array, columns: NDArray[np.intp], contexts: Array) -> Array:
     return whole
 
 
-def as_contexts(contexts: Any, n_steps: int, n_columns: int) -> Array:
+def as_contexts(
+    contexts: Any, n_steps: int, n_columns: int, names: Sequence[str] | None = None
+) -> Array:
     """Check the contexts of coming steps.
 
     Parameters
@@ -565,6 +567,8 @@ def as_contexts(contexts: Any, n_steps: int, n_columns: int) -> Array:
     contexts : array-like of shape (n_steps,) or (n_steps, n_columns), or None
         None: all are missing.
     n_steps, n_columns : int
+    names : sequence of str, optional
+        Names of the columns, if the model was fitted to a frame.
 
     Returns
     -------
@@ -576,6 +580,12 @@ def as_contexts(contexts: Any, n_steps: int, n_columns: int) -> Array:
         raise ValueError(
             "contexts was given, but neither transitions nor emission have "
             "context_features."
+        )
+    given = list(getattr(contexts, "columns", ()))
+    is_named = given and all(isinstance(name, str) for name in given)
+    if names is not None and is_named and given != list(names):
+        raise ValueError(
+            f"contexts has the columns {given}; expected {list(names)}, in this order."
         )
     columns = contexts.to_numpy() if hasattr(contexts, "to_numpy") else contexts
     columns = as_array("contexts", unmask(columns))

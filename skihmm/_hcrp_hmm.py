@@ -695,7 +695,10 @@ array-like of shape (n_samples,), default="auto"
     ) -> tuple[Array, StepContexts | None, Labels]:
         """Columns of coming contexts, and those of transitions and emission encoded."""
         given = self._fit_state.given
-        columns = as_contexts(contexts, n_steps, len(given))
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            names = names[given.columns].tolist()
+        columns = as_contexts(contexts, n_steps, len(given), names)
         return (
             columns,
             self._step_contexts(given.transitions(columns)),
@@ -959,8 +962,8 @@ array-like of shape (n_samples,), default="auto"
         contexts : array-like of shape (n_steps,) or (n_steps, n_columns), optional
             Contexts of the coming steps, if transitions or emission depend on them
             (``context_features``): the columns of the transitions and then those that
-            only the emission depends on.  Where they are missing, and by default, the law
-            is that without a context.
+            only the emission depends on; a frame has their names.  Where they are
+            missing, and by default, the law is that without a context.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 

@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._typing import Array, Labels
-from skihmm._validation import as_array, check_positive, is_missing, unmask
+from skihmm._validation import (
+    as_array,
+    check_column_names,
+    check_positive,
+    is_missing,
+    unmask,
+)
 
 ORDERS = ("state", "context")
 MISSING = -1
@@ -581,12 +587,7 @@ def as_contexts(
             "contexts was given, but neither transitions nor emission have "
             "context_features."
         )
-    given = list(getattr(contexts, "columns", ()))
-    is_named = given and all(isinstance(name, str) for name in given)
-    if names is not None and is_named and given != list(names):
-        raise ValueError(
-            f"contexts has the columns {given}; expected {list(names)}, in this order."
-        )
+    check_column_names("contexts", contexts, names)
     columns = contexts.to_numpy() if hasattr(contexts, "to_numpy") else contexts
     columns = as_array("contexts", unmask(columns))
     if columns.ndim == 1 and n_columns == 1:

@@ -15,6 +15,7 @@ from skihmm._sequences import Sequences
 from skihmm._typing import Array, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import (
     as_matrix,
+    check_column_names,
     check_integer,
     draw_entropy,
     unify_frame,
@@ -301,7 +302,8 @@ class PosteriorPredictive:
         Parameters
         ----------
         X_next : array-like of shape (n_steps, n_features)
-            Observations of the future steps.  Missing ones have probability one.
+            Observations of the future steps, of a frame by their names.  Missing ones
+            have probability one.
 
         Returns
         -------
@@ -311,6 +313,7 @@ class PosteriorPredictive:
             do not sum to the joint log probability
             (:meth:`skihmm.HCRPHMM.score_samples` has its terms).
         """
+        check_column_names("X_next", X_next, self._names)
         X_next = as_matrix(unify_frame(unmask(X_next)))
         if X_next.shape != (self.n_steps, self.n_features):
             raise ValueError(

@@ -1025,7 +1025,8 @@ array-like of shape (n_samples,), default="auto"
             predictive of its state; calls with different `random_state` are multiple
             imputations.
         random_state : int, RandomState instance or None, default=None
-            Seed of "sample"; None uses the estimator's `random_state`.
+            Seed of "sample", and of the samples behind some expectations (see Notes);
+            None uses the estimator's `random_state`.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -1044,6 +1045,9 @@ array-like of shape (n_samples,), default="auto"
         carries no information about its state, as everywhere with that emission; only its
         missing entries are filled, from its state's marginal distribution, jointly with
         "sample".
+
+        If an emission looks back on missing entries, as an autoregression does in a gap
+        of several rows, expectations of numbers are averages of 1000 samples.
 
         Examples
         --------
@@ -1082,14 +1086,15 @@ array-like of shape (n_samples,), default="auto"
         if not missing.any():
             return X.copy()
         draws = self.draws_.thinned(with_states=False)
-        if method == "expectation":
-            codes = expected_codes(draws, sequences, self.emission_)
-        else:
+        is_expected = method == "expectation"
+        seed = None
+        if self.emission_.looks_back or not is_expected:
             entropy = draw_entropy(
                 self.random_state if random_state is None else random_state
             )
             seed = np.random.SeedSequence(entropy)
-            codes = drawn_codes(draws, sequences, self.emission_, seed)
+        fill_codes = expected_codes if is_expected else drawn_codes
+        codes = fill_codes(draws, sequences, self.emission_, seed)
         return fill(X, missing, self.emission_.decode(codes))
 
     # ---- contexts

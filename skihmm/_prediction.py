@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from skihmm._contexts import StepContexts
 from skihmm._decoding import frozen_model, symbol_limits
 from skihmm._draws import Draw
+from skihmm._imputation import N_WALKS
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import (
@@ -24,9 +25,6 @@ from skihmm._validation import (
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-
-# Samples behind the means of an emission that looks back.
-_N_WALKS = 1000
 
 
 def _choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
@@ -176,7 +174,8 @@ class PosteriorPredictive:
         codes = np.vstack([self._sequences.codes[start:], codes])
         sequences = Sequences(codes, begin, contexts=contexts)
         model = frozen_model(self._draws[d], sequences, self._emission)
-        return model.sample_ends(n_paths, len(self._gap) + self.n_steps, stream).T
+        steps = np.arange(len(codes) - self.n_steps - len(self._gap), len(codes))
+        return model.sample_at(steps, n_paths, stream)
 
     def _inputs_between(self, rows: Array, given: Array) -> Array:
         """Inputs of a step with these contexts after each encoded row."""
@@ -290,7 +289,7 @@ class PosteriorPredictive:
         total /= self.n_draws
         first = 0 if len(self._gap) else 1
         if self._emission.looks_back and self.n_steps > first:
-            means = self._sample_codes(_N_WALKS, self._random_state).mean(axis=0)
+            means = self._sample_codes(N_WALKS, self._random_state).mean(axis=0)
             later = total[first:, self._order]
             total[first:, self._order] = np.where(np.isnan(later), np.nan, means[first:])
         total[:, self._order] += self._emission.offsets(self.n_features)

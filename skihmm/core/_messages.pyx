@@ -350,33 +350,30 @@ cdef class FrozenModel:
                 self.messages.get().sample_path(filtered, stream.bits, &out[0])
         return path
 
-    def sample_ends(self, n_paths, n_last, RandomStream stream):
-        """Draw the last steps of several paths given all observations.
+    def sample_at(self, steps, n_paths, RandomStream stream):
+        """Draw the states of some steps on several paths given all observations.
 
         Parameters
         ----------
+        steps : ndarray of int
         n_paths : int
-        n_last : int
-            Number of these steps, at most all.
         stream : RandomStream
 
         Returns
         -------
-        paths : ndarray of shape (n_paths, n_last), int32
-            As of `sample_path`.
+        states : ndarray of shape (len(steps), n_paths), int32
+            Those of paths as `sample_path` draws them.
         """
-        cdef int32_t begin = <int32_t> (
-            self.n_steps - integer_of(n_last, "n_last", 0, self.n_steps))
         columns = self.filter_columns()
         path = np.empty(self.n_steps, dtype=np.int32)
-        paths = np.empty((n_paths, n_last), dtype=np.int32)
+        states = np.empty((len(steps), n_paths), dtype=np.int32)
         cdef const float64_t *filtered = begin_of(columns)
         cdef int32_t[::1] out = path
-        for row in paths if self.n_steps else ():
+        for i in range(n_paths if len(steps) else 0):
             with nogil:
                 self.messages.get().sample_path(filtered, stream.bits, &out[0])
-            row[:] = path[begin:]
-        return paths
+            states[:, i] = path[steps]
+        return states
 
     def viterbi(self):
         """Most probable path.

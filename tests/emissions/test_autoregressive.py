@@ -274,6 +274,21 @@ def test_forecasts_go_through_a_gap(options):
     assert (abs(following.mean() - means[1]) < 5 * widths[0] / np.sqrt(800)).all()
 
 
+def test_means_in_a_gap_are_those_of_samples():
+    """States last, so where a gap begins matters up to its end."""
+    X = np.zeros((300, 1))
+    rng = np.random.default_rng(0)
+    for t in range(1, 300):
+        a, level = ((0.95, 8.0), (-0.9, -3.0))[t // 15 % 2]
+        X[t] = a * X[t - 1] + level + 0.5 * rng.normal()
+    hmm = HCRPHMM(emission=AutoregressiveNormal(1), **SHORT | {"n_draws": 1}).fit(X)
+    before, n = X[:150], 6
+    gap = np.vstack([before, np.full((n, 1), np.nan)])
+    samples = hmm.predict_next(before, n).sample(4000, random_state=0)
+    errors = samples.std(axis=0) / np.sqrt(800)
+    assert (abs(hmm.impute(gap)[-n:] - samples.mean(axis=0)) < 5 * errors).all()
+
+
 def test_simulation_and_imputation_walk_in_time(fitted):
     hmm, X = fitted
     again, states = hmm.sample(300, random_state=2)

@@ -521,7 +521,7 @@ def test_nested_parameters_of_every_short_name(name, X):
         ),
         (
             {"emission__mean": 0.0, "emission": "autoregressive"},
-            "BlockedGibbs(block_size=10, run_split_merge_rate=4, split_merge_rate=3)",
+            "BlockedGibbs(block_size=8, run_split_merge_rate=4, split_merge_rate=3)",
         ),
         (
             {"transitions__min_dwell": 3},

@@ -89,6 +89,7 @@ struct SeatingEmission {
         if (SKIHMM_LIKELY(codes[t] >= 0))
             r->multiply(seating->remove(k, codes[t], g, hints + t));
     }
+    bool has_tables() const { return true; }
     void commit() const { seating->commit(); }
     void commit_same() const { seating->commit_same(); }
     void rollback() const { seating->rollback(); }
@@ -200,6 +201,8 @@ class Emission {
     // states.  For proposals, which need no exact values: sharing between states may be ignored.
     virtual void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                                double *out) = 0;
+    // Whether customers are seated at tables.  If not, statistics depend on the labels alone.
+    virtual bool has_tables() const { return true; }
     // End of a move: keep it, or undo it exactly.
     virtual void commit() = 0;
     virtual void rollback() = 0;

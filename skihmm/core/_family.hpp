@@ -70,7 +70,8 @@ class Family {
                       double *out) const = 0;
     // Rows that a wide family evaluates together.
     static constexpr int32_t kRows = 16;
-    // As fill for n_rows <= kRows rows, one after the other at y: out[r * out_stride + k].
+    // As fill for n_rows <= kRows rows, one after the other at y: out[r * out_stride + k].  Missing
+    // ones may get anything.
     virtual void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
                                int32_t n_rows, double *out, int64_t out_stride) const {
         for (int32_t r = 0; r < n_rows; ++r)

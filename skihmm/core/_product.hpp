@@ -20,6 +20,10 @@ struct Product {
         else value = product;
     }
     void multiply_log(double log_factor) { log_scale += log_factor; }
+    void multiply(const Product &other) {
+        multiply(other.value);
+        multiply_log(other.log_scale);
+    }
     double log() const { return log_scale + std::log(value); }
 
   private:

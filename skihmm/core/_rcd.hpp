@@ -41,7 +41,7 @@ struct SymbolView {
 template <class Chain, class Emission>
 class Exchange {
   public:
-    Product r_old, r_new;
+    Product r_old, r_new, r_observed;
 
     // The draw of k after label j, made for step t.
     SKIHMM_INLINE void remove_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
@@ -53,17 +53,20 @@ class Exchange {
     }
     // Steps [start, stop) of one sequence with the given labels, the first one after label
     // j: their draws, their observations, and the draw of `follower` (-1: none).
-    // They leave in the reverse of the order in which they come.
+    // They leave in the reverse of the order in which they come.  r_observed: the observations'
+    // part of r_old, unless these are seated.
     SKIHMM_INLINE void remove_block(Chain &chain, Emission &emission,
                                     int64_t start, int64_t stop, int32_t j,
                                     const int32_t *labels, int32_t follower) {
+        if constexpr (!Emission::kIsSeating) r_observed.reset();
         if (SKIHMM_LIKELY(follower >= 0))
             remove_draw(chain, labels[stop - 1 - start], follower, stop);
         for (int64_t t = stop - 1; t >= start; --t) {
             const int32_t k = labels[t - start];
-            emission.remove(t, k, chain.bits, &r_old);
+            emission.remove(t, k, chain.bits, Emission::kIsSeating ? &r_old : &r_observed);
             remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
         }
+        if constexpr (!Emission::kIsSeating) r_old.multiply(r_observed);
     }
     // Every factor is computed just before its own customer is seated, at the seating with all
     // earlier ones, not at s_0.
@@ -77,6 +80,15 @@ class Exchange {
             j = k;
         }
         if (SKIHMM_LIKELY(follower >= 0)) add_draw(chain, j, follower, stop);
+    }
+    // The same without the observations.
+    void add_draws(Chain &chain, int64_t start, int64_t stop, int32_t j, const int32_t *labels,
+                   int32_t follower) {
+        for (int64_t t = start; t < stop; ++t) {
+            add_draw(chain, j, labels[t - start], t);
+            j = labels[t - start];
+        }
+        if (follower >= 0) add_draw(chain, j, follower, stop);
     }
     // Accept with probability min(1, R), R = (r_new / r_old) * (q_old / q_new).  R >= 1
     // needs no random number; a NaN (which no correct kernel makes) rejects.  A proposal of the
@@ -132,6 +144,7 @@ class Move : public Exchange<Chain, Emission> {
   public:
     using Exchange<Chain, Emission>::r_old;
     using Exchange<Chain, Emission>::r_new;
+    using Exchange<Chain, Emission>::r_observed;
     using Transitions = typename Chain::Transitions;
     int64_t start = 0, stop = 0;
     typename Transitions::Step view;    // s_0 of a block of one step: see look
@@ -313,8 +326,25 @@ class Move : public Exchange<Chain, Emission> {
     SKIHMM_NOINLINE void seat_path(Chain &chain, Emission &emission,
                                    const int32_t *path) {
         r_new.reset();
-        this->add_block(chain, emission, start, stop, chain.previous(start), path,
-                        chain.successor(stop - 1));
+        const int32_t j = chain.previous(start), o = chain.successor(stop - 1);
+        if constexpr (!Emission::kIsSeating) {
+            if (put_observations_back(chain, emission, path)) {
+                this->add_draws(chain, start, stop, j, path, o);
+                r_new.multiply(r_observed);
+                return;
+            }
+        }
+        this->add_block(chain, emission, start, stop, j, path, o);
+    }
+    // If `path` is the old one an emission without tables becomes as it was, which costs less than
+    // additions, and no digits.  Says whether.
+    SKIHMM_INLINE bool put_observations_back(const Chain &chain, Emission &emission,
+                                             const int32_t *path) const {
+        if (Emission::kIsSeating || emission.has_tables()
+            || !std::equal(path, path + (stop - start), &chain.states[start]))
+            return false;
+        emission.rollback();
+        return true;
     }
     SKIHMM_NOINLINE void complete_open(Chain &chain, Emission &emission,
                                        int32_t k, bool opens) {
@@ -323,7 +353,8 @@ class Move : public Exchange<Chain, Emission> {
         const int32_t follower = chain.successor(start);
         chain.transitions->add_draw(start, chain.previous(start), k, opens, follower, chain.bits,
                                     &chain.hints[start]);
-        emission.add(start, k, chain.bits, &r_new);
+        if (!put_observations_back(chain, emission, &k))
+            emission.add(start, k, chain.bits, &r_new);
         if (follower >= 0) this->add_draw(chain, k, follower, stop);
         if (is_same) {
             chain.transitions->commit_same();

@@ -85,10 +85,10 @@ SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, 
         out[k] += lp;
     }
 }
-// A number of each of kRows rows.  (Loads across cache lines would cost an eighth of the time.)
-constexpr int32_t kRows = Family::kRows;
+// A number of each of N rows.  (Loads across cache lines would cost an eighth of the time.)
+template <int N>
 struct alignas(64) Rows {
-    static constexpr int32_t kParts = kRows / kInWide;
+    static constexpr int32_t kParts = N / kInWide;
     Wide parts[kParts];
 
     SKIHMM_INLINE static Rows of(double x) {
@@ -106,7 +106,7 @@ struct alignas(64) Rows {
 };
 // Add the squares of R entries of w = G z to a sum, those of the first rows of a panel with n
 // columns.
-template <int R>
+template <int R, class Rows>
 SKIHMM_INLINE void add_squares(int32_t n, const double *G, const double *inverse,
                                const Rows *z, Rows *sum) {
     Rows w[R];
@@ -116,6 +116,7 @@ SKIHMM_INLINE void add_squares(int32_t n, const double *G, const double *inverse
     for (int32_t r = 0; r < R; ++r) sum->add_square(inverse[r], w[r]);
 }
 // The squares of entries `from` to `to`, which are in one panel.
+template <class Rows>
 SKIHMM_INLINE void add_squares(int32_t from, int32_t to, const double *G, const double *inverse,
                                const Rows *z, Rows *sum) {
     G += panel_start(from / kPanel) + from % kPanel;
@@ -127,17 +128,19 @@ SKIHMM_INLINE void add_squares(int32_t from, int32_t to, const double *G, const 
         case 1: return add_squares<1>(to, G, inverse, z, sum);
     }
 }
-// As fill_regression for kRows rows at once, of which z[j] has number j:
-// out[k * kRows + r] = log p.  The same operations in the same order, so the same results.
-SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
-                                           const Rows *z, const double *table, double *out) {
+// As fill_regression for N rows at once, of which z[j] has number j: out[k * N + r] = log p.  The
+// same operations in the same order, so the same results.
+template <int N>
+SKIHMM_INLINE void fill_rows_of(int32_t n, int64_t stride, int32_t q, int32_t d,
+                                const Rows<N> *z, const double *table, double *out) {
+    using Rows = skihmm::Rows<N>;
     const int32_t size = q + d;
     const double *empty = nullptr;
-    for (int32_t k = 0; k < n; ++k, out += kRows) {
+    for (int32_t k = 0; k < n; ++k, out += N) {
         const double *G = table + k * stride + 1, *inverse = G + panels_end(size);
         if (G[-1] == 0.0) {
             if (empty) {
-                std::copy_n(empty, kRows, out);
+                std::copy_n(empty, N, out);
                 continue;
             }
             empty = out;
@@ -150,10 +153,22 @@ SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q,
         for (i += kPanel; i < size; i += kPanel)
             add_squares(i, std::min(size, i + kPanel), G, inverse, z, &total);
         const double *leverages = leverage.data(), *totals = total.data();
-        for (int32_t r = 0; r < kRows; ++r)
+        for (int32_t r = 0; r < N; ++r)
             out[r] = inverse[size + 1] - 0.5 * d * log_of(leverages[r])
                      - inverse[size] * log1p_of(totals[r] / leverages[r]);
     }
+}
+// Blocks are mostly shorter than kRows, and half as many rows take half the time.
+constexpr int32_t kRows = Family::kRows, kFewRows = kRows / 2;
+SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
+                                           const Rows<kRows> *z, const double *table,
+                                           double *out) {
+    fill_rows_of(n, stride, q, d, z, table, out);
+}
+SKIHMM_CLONES static void fill_few_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
+                                               const Rows<kFewRows> *z, const double *table,
+                                               double *out) {
+    fill_rows_of(n, stride, q, d, z, table, out);
 }
 // The rows of a panel of n columns, less share times the sum of part times the rows before.
 SKIHMM_INLINE void update_panel(int32_t n, const double *part, const double *share, double *G,
@@ -332,18 +347,11 @@ class AutoregressiveFamily final : public Family {
     }
     void fill_together(const double *table, int64_t stride, int32_t n, const double *y,
                        int32_t n_rows, double *out, int64_t out_stride) const override {
-        rows_.assign(size_, Rows::of(0.0));
-        rows_out_.resize(static_cast<size_t>(n) * kRows);
-        for (int32_t r = 0; r < n_rows; ++r) {
-            if (is_missing(y + r * row_width())) continue;
-            standardise(y + r * row_width());
-            for (int32_t j = 0; j < size_; ++j) rows_[j].data()[r] = z_[j];
-        }
-        fill_regressions(n, stride, q_, n_columns, rows_.data(), table, rows_out_.data());
-        for (int32_t r = 0; r < n_rows; ++r)
-            if (!is_missing(y + r * row_width()))
-                for (int32_t k = 0; k < n; ++k)
-                    out[r * out_stride + k] += rows_out_[k * kRows + r];
+        if (n_rows <= kFewRows)
+            fill_together(fill_few_regressions, &few_rows_, table, stride, n, y, n_rows, out,
+                          out_stride);
+        else
+            fill_together(fill_regressions, &rows_, table, stride, n, y, n_rows, out, out_stride);
     }
     void fill_rows(const double *rows, int32_t n, const double *last, const double *y,
                    double *out) const override {
@@ -544,6 +552,21 @@ class AutoregressiveFamily final : public Family {
         return panel_start(i / kPanel) + j * kPanel + i % kPanel;
     }
 
+    template <int N, class Fill>
+    void fill_together(Fill fill, std::vector<Rows<N>> *rows, const double *table,
+                       int64_t stride, int32_t n, const double *y, int32_t n_rows, double *out,
+                       int64_t out_stride) const {
+        rows->assign(size_, Rows<N>::of(0.0));
+        rows_out_.resize(static_cast<size_t>(n) * N);
+        for (int32_t r = 0; r < n_rows; ++r) {
+            standardise(y + r * row_width());
+            for (int32_t j = 0; j < size_; ++j) (*rows)[j].data()[r] = z_[j];
+        }
+        fill(n, stride, q_, n_columns, rows->data(), table, rows_out_.data());
+        for (int32_t r = 0; r < n_rows; ++r)
+            for (int32_t k = 0; k < n; ++k) out[r * out_stride + k] += rows_out_[k * N + r];
+    }
+
     // Set z_, or another array of its size, to a row, standardised; if it `fills`, with missing
     // inputs at the mean.
     void standardise(const double *y, bool fills = false) const {
@@ -551,11 +574,14 @@ class AutoregressiveFamily final : public Family {
     }
     void standardise(const double *y, double *out, bool fills = false) const {
         const int32_t d = n_columns;
-        for (int32_t i = 0; i < row_width(); ++i) {
-            const double value = (y[i] - centre_[i % d]) / deviation_[i % d];
-            // Products of a few of these numbers must not overflow.
-            const double z = std::min(std::max(value, -kMostDeviations), kMostDeviations);
-            out[i < d ? q_ + i : i - d] = fills && std::isnan(z) ? 0.0 : z;
+        for (int32_t lag = 0; lag <= order_; ++lag, y += d) {
+            double *part = lag > 0 ? out + (lag - 1) * d : out + q_;
+            for (int32_t i = 0; i < d; ++i) {
+                const double value = (y[i] - centre_[i]) / deviation_[i];
+                // Products of a few of these numbers must not overflow.
+                const double z = std::min(std::max(value, -kMostDeviations), kMostDeviations);
+                part[i] = fills && std::isnan(z) ? 0.0 : z;
+            }
         }
         out[q_ - 1] = 1.0;
         std::fill(out + size_, out + z_.size(), 0.0);
@@ -605,7 +631,8 @@ class AutoregressiveFamily final : public Family {
     RisingTable ratio_;
     // Scratch; a family belongs to one thread.
     mutable std::vector<double> z_, scratch_, rows_out_;
-    mutable std::vector<Rows> rows_;
+    mutable std::vector<Rows<kRows>> rows_;
+    mutable std::vector<Rows<kFewRows>> few_rows_;
 };
 
 }  // namespace skihmm

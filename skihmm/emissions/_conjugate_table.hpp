@@ -21,11 +21,13 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Takes ownership of the family; the rows must outlive the table.
     ConjugateTable(Family *family, const double *values, int64_t n_steps)
         : family_(family), values_(values), row_width_(family->row_width()),
-          reset_(family->width), slot_of_(n_steps, -1) {
+          reset_(family->width), slot_of_(n_steps, -1), is_missing_(n_steps) {
         this->n_steps = n_steps;
         family->reset(reset_.data(), 1);
-        for (int64_t t = 0; t < n_steps; ++t)
-            if (!family->is_missing(row(t))) log_constant_ += family->log_constant(row(t));
+        for (int64_t t = 0; t < n_steps; ++t) {
+            is_missing_[t] = family->is_missing(row(t));
+            if (!is_missing_[t]) log_constant_ += family->log_constant(row(t));
+        }
     }
     const Family *family() const override { return family_.get(); }
     EmissionParameters *parameters() override {
@@ -51,15 +53,15 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
+        if (is_missing_[t]) return;
         const double *y = row(t);
-        if (family_->is_missing(y)) return;
         touch(k);
         move(t, k);
         r->multiply_log(family_->add_predicted(&table_[place(k)], step(), y));
     }
     void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
+        if (is_missing_[t]) return;
         const double *y = row(t);
-        if (family_->is_missing(y)) return;
         touch(k);
         move(t, -1);
         double lp = 0.0, *numbers = &table_[place(k)];
@@ -69,6 +71,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         }
         r->multiply_log(lp);
     }
+    bool has_tables() const override { return false; }
     void commit() override {
         touched_.clear();
         saved_.clear();
@@ -86,12 +89,12 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     double fill_probs(int64_t t, double *out) override {
-        if (!family_->is_missing(row(t))) return fill_floored(n_slots, logs_of(t), out);
+        if (!is_missing_[t]) return fill_floored(n_slots, logs_of(t), out);
         std::fill_n(out, n_slots, 1.0);
         return 0.0;
     }
     void fill_logs(int64_t t, double *out) override {
-        if (family_->is_missing(row(t))) std::fill_n(out, n_slots, 0.0);
+        if (is_missing_[t]) std::fill_n(out, n_slots, 0.0);
         else std::copy_n(logs_of(t), n_slots, out);
     }
     void look_ahead(int64_t start, int64_t stop) override {
@@ -106,11 +109,10 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         fill_floored_pair(logs, out);
     }
     void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
-        const bool is_missing = family_->is_missing(row(t));
         for (int32_t i = 0; i < 2; ++i)
-            out[i] = is_missing ? 0.0
-                                : family_->log_predictive(&table_[place(states[i])], step(),
-                                                          row(t));
+            out[i] = is_missing_[t] ? 0.0
+                                    : family_->log_predictive(&table_[place(states[i])], step(),
+                                                              row(t));
     }
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                        double *out) override {
@@ -118,8 +120,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         read(k, numbers.data());
         double lp = 0.0;
         for (int64_t i = 0; i < stop - start; ++i) {
-            const double *y = row(backwards ? stop - 1 - i : start + i);
-            if (!family_->is_missing(y)) lp += family_->add_predicted(numbers.data(), 1, y);
+            const int64_t t = backwards ? stop - 1 - i : start + i;
+            if (!is_missing_[t]) lp += family_->add_predicted(numbers.data(), 1, row(t));
             out[i] = lp;
         }
     }
@@ -133,7 +135,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void settle(const int32_t *slots) override {
         run_ranges(workers_, n_steps, [&](int64_t start, int64_t stop, int32_t) {
             for (int64_t t = start; t < stop; ++t)
-                slot_of_[t] = family_->is_missing(row(t)) ? -1 : slots[t];
+                slot_of_[t] = is_missing_[t] ? -1 : slots[t];
         });
         count();
         has_parameters_ = false;
@@ -197,11 +199,11 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (int32_t k = 0; k < n; ++k)
             std::copy(reset_.begin(), reset_.end(), fresh.begin() + static_cast<size_t>(k) * width);
         for (size_t t = 0; t < slot_of_.size(); ++t)
-            if (!family_->is_missing(row(t)))
+            if (!is_missing_[t])
                 family_->add(&fresh[static_cast<size_t>(labels[t]) * width], 1, row(t));
         double worst = 0.0;
         for (size_t t = 0; t < slot_of_.size(); ++t) {
-            if (family_->is_missing(row(t))) continue;
+            if (is_missing_[t]) continue;
             for (const int32_t k : {labels[t], static_cast<int32_t>(t % n)}) {
                 const size_t at = static_cast<size_t>(k) * width;
                 const double x = family_->log_predictive(numbers + at, 1, row(t));
@@ -221,7 +223,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (const int32_t k : slots) draw(k, &table_[place(k)], step(), g);
     }
     const double *likelihoods(int64_t t, const int32_t *occupancy) override {
-        if (family_->is_missing(row(t))) {
+        if (is_missing_[t]) {
             std::fill(weights_.begin(), weights_.end(), 1.0);
             return weights_.data();
         }
@@ -229,19 +231,19 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return weights_.data();
     }
     void fill_log_row(int64_t t, const int32_t *occupancy, double *out) override {
-        if (family_->is_missing(row(t))) std::fill_n(out, n_slots, 0.0);
+        if (is_missing_[t]) std::fill_n(out, n_slots, 0.0);
         else std::copy_n(log_densities(t, occupancy), n_slots, out);
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         std::vector<double> numbers(reset_);
-        if (!family_->is_missing(row(t))) family_->add(numbers.data(), 1, row(t));
+        if (!is_missing_[t]) family_->add(numbers.data(), 1, row(t));
         draw(k, numbers.data(), 1, g);
     }
 
     bool is_concurrent() const override { return family_->is_concurrent; }
     void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                               double *out) const override {
-        if (family_->is_missing(row(t))) {
+        if (is_missing_[t]) {
             std::fill_n(out, n, 0.0);
             return;
         }
@@ -255,7 +257,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
     size_t n_bytes() const override {
         return 8 * (table_.size() + parameters_.size() + n_steps * row_width_)
-               + 4 * slot_of_.size() + 32 * stride_;
+               + 5 * slot_of_.size() + 32 * stride_;
     }
 
   private:
@@ -373,6 +375,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     int32_t stride_ = 0;
     std::vector<double> reset_, table_, parameters_, logs_, weights_, saved_, scratch_;
     std::vector<int32_t> slot_of_, touched_;    // slot_of_: -1 for a missing step or inside a move
+    std::vector<char> is_missing_;
     std::vector<int64_t> stamps_;
     std::vector<Moved> moved_;
     int64_t move_ = 1;

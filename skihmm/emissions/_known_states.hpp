@@ -50,6 +50,7 @@ class KnownStates final : public Emission, public EmissionParameters {
         for (int64_t i = 0; i < stop - start; ++i)
             out[i] = lp += std::log(prob(backwards ? stop - 1 - i : start + i, k));
     }
+    bool has_tables() const override { return false; }
     void commit() override { journal_.clear(); }
     void rollback() override {
         for (size_t i = journal_.size(); i-- > 0;)

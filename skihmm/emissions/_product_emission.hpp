@@ -68,6 +68,11 @@ class ProductEmission final : public Emission, public EmissionParameters {
         n_slots = n;
         for (const auto &part : parts_) part->resize(n);
     }
+    bool has_tables() const override {
+        for (const auto &part : parts_)
+            if (part->has_tables()) return true;
+        return false;
+    }
     void commit() override {
         for (const auto &part : parts_) part->commit();
     }

@@ -253,13 +253,12 @@ def test_forecasts_walk_from_the_last_rows(fitted):
 @pytest.mark.parametrize("options", [{}, {"min_dwell": 3, "context_features": [2]}])
 def test_forecasts_go_through_a_gap(options):
     """What is missing at the end is drawn as if it were predicted too."""
-    X = np.column_stack([switching()[0], np.arange(160) % 2])
+    X = np.column_stack([switching()[0], np.arange(160) % 2])[:, : 3 if options else 2]
     hmm = fit(
         AutoregressiveNormal(2), X, transitions=HCRPTransitions(**options), n_draws=2
     )
-    n = 2 if options else 3
     gap = X.copy()
-    gap[-3:, :n] = np.nan
+    gap[-3:, :2] = np.nan
     contexts = [0, 1] if options else None
     following = hmm.predict_next(gap, 2, groups=GROUPS, contexts=contexts)
     contexts = [*X[-3:, 2], 0, 1] if options else None

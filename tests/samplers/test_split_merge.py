@@ -325,7 +325,8 @@ class Lasting(NormalInverseGamma):
 def test_auto_makes_trials_of_whole_runs_if_states_last(X):
     symbols = StepwiseGibbs(split_merge_rate=1, block_share=0.25)
     numbers = BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2)
-    lasting = BlockedGibbs(10, run_split_merge_rate=4)
+    lasting = BlockedGibbs(8, run_split_merge_rate=4)
+    staying = BlockedGibbs(10, run_split_merge_rate=4)
     for emission, sampler in (
         ("hcrp", symbols),
         (ProductEmission([("a", "hcrp", [0])]), symbols),
@@ -341,7 +342,8 @@ def test_auto_makes_trials_of_whole_runs_if_states_last(X):
     for emission, dwell, sampler in (
         (NormalInverseGamma(), {}, numbers),
         (Lasting(), {}, lasting),
-        (NormalInverseGamma(), {"expected_dwell": 5}, lasting),
+        (NormalInverseGamma(), {"expected_dwell": 5}, staying),
+        (Lasting(), {"expected_dwell": 5}, lasting),
         (Lasting(), {"min_dwell": 2}, BlockedGibbs(run_split_merge_rate=4)),
     ):
         transitions = HCRPTransitions(context_features=[-1], **dwell)

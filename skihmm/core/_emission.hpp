@@ -19,10 +19,6 @@
 
 namespace skihmm {
 
-// A possible state needs a positive weight beside any other, or a chain in it could not leave:
-// relative to the most probable one the least weight is exp of this.
-constexpr double kLeastLog = -460.0;
-
 // The product of several factors is made so as a whole: were each of them, a state that is all
 // but impossible by two of them would weigh as much as one that is so by one.
 

@@ -138,4 +138,8 @@ SKIHMM_CLONES static void fill_exp(int32_t n, const double *log_p, double larges
     }
 }
 
+// A possible state needs a positive weight beside any other, or a chain in it could not leave:
+// relative to the most probable one the least weight is exp of this.
+constexpr double kLeastLog = -460.0;
+
 }  // namespace skihmm

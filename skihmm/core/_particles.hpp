@@ -634,7 +634,7 @@ class ParticleFilter {
             return;
         }
         out->log_factor = *std::max_element(logs_.begin(), logs_.end());
-        fill_exp(n + 1, logs_.data(), out->log_factor, -460.0, w);
+        fill_exp(n + 1, logs_.data(), out->log_factor, kLeastLog, w);
     }
     const double *numbers_of(const History &p, size_t f, int32_t k) const {
         return k < p.n_states

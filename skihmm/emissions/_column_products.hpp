@@ -33,7 +33,7 @@ void fill_column_logs(size_t n_columns, int32_t n_slots, std::vector<double> *sc
     }
 }
 
-// As Emission::fill_probs.
+// As Emission::fill_probs; `out` holds the logs on the way.
 template <class Multiply>
 double fill_column_product(size_t n_columns, int32_t n_slots, std::vector<double> *scratch,
                            double *out, Multiply multiply) {
@@ -42,10 +42,7 @@ double fill_column_product(size_t n_columns, int32_t n_slots, std::vector<double
         return 0.0;
     }
     fill_column_logs(n_columns, n_slots, scratch, out, multiply);
-    const double largest = *std::max_element(out, out + n_slots);
-    for (int32_t k = 0; k < n_slots; ++k)
-        out[k] = std::exp(std::max(out[k] - largest, kLeastLog));
-    return largest;
+    return fill_floored(n_slots, out, out);
 }
 
 // As Emission::fill_log_pair, of the products p[0] and p[1].

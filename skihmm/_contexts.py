@@ -11,7 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._typing import Array, Labels
-from skihmm._validation import as_array, check_positive, is_missing, unmask
+from skihmm._validation import (
+    as_array,
+    check_column_names,
+    check_positive,
+    is_missing,
+    unmask,
+)
 
 ORDERS = ("state", "context")
 MISSING = -1
@@ -557,7 +563,9 @@ def with_columns(X: Array, columns: NDArray[np.intp], contexts: Array) -> Array:
     return whole
 
 
-def as_contexts(contexts: Any, n_steps: int, n_columns: int) -> Array:
+def as_contexts(
+    contexts: Any, n_steps: int, n_columns: int, names: Sequence[str] | None = None
+) -> Array:
     """Check the contexts of coming steps.
 
     Parameters
@@ -565,6 +573,8 @@ def as_contexts(contexts: Any, n_steps: int, n_columns: int) -> Array:
     contexts : array-like of shape (n_steps,) or (n_steps, n_columns), or None
         None: all are missing.
     n_steps, n_columns : int
+    names : sequence of str, optional
+        Names of the columns, if the model was fitted to a frame.
 
     Returns
     -------
@@ -577,6 +587,7 @@ def as_contexts(contexts: Any, n_steps: int, n_columns: int) -> Array:
             "contexts was given, but neither transitions nor emission have "
             "context_features."
         )
+    check_column_names("contexts", contexts, names)
     columns = contexts.to_numpy() if hasattr(contexts, "to_numpy") else contexts
     columns = as_array("contexts", unmask(columns))
     if columns.ndim == 1 and n_columns == 1:

@@ -155,9 +155,7 @@ class Parameters:
         )
         sampler = params["sampler"]
         if isinstance(sampler, str) and sampler == "auto":
-            sampler = auto_sampler(
-                emission.has_lasting_states, not emission.is_categorical, transitions
-            )
+            sampler = sampler_of(emission, transitions)
         parameters = cls(
             plan=plan,
             n_jobs=check_n_jobs("n_jobs", params["n_jobs"]),
@@ -597,6 +595,13 @@ class Fit:
                     "known state have to be in one state, and those of two in two."
                 )
         return labels.astype(np.int64)
+
+
+def sampler_of(emission: BaseEmission, transitions: BaseTransitions) -> BaseSampler:
+    """Sampler of ``sampler="auto"`` for these recipes."""
+    return auto_sampler(
+        emission.has_lasting_states, not emission.is_categorical, transitions
+    )
 
 
 def _encoded(

@@ -23,7 +23,7 @@ from skihmm._contexts import (
 )
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw
-from skihmm._fit import Fit, FitState, Parameters
+from skihmm._fit import Fit, FitState, Parameters, sampler_of
 from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
 from skihmm._imputation import drawn_codes, expected_codes, fill
 from skihmm._prediction import PosteriorPredictive
@@ -56,6 +56,7 @@ from skihmm._validation import (
     is_missing,
     nested_short_names,
     refuse_sequences,
+    resolve,
     unify_frame,
     unmask,
 )
@@ -362,7 +363,8 @@ array-like of shape (n_samples,), default="auto"
         """Set parameters, including nested ones.
 
         ``sampler__x=...``, ``emission__x=...`` and ``transitions__x=...`` also work on
-        short names, which are replaced by their objects.
+        short names, which are replaced by their objects: ``sampler="auto"`` by the
+        sampler for the emission and the transitions, as set by the same call.
 
         Parameters
         ----------
@@ -372,10 +374,26 @@ array-like of shape (n_samples,), default="auto"
         -------
         self : HCRPHMM
         """
-        for name, known in SHORT_NAMES.items():
+        # The sampler comes last, because what "auto" is depends on the others.
+        own = [key for key in params if key.startswith("sampler__")]
+        nested = {key: params.pop(key) for key in own}
+        for name in ("emission", "transitions"):
             current = {name: getattr(self, name)}
-            params.update(nested_short_names(params, current, known))
-        return super().set_params(**params)
+            params.update(nested_short_names(params, current, SHORT_NAMES[name]))
+        super().set_params(**params)
+        known = {**SAMPLERS, "auto": self._auto_sampler}
+        nested.update(nested_short_names(nested, {"sampler": self.sampler}, known))
+        return super().set_params(**nested)
+
+    def _auto_sampler(self) -> BaseSampler:
+        try:
+            return sampler_of(
+                resolve("emission", self.emission, EMISSIONS, BaseEmission),
+                resolve("transitions", self.transitions, TRANSITIONS, BaseTransitions),
+            )
+        except (TypeError, ValueError):
+            # Which fit reports.
+            return SAMPLERS["auto"]()
 
     def set_output(self, *, transform: str | None = None) -> HCRPHMM:
         """Set the output of `predict_proba`, `transform`, `impute` and `sample`.
@@ -677,7 +695,10 @@ array-like of shape (n_samples,), default="auto"
     ) -> tuple[Array, StepContexts | None, Labels]:
         """Columns of coming contexts, and those of transitions and emission encoded."""
         given = self._fit_state.given
-        columns = as_contexts(contexts, n_steps, len(given))
+        names = getattr(self, "feature_names_in_", None)
+        if names is not None:
+            names = names[given.columns].tolist()
+        columns = as_contexts(contexts, n_steps, len(given), names)
         return (
             columns,
             self._step_contexts(given.transitions(columns)),
@@ -941,8 +962,8 @@ array-like of shape (n_samples,), default="auto"
         contexts : array-like of shape (n_steps,) or (n_steps, n_columns), optional
             Contexts of the coming steps, if transitions or emission depend on them
             (``context_features``): the columns of the transitions and then those that
-            only the emission depends on.  Where they are missing, and by default, the law
-            is that without a context.
+            only the emission depends on; a frame has their names.  Where they are
+            missing, and by default, the law is that without a context.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -1004,7 +1025,8 @@ array-like of shape (n_samples,), default="auto"
             predictive of its state; calls with different `random_state` are multiple
             imputations.
         random_state : int, RandomState instance or None, default=None
-            Seed of "sample"; None uses the estimator's `random_state`.
+            Seed of "sample", and of the samples behind some expectations (see Notes);
+            None uses the estimator's `random_state`.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -1023,6 +1045,9 @@ array-like of shape (n_samples,), default="auto"
         carries no information about its state, as everywhere with that emission; only its
         missing entries are filled, from its state's marginal distribution, jointly with
         "sample".
+
+        If an emission looks back on missing entries, as an autoregression does in a gap
+        of several rows, expectations of numbers are averages of 1000 samples.
 
         Examples
         --------
@@ -1061,14 +1086,15 @@ array-like of shape (n_samples,), default="auto"
         if not missing.any():
             return X.copy()
         draws = self.draws_.thinned(with_states=False)
-        if method == "expectation":
-            codes = expected_codes(draws, sequences, self.emission_)
-        else:
+        is_expected = method == "expectation"
+        seed = None
+        if self.emission_.looks_back or not is_expected:
             entropy = draw_entropy(
                 self.random_state if random_state is None else random_state
             )
             seed = np.random.SeedSequence(entropy)
-            codes = drawn_codes(draws, sequences, self.emission_, seed)
+        fill_codes = expected_codes if is_expected else drawn_codes
+        codes = fill_codes(draws, sequences, self.emission_, seed)
         return fill(X, missing, self.emission_.decode(codes))
 
     # ---- contexts

@@ -11,8 +11,12 @@ from skihmm._draws import Draw
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Flags, Integers
 from skihmm._validation import is_number
+from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
+
+# Samples behind expectations that depend on missing rows before them.
+N_WALKS = 1000
 
 
 def _missing_values(codes: Array, limits: list[int]) -> Flags:
@@ -25,36 +29,57 @@ def _missing_values(codes: Array, limits: list[int]) -> Flags:
     )
 
 
-def _walk(
-    rows: Array, starts: Integers, emission: BaseEmission, steps: Integers
+def _blocks(
+    rows: Array, emission: BaseEmission, steps: Integers
 ) -> Iterator[tuple[Integers, Array | None]]:
-    """Iterate over steps to fill together, and their inputs.
+    """Iterate over steps to fill together, and their inputs, if none looks back.
 
-    All steps at once without inputs, and all of one context if there are only contexts.
-    Otherwise one after the other in time, each to be filled in `rows` before the next,
-    because later inputs depend on it.
+    All steps at once, or all of one context.
     """
     if not emission.n_inputs:
         yield steps, None
         return
-    n = rows.shape[1] - emission.n_inputs
-    if not emission.looks_back:
-        contexts, which = np.unique(rows[steps, n:], axis=0, return_inverse=True)
-        for i in range(len(contexts)):
-            block = steps[which.ravel() == i]
-            yield block, rows[block, n:]
-        return
-    first = set(starts.tolist())
-    for t in steps.tolist():
-        yield np.array([t]), rows[t : t + 1, n:]
-        for later in range(t + 1, len(rows)):
-            now = slice(later, later + 1)
-            before = rows[later - 1 : later]
-            given = emission.contexts_of(rows[now])
-            inputs = emission.inputs(rows[now, :n], np.zeros(1, np.intp), before, given)
-            if later in first or np.array_equal(inputs, rows[now, n:], equal_nan=True):
-                break
-            rows[now, n:] = inputs
+    contexts, which = np.unique(
+        emission.contexts_of(rows[steps]), axis=0, return_inverse=True
+    )
+    for i in range(len(contexts)):
+        block = steps[which.ravel() == i]
+        yield block, rows[block, rows.shape[1] - emission.n_inputs :]
+
+
+def _walks(
+    model: FrozenModel,
+    sequences: Sequences,
+    emission: BaseEmission,
+    missing: Flags,
+    n_walks: int,
+    stream: RandomStream,
+) -> Iterator[tuple[int, Array, list[Array]]]:
+    """Draw missing values along several paths, of an emission that looks back.
+
+    Iterate over the steps with missing values, their inputs and values: a row, or an
+    entry, per path.
+    """
+    codes, n = sequences.codes, missing.shape[1]
+    limits = symbol_limits(emission, codes)
+    first = set(sequences.starts.tolist())
+    has_missing = np.asarray(missing.any(axis=1))
+    steps = np.flatnonzero(has_missing | np.isnan(codes).any(axis=1))
+    states = model.sample_at(steps, n_walks, stream)
+    rows, last = codes[:0], -1
+    for t, path in zip(steps.tolist(), states, strict=True):
+        now = np.repeat(codes[t : t + 1], n_walks, axis=0)
+        if t not in first:
+            if last < t - 1:
+                rows = np.repeat(codes[t - 1 : t], n_walks, axis=0)
+            given = emission.contexts_of(now)
+            now[:, n:] = emission.inputs(now[:, :n], np.arange(n_walks), rows, given)
+        if has_missing[t]:
+            values = model.draw_values(path, limits, stream, now[:, n:])
+            yield t, now[:, n:], values
+            for c in np.flatnonzero(missing[t]).tolist():
+                now[:, c] = values[c]
+        rows, last = now, t
 
 
 def _are_whole(values: Array) -> bool:
@@ -64,7 +89,10 @@ def _are_whole(values: Array) -> bool:
 
 
 def expected_codes(
-    draws: Sequence[Draw], sequences: Sequences, emission: BaseEmission
+    draws: Sequence[Draw],
+    sequences: Sequences,
+    emission: BaseEmission,
+    seed: np.random.SeedSequence | None,
 ) -> Array:
     """Most probable codes or means of missing entries, over all draws.
 
@@ -74,6 +102,8 @@ def expected_codes(
     sequences : Sequences
     emission : BaseEmission
         Fitted.
+    seed : numpy.random.SeedSequence or None
+        Of what is drawn; None will do if the emission does not look back.
 
     Returns
     -------
@@ -89,18 +119,32 @@ def expected_codes(
         for n, limit in zip(missing.sum(axis=0), limits, strict=True)
     ]
     places = np.cumsum(missing, axis=0) - 1
+    stream = RandomStream(seed)
+    # Two at least, which differ where something drawn precedes.
+    n_walks = max(2, -(-N_WALKS // len(draws)))
     for draw in draws:
-        model, rows = frozen_model(draw, sequences, emission), sequences.codes.copy()
+        model = frozen_model(draw, sequences, emission)
         probs = model.smooth()
-        for block, inputs in _walk(rows, sequences.starts, emission, steps):
+        if emission.looks_back:
+            walks = _walks(model, sequences, emission, missing, n_walks, stream)
+            for t, rows, drawn in walks:
+                columns = model.predictives(rows[0])
+                is_known = np.array_equal(rows[0], rows[1], equal_nan=True)
+                for c in np.flatnonzero(missing[t]).tolist():
+                    emitted = columns[c]
+                    if limits[c]:
+                        totals[c][places[t, c]] += probs[t] @ emitted[:, : limits[c]]
+                    elif is_known:
+                        totals[c][places[t, c]] += probs[t] @ emitted
+                    else:
+                        totals[c][places[t, c]] += drawn[c].mean()
+            continue
+        for block, inputs in _blocks(sequences.codes, emission, steps):
             columns = model.predictives(None if inputs is None else inputs[0])
             for c, emitted in enumerate(columns):
                 gaps = block[missing[block, c]]
                 known = emitted[:, : limits[c]] if limits[c] else emitted
-                expected = probs[gaps] @ known
-                totals[c][places[gaps, c]] += expected
-                if not limits[c]:
-                    rows[gaps, c] = expected
+                totals[c][places[gaps, c]] += probs[gaps] @ known
     filled = np.zeros(missing.shape, sequences.codes.dtype)
     for c, total in enumerate(totals):
         filled[missing[:, c], c] = (
@@ -113,7 +157,7 @@ def drawn_codes(
     draws: Sequence[Draw],
     sequences: Sequences,
     emission: BaseEmission,
-    seed: np.random.SeedSequence,
+    seed: np.random.SeedSequence | None,
 ) -> Array:
     """Draw codes or numbers of missing entries jointly, under one of the draws.
 
@@ -135,10 +179,15 @@ def drawn_codes(
     stream = RandomStream(seed)
     draw = draws[int(stream.generator.integers(len(draws)))]
     model = frozen_model(draw, sequences, emission)
+    rows = sequences.codes.copy()
+    if emission.looks_back:
+        for t, _, drawn in _walks(model, sequences, emission, missing, 1, stream):
+            for c in np.flatnonzero(missing[t]).tolist():
+                rows[t, c] = drawn[c][0]
+        return np.where(missing, rows[:, : len(limits)], 0)
     path = model.sample_path(stream)
     steps = np.flatnonzero(missing.any(axis=1))
-    rows = sequences.codes.copy()
-    for block, inputs in _walk(rows, sequences.starts, emission, steps):
+    for block, inputs in _blocks(rows, emission, steps):
         columns = model.draw_values(path[block], limits, stream, inputs)
         for c, values in enumerate(columns):
             gaps = missing[block, c]

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from skihmm._contexts import StepContexts
 from skihmm._decoding import frozen_model, symbol_limits
 from skihmm._draws import Draw
+from skihmm._imputation import N_WALKS
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Floats, Labels, MatrixLike, RandomState
 from skihmm._validation import (
     as_matrix,
+    check_column_names,
     check_integer,
     draw_entropy,
     unify_frame,
@@ -23,9 +25,6 @@ from skihmm._validation import (
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
 from skihmm.emissions import BaseEmission
-
-# Samples behind the means of an emission that looks back.
-_N_WALKS = 1000
 
 
 def _choose(weights: Floats, u: Floats) -> NDArray[np.intp]:
@@ -110,9 +109,11 @@ class PosteriorPredictive:
         if given is None:
             given = np.full((self.n_steps, emission.n_contexts), -1, dtype=np.int32)
         self._given = given
+        self._gap = self._gap_at_end(sequences)
         if sequences.contexts is not None and contexts is not None:
             self._nothing = replace(self._nothing, contexts=contexts)
             sequences = replace(sequences, contexts=sequences.contexts.joined(contexts))
+        self._sequences = sequences if len(self._gap) else self._nothing
         forecasts = [
             frozen_model(draw, sequences, emission).forecast(self.n_steps, with_logs=True)
             for draw in draws
@@ -128,14 +129,66 @@ class PosteriorPredictive:
         for draw, probs in zip(self._draws, self._state_probs, strict=True):
             yield frozen_model(draw, sequences, self._emission), probs
 
+    def _gap_at_end(self, sequences: Sequences) -> Array:
+        """Last rows on which the next inputs depend, if values of them are missing.
+
+        They are those after the last complete row of the last sequence, with that row.
+        """
+        rows = sequences.codes[sequences.starts[-1] :]
+        inputs = self._inputs_after(self._last, 0)
+        if inputs is None or not np.isnan(inputs).any():
+            return rows[:0]
+        is_complete = ~np.isnan(rows).any(axis=1)
+        rows = rows[int(np.flatnonzero(is_complete).max(initial=0)) :]
+        return rows if np.isnan(rows[:, : self.n_features]).any() else rows[:0]
+
+    def _fill_gap(
+        self, model: FrozenModel, states: Labels, limits: list[int], stream: RandomStream
+    ) -> Array:
+        """Last row of every path, drawn through the gap: a state path per column."""
+        n, n_paths = self.n_features, states.shape[1]
+        rows = np.empty((0, 0))
+        for row, path in zip(self._gap, states, strict=True):
+            now = np.repeat(row[None], n_paths, axis=0)
+            if len(rows):
+                now[:, n:] = self._inputs_between(
+                    rows, self._emission.contexts_of(row[None])
+                )
+            missing = np.isnan(row[:n])
+            if missing.any():
+                columns = model.draw_values(path, limits, stream, now[:, n:])
+                for c in np.flatnonzero(missing):
+                    now[:, c] = columns[c]
+            rows = now
+        return rows
+
+    def _draw_with_gap(self, d: int, n_paths: int, stream: RandomStream) -> Labels:
+        """Draw the states in the gap and of all predicted steps: a path per column."""
+        start, contexts = self._sequences.starts[-1], self._sequences.contexts
+        begin = np.zeros(1, dtype=np.intp)
+        nothing = np.full((self.n_steps, self.n_features), None, dtype=object)
+        values = self._emission.encode_values(nothing)
+        codes = self._emission.with_inputs(values, begin, self._last, self._given)
+        if contexts is not None:
+            contexts = replace(contexts, codes=contexts.codes[start:])
+        codes = np.vstack([self._sequences.codes[start:], codes])
+        sequences = Sequences(codes, begin, contexts=contexts)
+        model = frozen_model(self._draws[d], sequences, self._emission)
+        steps = np.arange(len(codes) - self.n_steps - len(self._gap), len(codes))
+        return model.sample_at(steps, n_paths, stream)
+
+    def _inputs_between(self, rows: Array, given: Array) -> Array:
+        """Inputs of a step with these contexts after each encoded row."""
+        # What the steps emit does not matter.
+        values = rows[:, : self.n_features]
+        given = np.repeat(given, len(rows), axis=0)
+        return self._emission.inputs(values, np.arange(len(rows)), rows, given)
+
     def _inputs_after(self, rows: Array, i: int) -> Floats | None:
         """Inputs of predicted step i if encoded rows precede it."""
         if not self._emission.n_inputs:
             return None
-        # What the steps emit does not matter.
-        values = rows[:, : self.n_features]
-        given = np.repeat(self._given[i : i + 1], len(rows), axis=0)
-        return self._emission.inputs(values, np.arange(len(rows)), rows, given)
+        return self._inputs_between(rows, self._given[i : i + 1])
 
     def _mixtures(self, model: FrozenModel, probs: Floats) -> Iterator[Floats]:
         """Of every encoded column the predictives, averaged over each step's states.
@@ -215,8 +268,9 @@ class PosteriorPredictive:
         -------
         means : ndarray of shape (n_steps, n_features)
             Means of the predictive distribution, for a Student's t without a mean its
-            centre; NaN in columns of symbols.  From the second step on those of an
-            emission that looks back are averages of 1000 samples.
+            centre; NaN in columns of symbols.  From the second step on, and after rows
+            with missing entries, those of an emission that looks back are averages of
+            1000 samples.
 
         Raises
         ------
@@ -233,10 +287,11 @@ class PosteriorPredictive:
             for c, mixture in zip(self._order, columns, strict=True):
                 total[:, c] += mixture if mixture.ndim == 1 else np.nan
         total /= self.n_draws
-        if self._emission.looks_back and self.n_steps > 1:
-            means = self._sample_codes(_N_WALKS, self._random_state).mean(axis=0)
-            later = total[1:, self._order]
-            total[1:, self._order] = np.where(np.isnan(later), np.nan, means[1:])
+        first = 0 if len(self._gap) else 1
+        if self._emission.looks_back and self.n_steps > first:
+            means = self._sample_codes(N_WALKS, self._random_state).mean(axis=0)
+            later = total[first:, self._order]
+            total[first:, self._order] = np.where(np.isnan(later), np.nan, means[first:])
         total[:, self._order] += self._emission.offsets(self.n_features)
         return total
 
@@ -246,7 +301,8 @@ class PosteriorPredictive:
         Parameters
         ----------
         X_next : array-like of shape (n_steps, n_features)
-            Observations of the future steps.  Missing ones have probability one.
+            Observations of the future steps, of a frame by their names.  Missing ones
+            have probability one.
 
         Returns
         -------
@@ -256,6 +312,7 @@ class PosteriorPredictive:
             do not sum to the joint log probability
             (:meth:`skihmm.HCRPHMM.score_samples` has its terms).
         """
+        check_column_names("X_next", X_next, self._names)
         X_next = as_matrix(unify_frame(unmask(X_next)))
         if X_next.shape != (self.n_steps, self.n_features):
             raise ValueError(
@@ -286,7 +343,8 @@ class PosteriorPredictive:
 
         Each sample uses one posterior draw, chosen at random; its states follow the
         transition probabilities from the end of the sequence, and every state emits from
-        its posterior predictive distribution.
+        its posterior predictive distribution.  If an emission looks back on missing
+        entries, each sample has other values for them.
 
         Parameters
         ----------
@@ -339,9 +397,14 @@ class PosteriorPredictive:
         for d in np.unique(chosen):
             members = np.flatnonzero(chosen == d)
             model = frozen_model(self._draws[d], self._nothing, self._emission)
-            states = self._draw_states(model, d, len(members), stream)
             # An emission that looks back walks in time; others emit all steps at once.
             rows = np.repeat(self._last, len(members), axis=0)
+            if len(self._gap):
+                states = self._draw_with_gap(d, len(members), stream)
+                rows = self._fill_gap(model, states[: len(self._gap)], limits, stream)
+                states = states[len(self._gap) :]
+            else:
+                states = self._draw_states(model, d, len(members), stream)
             inputs: Array | None = None
             if self._emission.n_contexts:
                 inputs = np.repeat(self._given, len(members), axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from numbers import Integral, Number, Real
 from typing import Any, Protocol, TypeVar
@@ -509,6 +509,27 @@ def nested_short_names(
         if is_nested and isinstance(value, str) and value in known:
             recipes[name] = known[value]()
     return recipes
+
+
+def check_column_names(name: str, X: object, names: Sequence[str] | None) -> None:
+    """Raise ValueError if a frame has other columns, or in another order, than expected.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    X : object
+        A frame, or anything else, which is not checked.
+    names : sequence of str or None
+        Empty or None: not known.
+    """
+    given = list(getattr(X, "columns", ()))
+    if not names or given == list(names):
+        return
+    if given and all(isinstance(column, str) for column in given):
+        raise ValueError(
+            f"{name} has the columns {given}; expected {list(names)}, in this order."
+        )
 
 
 class HasLock(Protocol):

@@ -322,6 +322,11 @@ def test_errors_of_coming_contexts(fitted):
         fitted.predict_next(X, 2, contexts=["go"])
     with pytest.raises(ValueError, match=r"shape \(3,\)|shape \(3, 1\)"):
         fitted.sample(2, contexts=["go"] * 3)
+    with pytest.raises(ValueError, match=r"columns \['symbol'\]; expected \['action'\]"):
+        fitted.predict_next(X, 2, contexts=X[["symbol"]][:2])
+    expected = fitted.predict_next(X, 2, contexts=X["action"][:2].tolist()).proba()
+    found = fitted.predict_next(X, 2, contexts=X[["action"]][:2]).proba()
+    np.testing.assert_array_equal(found, expected)
     plain = HCRPHMM(n_burnin=1, n_draws=1, random_state=0).fit(X[["symbol"]])
     with pytest.raises(ValueError, match="neither transitions nor emission"):
         plain.sample(2, contexts=["go", "go"])

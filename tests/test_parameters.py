@@ -509,6 +509,32 @@ def test_nested_parameters_of_every_short_name(name, X):
     np.testing.assert_array_equal(copy.fit(X).draws_.lp, model.draws_.lp)
 
 
+@pytest.mark.parametrize(
+    ("model", "sampler"),
+    [
+        ({}, "StepwiseGibbs(block_share=0.25, split_merge_rate=3)"),
+        (
+            {"emission": "gaussian"},
+            "BlockedGibbs(block_size=10, run_split_merge_rate=2, split_merge_rate=3)",
+        ),
+        (
+            {"emission__mean": 0.0, "emission": "autoregressive"},
+            "BlockedGibbs(block_size=8, run_split_merge_rate=4, split_merge_rate=3)",
+        ),
+        (
+            {"transitions__min_dwell": 3},
+            "BlockedGibbs(run_split_merge_rate=4, split_merge_rate=3)",
+        ),
+        # Errors of others are those of fit.
+        ({"emission": 3}, "StepwiseGibbs(block_share=0.25, split_merge_rate=3)"),
+    ],
+)
+def test_nested_parameters_of_auto(model, sampler):
+    """They are those of the sampler that fit would choose."""
+    model = HCRPHMM().set_params(sampler__split_merge_rate=3, **model)
+    assert " ".join(repr(model.sampler).split()) == sampler
+
+
 def test_set_params_changes_what_samples(X):
     model = HCRPHMM(sampler="beam", **SHORT)
     model.set_params(sampler__block_size=2, sampler__split_merge_rate=3).fit(X)

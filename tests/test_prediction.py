@@ -560,6 +560,10 @@ def test_columns_by_name():
         ValueError, match=r"column='y', but .* have the names \['x', 'word'\]"
     ):
         following.proba("y")
+    expected = following.log_prob(X[:2])
+    np.testing.assert_array_equal(following.log_prob(X[:2].to_numpy()), expected)
+    with pytest.raises(ValueError, match=r"columns \['word', 'x'\]; expected \['x', "):
+        following.log_prob(X[["word", "x"]][:2])
     with pytest.raises(ValueError, match=r"column='word', but .* have no names"):
         HCRPHMM(n_burnin=2, n_draws=2).fit([[0], [1]]).predict_next([[0]]).proba("word")
 

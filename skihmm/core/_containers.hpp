@@ -57,8 +57,11 @@ class Stack {
         if (SKIHMM_UNLIKELY(size_ > kMostKept)) resize(kMostKept);
         size_ = 0;
     }
-    // Until the end of a large move: do not grow beyond kMostKept, begin again instead.
+    // Until the end of a large move: do not grow beyond kMostKept, begin again instead.  Room is
+    // exactly that much, whatever earlier moves have needed: chains go on in another way after
+    // a stack that has begun again, and have to do so after a resumption too.
     void set_bounded(bool is_bounded) {
+        if (is_bounded && capacity_ != kMostKept) resize(kMostKept);
         is_bounded_ = is_bounded;
         has_forgotten_ = false;
     }
@@ -69,7 +72,7 @@ class Stack {
 
   private:
     SKIHMM_NOINLINE void make_room() {
-        if (!is_bounded_ || size_ < kMostKept) return resize(2 * capacity_ + 64);
+        if (!is_bounded_) return resize(2 * capacity_ + 64);
         size_ = 0;
         has_forgotten_ = true;
     }

@@ -350,6 +350,31 @@ cdef class FrozenModel:
                 self.messages.get().sample_path(filtered, stream.bits, &out[0])
         return path
 
+    def sample_at(self, steps, n_paths, RandomStream stream):
+        """Draw the states of some steps on several paths given all observations.
+
+        Parameters
+        ----------
+        steps : ndarray of int
+        n_paths : int
+        stream : RandomStream
+
+        Returns
+        -------
+        states : ndarray of shape (len(steps), n_paths), int32
+            Those of paths as `sample_path` draws them.
+        """
+        columns = self.filter_columns()
+        path = np.empty(self.n_steps, dtype=np.int32)
+        states = np.empty((len(steps), n_paths), dtype=np.int32)
+        cdef const float64_t *filtered = begin_of(columns)
+        cdef int32_t[::1] out = path
+        for i in range(n_paths if len(steps) else 0):
+            with nogil:
+                self.messages.get().sample_path(filtered, stream.bits, &out[0])
+            states[:, i] = path[steps]
+        return states
+
     def viterbi(self):
         """Most probable path.
 

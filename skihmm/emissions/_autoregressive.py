@@ -173,9 +173,13 @@ default=None
         """
         order = check_integer("order", self.order, 0)
         n = len(self._fit_units(X))
-        self.strength_ = _positive_values(
-            "strength", 1.0 if self.strength is None else self.strength, order + 1
-        )
+        strength = 1.0 if self.strength is None else self.strength
+        if np.shape(strength) not in ((), (order + 1,)):
+            raise ValueError(
+                f"strength has the shape {np.shape(strength)}; expected a number, or "
+                f"{order + 1} numbers: one per earlier row, and that of the intercepts."
+            )
+        self.strength_ = _positive_values("strength", strength, order + 1)
         self.dof_ = n + 20.0 if self.dof is None else check_positive("dof", self.dof)
         self._check_dof(n)
         self._mean = self._start_of_mean(n)

@@ -20,6 +20,7 @@ from skihmm.emissions import (
     ProductEmission,
 )
 from skihmm.samplers import StepwiseGibbs
+from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 30, "n_draws": 5, "random_state": 0}
 GROUPS = np.repeat([0, 1, 2], [90, 2, 68])
@@ -249,6 +250,44 @@ def test_forecasts_walk_from_the_last_rows(fitted):
     assert_allclose(one, np.logaddexp.reduce(gain) - np.log(len(gain)), rtol=1e-9)
 
 
+@pytest.mark.parametrize("options", [{}, {"min_dwell": 3, "context_features": [2]}])
+def test_forecasts_go_through_a_gap(options):
+    """What is missing at the end is drawn as if it were predicted too."""
+    X = np.column_stack([switching()[0], np.arange(160) % 2])[:, : 3 if options else 2]
+    hmm = fit(
+        AutoregressiveNormal(2), X, transitions=HCRPTransitions(**options), n_draws=2
+    )
+    gap = X.copy()
+    gap[-3:, :2] = np.nan
+    contexts = [0, 1] if options else None
+    following = hmm.predict_next(gap, 2, groups=GROUPS, contexts=contexts)
+    contexts = [*X[-3:, 2], 0, 1] if options else None
+    longer = hmm.predict_next(X[:-3], 5, groups=GROUPS[:-3], contexts=contexts)
+    samples = [
+        following.sample(4000, random_state=0),
+        longer.sample(4000, random_state=1)[:, 3:],
+    ]
+    means, widths = (np.array([f(x, axis=0) for x in samples]) for f in (np.mean, np.std))
+    assert (abs(means[0] - means[1]) < 5 * widths[0] / np.sqrt(2000)).all()
+    assert_allclose(widths[0], widths[1], rtol=0.1)
+    assert (abs(following.mean() - means[1]) < 5 * widths[0] / np.sqrt(800)).all()
+
+
+def test_means_in_a_gap_are_those_of_samples():
+    """States last, so where a gap begins matters up to its end."""
+    X = np.zeros((300, 1))
+    rng = np.random.default_rng(0)
+    for t in range(1, 300):
+        a, level = ((0.95, 8.0), (-0.9, -3.0))[t // 15 % 2]
+        X[t] = a * X[t - 1] + level + 0.5 * rng.normal()
+    hmm = HCRPHMM(emission=AutoregressiveNormal(1), **SHORT | {"n_draws": 1}).fit(X)
+    before, n = X[:150], 6
+    gap = np.vstack([before, np.full((n, 1), np.nan)])
+    samples = hmm.predict_next(before, n).sample(4000, random_state=0)
+    errors = samples.std(axis=0) / np.sqrt(800)
+    assert (abs(hmm.impute(gap)[-n:] - samples.mean(axis=0)) < 5 * errors).all()
+
+
 def test_simulation_and_imputation_walk_in_time(fitted):
     hmm, X = fitted
     again, states = hmm.sample(300, random_state=2)
@@ -296,7 +335,11 @@ def test_draws_in_units_of_the_data(fitted):
         ({"mean": "a"}, TypeError, "mean='a'"),
         ({"mean": np.inf}, ValueError, "mean"),
         ({"strength": 0.0}, ValueError, "strength"),
-        ({"strength": [1.0, 1.0]}, ValueError, "strength"),
+        (
+            {"strength": [1.0, 1.0]},
+            ValueError,
+            "shape \\(2,\\); .* 4 numbers: one per earlier",
+        ),
         ({"dof": 0.5}, ValueError, "dof"),
         ({"dof": 3.0}, ValueError, "dof=3.0; .* more than n_features"),
         ({"scale": -1.0}, ValueError, "scale"),

@@ -128,6 +128,20 @@ def test_trials_too_large_for_a_journal():
     assert 0 < n_accepted < 8
 
 
+def test_large_trials_do_not_depend_on_earlier_ones():
+    """A chain goes on as before from its record, whatever room its journal has had."""
+    n, kernel = 60_000, InterleavedKernel(stepwise(), 2)
+    state, resumed = (middle_sized(0, n=n) for _ in range(2))
+    state.start_from(np.random.default_rng(0).integers(2, size=n).astype(np.int32))
+    for _ in range(2):
+        kernel.sweep(state)
+        arrays, resumed.stream.state = state.canonicalise(), state.stream.state
+        resumed.from_arrays(arrays)
+        for chain in (state, resumed):
+            kernel.sweep(chain)
+        assert_equal_records(state.to_arrays(), resumed.to_arrays())
+
+
 def test_trials_and_local_moves_keep_every_count():
     """Lists of steps, caches and slots stay right while the number of states changes."""
     for seed, dense_slots in ((0, 1024), (1, 0)):

@@ -34,6 +34,17 @@ static inline int vector_level() {
     return 0;
 }
 
+// The version of a kernel for this machine, of the three with its name.
+#ifdef SKIHMM_DISPATCH
+template <class Kernel> static Kernel choose_kernel(Kernel base, Kernel avx2, Kernel avx512) {
+    const int level = vector_level();
+    return level > 1 ? avx512 : level > 0 ? avx2 : base;
+}
+#define SKIHMM_CHOOSE(name) choose_kernel(name##_base, name##_avx2, name##_avx512)
+#else
+#define SKIHMM_CHOOSE(name) name##_base
+#endif
+
 // Two doubles, for sums over scattered entries: every x86-64 has these, and they halve the
 // instructions, mainly of conversions of counts.  The other version gives the same bits.
 #ifdef __SSE2__
@@ -78,7 +89,7 @@ using StepwiseWeightsKernel = void (*)(int32_t n, int32_t skip, const uint16_t *
                                        const float *w, float c, float b, float *q,
                                        double *lanes);
 
-static void stepwise_weights_plain(int32_t n, int32_t skip, const uint16_t *row,
+static void stepwise_weights_base(int32_t n, int32_t skip, const uint16_t *row,
                                    const uint16_t *column, const float *mass,
                                    const float *w, float c, float b, float *q,
                                    double *lanes) {
@@ -163,14 +174,7 @@ SKIHMM_AVX512 static void stepwise_weights_avx512(int32_t n, int32_t skip,
 }
 #endif
 
-static StepwiseWeightsKernel choose_stepwise_weights() {
-#ifdef SKIHMM_DISPATCH
-    const int level = vector_level();
-    if (level > 0) return level > 1 ? stepwise_weights_avx512 : stepwise_weights_avx2;
-#endif
-    return stepwise_weights_plain;
-}
-static const StepwiseWeightsKernel stepwise_weights = choose_stepwise_weights();
+static const StepwiseWeightsKernel stepwise_weights = SKIHMM_CHOOSE(stepwise_weights);
 
 // w[k] *= scale * tables[k] + rows[k], and sums[i] = w[32 i] + ... + w[32 i + 31], all sums
 // in the same order.  With `symbols` w[k] = (symbols[k] + all) * inverse[k] before.
@@ -178,7 +182,7 @@ using ParticleWeightsKernel = void (*)(int32_t n_blocks, double scale, const int
                                        const double *rows, const double *symbols, double all,
                                        const double *inverse, double *w, double *sums);
 
-static void particle_weights_plain(int32_t n_blocks, double scale, const int32_t *tables,
+static void particle_weights_base(int32_t n_blocks, double scale, const int32_t *tables,
                                    const double *rows, const double *symbols, double all,
                                    const double *inverse, double *w, double *sums) {
     for (int32_t block = 0; block < n_blocks; ++block) {
@@ -253,13 +257,6 @@ SKIHMM_AVX512 static void particle_weights_avx512(int32_t n_blocks, double scale
 }
 #endif
 
-static ParticleWeightsKernel choose_particle_weights() {
-#ifdef SKIHMM_DISPATCH
-    const int level = vector_level();
-    if (level > 0) return level > 1 ? particle_weights_avx512 : particle_weights_avx2;
-#endif
-    return particle_weights_plain;
-}
-static const ParticleWeightsKernel particle_weights = choose_particle_weights();
+static const ParticleWeightsKernel particle_weights = SKIHMM_CHOOSE(particle_weights);
 
 }  // namespace skihmm

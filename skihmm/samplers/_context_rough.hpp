@@ -87,7 +87,7 @@ struct RoughStep {
 };
 using RoughWeightsKernel = float (*)(const RoughStep &in, float *q);
 
-static float rough_weights_plain(const RoughStep &in, float *q) {
+static float rough_weights_base(const RoughStep &in, float *q) {
     float sum[4] = {0.0f, 0.0f, 0.0f, 0.0f};
     for (int32_t k = 0; k < in.n; ++k) {
         const float p = in.h[k] * in.c[k], r = p * (in.a * in.d[k]);
@@ -172,11 +172,6 @@ SKIHMM_AVX512 static float rough_weights_avx512(const RoughStep &in, float *q) {
 #endif
 
 // Unlike other passes they differ in their last bits, which decide on nothing.
-#ifdef SKIHMM_DISPATCH
-static const RoughWeightsKernel rough_weights =
-    choose_kernel(rough_weights_plain, rough_weights_avx2, rough_weights_avx512);
-#else
-static const RoughWeightsKernel rough_weights = rough_weights_plain;
-#endif
+static const RoughWeightsKernel rough_weights = SKIHMM_CHOOSE(rough_weights);
 
 }  // namespace skihmm

@@ -105,12 +105,7 @@ SKIHMM_AVX512 static void context_weights_avx512(const ContextWeights &in, doubl
 #endif
 
 using ContextWeightsKernel = void (*)(const ContextWeights &in, double *q, double *lanes);
-#ifdef SKIHMM_DISPATCH
-static const ContextWeightsKernel context_weights =
-    choose_kernel(context_weights_base, context_weights_avx2, context_weights_avx512);
-#else
-static const ContextWeightsKernel context_weights = context_weights_base;
-#endif
+static const ContextWeightsKernel context_weights = SKIHMM_CHOOSE(context_weights);
 
 class ContextStep {
   public:

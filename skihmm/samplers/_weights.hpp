@@ -166,20 +166,8 @@ SKIHMM_AVX512 static void product_weights_avx512(int32_t n, int32_t skip,
 }
 #endif
 
-#ifdef SKIHMM_DISPATCH
-template <class Kernel>
-static Kernel choose_kernel(Kernel base, Kernel avx2, Kernel avx512) {
-    const int level = vector_level();
-    return level > 1 ? avx512 : level > 0 ? avx2 : base;
-}
-static const CountedWeightsKernel counted_weights =
-    choose_kernel(counted_weights_base, counted_weights_avx2, counted_weights_avx512);
-static const ProductWeightsKernel product_weights =
-    choose_kernel(product_weights_base, product_weights_avx2, product_weights_avx512);
-#else
-static const CountedWeightsKernel counted_weights = counted_weights_base;
-static const ProductWeightsKernel product_weights = product_weights_base;
-#endif
+static const CountedWeightsKernel counted_weights = SKIHMM_CHOOSE(counted_weights);
+static const ProductWeightsKernel product_weights = SKIHMM_CHOOSE(product_weights);
 
 // The weights of one step and their sums by lane.
 struct Weights {

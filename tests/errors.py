@@ -691,6 +691,16 @@ STEPS_IN_CONTEXTS = {
             "d > 1 && d >= draw.at.depth - draw.n_closed",
         )
     ],
+    "lifted: the other's customer": [
+        (
+            "_contexts.hpp",
+            "-in->leaves_first() - out->leaves_first()",
+            "-in->leaves_first()",
+        )
+    ],
+    "lifted: the law that the draw changes": [
+        ("_transitions.hpp", "is_joined && n_opened == depth - 1", "false")
+    ],
 }
 SLICES_IN_CONTEXTS = {
     "threshold of the leaf alone": [
@@ -728,6 +738,10 @@ SLICES_IN_CONTEXTS = {
     ],
     "lifted: the top with its customer": [
         ("_context_step_slice.hpp", "step_->n_top", "step_->n_top + 1.0")
+    ],
+    "lifted: the shared row with its customer": [
+        ("_context_step_slice.hpp", "row_[o_] -= w_[1];", ""),
+        ("_context_step_slice.hpp", "k == o_ && step_ && step_->is_joined", "false"),
     ],
 }
 

@@ -233,15 +233,18 @@ STAGED = {
 }
 
 
-def _contexts(order: str, sampler: str, emission: str, **options) -> dict:
-    """Transitions that depend on two columns; continued by `partial_fit`."""
+def _contexts(
+    order: str, sampler: str, emission: str, n_columns: int = 2, **options
+) -> dict:
+    """Transitions that depend on columns; continued by `partial_fit`."""
     make, X = EMISSIONS[emission]
     rng = np.random.default_rng(16)
     given = rng.integers([3, 2], size=(len(X), 2)).astype(float)
     given[rng.random(given.shape) < 0.05] = np.nan
+    given = given[:, :n_columns]
     X, n = np.hstack([X, given]), X.shape[1]
     transitions = HCRPTransitions(
-        context_features=[n, n + 1], context_order=order, **options
+        context_features=np.arange(n, n + n_columns), context_order=order, **options
     )
     hmm = _model(SAMPLERS[sampler], make(), transitions=transitions, n_particles=20)
     return _in_contexts(hmm, X, given)
@@ -328,6 +331,10 @@ CASES: dict[str, Callable[[], dict]] = {
         )
         for order, sampler, emission, name, options in (
             ("state", "exact runs", "hcrp", "runs", {}),
+            *(
+                ("context", sampler, "hcrp", "one column", {"n_columns": 1})
+                for sampler in ("auto", "rcd", "slice")
+            ),
             ("state", "auto", "hcrp", "dwelling", {"expected_dwell": 6}),
             ("context", "rcd", "gaussian", "dwelling", {"stay_prior": (3, "alpha")}),
             ("state", "auto", "gaussian", "staged", {"min_dwell": 2}),

@@ -178,6 +178,7 @@ struct LiftedDraw {
     const LiftedLevel &leaf() const { return levels[at.depth]; }
     // Whether a table of the top leaves, or comes, with him; has done one of the two only.
     bool closes_top() const { return n_closed == at.depth; }
+    bool leaves_first() const { return n_closed >= at.depth - 1; }
     bool opens_top() const { return n_opened == at.depth; }
     bool changes_top() const { return is_changed && closes_top() != opens_top(); }
 };
@@ -367,6 +368,17 @@ class ContextTree {
         while (d > 0 && out->levels[d].customer.closes) --d;
         out->n_closed = at.depth - d;
     }
+    // Of two draws after each other, both lifted: whether the first restaurants on their paths are
+    // one, which both customers have then left as far as they leave it.  (The others are those of
+    // two labels.)
+    bool join(LiftedDraw *in, LiftedDraw *out) const {
+        if (SKIHMM_LIKELY(shape.n_before == 0)) return false;
+        LiftedLevel &first = in->levels[1], &second = out->levels[1];
+        if (first.row != second.row) return false;
+        first.inverse = second.inverse =
+            1.0 / total(1, first.row, -in->leaves_first() - out->leaves_first());
+        return true;
+    }
     // p of all restaurants on the path, from that of the top on; returns the leaf's.
     double fill_probs(double top, LiftedDraw *draw) const {
         double p = top;
@@ -374,6 +386,15 @@ class ContextTree {
             LiftedLevel &level = draw->levels[d];
             level.p = p = dish_weight<double>(level.customer.n, alpha(d) * p) * level.inverse;
         }
+        return p;
+    }
+    // The same when a customer of another dish has come to the first of them.
+    SKIHMM_NOINLINE double fill_joined_probs(double top, LiftedDraw *draw) const {
+        double &inverse = draw->levels[1].inverse;
+        const double now = inverse;
+        inverse = now / (1.0 + now);
+        const double p = fill_probs(top, draw);
+        inverse = now;
         return p;
     }
     // Into the journal.

@@ -204,6 +204,20 @@ class Move : public Exchange<Chain, Emission> {
         }
     }
 
+    // What open would have done with the lifted customers.
+    template <bool kInTree = false>
+    SKIHMM_NOINLINE void take_away(Chain &chain, Emission &emission) {
+        if constexpr (kLifts) {
+            Transitions &s = *chain.transitions;
+            is_lifted_ = false;
+            r_old.reset();
+            if constexpr (kInTree) r_old.multiply(s.take_away_from_tree(view));
+            else r_old.multiply(s.take_away(view.out, chain.bits));
+            r_old.multiply(emission.seating->take_away(value_, chain.bits));
+            if constexpr (!kInTree) r_old.multiply(s.take_away(view.in, chain.bits));
+        }
+    }
+
     // s_0 -> s*_L.
     template <bool kInTree = false>
     SKIHMM_INLINE void seat(Chain &chain, Emission &emission,
@@ -362,19 +376,6 @@ class Move : public Exchange<Chain, Emission> {
         } else {
             this->keep(chain, emission);
             chain.assign(start, k);
-        }
-    }
-    // What open would have done with the lifted customers.
-    template <bool kInTree = false>
-    SKIHMM_NOINLINE void take_away(Chain &chain, Emission &emission) {
-        if constexpr (kLifts) {
-            Transitions &s = *chain.transitions;
-            is_lifted_ = false;
-            r_old.reset();
-            if constexpr (kInTree) r_old.multiply(s.take_away_from_tree(view));
-            else r_old.multiply(s.take_away(view.out, chain.bits));
-            r_old.multiply(emission.seating->take_away(value_, chain.bits));
-            if constexpr (!kInTree) r_old.multiply(s.take_away(view.in, chain.bits));
         }
     }
     // The lifted customers choose tables for the old label again; kKnown: whether the

@@ -632,8 +632,8 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
 
     SKIHMM_INLINE bool has_self_weight() const { return has_self_weight_; }
     SKIHMM_INLINE bool lifts() const { return is_plain(); }
-    // The same in a tree in which labels share the top alone.
-    bool lifts_in_tree() const { return depends_on_contexts() && tree_->shape.n_before == 0; }
+    // The same in a tree.
+    bool lifts_in_tree() const { return depends_on_contexts(); }
     // Whether kernels may take a law apart, by rows, columns, pairs and totals.
     SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
@@ -735,13 +735,22 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     struct Step : Draws::Step {
         LiftedDraw path_in, path_out;
         double n_top = 1.0;                 // tables of the top, and its concentration
-        // p of the successor now, and if i -> x opens a table of the top; of x.
-        double p_out = 0.0, p_out_opened = 0.0, p_in = 0.0;
+        // Whether the first restaurants of both draws are one (context first).
+        bool is_joined = false;
+        // p of the successor now, if i -> x has come to that one, and if to the top; of x.
+        double p_out = 0.0, p_out_joined = 0.0, p_out_opened = 0.0, p_in = 0.0;
 
         double mass_x = 0.0;                // of x at the top
 
         double top_in() const { return mass_x / n_top; }
         double top_out(int32_t opened) const { return mass_o / (n_top + opened); }
+        // p of the successor when i -> x opens so many tables.
+        double p_out_after(int32_t n_opened) const {
+            const int32_t depth = path_in.at.depth;
+            return n_opened == depth                    ? p_out_opened
+                   : is_joined && n_opened == depth - 1 ? p_out_joined
+                                                        : p_out;
+        }
     };
     void lift_out_of_tree(int64_t t, bitgen_t *g, int32_t *hint, Step *step) const {
         tree_->lift(tree_->place(t + 1), step->x, step->o, g, hint, &step->path_out);
@@ -754,9 +763,11 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         step->mass_x = base.mass_of(step->m_x);
         step->mass_o = base.mass_of(step->m_o);
         step->n_top = total_weight(static_cast<double>(base.n_tables - in - out), base.gamma);
+        step->is_joined = tree_->join(&step->path_in, &step->path_out);
         step->p_in = tree_->fill_probs(step->top_in(), &step->path_in);
-        step->p_out_opened = tree_->fill_probs(step->top_out(1), &step->path_out);
-        step->p_out = tree_->fill_probs(step->top_out(0), &step->path_out);
+        step->p_out_opened = fill_probs_after(true, true, step);
+        step->p_out_joined = step->is_joined ? fill_probs_after(false, true, step) : 0.0;
+        step->p_out = fill_probs_after(false, false, step);
     }
     void choose_in_of_tree(uint32_t bits, bitgen_t *g, Step *step) const {
         tree_->choose_tables(step->top_in(), bits, g, &step->path_in);
@@ -767,13 +778,16 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         int32_t n_opened = 0;
         if (opens) {
             double all = 0.0, share = 1.0;
-            const double after = step->p_out_opened / step->p_out;
+            const double after = step->p_out_opened / step->p_out,
+                         joined = step->is_joined ? step->p_out_joined / step->p_out : 1.0;
             const auto visit = [&](auto take) {
                 share = 1.0;
                 for (int32_t h = 0; h < in.at.depth; ++h) {
                     const int32_t d = in.at.depth - h;
                     share *= in.levels[d].inverse;
-                    if (h > 0 && take(h, share * in.levels[d].customer.n)) return;
+                    const double n = d == 1 ? in.levels[1].customer.n * joined
+                                            : in.levels[d].customer.n;
+                    if (h > 0 && take(h, share * n)) return;
                     share *= tree_->alpha(d);
                 }
                 take(in.at.depth, share * step->top_in() * after);
@@ -793,12 +807,15 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     void choose_out_of_tree(uint32_t bits, bitgen_t *g, Step *step, Product *r_old,
                             Product *r_new) const {
         const LiftedDraw &in = step->path_in;
-        const bool opens = in.opens_top();
-        if (SKIHMM_UNLIKELY(opens)) tree_->fill_probs(step->top_out(1), &step->path_out);
+        const bool opens = in.opens_top(), comes = in.n_opened >= in.at.depth - 1;
+        if (SKIHMM_UNLIKELY(opens || (step->is_joined && comes)))
+            fill_probs_after(opens, comes, step);
         tree_->choose_tables(step->top_out(opens), bits, g, &step->path_out);
-        if (SKIHMM_LIKELY(opens == in.closes_top())) return;
-        r_old->multiply(opens ? step->p_out : step->p_out_opened);
-        r_new->multiply(opens ? step->p_out_opened : step->p_out);
+        if (SKIHMM_LIKELY(opens == in.closes_top()
+                          && (!step->is_joined || in.n_opened == in.n_closed)))
+            return;
+        r_old->multiply(step->p_out_after(in.n_closed));
+        r_new->multiply(step->p_out_after(in.n_opened));
     }
     SKIHMM_NOINLINE void put_back_into_tree(Step *step) {
         tree_->put_back(&step->path_in);
@@ -808,7 +825,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     double take_away_from_tree(const Step &step) {
         tree_->take_away(step.path_out);
         tree_->take_away(step.path_in);
-        return (step.path_in.closes_top() ? step.p_out_opened : step.p_out) * step.p_in;
+        return step.p_out_after(step.path_in.n_closed) * step.p_in;
     }
 
     // ---- probabilities of the labels of step t, with its context
@@ -1025,6 +1042,14 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
 
   private:
+    // p of the successor and of its restaurants after i -> x, which may have opened a table at the
+    // top and come to the restaurant that both share.
+    double fill_probs_after(bool opened, bool came, Step *step) const {
+        const double top = step->top_out(opened);
+        return SKIHMM_UNLIKELY(step->is_joined && came)
+            ? tree_->fill_joined_probs(top, &step->path_out)
+            : tree_->fill_probs(top, &step->path_out);
+    }
     void note_kind() {
         is_plain_ = !coins_.exist() && !tree_;
         has_self_weight_ = has_coins_of_steps() && !tree_;

@@ -15,8 +15,8 @@
 
 namespace skihmm {
 
-// Counts of the restaurants of every label in trees of two levels, by row and by column, as they
-// are between moves.
+// Counts of the restaurants in trees of two levels, by row and, of those of every label, by column,
+// as they are between moves.
 class DenseCounts {
   public:
     // Whether they are there and complete.
@@ -30,21 +30,22 @@ class DenseCounts {
         tree_ = &tree;
         n_slots_ = n_slots;
         stride_ = tree.padded();
-        const size_t n = static_cast<size_t>(n_slots) * stride_;
+        zeros_.assign(stride_, 0);
         for (int32_t d : {1, 2}) {
-            rows_[d - 1].assign(n * tree.shape.stride(d), 0);
-            columns_[d - 1].assign(n * tree.shape.stride(d), 0);
+            const size_t n = static_cast<size_t>(tree.shape.n_rows(d, n_slots)) * stride_;
+            rows_[d - 1].assign(n, 0);
+            columns_[d - 1].assign(tree.shape.has_state(d) ? n : 0, 0);
         }
         tree.visit_cells([&](int32_t d, int32_t j, int32_t prefix, int32_t k, int32_t n_k) {
             set(d, prefix, j, k, n_k);
         });
     }
-    // Of label j, and of the labels before k.
+    // Of label j, and of the labels before k; of these none where restaurants are no label's.
     const uint16_t *row(int32_t d, int32_t prefix, int32_t j) const {
-        return &rows_[d - 1][place(prefix, j)];
+        return &rows_[d - 1][place(d, prefix, j)];
     }
     const uint16_t *column(int32_t d, int32_t prefix, int32_t k) const {
-        return &columns_[d - 1][place(prefix, k)];
+        return tree_->shape.has_state(d) ? &columns_[d - 1][place(d, prefix, k)] : zeros_.data();
     }
     // The pair of j and k has other counts in the restaurants of a place than before the move.
     void update(ContextPlace at, int32_t j, int32_t k, int32_t hint) {
@@ -59,31 +60,37 @@ class DenseCounts {
   private:
     static constexpr int64_t kMostPairs = 1 << 20;
 
-    size_t place(int32_t prefix, int32_t k) const {
-        return (static_cast<size_t>(prefix) * n_slots_ + k) * stride_;
+    size_t place(int32_t d, int32_t prefix, int32_t k) const {
+        const size_t row = tree_->shape.has_state(d)
+            ? static_cast<size_t>(prefix) * n_slots_ + k : prefix;
+        return row * stride_;
     }
     void set(int32_t d, int32_t prefix, int32_t j, int32_t k, int32_t n) {
         if (n > UINT16_MAX) return clear();
-        rows_[d - 1][place(prefix, j) + k] = static_cast<uint16_t>(n);
-        columns_[d - 1][place(prefix, k) + j] = static_cast<uint16_t>(n);
+        rows_[d - 1][place(d, prefix, j) + k] = static_cast<uint16_t>(n);
+        if (tree_->shape.has_state(d))
+            columns_[d - 1][place(d, prefix, k) + j] = static_cast<uint16_t>(n);
     }
 
     const ContextTree *tree_ = nullptr;
     int32_t n_slots_ = 0, stride_ = 0;
     WideVector<uint16_t> rows_[2], columns_[2];     // by depth, prefix, label and label
+    WideVector<uint16_t> zeros_;
 };
 
 // Notation of _context_sparse.hpp:  with P_k = h_k c_k, R_k = a d_k P_k and O_k = P_k m_k + R_k n_k
 //
-//     q[k] = s_k (O_k + ab R_k) + g mass_k (O_k + ab_opened R_k),
+//     q[k] = w n_k (O_k + ab R_k) + w_above n'_k (O_k + ab_above R_k)
+//            + g mass_k (O_k + ab_opened R_k),
 //
-// and 0 for the three that are skipped; returns their sum.  n is a multiple of 16.
+// with the counts n and n' of two rows, and 0 for the three that are skipped; returns their sum.
+// n is a multiple of 16.
 struct RoughStep {
     int32_t n;
     int32_t skipped[3];
     const uint16_t *row, *row_above, *column, *column_above;
     const float *h, *c, *d, *mass;
-    float w, w_above, a, ab, ab_opened, g;
+    float w, w_above, a, ab, ab_above, ab_opened, g;
 };
 using RoughWeightsKernel = float (*)(const RoughStep &in, float *q);
 
@@ -92,7 +99,8 @@ static float rough_weights_base(const RoughStep &in, float *q) {
     for (int32_t k = 0; k < in.n; ++k) {
         const float p = in.h[k] * in.c[k], r = p * (in.a * in.d[k]);
         const float out = p * in.column[k] + r * in.column_above[k];
-        q[k] = (in.w * in.row[k] + in.w_above * in.row_above[k]) * (out + in.ab * r)
+        q[k] = in.w * in.row[k] * (out + in.ab * r)
+               + in.w_above * in.row_above[k] * (out + in.ab_above * r)
                + in.g * in.mass[k] * (out + in.ab_opened * r);
     }
     for (const int32_t k : in.skipped) q[k] = 0.0f;
@@ -109,6 +117,7 @@ SKIHMM_AVX2 static inline float sum_lanes(__m256 lanes) {
 SKIHMM_AVX2 static float rough_weights_avx2(const RoughStep &in, float *q) {
     const __m256 w = _mm256_set1_ps(in.w), w_above = _mm256_set1_ps(in.w_above),
                  a = _mm256_set1_ps(in.a), ab = _mm256_set1_ps(in.ab),
+                 ab_above = _mm256_set1_ps(in.ab_above),
                  ab_opened = _mm256_set1_ps(in.ab_opened), g = _mm256_set1_ps(in.g);
     const __m256i x = _mm256_set1_epi32(in.skipped[0]), i = _mm256_set1_epi32(in.skipped[1]),
                   o = _mm256_set1_epi32(in.skipped[2]), eight = _mm256_set1_epi32(8);
@@ -121,9 +130,11 @@ SKIHMM_AVX2 static float rough_weights_avx2(const RoughStep &in, float *q) {
             const __m256 r = _mm256_mul_ps(p, _mm256_mul_ps(a, _mm256_loadu_ps(in.d + k)));
             const __m256 out = _mm256_add_ps(_mm256_mul_ps(p, counts_8(in.column + k)),
                                              _mm256_mul_ps(r, counts_8(in.column_above + k)));
-            const __m256 s = _mm256_add_ps(_mm256_mul_ps(w, counts_8(in.row + k)),
-                                           _mm256_mul_ps(w_above, counts_8(in.row_above + k)));
-            const __m256 joins = _mm256_mul_ps(s, _mm256_add_ps(out, _mm256_mul_ps(ab, r)));
+            const __m256 joins = _mm256_add_ps(
+                _mm256_mul_ps(_mm256_mul_ps(w, counts_8(in.row + k)),
+                              _mm256_add_ps(out, _mm256_mul_ps(ab, r))),
+                _mm256_mul_ps(_mm256_mul_ps(w_above, counts_8(in.row_above + k)),
+                              _mm256_add_ps(out, _mm256_mul_ps(ab_above, r))));
             const __m256 opens = _mm256_mul_ps(
                 _mm256_mul_ps(g, _mm256_loadu_ps(in.mass + k)),
                 _mm256_add_ps(out, _mm256_mul_ps(ab_opened, r)));
@@ -142,6 +153,7 @@ SKIHMM_AVX2 static float rough_weights_avx2(const RoughStep &in, float *q) {
 SKIHMM_AVX512 static float rough_weights_avx512(const RoughStep &in, float *q) {
     const __m512 w = _mm512_set1_ps(in.w), w_above = _mm512_set1_ps(in.w_above),
                  a = _mm512_set1_ps(in.a), ab = _mm512_set1_ps(in.ab),
+                 ab_above = _mm512_set1_ps(in.ab_above),
                  ab_opened = _mm512_set1_ps(in.ab_opened), g = _mm512_set1_ps(in.g);
     const __m512i x = _mm512_set1_epi32(in.skipped[0]), i = _mm512_set1_epi32(in.skipped[1]),
                   o = _mm512_set1_epi32(in.skipped[2]), sixteen = _mm512_set1_epi32(16);
@@ -157,12 +169,12 @@ SKIHMM_AVX512 static float rough_weights_avx512(const RoughStep &in, float *q) {
         const __m512 r = _mm512_mul_ps(p, _mm512_mul_ps(a, _mm512_loadu_ps(in.d + k)));
         const __m512 out = _mm512_fmadd_ps(p, counts_16(in.column + k),
                                            _mm512_mul_ps(r, counts_16(in.column_above + k)));
-        const __m512 s = _mm512_fmadd_ps(w, counts_16(in.row + k),
-                                         _mm512_mul_ps(w_above, counts_16(in.row_above + k)));
+        const __m512 opens = _mm512_mul_ps(_mm512_mul_ps(g, _mm512_loadu_ps(in.mass + k)),
+                                           _mm512_fmadd_ps(ab_opened, r, out));
         const __m512 value = _mm512_fmadd_ps(
-            s, _mm512_fmadd_ps(ab, r, out),
-            _mm512_mul_ps(_mm512_mul_ps(g, _mm512_loadu_ps(in.mass + k)),
-                          _mm512_fmadd_ps(ab_opened, r, out)));
+            _mm512_mul_ps(w, counts_16(in.row + k)), _mm512_fmadd_ps(ab, r, out),
+            _mm512_fmadd_ps(_mm512_mul_ps(w_above, counts_16(in.row_above + k)),
+                            _mm512_fmadd_ps(ab_above, r, out), opens));
         _mm512_storeu_ps(q + k, value);
         total = _mm512_add_ps(total, value);
     }

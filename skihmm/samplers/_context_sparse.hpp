@@ -1,6 +1,5 @@
 // Weights of one step with contexts from the non-zeros of a row, a column and a symbol, while its
-// customers are lifted: written nowhere (see Move::lift).  Of trees in which the labels share
-// nothing but the top.
+// customers are lifted: written nowhere (see Move::lift).
 //
 // Notation of _context_step.hpp.  With F_k = (e_k + d) h_k the weights add up to
 //
@@ -17,6 +16,10 @@
 // and of o what opens a table at the top.  Sums and weights are in double, as they must be.
 //
 // For few slots the sums are known roughly before, by dense counts (_context_rough.hpp).
+//
+// This is of trees in which the labels share nothing but the top.  Where they share the first
+// restaurant of a context too, the last sum is dense in pairs of contexts.  Then there are rough
+// sums only: a step for which these do not do is opened.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -47,6 +50,7 @@ class ContextSparse {
         after_ = after;
         n_slots_ = n_slots;
         depth_ = tree.shape.depth();
+        is_context_first_ = tree.shape.n_before > 0;
         const size_t n = tree.padded();
         s_.assign(n, 0.0);
         o_.assign(n, 0.0);
@@ -95,13 +99,14 @@ class ContextSparse {
         }
     }
     // A lifted step, with the column of its observation, of which x has e_in without it, and h
-    // of x without it.  To be closed before the seating changes.
-    void open(const Step &step, const SymbolColumn &column, int32_t e_in, double h_x) {
+    // of x without it.  To be closed before the seating changes.  Whether the sums are known.
+    bool open(const Step &step, const SymbolColumn &column, int32_t e_in, double h_x) {
         look(step, column, e_in, h_x);
         error = 0.0;
         is_rough_ = counts_.exist() && step.m_x > 0 && at_.depth == 2 && next_.depth == 2;
         if (SKIHMM_LIKELY(is_rough_)) sum_roughly();
-        else sum();
+        else if (can_complete()) sum();
+        return is_rough_ || can_complete();
     }
     // Whether it is known if `share` of the sum of all weights lies in the first one, and in which
     // part of that; if not, `complete` is next.
@@ -111,6 +116,7 @@ class ContextSparse {
                     most = share * (first_q + rest + error);
         return most < first_q && (most < first_stays || least >= first_stays);
     }
+    bool can_complete() const { return !is_context_first_; }
     SKIHMM_NOINLINE void complete() {
         error = 0.0;
         is_rough_ = false;
@@ -264,6 +270,22 @@ class ContextSparse {
         ab_ = a * base_;
         ab_opened_ = a * opened_;
         ab_own_ = after_ ? a * (step.m_o + 1.0) / (step.n_top + 1.0) : ab_;
+        opened_own_ = ab_own_ / a;
+        ab_joined_ = ab_own_joined_ = ab_;
+        if (SKIHMM_UNLIKELY(is_context_first_)) look_at_first();
+    }
+    // The bases are laws of the first restaurant of the next place.
+    SKIHMM_NOINLINE void look_at_first() {
+        const LiftedLevel &next = step_->path_out.levels[1];
+        const bool is_joined = after_ && step_->is_joined;
+        const double n = next.customer.n, now = next.inverse,
+                     came = is_joined ? now / (1.0 + now) : now;
+        const double on_top = ab_, on_opened = ab_opened_, on_own = ab_own_;
+        ab_ = dish_weight(n, on_top) * now;
+        ab_joined_ = dish_weight(n, on_top) * came;
+        ab_opened_ = dish_weight(n, on_opened) * came;
+        ab_own_joined_ = dish_weight(n + is_joined, on_top) * came;
+        ab_own_ = dish_weight(n + is_joined, on_own) * came;
     }
     SKIHMM_NOINLINE void sum() {
         place_ = &known_place();
@@ -341,15 +363,18 @@ class ContextSparse {
     // trees of two levels.
     SKIHMM_INLINE void sum_roughly() {
         const int32_t p = at_.prefix, next = next_.prefix, o = o_label_, i = i_;
-        const uint16_t *row = counts_.row(2, p, i), *row_above = counts_.row(1, 0, i),
+        const uint16_t *row = counts_.row(2, p, i),
+                       *row_above = counts_.row(1, is_context_first_ ? p : 0, i),
                        *column = counts_.column(2, next, o),
                        *column_above = counts_.column(1, 0, o);
         const float roughly = rough_weights(
             {static_cast<int32_t>(s_.size()), {x_, i, o}, row, row_above, column, column_above,
-             h_f_.data(), tree_->inverse_f(2, next), tree_->inverse_f(1, 0), mass_f_.data(),
+             h_f_.data(), tree_->inverse_f(2, next),
+             is_context_first_ ? ones_f_.data() : tree_->inverse_f(1, 0), mass_f_.data(),
              static_cast<float>(w_[2]), static_cast<float>(w_[1]),
              static_cast<float>(alphas_[2]), static_cast<float>(ab_),
-             static_cast<float>(ab_opened_), static_cast<float>(g_)},
+             static_cast<float>(ab_joined_), static_cast<float>(ab_opened_),
+             static_cast<float>(g_)},
             q_f_.data());
         const float *q = q_f_.data();
         float by_symbol[4] = {0.0f, 0.0f, 0.0f, 0.0f};
@@ -368,9 +393,13 @@ class ContextSparse {
                      + ((by_symbol[0] + by_symbol[1]) + (by_symbol[2] + by_symbol[3]));
         error = kRoughness * all + kUnderflow;
         weigh_first();
-        own_[1] = row_above[i];
+        // A restaurant that both customers have left has not so many of o.
+        const int32_t o_above = step_->is_joined ? step_->path_out.levels[1].customer.n
+                                                 : row_above[o];
+        own_[1] = i == o ? o_above : row_above[i];
         own_[2] = row[i];
-        following_[1] = column_above[i];
+        following_[1] = is_context_first_ ? step_->path_out.levels[1].customer.n
+                                          : column_above[i];
         following_[2] = column[i];
         is_owned_ = own_[1] > 0;
         is_followed_ = following_[1] > 0;
@@ -378,11 +407,13 @@ class ContextSparse {
         all += i_q_;
         if (i != o) {
             const double c = h_[o] * tree_->inverse(2, next)[o],
-                         near = c * alphas_[2] * tree_->inverse(1, 0)[o],
-                         out = c * column[o] + near * column_above[o],
-                         joins = w_[2] * row[o] + w_[1] * row_above[o];
+                         near = c * alphas_[2]
+                                * (is_context_first_ ? 1.0 : tree_->inverse(1, 0)[o]),
+                         out = c * column[o] + near * column_above[o];
             all += dish_weight<double>(e_o, d_)
-                   * (joins * (out + ab_ * near) + g_ * step_->mass_o * (out + ab_own_ * near));
+                   * (w_[2] * row[o] * (out + ab_ * near)
+                      + w_[1] * o_above * (out + ab_own_joined_ * near)
+                      + g_ * step_->mass_o * (out + ab_own_ * near));
         }
         rest = all;
     }
@@ -392,6 +423,7 @@ class ContextSparse {
         for (int32_t d : {1, 2}) if (!is_moderate(tree.alpha(d))) return;
         counts_.attach(tree, n_slots_);
         q_f_.assign(s_.size(), 0.0f);
+        ones_f_.assign(s_.size(), 1.0f);
         h_f_.assign(s_.size(), 0.0f);
         for (int32_t k = 0; k < n_slots_; ++k) h_f_[k] = static_cast<float>(h_[k]);
         mass_f_.assign(mass_.begin(), mass_.end());
@@ -404,7 +436,7 @@ class ContextSparse {
     void note(int32_t k) {
         mass_[k] = tree_->masses()[k];
         if (counts_.exist()) mass_f_[k] = static_cast<float>(mass_[k]);
-        if (s_.size() <= kFewSlots) return;
+        if (s_.size() <= kFewSlots || is_context_first_) return;
         if (SKIHMM_UNLIKELY(changed_.size() > kMostChanged)) {
             for (Place &place : places_) place.is_known = false;
             changed_.clear();
@@ -486,11 +518,15 @@ class ContextSparse {
         const double by_symbol = dish_weight<double>(e_in_, d_) * h_x_;
         const LiftedLevel *levels = step.path_in.levels.data();
         double joined = 0.0;
-        for (int32_t d = 1; d < at_.depth; ++d) joined += w_[d] * levels[d].customer.n;
+        for (int32_t d = 1 + is_context_first_; d < at_.depth; ++d)
+            joined += w_[d] * levels[d].customer.n;
         first_stays = by_symbol * step.p_out * w_[at_.depth] * levels[at_.depth].customer.n;
-        first_q = first_stays
-                  + by_symbol * (joined * step.p_out
-                                 + g_ * step.mass_x * (after_ ? step.p_out_opened : step.p_out));
+        double others = joined * step.p_out
+                        + g_ * step.mass_x * (after_ ? step.p_out_opened : step.p_out);
+        if (SKIHMM_UNLIKELY(is_context_first_))
+            others += w_[1] * levels[1].customer.n
+                      * (after_ ? step.p_out_after(at_.depth - 1) : step.p_out);
+        first_q = first_stays + by_symbol * others;
     }
     // i, in whose restaurants the draw is; own_ and following_ have its customers.
     SKIHMM_INLINE void weigh_i(double f) {
@@ -510,14 +546,15 @@ class ContextSparse {
     // depth `lowest` to its leaf, and perhaps a table to the top.
     double follower(int32_t lowest, bool opened) const {
         const bool is_o = i_ == o_label_;
-        double p = !opened || !after_ ? base_ : is_o ? ab_own_ / alphas_[1] : opened_;
+        double p = !opened || !after_ ? base_ : is_o ? opened_own_ : opened_;
         for (int32_t d = 1; d <= next_.depth; ++d) {
             const int32_t v = tree_->shape.row(d, i_, prefixes_[d]);
             const bool is_shared = d <= at_.depth && v == step_->path_in.levels[d].row;
             const bool came = after_ && is_shared && d >= lowest;
             const double n = (is_followed_ ? following_[d] : 0) + (came && is_o);
             const double inverse = is_shared ? step_->path_in.levels[d].inverse
-                                             : tree_->inverse(d, prefixes_[d])[i_];
+                                   : d < tree_->first_own() ? step_->path_out.levels[d].inverse
+                                                            : tree_->inverse(d, prefixes_[d])[i_];
             p = dish_weight(n, alphas_[d] * p) * (came ? inverse / (1.0 + inverse) : inverse);
         }
         return p;
@@ -525,7 +562,7 @@ class ContextSparse {
 
     const ContextTree *tree_ = nullptr;
     const double *h_ = nullptr;
-    bool after_ = false;
+    bool after_ = false, is_context_first_ = false;
     int32_t n_slots_ = 0, depth_ = 0;
     std::vector<double> alphas_;                    // by depth
     std::vector<int32_t> offsets_;                  // of the places of a depth
@@ -534,7 +571,7 @@ class ContextSparse {
     WideVector<double> mass_;                       // by label
     // Rough sums: counts, and the above in floats.
     DenseCounts counts_;
-    WideVector<float> h_f_, mass_f_, q_f_;
+    WideVector<float> h_f_, mass_f_, q_f_, ones_f_;
     bool is_rough_ = false;                         // of this step
     // this step
     const Step *step_ = nullptr;
@@ -542,8 +579,12 @@ class ContextSparse {
     ContextPlace at_, next_;
     Place *place_ = nullptr;
     int32_t i_ = 0, x_ = 0, o_label_ = 0;
-    double d_ = 1.0, g_ = 0.0, base_ = 0.0, opened_ = 0.0;
-    double ab_ = 0.0, ab_opened_ = 0.0, ab_own_ = 0.0;      // a_1 times a base of o
+    double d_ = 1.0, g_ = 0.0;
+    // Of o at the top: now, and if the draw opens a table there, of another label and of o.
+    double base_ = 0.0, opened_ = 0.0, opened_own_ = 0.0;
+    // a_1 times these, or context first the laws of the restaurant below; there also if the draw
+    // has come to that one.
+    double ab_ = 0.0, ab_opened_ = 0.0, ab_own_ = 0.0, ab_joined_ = 0.0, ab_own_joined_ = 0.0;
     int32_t e_in_ = 0;
     double h_x_ = 0.0;
     bool is_owned_ = false, is_followed_ = false;           // whether i is in own_, o in following_

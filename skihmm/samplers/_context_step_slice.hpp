@@ -1,15 +1,16 @@
-// The step-wise slice proposal of _slice.hpp for trees in which the labels share nothing but the
-// top (see _contexts.hpp).
+// The step-wise slice proposal of _slice.hpp for trees of restaurants (see _contexts.hpp).
 //
 // With i = x[t-1], o = x[t+1] and the slices u and v, uniform below pi[i,x] and pi[x,o],
 //
-//     pi[i,k] = sum_d w_d n_d(i, k) + g mass_k,    pi[k,o] = sum_d v_d(k) n_d(k, o) + R_k base_o,
+//     pi[i,k] = sum_d w_d n_d(i, k) + base_k,    pi[k,o] = sum_d v_d(k) n_d(k, o) + R_k base_o,
 //
-// where i's restaurant of the first depth has all labels that those below it have.  So mostly one
-// list has every candidate: that of i's first restaurant, if u excludes g mass_k for all k, or
-// that of the labels whose first restaurant has o, if v excludes base_o, as R_k <= 1.  Else all
-// labels are looked at.  What is known of i, x and o is that of lifted customers, or of the
-// seating if they have been taken out; other labels are as they are between moves.
+// with the depths of the restaurants of labels, the first of which has all labels that those below
+// it have.  So mostly one list has every candidate: that of i's first restaurant, if u excludes
+// base_k for all k, or that of the labels whose first restaurant has o, if v excludes base_o, as
+// R_k <= 1.  Else all labels are looked at.  base_k is g mass_k, and w_1 n_1(k) besides if all
+// labels share the restaurant of depth 1: then it is looked up for the labels that pass otherwise.
+// What is known of i, x and o is that of lifted customers, or of the seating if they have been
+// taken out; other labels are as they are between moves.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -35,6 +36,7 @@ class ContextSliceIn {
         tree_->refresh();
         n_slots_ = chain.n_slots;
         depth_ = tree_->shape.depth();
+        own_ = tree_->first_own();
         if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
         row_.assign(tree_->padded(), 0.0);
         column_.assign(tree_->padded(), 0.0);
@@ -45,6 +47,11 @@ class ContextSliceIn {
             v->assign(depth_ + 1, 0);
         const double *masses = tree_->masses();
         largest_ = *std::max_element(masses, masses + n_slots_);
+        most_.assign(own_ > 1 ? tree_->shape.stride(1) : 0, 0);
+        for (size_t v = 0; v < most_.size(); ++v)
+            ContextTree::for_line(tree_->row_line(1, v), [&](int32_t, int32_t n) {
+                most_[v] = std::max(most_[v], n);
+            });
     }
     void prefetch(const Chain &chain, int64_t start, int64_t) const {
         const ContextPlace at = tree_->place(start);
@@ -121,6 +128,12 @@ class ContextSliceIn {
         const std::vector<int32_t> &tables = tree_->root().dish_tables;
         for (const int32_t k : {x_, o_, chain.states[t_]})
             if (k >= 0) largest_ = std::max<double>(largest_, tables[k]);
+        if (SKIHMM_LIKELY(own_ == 1)) return;
+        if (step_ && chain.states[t_] == x_ && !step_->path_in.is_changed
+            && !step_->path_out.is_changed)
+            return;
+        for (const int32_t k : {x_, chain.states[t_]}) raise(at_prefixes_[1], k);
+        if (o_ >= 0) raise(prefixes_[1], o_);
     }
 
   private:
@@ -132,6 +145,7 @@ class ContextSliceIn {
         double weight;      // F_k(y)
     };
 
+    void raise(int32_t v, int32_t k) { most_[v] = std::max(most_[v], tree_->count(1, v, k)); }
     int32_t ghost() const { return o_ >= 0 && m_o_ == 0 ? o_ : -1; }
     double seat(Chain &chain, int32_t label) {
         labels_.open(*chain.transitions, ghost());
@@ -152,14 +166,18 @@ class ContextSliceIn {
     void look_at_top() {
         double share = 1.0;
         for (int32_t d = at_.depth; d >= 1; --d) {
-            w_[d] = share * (step_ ? step_->path_in.levels[d].inverse
-                                   : tree_->inverse(d, at_prefixes_[d])[i_]);
+            w_[d] = share * (step_      ? step_->path_in.levels[d].inverse
+                             : d < own_ ? 1.0 / tree_->total(d, at_prefixes_[d])
+                                        : tree_->inverse(d, at_prefixes_[d])[i_]);
             share = w_[d] * tree_->alpha(d);
         }
         const InfiniteRoot &root = tree_->root();
         const double n_top = step_ ? step_->n_top : total_weight(root.n_tables, root.gamma);
         g_ = share / n_top;
         base_ = o_ < 0 ? 1.0 : root.mass_of(m_o_) / n_top;
+        if (SKIHMM_LIKELY(own_ == 1)) return;
+        if (step_) base_ = step_->path_out.levels[1].p;
+        else if (o_ >= 0) base_ = tree_->base_of(next_.depth, prefixes_.data(), o_);
     }
     // Of a label other than x: it has no tables at s_0 if it is a ghost.
     double mass_of(int32_t k) const { return k == o_ ? m_o_ : tree_->masses()[k]; }
@@ -168,9 +186,15 @@ class ContextSliceIn {
         if (SKIHMM_UNLIKELY(o_ < 0)) return 1.0;
         if (SKIHMM_UNLIKELY(step_ && k == i_)) return follow_own();
         double rest = base_;
-        for (int32_t d = 1; d <= next_.depth; ++d)
+        for (int32_t d = own_; d <= next_.depth; ++d)
             rest *= tree_->alpha(d) * tree_->inverse(d, prefixes_[d])[k];
         return column_[k] + rest;
+    }
+    // The part of pi[i,k] by the restaurant that all labels share, where the row is without it.
+    double shared_part(int32_t k) const {
+        const bool is_left = k == o_ && step_ && step_->is_joined;
+        return w_[1] * (is_left ? step_->path_out.levels[1].customer.n
+                                : tree_->count(1, at_prefixes_[1], k));
     }
     // That of i, of which the restaurants that the draw before shares are smaller while it is
     // lifted.
@@ -178,7 +202,7 @@ class ContextSliceIn {
         int32_t none = -1;
         tree_->fill_counts(next_, i_, o_, &none, counts_.data());
         double p = base_;
-        for (int32_t d = 1; d <= next_.depth; ++d) {
+        for (int32_t d = own_; d <= next_.depth; ++d) {
             const bool is_shared = d <= at_.depth && at_prefixes_[d] == prefixes_[d];
             p = dish_weight<double>(counts_[d], tree_->alpha(d) * p)
                 * (is_shared ? step_->path_in.levels[d].inverse
@@ -191,29 +215,44 @@ class ContextSliceIn {
         candidates_.clear();
         rest_ = 0.0;
         double *row = row_.data();
-        for (int32_t d = at_.depth; d >= 1; --d) {
-            const double w = w_[d];
-            row_line(d).for_fours([&](int32_t, int32_t k, int32_t n) { row[k] += w * n; });
-        }
-        if (o_ >= 0) fill_column();
-        const double smooth = g_ * largest_;
-        if (SKIHMM_LIKELY(!(smooth >= u_))) {
-            const Line &line = row_line(1);
+        for (int32_t d = at_.depth; d >= own_; --d) add_row(d);
+        const bool has_row = own_ <= at_.depth, has_column = o_ >= 0 && own_ <= next_.depth;
+        if (has_column) fill_column();
+        double smooth = g_ * largest_;
+        lacks_shared_ = own_ > 1;
+        if (lacks_shared_) smooth += w_[1] * most_[at_prefixes_[1]];
+        if (SKIHMM_LIKELY(!(smooth >= u_) && has_row)) {
+            const Line &line = row_line(own_);
             for (int32_t at = 0; at < line.size; ++at)
                 if (row[line.ids[at]] + smooth >= u_) consider(emission, line.ids[at]);
-        } else if (o_ >= 0 && !(base_ >= v_)) {
-            const Line &line = column_line(1);
-            for (int32_t at = 0; at < line.size; ++at) consider(emission, line.ids[at]);
+        } else if (has_column && !(base_ >= v_)) {
+            const Line &line = column_line(own_);
+            for (int32_t at = 0; at < line.size; ++at) {
+                const int32_t k = line.ids[at];
+                if (row[k] + smooth >= u_) consider(emission, k);
+            }
         } else {
+            if (lacks_shared_) add_shared_row();
             look_at_all(emission);
+            if (own_ > 1) row_line(1).unscatter(row);
         }
-        row_line(1).unscatter(row);
-        if (o_ >= 0) column_line(1).unscatter(column_.data());
+        if (has_row) row_line(own_).unscatter(row);
+        if (has_column) column_line(own_).unscatter(column_.data());
+    }
+    void add_row(int32_t d) {
+        double *row = row_.data();
+        const double w = w_[d];
+        row_line(d).for_fours([&](int32_t, int32_t k, int32_t n) { row[k] += w * n; });
+    }
+    void add_shared_row() {
+        add_row(1);
+        lacks_shared_ = false;
+        if (step_ && step_->is_joined && step_->path_out.leaves_first()) row_[o_] -= w_[1];
     }
     // Sparse parts of pi[k,o].
     void fill_column() {
         double *column = column_.data();
-        for (int32_t d = 1; d <= next_.depth; ++d) {
+        for (int32_t d = own_; d <= next_.depth; ++d) {
             const double *by = tree_->inverse(d, prefixes_[d]);
             column_line(d).for_fours([&](int32_t, int32_t k, int32_t n) {
                 double v = by[k] * n;
@@ -244,10 +283,12 @@ class ContextSliceIn {
         return tree_->column_line(d, o_, prefixes_[d]);
     }
     SKIHMM_INLINE void consider(Emission &emission, int32_t k) {
-        const double mass = mass_of(k), p = row_[k] + g_ * mass;
-        if (k == x_ || k == bar_ || !(mass > 0.0) || !(p >= u_)) return;
+        const double mass = mass_of(k);
+        double p = row_[k] + g_ * mass;
+        if (k == x_ || k == bar_ || !(mass > 0.0) || (!(p >= u_) && !lacks_shared_)) return;
         const double next = follow(k);
         if (o_ >= 0 && !(next >= v_)) return;
+        if (lacks_shared_ && !((p += shared_part(k)) >= u_)) return;
         const double weight = weight_of(emission, k, {});
         candidates_.push_back({k, p * next, weight});
         rest_ += weight;
@@ -258,9 +299,13 @@ class ContextSliceIn {
 
     const ContextTree *tree_ = nullptr;
     int32_t n_slots_ = 0, depth_ = 0;
+    int32_t own_ = 1;                       // first depth of restaurants of labels
     const int32_t *totals_ = nullptr;
     double offset_ = 1.0;
     double largest_ = 0.0;                  // at least every mass
+    std::vector<int32_t> most_;             // the same of the customers of a dish, by restaurant
+                                            // that all labels share
+    bool lacks_shared_ = false;             // of the row of this step
     std::vector<double> row_, column_;      // zero outside of a step
     std::vector<double> rest_of_;           // R_k
     std::vector<double> probs_;             // F_k(y[t]) of emissions that give whole rows

@@ -89,7 +89,9 @@ class StepwiseIn {
             attach_columns(*chain.transitions, emission);
             if constexpr (kInTree)
                 sparse_.attach(chain.transitions->contexts(), n_slots_, h_.data(), is_exact_,
-                               padded_ <= kMostRough && emission.is_moderate(kLeast, kMost));
+                               (padded_ <= kMostRough
+                                || chain.transitions->contexts().shape.n_before > 0)
+                                   && emission.is_moderate(kLeast, kMost));
         }
     }
 
@@ -106,7 +108,7 @@ class StepwiseIn {
         SKIHMM_PREFETCH(row.counts + 16);
     }
     SKIHMM_INLINE void prepare(Chain &chain, Emission &emission,
-                               const Move<Chain, Emission> &move) {
+                               Move<Chain, Emission> &move) {
         Transitions &s = *chain.transitions;
         const StepView &view = move.view;
         const SymbolView &symbol = move.symbol;
@@ -126,7 +128,10 @@ class StepwiseIn {
         if (SKIHMM_UNLIKELY(mode_ >= kAll || o_ < 0 || !symbol.exists)) {
             if constexpr (kInTree) {
                 move_ = &move;
-                if (move.is_lifted()) return open_sparse(move);
+                emission_ = &emission;
+                unit_ = 1.0;
+                if (move.is_lifted() && SKIHMM_LIKELY(open_sparse(move))) return;
+                if (move.is_lifted()) move.template take_away<true>(chain, emission);
             }
             if (mode_ == kContexts && o_ >= 0)
                 fill_contexts(s, emission, view, symbol, chain.hints[t_]);
@@ -168,6 +173,7 @@ class StepwiseIn {
     SKIHMM_INLINE void propose(Chain &chain, int64_t, int64_t, int32_t *path,
                                Product *q) {
         q->multiply(choose(chain, path).q);
+        if constexpr (kInTree) q->multiply(unit_);
     }
     // Exact only: the label, and whether its transition opens a table.
     SKIHMM_INLINE void draw(Chain &chain, int32_t *path, bool *opens) {
@@ -306,10 +312,8 @@ class StepwiseIn {
         const Transitions &s = *chain.transitions;
         const auto share = uniform(chain.bits);
         if constexpr (kInTree) {
-            if (kind_ == kSparseContexts && SKIHMM_UNLIKELY(!sparse_.decides(share))) {
-                sparse_.complete();
-                rest_ = sparse_.rest;
-            }
+            if (kind_ == kSparseContexts && SKIHMM_UNLIKELY(!sparse_.decides(share)))
+                complete(chain);
         }
         double u = share * (first_q_ + apart_q_ + rest_);
         int32_t k = first_;
@@ -713,17 +717,31 @@ class StepwiseIn {
         return k < 0 ? first_ : k;
     }
 
-    SKIHMM_NOINLINE void open_sparse(const Move<Chain, Emission> &move) {
+    SKIHMM_NOINLINE bool open_sparse(const Move<Chain, Emission> &move) {
         kind_ = kSparseContexts;
         shows_ = false;
         apart_ = -1;
         apart_q_ = 0.0;
-        sparse_.open(move.view, move.symbol.column, move.symbol.e_in,
-                     1.0 / total_weight(move.symbol.e_x, offset_));
+        if (!sparse_.open(move.view, move.symbol.column, move.symbol.e_in,
+                          1.0 / total_weight(move.symbol.e_x, offset_)))
+            return false;
         first_ = sparse_.first;
         first_q_ = sparse_.first_q;
         first_stays_ = sparse_.first_stays;
         rest_ = sparse_.rest;
+        return true;
+    }
+    // The weights of a lifted step are known roughly, which is not enough.
+    SKIHMM_NOINLINE void complete(Chain &chain) {
+        if (sparse_.can_complete()) {
+            sparse_.complete();
+            rest_ = sparse_.rest;
+            return;
+        }
+        move_->template take_away<true>(chain, *emission_);
+        fill_contexts(*chain.transitions, *emission_, move_->view, move_->symbol,
+                      chain.hints[t_]);
+        unit_ = view_->smooth;
     }
 
     SKIHMM_NOINLINE void settle_contexts(const Transitions &s, int32_t k, const int32_t *hints) {
@@ -814,7 +832,9 @@ class StepwiseIn {
     double by_smooth_ = 0.0;              // over the symbol's smooth part
     const double *h_now_ = nullptr;       // of this step
     ContextSparse sparse_;
-    const Move<Chain, Emission> *move_ = nullptr;
+    Move<Chain, Emission> *move_ = nullptr;
+    Emission *emission_ = nullptr;
+    double unit_ = 1.0;                   // of the weight proposed, in that of `score`
 };
 
 template <class Chain, class Emission> using Stepwise = StepwiseIn<Chain, Emission, false>;

@@ -68,7 +68,11 @@ cdef extern from *:
 
 
 cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
+    cdef cppclass ContextShape:
+        int32_t n_before
+
     cdef cppclass ContextTree:
+        const ContextShape shape
         ContextPlace place(int64_t t)
         int32_t padded()
         int32_t leaf_count(ContextPlace at, int32_t j, int32_t k, int32_t hint)
@@ -98,7 +102,7 @@ cdef extern from "_context_sparse.hpp" namespace "skihmm" nogil:
         float64_t first_q, first_stays, rest, error
         void attach(const ContextTree &tree, int32_t n_slots, const float64_t *h,
                     bint after, bint is_rough) except +
-        void open(const StepView &step, const SymbolColumn &column, int32_t e_in,
+        bint open(const StepView &step, const SymbolColumn &column, int32_t e_in,
                   float64_t h_x)
         int32_t draw(float64_t u)
         void settle(const StepView &step, int32_t k, bint is_lifted)
@@ -135,6 +139,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         bint decide_tree "decide<true>"(Chain &chain, SeatingEmission &emission,
                                         const int32_t *path, const Product &q_old,
                                         const Product &q_new) except +
+        void take_away "take_away<true>"(Chain &chain, SeatingEmission &emission) except +
         bint is_lifted()
         void restore(Chain &chain, SeatingEmission &emission) except +
 
@@ -626,16 +631,19 @@ def lift_step(ChainState state, intp_t t, seed):
 
 def sparse_weights(ChainState state, intp_t t, seed, bint after,
                    const int32_t[::1] counts, float64_t smooth, const float64_t[::1] h,
-                   intp_t n_draws):
+                   intp_t n_draws, bint is_rough=False):
     """Weights of a lifted step in a tree, for an observation with the weights
     (counts + smooth) h by slot.
 
     Returns
     -------
     weights, stays : ndarray of shape (n_slots,) or None
-        None, and nothing done, for a step that must be opened.
+        None, and nothing done, for a step that must be opened.  Of rough sums those of the
+        first label alone.
     rest : float
         The sum of the weights of all labels but the first.
+    error : float
+        Of `rest`, at most.
     drawn : ndarray of shape (n_slots,)
         How many of n_draws equidistant points lie in the labels' parts of `rest`.
     opened : ndarray
@@ -652,39 +660,45 @@ def sparse_weights(ChainState state, intp_t t, seed, bint after,
     cdef intp_t n, _draw, n_slots = chain.n_slots
     cdef float64_t[:, ::1] out = np.zeros((2, n_slots))
     cdef intp_t[::1] drawn = np.zeros(n_slots, dtype=np.intp)
-    cdef int32_t[::1] ids = np.flatnonzero(counts).astype(np.int32)
+    # Columns are read by fours.
+    cdef int32_t[::1] ids = np.pad(np.flatnonzero(counts), (0, 3)).astype(np.int32)
     cdef int32_t[::1] own_counts = np.asarray(counts)[np.asarray(ids)]
     chain.bits = own.bits
     try:
         if not _lift(&move, state, t):
-            return None, None, 0.0, None, None
+            return None, None, 0.0, 0.0, None, None
     finally:
         chain.bits = state.stream.bits
     column.ids = &ids[0]
     column.counts = &own_counts[0]
-    column.size = <int32_t> ids.shape[0]
+    column.size = <int32_t> ids.shape[0] - 3
     column.smooth = smooth
-    sparse.attach(s.contexts(), <int32_t> n_slots, &h[0], after, False)
-    sparse.open(move.view, column, counts[move.view.x], h[move.view.x])
+    sparse.attach(s.contexts(), <int32_t> n_slots, &h[0], after, is_rough)
+    if not sparse.open(move.view, column, counts[move.view.x], h[move.view.x]):
+        return None, None, 0.0, 0.0, None, None
     for k in range(<int32_t> n_slots):
         if k == sparse.first:
             out[0, k] = sparse.first_q
             out[1, k] = sparse.first_stays
-        elif k != move.view.x and k != 1:
+        elif not is_rough and k != move.view.x and k != 1:
             out[0, k] = sparse.weight(k)
             out[1, k] = sparse.joining_part(k)
-    for n in range(n_draws):
+    for n in range(0 if is_rough else n_draws):
         drawn[sparse.draw((n + 0.5) / n_draws * sparse.rest)] += 1
     sparse.close()
     opened = np.zeros(s.contexts().place(t).depth + 1, dtype=int)
     for _draw in range(n_draws if after and sparse.first == move.view.x else 0):
         s.choose_in_of_tree(True, 0, own.bits, &move.view)
         opened[move.view.path_in.n_opened] += 1
-    return np.array(out[0]), np.array(out[1]), sparse.rest, np.asarray(drawn), opened
+    return (np.array(out[0]), np.array(out[1]), sparse.rest, sparse.error,
+            np.asarray(drawn), opened)
 
 
 def kept_sums(ChainState state, seed, intp_t n_moves):
     """Moves of single steps to random labels, lifted ones mostly to the old label.
+
+    Where there are rough sums only (context first), every other lifted step is opened, and
+    compared with all its weights.
 
     Returns
     -------
@@ -702,10 +716,12 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
     cdef SeatingEmission *emission = symbols_of(state)
     cdef Laws *s = <Laws *> state.transitions.seating
     cdef RandomStream own = RandomStream(seed)
-    cdef float64_t error = 0.0, rough = 0.0, share
+    cdef float64_t error = 0.0, rough = 0.0, share, all
     cdef intp_t _move, t, n_lifted = 0, n_rough = 0
-    cdef int32_t label
+    cdef int32_t label, k
     cdef bint is_lifted
+    cdef ContextStep step
+    cdef const ContextTree *tree = &s.contexts()
     chain.reserve(2)
     cdef float64_t[::1] h = np.random.default_rng(seed).random(chain.n_slots + 32)
     cdef int32_t[::1] ids = np.zeros(4, dtype=np.int32)
@@ -721,6 +737,22 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
         if not is_lifted:
             move.open(deref(chain), deref(emission), t, t + 1)
             move.look(deref(chain), deref(emission))
+        elif tree.shape.n_before > 0:
+            n_lifted += 1
+            if roughly.open(move.view, column, 0, h[move.view.x]) and n_lifted % 2:
+                n_rough += 2
+                move.take_away(deref(chain), deref(emission))
+                step.attach(deref(tree))
+                step.open(deref(tree), tree.place(t), tree.place(t + 1), move.view.i,
+                          move.view.o, True)
+                step.weigh(&h[0], move.view.m_o == 0)
+                all = 0.0
+                for k in range(chain.n_slots):
+                    all += step.weights.data()[k] if k != roughly.first else 0.0
+                rough = max(rough, abs(roughly.rest - all) / roughly.error)
+                share = step.weights.data()[roughly.first]
+                rough = max(rough, 1e9 * abs(roughly.first_q / share - 1.0))
+                step.close()
         else:
             new.attach(s.contexts(), chain.n_slots, &h[0], True, False)
             kept.open(move.view, column, 0, h[move.view.x])
@@ -746,7 +778,8 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
             label = chain.states[below(own.bits, chain.n_steps)]
         _seat(&move, state, &label)
         _accept(&move, state, &label)
-        kept.settle(move.view, label, move.is_lifted())
+        if tree.shape.n_before == 0:
+            kept.settle(move.view, label, move.is_lifted())
         roughly.settle(move.view, label, move.is_lifted())
         if not move.is_lifted():
             roughly.recount(s.contexts(), t, move.view, label, &chain.hints[t])

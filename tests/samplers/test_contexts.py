@@ -471,6 +471,7 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
 
 
 LIFTED = ["three levels", "four levels", "missing", "constant", "five steps"]
+LIFTED_BELOW = ["context first", "four levels, context first", "missing, context first"]
 
 
 @pytest.mark.parametrize("after", [False, True])
@@ -484,7 +485,7 @@ def test_weights_of_lifted_steps(name, after):
         counts = rng.integers(3, size=n_slots, dtype=np.int32)
         counts[:2] = 0
         h = rng.random(n_slots)
-        weights, stays, rest, drawn, opened = native.moves.sparse_weights(
+        weights, stays, rest, _, drawn, opened = native.moves.sparse_weights(
             state, t, seed, after, counts, 0.7, h, 2000
         )
         if weights is None:
@@ -501,20 +502,58 @@ def test_weights_of_lifted_steps(name, after):
         others[x if want[x] > 0 else 0] = 0
         assert rest == pytest.approx(others.sum(), rel=1e-12)
         assert np.all(np.abs(drawn - 2000 * others / others.sum()) < 2 * n_slots)
-        if not opened.any():
-            continue
-        ways = ways_to_seat(naive_of(m, s_0), t, s_0["states"][t])
-        law = ways[1:] / ways[1:].sum()
-        error = opened[1:] / 2000 - law
-        assert opened[0] == 0
-        assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / 2000))
+        check_opened(m, s_0, t, opened)
     assert n_lifted >= 5
+
+
+def check_opened(m, s_0, t, opened):
+    if not opened.any():
+        return
+    ways = ways_to_seat(naive_of(m, s_0), t, s_0["states"][t])
+    law = ways[1:] / ways[1:].sum()
+    error = opened[1:] / opened.sum() - law
+    assert opened[0] == 0
+    assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / opened.sum()))
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_rough_weights_of_lifted_steps(after):
+    rng, n_steps, n_lifted, n_joined = np.random.default_rng(0), 60, 0, 0
+    columns = tuple((int(u),) for u in rng.integers(2, size=n_steps))
+    y = tuple(rng.integers(2, size=n_steps))
+    m = replace(model(ONE, "context"), y=y, columns=columns)
+    state = m.state(0, labels=rng.integers(6, size=n_steps))
+    n_slots = len(native.moves.peek(state)["tables"])
+    h = rng.random(n_slots + 16)
+    counts = rng.integers(3, size=n_slots, dtype=np.int32)
+    counts[:2] = 0
+    factors = (counts + 0.7) * h[:n_slots]
+    for t in range(1, n_steps - 1):
+        found, stays, rest, error, _, opened = native.moves.sparse_weights(
+            state, t, t, after, counts, 0.7, h, 500, True
+        )
+        if found is None:
+            continue
+        n_lifted += 1
+        n_joined += columns[t] == columns[t + 1]
+        s_0, want, want_stays, _, _ = native.moves.step_weights(state, t, t, after, 0)
+        x = native.moves.peek(state)["slots"][t]
+        assert found[x] == pytest.approx(want[x] * factors[x], rel=1e-12)
+        if after:
+            assert stays[x] == pytest.approx(want_stays[x] * factors[x], rel=1e-12)
+        assert 0 < error < 1e-4 * rest
+        others = want[:n_slots] @ factors - want[x] * factors[x]
+        assert rest == pytest.approx(others, abs=error)
+        assert not np.any(want[n_slots:])
+        check_opened(m, s_0, t, opened)
+    assert state.check() is None
+    assert min(n_joined, n_lifted - n_joined) >= 10
 
 
 def test_slices_of_lifted_steps():
     """As those of opened steps."""
     error, n_steps, n_moved = 0.0, 0, 0
-    for name, seed in itertools.product(LIFTED, range(40)):
+    for name, seed in itertools.product([*LIFTED, *LIFTED_BELOW], range(40)):
         m = (MODELS | LONGER)[name]
         state = random_state(m, seed)[0]
         for t in range(1, m.n_steps - 1):
@@ -531,10 +570,11 @@ def test_slices_of_lifted_steps():
     assert error < 1e-12
 
 
-def sum_error(moves):
+def sum_error(moves, order="state"):
     rng = np.random.default_rng(0)
     columns = tuple((int(u),) for u in rng.integers(3, size=200))
-    m = replace(model(ONE), y=tuple(rng.integers(2, size=200)), columns=columns)
+    y = tuple(rng.integers(2, size=200))
+    m = replace(model(ONE, order), y=y, columns=columns)
     # With fewer slots than 49 no sums are kept.
     state = m.state(0, labels=rng.integers(60, size=200))
     error, rough, n_lifted, n_rough = moves.kept_sums(state, 1, 3000)
@@ -544,8 +584,9 @@ def sum_error(moves):
     return error, rough
 
 
-def test_sums_that_lifted_steps_keep():
-    error, rough = sum_error(native.moves)
+@pytest.mark.parametrize("order", ["state", "context"])
+def test_sums_that_lifted_steps_keep(order):
+    error, rough = sum_error(native.moves, order)
     assert error < 1e-9
     assert 0 < rough < 1
 
@@ -584,17 +625,32 @@ ROUGH = {
         )
     ],
     "the label's own restaurants": [
-        ("_context_sparse.hpp", "own_[1] = row_above[i];", "own_[1] = 0;")
+        (
+            "_context_sparse.hpp",
+            "own_[1] = i == o ? o_above : row_above[i];",
+            "own_[1] = 0;",
+        )
+    ],
+}
+# In the order of contexts.
+ROUGH_BELOW = {
+    "lifted: the other's customer": [
+        ("_contexts.hpp", "-in->leaves_first() - out->leaves_first()", "-1")
+    ],
+    "lifted: the law that the draw changes": [
+        ("_context_sparse.hpp", "is_joined ? now / (1.0 + now) : now", "now")
     ],
 }
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("error", STALE | ROUGH)
+@pytest.mark.parametrize("error", STALE | ROUGH | ROUGH_BELOW)
 def test_errors_of_lifted_steps_are_found(error):
-    moves = native.switched("native.moves", STALE | ROUGH, error)
-    kept, rough = sum_error(moves)
-    assert rough > 1 if error in ROUGH else kept > 1e-3
+    moves = native.switched("native.moves", STALE | ROUGH | ROUGH_BELOW, error)
+    orders = ["state"] * (error not in ROUGH_BELOW) + ["context"] * (error not in STALE)
+    for order in orders:
+        kept, rough = sum_error(moves, order)
+        assert kept > 1e-3 if error in STALE else rough > 1
 
 
 # -- kernels --------------------------------------------------------------------------
@@ -658,8 +714,8 @@ def test_blocked(name, span):
 def test_slices(name, span):
     block, rng = block_of(name, *span), np.random.default_rng(1)
     proposals = [BeamProposal()]
-    if span[1] - span[0] == 1 and not MODELS[name].n_before:
-        proposals.append(SliceProposal())  # else it is the same
+    if span[1] - span[0] == 1:
+        proposals.append(SliceProposal())
     for b in range(len(block.bases)):
         slices = slices_of(block, b, rng)
         for proposal in proposals:
@@ -673,7 +729,10 @@ def test_stepwise(name, t):
     check_proposal(name, (t, t + 1), StepwiseProposal, False)
 
 
-@pytest.mark.parametrize("name", ["three levels", "four levels", "missing"])
+@pytest.mark.parametrize(
+    "name",
+    ["three levels", "four levels", "missing", "context first", "missing, context first"],
+)
 def test_lifted_moves_are_balanced(name):
     """As those without contexts in test_transition_kernels.py, from laws of tables."""
     n_uneven = 0
@@ -743,12 +802,12 @@ CHAINS = {
         context_alpha=(1.5,),
     ),
     "context first": ContextModel(
-        (0, None, 1, 0, 0),
+        (0, 1, 1, 0, None),
         DirichletEmission(3, 0.7),
-        (0, 3),
+        (0,),
         1.0,
         2.0,
-        columns=((0,), (1,), (0,), (-1,), (0,)),
+        columns=((0,), (0,), (0,), (1,), (-1,)),
         order="context",
         context_alpha=(3.0,),
     ),

@@ -110,8 +110,8 @@ STEPS_IN_CONTEXTS = {
         columns=((0,), (-1,), (0,), (0,)), context_alpha=(2.0,),
     ),
     "three levels, context first": ContextModel(
-        (0, None, 1, 0), DirichletEmission(2, 0.5), (0, 3), 1.5, 2.0,
-        columns=((0,), (0,), (-1,), (0,)), order="context", context_alpha=(2.0,),
+        (0, 1, 1, 0), DirichletEmission(2, 0.5), (0,), 1.5, 2.0,
+        columns=((0,), (0,), (0,), (1,)), order="context", context_alpha=(2.0,),
     ),
     "four levels": ContextModel(
         (0, 1, 0, 1), DirichletEmission(2, 0.5), (0, 3), 2.0, 1.5,
@@ -129,8 +129,8 @@ LONGER_STEPS_IN_CONTEXTS = {
         columns=((0,), (0,), (-1,), (0,), (1,)), context_alpha=(2.0,),
     ),
     "three levels, context first, five steps": ContextModel(
-        (0, 1, 1, 0, 1), DirichletEmission(2, 0.5), (0, 3), 1.5, 2.0,
-        columns=((0,), (0,), (1,), (0,), (-1,)), order="context", context_alpha=(2.0,),
+        (0, 1, 1, 0, 1), DirichletEmission(2, 0.5), (0,), 1.5, 2.0,
+        columns=((0,),) * 5, order="context", context_alpha=(2.0,),
     ),
     "three levels, four and one": ContextModel(
         (0, 1, 1, 0, 1), DirichletEmission(2, 0.7), (0, 4), 1.5, 2.0,
@@ -369,6 +369,7 @@ KERNELS = {
     "exact": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(exact=True))),
     "rcd": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal())),
     "slice": (errors.BLOCKED, lambda m: RCDKernel(m.SliceProposal())),
+    "beam": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal())),
     "steps": (errors.SPLIT_MERGE, lambda m: m.SplitMergeKernel(1)),
     "runs": (errors.RUN_SPLIT_MERGE, lambda m: m.RunSplitMergeKernel(None, 1)),
     "blocks": (errors.BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 4)),
@@ -626,19 +627,30 @@ CAUGHT_AT = {
     "lifted: the size of an upper level": [("three levels", 1), ("four levels", 1)],
     "lifted: a table of the last level stays": [("four levels", 1)],
     "threshold of the leaf alone": [
-        ("four levels", 1), ("three levels, context first", 1),
+        ("four levels", 1), ("four levels", 1, "beam"),
     ],
     "threshold without the leaf": [
-        ("three levels", 0), ("four levels, context first", 2),
+        ("three levels", 0), ("four levels, context first", 2, "beam"),
     ],
     "lifted: shared restaurants as they were": [("three levels", 1), ("four levels", 1)],
     "lifted: the top with its customer": [("four levels", 1)],
+    "lifted: the other's customer": [("three levels, context first, five steps", 1)],
+    "lifted: the law that the draw changes": [
+        ("three levels, context first, five steps", 1)
+    ],
+    "lifted: the shared row with its customer": [("three levels, context first", 1)],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("error", errors.STEPS_IN_CONTEXTS | errors.SLICES_IN_CONTEXTS)
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(error, marks=[pytest.mark.slow] * ("first, five" in places[0][0]))
+        for error, places in CAUGHT_AT.items()
+    ],
+)
 def test_planted_errors_of_steps_in_contexts_are_caught(error):
     trials = "exact" if error in errors.STEPS_IN_CONTEXTS else "slice"
-    for name, t in CAUGHT_AT[error]:
+    for name, t, *other in CAUGHT_AT[error]:
         model = (STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS)[name]
-        assert_error_is_caught(trials, model, only=t, error=error)
+        assert_error_is_caught(*other or [trials], model, only=t, error=error)

@@ -22,8 +22,11 @@ class DenseCounts {
     // Whether they are there and complete.
     bool exist() const { return stride_ > 0; }
     void clear() { stride_ = 0; }
-    // Whether so many slots are worth it: more are slow, as they outgrow the caches.
+    // Whether so many slots are worth it, more are slow, as they outgrow the caches; and whether
+    // weights are within the range of floats.
     static bool suit(const ContextTree &tree, int32_t n_slots) {
+        if (tree.shape.depth() != 2 || !is_moderate(tree.root().gamma)) return false;
+        for (int32_t d : {1, 2}) if (!is_moderate(tree.alpha(d))) return false;
         return static_cast<int64_t>(tree.shape.stride(2) + 1) * n_slots * n_slots <= kMostPairs;
     }
     void attach(const ContextTree &tree, int32_t n_slots) {
@@ -57,8 +60,14 @@ class DenseCounts {
         }
     }
 
+    void prefetch(ContextPlace at, int32_t j) const {
+        const uint16_t *counts = row(2, at.prefix, j);
+        for (int32_t k = 0; k < stride_; k += 32) SKIHMM_PREFETCH(counts + k);
+    }
+
   private:
     static constexpr int64_t kMostPairs = 1 << 20;
+    static bool is_moderate(double a) { return 1e-2 < a && a < 1e6; }
 
     size_t place(int32_t d, int32_t prefix, int32_t k) const {
         const size_t row = tree_->shape.has_state(d)
@@ -77,6 +86,13 @@ class DenseCounts {
     WideVector<uint16_t> rows_[2], columns_[2];     // by depth, prefix, label and label
     WideVector<uint16_t> zeros_;
 };
+
+// q[k] = w n_k + w_above n'_k + g mass_k, with the counts n and n' of two rows, for all k < n.
+SKIHMM_CLONES static void rough_row(int32_t n, const uint16_t *row, const uint16_t *row_above,
+                                    const float *mass, float w, float w_above, float g,
+                                    float *q) {
+    for (int32_t k = 0; k < n; ++k) q[k] = w * row[k] + w_above * row_above[k] + g * mass[k];
+}
 
 // Notation of _context_sparse.hpp:  with P_k = h_k c_k, R_k = a d_k P_k and O_k = P_k m_k + R_k n_k
 //

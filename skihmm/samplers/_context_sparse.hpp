@@ -270,7 +270,6 @@ class ContextSparse {
         ab_ = a * base_;
         ab_opened_ = a * opened_;
         ab_own_ = after_ ? a * (step.m_o + 1.0) / (step.n_top + 1.0) : ab_;
-        opened_own_ = ab_own_ / a;
         ab_joined_ = ab_own_joined_ = ab_;
         if (SKIHMM_UNLIKELY(is_context_first_)) look_at_first();
     }
@@ -281,6 +280,7 @@ class ContextSparse {
         const double n = next.customer.n, now = next.inverse,
                      came = is_joined ? now / (1.0 + now) : now;
         const double on_top = ab_, on_opened = ab_opened_, on_own = ab_own_;
+        opened_own_ = on_own / alphas_[1];
         ab_ = dish_weight(n, on_top) * now;
         ab_joined_ = dish_weight(n, on_top) * came;
         ab_opened_ = dish_weight(n, on_opened) * came;
@@ -418,9 +418,7 @@ class ContextSparse {
         rest = all;
     }
     SKIHMM_NOINLINE void attach_counts(const ContextTree &tree) {
-        if (tree.shape.depth() != 2 || !DenseCounts::suit(tree, n_slots_)) return;
-        if (!is_moderate(tree.root().gamma)) return;
-        for (int32_t d : {1, 2}) if (!is_moderate(tree.alpha(d))) return;
+        if (!DenseCounts::suit(tree, n_slots_)) return;
         counts_.attach(tree, n_slots_);
         q_f_.assign(s_.size(), 0.0f);
         ones_f_.assign(s_.size(), 1.0f);
@@ -428,7 +426,6 @@ class ContextSparse {
         for (int32_t k = 0; k < n_slots_; ++k) h_f_[k] = static_cast<float>(h_[k]);
         mass_f_.assign(mass_.begin(), mass_.end());
     }
-    static bool is_moderate(double a) { return 1e-2 < a && a < 1e6; }
 
     // ---- places
 
@@ -544,9 +541,12 @@ class ContextSparse {
     }
     // p(o | i), if the draw counts when a customer of dish i has come to the restaurants of i from
     // depth `lowest` to its leaf, and perhaps a table to the top.
+    double opened_own() const {
+        return is_context_first_ ? opened_own_ : ab_own_ / alphas_[1];
+    }
     double follower(int32_t lowest, bool opened) const {
         const bool is_o = i_ == o_label_;
-        double p = !opened || !after_ ? base_ : is_o ? opened_own_ : opened_;
+        double p = !opened || !after_ ? base_ : is_o ? opened_own() : opened_;
         for (int32_t d = 1; d <= next_.depth; ++d) {
             const int32_t v = tree_->shape.row(d, i_, prefixes_[d]);
             const bool is_shared = d <= at_.depth && v == step_->path_in.levels[d].row;

@@ -11,12 +11,17 @@
 // labels share the restaurant of depth 1: then it is looked up for the labels that pass otherwise.
 // What is known of i, x and o is that of lifted customers, or of the seating if they have been
 // taken out; other labels are as they are between moves.
+//
+// If there are dense counts (_context_rough.hpp), a vectorised pass in floats, with a margin,
+// finds the few labels after i of a lifted step that may pass u.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <vector>
 
+#include "_blocked_vector.hpp"
+#include "_context_rough.hpp"
 #include "_contexts.hpp"
 #include "_fresh_labels.hpp"
 #include "_rcd.hpp"
@@ -37,6 +42,8 @@ class ContextSliceIn {
         n_slots_ = chain.n_slots;
         depth_ = tree_->shape.depth();
         own_ = tree_->first_own();
+        dense_.clear();
+        if (kInTree && n_slots_ <= kMostDense && DenseCounts::suit(*tree_, n_slots_)) dense_.attach(*tree_, n_slots_);
         if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
         row_.assign(tree_->padded(), 0.0);
         column_.assign(tree_->padded(), 0.0);
@@ -47,6 +54,10 @@ class ContextSliceIn {
             v->assign(depth_ + 1, 0);
         const double *masses = tree_->masses();
         largest_ = *std::max_element(masses, masses + n_slots_);
+        mass_f_.assign(masses, masses + tree_->padded());
+        p_f_.assign(tree_->padded(), 0.0f);
+        ones_f_.assign(tree_->padded(), 1.0f);
+        chosen_.resize(tree_->padded() + kLanes);
         most_.assign(own_ > 1 ? tree_->shape.stride(1) : 0, 0);
         for (size_t v = 0; v < most_.size(); ++v)
             ContextTree::for_line(tree_->row_line(1, v), [&](int32_t, int32_t n) {
@@ -55,6 +66,7 @@ class ContextSliceIn {
     }
     void prefetch(const Chain &chain, int64_t start, int64_t) const {
         const ContextPlace at = tree_->place(start);
+        if (dense_.exist() && at.depth == 2) return dense_.prefetch(at, chain.previous(start));
         int32_t prefix = at.prefix;
         for (int32_t d = at.depth; d > 0; --d) {
             const Line &line =
@@ -128,10 +140,11 @@ class ContextSliceIn {
         const std::vector<int32_t> &tables = tree_->root().dish_tables;
         for (const int32_t k : {x_, o_, chain.states[t_]})
             if (k >= 0) largest_ = std::max<double>(largest_, tables[k]);
-        if (SKIHMM_LIKELY(own_ == 1)) return;
-        if (step_ && chain.states[t_] == x_ && !step_->path_in.is_changed
-            && !step_->path_out.is_changed)
+        if (SKIHMM_LIKELY(step_ && chain.states[t_] == x_ && !step_->path_in.is_changed
+                          && !step_->path_out.is_changed))
             return;
+        if (dense_.exist()) recount(chain.states[t_]);
+        if (SKIHMM_LIKELY(own_ == 1)) return;
         for (const int32_t k : {x_, chain.states[t_]}) raise(at_prefixes_[1], k);
         if (o_ >= 0) raise(prefixes_[1], o_);
     }
@@ -145,6 +158,15 @@ class ContextSliceIn {
         double weight;      // F_k(y)
     };
 
+    SKIHMM_NOINLINE void recount(int32_t label) {
+        for (const int32_t k : {x_, o_, label})
+            if (k >= 0) mass_f_[k] = static_cast<float>(tree_->masses()[k]);
+        for (const int32_t k : {x_, label}) {
+            dense_.update(at_, i_, k, -1);
+            if (o_ >= 0) dense_.update(next_, k, o_, -1);
+            if (label == x_) break;
+        }
+    }
     void raise(int32_t v, int32_t k) { most_[v] = std::max(most_[v], tree_->count(1, v, k)); }
     int32_t ghost() const { return o_ >= 0 && m_o_ == 0 ? o_ : -1; }
     double seat(Chain &chain, int32_t label) {
@@ -188,19 +210,39 @@ class ContextSliceIn {
         double rest = base_;
         for (int32_t d = own_; d <= next_.depth; ++d)
             rest *= tree_->alpha(d) * tree_->inverse(d, prefixes_[d])[k];
-        return column_[k] + rest;
+        return (is_dense_ ? column_part(k) : column_[k]) + rest;
+    }
+    // The sparse part of pi[k,o] from dense counts.
+    double column_part(int32_t k) const {
+        double sum = 0.0;
+        for (int32_t d = own_; d <= next_.depth; ++d)
+            if (const int32_t n = count_before(d, k)) sum += sparse(d, k, n);
+        return sum;
+    }
+    int32_t count_before(int32_t d, int32_t k) const {
+        return dense_.column(d, prefixes_[d], o_)[k];
+    }
+    // Its part by n customers of depth d.
+    SKIHMM_INLINE double sparse(int32_t d, int32_t k, int32_t n) const {
+        double v = tree_->inverse(d, prefixes_[d])[k] * n;
+        for (int32_t e = d + 1; e <= next_.depth; ++e)
+            v *= tree_->alpha(e) * tree_->inverse(e, prefixes_[e])[k];
+        return v;
     }
     // The part of pi[i,k] by the restaurant that all labels share, where the row is without it.
     double shared_part(int32_t k) const {
-        const bool is_left = k == o_ && step_ && step_->is_joined;
-        return w_[1] * (is_left ? step_->path_out.levels[1].customer.n
-                                : tree_->count(1, at_prefixes_[1], k));
+        return w_[1] * without_lifted(k, tree_->count(1, at_prefixes_[1], k));
+    }
+    // Of n customers of dish k there.
+    int32_t without_lifted(int32_t k, int32_t n) const {
+        return k == o_ && step_ && step_->is_joined ? step_->path_out.levels[1].customer.n : n;
     }
     // That of i, of which the restaurants that the draw before shares are smaller while it is
     // lifted.
     double follow_own() {
         int32_t none = -1;
-        tree_->fill_counts(next_, i_, o_, &none, counts_.data());
+        if (!is_dense_) tree_->fill_counts(next_, i_, o_, &none, counts_.data());
+        else for (int32_t d = own_; d <= next_.depth; ++d) counts_[d] = count_before(d, i_);
         double p = base_;
         for (int32_t d = own_; d <= next_.depth; ++d) {
             const bool is_shared = d <= at_.depth && at_prefixes_[d] == prefixes_[d];
@@ -214,6 +256,10 @@ class ContextSliceIn {
     SKIHMM_NOINLINE void collect(Emission &emission) {
         candidates_.clear();
         rest_ = 0.0;
+        lacks_shared_ = false;
+        is_dense_ = step_ && dense_.exist() && at_.depth == 2 && next_.depth == 2;
+        if (SKIHMM_LIKELY(is_dense_ && select())) return consider_chosen(emission);
+        is_dense_ = false;
         double *row = row_.data();
         for (int32_t d = at_.depth; d >= own_; --d) add_row(d);
         const bool has_row = own_ <= at_.depth, has_column = o_ >= 0 && own_ <= next_.depth;
@@ -239,6 +285,28 @@ class ContextSliceIn {
         if (has_row) row_line(own_).unscatter(row);
         if (has_column) column_line(own_).unscatter(column_.data());
     }
+    // Labels that may pass u, unless they are many.
+    SKIHMM_INLINE bool select() {
+        const int32_t padded = tree_->padded();
+        rough_row(padded, dense_.row(2, at_.prefix, i_), row_above(), mass_f_.data(),
+                  static_cast<float>(w_[2]), static_cast<float>(w_[1]), static_cast<float>(g_),
+                  p_f_.data());
+        n_chosen_ = blocked_passes.select(padded, static_cast<float>(kMargin * u_), p_f_.data(),
+                                          ones_f_.data(), chosen_.data());
+        return n_chosen_ <= kFew + n_slots_ / 8;
+    }
+    void consider_chosen(Emission &emission) {
+        const uint16_t *row = dense_.row(2, at_.prefix, i_), *above = row_above();
+        const bool may_open = base_ >= v_;      // R_k <= 1
+        for (int32_t at = 0; at < n_chosen_; ++at) {
+            const int32_t k = chosen_[at];
+            if (!may_open && count_before(own_, k) == 0) continue;
+            row_[k] = w_[2] * row[k] + w_[1] * without_lifted(k, above[k]);
+            consider(emission, k);
+            row_[k] = 0.0;
+        }
+    }
+    const uint16_t *row_above() const { return dense_.row(1, at_prefixes_[1], i_); }
     void add_row(int32_t d) {
         double *row = row_.data();
         const double w = w_[d];
@@ -253,12 +321,8 @@ class ContextSliceIn {
     void fill_column() {
         double *column = column_.data();
         for (int32_t d = own_; d <= next_.depth; ++d) {
-            const double *by = tree_->inverse(d, prefixes_[d]);
             column_line(d).for_fours([&](int32_t, int32_t k, int32_t n) {
-                double v = by[k] * n;
-                for (int32_t e = d + 1; e <= next_.depth; ++e)
-                    v *= tree_->alpha(e) * tree_->inverse(e, prefixes_[e])[k];
-                column[k] += v;
+                column[k] += sparse(d, k, n);
             });
         }
     }
@@ -296,6 +360,9 @@ class ContextSliceIn {
 
     static constexpr double kTiny = std::numeric_limits<double>::min();
     static constexpr double kLeast = 1e-200;    // weight of a label, over the largest
+    // Of the pass in floats, beyond its rounding errors.
+    static constexpr double kMargin = 1.0 - 1e-5;
+    static constexpr int32_t kFew = 16, kLanes = 16, kMostDense = 192;
 
     const ContextTree *tree_ = nullptr;
     int32_t n_slots_ = 0, depth_ = 0;
@@ -306,6 +373,11 @@ class ContextSliceIn {
     std::vector<int32_t> most_;             // the same of the customers of a dish, by restaurant
                                             // that all labels share
     bool lacks_shared_ = false;             // of the row of this step
+    DenseCounts dense_;                    // those between moves, and what goes with them
+    WideVector<float> mass_f_, p_f_, ones_f_;
+    std::vector<int32_t> chosen_;
+    int32_t n_chosen_ = 0;
+    bool is_dense_ = false;                 // of this step
     std::vector<double> row_, column_;      // zero outside of a step
     std::vector<double> rest_of_;           // R_k
     std::vector<double> probs_;             // F_k(y[t]) of emissions that give whole rows

@@ -787,14 +787,17 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
     return error, rough, n_lifted, n_rough
 
 
-def slice_step(ChainState state, intp_t t, seed, bint lifted):
+def slice_step(ChainState state, intp_t t, seed, bint lifted, intp_t n_draws):
     """Slice proposal in a tree for one step, lifted or opened, and undo the move.
 
     Returns
     -------
-    log_old, log_new : float
-        Weights of the old label and of the proposed one.
-    label : int
+    log_old : float
+        Weight of the old label.
+    log_new : dict
+        That of the labels that are proposed in `n_draws` draws ...
+    n_drawn : dict
+        ... and how often they are.
 
     None, and nothing done, for a step that cannot be lifted.
     """
@@ -805,6 +808,8 @@ def slice_step(ChainState state, intp_t t, seed, bint lifted):
     cdef RandomStream own = RandomStream(seed)
     cdef Product old, new
     cdef int32_t label
+    cdef intp_t _draw
+    log_new, n_drawn = {}, {}
     chain.reserve(2)
     proposal.attach(deref(chain), deref(emission))
     chain.bits = own.bits
@@ -816,10 +821,14 @@ def slice_step(ChainState state, intp_t t, seed, bint lifted):
             return None
         proposal.prepare(deref(chain), deref(emission), move)
         proposal.score(deref(chain), t, t + 1, &old)
-        proposal.propose(deref(chain), t, t + 1, &label, &new)
+        for _draw in range(n_draws):
+            new.reset()
+            proposal.propose(deref(chain), t, t + 1, &label, &new)
+            log_new[label] = new.log()
+            n_drawn[label] = n_drawn.get(label, 0) + 1
         if not lifted:
             move.restore(deref(chain), deref(emission))
-        return old.log(), new.log(), label
+        return old.log(), log_new, n_drawn
     finally:
         chain.bits = state.stream.bits
 

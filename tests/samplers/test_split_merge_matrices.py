@@ -260,6 +260,14 @@ EDITS = [
     (SLICE, "u_ = std::max(kTiny, uniform", "u_ = (uniform"),
     (SLICE, "v_ = std::max(kTiny, uniform", "v_ = (uniform"),
     (SLICE, "double u_ = 0.0, v_ = 0.0;", "Pick u_, v_;"),
+    (
+        SLICE,
+        "n_chosen_ = blocked_passes.select(padded, static_cast<float>(kMargin * u_), p_f_.data(),"
+        "\n                                          ones_f_.data(), chosen_.data());",
+        "n_chosen_ = 0;\n"
+        "for (int32_t k = 0; k < padded; ++k)\n"
+        "    if (p_f_[k] >= u_ * kMargin) chosen_[n_chosen_++] = k;",
+    ),
     (SLICE, "double u = uniform(chain.bits)", "Pick u = uniform(chain.bits)"),
     # Where the transitions lift in a tree the slice kernel is that for symbols.  A table
     # is chosen by one uniform number, not by its first bits and then perhaps the others.

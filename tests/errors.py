@@ -600,7 +600,7 @@ STAGES = {
         )
     ],
     "labels of runs that are not counted": [
-        (DENSE, "q->multiply(labels_.seat(label, repeated));", "")
+        (DENSE, "q->multiply(labels_.seat(label, -1));", "")
     ],
     "every step of a new run is named": [
         (
@@ -742,6 +742,23 @@ SLICES_IN_CONTEXTS = {
     "lifted: the shared row with its customer": [
         ("_context_step_slice.hpp", "row_[o_] -= w_[1];", ""),
         ("_context_step_slice.hpp", "k == o_ && step_ && step_->is_joined", "false"),
+    ],
+}
+
+# Of blocks whose transitions depend on contexts, with coins.
+BLOCKS_IN_CONTEXTS = {
+    "a stay that does not count": [
+        ("_context_blocked.hpp", "(j == k ? stay_weight(l, k) : 0.0)", "0.0")
+    ],
+    "a stay of a new state that is not drawn": [
+        (
+            "_context_blocked.hpp",
+            "path[l] = labels_.draw(chain.bits, before);",
+            "path[l] = labels_.draw(chain.bits, -1);",
+        )
+    ],
+    "a successor without its own coin": [
+        ("_context_blocked.hpp", "is_served(k) || k == apart_", "is_served(k)")
     ],
 }
 

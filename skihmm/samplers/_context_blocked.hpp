@@ -10,6 +10,11 @@
 //     f_j w_d(j) = (f_j R_j) v_d(j),   v_d(j) = prod_{e<d} N_e(j) / prod_{e<=d} a_e,
 //
 // needs no more than v_d, one number for the first depth.  The base does not depend on j.
+//
+// With coins of one stage (_coins.hpp) all of this has the factor leave_j, which R_j takes, and
+// there is one more part, stay_j [j = k].  Then the successor has a column of its own if no table
+// serves it, because its coin is its own, and new states may stay.
+//
 // Everything else is as there: messages are floats, rows of labels that hold little enter the
 // next one by their total, and the probability of a path is computed from them in double.
 #pragma once
@@ -35,6 +40,11 @@ SKIHMM_CLONES static void scale_row_twice(int32_t n, float a, const float *by, c
                                           const float *d, float *out) {
     for (int32_t k = 0; k < n; ++k) out[k] = by[k] * (a * c[k] * d[k]);
 }
+// g[k] += share f[k] size[k] stay[k].
+SKIHMM_CLONES static void add_stays(int32_t n, float share, const float *f, const float *size,
+                                    const float *stay, float *g) {
+    for (int32_t k = 0; k < n; ++k) g[k] += share * f[k] * size[k] * stay[k];
+}
 
 template <class Chain, class Emission>
 class ContextBlocked {
@@ -45,8 +55,10 @@ class ContextBlocked {
     explicit ContextBlocked(double cut) : cut_(cut) {}
 
     void attach(Chain &chain, Emission &emission) {
-        tree_ = &chain.transitions->contexts();
+        law_ = chain.transitions.get();
+        tree_ = &law_->contexts();
         tree_->refresh();
+        has_coins_ = law_->coins().exist();
         n_slots_ = chain.n_slots;
         stride_ = tree_->padded();
         n_depths_ = tree_->shape.depth() + 1;
@@ -58,6 +70,9 @@ class ContextBlocked {
         g_.assign(stride_, 0.0f);
         row_.assign(stride_, 0.0f);
         ones_.assign(stride_, 1.0f);
+        stays_.assign(stride_, 0.0f);
+        leaves_.assign(stride_, 1.0f);
+        by_leaves_.assign(stride_, 1.0f);
         base_.assign(n_slots_, 0.0);
         kept_.resize(stride_ + kLanes);
         counts_.resize(n_depths_);
@@ -77,6 +92,8 @@ class ContextBlocked {
         i_ = chain.previous(start_);
         const int32_t o = chain.successor(move.stop - 1);
         ghost_ = o >= 0 && !is_served(o) ? o : -1;
+        apart_ = has_coins_ ? ghost_ : -1;
+        if (apart_ >= 0) set_mass(apart_, tree_->root().gamma);
         if (static_cast<int64_t>(steps_.size()) < length_ + 1) steps_.resize(length_ + 1);
         prefixes_.resize(static_cast<size_t>(length_ + 1) * n_depths_);
         const size_t room = static_cast<size_t>(length_) * stride_;
@@ -99,14 +116,18 @@ class ContextBlocked {
     }
 
     void score(Chain &chain, int64_t, int64_t, Product *q) {
-        labels_.open(*chain.transitions, ghost_);
+        open_labels();
         for (int64_t l = 0; l < length_; ++l) {
             Step &step = steps_[l];
             const Step &next = steps_[l + 1];
             step.total = total(l, next.bar);
             step.weight = weight(l, step.bar, next.bar, next.sparse);
             q->multiply(step.weight / step.total);
-            if (step.bar == kNew) q->multiply(labels_.seat(chain.states[start_ + l], -1));
+            if (step.bar != kNew) continue;
+            const bool may_repeat = l > 0 && steps_[l - 1].bar == kNew;
+            set_self_share(l);
+            q->multiply(labels_.seat(chain.states[start_ + l],
+                                     may_repeat ? chain.states[start_ + l - 1] : -1));
         }
     }
     void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
@@ -129,13 +150,18 @@ class ContextBlocked {
             path[l] = k = j;
         }
         if (!is_fresh) return;
-        labels_.open(*chain.transitions, ghost_);
+        open_labels();
         size_t n_fresh = 0;
+        int32_t before = -1;            // the label of a step before in a new state
         for (int64_t l = 0; l < length_; ++l) {
-            if (path[l] != kNew) continue;
-            path[l] = labels_.draw(chain.bits, -1);
-            if (path[l] < 0) path[l] = chain.free_slot(n_fresh++);
-            q->multiply(labels_.seat(path[l], -1));
+            const bool is_new = path[l] == kNew;
+            if (is_new) {
+                set_self_share(l);
+                path[l] = labels_.draw(chain.bits, before);
+                if (path[l] < 0) path[l] = chain.free_slot(n_fresh++);
+                q->multiply(labels_.seat(path[l], before));
+            }
+            before = is_new ? path[l] : -1;
         }
     }
     void settle(Chain &, Emission &, int64_t, int64_t, bool) const {}
@@ -152,7 +178,11 @@ class ContextBlocked {
     };
 
     bool is_served(int32_t k) const { return tree_->root().dish_tables[k] > 0; }
-    int32_t bar_of(int32_t k) const { return is_served(k) ? k : kNew; }
+    int32_t bar_of(int32_t k) const { return is_served(k) || k == apart_ ? k : kNew; }
+    void open_labels() { labels_.open(*law_, apart_ >= 0 ? -1 : ghost_); }
+    void set_self_share(int64_t l) {
+        if (has_coins_) labels_.set_self_share(law_->self_share_at(start_ + l));
+    }
     int32_t *prefixes(int64_t l) { return &prefixes_[static_cast<size_t>(l) * n_depths_]; }
     float *message(int64_t l) { return &messages_[static_cast<size_t>(l) * stride_]; }
     // f over what is stored: of message l, 1/R for the step after it.
@@ -160,9 +190,12 @@ class ContextBlocked {
 
     void refresh(int32_t k) {
         if (k != kNew) {
-            const float mass = static_cast<float>(tree_->root().dish_tables[k]);
-            n_live_ += (mass > 0.0f) - (mass_f_[k] > 0.0f);
-            mass_f_[k] = mass;
+            set_mass(k, tree_->root().dish_tables[k]);
+        }
+        if (SKIHMM_UNLIKELY(has_coins_)) {
+            stays_[k] = static_cast<float>(law_->stay(k));
+            leaves_[k] = static_cast<float>(law_->leave(k));
+            by_leaves_[k] = 1.0f / leaves_[k];
         }
         if constexpr (Emission::kIsSeating) {
             if (k != kStart)
@@ -170,6 +203,11 @@ class ContextBlocked {
         } else {
             w_[k] = 1.0f;
         }
+    }
+    void set_mass(int32_t k, double value) {
+        const float mass = static_cast<float>(value);
+        n_live_ += (mass > 0.0f) - (mass_f_[k] > 0.0f);
+        mass_f_[k] = mass;
     }
     // v_d(j) at step l.
     double by_depth(int64_t l, int32_t d, int32_t j) {
@@ -214,8 +252,12 @@ class ContextBlocked {
                 }
                 // Of labels that are not kept only the total is spread.
                 smooth = std::max(last.sum, last.sum_f - taken) * share;
+                if (has_coins_)
+                    add_stays(stride_, static_cast<float>(share), before, sizes(l - 1),
+                              stays_.data(), g_.data());
             } else {
-                smooth = 1.0;
+                smooth = leaves_[i_];
+                g_[i_] += stays_[i_];
                 for (int32_t d = first_; d <= steps_[0].at.depth; ++d)
                     smooth *= tree_->alpha(d) * tree_->inverse(d, prefixes(0)[d])[i_];
                 spread(0, i_, smooth);
@@ -298,12 +340,16 @@ class ContextBlocked {
             scale_row(stride_, a, row, tree_->inverse_f(e, prefix[e]), row);
             scale_row(stride_, by, size, tree_->sizes(e, prefix[e]), size);
         }
+        if (!has_coins_ || steps_[l + 1].bar < 0) return;
+        scale_row(stride_, 1.0f, row, leaves_.data(), row);
+        scale_row(stride_, 1.0f, size, by_leaves_.data(), size);
     }
     // That of all labels, which restaurants above the labels share.
     const float *shared_base(int64_t l) {
         tree_->fill_base(steps_[l].at, base_.data());
         base_f_.assign(stride_, 0.0f);
         for (int32_t k = 0; k < n_slots_; ++k) base_f_[k] = static_cast<float>(base_[k]);
+        if (apart_ >= 0) base_f_[apart_] = base_f_[kNew];
         return base_f_.data();
     }
     static bool is_usable(double sum) {
@@ -342,7 +388,12 @@ class ContextBlocked {
     // The part of j in the total of step l before k, whose sparse part is known.
     double weight(int64_t l, int32_t j, int32_t k, double sparse) {
         const double f = message(l)[j];
-        return k < 0 ? f * sizes(l)[j] : f * (sparse + base_of(l + 1, k));
+        if (k < 0) return f * sizes(l)[j];
+        return f * (sparse + base_of(l + 1, k)) + (j == k ? stay_weight(l, k) : 0.0);
+    }
+    // The part of it by a stay of k, 0 without coins.
+    double stay_weight(int64_t l, int32_t k) {
+        return has_coins_ ? static_cast<double>(message(l)[k]) * sizes(l)[k] * stays_[k] : 0.0;
     }
     // Sum over all labels j before k.
     double total(int64_t l, int32_t k) {
@@ -352,7 +403,7 @@ class ContextBlocked {
             for (int32_t j = 0; j < n_slots_; ++j) sum += weight(l, j, k, 0.0);
             return sum;
         }
-        double sum = 0.0;
+        double sum = stay_weight(l, k);
         for (int32_t d = first_; d <= steps_[l + 1].at.depth; ++d)
             for_column(l, d, k, [&](int32_t j, double v, int32_t n) {
                 sum += f[j] * v * n;
@@ -392,6 +443,7 @@ class ContextBlocked {
         };
         bool is_found = false;
         if (k >= 0) {
+            is_found = take(k, stay_weight(l, k));
             for (int32_t d = first_; d <= steps_[l + 1].at.depth && !is_found; ++d)
                 is_found = for_column(l, d, k, [&](int32_t j, double v, int32_t n) {
                     return take(j, f[j] * v * n);
@@ -410,7 +462,9 @@ class ContextBlocked {
     static constexpr double kFew = 400.0;
 
     const double cut_;
+    const Transitions *law_ = nullptr;
     const ContextTree *tree_ = nullptr;
+    bool has_coins_ = false;
     double unit_ = 1.0;             // power of two in w_
     int32_t n_live_ = 1;            // represented labels and `new` at s_0
     int32_t n_slots_ = 0, stride_ = 0, n_depths_ = 0, first_ = 1;
@@ -418,6 +472,7 @@ class ContextBlocked {
     double offset_ = 1.0;
     WideVector<float> mass_f_;      // own_mass
     WideVector<float> w_;           // 1/(e_k + alpha_e)
+    WideVector<float> stays_, leaves_, by_leaves_;  // of coins; the last is one over the second
     WideVector<float> g_;           // zero between steps
     WideVector<float> row_, ones_, base_f_;
     std::vector<double> base_, probs_;
@@ -426,6 +481,7 @@ class ContextBlocked {
     // this block
     int64_t start_ = 0, length_ = 0;
     int32_t i_ = 0, ghost_ = -1;
+    int32_t apart_ = -1;            // the ghost if it has a column of its own
     std::vector<Step> steps_;
     std::vector<int32_t> prefixes_;             // by step, then by depth
     WideVector<float> messages_, sizes_;        // by step of the block, then by slot

@@ -1,5 +1,5 @@
-// Blocked Gibbs proposal (arXiv 1106.0474, Section 5) for laws that depend on the step and for
-// states with several stages (_coins.hpp), which are proposed together.
+// Blocked Gibbs proposal (arXiv 1106.0474, Section 5) for states with several stages (_coins.hpp),
+// which are proposed together.
 //
 // As _blocked.hpp, but in double precision and without a part of rank one: it asks the law for
 // whole passes over columns, which are states with their stages: `push` the message of step t - 1
@@ -7,12 +7,11 @@
 // after every column before.  Here too labels with less than `cut` times the mean of a message
 // may enter the next one by their total only.
 //
-// All labels that no table serves have the column of a new state, except, if there are coins,
-// the block's successor, whose coin is its own.
+// All labels that no table serves have the column of a new state, except the block's successor,
+// whose coin is its own.
 //
 // The labels in the column of a new state come from one more Chinese restaurant process, Q*, and
 // so do all steps of a run: those after a stay or an advance have the label of the step before.
-// If there is one stage, a step after such a label is a stay with a fixed probability.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -43,8 +42,7 @@ class DenseBlocked {
         n_slots_ = chain.n_slots;
         n_ = s.n_columns();
         const int32_t o = chain.successor(move.stop - 1);
-        ghost_ = o >= 0 && !s.is_served(o) ? o : -1;
-        apart_ = s.coins().exist() ? ghost_ : -1;
+        apart_ = o >= 0 && !s.is_served(o) ? o : -1;
         old_.resize(length_ + 1);
         for (int64_t l = 0; l < length_; ++l)
             old_[l] = s.column_at(start_ + l, bar_of(s, chain.states[start_ + l]));
@@ -97,7 +95,6 @@ class DenseBlocked {
             q->multiply(own->share(new_[l]));
         }
         name(chain, new_, path, true, q);
-        if (!s.are_staged()) return;
         for (int64_t l = 0; l < length_; ++l)
             chain.transitions->set_stage(start_ + l, new_[l] / n_slots_);
     }
@@ -182,23 +179,20 @@ class DenseBlocked {
     // all steps.
     void name(Chain &chain, const std::vector<int32_t> &columns, int32_t *path, bool is_drawn,
               Product *q) {
-        const Transitions &s = *chain.transitions;
-        labels_.open(s, apart_ >= 0 ? -1 : ghost_);
+        labels_.open(*chain.transitions, -1);
         size_t n_fresh = 0;
         int32_t before = -1;            // the column of a step before in a new state, or -1
         for (int64_t l = 0; l < length_; ++l) {
             const int32_t c = columns[l];
             int32_t label = c % n_slots_;
             const bool is_new = label == kNew;
-            if (is_new && s.are_staged() && before >= 0 && (c > kNew || before == kNew)) {
+            if (is_new && before >= 0 && (c > kNew || before == kNew)) {
                 label = path[l - 1];
             } else if (is_new) {
-                const int32_t repeated = before >= 0 && !s.are_staged() ? path[l - 1] : -1;
-                labels_.set_self_share(s.self_share_at(start_ + l));
                 if (!is_drawn) label = path[l];
-                else if ((label = labels_.draw(chain.bits, repeated)) < 0)
+                else if ((label = labels_.draw(chain.bits, -1)) < 0)
                     label = chain.free_slot(n_fresh++);
-                q->multiply(labels_.seat(label, repeated));
+                q->multiply(labels_.seat(label, -1));
             }
             before = is_new ? c : -1;
             if (is_drawn) path[l] = label;
@@ -210,7 +204,7 @@ class DenseBlocked {
     const double cut_;
     int32_t n_slots_ = 0, n_ = 0;       // of slots, of columns
     int32_t width_ = 0;                 // of slots that may have a column
-    int32_t ghost_ = -1, apart_ = -1;   // the successor if no table serves it, and if apart
+    int32_t apart_ = -1;                // the successor if no table serves it
     int64_t start_ = 0, length_ = 0;
     std::vector<int32_t> old_, new_;    // columns of a path, and of what follows it
     std::vector<double> messages_;      // by step of the block, and column
@@ -224,11 +218,10 @@ class DenseBlocked {
 // over the columns take most of its time.
 template <class Chain>
 Proposal<Chain> *make_blocked(Chain &chain, double cut) {
-    if (chain.transitions->depends_on_contexts())
-        return make_proposal<ContextBlocked>(chain, cut);
-    if (chain.transitions->has_contexts() || chain.transitions->are_staged())
+    if (chain.transitions->are_staged())
         return new InlinedProposal<Chain, Emission, DenseBlocked<Chain, Emission>>(
             *chain.emission, cut);
+    if (chain.transitions->has_contexts()) return make_proposal<ContextBlocked>(chain, cut);
     return make_proposal<BlockedMessages>(chain, cut);
 }
 

@@ -205,6 +205,7 @@ inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n))
 inline int64_t drawn_below("""
 STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
 BLOCKS, LABELS = "_dense_blocked.hpp", "_fresh_labels.hpp"
+CONTEXT_BLOCKS = "_context_blocked.hpp"
 SLICES, SLICE = "_context_slices.hpp", "_context_step_slice.hpp"
 STEP, SPARSE = "_stepwise.hpp", "_context_sparse.hpp"
 EDITS = [
@@ -231,6 +232,12 @@ EDITS = [
         "Pick u = uniform(g) * total_weight",
     ),
     (BLOCKS, "double u = uniform(g) * total;", "Pick u = uniform(g) * total;"),
+    (
+        CONTEXT_BLOCKS,
+        "const double u = uniform(chain.bits) * sum;",
+        "const Pick u = uniform(chain.bits) * sum;",
+    ),
+    (CONTEXT_BLOCKS, "double u, int32_t skip", "Pick u, int32_t skip"),
     *errors.ANY_EMISSION["kernels for any emission only"],
     ("_blocked.hpp", "std::max(kTiny, uniform", "std::max<double>(kTiny, uniform"),
     (SLICES, "double slice = 0.0;", "Pick slice;"),
@@ -262,8 +269,9 @@ EDITS = [
     (SLICE, "double u_ = 0.0, v_ = 0.0;", "Pick u_, v_;"),
     (
         SLICE,
-        "n_chosen_ = blocked_passes.select(padded, static_cast<float>(kMargin * u_), p_f_.data(),"
-        "\n                                          ones_f_.data(), chosen_.data());",
+        "n_chosen_ = blocked_passes.select(padded, static_cast<float>(kMargin * u_), "
+        "p_f_.data(),\n                                          ones_f_.data(), "
+        "chosen_.data());",
         "n_chosen_ = 0;\n"
         "for (int32_t k = 0; k < padded; ++k)\n"
         "    if (p_f_[k] >= u_ * kMargin) chosen_[n_chosen_++] = k;",
@@ -316,8 +324,8 @@ EDITS = [
     ),
     (
         BLOCKS,
-        "q->multiply(labels_.seat(label, repeated));",
-        "if (bug != 1) q->multiply(labels_.seat(label, repeated));",
+        "q->multiply(labels_.seat(label, -1));",
+        "if (bug != 1) q->multiply(labels_.seat(label, -1));",
     ),
     (
         RUNS,
@@ -385,7 +393,7 @@ KERNELS = {
 # Modules with errors that have names.
 PLANTED = {
     errors.STEPWISE: errors.STEPS_IN_CONTEXTS,
-    errors.BLOCKED: errors.SLICES_IN_CONTEXTS,
+    errors.BLOCKED: errors.SLICES_IN_CONTEXTS | errors.BLOCKS_IN_CONTEXTS,
 }
 EDITS_OF = {errors.STEPWISE: STEP_EDITS, errors.BLOCKED: EDITS}
 
@@ -607,6 +615,12 @@ def test_planted_errors_are_caught(trials):
     """Last step seated anew; ratio without the number of states, or the new labels."""
     model = STAGED["stages"] if trials == "blocks" else MODELS["one sequence"]
     assert_error_is_caught(trials, model, 1)
+
+
+@pytest.mark.parametrize("error", errors.BLOCKS_IN_CONTEXTS)
+def test_planted_errors_of_blocks_in_contexts_are_caught(error):
+    model = BLOCKED_CONTEXTS["contexts, coins, three steps"]
+    assert_error_is_caught("blocks", model, error=error)
 
 
 # Tables counted for the coin, the coin of the next state, the context of the step before,

@@ -1238,8 +1238,8 @@ BLOCKS = {
     "blocks: labels not counted": [
         (
             "_context_blocked.hpp",
-            "q->multiply(labels_.seat(path[l], -1));",
-            "labels_.seat(path[l], -1);",
+            "q->multiply(labels_.seat(path[l], before));",
+            "labels_.seat(path[l], before);",
         )
     ],
     "beam: pi not counted": [

@@ -43,7 +43,8 @@ class ContextSliceIn {
         depth_ = tree_->shape.depth();
         own_ = tree_->first_own();
         dense_.clear();
-        if (kInTree && n_slots_ <= kMostDense && DenseCounts::suit(*tree_, n_slots_)) dense_.attach(*tree_, n_slots_);
+        if (kInTree && n_slots_ <= kMostDense && DenseCounts::suit(*tree_, n_slots_))
+            dense_.attach(*tree_, n_slots_);
         if constexpr (Emission::kIsSeating) totals_ = emission.totals(&offset_);
         row_.assign(tree_->padded(), 0.0);
         column_.assign(tree_->padded(), 0.0);
@@ -373,7 +374,7 @@ class ContextSliceIn {
     std::vector<int32_t> most_;             // the same of the customers of a dish, by restaurant
                                             // that all labels share
     bool lacks_shared_ = false;             // of the row of this step
-    DenseCounts dense_;                    // those between moves, and what goes with them
+    DenseCounts dense_;                     // those between moves, and what goes with them
     WideVector<float> mass_f_, p_f_, ones_f_;
     std::vector<int32_t> chosen_;
     int32_t n_chosen_ = 0;

@@ -493,6 +493,23 @@ def test_known_states_that_do_not_last_are_refused():
         hmm.fit(X, states=states)
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_known_states_that_can_last_are_taken(inside):
+    X, _ = runs(4)
+    recipe = HCRPTransitions(min_dwell=3, starts_inside=inside)
+    hmm = HCRPHMM(transitions=recipe, emission="gaussian", **SHORT)
+    # State 1 lasts for three steps only if both gaps are its own; in the next sequence,
+    # of which only a part is known, only if it has the first gap.
+    rows = np.array([0, 1, 2, 4, 6, 7, 8, 20, 22, 23, 24])
+    known = np.array([0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0])
+    states = np.full(len(X), -1)
+    states[rows] = known
+    lengths = [18, len(X) - 18]
+    labels = hmm.fit(X, states=states, lengths=lengths).labels_
+    assert (labels[rows] == known).all()
+    assert (labels[[3, 5, 21]] == 1).all()
+
+
 # -- what it is for -------------------------------------------------------------------
 
 

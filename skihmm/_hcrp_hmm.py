@@ -1046,8 +1046,9 @@ array-like of shape (n_samples,), default="auto"
         missing entries are filled, from its state's marginal distribution, jointly with
         "sample".
 
-        If an emission looks back on missing entries, as an autoregression does in a gap
-        of several rows, expectations of numbers are averages of 1000 samples.
+        Where the emission of a column looks back on missing entries, as an autoregression
+        does in a gap of several rows, expectations of numbers are averages of 1000
+        samples.
 
         Examples
         --------

@@ -122,6 +122,7 @@ def expected_codes(
     stream = RandomStream(seed)
     # Two at least, which differ where something drawn precedes.
     n_walks = max(2, -(-N_WALKS // len(draws)))
+    looks_back = emission.columns_that_look_back(len(limits))
     for draw in draws:
         model = frozen_model(draw, sequences, emission)
         probs = model.smooth()
@@ -129,12 +130,13 @@ def expected_codes(
             walks = _walks(model, sequences, emission, missing, n_walks, stream)
             for t, rows, drawn in walks:
                 columns = model.predictives(rows[0])
-                is_known = np.array_equal(rows[0], rows[1], equal_nan=True)
+                # (Of discrete values some are equal by chance.)
+                is_known = (rows == rows[0]) | np.isnan(rows)
                 for c in np.flatnonzero(missing[t]).tolist():
                     emitted = columns[c]
                     if limits[c]:
                         totals[c][places[t, c]] += probs[t] @ emitted[:, : limits[c]]
-                    elif is_known:
+                    elif is_known.all() or not looks_back[c]:
                         totals[c][places[t, c]] += probs[t] @ emitted
                     else:
                         totals[c][places[t, c]] += drawn[c].mean()

@@ -269,8 +269,8 @@ class PosteriorPredictive:
         means : ndarray of shape (n_steps, n_features)
             Means of the predictive distribution, for a Student's t without a mean its
             centre; NaN in columns of symbols.  From the second step on, and after rows
-            with missing entries, those of an emission that looks back are averages of
-            1000 samples.
+            with missing entries, those of columns whose emission looks back are averages
+            of 1000 samples.
 
         Raises
         ------
@@ -290,8 +290,8 @@ class PosteriorPredictive:
         first = 0 if len(self._gap) else 1
         if self._emission.looks_back and self.n_steps > first:
             means = self._sample_codes(N_WALKS, self._random_state).mean(axis=0)
-            later = total[first:, self._order]
-            total[first:, self._order] = np.where(np.isnan(later), np.nan, means[first:])
+            walks = self._emission.columns_that_look_back(self.n_features)
+            total[first:, self._order[walks]] = means[first:, walks]
         total[:, self._order] += self._emission.offsets(self.n_features)
         return total
 

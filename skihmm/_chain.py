@@ -282,8 +282,10 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     n_samples, n_features = values.shape
     n_clusters = n_samples // max(LEAST_CLUSTER, 4 * n_features)
     n_clusters = max(1, min(N_START_STATES, n_clusters))
-    rows = SimpleImputer(keep_empty_features=True).fit_transform(values)
-    rows = StandardScaler().fit_transform(rows)
+    rows = values
+    for step in SimpleImputer(keep_empty_features=True), StandardScaler():
+        # Arrays, whatever scikit-learn's global transform_output is.
+        rows = step.set_output(transform="default").fit_transform(rows)
     seen = rows
     if n_samples > MOST_CLUSTERED:
         seen = rows[generator.choice(n_samples, MOST_CLUSTERED, replace=False)]

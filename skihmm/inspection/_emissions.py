@@ -114,8 +114,11 @@ def _symbols(part: BaseEmission, c: int, n_symbols: int) -> list[str]:
     return known + [_OTHER_SYMBOL] * (n_symbols - len(known))
 
 
-def _points(values: Floats, kind: str) -> Floats:
-    """Points at which a density is evaluated: the range of one state's draws."""
+def _points(values: Floats, kind: str, is_positive: bool) -> Floats:
+    """Points at which a density is evaluated: the range of one state's draws.
+
+    Those of positive numbers are positive.
+    """
     low, high = np.quantile(values, (_TAIL, 1 - _TAIL))
     if kind == "counts":
         return np.unique(np.rint(np.linspace(np.floor(low), np.ceil(high), _N_POINTS)))
@@ -123,7 +126,8 @@ def _points(values: Floats, kind: str) -> Floats:
         # A constant column gets the narrowest range of floats.
         low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
     margin = 0.1 * (high - low)
-    return np.asarray(np.linspace(low - margin, high + margin, _N_POINTS))
+    start = low if is_positive and low <= margin else low - margin
+    return np.asarray(np.linspace(start, high + margin, _N_POINTS))
 
 
 def _missing_row(hmm: HCRPHMM, context: object) -> Array:
@@ -217,7 +221,7 @@ def column_predictives(
         column.points = column.density = None
         if kind == "binary":
             continue
-        points = [_points(row, kind) for row in drawn]
+        points = [_points(row, kind, part.is_positive_only) for row in drawn]
         codes = np.repeat(missing, sum(map(len, points)), axis=0)
         codes[:, place] = np.concatenate(points)
         if emission.is_missing(codes).any():

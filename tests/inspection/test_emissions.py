@@ -17,11 +17,13 @@ from skihmm._sequences import Sequences
 from skihmm.emissions import (
     BetaBernoulli,
     DirichletCategorical,
+    GammaGamma,
     GammaPoisson,
     NormalInverseGamma,
     ProductEmission,
 )
 from skihmm.inspection import EmissionDisplay
+from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 30, "n_draws": 4, "thin": 1, "n_particles": 20, "random_state": 0}
 
@@ -123,6 +125,24 @@ def test_predictives_of_real_numbers(global_random_seed):
         assert column.mean[k] == pytest.approx(centre)
         assert law.cdf(column.lower[k]) == pytest.approx(0.25, abs=0.04)
         assert law.cdf(column.upper[k]) == pytest.approx(0.75, abs=0.04)
+
+
+@pytest.mark.parametrize("min_dwell", [1, 2])
+def test_predictives_of_positive_numbers(min_dwell, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = (1 + 9 * states_of(rng)[:, None]) * rng.exponential(size=(120, 1))
+    hmm = HCRPHMM(
+        emission=GammaGamma(shape=2.0, scale=3.0, dispersion=1.0),
+        transitions=HCRPTransitions(min_dwell=min_dwell),
+        **SHORT,
+    ).fit(X)
+    column = EmissionDisplay.from_estimator(hmm).columns[0]
+    for k in range(hmm.n_states_ + 1):
+        own = X[hmm.labels_ == k]
+        law = stats.lomax(2.0 + len(own), scale=3.0 + own.sum())
+        # Densities of exponential distributions do not vanish at zero.
+        assert (column.points[k] > 0).all()
+        np.testing.assert_allclose(column.density[k], law.pdf(column.points[k]))
 
 
 def test_densities_are_those_of_the_emission(mixed):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from skihmm._decoding import frozen_model, symbol_limits
+from skihmm._decoding import frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Flags, Integers
@@ -114,9 +114,10 @@ def expected_codes(
     missing = _missing_values(sequences.codes, limits)
     steps = np.flatnonzero(missing.any(axis=1))
     # Probabilities of symbols, or means, of the missing entries of every column.
+    periods = emission.periods(len(limits))
     totals = [
-        np.zeros((n, limit) if limit else n)
-        for n, limit in zip(missing.sum(axis=0), limits, strict=True)
+        np.zeros((n, limit) if limit else n, complex if np.isfinite(period) else float)
+        for n, limit, period in zip(missing.sum(axis=0), limits, periods, strict=True)
     ]
     places = np.cumsum(missing, axis=0) - 1
     stream = RandomStream(seed)
@@ -150,7 +151,9 @@ def expected_codes(
     filled = np.zeros(missing.shape, sequences.codes.dtype)
     for c, total in enumerate(totals):
         filled[missing[:, c], c] = (
-            total.argmax(axis=1) if limits[c] else total / len(draws)
+            total.argmax(axis=1)
+            if limits[c]
+            else mean_values(total / len(draws), periods[c])
         )
     return filled
 

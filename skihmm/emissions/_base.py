@@ -148,6 +148,20 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return np.zeros(n_columns)
 
+    def periods(self, n_columns: int) -> Floats:
+        """Periods of the columns of values that are angles.
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        periods : ndarray of shape (n_columns,)
+            Infinite, the default, for other columns.
+        """
+        return np.full(n_columns, np.inf)
+
     def columns_that_look_back(self, n_columns: int) -> Flags:
         """Mask of the columns of values that depend on what precedes them.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skihmm._decoding import frozen_model
+from skihmm._decoding import around, frozen_model, mean_values
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Floats
@@ -197,7 +197,7 @@ def column_predictives(
     bunches = [Bunch() for _ in range(n_features)]
     order = emission.column_order(n_features)
     parts, kinds = _parts(emission, n_features), column_kinds(hmm)
-    offsets = emission.offsets(n_features)
+    offsets, periods = emission.offsets(n_features), emission.periods(n_features)
     tail = (1 - probability) / 2
     for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
         at = order[place]
@@ -211,8 +211,10 @@ def column_predictives(
             column.symbols = _symbols(part, c, predictive.shape[1])
             column.probabilities = predictive
             continue
+        mean = mean_values(predictive, periods[place])
         drawn = values[place].reshape(n_states, _N_DRAWS).astype(float)
-        column.mean = predictive + offsets[place]
+        drawn = around(drawn, mean[:, None], periods[place])
+        column.mean = mean + offsets[place]
         column.lower, column.upper = (
             (column.mean, column.mean)
             if kind == "binary"

@@ -340,7 +340,8 @@ class PosteriorPredictive:
                 self._models(sequences), self._state_logs, strict=True
             )
         ]
-        log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
+        with np.errstate(under="ignore"):  # of draws far less probable than others
+            log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from reference.coins import CoinModel, walk
-from reference.enumeration import DirichletEmission, log_likelihood
+from reference.enumeration import DirichletEmission, log_likelihood, stirling
 from scipy.special import betaln, gammaln
 from scipy.stats import kstest
 
@@ -538,3 +538,22 @@ def test_summed_lp_counts_the_stays():
         assert record["stays"].sum() + n_draws == 5
         assert draw.summed_lp >= draw.lp + math.log(math.comb(5, int(n_draws))) - 1e-9
         assert tables.sum() == n_draws + 1
+
+
+def test_summed_lp_leaves_the_stages():
+    """They say which self-transitions are stays, so that there is nothing to choose."""
+    X = np.repeat([[0], [1], [0]], 8, axis=0)
+    recipe = HCRPTransitions(min_dwell=2, stay_prior=(2, 1))
+    draws = HCRPHMM(transitions=recipe, **SHORT).fit(X).draws_
+    n_chosen = 0
+    for d in range(draws.shape[1]):
+        record = draws[0, d].transitions
+        expected = draws.lp[0, d]
+        for cells in (record, *draws[0, d].emission["columns"]):
+            pairs = zip(cells["n_customers"], cells["n_tables"], strict=True)
+            expected += sum(math.log(stirling(int(n), int(m))) for n, m in pairs)
+            expected -= sum(map(math.lgamma, cells["sizes"]))
+        assert draws.summed_lp()[0, d] == pytest.approx(expected, abs=1e-9)
+        loops = record["rows"] == record["dishes"]
+        n_chosen += record["n_customers"][loops].sum()
+    assert n_chosen > 0

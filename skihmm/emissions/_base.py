@@ -151,6 +151,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     def periods(self, n_columns: int) -> Floats:
         """Periods of the columns of values that are angles.
 
+        Of these the statistics' ``predictives`` are means of exp(2 pi i value / period).
+
         Parameters
         ----------
         n_columns : int

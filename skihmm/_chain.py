@@ -217,22 +217,38 @@ def start_with_stages(
     start = with_shortest_dwell(path, starts, min_dwell, starts_inside)
     if known is None or _agree(start, known):
         return start
-    # The known state before each step, or else the next one; and the other way round.
-    steps = np.flatnonzero(known >= 0)
-    places = np.arange(len(known))
-    for nearest in (
-        np.searchsorted(steps, places, side="right") - 1,
-        np.searchsorted(steps, places),
-    ):
-        filled = known[steps[nearest.clip(0, len(steps) - 1)]]
-        start = with_shortest_dwell(filled, starts, min_dwell, starts_inside)
-        if _agree(start, known):
-            return start
-    raise ValueError(
-        f"Some of the known states last for less than min_dwell={min_dwell} steps. Lower "
-        "min_dwell of the transitions, or set steps of such states to -1 in `states`: "
-        "unknown."
-    )
+    return _path_of_known(known, starts, min_dwell, starts_inside)
+
+
+def _path_of_known(
+    known: Labels, starts: Integers, min_dwell: int, starts_inside: bool
+) -> Labels:
+    """Path in known states only, in which each begins as early as possible.
+
+    Then there is the most room for those after it, so there is no path if this fails.
+    """
+    path = np.zeros(len(known), dtype=np.int32)
+    for first, stop in pairwise([*starts.tolist(), len(known)]):
+        steps = first + np.flatnonzero(known[first:stop] >= 0)
+        if not len(steps):
+            continue
+        begin = first
+        for i in np.flatnonzero(np.diff(known[steps])).tolist():
+            last, other = steps[i].item(), steps[i + 1].item()
+            change = last + 1
+            if begin > first or not starts_inside:
+                change = max(change, begin + min_dwell)
+            if change > other:
+                raise ValueError(
+                    f"Some of the known states last for less than min_dwell={min_dwell} "
+                    f"steps: that of row {last} ends before row {other}. Lower min_dwell "
+                    "of the transitions, or set steps of such states to -1 in `states`: "
+                    "unknown."
+                )
+            path[begin:change] = known[last]
+            begin = change
+        path[begin:stop] = known[steps[-1]]
+    return path
 
 
 def _agree(path: Labels, known: Labels) -> bool:
@@ -266,8 +282,10 @@ def clusters(values: Floats, generator: np.random.Generator) -> Labels:
     n_samples, n_features = values.shape
     n_clusters = n_samples // max(LEAST_CLUSTER, 4 * n_features)
     n_clusters = max(1, min(N_START_STATES, n_clusters))
-    rows = SimpleImputer(keep_empty_features=True).fit_transform(values)
-    rows = StandardScaler().fit_transform(rows)
+    rows = values
+    for step in SimpleImputer(keep_empty_features=True), StandardScaler():
+        # Arrays, whatever scikit-learn's global transform_output is.
+        rows = step.set_output(transform="default").fit_transform(rows)
     seen = rows
     if n_samples > MOST_CLUSTERED:
         seen = rows[generator.choice(n_samples, MOST_CLUSTERED, replace=False)]

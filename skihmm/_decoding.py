@@ -7,7 +7,7 @@ import numpy as np
 from skihmm._contexts import StepContexts
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
-from skihmm._typing import Array, Labels
+from skihmm._typing import Array, Floats, Labels
 from skihmm.core._messages import FrozenModel
 from skihmm.core._particle_filter import simulate
 from skihmm.core._random import RandomStream
@@ -33,6 +33,46 @@ def frozen_model(draw: Draw, sequences: Sequences, emission: BaseEmission) -> Fr
         emission.make_stats(sequences.codes),
         sequences.starts,
         contexts=sequences.contexts,
+    )
+
+
+def mean_values(totals: Array, period: float) -> Floats:
+    """Means of numbers, or mean directions of angles, from sums of their predictives.
+
+    Parameters
+    ----------
+    totals : ndarray
+        Sums, or means, of what ``predictives`` returns: complex for angles.
+    period : float
+        Of the column; infinite if it does not hold angles.
+
+    Returns
+    -------
+    means : ndarray
+    """
+    if np.isfinite(period):
+        return np.asarray(np.angle(totals) * (period / (2 * np.pi)))
+    return totals
+
+
+def around(values: Floats, centre: Floats, period: float) -> Floats:
+    """Angles that are at most half a period from a centre; other numbers unchanged.
+
+    Parameters
+    ----------
+    values, centre : ndarray
+        Of shapes that broadcast.
+    period : float
+        As for :func:`mean_values`.
+
+    Returns
+    -------
+    values : ndarray
+    """
+    if not np.isfinite(period):
+        return values
+    return np.asarray(
+        centre + np.remainder(values - centre + period / 2, period) - period / 2
     )
 
 

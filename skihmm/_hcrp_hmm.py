@@ -1019,11 +1019,11 @@ array-like of shape (n_samples,), default="auto"
             NaN, None and masked entries are missing.
         method : {"expectation", "sample"}, default="expectation"
             "expectation": averaged over all posterior draws, numbers get their predictive
-            mean (counts and binary columns the nearest integer) and symbols the most
-            probable category.  "sample": one posterior draw is chosen at random, a path
-            of states is drawn given X, and every missing entry from the posterior
-            predictive of its state; calls with different `random_state` are multiple
-            imputations.
+            mean (counts and binary columns the nearest integer, angles the mean
+            direction) and symbols the most probable category.  "sample": one posterior
+            draw is chosen at random, a path of states is drawn given X, and every missing
+            entry from the posterior predictive of its state; calls with different
+            `random_state` are multiple imputations.
         random_state : int, RandomState instance or None, default=None
             Seed of "sample", and of the samples behind some expectations (see Notes);
             None uses the estimator's `random_state`.
@@ -1046,8 +1046,9 @@ array-like of shape (n_samples,), default="auto"
         missing entries are filled, from its state's marginal distribution, jointly with
         "sample".
 
-        If an emission looks back on missing entries, as an autoregression does in a gap
-        of several rows, expectations of numbers are averages of 1000 samples.
+        Where the emission of a column looks back on missing entries, as an autoregression
+        does in a gap of several rows, expectations of numbers are averages of 1000
+        samples.
 
         Examples
         --------

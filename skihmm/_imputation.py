@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from skihmm._decoding import frozen_model, symbol_limits
+from skihmm._decoding import frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Flags, Integers
@@ -118,14 +118,16 @@ def expected_codes(
     missing = _missing_values(sequences.codes, limits)
     steps = np.flatnonzero(missing.any(axis=1))
     # Probabilities of symbols, or means, of the missing entries of every column.
+    periods = emission.periods(len(limits))
     totals = [
-        np.zeros((n, limit) if limit else n)
-        for n, limit in zip(missing.sum(axis=0), limits, strict=True)
+        np.zeros((n, limit) if limit else n, complex if np.isfinite(period) else float)
+        for n, limit, period in zip(missing.sum(axis=0), limits, periods, strict=True)
     ]
     places = np.cumsum(missing, axis=0) - 1
     stream = RandomStream(seed)
     # Two at least, which differ where something drawn precedes.
     n_walks = max(2, -(-N_WALKS // len(draws)))
+    looks_back = emission.columns_that_look_back(len(limits))
     for draw in draws:
         model = frozen_model(draw, sequences, emission)
         probs = model.smooth()
@@ -133,12 +135,13 @@ def expected_codes(
             walks = _walks(model, sequences, emission, missing, n_walks, stream)
             for t, rows, drawn in walks:
                 columns = model.predictives(rows[0])
-                is_known = np.array_equal(rows[0], rows[1], equal_nan=True)
+                # (Of discrete values some are equal by chance.)
+                is_known = (rows == rows[0]) | np.isnan(rows)
                 for c in np.flatnonzero(missing[t]).tolist():
                     emitted = columns[c]
                     if limits[c]:
                         totals[c][places[t, c]] += probs[t] @ emitted[:, : limits[c]]
-                    elif is_known:
+                    elif is_known.all() or not looks_back[c]:
                         totals[c][places[t, c]] += probs[t] @ emitted
                     else:
                         totals[c][places[t, c]] += drawn[c].mean()
@@ -152,7 +155,9 @@ def expected_codes(
     filled = np.zeros(missing.shape, sequences.codes.dtype)
     for c, total in enumerate(totals):
         filled[missing[:, c], c] = (
-            total.argmax(axis=1) if limits[c] else total / len(draws)
+            total.argmax(axis=1)
+            if limits[c]
+            else mean_values(total / len(draws), periods[c])
         )
     return filled
 

@@ -123,9 +123,10 @@ def log_stays(record: TransitionsRecord) -> float:
     Returns
     -------
     log_number : float
-        0 with contexts, where the stays stay those of the draw.
+        0 with contexts, where the stays stay those of the draw, and with several stages,
+        which determine them.
     """
-    if "stays" not in record or "contexts" in record:
+    if "stays" not in record or "contexts" in record or "n_stages" in record:
         return 0.0
     stays = record["stays"].astype(float)
     draws = np.zeros(len(stays))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skihmm._contexts import StepContexts
-from skihmm._decoding import frozen_model, symbol_limits
+from skihmm._decoding import frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
 from skihmm._imputation import N_WALKS
 from skihmm._sequences import Sequences
@@ -268,16 +268,18 @@ class PosteriorPredictive:
         -------
         means : ndarray of shape (n_steps, n_features)
             Means of the predictive distribution, for a Student's t without a mean its
-            centre; NaN in columns of symbols.  From the second step on, and after rows
-            with missing entries, those of an emission that looks back are averages of
-            1000 samples.
+            centre, of angles the mean direction; NaN in columns of symbols.  From the
+            second step on, and after rows with missing entries, those of columns whose
+            emission looks back are averages of 1000 samples.
 
         Raises
         ------
         ValueError
             If all columns hold symbols.
         """
-        total = np.zeros((self.n_steps, self.n_features))
+        periods = self._emission.periods(self.n_features)
+        dtype = complex if np.isfinite(periods).any() else float
+        total = np.zeros((self.n_steps, self.n_features), dtype=dtype)
         for model, probs in self._models(self._nothing):
             columns = list(self._mixtures(model, probs))
             if all(mixture.ndim == 2 for mixture in columns):
@@ -287,13 +289,16 @@ class PosteriorPredictive:
             for c, mixture in zip(self._order, columns, strict=True):
                 total[:, c] += mixture if mixture.ndim == 1 else np.nan
         total /= self.n_draws
+        means = total.real
+        for c, period in zip(self._order, periods, strict=True):
+            means[:, c] = mean_values(total[:, c], period).real
         first = 0 if len(self._gap) else 1
         if self._emission.looks_back and self.n_steps > first:
-            means = self._sample_codes(N_WALKS, self._random_state).mean(axis=0)
-            later = total[first:, self._order]
-            total[first:, self._order] = np.where(np.isnan(later), np.nan, means[first:])
-        total[:, self._order] += self._emission.offsets(self.n_features)
-        return total
+            drawn = self._sample_codes(N_WALKS, self._random_state).mean(axis=0)
+            walks = self._emission.columns_that_look_back(self.n_features)
+            means[first:, self._order[walks]] = drawn[first:, walks]
+        means[:, self._order] += self._emission.offsets(self.n_features)
+        return means
 
     def log_prob(self, X_next: MatrixLike) -> Floats:
         """Log predictive probability of each future step.
@@ -335,7 +340,8 @@ class PosteriorPredictive:
                 self._models(sequences), self._state_logs, strict=True
             )
         ]
-        log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
+        with np.errstate(under="ignore"):  # of draws far less probable than others
+            log_probs = np.logaddexp.reduce(each, axis=0) - np.log(self.n_draws)
         return np.where(self._emission.is_missing(codes), 0.0, log_probs)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:

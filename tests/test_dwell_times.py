@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from reference.coins import CoinModel, walk
-from reference.enumeration import DirichletEmission, log_likelihood
+from reference.enumeration import DirichletEmission, log_likelihood, stirling
 from scipy.special import betaln, gammaln
 from scipy.stats import kstest
 
@@ -493,6 +493,23 @@ def test_known_states_that_do_not_last_are_refused():
         hmm.fit(X, states=states)
 
 
+@pytest.mark.parametrize("inside", [False, True])
+def test_known_states_that_can_last_are_taken(inside):
+    X, _ = runs(4)
+    recipe = HCRPTransitions(min_dwell=3, starts_inside=inside)
+    hmm = HCRPHMM(transitions=recipe, emission="gaussian", **SHORT)
+    # State 1 lasts for three steps only if both gaps are its own; in the next sequence,
+    # of which only a part is known, only if it has the first gap.
+    rows = np.array([0, 1, 2, 4, 6, 7, 8, 20, 22, 23, 24])
+    known = np.array([0, 0, 0, 1, 0, 0, 0, 0, 1, 1, 0])
+    states = np.full(len(X), -1)
+    states[rows] = known
+    lengths = [18, len(X) - 18]
+    labels = hmm.fit(X, states=states, lengths=lengths).labels_
+    assert (labels[rows] == known).all()
+    assert (labels[[3, 5, 21]] == 1).all()
+
+
 # -- what it is for -------------------------------------------------------------------
 
 
@@ -521,3 +538,22 @@ def test_summed_lp_counts_the_stays():
         assert record["stays"].sum() + n_draws == 5
         assert draw.summed_lp >= draw.lp + math.log(math.comb(5, int(n_draws))) - 1e-9
         assert tables.sum() == n_draws + 1
+
+
+def test_summed_lp_leaves_the_stages():
+    """They say which self-transitions are stays, so that there is nothing to choose."""
+    X = np.repeat([[0], [1], [0]], 8, axis=0)
+    recipe = HCRPTransitions(min_dwell=2, stay_prior=(2, 1))
+    draws = HCRPHMM(transitions=recipe, **SHORT).fit(X).draws_
+    n_chosen = 0
+    for d in range(draws.shape[1]):
+        record = draws[0, d].transitions
+        expected = draws.lp[0, d]
+        for cells in (record, *draws[0, d].emission["columns"]):
+            pairs = zip(cells["n_customers"], cells["n_tables"], strict=True)
+            expected += sum(math.log(stirling(int(n), int(m))) for n, m in pairs)
+            expected -= sum(map(math.lgamma, cells["sizes"]))
+        assert draws.summed_lp()[0, d] == pytest.approx(expected, abs=1e-9)
+        loops = record["rows"] == record["dishes"]
+        n_chosen += record["n_customers"][loops].sum()
+    assert n_chosen > 0

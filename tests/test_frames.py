@@ -151,6 +151,17 @@ def test_global_configuration(model):
     assert isinstance(model.predict_proba(REALS), np.ndarray)
 
 
+def test_fits_do_not_depend_on_the_global_configuration(monkeypatch):
+    monkeypatch.setattr("skihmm._chain.MOST_CLUSTERED", len(REALS) // 2)
+    words = HCRPHMM(**SHORT), np.array([["a"], ["b"], ["b"]] * 10)
+    numbers = HCRPHMM(emission="gaussian", **SHORT | {"init": "kmeans"}), REALS
+    for model, X in (words, numbers):
+        lp = model.fit(X).draws_.lp
+        with config_context(transform_output="pandas"):
+            np.testing.assert_array_equal(clone(model).fit(X).draws_.lp, lp)
+            assert np.isfinite(model.score(X))
+
+
 def test_cross_validated_probabilities_of_frames():
     # (Folds must have equal numbers of states, as in scikit-learn: here there is one.)
     X = pd.DataFrame({"letter": ["a"] * 30}, index=INDEX)

@@ -108,7 +108,8 @@ cdef class EmissionStats:
         -------
         predictives : list
             One entry for every column of the data: the probabilities of its symbols, shape
-            (n_states, n_symbols), or the means of its numbers, shape (n_states,).
+            (n_states, n_symbols), or the means of its numbers, shape (n_states,), of angles
+            those of exp(i angle).
         """
         raise NotImplementedError(f"{type(self).__name__} lacks predictives")
 

@@ -287,7 +287,7 @@ cdef class FrozenModel:
         predictives : list
             One entry for every column of the data, its last row a new state: probabilities
             of symbols, shape (n_states + 1, n_symbols), or means of numbers, shape
-            (n_states + 1,).
+            (n_states + 1,), of angles those of exp(i angle).
         """
         return self.emission.predictives(self._slots(), inputs)
 

@@ -148,6 +148,36 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return np.zeros(n_columns)
 
+    def periods(self, n_columns: int) -> Floats:
+        """Periods of the columns of values that are angles.
+
+        Of these the statistics' ``predictives`` are means of exp(2 pi i value / period).
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        periods : ndarray of shape (n_columns,)
+            Infinite, the default, for other columns.
+        """
+        return np.full(n_columns, np.inf)
+
+    def columns_that_look_back(self, n_columns: int) -> Flags:
+        """Mask of the columns of values that depend on what precedes them.
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        mask : ndarray of shape (n_columns,), bool
+            All or none by default.
+        """
+        return np.full(n_columns, self.looks_back)
+
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters of a posterior draw, by name.
 

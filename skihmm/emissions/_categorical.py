@@ -301,6 +301,8 @@ class _Categorical(BaseEmission):
                 handle_unknown="use_encoded_value",
                 unknown_value=-1,
             )
+            # Whatever scikit-learn's global transform_output is.
+            encoder.set_output(transform="default")
             encoder.fit(values[:1].reshape(-1, 1))
             places = encoder.transform(symbols)[:, 0].astype(np.int32)
         else:

@@ -347,7 +347,8 @@ class VonMises(_Dispersed):
     Notes
     -----
     Data are between ``-period`` and `period`, predictions between ``-period / 2`` and
-    ``period / 2``.
+    ``period / 2``.  Expectations of angles are mean directions: the directions of the
+    means of their points on the circle.
 
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has ``directions_`` of shape
     (n_states, n_features), the posterior mean directions of the states under the selected
@@ -382,6 +383,19 @@ class VonMises(_Dispersed):
     @property
     def _period(self) -> float:  # type: ignore[override]
         return check_positive("period", self.period)
+
+    def periods(self, n_columns: int) -> Floats:
+        """Periods of the columns of values that are angles.
+
+        Parameters
+        ----------
+        n_columns : int
+
+        Returns
+        -------
+        periods : ndarray of shape (n_columns,)
+        """
+        return np.full(n_columns, self._period)
 
     def _check(self, X: Floats) -> None:
         for row, c in np.argwhere(np.abs(X) > self._period):

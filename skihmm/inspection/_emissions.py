@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from skihmm._decoding import frozen_model
+from skihmm._decoding import around, frozen_model, mean_values
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Floats
@@ -114,8 +114,11 @@ def _symbols(part: BaseEmission, c: int, n_symbols: int) -> list[str]:
     return known + [_OTHER_SYMBOL] * (n_symbols - len(known))
 
 
-def _points(values: Floats, kind: str) -> Floats:
-    """Points at which a density is evaluated: the range of one state's draws."""
+def _points(values: Floats, kind: str, is_positive: bool) -> Floats:
+    """Points at which a density is evaluated: the range of one state's draws.
+
+    Those of positive numbers are positive.
+    """
     low, high = np.quantile(values, (_TAIL, 1 - _TAIL))
     if kind == "counts":
         return np.unique(np.rint(np.linspace(np.floor(low), np.ceil(high), _N_POINTS)))
@@ -123,7 +126,8 @@ def _points(values: Floats, kind: str) -> Floats:
         # A constant column gets the narrowest range of floats.
         low, high = np.nextafter(low, -np.inf), np.nextafter(high, np.inf)
     margin = 0.1 * (high - low)
-    return np.asarray(np.linspace(low - margin, high + margin, _N_POINTS))
+    start = low if is_positive and low <= margin else low - margin
+    return np.asarray(np.linspace(start, high + margin, _N_POINTS))
 
 
 def _missing_row(hmm: HCRPHMM, context: object) -> Array:
@@ -193,7 +197,7 @@ def column_predictives(
     bunches = [Bunch() for _ in range(n_features)]
     order = emission.column_order(n_features)
     parts, kinds = _parts(emission, n_features), column_kinds(hmm)
-    offsets = emission.offsets(n_features)
+    offsets, periods = emission.offsets(n_features), emission.periods(n_features)
     tail = (1 - probability) / 2
     for place, ((part, c), predictive) in enumerate(zip(parts, predictives, strict=True)):
         at = order[place]
@@ -207,8 +211,10 @@ def column_predictives(
             column.symbols = _symbols(part, c, predictive.shape[1])
             column.probabilities = predictive
             continue
+        mean = mean_values(predictive, periods[place])
         drawn = values[place].reshape(n_states, _N_DRAWS).astype(float)
-        column.mean = predictive + offsets[place]
+        drawn = around(drawn, mean[:, None], periods[place])
+        column.mean = mean + offsets[place]
         column.lower, column.upper = (
             (column.mean, column.mean)
             if kind == "binary"
@@ -217,7 +223,7 @@ def column_predictives(
         column.points = column.density = None
         if kind == "binary":
             continue
-        points = [_points(row, kind) for row in drawn]
+        points = [_points(row, kind, part.is_positive_only) for row in drawn]
         codes = np.repeat(missing, sum(map(len, points)), axis=0)
         codes[:, place] = np.concatenate(points)
         if emission.is_missing(codes).any():

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from skihmm._decoding import around
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import sequence_starts
 from skihmm._typing import Floats, MatrixLike, RandomState, VectorLike
@@ -163,9 +164,14 @@ class ForecastDisplay:
         # Contexts are not predicted.
         places = np.searchsorted(hmm._observed_columns, chosen)
         samples = following.sample(n_samples, random_state)[:, :, places].astype(float)
-        display = cls(
-            samples, following.mean()[:, places], observed, [names[c] for c in chosen]
-        )
+        mean = following.mean()[:, places]
+        n_features = following.n_features
+        periods = np.empty(n_features)
+        order = hmm.emission_.column_order(n_features)
+        periods[order] = hmm.emission_.periods(n_features)
+        for c, period in enumerate(periods[places]):
+            samples[:, :, c] = around(samples[:, :, c], mean[:, c], period)
+        display = cls(samples, mean, observed, [names[c] for c in chosen])
         return display.plot(ax, levels=levels)
 
     def plot(

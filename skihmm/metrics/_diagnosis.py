@@ -218,7 +218,7 @@ class Diagnosis:
         summed over all seatings with these table counts, whereas ``draws_.lp`` is that of
         one seating); ``"n_states"``; ``"alpha"``, ``"gamma"``, ``"emission_alpha"`` and
         the other ``draws_.hyperparameters`` unless they are fixed, of ``stay_prior``
-        ``"expected_dwell"`` (1 + kappa / omega) and ``"omega"``;
+        ``"expected_dwell"`` (min_dwell (1 + kappa / omega)) and ``"omega"``;
         ``"occupancy_entropy"``, the entropy (nats) of the proportions of steps in the
         states; and, with ``store_states=True``, ``"distance"``: variation of information
         (nats) between the states of a draw and those of the selected one, which separates

@@ -125,7 +125,10 @@ def log_predictive(
     log_probs = np.full(sequences.n_steps, -np.inf)
     # A few draws at a time, because every one has a number per step.
     size = 4 * effective_n_jobs(n_jobs)
-    with Parallel(n_jobs=n_jobs, prefer=preferred_jobs(emission)) as parallel:
+    with (
+        Parallel(n_jobs=n_jobs, prefer=preferred_jobs(emission)) as parallel,
+        np.errstate(under="ignore"),  # of draws that are far less probable than others
+    ):
         for start in range(0, len(tasks), size):
             for each in parallel(tasks[start : start + size]):
                 np.logaddexp(log_probs, each, out=log_probs)

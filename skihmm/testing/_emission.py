@@ -720,6 +720,12 @@ class _Laws:
             else:
                 # The mean of a new state may not exist, or have a large error.
                 mean, numbers = column[1:], np.array(each[1:], dtype=float)
+                if np.iscomplexobj(mean):  # of angles, as a sine and a cosine
+                    turns = numbers / self.emission.periods(len(columns))[c]
+                    mean = np.concatenate([mean.imag, mean.real])
+                    numbers = np.vstack(
+                        [np.sin(2 * np.pi * turns), np.cos(2 * np.pi * turns)]
+                    )
                 error = numbers.std(axis=1, ddof=1) / np.sqrt(n)
                 laws[f"the mean of values drawn of column {c}, against predictives"] = (
                     numbers.mean(axis=1),

@@ -10,7 +10,12 @@ from sklearn.metrics import adjusted_rand_score
 from small_models import Model, log_row
 
 from skihmm import HCRPHMM
-from skihmm.emissions import BetaNegativeBinomial, GammaGamma, VonMises
+from skihmm.emissions import (
+    BetaNegativeBinomial,
+    GammaGamma,
+    ProductEmission,
+    VonMises,
+)
 
 # The first slot of a state.
 FIRST = 2
@@ -130,6 +135,27 @@ def test_degrees_and_hours():
         found = fit.emission_.directions_ / unit
         np.testing.assert_allclose(found, fits[0].emission_.directions_, rtol=1e-9)
         assert abs(fit.sample(500, random_state=0)[0]).max() <= period / 2
+
+
+def test_means_are_directions():
+    """Those of hours around midnight are those around noon, half a day later."""
+    rng = np.random.default_rng(0)
+    noon = np.column_stack([rng.vonmises(0.0, 2.0, 120), rng.normal(size=120)])
+    noon[::10] = np.nan
+    noon[:, 0] *= 12 / np.pi
+    midnight = noon + np.where(noon > 0, -12, 12) * [1, 0]
+    parts = [("time", VonMises(24.0), [0]), ("size", "diagonal_gaussian", [1])]
+    found = []
+    for X in noon, midnight:
+        hmm = HCRPHMM(emission=ProductEmission(parts), init="single", **SHORT).fit(X)
+        following = hmm.predict_next(X, 2)
+        found.append(np.vstack([following.mean(), hmm.impute(X)[::10]]))
+    assert (abs(found[0][:, 0]) < 2).all()
+    np.testing.assert_allclose(abs(found[0] - found[1])[:, 0], 12.0, rtol=1e-6)
+    np.testing.assert_allclose(found[0][:, 1], found[1][:, 1], rtol=1e-6)
+    turns = following.sample(20_000, random_state=1)[:, 0, 0] / 24.0
+    drawn = 24.0 * np.angle(np.exp(2j * np.pi * turns).mean()) / (2 * np.pi)
+    assert abs(np.remainder(drawn - found[1][0, 0] + 12.0, 24.0) - 12.0) < 0.2
 
 
 def test_limit_of_detection():

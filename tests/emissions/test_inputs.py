@@ -96,6 +96,16 @@ class Curve(Walk):
         return 2.0 * inputs[:1] - inputs[1:] + Step.mean(self, stats)
 
 
+class Turn(Walk):
+    """Zeros and ones, of which one in five differs from the value before."""
+
+    def emit(self, parameters, generator, inputs):
+        return abs(inputs - (generator.random() < 0.2))
+
+    def mean(self, stats, inputs):
+        return 0.2 + 0.6 * inputs
+
+
 # Whole numbers, whose sums and differences are exact.
 N = 40
 GROUPS = np.repeat([0, 1], [25, 15])
@@ -244,6 +254,14 @@ def test_imputation_walks_in_time(pair, method):
         assert np.abs(steps_of(filled)[gaps]).max() < 12.0
 
 
+def test_equal_values_in_a_gap_are_not_known():
+    X = np.ones((N, 1))
+    hmm = fit(Turn(), X, n_draws=1)
+    X[5:8] = np.nan
+    filled = hmm.impute(X, groups=GROUPS)[5:8, 0]
+    assert_allclose(filled, [0.8, 0.68, 0.608], atol=0.06)
+
+
 def test_two_lags(pair):
     other = pair[1]
     curve = fit(Curve(), walk_of(walk_of(make_steps(0))))
@@ -293,3 +311,12 @@ def test_product():
     same = other.predict_next(data(steps), 3, groups=GROUPS)
     assert_allclose(future.proba(1), same.proba(1))
     assert np.isnan(future.mean()[:, 1]).all()
+    # Only the walk needs samples.
+    assert_allclose(future.mean()[:, 2], same.mean()[:, 2], rtol=1e-12)
+    X = walk_of(steps)
+    X[[5, 6]] = np.nan
+    gaps = [data(X), data(steps_of(X))]
+    for rows in gaps:
+        rows[[5, 6], 2] = np.nan
+    filled = walk.impute(gaps[0], groups=GROUPS), other.impute(gaps[1], groups=GROUPS)
+    assert_allclose(filled[0][:, 2], filled[1][:, 2], rtol=1e-12)

@@ -17,11 +17,14 @@ from skihmm._sequences import Sequences
 from skihmm.emissions import (
     BetaBernoulli,
     DirichletCategorical,
+    GammaGamma,
     GammaPoisson,
     NormalInverseGamma,
     ProductEmission,
+    VonMises,
 )
-from skihmm.inspection import EmissionDisplay
+from skihmm.inspection import EmissionDisplay, ForecastDisplay
+from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 30, "n_draws": 4, "thin": 1, "n_particles": 20, "random_state": 0}
 
@@ -123,6 +126,40 @@ def test_predictives_of_real_numbers(global_random_seed):
         assert column.mean[k] == pytest.approx(centre)
         assert law.cdf(column.lower[k]) == pytest.approx(0.25, abs=0.04)
         assert law.cdf(column.upper[k]) == pytest.approx(0.75, abs=0.04)
+
+
+@pytest.mark.parametrize("min_dwell", [1, 2])
+def test_predictives_of_positive_numbers(min_dwell, global_random_seed):
+    rng = np.random.default_rng(global_random_seed)
+    X = (1 + 9 * states_of(rng)[:, None]) * rng.exponential(size=(120, 1))
+    hmm = HCRPHMM(
+        emission=GammaGamma(shape=2.0, scale=3.0, dispersion=1.0),
+        transitions=HCRPTransitions(min_dwell=min_dwell),
+        **SHORT,
+    ).fit(X)
+    column = EmissionDisplay.from_estimator(hmm).columns[0]
+    for k in range(hmm.n_states_ + 1):
+        own = X[hmm.labels_ == k]
+        law = stats.lomax(2.0 + len(own), scale=3.0 + own.sum())
+        # Densities of exponential distributions do not vanish at zero.
+        assert (column.points[k] > 0).all()
+        np.testing.assert_allclose(column.density[k], law.pdf(column.points[k]))
+
+
+def test_angles_at_the_border():
+    X = np.random.default_rng(0).vonmises(np.pi, 8.0, size=(100, 1))
+    emission = VonMises(dispersion=1 / 8)
+    hmm = HCRPHMM(emission=emission, **SHORT | {"init": "single"}).fit(X)
+    column = EmissionDisplay.from_estimator(hmm).columns[0]
+    assert abs(column.mean[0]) == pytest.approx(np.pi, abs=0.2)
+    # Quantiles of an angle's distance from its mean.
+    wide = stats.vonmises(8.0).ppf(0.95)
+    assert column.mean[0] - column.lower[0] == pytest.approx(wide, rel=0.1)
+    assert column.upper[0] - column.mean[0] == pytest.approx(wide, rel=0.1)
+    assert trapezoid(column.density[0], column.points[0]) > 0.99
+    assert np.ptp(column.points[0]) < 3.0
+    display = ForecastDisplay.from_estimator(hmm, X, 2, random_state=0)
+    assert (abs(display.samples - display.mean) <= np.pi).all()
 
 
 def test_densities_are_those_of_the_emission(mixed):

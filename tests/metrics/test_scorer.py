@@ -442,6 +442,17 @@ def test_bad_data(fitted, sequence):
         scorer(fitted, [[-1]])
 
 
+def test_floating_point_errors_that_are_raised():
+    X = np.random.default_rng(0).poisson(np.repeat([[2.0], [20.0]], 30, axis=0))
+    hmm = make_model("poisson", 0).fit(X)
+    far = [[1e6], [3.0]]
+    scores = hmm.score_samples(far)
+    log_prob = hmm.predict_next(X).log_prob(far[:1])
+    with np.errstate(all="raise"):
+        np.testing.assert_array_equal(hmm.score_samples(far), scores)
+        np.testing.assert_array_equal(hmm.predict_next(X).log_prob(far[:1]), log_prob)
+
+
 def test_clone_and_repr():
     scorer = ParticleFilterScorer(max_draws=3, start="continue")
     assert repr(clone(scorer)) == "ParticleFilterScorer(max_draws=3, start='continue')"

@@ -104,9 +104,10 @@ def _remedy_for_strings(X: Array) -> str:
     are_strings = [[isinstance(value, str) for value in column] for column in X.T]
     if not np.any(are_strings, axis=1).all():
         return (
-            "Other columns hold numbers: mixed data need "
-            "skihmm.emissions.ProductEmission, with an emission for every group of "
-            "columns."
+            "Other columns hold numbers. Leave out an id of sequences and pass it as "
+            "groups; name inputs or subjects in HCRPTransitions(context_features=[...]); "
+            "mixed data need skihmm.emissions.ProductEmission, with an emission for "
+            "every group of columns."
         )
     return 'Symbols need emission="hcrp"; NaN or None marks what is missing.'
 

@@ -206,20 +206,6 @@ class _Conjugate(BaseEmission):
         return {}
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
-        """Copy the emission with posterior means of its states' parameters as attributes.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-        n_states : int
-            States of the draw.
-
-        Returns
-        -------
-        emission : BaseEmission
-            A copy.
-        """
         if not self._hyperparameters:
             return self
         # Without data, because only the layout is needed.
@@ -237,17 +223,6 @@ class _Conjugate(BaseEmission):
         return dict(zip(self._hyperparameters, values.reshape(n, -1), strict=True))
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters of a posterior draw that are not fixed, by name.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-
-        Returns
-        -------
-        hyperparameters : dict of {str: ndarray of shape (n_features,)}
-        """
         if not self._drawn:
             return {}
         every = self._split(record["hyperparameters"])
@@ -282,20 +257,6 @@ class _Conjugate(BaseEmission):
         before: Array | None = None,
         contexts: Array | None = None,
     ) -> Array:
-        """Derive the inputs of encoded values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-        before : ndarray of shape (n_continued, n_features + n_inputs), optional
-        contexts : None
-            Not used.
-
-        Returns
-        -------
-        inputs : ndarray of shape (n_samples, n_inputs)
-        """
         n, n_columns = values.shape
         n_before = 0 if before is None else len(before)
         rows = np.full((n_before + n, n_columns + self.n_inputs), np.nan)
@@ -310,39 +271,13 @@ class _Conjugate(BaseEmission):
         return rows[n_before:, n_columns:]
 
     def numeric_columns(self) -> slice:
-        """Columns of values in the encoded data, for initialisation by k-means.
-
-        Returns
-        -------
-        columns : slice
-        """
         return slice(-self.n_inputs or None)
 
     def decode(self, codes: Array) -> Array:
-        """Convert values back to data, rounded to integers for an emission of integers.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
         is_whole = self._emits_integers and not np.isnan(codes).any()
         return np.rint(codes).astype(np.int64) if is_whole else codes
 
     def is_missing(self, codes: Array) -> Flags:
-        """Mask of steps without any observed column.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        missing : ndarray of shape (n_samples,), bool
-        """
         return np.asarray(np.isnan(codes).all(axis=1))
 
 
@@ -382,30 +317,9 @@ class _Gaussian(_Conjugate):
         return self._units[1]
 
     def encode_values(self, X: MatrixLike) -> Floats:
-        """Convert data to floats without the offsets of their columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_features), float64
-            NaN is missing.
-        """
         return super().encode_values(X) - self.offset_
 
     def decode(self, codes: Array) -> Array:
-        """Convert values back to data, with the offsets of their columns.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
         return np.asarray(codes + self.offset_)
 
     def _check_dof(self, n: int) -> None:
@@ -439,16 +353,6 @@ class _Gaussian(_Conjugate):
         return scale
 
     def offsets(self, n_columns: int) -> Floats:
-        """Offsets that :meth:`encode_values` subtracts from the columns.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        offsets : ndarray of shape (n_columns,)
-        """
         return self.offset_
 
     def _split(self, values: Floats) -> dict[str, Floats]:
@@ -556,16 +460,6 @@ class NormalInverseGamma(_Gaussian):
         return self
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         return normal_inverse_gamma(
             codes,
             self.mean_ - self.offset_,
@@ -703,16 +597,6 @@ class NormalInverseWishart(_Gaussian):
         return np.asarray(np.isnan(codes).any(axis=1))
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         return normal_inverse_wishart(
             codes,
             self.mean_ - self.offset_,
@@ -830,16 +714,6 @@ class GammaPoisson(_Conjugate):
         return self
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         return gamma_poisson(codes, self.shape_, self.rate_, self._means, self._drawn)
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
@@ -913,17 +787,6 @@ class BetaBernoulli(_Conjugate):
             _check_counts(X, 1.0, "0 or 1", self)
 
     def encode_values(self, X: MatrixLike) -> Floats:
-        """Convert data to floats 0 and 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_features), float64
-            NaN is missing.
-        """
         X = super().encode_values(X)
         if self.binarize is None:
             return X
@@ -953,16 +816,6 @@ class BetaBernoulli(_Conjugate):
         return self
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         return beta_bernoulli(codes, self.a_, self.b_, self._drawn)
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:

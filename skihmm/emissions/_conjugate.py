@@ -101,8 +101,13 @@ def _number(value: object, place: str, X: Array) -> float:
 
 def _remedy_for_strings(X: Array) -> str:
     """Remedy for strings: beside columns of numbers they are mixed data."""
-    are_strings = [[isinstance(value, str) for value in column] for column in X.T]
-    if not np.any(are_strings, axis=1).all():
+    are_strings = [
+        {isinstance(value, str) for value in column if not is_missing_entry(value)}
+        for column in X.T
+    ]
+    if {True, False} in are_strings:
+        return 'pandas.to_numeric(column, errors="coerce") makes it NaN: missing.'
+    if {False} in are_strings:
         return (
             "Other columns hold numbers. Leave out an id of sequences and pass it as "
             "groups; name inputs or subjects in HCRPTransitions(context_features=[...]); "

@@ -52,20 +52,24 @@ def _walks(
     sequences: Sequences,
     emission: BaseEmission,
     missing: Flags,
-    n_walks: int,
+    n_walks: int | None,
     stream: RandomStream,
 ) -> Iterator[tuple[int, Array, list[Array]]]:
     """Draw missing values along several paths, of an emission that looks back.
 
-    Iterate over the steps with missing values, their inputs and values: a row, or an
-    entry, per path.
+    Those through one gap do not depend on those through another one; `n_walks` is None:
+    a single path through everything.  Iterate over the steps with missing values, their
+    inputs and values: a row, or an entry, per path.
     """
     codes, n = sequences.codes, missing.shape[1]
     limits = symbol_limits(emission, codes)
     first = set(sequences.starts.tolist())
     has_missing = np.asarray(missing.any(axis=1))
     steps = np.flatnonzero(has_missing | np.isnan(codes).any(axis=1))
-    states = model.sample_at(steps, n_walks, stream)
+    if n_walks is None:
+        states, n_walks = model.sample_path(stream)[steps, None], 1
+    else:
+        states = model.sample_runs(steps, n_walks, stream)
     rows, last = codes[:0], -1
     for t, path in zip(steps.tolist(), states, strict=True):
         now = np.repeat(codes[t : t + 1], n_walks, axis=0)
@@ -181,7 +185,7 @@ def drawn_codes(
     model = frozen_model(draw, sequences, emission)
     rows = sequences.codes.copy()
     if emission.looks_back:
-        for t, _, drawn in _walks(model, sequences, emission, missing, 1, stream):
+        for t, _, drawn in _walks(model, sequences, emission, missing, None, stream):
             for c in np.flatnonzero(missing[t]).tolist():
                 rows[t, c] = drawn[c][0]
         return np.where(missing, rows[:, : len(limits)], 0)

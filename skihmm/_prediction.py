@@ -175,7 +175,7 @@ class PosteriorPredictive:
         sequences = Sequences(codes, begin, contexts=contexts)
         model = frozen_model(self._draws[d], sequences, self._emission)
         steps = np.arange(len(codes) - self.n_steps - len(self._gap), len(codes))
-        return model.sample_at(steps, n_paths, stream)
+        return model.sample_runs(steps, n_paths, stream)
 
     def _inputs_between(self, rows: Array, given: Array) -> Array:
         """Inputs of a step with these contexts after each encoded row."""

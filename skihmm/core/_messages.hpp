@@ -401,25 +401,52 @@ class FrozenMessages {
             divide_all(m, total, out);
         }
     }
-    // Draw a path given all observations; filtered: of filter_columns.
-    void sample_path(const double *filtered, bitgen_t *g, int32_t *path) {
+    // Draw states[i * n_paths + path] of the i-th listed step given all observations.  Steps are
+    // listed in runs, from bounds[2 * r] to before bounds[2 * r + 1], which ascend; a path through
+    // one run does not depend on those through the others.  filtered: of filter_columns.
+    void sample_runs(const double *filtered, const int64_t *bounds, int64_t n_runs,
+                     int64_t n_paths, bitgen_t *g, int32_t *states) {
         const int32_t n = n_packed();
-        int32_t chosen = 0;
-        std::vector<double> weights(n);
-        for (int64_t t = n_steps; t-- > 0;) {
-            if (is_end(t)) {
-                fill_with_ones(&g_);
-            } else {
-                // g = p(state and stage at t + 1 | those at t), by the latter
-                start_at(chosen);
-                pull(t + 1, f_.data(), g_.data());
+        std::vector<double> after(g_.size());
+        // Of the paths that are in a column at t + 1, if made[column] is t.
+        std::vector<std::vector<double>> weights(n_columns());
+        std::vector<int64_t> made(n_columns(), -1);
+        std::vector<int32_t> chosen(n_paths, 0);
+        for (int64_t r = 0; r < n_runs; ++r)
+            states += (bounds[2 * r + 1] - bounds[2 * r]) * n_paths;
+        int64_t reached = n_steps;  // `after` is the message g of this step
+        for (int64_t r = n_runs; r-- > 0;) {
+            const int64_t last = bounds[2 * r + 1] - 1;
+            int64_t t = last;
+            while (t < reached && !is_end(t)) ++t;
+            g_.swap(after);
+            for (t = std::min(t, reached - 1); t >= last; --t) retreat(t);
+            reached = last;
+            after = g_;
+            for (t = last; t >= bounds[2 * r]; --t) {
+                const bool depends = t < last && !is_end(t);
+                states -= n_paths;
+                for (int64_t path = 0; path < n_paths; ++path) {
+                    const int32_t next = depends ? chosen[path] : 0;
+                    std::vector<double> &own = weights[next];
+                    if (made[next] != t) {
+                        own.resize(n);
+                        if (depends) {
+                            // g = p(state and stage at t + 1 | those at t), by the latter
+                            start_at(next);
+                            pull(t + 1, f_.data(), g_.data());
+                        } else if (t < last) {
+                            fill_with_ones(&g_);
+                        }
+                        combine(t, filtered + t * n, own.data());
+                        check_total(t, sum_of(own));
+                        made[next] = t;
+                    }
+                    const int32_t i = draw_weighted(own, sum_of(own), g);
+                    chosen[path] = columns_[i];
+                    states[path] = i % (n_states + 1);
+                }
             }
-            combine(t, filtered + t * n, weights.data());
-            const double total = sum_of(weights);
-            check_total(t, total);
-            const int32_t i = draw_weighted(weights, total, g);
-            chosen = columns_[i];
-            path[t] = i % (n_states + 1);
         }
     }
     // The most probable path; returns log p(path, y).

@@ -39,7 +39,8 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
         void draw_future(const float64_t *log_columns, int64_t n_paths, int64_t n_ahead,
                          bitgen_t *g, int32_t *paths) except +
         void smooth(float64_t *filtered, float64_t *probs) except +
-        void sample_path(const float64_t *filtered, bitgen_t *g, int32_t *path) except +
+        void sample_runs(const float64_t *filtered, const int64_t *bounds, int64_t n_runs,
+                         int64_t n_paths, bitgen_t *g, int32_t *states) except +
         float64_t viterbi(int32_t *path) except +
         void log_mixtures(const float64_t *probs, float64_t *out) except +
 
@@ -341,38 +342,40 @@ cdef class FrozenModel:
         path : ndarray of shape (n_steps,), int32
             Drawn from p(x | all y, seating); label ``n_states`` is the new state.
         """
-        columns = self.filter_columns()
-        path = np.empty(self.n_steps, dtype=np.int32)
-        cdef const float64_t *filtered = begin_of(columns)
-        cdef int32_t[::1] out = path
-        if self.n_steps:
-            with nogil:
-                self.messages.get().sample_path(filtered, stream.bits, &out[0])
-        return path
+        return self.sample_runs(np.arange(self.n_steps), 1, stream)[:, 0]
 
-    def sample_at(self, steps, n_paths, RandomStream stream):
+    def sample_runs(self, steps, n_paths, RandomStream stream):
         """Draw the states of some steps on several paths given all observations.
 
         Parameters
         ----------
         steps : ndarray of int
+            Ascending.
         n_paths : int
         stream : RandomStream
 
         Returns
         -------
         states : ndarray of shape (len(steps), n_paths), int32
-            Those of paths as `sample_path` draws them.
+            Of every run of consecutive steps, `n_paths` draws from p(x | all y, seating).
+            Those of two runs are independent of each other: side by side they are not
+            draws from the joint distribution.
         """
         columns = self.filter_columns()
-        path = np.empty(self.n_steps, dtype=np.int32)
+        breaks = np.flatnonzero(np.diff(steps) > 1) + 1
+        bounds = np.column_stack([
+            steps[np.append(0, breaks)], steps[np.append(breaks - 1, -1)] + 1
+        ]) if len(steps) else np.empty((0, 2), dtype=np.int64)
         states = np.empty((len(steps), n_paths), dtype=np.int32)
         cdef const float64_t *filtered = begin_of(columns)
-        cdef int32_t[::1] out = path
-        for i in range(n_paths if len(steps) else 0):
+        cdef const int64_t[:, ::1] bounds_view = bounds.astype(np.int64, order="C")
+        cdef int32_t[:, ::1] out = states
+        cdef int64_t n = n_paths
+        if states.size:
             with nogil:
-                self.messages.get().sample_path(filtered, stream.bits, &out[0])
-            states[:, i] = path[steps]
+                self.messages.get().sample_runs(filtered, &bounds_view[0, 0],
+                                                bounds_view.shape[0], n, stream.bits,
+                                                &out[0, 0])
         return states
 
     def viterbi(self):

@@ -221,16 +221,31 @@ def test_sampled_paths_against_all_paths(setting):
         probs[path] = p
     probs = probs.ravel() / probs.sum()
     stream, n = RandomStream(0), 5000
-    paths = np.array([model.sample_path(stream) for _ in range(n)])
-    assert paths.dtype == np.int32
-    at = np.ravel_multi_index(paths.T, (dense.likelihood.shape[1],) * 4)
-    counts = np.bincount(at, minlength=len(probs))
-    # Rare paths together.
-    common = n * probs >= 5
-    counts = np.append(counts[common], counts[~common].sum())
-    expected = n * np.append(probs[common], probs[~common].sum())
-    assert common.sum() >= 4
-    assert stats.chisquare(counts, expected).pvalue > 1e-4
+    m = dense.likelihood.shape[1]
+
+    def check(paths, probs):
+        assert paths.dtype == np.int32
+        at = np.ravel_multi_index(paths, probs.shape)
+        expected = n * probs.ravel()
+        # Rare paths together, with the rarest of the others.
+        place = np.argsort(np.argsort(-expected))
+        place = np.minimum(place, (expected >= 5).sum() - 1)
+        expected = np.bincount(place, expected)
+        assert len(expected) >= 2
+        counts = np.bincount(place[at], minlength=len(expected))
+        assert stats.chisquare(counts, expected).pvalue > 1e-4
+
+    probs = probs.reshape((m,) * 4)
+    check(model.sample_runs(np.arange(4), n, stream), probs)
+    # Gaps: runs of their own.
+    paths = model.sample_runs(np.array([0, 2, 3]), n, stream)
+    check(paths[:1], probs.sum(axis=(1, 2, 3)))
+    check(paths[1:], probs.sum(axis=(0, 1)))
+    check(model.sample_runs(np.array([1, 2]), n, stream), probs.sum(axis=(0, 3)))
+    np.testing.assert_array_equal(
+        model.sample_path(RandomStream(1)),
+        model.sample_runs(np.arange(4), 1, RandomStream(1))[:, 0],
+    )
 
 
 @pytest.mark.parametrize("n_columns", [1, 2])

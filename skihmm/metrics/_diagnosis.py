@@ -387,7 +387,7 @@ class Diagnosis:
             points.append(f"Parts of the chains differ in {self._worst(suspects)}.")
         if points:
             self.warnings.append(" ".join(points))
-            # Split-merge trials do not help a concentration.
+            # A concentration that mixes slowly needs more sweeps, not other partitions.
             self._advise_longer_run(known[worst], is_partition=worst in NAMES)
 
     def _worst(self, names: list[str]) -> str:

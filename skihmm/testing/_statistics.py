@@ -44,8 +44,9 @@ def total_variation_test(
     exact : array-like of shape (n_cells,)
     min_visits : float
         Cells with fewer expected *effective* visits, over all chains, are lumped, with
-        so many of the next rarest that the lump has as many.  The effective number comes
-        from the variance between chains.
+        the next rarest if the lump has less than a fifth of that; if they are all, into
+        two lumps of about equal probability.  The effective number comes from the
+        variance between chains.
     """
     frequencies = np.asarray(frequencies, dtype=float)
     frequencies = frequencies / frequencies.sum(axis=1, keepdims=True)
@@ -66,10 +67,15 @@ def total_variation_test(
         effective_size = binomial.sum() / variance.sum()
     # Cells can mix more slowly than the average; a cell without visits has no variance.
     visits = exact * np.minimum(own_size, effective_size)
-    if (visits < min_visits).any():
-        rarest = np.argsort(visits)
-        n_lumped = 1 + int(np.searchsorted(visits[rarest].cumsum(), min_visits))
-        kept = deviations[:, rarest[n_lumped:]]
+    n_small, least = np.count_nonzero(visits < min_visits), min_visits / 5
+    if n_small:
+        order = np.argsort(visits)
+        n_lumped = max(n_small, 1 + int(np.searchsorted(visits[order].cumsum(), least)))
+        kept = deviations[:, order[n_lumped:]]
+        if n_small == len(order):
+            n_lumped = 1 + int(abs(exact[order].cumsum() - 0.5).argmin())
+            if visits[order[:n_lumped]].sum() >= least <= visits[order[n_lumped:]].sum():
+                kept = deviations[:, order[n_lumped:]].sum(axis=1, keepdims=True)
         # (Minus the others: a lump of all cells has no deviation, not even by rounding.)
         deviations = np.column_stack([kept, -kept.sum(axis=1)])
 

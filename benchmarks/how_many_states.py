@@ -69,12 +69,10 @@ def sizes(path):
 def summarise(kind, n_steps, seed):
     rng = np.random.default_rng([seed, n_steps, list(KINDS).index(kind)])
     X, states = draw(kind, n_steps, rng)
-    # A particle filter's path is the default for few symbols.  From the clusters of
-    # k-means chains on these long segments get stuck in many states, far below in log
-    # joint.
-    hmm = HCRPHMM(
-        emission=KINDS[kind], init="particle_filter", n_chains=2, random_state=seed
-    ).fit(X)
+    # From the clusters of k-means chains on these long segments get stuck in many states,
+    # far below in log joint.
+    init = "auto" if kind == "casino" else "particle_filter"
+    hmm = HCRPHMM(emission=KINDS[kind], init=init, n_chains=2, random_state=seed).fit(X)
     shares = [sizes(path) for path in hmm.draws_.states.reshape(-1, n_steps)]
     behind = np.nan
     if kind == "casino":

@@ -35,10 +35,34 @@ class DwellLaw:
     @classmethod
     def of_draw(cls, draw: Draw) -> DwellLaw:
         """Law under the posterior means of the probabilities of a draw."""
-        leave = _leaving_probabilities(draw.transitions, draw.n_states)
+        leaves, stays = _coin_counts(draw.transitions, draw.n_states)
+        leave = leaves / (leaves + stays)
         n_stages = draw.transitions.get("n_stages", 1)
         # The next step is in another state after the end of the last stage.
         return cls(leave, changes_of(draw.arrays) / (leave / n_stages), n_stages)
+
+    @classmethod
+    def drawn(cls, draw: Draw, generator: np.random.Generator) -> DwellLaw:
+        """Law under probabilities that are drawn given the seating of a draw."""
+        record, n_states = draw.transitions, draw.n_states
+        rows, dishes = record["rows"], record["dishes"]
+        leaves, stays = _coin_counts(record, n_states)
+        leave = generator.beta(leaves, stays) if stays.all() else np.ones(n_states)
+        hyperparameters = hyperparameters_of(record)
+        alpha, gamma = hyperparameters["alpha"], hyperparameters["gamma"]
+        tables = np.bincount(dishes, record["n_tables"], n_states)
+        other = generator.beta(tables.sum() - tables + gamma, tables)
+        if record.get("contexts", {}).get("n_before"):
+            # Without a context all states have the overall distribution.
+            return cls(leave, other, record.get("n_stages", 1))
+        is_own = rows == dishes
+        own = np.bincount(dishes[is_own], record["n_customers"][is_own], n_states)
+        rest = np.bincount(rows, record["n_customers"], n_states)[:n_states] - own
+        tiny = np.finfo(float).tiny
+        change = generator.beta(
+            rest + alpha * other + tiny, own + alpha * (1 - other) + tiny
+        )
+        return cls(leave, change, record.get("n_stages", 1))
 
     @property
     def mean(self) -> Floats:
@@ -74,11 +98,11 @@ class DwellLaw:
         return probs
 
 
-def _leaving_probabilities(record: TransitionsRecord, n_states: int) -> Floats:
-    """Posterior means of the probabilities with which a stage ends."""
+def _coin_counts(record: TransitionsRecord, n_states: int) -> tuple[Floats, Floats]:
+    """Parameters of the Beta posteriors of the probabilities with which a stage ends."""
     stay_prior = hyperparameters_of(record).get(STAY_PRIOR)
     if stay_prior is None:
-        return np.ones(n_states)
+        return np.ones(n_states), np.zeros(n_states)
     kappa, omega = stay_prior
     if "draws" in record:
         leaves = record["draws"][:n_states].astype(float)
@@ -86,5 +110,4 @@ def _leaving_probabilities(record: TransitionsRecord, n_states: int) -> Floats:
         # The draws of a state are the customers of its restaurant.
         leaves = np.bincount(record["rows"], record["n_customers"], n_states + 1)
         leaves = leaves[:n_states]
-    leaves += omega + record.get("advances", 0)
-    return leaves / (record["stays"] + kappa + leaves)
+    return leaves + omega + record.get("advances", 0), record["stays"] + kappa

@@ -110,7 +110,8 @@ class HCRPHMM(
         Short names: "auto", the best one for the emission (for symbols
         ``StepwiseGibbs(split_merge_rate=1, block_share=0.25)``, for numbers
         ``BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2)``, for
-        autoregressive emissions ``BlockedGibbs(8, run_split_merge_rate=4)``),
+        autoregressive emissions ``BlockedGibbs(8, run_split_merge_rate=4)``, for others
+        with probabilities to stay ``BlockedGibbs(10, run_split_merge_rate=4)``),
         "stepwise", "slice", "blocked" and "beam", and for the baselines
         "direct_assignment", "stick_breaking" and "stick_breaking_beam".
     emission : str or BaseEmission, default="hcrp"
@@ -456,13 +457,13 @@ array-like of shape (n_samples,), default="auto"
         ----------
         X : array-like of shape (n_samples, n_features)
             One row per time step.  Symbols are non-negative integers or strings; NaN,
-            None or masked entries are missing and have likelihood one.  Columns are
-            independent given the state.
+            None or masked entries are missing and have likelihood one.  Given the state
+            columns are independent, but for emissions with a full covariance.
         y : None
             Ignored.
         groups : array-like of shape (n_samples,), optional
-            Sequence id of every row; a new sequence begins where it changes.
-            Cross-validation slices it.
+            Sequence id of every row, no column of X; a new sequence begins where it
+            changes.  Cross-validation slices it.
         lengths : array-like of shape (n_sequences,), optional
             Rows per sequence, instead of `groups`.
         states : array-like of shape (n_samples,), optional

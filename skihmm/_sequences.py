@@ -246,8 +246,9 @@ def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
         f"another sequence, and the model takes them for consecutive time steps.{more} "
         "If sequences follow one another, pass groups, one sequence id per row. If this "
         "is cross-validation, KFold does it: use TimeSeriesSplit for one sequence, "
-        "GroupKFold and groups for several. If the rows do follow one another, say so by "
-        "X.reset_index(drop=True)."
+        "GroupKFold and groups for several, which reach fit and score only after "
+        "sklearn.set_config(enable_metadata_routing=True). If the rows do follow one "
+        "another, say so by X.reset_index(drop=True)."
     )
 
 

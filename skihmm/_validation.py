@@ -293,19 +293,22 @@ def refuse_sequences(X: Any) -> None:
     )
     if is_nested:
         sizes = {len(row) for row in X if isinstance(row, list | tuple) or np.ndim(row)}
-        if len(sizes) < 2 and not any(map(_has_rows, X[:1])):
+        has_rows = any(map(_has_rows, X[:1]))
+        if len(sizes) < 2 and not has_rows:
             return
         seen = f"X holds {len(X)} arrays or lists" + (
             " of different lengths" if len(sizes) > 1 else ""
         )
     elif getattr(X, "ndim", None) == 3:
+        has_rows = True
         seen = f"X has the shape {tuple(X.shape)}"
     else:
         return
+    column = "" if has_rows else "[:, None]"
     raise ValueError(
         f"{seen}; expected one array of shape (n_samples, n_features), one row per time "
         "step. If these are sequences, concatenate them and pass groups, one sequence id "
-        "per row: X = np.concatenate(sequences), groups = "
+        f"per row: X = np.concatenate(sequences){column}, groups = "
         "np.repeat(np.arange(len(sequences)), [len(s) for s in sequences])."
     )
 

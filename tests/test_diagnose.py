@@ -301,6 +301,12 @@ def test_very_slow_chains_get_another_sampler_first(rng):
     assert with_most.suggested_params["thin"] > 16
 
 
+def test_trials_are_not_advised_for_a_slow_concentration(rng):
+    alpha = np.exp(autoregressions(rng, 0.99, (4, 1500)) / 9)
+    draws = made_draws(rng.normal(size=alpha.shape), concentrations=alpha)
+    assert list(judged(draws).suggested_params) == ["thin"]
+
+
 def test_advice_on_size_is_met(rng):
     """The advised run of the same process has the size aimed at."""
     values = autoregressions(rng, 0.95, (4, 500))

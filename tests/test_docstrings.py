@@ -125,8 +125,8 @@ def test_parser_of_docstrings():
 @pytest.mark.parametrize("name", PUBLIC)
 def test_docstring_equals_signature(name):
     value = PUBLIC[name]
-    # An inherited docstring would be about something else.
-    docstring = value.__doc__
+    # A method may inherit its docstring; that of a class would be about something else.
+    docstring = value.__doc__ if inspect.isclass(value) else inspect.getdoc(value)
     assert docstring, f"{name} has no docstring"
     found = sections(docstring)
     assert found[""][0].strip(), f"the docstring of {name} has no summary line"
@@ -136,7 +136,7 @@ def test_docstring_equals_signature(name):
         assert ("Returns" in found) == (returned not in (inspect.Signature.empty, "None"))
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@pytest.mark.parametrize("name", [n for n, value in PUBLIC.items() if value.__doc__])
 def test_numpydoc_finds_nothing(name):
     validate = pytest.importorskip("numpydoc.validate").validate
     with open(Path(__file__).parents[1] / "pyproject.toml", "rb") as file:

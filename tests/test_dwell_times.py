@@ -23,6 +23,7 @@ from skihmm.core._state import ChainState
 from skihmm.emissions import NormalInverseGamma
 from skihmm.inspection import SamplerComparisonDisplay, TraceDisplay
 from skihmm.metrics import ParticleFilterScorer
+from skihmm.posterior import dwell_time_bands
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
@@ -337,6 +338,75 @@ def test_dwell_times(transitions):
     np.testing.assert_allclose(
         law.leave, (kappa_omega[1] + leaves) / (kappa_omega.sum() + stays + leaves)
     )
+
+
+def _repeats(record, n_states):
+    """P(k again) and P(k again twice) of the restaurant of every state k, by the urn."""
+    alpha, gamma = record["alpha"], record["gamma"]
+    m = np.bincount(record["dishes"], record["n_tables"])
+    rows, dishes, n = record["rows"], record["dishes"], record["n_customers"]
+    own = np.bincount(dishes[rows == dishes], n[rows == dishes], n_states)
+    every = np.bincount(rows, n, n_states)[:n_states]
+    if record.get("contexts", {"n_before": 0})["n_before"]:
+        alpha, own, every = 1e9, 0 * own, 0 * every  # The overall distribution's.
+    old, new = own / (every + alpha), alpha / (every + alpha) * m / (m.sum() + gamma)
+    after, share = every + 1 + alpha, alpha / (every + 1 + alpha)
+    twice = old * ((own + 1) / after + share * m / (m.sum() + gamma))
+    twice += new * ((own + 1) / after + share * (m + 1) / (m.sum() + 1 + gamma))
+    return old + new, twice
+
+
+@pytest.mark.parametrize("order", [None, "state", "context"])
+@pytest.mark.parametrize("name", ["sampled", "stages", None])
+def test_drawn_laws_of_dwell_times(name, order):
+    X, _ = runs(20, 5, seed=2)
+    options = {**RECIPES[name].get_params()} if name else {}
+    if order:
+        X = np.column_stack([X, np.arange(len(X)) % 2])
+        options.update(context_features=[1], context_order=order)
+    hmm = HCRPHMM(emission="gaussian", transitions=HCRPTransitions(**options), **SHORT)
+    draw = hmm.fit(X)._selected
+    rng, mean = np.random.default_rng(0), DwellLaw.of_draw(draw)
+    laws = [DwellLaw.drawn(draw, rng) for _ in range(1500)]
+    leave, change = (
+        np.array([getattr(law, a) for law in laws]) for a in ("leave", "change")
+    )
+    once, twice = _repeats(draw.transitions, draw.n_states)
+    for drawn, expected in (
+        (leave, mean.leave),
+        (change, mean.change),
+        (1 - change, once),
+        ((1 - change) ** 2, twice),
+    ):
+        error = drawn.std(axis=0) / math.sqrt(len(laws))
+        assert (abs(drawn.mean(axis=0) - expected) <= 5 * error + 1e-6).all()
+    assert (name is None) == (leave == 1).all()
+
+
+def test_bands_of_dwell_times():
+    """With all states known and a fixed prior, dwell times have a Beta law each."""
+    X, states = runs(40, 10)
+    hmm = HCRPHMM("stepwise", "gaussian", "sticky", n_burnin=9, thin=1, random_state=0)
+    draws = hmm.fit(X, states=states).draws_
+    lower, median, upper = dwell_time_bands(draws, states, 0.9, random_state=1)
+    np.testing.assert_allclose(median, hmm.dwell_times_, rtol=0.15)
+    # About as wide as for so many leaves.
+    n_leaves = np.bincount(states[:-1][np.diff(states) != 0])
+    width = np.log(upper / lower)
+    np.testing.assert_allclose(width, 2 * 1.645 / np.sqrt(n_leaves), rtol=0.4)
+    other = np.where(states == 2, 4, states)
+    for band in dwell_time_bands(draws, other, 0.9, random_state=1):
+        assert np.isnan(band[[2, 3]]).all()
+        assert np.isfinite(band[[0, 1, 4]]).all()
+    one = HCRPHMM(n_burnin=5, n_draws=3, random_state=0).fit([[0]] * 9)
+    assert (dwell_time_bands(one.draws_, one.labels_)[2] > 5).all()
+    for bad, message in ((states[:-1], "399 steps"), (-states, "non-negative")):
+        with pytest.raises(ValueError, match=message):
+            dwell_time_bands(draws, bad)
+    with pytest.raises(ValueError, match="probability=1"):
+        dwell_time_bands(draws, states, 1)
+    with pytest.raises(TypeError, match="of type HCRPHMM; expected PosteriorDraws"):
+        dwell_time_bands(hmm, states)
 
 
 @pytest.mark.parametrize("r", [1, 2, 4])

@@ -41,7 +41,7 @@ from skihmm.samplers import (
 )
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._run_split_merge_kernel import RunSplitMergeKernel
-from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
+from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 pytestmark = pytest.mark.statistical
@@ -96,7 +96,7 @@ KERNELS |= {
     "beams, crude messages": lambda state: RCDKernel(BeamProposal(cut=2.0), 6),
     "slices": lambda state: RCDKernel(SliceProposal(), 1),
     "slices, no lookup": lambda state: RCDKernel(SliceProposal(lookup_slots=0), 1),
-    "split-merge": lambda state: SplitMergeKernel(5),
+    "split-merge": lambda state: InterleavedKernel(None, 5),
     "interleaved": lambda state: InterleavedKernel(RCDKernel(StepwiseProposal()), 2.5),
     "runs": lambda state: RunSplitMergeKernel(None, 5),
     "stepwise, trials": StepwiseGibbs(split_merge_rate=1.5).make_kernel,
@@ -368,7 +368,7 @@ PRIOR_DRAWS |= {
     "beams": (lambda state: RCDKernel(BeamProposal(), 8), {}),
     "whole blocks": (lambda state: RCDKernel(BlockedProposal(), 50), {}),
     "whole beams": (lambda state: RCDKernel(BeamProposal(), 50), {}),
-    "split-merge": (lambda state: SplitMergeKernel(30), {"n_sweeps": 5}),
+    "split-merge": (lambda state: InterleavedKernel(None, 30), {"n_sweeps": 5}),
     "interleaved": (KERNELS["interleaved"], {"n_sweeps": 5}),
     "runs": (lambda state: RunSplitMergeKernel(None, 30), {"n_sweeps": 5}),
 }

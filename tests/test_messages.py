@@ -87,9 +87,14 @@ def test_mixed_frames_name_the_product_emission():
     X = frame(size=[0.5, None, 2.5], city=["x", "y", "z"])
     for emission in ("hcrp", "gaussian", "poisson"):
         assert "ProductEmission" in message_of(X, emission)
+    assert "pass it as groups" in message_of(X, "poisson")
     assert "ProductEmission" not in message_of(X[["city"]], "gaussian")
     assert 'emission="hcrp"' in message_of(X[["city"]], "gaussian")
     assert "ProductEmission" not in message_of(X[["size"]])
+    X["size"] = [0.5, None, "off"]
+    assert message_of(X[["size"]], "gaussian").endswith("NaN: missing.")
+    X["size"] = ["0.5", None, "off"]
+    assert message_of(X[["size"]], "gaussian").endswith("marks what is missing.")
 
 
 def test_large_counts_are_shown_in_full():

@@ -34,7 +34,7 @@ from small_models import MODELS, assert_caught, assert_exact
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
 from skihmm.samplers import BaseSampler
-from skihmm.samplers._split_merge_kernel import InterleavedKernel, SplitMergeKernel
+from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing import _small_models, check_proposal, check_sampler
 from skihmm.testing._prior_draws import invariance_pvalue
@@ -50,7 +50,7 @@ KERNELS = {
     "exact": (STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(exact=True))),
     "blocked": (BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 6)),
     "beam": (BLOCKED, lambda m: RCDKernel(m.BeamProposal(), 3)),
-    "split-merge": (SPLIT_MERGE, lambda m: m.SplitMergeKernel(5)),
+    "split-merge": (SPLIT_MERGE, lambda m: m.InterleavedKernel(None, 5)),
     "interleaved": (
         SPLIT_MERGE,
         lambda m: m.InterleavedKernel(RCDKernel(StepwiseProposal()), 2.0),
@@ -58,7 +58,9 @@ KERNELS = {
     "runs": (RUN_SPLIT_MERGE, lambda m: m.RunSplitMergeKernel(None, 5)),
     "mixed": (
         MIXED,
-        lambda m: m.MixedKernel(RCDKernel(StepwiseProposal()), SplitMergeKernel(1), 0.5),
+        lambda m: m.MixedKernel(
+            RCDKernel(StepwiseProposal()), InterleavedKernel(None, 1), 0.5
+        ),
     ),
     "direct assignment": (DIRECT, lambda m: m.DirectAssignmentKernel()),
     "sticks": (STICKS, lambda m: m.StickBreakingKernel()),
@@ -324,7 +326,7 @@ def trial(kernel, edit, state, before, position):
 @pytest.mark.parametrize("chain", CHAINS)
 def test_the_early_stop_of_merges_changes_no_result_and_saves_work(chain):
     """Trial by trial, from the same chain with the same random numbers."""
-    kernel = edited(SPLIT_MERGE, None).SplitMergeKernel()
+    kernel = edited(SPLIT_MERGE, None).InterleavedKernel(None, 1)
     outcomes, n_steps = Counter(), []
     for seed in range(3):
         state = CHAINS[chain](seed, np.random.Philox(seed))
@@ -335,11 +337,11 @@ def test_the_early_stop_of_merges_changes_no_result_and_saves_work(chain):
             first = trial(kernel, "steps counted", state, before, position)
             after = copy.deepcopy(state.to_arrays())
             second = trial(kernel, "steps counted, no stop", state, before, position)
-            assert first.n_accepted == second.n_accepted
+            assert first.n_trials_accepted == second.n_trials_accepted
             assert state.check() is None
             assert_equal_records(after, state.to_arrays())
-            outcomes[first.n_accepted, after["n_states"] < before["n_states"]] += 1
-            n_steps.append((first.n_proposed, second.n_proposed))
+            outcomes[first.n_trials_accepted, after["n_states"] < before["n_states"]] += 1
+            n_steps.append((first.n_trials, second.n_trials))
     assert outcomes[1, True] >= 5, outcomes
     first, second = np.array(n_steps).T
     assert (first <= second).all()

@@ -607,6 +607,17 @@ def test_total_variation_test_has_power():
     assert total_variation_test(*frequency_table(chains, exact)).pvalue < 0.001
 
 
+def test_total_variation_test_with_rare_cells():
+    rng = np.random.default_rng(7)
+    for law in ([0.5, 0.5 - 2e-8, 1e-8, 1e-8], [1 - 2e-8, 1e-8, 1e-8], [1 - 1e-4, 1e-4]):
+        counts = rng.multinomial(400, law, size=20)
+        assert total_variation_test(counts, law).pvalue > 0.01
+    stuck = np.repeat([[400, 0]], 20, axis=0)
+    assert total_variation_test(stuck, [0.7, 0.3]).pvalue < 0.001
+    biased = rng.multinomial(400, [0.6, 0.4 - 1e-3, 1e-3], size=20)
+    assert total_variation_test(biased, [0.5, 0.5 - 1e-8, 1e-8]).pvalue < 0.001
+
+
 def test_statistics_reject_nonsense():
     with pytest.raises(ValueError, match="impossible"):
         frequency_table([[0, 1]], {0: 1.0})

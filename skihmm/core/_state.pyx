@@ -201,7 +201,7 @@ cdef class ChainState:
         self._read(arrays, &record, &path)
         self.chain.get().check_path(record, path)
         self.emission.check_arrays(entry_of(arrays, "emission", "the record"),
-                                   array_of(path))
+                                   np.asarray(<int32_t[:self.n_steps]> path.data()))
         self._take(arrays)
 
     cdef int _read(self, arrays, TransitionsRecord *record, vector[int32_t] *path) except -1:

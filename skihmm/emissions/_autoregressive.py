@@ -266,16 +266,6 @@ default=None
         return np.asarray(np.isnan(codes).any(axis=1))
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         deviation = np.sqrt(self._units[1])
         return autoregressive_normal(
             codes,

@@ -202,12 +202,6 @@ class _Categorical(BaseEmission):
     handle_unknown: str
 
     def n_known(self) -> list[int]:
-        """Number of categories of every column.
-
-        Returns
-        -------
-        n_known : list of int
-        """
         return [len(values) for values in self.categories_]
 
     def fit(self, X: MatrixLike, y: None = None) -> _Categorical:
@@ -348,16 +342,6 @@ class _Categorical(BaseEmission):
         return np.stack(columns, axis=1)
 
     def is_missing(self, codes: Array) -> Flags:
-        """Mask of steps without any observed column.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-
-        Returns
-        -------
-        missing : ndarray of shape (n_samples,), bool
-        """
         return np.asarray((codes[:, : len(self.categories_)] < 0).all(axis=1))
 
 
@@ -472,20 +456,6 @@ class HCRPCategorical(_Categorical):
     def context_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
-        """Indices of the columns of X that hold contexts.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        names : sequence of str or None
-            Names of the columns of X.
-
-        Returns
-        -------
-        columns : ndarray of int
-            In the order of the hierarchy.
-        """
         columns = check_features(self.context_features, n_features, names)
         check_context_alpha(self.context_alpha, len(columns))
         return columns
@@ -510,17 +480,6 @@ class HCRPCategorical(_Categorical):
         return self
 
     def with_contexts(self, columns: Array) -> BaseEmission:
-        """Copy the emission with the categories of contexts, after those it knows.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_samples, n_contexts)
-
-        Returns
-        -------
-        emission : HCRPCategorical
-            A copy, or the emission itself if it does not depend on contexts.
-        """
         if not self.n_contexts:
             return self
         extended = copy(self)
@@ -528,18 +487,6 @@ class HCRPCategorical(_Categorical):
         return extended
 
     def encode_contexts(self, columns: Array) -> Labels:
-        """Encode contexts by their categories.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_samples, n_contexts)
-
-        Returns
-        -------
-        contexts : ndarray of shape (n_samples, n_contexts), int32
-            Index of the category, -1 where it is missing; new values have the indices
-            after those of the categories.
-        """
         return encode_contexts(columns, self.context_categories_)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
@@ -559,16 +506,6 @@ class HCRPCategorical(_Categorical):
         return {name: record[name] for name in names if name in record}  # type: ignore
 
     def make_stats(self, codes: Array) -> CategoricalStats | ContextStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_contexts), int32
-
-        Returns
-        -------
-        stats : CategoricalStats or ContextStats
-        """
         alpha = check_positive("alpha", self.alpha)
         gamma = check_positive("gamma", self.gamma)
         prior = check_concentration_prior("concentration_prior", self.concentration_prior)
@@ -628,16 +565,6 @@ class DirichletCategorical(_Categorical):
         self.handle_unknown = handle_unknown
 
     def make_stats(self, codes: Array) -> CategoricalStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), int32
-
-        Returns
-        -------
-        stats : CategoricalStats
-        """
         return CategoricalStats(
             codes,
             self.n_symbols_,

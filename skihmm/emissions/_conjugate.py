@@ -101,12 +101,18 @@ def _number(value: object, place: str, X: Array) -> float:
 
 def _remedy_for_strings(X: Array) -> str:
     """Remedy for strings: beside columns of numbers they are mixed data."""
-    are_strings = [[isinstance(value, str) for value in column] for column in X.T]
-    if not np.any(are_strings, axis=1).all():
+    are_strings = [
+        {isinstance(value, str) for value in column if not is_missing_entry(value)}
+        for column in X.T
+    ]
+    if {True, False} in are_strings:
+        return 'pandas.to_numeric(column, errors="coerce") makes it NaN: missing.'
+    if {False} in are_strings:
         return (
-            "Other columns hold numbers: mixed data need "
-            "skihmm.emissions.ProductEmission, with an emission for every group of "
-            "columns."
+            "Other columns hold numbers. Leave out an id of sequences and pass it as "
+            "groups; name inputs or subjects in HCRPTransitions(context_features=[...]); "
+            "mixed data need skihmm.emissions.ProductEmission, with an emission for "
+            "every group of columns."
         )
     return 'Symbols need emission="hcrp"; NaN or None marks what is missing.'
 
@@ -205,20 +211,6 @@ class _Conjugate(BaseEmission):
         return {}
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
-        """Copy the emission with posterior means of its states' parameters as attributes.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-        n_states : int
-            States of the draw.
-
-        Returns
-        -------
-        emission : BaseEmission
-            A copy.
-        """
         if not self._hyperparameters:
             return self
         # Without data, because only the layout is needed.
@@ -236,17 +228,6 @@ class _Conjugate(BaseEmission):
         return dict(zip(self._hyperparameters, values.reshape(n, -1), strict=True))
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
-        """Hyperparameters of a posterior draw that are not fixed, by name.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-
-        Returns
-        -------
-        hyperparameters : dict of {str: ndarray of shape (n_features,)}
-        """
         if not self._drawn:
             return {}
         every = self._split(record["hyperparameters"])
@@ -281,20 +262,6 @@ class _Conjugate(BaseEmission):
         before: Array | None = None,
         contexts: Array | None = None,
     ) -> Array:
-        """Derive the inputs of encoded values.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-        before : ndarray of shape (n_continued, n_features + n_inputs), optional
-        contexts : None
-            Not used.
-
-        Returns
-        -------
-        inputs : ndarray of shape (n_samples, n_inputs)
-        """
         n, n_columns = values.shape
         n_before = 0 if before is None else len(before)
         rows = np.full((n_before + n, n_columns + self.n_inputs), np.nan)
@@ -309,39 +276,13 @@ class _Conjugate(BaseEmission):
         return rows[n_before:, n_columns:]
 
     def numeric_columns(self) -> slice:
-        """Columns of values in the encoded data, for initialisation by k-means.
-
-        Returns
-        -------
-        columns : slice
-        """
         return slice(-self.n_inputs or None)
 
     def decode(self, codes: Array) -> Array:
-        """Convert values back to data, rounded to integers for an emission of integers.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
         is_whole = self._emits_integers and not np.isnan(codes).any()
         return np.rint(codes).astype(np.int64) if is_whole else codes
 
     def is_missing(self, codes: Array) -> Flags:
-        """Mask of steps without any observed column.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        missing : ndarray of shape (n_samples,), bool
-        """
         return np.asarray(np.isnan(codes).all(axis=1))
 
 
@@ -381,30 +322,9 @@ class _Gaussian(_Conjugate):
         return self._units[1]
 
     def encode_values(self, X: MatrixLike) -> Floats:
-        """Convert data to floats without the offsets of their columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_features), float64
-            NaN is missing.
-        """
         return super().encode_values(X) - self.offset_
 
     def decode(self, codes: Array) -> Array:
-        """Convert values back to data, with the offsets of their columns.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-        """
         return np.asarray(codes + self.offset_)
 
     def _check_dof(self, n: int) -> None:
@@ -438,16 +358,6 @@ class _Gaussian(_Conjugate):
         return scale
 
     def offsets(self, n_columns: int) -> Floats:
-        """Offsets that :meth:`encode_values` subtracts from the columns.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        offsets : ndarray of shape (n_columns,)
-        """
         return self.offset_
 
     def _split(self, values: Floats) -> dict[str, Floats]:
@@ -555,16 +465,6 @@ class NormalInverseGamma(_Gaussian):
         return self
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         return normal_inverse_gamma(
             codes,
             self.mean_ - self.offset_,
@@ -702,16 +602,6 @@ class NormalInverseWishart(_Gaussian):
         return np.asarray(np.isnan(codes).any(axis=1))
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         return normal_inverse_wishart(
             codes,
             self.mean_ - self.offset_,
@@ -829,16 +719,6 @@ class GammaPoisson(_Conjugate):
         return self
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         return gamma_poisson(codes, self.shape_, self.rate_, self._means, self._drawn)
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
@@ -912,17 +792,6 @@ class BetaBernoulli(_Conjugate):
             _check_counts(X, 1.0, "0 or 1", self)
 
     def encode_values(self, X: MatrixLike) -> Floats:
-        """Convert data to floats 0 and 1.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_features), float64
-            NaN is missing.
-        """
         X = super().encode_values(X)
         if self.binarize is None:
             return X
@@ -952,16 +821,6 @@ class BetaBernoulli(_Conjugate):
         return self
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         return beta_bernoulli(codes, self.a_, self.b_, self._drawn)
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:

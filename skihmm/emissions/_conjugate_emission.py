@@ -158,16 +158,6 @@ class ConjugateEmission(_Conjugate):
         return np.asarray(missing.any(axis=1))
 
     def make_stats(self, codes: Array) -> PythonStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs), float64
-
-        Returns
-        -------
-        stats : PythonStats
-        """
         return PythonStats(codes, self)
 
     def capabilities(self) -> tuple[bool, bool]:

@@ -74,30 +74,9 @@ class _Dispersed(_Conjugate):
         return X
 
     def encode_values(self, X: MatrixLike) -> Floats:
-        """Convert data to floats.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_features), float64
-            NaN is missing.
-        """
         return self._transform(super().encode_values(X))
 
     def make_stats(self, codes: Array) -> ConjugateStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features), float64
-
-        Returns
-        -------
-        stats : ConjugateStats
-        """
         return dispersed(
             self._law,
             codes,

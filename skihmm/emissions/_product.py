@@ -223,16 +223,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self._any_part("is_positive_only")
 
     def column_order(self, n_columns: int) -> NDArray[np.intp]:
-        """Index in X of every column of the encoded data.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        places : ndarray of shape (n_columns,)
-        """
         return np.concatenate(
             [
                 places[part.column_order(len(places))]
@@ -246,13 +236,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return all(part.releases_gil for _, part, _ in self.emissions_)
 
     def n_known(self) -> list[int]:
-        """Number of symbols that may be drawn, for every column of symbols.
-
-        Returns
-        -------
-        n_known : list of int
-            In the order of the parts.
-        """
         return [n for _, part, _ in self.emissions_ for n in part.n_known()]
 
     @property
@@ -262,13 +245,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return next((init for init in parts if init != "particle_filter"), parts[0])
 
     def numeric_columns(self) -> NDArray[np.intp]:
-        """Columns of numbers in the encoded data, for initialisation by k-means.
-
-        Returns
-        -------
-        columns : ndarray of int
-            Columns of numbers of all parts.
-        """
         found, n = [], 0
         for _, part, places in self.emissions_:
             width = len(places) + part.n_inputs
@@ -277,17 +253,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return np.concatenate(found)
 
     def offsets(self, n_columns: int) -> Floats:
-        """Offsets that :meth:`encode_values` subtracts from the columns of numbers.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        offsets : ndarray of shape (n_columns,)
-            In the order of the parts.
-        """
         return np.concatenate(
             [part.offsets(len(places)) for _, part, places in self.emissions_]
         )
@@ -347,20 +312,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         }
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
-        """Copy the emission with attributes of a posterior draw's states in its parts.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-        n_states : int
-            States of the draw.
-
-        Returns
-        -------
-        emission : ProductEmission
-            A copy.
-        """
         described = copy(self)
         described.emissions_ = [
             (name, part.with_states(own, n_states), places)
@@ -388,17 +339,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
 
     def fit_sequences(self, X: MatrixLike, starts: Integers) -> ProductEmission:
-        """Fit the emission of every group to its columns of several sequences.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-
-        Returns
-        -------
-        self : ProductEmission
-        """
         if hasattr(X, "columns"):
             self.name_columns(X.columns)
         X = as_matrix(X)
@@ -459,17 +399,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def with_contexts(self, columns: Array) -> BaseEmission:
-        """Copy the emission with the categories of the contexts of its parts.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_samples, n_columns)
-
-        Returns
-        -------
-        emission : ProductEmission
-            A copy.
-        """
         described = copy(self)
         described.emissions_ = [
             (name, part.with_contexts(own), places)
@@ -480,16 +409,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return described
 
     def encode_contexts(self, columns: Array) -> Labels:
-        """Encode the contexts of all parts.
-
-        Parameters
-        ----------
-        columns : ndarray of shape (n_samples, n_columns)
-
-        Returns
-        -------
-        contexts : ndarray of shape (n_samples, n_contexts), int32
-        """
         return np.hstack(
             [
                 part.encode_contexts(own)
@@ -500,16 +419,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def contexts_of(self, codes: Array) -> Array:
-        """Contexts in encoded data, of one part after the other.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features + n_inputs)
-
-        Returns
-        -------
-        contexts : ndarray of shape (n_samples, n_contexts)
-        """
         return np.hstack([part.contexts_of(own) for part, own in self._split(codes)])
 
     def _split_contexts(self, columns: Array) -> list[Array]:
@@ -542,19 +451,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
         before: Array | None = None,
         contexts: Array | None = None,
     ) -> Array:
-        """Derive the inputs of encoded values, one group after the other.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_samples, n_features)
-        starts : array-like of shape (n_sequences,)
-        before : ndarray of shape (n_continued, n_features + n_inputs), optional
-        contexts : ndarray of shape (n_samples, n_contexts), optional
-
-        Returns
-        -------
-        inputs : ndarray of shape (n_samples, n_inputs)
-        """
         parts = self._split(values)
         earlier: list[Array | None] = [None] * len(parts)
         if before is not None:
@@ -604,31 +500,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return X
 
     def is_missing(self, codes: Array) -> Flags:
-        """Mask of steps that are missing for all groups.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features)
-
-        Returns
-        -------
-        missing : ndarray of shape (n_samples,), bool
-        """
         return np.logical_and.reduce(
             [part.is_missing(values) for part, values in self._split(codes)]
         )
 
     def make_stats(self, codes: Array) -> ProductStats:
-        """Build empty statistics over encoded data.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features)
-
-        Returns
-        -------
-        stats : ProductStats
-        """
         return ProductStats(
             [part.make_stats(values) for part, values in self._split(codes)]
         )

@@ -387,7 +387,8 @@ class Diagnosis:
             points.append(f"Parts of the chains differ in {self._worst(suspects)}.")
         if points:
             self.warnings.append(" ".join(points))
-            self._advise_longer_run(known[worst])
+            # A concentration that mixes slowly needs more sweeps, not other partitions.
+            self._advise_longer_run(known[worst], is_partition=worst in NAMES)
 
     def _worst(self, names: list[str]) -> str:
         """Names of quantities, the largest R-hat first."""
@@ -515,11 +516,11 @@ class Diagnosis:
             )
         return bool(larger)
 
-    def _advise_longer_run(self, worth: float) -> None:
+    def _advise_longer_run(self, worth: float, is_partition: bool) -> None:
         """Advise enough sweeps for a good effective sample size, with few more draws."""
         n_chains, thin = len(self.chains), self._setting.thin
         factor = max(GOOD_ESS / worth, 1.0)
-        if factor > _MUCH_LONGER and self._advise_sampler():
+        if is_partition and factor > _MUCH_LONGER and self._advise_sampler():
             return  # the length of runs of that sampler is not known yet
         # Half of the draws may be lost to the remaining correlation.
         n_draws = max(self.n_draws, _rounded_up(2 * GOOD_ESS / n_chains))

@@ -7,6 +7,7 @@ from skihmm.posterior._matching import align, match_states
 from skihmm.posterior._parameters import draw_parameters
 from skihmm.posterior._summaries import (
     coassignment,
+    dwell_time_bands,
     n_states_distribution,
     occupancy_bands,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "align",
     "coassignment",
     "draw_parameters",
+    "dwell_time_bands",
     "match_states",
     "n_states_distribution",
     "occupancy_bands",

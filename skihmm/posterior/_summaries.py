@@ -1,4 +1,4 @@
-"""Co-assignment of steps, number of states and occupancies."""
+"""Co-assignment of steps, number of states, occupancies and dwell times."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skihmm._draws import PosteriorDraws, narrow
-from skihmm._typing import Array, Floats
-from skihmm._validation import check_positive
-from skihmm.posterior._partitions import Partitions, state_paths
+from skihmm._dwell_times import DwellLaw
+from skihmm._typing import Array, Floats, RandomState
+from skihmm._validation import check_positive, draw_entropy
+from skihmm.posterior._matching import match_states
+from skihmm.posterior._partitions import Partitions, check_path, state_paths
 
 # Largest default matrix of coassignment, in steps: 200 MB.
 MAX_STEPS = 5000
@@ -141,9 +143,7 @@ def occupancy_bands(
     >>> lower, median, upper
     (array([2, 1, 0]), array([2, 1, 0]), array([3, 2, 1]))
     """
-    probability = check_positive("probability", probability)
-    if probability >= 1:
-        raise ValueError(f"probability={probability}; expected a number between 0 and 1.")
+    levels = _levels(probability)
     sizes = [
         np.sort(np.unique(path, return_counts=True)[1])[::-1]
         for path in state_paths(draws)
@@ -151,9 +151,84 @@ def occupancy_bands(
     occupancies = np.zeros((len(sizes), max(map(len, sizes))), dtype=np.intp)
     for row, size in zip(occupancies, sizes, strict=True):
         row[: len(size)] = size
-    tail = (1 - probability) / 2
     # Observed values, such that at most a tail is beyond each.
     lower, median, upper = np.quantile(
-        occupancies, (tail, 0.5, 1 - tail), axis=0, method="inverted_cdf"
+        occupancies, levels, axis=0, method="inverted_cdf"
     ).astype(np.intp)
+    return lower, median, upper
+
+
+def _levels(probability: float) -> tuple[float, float, float]:
+    """Levels of the quantiles of a band."""
+    probability = check_positive("probability", probability)
+    if probability >= 1:
+        raise ValueError(f"probability={probability}; expected a number between 0 and 1.")
+    tail = (1 - probability) / 2
+    return tail, 0.5, 1 - tail
+
+
+def dwell_time_bands(
+    draws: PosteriorDraws,
+    reference: ArrayLike,
+    probability: float = 0.9,
+    *,
+    random_state: RandomState = None,
+) -> tuple[Floats, Floats, Floats]:
+    """Credible bands of the expected dwell time of every state of a path.
+
+    The states of every draw are matched to those of the path by :func:`match_states`.
+    Given a draw, transition probabilities still have a distribution, from which one set
+    is drawn: the bands have the uncertainty of both.
+
+    Parameters
+    ----------
+    draws : PosteriorDraws
+        With paths; transitions that depend on contexts have the law without one.
+    reference : array-like of shape (n_samples,)
+        Path whose states the bands are of, such as ``labels_`` of the fitted model.
+    probability : float, default=0.9
+        Posterior probability of each band separately.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the probabilities.
+
+    Returns
+    -------
+    lower, median, upper : ndarray of shape (n_states,)
+        Steps, as ``dwell_times_``.  Draws without a state that is matched to it are left
+        out; NaN if there is no other.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skihmm import HCRPHMM
+    >>> from skihmm.posterior import dwell_time_bands
+    >>> X = np.repeat([[0.0], [9.0]] * 10, 20, axis=0)
+    >>> X += np.random.default_rng(0).normal(size=X.shape)
+    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, random_state=0).fit(X)
+    >>> hmm.dwell_times_.round()
+    array([20., 22.])
+    >>> lower, median, upper = dwell_time_bands(hmm.draws_, hmm.labels_, random_state=0)
+    >>> bool((lower < 20).all() and (upper > 20).all())
+    True
+    """
+    levels = _levels(probability)
+    if not isinstance(draws, PosteriorDraws):
+        raise TypeError(
+            f"draws is of type {type(draws).__name__}; expected PosteriorDraws, the "
+            "`draws_` of a fitted model."
+        )
+    paths = state_paths(draws)
+    reference = check_path("reference", reference, paths.shape[1])
+    generator = np.random.default_rng(draw_entropy(random_state))
+    dwell_times = np.full((len(paths), reference.max() + 1), np.nan)
+    for row, path, draw in zip(dwell_times, paths, draws.thinned(), strict=True):
+        label = match_states(reference, path)[np.unique(path, return_index=True)[1]]
+        is_matched = label < len(row)
+        with np.errstate(divide="ignore"):  # of a state that is never left
+            row[label[is_matched]] = DwellLaw.drawn(draw, generator).mean[is_matched]
+    order = np.sort(dwell_times, axis=0)  # NaN last
+    n = (~np.isnan(order)).sum(axis=0)
+    lower, median, upper = (
+        order[np.ceil(level * n).astype(int) - 1, np.arange(len(n))] for level in levels
+    )
     return lower, median, upper

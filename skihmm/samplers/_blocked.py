@@ -32,18 +32,11 @@ class _BlockSampler(FranchiseSampler):
         self.run_split_merge_rate = run_split_merge_rate
 
     def check_parameters(self) -> None:
-        """Raise ValueError or TypeError if a parameter is out of range."""
         super().check_parameters()
         if self.block_size is not None:
             check_integer("block_size", self.block_size, 1)
 
     def check_transitions(self, transitions: SeatsTransitions) -> None:
-        """Raise TypeError or ValueError if it cannot work with these transitions.
-
-        Parameters
-        ----------
-        transitions : BaseTransitions
-        """
         super().check_transitions(transitions)
         n_stages = transitions.make_seating().n_stages
         # Shorter blocks cannot create a run between others, and hardly move its borders.
@@ -116,16 +109,6 @@ class BlockedGibbs(_BlockSampler):
     supports_stages = True
 
     def make_kernel(self, state: ChainState) -> Kernel:
-        """Build the compiled kernel for one chain.
-
-        Parameters
-        ----------
-        state : skihmm.core._state.ChainState
-
-        Returns
-        -------
-        kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
-        """
         return self._blocks(BlockedProposal(), state)
 
 
@@ -173,14 +156,4 @@ class BlockedBeam(_BlockSampler):
     supports_stays_with_contexts = False
 
     def make_kernel(self, state: ChainState) -> Kernel:
-        """Build the compiled kernel for one chain.
-
-        Parameters
-        ----------
-        state : skihmm.core._state.ChainState
-
-        Returns
-        -------
-        kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
-        """
         return self._blocks(BeamProposal(), state)

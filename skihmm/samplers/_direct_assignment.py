@@ -45,14 +45,4 @@ class DirectAssignmentGibbs(BaseSampler):
     supports_contexts = False
 
     def make_kernel(self, state: ChainState) -> Kernel:
-        """Build the compiled kernel for one chain.
-
-        Parameters
-        ----------
-        state : skihmm.core._state.ChainState
-
-        Returns
-        -------
-        kernel : DirectAssignmentKernel
-        """
         return DirectAssignmentKernel()

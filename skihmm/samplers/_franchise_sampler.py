@@ -20,7 +20,6 @@ class FranchiseSampler(BaseSampler):
     run_split_merge_rate: float
 
     def check_parameters(self) -> None:
-        """Raise ValueError or TypeError if a parameter is out of range."""
         check_nonnegative("split_merge_rate", self.split_merge_rate)
         check_nonnegative("run_split_merge_rate", self.run_split_merge_rate)
 

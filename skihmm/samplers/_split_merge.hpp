@@ -277,25 +277,6 @@ class SplitMerge {
     PairFilter filter_;
 };
 
-// Sweeps of trials only: ergodic, but slow to mix.
-template <class Chain, class Emission>
-class SplitMergeSweeps final : public Kernel<Chain> {
-  public:
-    SplitMergeSweeps(Emission &emission, int64_t n_trials)
-        : emission_(emission), n_trials_(n_trials) {}
-    SweepCounts sweep(Chain &chain) override {
-        SweepCounts counts;
-        for (int64_t i = 0; i < n_trials_; ++i)
-            trials_.run(chain, emission_, &counts.n_proposed, &counts.n_accepted);
-        return counts;
-    }
-
-  private:
-    Kept<Emission> emission_;
-    SplitMerge<Chain, Emission> trials_;
-    const int64_t n_trials_;
-};
-
 // Trials between the moves of a kernel of blocks.  The schedule is fixed: a sweep's blocks are
 // divided into as many parts as there are trials, equal to within one block, and a trial follows
 // each.  It never depends on the labels.
@@ -328,21 +309,22 @@ class InterleavedSweeps final : public Kernel<Chain> {
     const double rate_;
 };
 
-// Sweeps of any kernel, each followed by trials.
+// Sweeps of any kernel, each followed by trials, or of trials only: ergodic, but slow to mix.
 template <class Chain, class Emission>
 class FollowedSweeps final : public Kernel<Chain> {
   public:
-    // As above.
+    // As above; null: trials only.
     FollowedSweeps(Emission &emission, Kernel<Chain> *local, double rate)
         : local_(local), emission_(emission), rate_(rate) {}
     SweepCounts sweep(Chain &chain) override {
-        SweepCounts counts = local_->sweep(chain);
+        SweepCounts counts;
+        if (local_) counts = local_->sweep(chain);
         const int64_t n = draw_number(chain.bits, rate_);
         for (int64_t i = 0; i < n; ++i)
             trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
         return counts;
     }
-    size_t n_bytes() const override { return local_->n_bytes(); }
+    size_t n_bytes() const override { return local_ ? local_->n_bytes() : 0; }
 
   private:
     std::unique_ptr<Kernel<Chain>> local_;

@@ -2,36 +2,14 @@
 
 from skihmm.core._rcd cimport BlockKernel, CompiledKernel, Kernel, RCDKernel
 from skihmm.core._state cimport Chain
-from skihmm.core._types cimport float64_t, int64_t
+from skihmm.core._types cimport float64_t
 
 
 cdef extern from "_split_merge.hpp" namespace "skihmm" nogil:
-    Kernel *make_split_merge "skihmm::make_kernel<skihmm::SplitMergeSweeps>" (
-        Chain &chain, int64_t n_trials) except +
     Kernel *make_interleaved "skihmm::make_kernel<skihmm::InterleavedSweeps>" (
         Chain &chain, BlockKernel *local, float64_t rate) except +
     Kernel *make_followed "skihmm::make_kernel<skihmm::FollowedSweeps>" (
         Chain &chain, Kernel *local, float64_t rate) except +
-
-
-cdef class SplitMergeKernel(CompiledKernel):
-    """Sweeps of split-merge trials only.
-
-    They are ergodic but mix slowly: see :class:`InterleavedKernel`.
-
-    Parameters
-    ----------
-    n_trials : int, default=1
-        Trials per sweep.
-    """
-
-    cdef readonly int64_t n_trials
-
-    def __init__(self, int64_t n_trials=1):
-        self.n_trials = n_trials
-
-    cdef Kernel *build(self, Chain &chain) except NULL:
-        return make_split_merge(chain, self.n_trials)
 
 
 cdef class InterleavedKernel(CompiledKernel):
@@ -39,8 +17,8 @@ cdef class InterleavedKernel(CompiledKernel):
 
     Parameters
     ----------
-    local : CompiledKernel
-        An :class:`RCDKernel` has the trials between its moves.
+    local : CompiledKernel or None
+        An :class:`RCDKernel` has the trials between its moves.  None for trials only.
     split_merge_rate : float
         Trials per sweep.  The fraction of a non-integer rate is the probability of one
         more trial.
@@ -54,7 +32,9 @@ cdef class InterleavedKernel(CompiledKernel):
         self.split_merge_rate = split_merge_rate
 
     cdef Kernel *build(self, Chain &chain) except NULL:
-        cdef Kernel *local = self.local.build(chain)
+        cdef Kernel *local = NULL
+        if self.local is not None:
+            local = self.local.build(chain)
         if isinstance(self.local, RCDKernel):
             return make_interleaved(chain, <BlockKernel *> local, self.split_merge_rate)
         return make_followed(chain, local, self.split_merge_rate)

@@ -98,22 +98,11 @@ class StepwiseGibbs(FranchiseSampler):
         self.block_share = block_share
 
     def check_parameters(self) -> None:
-        """Raise ValueError or TypeError if a parameter is out of range."""
         super().check_parameters()
         check_choice("proposal", self.proposal, ("exact", "rcd"))
         check_fraction("block_share", self.block_share)
 
     def make_kernel(self, state: ChainState) -> Kernel:
-        """Build the compiled kernel for one chain.
-
-        Parameters
-        ----------
-        state : skihmm.core._state.ChainState
-
-        Returns
-        -------
-        kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
-        """
         self.check_parameters()
         steps = RCDKernel(StepwiseProposal(exact=self.proposal == "exact"))
         if not self.block_share:
@@ -171,14 +160,4 @@ class StepwiseSlice(FranchiseSampler):
         self.run_split_merge_rate = run_split_merge_rate
 
     def make_kernel(self, state: ChainState) -> Kernel:
-        """Build the compiled kernel for one chain.
-
-        Parameters
-        ----------
-        state : skihmm.core._state.ChainState
-
-        Returns
-        -------
-        kernel : RCDKernel, InterleavedKernel or RunSplitMergeKernel
-        """
         return self.add_split_merge(RCDKernel(SliceProposal()))

@@ -37,7 +37,6 @@ class _StickBreaking(FranchiseSampler):
         self.n_jobs = n_jobs
 
     def check_parameters(self) -> None:
-        """Raise ValueError or TypeError if a parameter is out of range."""
         super().check_parameters()
         check_n_jobs("n_jobs", self.n_jobs)
         if self.block_size is not None:
@@ -60,16 +59,6 @@ class _StickBreaking(FranchiseSampler):
             )
 
     def make_kernel(self, state: ChainState) -> Kernel:
-        """Build the compiled kernel for one chain.
-
-        Parameters
-        ----------
-        state : skihmm.core._state.ChainState
-
-        Returns
-        -------
-        kernel : StickBreakingKernel, InterleavedKernel or RunSplitMergeKernel
-        """
         n_threads = self.n_jobs or 1
         if n_threads < 0:
             n_threads = max(joblib.cpu_count() + 1 + n_threads, 1)

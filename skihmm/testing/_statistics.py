@@ -34,7 +34,8 @@ def total_variation_test(
 
     If the chains are unbiased the deviation of each is about as likely as its negative,
     so the statistic can be compared with its values after random changes of sign.
-    Visits of rare cells are too skewed for that; they are lumped into one cell.
+    Visits of rare cells are too skewed for that; they are lumped into one cell.  If all
+    chains stay in one cell, the p-value is the probability that one draw of each does.
 
     Parameters
     ----------
@@ -42,8 +43,10 @@ def total_variation_test(
         Relative frequencies, or counts (each row is divided by its sum).
     exact : array-like of shape (n_cells,)
     min_visits : float
-        Cells with fewer expected *effective* visits, over all chains, are lumped.
-        The effective number comes from the variance between chains.
+        Cells with fewer expected *effective* visits, over all chains, are lumped, with
+        the next rarest if the lump has less than a fifth of that; if they are all, into
+        two lumps of about equal probability.  The effective number comes from the
+        variance between chains.
     """
     frequencies = np.asarray(frequencies, dtype=float)
     frequencies = frequencies / frequencies.sum(axis=1, keepdims=True)
@@ -63,11 +66,18 @@ def total_variation_test(
         own_size = np.where(variance > 0, binomial / variance, np.inf)
         effective_size = binomial.sum() / variance.sum()
     # Cells can mix more slowly than the average; a cell without visits has no variance.
-    small = exact * np.minimum(own_size, effective_size) < min_visits
-    if small.any():
-        deviations = np.column_stack(
-            [deviations[:, ~small], deviations[:, small].sum(axis=1)]
-        )
+    visits = exact * np.minimum(own_size, effective_size)
+    n_small, least = np.count_nonzero(visits < min_visits), min_visits / 5
+    if n_small:
+        order = np.argsort(visits)
+        n_lumped = max(n_small, 1 + int(np.searchsorted(visits[order].cumsum(), least)))
+        kept = deviations[:, order[n_lumped:]]
+        if n_small == len(order):
+            n_lumped = 1 + int(abs(exact[order].cumsum() - 0.5).argmin())
+            if visits[order[:n_lumped]].sum() >= least <= visits[order[n_lumped:]].sum():
+                kept = deviations[:, order[n_lumped:]].sum(axis=1, keepdims=True)
+        # (Minus the others: a lump of all cells has no deviation, not even by rounding.)
+        deviations = np.column_stack([kept, -kept.sum(axis=1)])
 
     rng = np.random.default_rng(seed)
     signs = rng.choice([-1.0, 1.0], size=(n_flips, n_chains))
@@ -75,6 +85,9 @@ def total_variation_test(
     flipped = np.abs(signs @ deviations / n_chains).sum(axis=1) / 2
     # The tolerance counts flips that only differ by rounding as ties.
     pvalue = (1 + np.sum(flipped >= observed * (1 - 1e-12))) / (1 + n_flips)
+    only = np.flatnonzero(frequencies.min(axis=0) == 1)
+    if only.size:
+        pvalue = exact[only[0]] ** n_chains
     return TotalVariation(
         tv=float(tv),
         expected_tv=float(expected),

@@ -172,19 +172,6 @@ class HCRPTransitions(BaseTransitions):
     def context_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
-        """Indices of the columns of X that hold contexts.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        names : sequence of str or None
-            Names of the columns of X.
-
-        Returns
-        -------
-        columns : ndarray of int
-        """
         columns = check_features(self.context_features, n_features, names)
         self._concentrations(len(columns))
         return columns
@@ -194,17 +181,6 @@ class HCRPTransitions(BaseTransitions):
         return check_context_alpha(self.context_alpha, n_columns)
 
     def make_seating(self, contexts: StepContexts | None = None) -> Franchise:
-        """Build the empty seating of a chain.
-
-        Parameters
-        ----------
-        contexts : StepContexts, optional
-            Contexts of all steps; None for the law without them.
-
-        Returns
-        -------
-        transitions : skihmm.core._franchise.Franchise
-        """
         check_choice("context_order", self.context_order, ORDERS)
         n_stages = check_integer("min_dwell", self.min_dwell, 1)
         if n_stages > MOST_STAGES:

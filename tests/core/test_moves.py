@@ -25,7 +25,7 @@ from reference.product import Product
 from small_models import SAMPLERS, Model, log_row
 
 from skihmm.core._rcd import RCDKernel
-from skihmm.samplers._split_merge_kernel import SplitMergeKernel
+from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 
@@ -436,7 +436,7 @@ def test_nothing_else_while_a_move_is_open():
             lambda kernel=kernel: kernel.sweep(state)
             for kernel in [
                 RCDKernel(StepwiseProposal()),
-                SplitMergeKernel(),
+                InterleavedKernel(None, 1),
                 *(sampler.make_kernel(state) for sampler in SAMPLERS.values()),
             ]
         ),

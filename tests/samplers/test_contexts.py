@@ -72,7 +72,7 @@ from skihmm.core._rcd import RCDKernel
 from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
-from skihmm.samplers._split_merge_kernel import SplitMergeKernel
+from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.transitions import HCRPTransitions
 
@@ -832,7 +832,7 @@ SAMPLERS = {
     "slice": StepwiseSlice().make_kernel,
     "blocks": BlockedGibbs(3).make_kernel,
     "beam": BlockedBeam(3).make_kernel,
-    "split-merge": lambda state: SplitMergeKernel(5),
+    "split-merge": lambda state: InterleavedKernel(None, 5),
     "blocks and split-merge": BlockedGibbs(2, split_merge_rate=2).make_kernel,
 }
 # Not with contexts and coins at once.

@@ -19,7 +19,7 @@ from small_models import SUSPECT, assert_exact, compare
 from skihmm import HCRPHMM
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
-from skihmm.samplers._split_merge_kernel import SplitMergeKernel
+from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
 MODELS = {
@@ -49,7 +49,7 @@ SAMPLERS = {
     "blocks of 3": BlockedGibbs(3).make_kernel,
     "whole sequences": BlockedGibbs(6).make_kernel,
     "beam": BlockedBeam(3).make_kernel,
-    "split-merge": lambda state: SplitMergeKernel(5),
+    "split-merge": lambda state: InterleavedKernel(None, 5),
     "auto": StepwiseGibbs(split_merge_rate=2).make_kernel,
     "blocks and split-merge": BlockedGibbs(3, split_merge_rate=2).make_kernel,
     "whole runs": StepwiseGibbs(run_split_merge_rate=3).make_kernel,

@@ -292,7 +292,8 @@ STEPS_COUNTED = {
         ("_split_merge.hpp", "if (!is_accepted()) return false;", ""),
     ],
 }
-RUNS = "_run_split_merge.hpp"
+RUNS, SCANS = "_run_split_merge.hpp", "_scanned_allocation.hpp"
+ALL_SCAN = (RUNS, "uniform(chain.bits) < kScanned", "true")
 RUN_SPLITS = {
     "no number of states": [
         (RUNS, "q.multiply(1.0 / (states_.size() - 1));", ""),
@@ -329,19 +330,21 @@ RUN_SPLITS = {
         (
             RUNS,
             "            take(chain, runs_[i]);\n"
+            "            if (scans) continue;\n"
             "            look(chain, i);\n"
             "            q += allocation_.score(chain, path_of(runs_[i]));\n",
-            "take(chain, runs_[i]);",
+            "take(chain, runs_[i]);\n",
         )
     ],
     "score too early": [
         (
             RUNS,
             "            take(chain, runs_[i]);\n"
+            "            if (scans) continue;\n"
             "            look(chain, i);\n"
             "            q += allocation_.score(chain, path_of(runs_[i]));\n",
-            "look(chain, i);\n"
-            "q += allocation_.score(chain, path_of(runs_[i]));\n"
+            "if (!scans) look(chain, i);\n"
+            "if (!scans) q += allocation_.score(chain, path_of(runs_[i]));\n"
             "take(chain, runs_[i]);\n",
         )
     ],
@@ -362,6 +365,22 @@ RUN_SPLITS = {
         ),
     ],
     "the first label is free": [(RUNS, "i == 0", "false")],
+    # These are no errors.
+    "scans": [ALL_SCAN],
+    "scans of short blocks": [
+        ALL_SCAN,
+        (SCANS, "blocks_.back().size < kLongest", "blocks_.back().size < 2"),
+    ],
+    "scans: no allocation": [ALL_SCAN, (SCANS, "return q.log();", "return 0.0;")],
+    "scans: the first one counts": [
+        ALL_SCAN,
+        (SCANS, "scan == kScans - 1", "scan == 0"),
+    ],
+    "scans: from the old labels": [ALL_SCAN, (SCANS, "draws || !is_last", "draws")],
+    "scans: the first label is free": [
+        ALL_SCAN,
+        (SCANS, "block.at == blocks_[0].at", "false"),
+    ],
 }
 DIRECT_ASSIGNMENT = {
     "own transition not counted": [

@@ -29,7 +29,7 @@ from errors import (
 from samplers.test_split_merge import CHAINS, assert_equal_records
 from samplers.test_split_merge import MODELS as SPLIT_MERGE_MODELS
 from samplers.test_threads import draw_alike
-from small_models import MODELS, assert_caught, assert_exact
+from small_models import MODELS, NUMBERS, assert_caught, assert_exact
 
 from skihmm.core._rcd import RCDKernel
 from skihmm.core._state import ChainState
@@ -182,6 +182,10 @@ CAUGHT = {
     ("runs", "not the mixture"): [Enumeration("configuration I")],
     ("runs", "the first label is free"): [Enumeration("configuration I")],
     ("runs", "score too early"): [Enumeration("configuration I")],
+    ("runs", "scans: no allocation"): [Enumeration("densities")],
+    ("runs", "scans: the first one counts"): [Enumeration("densities")],
+    ("runs", "scans: from the old labels"): [Enumeration("densities")],
+    ("runs", "scans: the first label is free"): [Enumeration("densities")],
     ("mixed", "sweeps chosen by the labels"): [Enumeration("two sequences", 2000)],
     ("direct assignment", "own transition not counted"): [
         *map(Enumeration, ("self-transitions", "one sequence")),
@@ -297,6 +301,20 @@ def test_more_rejections_are_no_error(kernel, name):
     assert_exact(
         MODELS[name], maker(KERNELS[kernel], "rejected more often"), n_sweeps=4000
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "edit"),
+    [
+        ("densities", "scans of short blocks"),
+        ("densities, often stopped", "scans"),
+        ("full", "scans of short blocks"),
+        ("counts", "scans"),
+    ],
+)
+def test_all_trials_may_scan(name, edit):
+    model = (SPLIT_MERGE_MODELS | MODELS | NUMBERS)[name]
+    assert_exact(model, maker(KERNELS["runs"], edit), n_sweeps=2000)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -19,7 +19,12 @@ class PairFilter {
     template <class Chain, class Emission>
     void run(const Chain &chain, Emission &emission, int64_t start, int64_t stop, int32_t j,
              int32_t o, int32_t a, int32_t c, bool fixed = false) {
-        const auto &s = *chain.transitions;
+        run(chain, *chain.transitions, emission, start, stop, j, o, a, c, fixed);
+    }
+    // The same with another law of draws; j = -1: none.
+    template <class Chain, class Law, class Emission>
+    void run(const Chain &chain, const Law &s, Emission &emission, int64_t start, int64_t stop,
+             int32_t j, int32_t o, int32_t a, int32_t c, bool fixed) {
         two_[0] = a;
         two_[1] = c;
         n_ = stop - start;
@@ -27,7 +32,7 @@ class PairFilter {
         if (s.are_staged()) find_runs(chain, start, stop);
         double before[2], seen[2];
         for (int u = 0; u < 2; ++u) {
-            before[u] = s.prob(start, j, two_[u]);
+            before[u] = j >= 0 ? s.prob(start, j, two_[u]) : 1.0;
             after_[u] = o >= 0 ? s.prob(stop, two_[u], o) : 1.0;
         }
         // One law for all steps, unless it depends on their contexts.

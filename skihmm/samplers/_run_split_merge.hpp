@@ -10,6 +10,8 @@
 //   * sometimes by a filter over the two states, by which every allocation is possible.
 // The first step of the first run defines which state is the first one.  The probability q of an
 // allocation is that of the mixture, so it is one function of the labels.
+// In some trials, if possible, restricted scans allocate instead (_scanned_allocation.hpp): a
+// sequence of decisions that are never revised hardly finds two states that overlap.
 //
 // A merge chooses one of the K states uniformly and its partner by how well the partner's
 // predictive distribution explains some of its observations: w(b | a).  Both orders of the pair
@@ -32,6 +34,7 @@
 
 #include "_pair_filter.hpp"
 #include "_rcd.hpp"
+#include "_scanned_allocation.hpp"
 #include "_split_merge.hpp"
 
 namespace skihmm {
@@ -222,12 +225,15 @@ class RunSplitMerge {
         gather(chain, two_[0], two_[0]);
         if (path_.size() < 2) return false;
         begin(chain);
-        double q = 0.0;
+        const bool scans = draw_kind(chain);
+        double q = scans ? scanned_.run(chain, steps_, true, two_, &path_) : 0.0;
         for (size_t i = runs_.size(); i-- > 0;) take(chain, runs_[i]);
         for (size_t i = 0; i < runs_.size(); ++i) {
-            look(chain, i);
-            allocation_.draw(chain, path_of(runs_[i]));
-            q += allocation_.score(chain, path_of(runs_[i]));
+            if (!scans) {
+                look(chain, i);
+                allocation_.draw(chain, path_of(runs_[i]));
+                q += allocation_.score(chain, path_of(runs_[i]));
+            }
             seat(chain, runs_[i]);
         }
         if (std::find(path_.begin(), path_.end(), two_[1]) == path_.end()) {
@@ -253,9 +259,11 @@ class RunSplitMerge {
         two_[0] = path_of(runs_[0])[0];
         two_[1] = two_[0] == a ? b : a;
         const Product forward = q_merge(weight + partner_weight(chain, b, a));
-        double q = 0.0;
+        const bool scans = draw_kind(chain);
+        double q = scans ? scanned_.run(chain, steps_, false, two_, &path_) : 0.0;
         for (size_t i = runs_.size(); i-- > 0;) {
             take(chain, runs_[i]);
+            if (scans) continue;
             look(chain, i);
             q += allocation_.score(chain, path_of(runs_[i]));
         }
@@ -326,6 +334,12 @@ class RunSplitMerge {
     }
     int32_t *path_of(const Run &run) { return path_.data() + run.at; }
 
+    // Whether scans allocate.
+    bool draw_kind(Chain &chain) const {
+        return ScannedAllocation<Chain>::allows(chain, steps_.size())
+               && uniform(chain.bits) < kScanned;
+    }
+
     // ---- removal and addition
 
     // The runs in random order.
@@ -363,9 +377,12 @@ class RunSplitMerge {
     // joint probability.
     static constexpr size_t kLooks = 32;
     static constexpr double kSharpness = 0.2;
+    // Share of the trials that scan, each of which takes as long as three others.
+    static constexpr double kScanned = 0.4;
 
     Exchange<Chain, Emission> ratio_;
     RunAllocation<Chain> allocation_;
+    ScannedAllocation<Chain> scanned_;
     int32_t two_[2] = {};
     std::vector<int32_t> states_;
     std::vector<double> partners_, probs_;

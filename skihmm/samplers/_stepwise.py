@@ -45,7 +45,8 @@ class StepwiseGibbs(FranchiseSampler):
         The same of trials that allocate whole runs, the consecutive steps of a state, by
         their joint probability, and choose a state to merge with by how well it explains
         the observations.  They are made after the steps of a sweep.  For states that last
-        they are accepted many times as often.
+        they are accepted many times as often.  Of numbers, some of them revise their
+        allocation in restricted scans, which divides states that overlap.
     block_share : float, default=0
         Probability of a sweep over blocks of 30 steps, those of `BlockedGibbs`, instead
         of one over single steps.  They change detours of a path as a whole and move the
@@ -60,6 +61,10 @@ class StepwiseGibbs(FranchiseSampler):
     T. Makino, S. Takei, I. Sato and D. Mochihashi, "Restricted Collapsed Draw: Accurate
     Sampling for Hierarchical Chinese Restaurant Process Hidden Markov Models",
     arXiv 1106.0474, 2011, Sections 4 and 6 (without the exact step).
+
+    S. Jain and R. M. Neal, "A Split-Merge Markov Chain Monte Carlo Procedure for the
+    Dirichlet Process Mixture Model", Journal of Computational and Graphical Statistics
+    13(1), 158-182, 2004 (the restricted scans).
 
     Examples
     --------

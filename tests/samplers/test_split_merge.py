@@ -324,7 +324,7 @@ class Lasting(NormalInverseGamma):
 
 def test_auto_makes_trials_of_whole_runs_if_states_last(X):
     symbols = StepwiseGibbs(split_merge_rate=1, block_share=0.25)
-    numbers = BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2)
+    numbers = BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=1)
     lasting = BlockedGibbs(8, run_split_merge_rate=4)
     staying = BlockedGibbs(10, run_split_merge_rate=4)
     for emission, sampler in (
@@ -351,6 +351,24 @@ def test_auto_makes_trials_of_whole_runs_if_states_last(X):
         assert str(hmm.sampler_) == str(sampler)
     stepwise = HCRPHMM("stepwise", Lasting(), **options)
     assert str(stepwise.fit(X).sampler_) == "StepwiseGibbs()"
+
+
+def test_states_that_overlap_are_divided():
+    """Without restricted scans nearly all draws have one state."""
+    sampler = BlockedGibbs(10, run_split_merge_rate=2)
+    for seed in range(5):
+        X = np.random.default_rng(seed).normal(size=(400, 6))
+        X[:, 0] += 3 * (np.arange(400) // 8 % 2)
+        hmm = HCRPHMM(
+            sampler,
+            emission="gaussian",
+            init="single",
+            n_burnin=60,
+            n_draws=10,
+            thin=1,
+            random_state=seed,
+        )
+        assert hmm.fit(X).draws_.n_states.min() >= 2
 
 
 def test_warm_start_continues_the_stream(X):

@@ -199,6 +199,9 @@ class Emission {
                                double *out) = 0;
     // Whether customers are seated at tables.  If not, statistics depend on the labels alone.
     virtual bool has_tables() const { return true; }
+    // Whether restricted scans may allocate observations, which needs statistics without tables, and
+    // are of use.
+    virtual bool allows_scans() const { return false; }
     // End of a move: keep it, or undo it exactly.
     virtual void commit() = 0;
     virtual void rollback() = 0;

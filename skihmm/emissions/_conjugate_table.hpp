@@ -72,6 +72,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         r->multiply_log(lp);
     }
     bool has_tables() const override { return false; }
+    bool allows_scans() const override { return !family_->has_lasting_states; }
     void commit() override {
         touched_.clear();
         saved_.clear();

@@ -73,6 +73,11 @@ class ProductEmission final : public Emission, public EmissionParameters {
             if (part->has_tables()) return true;
         return false;
     }
+    bool allows_scans() const override {
+        for (const auto &part : parts_)
+            if (!part->allows_scans()) return false;
+        return true;
+    }
     void commit() override {
         for (const auto &part : parts_) part->commit();
     }

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "_family.hpp"
 #include "_pair_filter.hpp"
 #include "_product.hpp"
 #include "_random.hpp"
@@ -70,11 +69,9 @@ template <class Chain>
 class ScannedAllocation {
   public:
     // Whether scans of so many steps are possible (the emission's journal would be too long for
-    // more) and of use.  They are not where states last: whole runs found autoregressive states
-    // with a log joint 150 higher.
+    // more) and of use (states with a probability of their own to stay last).
     static bool allows(const Chain &chain, size_t n_steps) {
-        const Family *family = chain.emission->family();
-        return n_steps <= kMost && family && family->n_inputs == 0
+        return n_steps <= kMost && chain.emission->allows_scans()
                && !chain.transitions->coins().exist();
     }
     // Steps, in the order of time, are all those of at most two states, their labels in `path`.

@@ -53,7 +53,7 @@ SAMPLERS = [
     StepwiseSlice(),
     BlockedGibbs(10),
     BlockedGibbs(10, split_merge_rate=2),
-    BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=1),
+    BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2),
     BlockedGibbs(10, run_split_merge_rate=4),
     BlockedBeam(10),
     DirectAssignmentGibbs(),

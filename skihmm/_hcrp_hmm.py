@@ -109,7 +109,7 @@ class HCRPHMM(
         Sampler, cloned to ``sampler_``.  All samplers draw from the same posterior.
         Short names: "auto", the best one for the emission (for symbols
         ``StepwiseGibbs(split_merge_rate=1, block_share=0.25)``, for numbers
-        ``BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=1)``, for
+        ``BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2)``, for
         autoregressive emissions ``BlockedGibbs(8, run_split_merge_rate=4)``, for others
         with probabilities to stay ``BlockedGibbs(10, run_split_merge_rate=4)``),
         "stepwise", "slice", "blocked" and "beam", and for the baselines

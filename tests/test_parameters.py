@@ -515,7 +515,7 @@ def test_nested_parameters_of_every_short_name(name, X):
         ({}, "StepwiseGibbs(block_share=0.25, split_merge_rate=3)"),
         (
             {"emission": "gaussian"},
-            "BlockedGibbs(block_size=10, run_split_merge_rate=1, split_merge_rate=3)",
+            "BlockedGibbs(block_size=10, run_split_merge_rate=2, split_merge_rate=3)",
         ),
         (
             {"emission__mean": 0.0, "emission": "autoregressive"},

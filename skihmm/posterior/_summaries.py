@@ -204,7 +204,7 @@ def dwell_time_bands(
     >>> from skihmm.posterior import dwell_time_bands
     >>> X = np.repeat([[0.0], [9.0]] * 10, 20, axis=0)
     >>> X += np.random.default_rng(0).normal(size=X.shape)
-    >>> hmm = HCRPHMM(emission="gaussian", n_burnin=50, random_state=0).fit(X)
+    >>> hmm = HCRPHMM("blocked", "gaussian", n_burnin=50, random_state=0).fit(X)
     >>> hmm.dwell_times_.round()
     array([20., 21.])
     >>> lower, median, upper = dwell_time_bands(hmm.draws_, hmm.labels_, random_state=0)

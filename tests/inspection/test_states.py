@@ -137,9 +137,7 @@ def clear():
     """A model of three well separated levels, and its data."""
     s = np.repeat([2, 0, 1, 0, 2, 1, 0], [11, 12, 9, 8, 10, 7, 13])
     X = np.random.default_rng(0).normal(20.0 * s)[:, None]
-    # (Without trials, of which one may split a state in some of the draws.)
-    hmm = HCRPHMM("blocked", "diagonal_gaussian", init=s, **SHORT)
-    return hmm.fit(X), X
+    return HCRPHMM(emission="diagonal_gaussian", init=s, **SHORT).fit(X), X
 
 
 def test_states_are_named_as_in_the_picture_of_the_estimator(clear):

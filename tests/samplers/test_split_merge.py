@@ -324,7 +324,7 @@ class Lasting(NormalInverseGamma):
 
 def test_auto_makes_trials_of_whole_runs_if_states_last(X):
     symbols = StepwiseGibbs(split_merge_rate=1, block_share=0.25)
-    numbers = BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=1)
+    numbers = BlockedGibbs(10, split_merge_rate=1, run_split_merge_rate=2)
     lasting = BlockedGibbs(8, run_split_merge_rate=4)
     staying = BlockedGibbs(10, run_split_merge_rate=4)
     for emission, sampler in (
@@ -355,7 +355,7 @@ def test_auto_makes_trials_of_whole_runs_if_states_last(X):
 
 def test_states_that_overlap_are_divided():
     """Without restricted scans nearly all draws have one state."""
-    sampler = BlockedGibbs(10, run_split_merge_rate=2)
+    sampler = BlockedGibbs(10, run_split_merge_rate=6)
     for seed in range(5):
         X = np.random.default_rng(seed).normal(size=(400, 6))
         X[:, 0] += 3 * (np.arange(400) // 8 % 2)

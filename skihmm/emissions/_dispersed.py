@@ -364,16 +364,6 @@ class VonMises(_Dispersed):
         return check_positive("period", self.period)
 
     def periods(self, n_columns: int) -> Floats:
-        """Periods of the columns of values that are angles.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        periods : ndarray of shape (n_columns,)
-        """
         return np.full(n_columns, self._period)
 
     def _check(self, X: Floats) -> None:

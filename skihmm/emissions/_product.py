@@ -258,33 +258,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def periods(self, n_columns: int) -> Floats:
-        """Periods of the columns of values that are angles.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        periods : ndarray of shape (n_columns,)
-            In the order of the parts; infinite for other columns.
-        """
         return np.concatenate(
             [part.periods(len(places)) for _, part, places in self.emissions_]
         )
 
     def columns_that_look_back(self, n_columns: int) -> Flags:
-        """Mask of the columns of values that depend on what precedes them.
-
-        Parameters
-        ----------
-        n_columns : int
-
-        Returns
-        -------
-        mask : ndarray of shape (n_columns,), bool
-            In the order of the parts.
-        """
         return np.concatenate(
             [
                 part.columns_that_look_back(len(places))

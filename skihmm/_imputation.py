@@ -136,12 +136,12 @@ def expected_codes(
             for t, rows, drawn in walks:
                 columns = model.predictives(rows[0])
                 # (Of discrete values some are equal by chance.)
-                is_known = (rows == rows[0]) | np.isnan(rows)
+                is_known = ((rows == rows[0]) | np.isnan(rows)).all()
                 for c in np.flatnonzero(missing[t]).tolist():
                     emitted = columns[c]
                     if limits[c]:
                         totals[c][places[t, c]] += probs[t] @ emitted[:, : limits[c]]
-                    elif is_known.all() or not looks_back[c]:
+                    elif is_known or not looks_back[c]:
                         totals[c][places[t, c]] += probs[t] @ emitted
                     else:
                         totals[c][places[t, c]] += drawn[c].mean()

@@ -362,10 +362,10 @@ cdef class FrozenModel:
             draws from the joint distribution.
         """
         columns = self.filter_columns()
-        breaks = np.flatnonzero(np.diff(steps) > 1) + 1
         bounds = np.column_stack([
-            steps[np.append(0, breaks)], steps[np.append(breaks - 1, -1)] + 1
-        ]) if len(steps) else np.empty((0, 2), dtype=np.int64)
+            steps[np.diff(steps, prepend=-2) > 1],
+            steps[np.diff(steps, append=self.n_steps + 1) > 1] + 1,
+        ])
         states = np.empty((len(steps), n_paths), dtype=np.int32)
         cdef const float64_t *filtered = begin_of(columns)
         cdef const int64_t[:, ::1] bounds_view = bounds.astype(np.int64, order="C")

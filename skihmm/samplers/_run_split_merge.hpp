@@ -225,7 +225,7 @@ class RunSplitMerge {
         gather(chain, two_[0], two_[0]);
         if (path_.size() < 2) return false;
         begin(chain);
-        const bool scans = draw_kind(chain);
+        const bool scans = draw_whether_scans(chain);
         double q = scans ? scanned_.run(chain, steps_, true, two_, &path_) : 0.0;
         for (size_t i = runs_.size(); i-- > 0;) take(chain, runs_[i]);
         for (size_t i = 0; i < runs_.size(); ++i) {
@@ -259,7 +259,7 @@ class RunSplitMerge {
         two_[0] = path_of(runs_[0])[0];
         two_[1] = two_[0] == a ? b : a;
         const Product forward = q_merge(weight + partner_weight(chain, b, a));
-        const bool scans = draw_kind(chain);
+        const bool scans = draw_whether_scans(chain);
         double q = scans ? scanned_.run(chain, steps_, false, two_, &path_) : 0.0;
         for (size_t i = runs_.size(); i-- > 0;) {
             take(chain, runs_[i]);
@@ -334,8 +334,8 @@ class RunSplitMerge {
     }
     int32_t *path_of(const Run &run) { return path_.data() + run.at; }
 
-    // Whether scans allocate.
-    bool draw_kind(Chain &chain) const {
+    // Whether scans allocate; the same chance for a split and the merge that undoes it.
+    bool draw_whether_scans(Chain &chain) const {
         return ScannedAllocation<Chain>::allows(chain, steps_.size())
                && uniform(chain.bits) < kScanned;
     }

@@ -354,7 +354,7 @@ def test_auto_makes_trials_of_whole_runs_if_states_last(X):
 
 
 def test_states_that_overlap_are_divided():
-    """Without restricted scans nearly all draws have one state."""
+    """Without restricted scans many draws have one state."""
     sampler = BlockedGibbs(10, run_split_merge_rate=6)
     for seed in range(5):
         X = np.random.default_rng(seed).normal(size=(400, 6))

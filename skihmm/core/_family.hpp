@@ -96,11 +96,19 @@ class Family {
     virtual void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
                       bitgen_t *g) const = 0;
     bool draws_parameters = true;   // false without densities: for samplers that need them
-    // Whether threads may call log_density at the same time, and add_rows of other states.
+    // Whether threads may call fill_log_densities at the same time, and add_rows of other states.
     bool is_concurrent = false;
     virtual double log_density(const double *p, int64_t stride, const double *y) const = 0;
     virtual void fill_densities(const double *table, int64_t stride, int32_t n,
                                 const double *y, double *out) const = 0;
+    // out[i] = log p(y | parameters of states[i]), with the same table, of which `stride` is at
+    // least the number of states unless the family is wide.
+    virtual void fill_log_densities(const double *table, int64_t stride, const int32_t *states,
+                                    int32_t n, const double *y, double *out) const {
+        for (int32_t i = 0; i < n; ++i)
+            out[i] = is_wide ? log_density(table + states[i] * stride, 1, y)
+                             : log_density(table + states[i], stride, y);
+    }
     // Draw the values of row y given parameters.
     virtual void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const = 0;
 

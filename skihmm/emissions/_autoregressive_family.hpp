@@ -42,13 +42,10 @@ inline int32_t panels_end(int32_t n) { return panel_start(in_panels(n) / kPanel)
 
 #if defined(__GNUC__) || defined(__clang__)
 typedef double Lanes __attribute__((vector_size(4 * sizeof(double)), aligned(8), may_alias));
-typedef double Wide __attribute__((vector_size(8 * sizeof(double)), aligned(8), may_alias));
 #else
 typedef double Lanes;
-typedef double Wide;
 #endif
-constexpr int32_t kInLanes = sizeof(Lanes) / sizeof(double),
-                  kInWide = sizeof(Wide) / sizeof(double);
+constexpr int32_t kInLanes = sizeof(Lanes) / sizeof(double);
 
 // w = G z of one row; z and w have the rows of whole panels.
 SKIHMM_INLINE void multiply(int32_t size, const double *G, const double *z, double *w) {
@@ -85,25 +82,6 @@ SKIHMM_CLONES static void fill_regression(int32_t n, int64_t stride, int32_t q, 
         out[k] += lp;
     }
 }
-// A number of each of N rows.  (Loads across cache lines would cost an eighth of the time.)
-template <int N>
-struct alignas(64) Rows {
-    static constexpr int32_t kParts = N / kInWide;
-    Wide parts[kParts];
-
-    SKIHMM_INLINE static Rows of(double x) {
-        Rows all;
-        for (Wide &part : all.parts) part = Wide{} + x;
-        return all;
-    }
-    SKIHMM_INLINE void add(double x, const Rows &y) {
-        for (int32_t i = 0; i < kParts; ++i) parts[i] += x * y.parts[i];
-    }
-    SKIHMM_INLINE void add_square(double x, const Rows &y) {
-        for (int32_t i = 0; i < kParts; ++i) parts[i] += y.parts[i] * y.parts[i] * x;
-    }
-    double *data() { return reinterpret_cast<double *>(parts); }
-};
 // Add the squares of R entries of w = G z to a sum, those of the first rows of a panel with n
 // columns.
 template <int R, class Rows>
@@ -132,8 +110,8 @@ SKIHMM_INLINE void add_squares(int32_t from, int32_t to, const double *G, const 
 // same operations in the same order, so the same results.
 template <int N>
 SKIHMM_INLINE void fill_rows_of(int32_t n, int64_t stride, int32_t q, int32_t d,
-                                const Rows<N> *z, const double *table, double *out) {
-    using Rows = skihmm::Rows<N>;
+                                const Numbers<N> *z, const double *table, double *out) {
+    using Rows = Numbers<N>;
     const int32_t size = q + d;
     const double *empty = nullptr;
     for (int32_t k = 0; k < n; ++k, out += N) {
@@ -161,12 +139,12 @@ SKIHMM_INLINE void fill_rows_of(int32_t n, int64_t stride, int32_t q, int32_t d,
 // Blocks are mostly shorter than kRows, and half as many rows take half the time.
 constexpr int32_t kRows = Family::kRows, kFewRows = kRows / 2;
 SKIHMM_CLONES static void fill_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
-                                           const Rows<kRows> *z, const double *table,
+                                           const Numbers<kRows> *z, const double *table,
                                            double *out) {
     fill_rows_of(n, stride, q, d, z, table, out);
 }
 SKIHMM_CLONES static void fill_few_regressions(int32_t n, int64_t stride, int32_t q, int32_t d,
-                                               const Rows<kFewRows> *z, const double *table,
+                                               const Numbers<kFewRows> *z, const double *table,
                                                double *out) {
     fill_rows_of(n, stride, q, d, z, table, out);
 }
@@ -399,13 +377,21 @@ class AutoregressiveFamily final : public Family {
         *p = log_whitening - 0.5 * d * kLog2Pi - log_unit_;
     }
     double log_density(const double *p, int64_t, const double *y) const override {
-        if (is_missing(y)) return 0.0;
+        const int32_t first = 0;
+        double lp;
+        fill_log_densities(p, parameter_width, &first, 1, y, &lp);
+        return lp;
+    }
+    void fill_log_densities(const double *table, int64_t stride, const int32_t *states,
+                            int32_t n, const double *y, double *out) const override {
+        std::fill_n(out, n, 0.0);
+        if (is_missing(y)) return;
         static thread_local std::vector<double> z;
         z.resize(z_.size());
         standardise(y, z.data());
-        double lp = 0.0;
-        fill_residuals(1, parameter_width, q_, n_columns, z.data(), p, &lp);
-        return lp;
+        for (int32_t i = 0; i < n; ++i)
+            fill_residuals(1, stride, q_, n_columns, z.data(), table + states[i] * stride,
+                           out + i);
     }
     void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
                         double *out) const override {
@@ -555,10 +541,10 @@ class AutoregressiveFamily final : public Family {
     }
 
     template <int N, class Fill>
-    void fill_together(Fill fill, std::vector<Rows<N>> *rows, const double *table,
+    void fill_together(Fill fill, std::vector<Numbers<N>> *rows, const double *table,
                        int64_t stride, int32_t n, const double *y, int32_t n_rows, double *out,
                        int64_t out_stride) const {
-        rows->assign(size_, Rows<N>::of(0.0));
+        rows->assign(size_, Numbers<N>::of(0.0));
         rows_out_.resize(static_cast<size_t>(n) * N);
         for (int32_t r = 0; r < n_rows; ++r) {
             standardise(y + r * row_width());
@@ -633,8 +619,8 @@ class AutoregressiveFamily final : public Family {
     RisingTable ratio_;
     // Scratch; a family belongs to one thread.
     mutable std::vector<double> z_, scratch_, rows_out_;
-    mutable std::vector<Rows<kRows>> rows_;
-    mutable std::vector<Rows<kFewRows>> few_rows_;
+    mutable std::vector<Numbers<kRows>> rows_;
+    mutable std::vector<Numbers<kFewRows>> few_rows_;
 };
 
 }  // namespace skihmm

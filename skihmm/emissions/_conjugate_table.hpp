@@ -248,8 +248,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             std::fill_n(out, n, 0.0);
             return;
         }
-        for (int32_t i = 0; i < n; ++i)
-            out[i] = family_->log_density(parameters_of(slots[i]), step(), row(t));
+        family_->fill_log_densities(parameters_.data(),
+                                    family_->is_wide ? family_->parameter_width : stride_, slots,
+                                    n, row(t), out);
     }
     void reseat(const int32_t *states, const Workers &workers, bitgen_t *) override {
         if (family_->is_concurrent) workers_ = workers;
@@ -277,7 +278,6 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         return family_->is_wide ? static_cast<int64_t>(k) * family_->parameter_width : k;
     }
     double *parameters_of(int32_t k) { return &parameters_[parameter_place(k)]; }
-    const double *parameters_of(int32_t k) const { return &parameters_[parameter_place(k)]; }
     void clear(int32_t k) { write(k, reset_.data()); }
     // log p(y[t] | k) of all slots; y[t] is not missing.  Valid until the next call.  (Families
     // may write whole vectors, beyond the slots.)

@@ -118,7 +118,7 @@ class ScannedAllocation {
     };
     static constexpr size_t kMost = 100'000;
     static constexpr int32_t kLongest = 10;
-    static constexpr int kScans = 3;    // with the first one, from nothing
+    static constexpr int kScans = 5;    // with the first one, from nothing
 
     // Blocks in random order.
     void cut(Chain &chain) {

@@ -54,6 +54,21 @@ static SKIHMM_INLINE double log1p_of(double x) {
     return log_of_parts(x < 0.4 ? x : m - 1.0, e);
 }
 
+// The logarithm of a product of factors 1 + x, x >= 0, from 1e300 on that of 1e300.  One logarithm
+// for all of them takes a third of the time; its absolute error is a few ulp of one per factor.
+struct LogProduct {
+    double m = 1.0, e = 0.0;
+
+    void multiply(double x) { multiply(x, &m, &e); }
+    double log() const { return log_of_parts(m - 1.0, e); }
+    // The same for loops over many products, whose parts are arrays.
+    static SKIHMM_INLINE void multiply(double x, double *m, double *e) {
+        double more;
+        split(*m * (1.0 + std::min(x, 1e300)), m, &more);
+        *e += more;
+    }
+};
+
 // A power of two near a, but one for a < 2^41, as its inverse and its natural logarithm:
 // products of some factors (a + i) / power do not overflow.
 static SKIHMM_INLINE void split_large(double a, double *inverse, double *log_power) {

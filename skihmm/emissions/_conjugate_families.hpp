@@ -78,6 +78,55 @@ SKIHMM_CLONES static void fill_student(int32_t n, double y, const double *locati
         out[k] += norm[k] - power[k] * log1p_of(d * d * inverse[k]);
     }
 }
+// Statistics of a column: count, mean and sum of squared deviations; then the predictive
+// distribution: norm - power log(1 + (y - location)^2 inverse).
+struct StudentColumn {
+    enum { kN, kMean, kSquares, kLocation, kPower, kInverse, kNorm, kWidth };
+    // Beyond, a product of all columns' 1 + x has lost digits that the power multiplies.
+    static constexpr double kMostPower = 1048576.0;     // 2^20
+};
+// fill_student for all observed columns of y, whose powers are the same unless the state has rows
+// with missing entries: then one logarithm serves for all columns.  Sixteen states at a time.
+SKIHMM_CLONES static void fill_students(int32_t n, int64_t stride, int32_t d, const double *y,
+                                        const double *table, double *out) {
+    using Column = StudentColumn;
+    constexpr int32_t kLanes = 16;
+    for (int32_t from = 0; from < n; from += kLanes) {
+        double m[kLanes], e[kLanes] = {}, norm[kLanes] = {}, first[kLanes], excess[kLanes] = {};
+        std::fill_n(m, kLanes, 1.0);
+        bool is_first = true;
+        const double *s = table + from;
+        for (int32_t c = 0; c < d; ++c, s += Column::kWidth * stride) {
+            if (std::isnan(y[c])) continue;
+            const double *location = s + Column::kLocation * stride,
+                         *power = s + Column::kPower * stride,
+                         *inverse = s + Column::kInverse * stride,
+                         *norms = s + Column::kNorm * stride;
+            if (is_first) std::copy_n(power, kLanes, first);
+            is_first = false;
+            for (int32_t l = 0; l < kLanes; ++l) {
+                const double off = y[c] - location[l];
+                LogProduct::multiply(off * off * inverse[l], &m[l], &e[l]);
+                norm[l] += norms[l];
+                const double other = std::max(std::fabs(power[l] - first[l]),
+                                              first[l] - Column::kMostPower);
+                excess[l] = std::max(excess[l], other);
+            }
+        }
+        if (is_first) return;
+        if (*std::max_element(excess, excess + kLanes) == 0.0) {
+            for (int32_t l = 0; l < kLanes; ++l)
+                out[from + l] += norm[l] - first[l] * log_of_parts(m[l] - 1.0, e[l]);
+            continue;
+        }
+        s = table + from;
+        for (int32_t c = 0; c < d; ++c, s += Column::kWidth * stride)
+            if (!std::isnan(y[c]))
+                fill_student(kLanes, y[c], s + Column::kLocation * stride,
+                             s + Column::kPower * stride, s + Column::kInverse * stride,
+                             s + Column::kNorm * stride, out + from);
+    }
+}
 // out[k] += norm[k] - (y - location[k])^2 inverse[k]
 SKIHMM_CLONES static void fill_normal(int32_t n, double y, const double *location,
                                       const double *inverse, const double *norm,
@@ -90,7 +139,7 @@ SKIHMM_CLONES static void fill_normal(int32_t n, double y, const double *locatio
 
 // sigma^2 ~ InvGamma(shape, scale), mu | sigma^2 ~ N(mean, sigma^2 / strength), per column.
 // Hyperparameters: the means, the strengths and the scales of all columns.
-class NormalInverseGammaFamily final : public Family {
+class NormalInverseGammaFamily final : public Family, private StudentColumn {
   public:
     NormalInverseGammaFamily(int32_t d, const double *mean, const double *strength,
                              double shape, const double *scale,
@@ -115,14 +164,25 @@ class NormalInverseGammaFamily final : public Family {
         return true;
     }
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
-        double lp = 0.0;
+        // One logarithm for columns of the same power.
+        double lp = 0.0, power = 0.0;
+        LogProduct product;
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
             if (std::isnan(y[c])) continue;
-            const double d = y[c] - s[kLocation * stride];
-            lp += s[kNorm * stride]
-                  - s[kPower * stride] * log1p_of(d * d * s[kInverse * stride]);
+            const double d = y[c] - s[kLocation * stride], x = d * d * s[kInverse * stride];
+            lp += s[kNorm * stride];
+            if (s[kPower * stride] > kMostPower) {
+                lp -= s[kPower * stride] * log1p_of(x);
+                continue;
+            }
+            if (s[kPower * stride] != power) {
+                lp -= power * product.log();
+                power = s[kPower * stride];
+                product = {};
+            }
+            product.multiply(x);
         }
-        return lp;
+        return lp - power * product.log();
     }
     void add(double *s, int64_t stride, const double *y) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
@@ -170,10 +230,7 @@ class NormalInverseGammaFamily final : public Family {
     }
     void fill(const double *table, int64_t stride, int32_t n, const double *y,
               double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
-            if (!std::isnan(y[c]))
-                fill_student(n, y[c], table + kLocation * stride, table + kPower * stride,
-                             table + kInverse * stride, table + kNorm * stride, out);
+        fill_students(n, stride, n_columns, y, table, out);
     }
     bool is_sound(const double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
@@ -286,10 +343,6 @@ class NormalInverseGammaFamily final : public Family {
     }
 
   private:
-    // Count, mean and sum of squared deviations; then the predictive distribution:
-    // norm - power log(1 + (y - location)^2 inverse).
-    enum { kN, kMean, kSquares, kLocation, kPower, kInverse, kNorm, kWidth };
-
     void clear(double *s, int64_t stride, int32_t c) const {
         s[kN * stride] = s[kMean * stride] = s[kSquares * stride] = 0.0;
         update(s, stride, c);

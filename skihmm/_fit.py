@@ -272,7 +272,7 @@ class Fit:
         columns = X[:, given.columns]
         contexts = params.transitions.fit_contexts(given.transitions(columns))
         columns = given.emission(columns)
-        X = without_columns(X, given.columns)
+        whole, X = X, without_columns(X, given.columns)
         emission.name_columns(self._names)
         emission = emission.fit_sequences(X, starts).with_contexts(columns)
         codes = emission.encode(X, starts, contexts=columns)
@@ -339,7 +339,7 @@ class Fit:
         state = FitState(
             histories, sequences, params.model_hash, entropy, is_extended, given
         )
-        return self._sample(X, settings, state, files)
+        return self._sample(whole, settings, state, files)
 
     def extend(
         self,

@@ -595,6 +595,19 @@ def test_sklearn_callbacks_of_partial_fit(sequence):
         )
 
 
+def test_sklearn_callbacks_get_the_contexts(sequence):
+    pytest.importorskip("sklearn.callback")
+    recorder = TaskRecorder()
+    X = np.hstack([sequence, np.arange(len(sequence))[:, None] % 2])
+    model = make_model(
+        n_burnin=1, n_draws=1, transitions=HCRPTransitions(context_features=[1])
+    )
+    model.set_callbacks(recorder).fit(X)
+    assert len(recorder.scores) == 2 * (1 + model.thin)
+    model.partial_fit(X)
+    assert len(recorder.scores) == 4 * (1 + model.thin)
+
+
 def test_sklearn_callbacks_end_a_chain(sequence, reference):
     pytest.importorskip("sklearn.callback")
     recorder = TaskRecorder(stop_at=19)

@@ -267,8 +267,10 @@ class Fit:
             emission.context_columns(n_features, self._names),
             n_features,
         )
-        if len(given) and self._names is not None:
-            self._names = list(np.delete(self._names, given.columns))
+        if len(given):
+            # Without names errors and warnings have indices of columns of X.
+            every = range(n_features) if self._names is None else self._names
+            self._names = np.delete(every, given.columns).tolist()
         columns = X[:, given.columns]
         contexts = params.transitions.fit_contexts(given.transitions(columns))
         columns = given.emission(columns)

@@ -701,8 +701,12 @@ class History:
         if self.record is None:
             return History(n_burnin)
         n_sweeps = self.record["n_sweeps"]
+        # Only a state that stood in for draws that were not due yet is after the record.
+        history = self
+        if self.draws and self.draws[-1].sweep > n_sweeps:
+            history = replace(self, draws=[], best_lp=-np.inf, best_states=None)
         return replace(
-            self,
+            history,
             # With a smaller thin a draw may be due already.
             last=max(self.last, n_sweeps + 1 - thin),
             origin_sweeps=n_sweeps,

@@ -41,6 +41,25 @@ class ContextTree:
     n_before: int
     levels: tuple[dict[Prefix, int], ...]
 
+    def __getstate__(self) -> dict[str, object]:
+        """State for files, whose formats may have no keys that are tuples."""
+        return {
+            "n_before": self.n_before,
+            # In the order of their numbers.
+            "prefixes": [
+                np.array(list(level), dtype=np.int32).reshape(len(level), n)
+                for n, level in enumerate(self.levels, 1)
+            ],
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Restore from a file."""
+        levels = (
+            {tuple(prefix): i for i, prefix in enumerate(prefixes.tolist())}
+            for prefixes in state["prefixes"]
+        )
+        self.__dict__.update(n_before=state["n_before"], levels=tuple(levels))
+
     @cached_property
     def parents(self) -> list[Labels]:
         """For every number of columns the numbers of the prefixes' own prefixes."""

@@ -406,8 +406,7 @@ class PosteriorDraws:
         for name, values in self.hyperparameters.items():
             if name == STAY_PRIOR:
                 kappa, omega = np.moveaxis(values, 2, 0)
-                n_stages = self[0, 0].transitions.get("n_stages", 1)
-                positive["expected_dwell"] = n_stages * (1 + kappa / omega)
+                positive["expected_dwell"] = self.n_stages * (1 + kappa / omega)
                 if not np.array_equal(omega, self.alpha, equal_nan=True):
                     positive["omega"] = omega
             elif not name.endswith("mean"):
@@ -436,6 +435,12 @@ class PosteriorDraws:
     def shape(self) -> tuple[int, int]:
         """Number of chains and of draws of the longest chain."""
         return len(self._chains), int(self.n_draws.max())
+
+    @property
+    def n_stages(self) -> int:
+        """Number of stages of the states: the shortest dwell of the transitions."""
+        first = next(chained.from_iterable(self._chains))
+        return first.transitions.get("n_stages", 1)
 
     def __len__(self) -> int:
         return len(self._chains)

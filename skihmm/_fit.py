@@ -267,12 +267,14 @@ class Fit:
             emission.context_columns(n_features, self._names),
             n_features,
         )
-        if len(given) and self._names is not None:
-            self._names = list(np.delete(self._names, given.columns))
+        if len(given):
+            # Without names errors and warnings have indices of columns of X.
+            every = range(n_features) if self._names is None else self._names
+            self._names = np.delete(every, given.columns).tolist()
         columns = X[:, given.columns]
         contexts = params.transitions.fit_contexts(given.transitions(columns))
         columns = given.emission(columns)
-        X = without_columns(X, given.columns)
+        whole, X = X, without_columns(X, given.columns)
         emission.name_columns(self._names)
         emission = emission.fit_sequences(X, starts).with_contexts(columns)
         codes = emission.encode(X, starts, contexts=columns)
@@ -339,7 +341,7 @@ class Fit:
         state = FitState(
             histories, sequences, params.model_hash, entropy, is_extended, given
         )
-        return self._sample(X, settings, state, files)
+        return self._sample(whole, settings, state, files)
 
     def extend(
         self,

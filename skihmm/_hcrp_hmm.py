@@ -176,8 +176,8 @@ array-like of shape (n_samples,), default="auto"
     max_time : float or None, default=None
         CPU seconds of this fit after which a chain ends even without all its draws.
         Its draws are the first ones of a chain without a limit; if it has none, its last
-        state becomes its only draw, with a warning.  With `checkpoint`, the seconds
-        before an interruption count.
+        state becomes its only draw, with a warning, until `warm_start` goes on.  With
+        `checkpoint`, the seconds before an interruption count.
     callback : callable or None, default=None
         Called after every sweep of every chain with a report: an object with attributes
         ``chain``, ``sweep``, ``n_sweeps`` (the last one's number), ``n_draws``,

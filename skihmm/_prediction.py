@@ -190,22 +190,27 @@ class PosteriorPredictive:
             return None
         return self._inputs_between(rows, self._given[i : i + 1])
 
+    def _first_inputs(self, i: int) -> Floats | None:
+        """Inputs of the first step, with the contexts of step i."""
+        inputs = self._inputs_after(self._last, i)
+        if inputs is None:
+            return None
+        # After a gap columns that look back are forecast by samples: any numbers will do.
+        return np.nan_to_num(inputs[0]) if len(self._gap) else inputs[0]
+
     def _mixtures(self, model: FrozenModel, probs: Floats) -> Iterator[Floats]:
         """Of every encoded column the predictives, averaged over each step's states.
 
         Inputs that look back are those of the first step.
         """
         if not self._emission.n_contexts:
-            inputs = self._inputs_after(self._last, 0)
-            for emitted in model.predictives(None if inputs is None else inputs[0]):
+            for emitted in model.predictives(self._first_inputs(0)):
                 yield probs @ emitted
             return
         steps, of_context = [], {}
         for i, context in enumerate(map(tuple, self._given.tolist())):
             if context not in of_context:
-                inputs = self._inputs_after(self._last, i)
-                assert inputs is not None
-                of_context[context] = model.predictives(inputs[0])
+                of_context[context] = model.predictives(self._first_inputs(i))
             steps.append([probs[i] @ emitted for emitted in of_context[context]])
         for column in zip(*steps, strict=True):
             yield np.asarray(column)

@@ -355,6 +355,22 @@ def test_displays_of_contexts(fitted):
         EmissionDisplay.from_estimator(fitted, context=("north", 1))
 
 
+def test_displays_of_a_context_of_several_parts():
+    """A column that two parts depend on is one column of the context."""
+    X = rounds(200, 16).assign(day=np.arange(200) % 2)
+    X["other"] = (X["site"] == "north") + 2 * X["day"]
+    both = HCRPCategorical(context_features=["site", "day"])
+    parts = [("shown", emission(), ["symbol"]), ("other", both, ["other"])]
+    hmm = model(emission=ProductEmission(parts)).fit(X)
+    for place, site in enumerate(("south", "north")):
+        for day in range(2):
+            display = EmissionDisplay.from_estimator(hmm, context=(site, day))
+            likely = display.columns[1].probabilities[:-1].argmax(axis=1)
+            assert (likely == place + 2 * day).all()
+    with pytest.raises(ValueError, match="has 3 values; the emission depends on 2"):
+        EmissionDisplay.from_estimator(hmm, context=("north", 1, 1))
+
+
 def test_forecasts_in_contexts():
     X = rounds(80, 15).assign(level=lambda frame: frame["symbol"] * 1.5)
     X = X[["site", "symbol", "level"]]

@@ -16,6 +16,7 @@ from skihmm._contexts import StepContexts, check_features
 from skihmm.inspection import (
     EmissionDisplay,
     StateSequenceDisplay,
+    TraceDisplay,
     TransitionMatrixDisplay,
 )
 from skihmm.metrics import ParticleFilterScorer, frozen_log_likelihood
@@ -173,6 +174,11 @@ def test_displays_of_contexts(fitted):
     assert column.name == "symbol"
     display = StateSequenceDisplay.from_estimator(fitted, ring(40, 1))
     assert display.symbols == [True, True]
+    trace = TraceDisplay.from_estimator(fitted, quantities=["lp", "concentrations"])
+    names = trace.axes_[1].get_legend().get_texts()
+    assert [name.get_text() for name in names][2:] == ["context_alpha"]
+    values = fitted.draws_.context_alpha[0, :, 0]
+    np.testing.assert_allclose(trace.values["context_alpha"][0], values)
 
 
 @pytest.mark.parametrize("order", ["state", "context"])

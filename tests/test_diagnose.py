@@ -43,7 +43,7 @@ def easy():
 # -- draws made by hand ---------------------------------------------------------------
 
 
-def made_draws(lp, paths=None, acceptance=1.0, concentrations=None):
+def made_draws(lp, paths=None, acceptance=1.0, concentrations=None, n_stages=1):
     """Draws with these numbers; `paths` are few states per step, (chain, draw, step)."""
     chains = []
     n_proposed = 0 if np.isnan(acceptance) else 10**6
@@ -67,7 +67,12 @@ def made_draws(lp, paths=None, acceptance=1.0, concentrations=None):
                 lp=value,
                 states=path.astype(np.int32),
                 last_state=int(path[-1]),
-                transitions={**seating, "alpha": alpha, "gamma": 1.0},
+                transitions={
+                    **seating,
+                    "alpha": alpha,
+                    "gamma": 1.0,
+                    "n_stages": n_stages,
+                },
                 emission={},
                 sweep=d + 1,
                 info=info,
@@ -361,6 +366,7 @@ def test_numbers_that_are_not_finite(rng):
         (BlockedGibbs(block_size=20), {"sampler__block_size": 5}),
         (BlockedGibbs(block_size=1000), {"sampler__block_size": 10}),
         (BlockedGibbs(block_size=2), {"sampler__block_size": 1}),
+        (BlockedGibbs(), {"sampler__block_size": 2}),
         (BlockedGibbs(block_size=1), {"sampler": "auto"}),
         (StepwiseGibbs("rcd"), {"sampler__proposal": "exact"}),
         (NoParameters(), {"sampler": "auto"}),
@@ -377,6 +383,23 @@ def test_low_acceptance(rate, sampler, advised, rng):
         assert found.suggested_params == advised
     else:
         assert found.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("size", "n_stages", "shorter"),
+    [(None, 3, 4), (None, 5, 6), (40, 5, 10), (6, 5, None)],
+)
+def test_blocks_that_are_advised_are_longer_than_the_shortest_dwell(
+    size, n_stages, shorter, rng
+):
+    lp = rng.normal(size=(4, 100))
+    draws = made_draws(lp, acceptance=0.1, n_stages=n_stages)
+    found = judged(draws, sampler=BlockedGibbs(block_size=size))
+    assert len(found.warnings) == 1
+    assert found.suggested_params.get("sampler__block_size") == shorter
+    model = HCRPHMM(BlockedGibbs(), transitions=HCRPTransitions(min_dwell=n_stages))
+    model.set_params(**found.suggested_params, n_burnin=0, n_draws=1)
+    model.fit([[0], [1]] * 20)
 
 
 def test_moderate_acceptance_counts_if_there_is_other_trouble(rng):

@@ -15,6 +15,7 @@ from scipy.stats import kstest
 
 from skihmm import HCRPHMM
 from skihmm._chain import with_shortest_dwell
+from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles
@@ -315,6 +316,15 @@ def test_everything_after_a_fit(name):
     np.testing.assert_allclose(scores.scores["a"], quantities["expected_dwell"])
     assert hmm.draws_.to_dict()["posterior"]["stay_prior"].shape == (2, 4, 2)
     assert hmm.impute(np.where(np.arange(len(X)) % 9, X[:, 0], np.nan)[:, None]).all()
+
+
+def test_a_first_chain_that_was_interrupted_before_its_first_draw():
+    hmm = HCRPHMM(transitions=RECIPES["stages"], **SHORT).fit([[0], [1]] * 10)
+    some = [hmm.draws_[0, d] for d in range(hmm.draws_.n_draws[0])]
+    found = PosteriorDraws([[], some]).positive_hyperparameters()["expected_dwell"]
+    expected = hmm.draws_.positive_hyperparameters()["expected_dwell"]
+    np.testing.assert_array_equal(found[1], expected[0])
+    assert np.isnan(found[0]).all()
 
 
 # -- dwell times ----------------------------------------------------------------------

@@ -211,10 +211,10 @@ def test_a_stop_in_the_burn_in_and_a_warm_start(sequence, reference):
     with pytest.warns(UserWarning, match=r"Chains \[0\] were stopped"):
         model.fit(sequence)
     assert list(model.draws_.n_draws) == [1, 6]
-    # The burn-in goes on, and then come the draws that were to come.
+    # The burn-in goes on, and then come the draws that were to come, without its state.
     model.set_params(callback=None).fit(sequence)
-    assert list(model.draws_.n_draws) == [7, 12]
-    np.testing.assert_array_equal(model.draws_.lp[0, 1:7], reference.draws_.lp[0])
+    assert list(model.draws_.n_draws) == [6, 12]
+    np.testing.assert_array_equal(model.draws_.lp[0, :6], reference.draws_.lp[0])
     np.testing.assert_array_equal(model.draws_.lp[1, :6], reference.draws_.lp[1])
 
 
@@ -593,6 +593,19 @@ def test_sklearn_callbacks_of_partial_fit(sequence):
         assert sum(event[:2] == ("begin", "sweep") for event in recorder.events) == (
             16 * call
         )
+
+
+def test_sklearn_callbacks_get_the_contexts(sequence):
+    pytest.importorskip("sklearn.callback")
+    recorder = TaskRecorder()
+    X = np.hstack([sequence, np.arange(len(sequence))[:, None] % 2])
+    model = make_model(
+        n_burnin=1, n_draws=1, transitions=HCRPTransitions(context_features=[1])
+    )
+    model.set_callbacks(recorder).fit(X)
+    assert len(recorder.scores) == 2 * (1 + model.thin)
+    model.partial_fit(X)
+    assert len(recorder.scores) == 4 * (1 + model.thin)
 
 
 def test_sklearn_callbacks_end_a_chain(sequence, reference):

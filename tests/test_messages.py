@@ -16,6 +16,7 @@ from skihmm.datasets import (
 )
 from skihmm.emissions import HCRPCategorical, NormalInverseGamma, ProductEmission
 from skihmm.metrics import Diagnosis
+from skihmm.transitions import HCRPTransitions
 
 REALS = np.random.default_rng(0).normal(size=(20, 2))
 
@@ -81,6 +82,22 @@ def test_columns_of_mixed_data_have_the_names_of_the_whole():
     X.insert(0, "word", list("abc"))
     assert "X[2, 'size'] = 'big'" in message_of(X, nested)
     assert "X[2, 2] = 'big'" in message_of(X.to_numpy(), nested)
+
+
+@pytest.mark.parametrize(
+    "emission", ["poisson", ProductEmission([("one", "poisson", [0, 1])])]
+)
+def test_columns_beside_contexts_keep_their_numbers(emission):
+    X = np.array([[0, 1.0, 2.0], [1, 2.0, 1.0], [0, 1.0, 3.0]])
+    model = make_model(emission, transitions=HCRPTransitions(context_features=[0]))
+    model.fit(X)
+    X[1, 2] = -1
+    for method in (model.fit, model.predict):
+        with pytest.raises(ValueError, match=r"X\[1, 2\] = -1"):
+            method(X)
+    X[:, 2] = np.nan
+    with pytest.warns(UserWarning, match="column 2 of X are missing"):
+        model.fit(X)
 
 
 def test_mixed_frames_name_the_product_emission():

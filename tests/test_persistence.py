@@ -56,6 +56,12 @@ MODELS = {
         random_state=None,
         **SHORT,
     ),
+    "contexts": HCRPHMM(
+        emission=HCRPCategorical(context_features=[2]),
+        transitions=HCRPTransitions(context_features=[1, 2], context_order="context"),
+        random_state=0,
+        **SHORT,
+    ),
     **{
         name: HCRPHMM(emission=name, random_state=0, **SHORT)
         for name in (
@@ -76,6 +82,10 @@ def data_for(model, sequence):
     if model.emission == "bernoulli":
         X %= 2
     X[[5, 6, 40]] = None if letters else np.nan
+    if getattr(model.transitions, "context_features", None):
+        steps = np.arange(len(X))
+        contexts = np.column_stack([np.where(steps % 7, steps % 3, np.nan), steps % 2])
+        X = np.hstack([X, contexts])
     return X
 
 

@@ -13,7 +13,7 @@ from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM, _fit
 from skihmm._draws import PosteriorDraws
-from skihmm.emissions import HCRPCategorical
+from skihmm.emissions import HCRPCategorical, ProductEmission
 from skihmm.posterior import (
     _estimate,
     _summaries,
@@ -639,6 +639,18 @@ def test_parameters_without_a_context(sequence):
     (probs,) = draw_parameters(model).emissionprob_
     (column,) = column_predictives(model, 0.9, 0)
     np.testing.assert_array_equal(probs, column.probabilities)
+
+
+def test_parameters_in_the_order_of_the_columns(sequence):
+    X = np.column_stack([np.arange(len(sequence)) % 3, sequence, sequence])
+    parts = [("b", "hcrp", [1]), ("n", "poisson", [2]), ("a", "dirichlet", [0])]
+    model = make_model(emission=ProductEmission(parts)).fit(X)
+    first, second = draw_parameters(model).emissionprob_
+    occurs = [[(X[:, c] == v).mean() for v in np.unique(X[:, c])] for c in range(2)]
+    shares = np.bincount(model.labels_) / len(X)
+    for probs, share in zip((first, second), occurs, strict=True):
+        assert probs.shape[1] == len(share) + 1
+        np.testing.assert_allclose(shares @ probs[:-1, :-1], share, atol=0.1)
 
 
 def test_parameters_of_every_draw():

@@ -138,12 +138,15 @@ class ProductEmission final : public Emission, public EmissionParameters {
     }
     void fill_log_likelihoods(int64_t t, const int32_t *slots, int32_t n,
                               double *out) const override {
-        static thread_local std::vector<double> logs;
-        logs.resize(n);
+        // On the stack: a part may be a product too, and other threads call this as well.
+        double logs[kSome];
         std::fill_n(out, n, 0.0);
-        for (const auto &part : parts_) {
-            part->parameters()->fill_log_likelihoods(t, slots, n, logs.data());
-            for (int32_t i = 0; i < n; ++i) out[i] += logs[i];
+        for (int32_t start = 0; start < n; start += kSome) {
+            const int32_t some = std::min(n - start, kSome);
+            for (const auto &part : parts_) {
+                part->parameters()->fill_log_likelihoods(t, slots + start, some, logs);
+                for (int32_t i = 0; i < some; ++i) out[start + i] += logs[i];
+            }
         }
     }
     void reseat(const int32_t *states, const Workers &workers, bitgen_t *g) override {
@@ -151,6 +154,8 @@ class ProductEmission final : public Emission, public EmissionParameters {
     }
 
   private:
+    static constexpr int32_t kSome = 64;
+
     std::vector<std::shared_ptr<Emission>> parts_;
     std::vector<double> row_, sums_, logs_;     // scratch
 };

@@ -132,19 +132,21 @@ def _points(values: Floats, kind: str, is_positive: bool) -> Floats:
 
 def _missing_row(hmm: HCRPHMM, context: object) -> Array:
     """One encoded row without observations, in a context of the emission."""
-    given = hmm._fit_state.given.of_emission
+    given = hmm._fit_state.given
+    # Several parts of a product may depend on the same column.
+    places = list(dict.fromkeys(given.of_emission.tolist()))
     values = context if isinstance(context, tuple) else (context,)
     if context is None:
         values = ()
-    if len(values) > len(given):
+    if len(values) > len(places):
         raise ValueError(
             f"context={context!r} has {len(values)} values; the emission depends on "
-            f"{len(given)} columns of contexts (context_features)."
+            f"{len(places)} columns of contexts (context_features)."
         )
     columns = np.full((1, len(given)), None, dtype=object)
-    columns[0, : len(values)] = values
+    columns[0, places[: len(values)]] = values
     row = np.full((1, len(hmm._observed_columns)), np.nan)
-    return hmm.emission_.encode(row, np.array([0]), contexts=columns)
+    return hmm.emission_.encode(row, np.array([0]), contexts=given.emission(columns))
 
 
 def column_predictives(
@@ -313,8 +315,9 @@ class EmissionDisplay:
             Fitted.
         context : number, str or tuple, default=None
             Context, if the emission depends on contexts (``context_features``): a value
-            of their first column, or a tuple of those of the first columns.  None: the
-            emissions of a step without one.
+            of their first column, or a tuple of those of the first columns, in the order
+            of the parts of a product, each once.  None: the emissions of a step without
+            one.
         columns, kind, states, new_state, n_top, ax
             As in :meth:`plot`.
         probability : float, default=0.9

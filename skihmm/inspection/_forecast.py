@@ -160,7 +160,9 @@ class ForecastDisplay:
                 )
         first = max(sequence_starts(len(data), groups, lengths)[-1], len(data) - n_past)
         past = data[first:, chosen]
-        observed = np.where(is_missing(past), np.nan, past).astype(float)
+        observed = np.empty(past.shape)
+        for c, column in enumerate(past.T):
+            observed[:, c] = np.where(is_missing(column), np.nan, column)
         # Contexts are not predicted.
         places = np.searchsorted(hmm._observed_columns, chosen)
         samples = following.sample(n_samples, random_state)[:, :, places].astype(float)

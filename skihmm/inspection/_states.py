@@ -52,7 +52,8 @@ def _as_panel(column: Array, is_symbols: bool) -> tuple[Floats, list[str] | None
         values[~missing] = column[~missing].astype(float)
         return values, None
     present = column[~missing]
-    if present.dtype.kind != "O":
+    # Symbols are integers; contexts may be any numbers.
+    if present.dtype.kind != "O" and (present == present.astype(np.int64)).all():
         present = present.astype(np.int64)
     symbols, codes = np.unique(present, return_inverse=True)
     values = np.full(len(column), np.nan)

@@ -14,7 +14,7 @@ from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._typing import Array, Floats
 from skihmm._validation import check_choice
-from skihmm.core._franchise import HYPERPARAMETERS
+from skihmm.core._franchise import CONTEXT_ALPHA, HYPERPARAMETERS
 from skihmm.inspection._style import (
     Look,
     check_fitted_hmm,
@@ -62,7 +62,8 @@ def _panel_of(name: str) -> str:
     """Panel of a quantity."""
     if name.startswith("emission_"):
         return "emission_hyperparameters"
-    return "concentrations" if name in (*HYPERPARAMETERS, "omega") else name
+    concentrations = (*HYPERPARAMETERS, CONTEXT_ALPHA, "omega")
+    return "concentrations" if name in concentrations else name
 
 
 def concentration_name(name: str) -> str:
@@ -112,9 +113,10 @@ class TraceDisplay:
     Parameters
     ----------
     values : dict of {str: ndarray of shape (n_chains, n_draws)}
-        Any of "lp" (nats), "n_states", "alpha", "gamma", "expected_dwell", "omega",
-        "emission_alpha", "emission_gamma" and, of mixed data, "emission_<part>__alpha"
-        and the like; NaN where a chain has fewer draws.
+        Any of "lp" (nats), "n_states", "alpha", "gamma", "context_alpha" (of several
+        columns the geometric mean), "expected_dwell", "omega", "emission_alpha",
+        "emission_gamma" and, of mixed data, "emission_<part>__alpha" and the like; NaN
+        where a chain has fewer draws.
     sweeps : ndarray of shape (n_chains, n_draws), optional
         Number of sweeps before each draw, with those of the burn-in.
     seconds : ndarray of shape (n_chains, n_draws), optional
@@ -343,6 +345,9 @@ class TraceDisplay:
                 gap = "\n" if ax is None else " "
                 labels[-1] += f"{gap}(chain {selected[0]})"
         if handles:
+            if first.get_legend() is not None:
+                # Of the line styles, which the next one would replace.
+                first.add_artist(first.get_legend())
             # Beside the panels if the layout makes room for it, otherwise low.
             where = (
                 {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0)}

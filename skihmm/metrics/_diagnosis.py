@@ -20,6 +20,7 @@ from skihmm.metrics._convergence import (
 )
 from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler
+from skihmm.samplers._blocked import default_block_size
 
 # Names of the quantities of the table; concentrations keep theirs.
 NAMES = {
@@ -308,7 +309,7 @@ class Diagnosis:
             self._advise(f"n_draws={n_wanted} (now {n_draws}).", n_draws=n_wanted)
         else:
             self._judge_mixing(values)
-        self._judge_acceptance()
+        self._judge_acceptance(draws)
         self._judge_occupancies(draws)
         self._take_notes(draws)
 
@@ -425,7 +426,7 @@ class Diagnosis:
         self._advise_sampler()
         self._advise_burnin()
 
-    def _judge_acceptance(self) -> None:
+    def _judge_acceptance(self, draws: PosteriorDraws) -> None:
         limit = MODERATE_ACCEPTANCE if self.warnings else LOW_ACCEPTANCE
         if not self.acceptance_rate < limit:
             return
@@ -434,15 +435,19 @@ class Diagnosis:
             f"Only {100 * self.acceptance_rate:.1f} % of the proposals were accepted."
         )
         params = self._setting.sampler.get_params(deep=False)
-        size = params.get("block_size", 1)
+        size, n_stages = params.get("block_size", 1), draws.n_stages
+        if size is None:
+            size = default_block_size(n_stages)
         size = min(size, self._setting.n_samples)
         if size > 1:
-            shorter = max(1, size // 4)
-            self._advise(
-                f"sampler__block_size={shorter} (now {size}): short blocks are accepted "
-                "more often.",
-                sampler__block_size=shorter,
-            )
+            # Blocks have to be longer than the shortest dwell.
+            shorter = max(size // 4, 1 if n_stages == 1 else n_stages + 1)
+            if shorter < size:
+                self._advise(
+                    f"sampler__block_size={shorter} (now {size}): short blocks are "
+                    "accepted more often.",
+                    sampler__block_size=shorter,
+                )
         elif params.get("proposal") == "rcd":
             self._advise(
                 'sampler__proposal="exact", which rejects nothing.',

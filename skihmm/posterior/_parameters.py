@@ -43,11 +43,12 @@ def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> 
     parameters : sklearn.utils.Bunch
         ``startprob_`` of shape (n_states + 1,) and ``transmat_`` of shape (n_states + 1,
         n_states + 1), with the new state at the end, without a context;
-        ``emissionprob_``, for every column of symbols an array of shape (n_states + 1,
-        n_symbols), in the order of ``emission_.categories_`` and with any other symbol
-        at the end unless `handle_unknown` excludes it, without a context; ``emission_``,
-        the emission with the states' parameters in this draw, if they are of numbers,
-        such as ``means_``; and ``states``, the path of the draw, or None.
+        ``emissionprob_``, for every column of symbols, in their order in X, an array of
+        shape (n_states + 1, n_symbols), in the order of ``emission_.categories_`` and
+        with any other symbol at the end unless `handle_unknown` excludes it, without a
+        context; ``emission_``, the emission with the states' parameters in this draw, if
+        they are of numbers, such as ``means_``; and ``states``, the path of the draw, or
+        None.
 
     Notes
     -----
@@ -74,9 +75,11 @@ def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> 
     first = Sequences(sequences.codes[:1], sequences.starts[:1])
     model = frozen_model(record, first, hmm.emission_)
     startprob, transmat = model.transition_matrix()
+    predictives = model.predictives(_without_context(hmm))
+    order = hmm.emission_.column_order(len(hmm._observed_columns))
+    by_column = [np.asarray(predictives[i]) for i in np.argsort(order)]
     # Those of numbers have one dimension: their means.
-    inputs = _without_context(hmm)
-    tables = [np.asarray(p) for p in model.predictives(inputs) if p.ndim == 2]
+    tables = [probs for probs in by_column if probs.ndim == 2]
     return Bunch(
         startprob_=startprob,
         transmat_=transmat,

@@ -13,6 +13,11 @@ from skihmm.samplers._franchise_sampler import FranchiseSampler
 DEFAULT_BLOCK_SIZE = 8
 
 
+def default_block_size(n_stages: int) -> int:
+    """Steps per block with ``block_size=None``, of states with so many stages."""
+    return max(DEFAULT_BLOCK_SIZE, 2 * n_stages)
+
+
 class _BlockSampler(FranchiseSampler):
     """Base class of the samplers of blocks."""
 
@@ -50,7 +55,7 @@ class _BlockSampler(FranchiseSampler):
     def _blocks(self, proposal: BlockProposal, state: ChainState) -> Kernel:
         size = self.block_size
         if size is None:
-            size = max(DEFAULT_BLOCK_SIZE, 2 * state.transitions.n_stages)
+            size = default_block_size(state.transitions.n_stages)
         size = min(size, state.n_steps)
         return self.add_split_merge(RCDKernel(proposal, size))
 

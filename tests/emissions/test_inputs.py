@@ -228,6 +228,23 @@ def test_forecasts(pair):
     )
 
 
+def test_forecasts_after_missing_rows():
+    X = walk_of(make_steps(1))
+    words = (np.arange(N) % 3)[:, None]
+    emission = ProductEmission([("a", Walk(), [0]), ("b", "hcrp", [1])])
+    X = np.hstack([X, words]).astype(float)
+    hmm = fit(emission, X)
+    X[-2:, 0] = np.nan
+    future = hmm.predict_next(X, 2, groups=GROUPS)
+    filled = hmm.impute(
+        np.vstack([X, np.full((2, 2), np.nan)]),
+        groups=np.append(GROUPS, GROUPS[[-1, -1]]),
+        random_state=0,
+    )
+    assert_allclose(future.mean()[:, 0], filled[-2:, 0], atol=0.4)
+    assert_array_equal(future.proba(1)[:, :-1].argmax(axis=1), filled[-2:, 1])
+
+
 @pytest.mark.parametrize("method", ["expectation", "sample"])
 def test_imputation_walks_in_time(pair, method):
     walk, other = pair

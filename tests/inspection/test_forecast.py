@@ -70,6 +70,22 @@ def test_columns_of_symbols_are_left_out():
         ForecastDisplay.from_estimator(symbols, X[:, :1].astype(int), 3)
 
 
+@pytest.mark.parametrize("n_numbers", [1, 2])
+def test_the_past_of_data_with_strings(n_numbers):
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(60, n_numbers))
+    X = np.column_stack([rng.choice(["a", "b"], size=60), numbers]).astype(object)
+    X[:, 1:] = numbers
+    X[55, 1] = None
+    emission = ProductEmission(
+        [("a", "hcrp", [0]), ("b", NormalInverseGamma(), slice(1, None))]
+    )
+    hmm = HCRPHMM(emission=emission, **SHORT).fit(X)
+    past = ForecastDisplay.from_estimator(hmm, X, 3, n_past=n_numbers + 6).past
+    numbers[55, 0] = np.nan
+    np.testing.assert_array_equal(past, numbers[-n_numbers - 6 :])
+
+
 def test_wrong_arguments(model):
     hmm, X = model
     with pytest.raises(ValueError, match=r"levels holds 1.5; expected probabilities"):

@@ -13,6 +13,7 @@ from skihmm.datasets import make_automaton_sequence
 from skihmm.emissions import ProductEmission
 from skihmm.inspection import StateSequenceDisplay
 from skihmm.posterior import align, match_states, point_estimate
+from skihmm.transitions import HCRPTransitions
 
 SHORT = {"n_burnin": 30, "n_draws": 6, "thin": 1, "n_particles": 20, "random_state": 0}
 
@@ -289,6 +290,17 @@ def test_a_state_not_seen_yet():
     display = StateSequenceDisplay(np.array([0, 1, 1]), n_states=1).plot()
     (legend,) = display.figure_.legends
     assert [one.get_text() for one in legend.get_texts()] == ["0", "new"]
+
+
+def test_contexts_that_are_no_integers():
+    X = np.column_stack([np.arange(40) // 3 % 2, np.tile([0.25, 0.75], 20)])
+    transitions = HCRPTransitions(context_features=[1])
+    hmm = HCRPHMM(transitions=transitions, n_burnin=2, n_draws=2, random_state=0).fit(X)
+    display = StateSequenceDisplay.from_estimator(hmm, X)
+    named = [
+        [tick.get_text() for tick in one.get_yticklabels()] for one in display.axes_[1:]
+    ]
+    assert named == [["0", "1"], ["0.25", "0.75"]]
 
 
 def test_ones_and_zeros_are_steps():

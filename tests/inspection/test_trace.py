@@ -182,6 +182,19 @@ def test_hyperparameters_of_the_emission(sequence):
     np.testing.assert_allclose(display.values["emission_scale"], means)
 
 
+def test_the_legend_of_concentrations_in_the_first_panel(fitted):
+    from matplotlib.legend import Legend
+
+    display = TraceDisplay.from_estimator(fitted, quantities=["concentrations", "lp"])
+    assert legend_of(display)[1][-1].startswith("selected draw")
+    legends = [
+        [text.get_text() for text in one.get_texts()]
+        for one in display.axes_[0].get_children()
+        if isinstance(one, Legend)
+    ]
+    assert [r"$\alpha$", r"$\gamma$"] in legends
+
+
 def test_seconds_and_draws(fitted):
     display = TraceDisplay.from_draws(fitted.draws_, x="seconds")
     seconds = np.cumsum(fitted.draws_.seconds, axis=1)

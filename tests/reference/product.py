@@ -53,9 +53,11 @@ class Product:
             Model(rows, part).stats()
             for part, rows in zip(self.parts, self.split(y), strict=True)
         ]
-        if self.known is not None:
-            parts.append(KnownStatesStats(np.array(self.known)))
-        return ProductStats(parts)
+        if self.known is None:
+            return ProductStats(parts)
+        # As chains do: of mixed data a product of a product.
+        data = parts[0] if len(parts) == 1 else ProductStats(parts)
+        return ProductStats([data, KnownStatesStats(np.array(self.known))])
 
     def start(self, n_steps: int) -> np.ndarray:
         """Labels that are as known."""

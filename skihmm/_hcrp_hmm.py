@@ -1297,6 +1297,7 @@ array-like of shape (n_samples,), default="auto"
                 check_integer("thin", self.thin, 1),
                 len(self.labels_),
                 not isinstance(init, str) or init in ("single", "blocks"),
+                self.transitions_.make_seating().n_stages,
             ),
         )
         if check_flag("verbose", verbose):

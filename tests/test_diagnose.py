@@ -362,6 +362,7 @@ def test_numbers_that_are_not_finite(rng):
         (BlockedGibbs(block_size=1000), {"sampler__block_size": 10}),
         (BlockedGibbs(block_size=2), {"sampler__block_size": 1}),
         (BlockedGibbs(block_size=1), {"sampler": "auto"}),
+        (BlockedGibbs(), {"sampler__block_size": 2}),
         (StepwiseGibbs("rcd"), {"sampler__proposal": "exact"}),
         (NoParameters(), {"sampler": "auto"}),
     ],
@@ -377,6 +378,19 @@ def test_low_acceptance(rate, sampler, advised, rng):
         assert found.suggested_params == advised
     else:
         assert found.warnings == []
+
+
+def test_advised_blocks_are_longer_than_a_shortest_dwell(rng):
+    draws = made_draws(rng.normal(size=(4, 100)), acceptance=0.1)
+    found = judged(draws, sampler=BlockedGibbs(), min_dwell=5)
+    assert found.suggested_params == {"sampler__block_size": 6}  # now 10
+    X = rng.normal(size=(60, 1))
+    model = HCRPHMM("blocked", "gaussian", n_burnin=0, n_draws=20, random_state=0)
+    model.set_params(transitions__min_dwell=5).fit(X)
+    model.draws_.acceptance_rate[:] = 0.1
+    advised = model.diagnose().suggested_params["sampler__block_size"]
+    assert advised == 6
+    model.set_params(sampler__block_size=advised).fit(X)
 
 
 def test_moderate_acceptance_counts_if_there_is_other_trouble(rng):

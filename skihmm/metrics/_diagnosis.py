@@ -20,6 +20,7 @@ from skihmm.metrics._convergence import (
 )
 from skihmm.posterior._partitions import Loss
 from skihmm.samplers import BaseSampler
+from skihmm.samplers._blocked import default_block_size
 
 # Names of the quantities of the table; concentrations keep theirs.
 NAMES = {
@@ -89,6 +90,9 @@ class Setting:
         Time steps of the data, an upper limit of the block size.
     shares_start : bool
         Whether all chains started from the same states.
+    min_dwell : int
+        Steps for which a state lasts at least; blocks have to be longer if they are two
+        or more.
     """
 
     sampler: BaseSampler
@@ -96,6 +100,7 @@ class Setting:
     thin: int
     n_samples: int
     shares_start: bool
+    min_dwell: int = 1
 
 
 def _entropy(counts: Array) -> float:
@@ -434,10 +439,14 @@ class Diagnosis:
             f"Only {100 * self.acceptance_rate:.1f} % of the proposals were accepted."
         )
         params = self._setting.sampler.get_params(deep=False)
+        min_dwell = self._setting.min_dwell
         size = params.get("block_size", 1)
+        if size is None:
+            size = default_block_size(min_dwell)
         size = min(size, self._setting.n_samples)
-        if size > 1:
-            shorter = max(1, size // 4)
+        shortest = min_dwell + 1 if min_dwell > 1 else 1
+        if size > shortest:
+            shorter = max(shortest, size // 4)
             self._advise(
                 f"sampler__block_size={shorter} (now {size}): short blocks are accepted "
                 "more often.",

@@ -9,8 +9,10 @@ from skihmm.samplers._base import Kernel, SeatsTransitions
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
 
-# Steps, unless states have a longer shortest dwell.
-DEFAULT_BLOCK_SIZE = 8
+
+def default_block_size(n_stages: int) -> int:
+    """Steps per block, where a state lasts for `n_stages` steps or more."""
+    return max(8, 2 * n_stages)
 
 
 class _BlockSampler(FranchiseSampler):
@@ -50,7 +52,7 @@ class _BlockSampler(FranchiseSampler):
     def _blocks(self, proposal: BlockProposal, state: ChainState) -> Kernel:
         size = self.block_size
         if size is None:
-            size = max(DEFAULT_BLOCK_SIZE, 2 * state.transitions.n_stages)
+            size = default_block_size(state.transitions.n_stages)
         size = min(size, state.n_steps)
         return self.add_split_merge(RCDKernel(proposal, size))
 

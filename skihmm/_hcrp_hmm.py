@@ -232,7 +232,8 @@ array-like of shape (n_samples,), default="auto"
         context; see :meth:`context_transmat`.
     dwell_times_ : ndarray of shape (n_states,)
         Number of steps for which each state is expected to last once it is entered,
-        under these probabilities: ``1 / (1 - transmat_[k, k])``.
+        under these probabilities: ``1 / (1 - transmat_[k, k])``.  Those of a context
+        follow likewise from :meth:`context_transmat`, and may be far longer.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)

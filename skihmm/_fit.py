@@ -531,7 +531,7 @@ class Fit:
     def _warn_of_missing(
         self, X: Array, missing_rows: Flags, emission: BaseEmission
     ) -> None:
-        """Warn of data, or columns of the data, without any observation."""
+        """Warn of data, most rows or whole columns that say nothing about states."""
         labels = range(X.shape[1]) if self._names is None else self._names
         empty = [
             label
@@ -543,13 +543,17 @@ class Fit:
                 "All entries of X are missing: the draws are those of the prior. Check "
                 "how X was read."
             )
-        elif missing_rows.all():
+        elif (lost := _share_lost(X, missing_rows)) > 0.5:
+            rows, prior = "All rows of X", ": the draws are those of the prior"
+            if lost < 1:
+                rows = f"{100 * lost:.0f} % of the rows of X with an observation"
+                prior = ""
             warn_caller(
-                f"All rows of X are missing for {type(emission).__name__}: the draws are "
-                "those of the prior. With a full covariance a row of which any entry is "
-                'missing is missing as a whole (emission="diagonal_gaussian" takes '
-                'single entries), with emission="autoregressive" one that does not '
-                "follow `order` complete rows of its sequence is, and with "
+                f"{rows} are missing for {type(emission).__name__}{prior}. With a full "
+                "covariance a row of which any entry is missing is missing as a whole "
+                '(emission="diagonal_gaussian" takes single entries), with '
+                'emission="autoregressive" one that does not follow `order` complete '
+                "rows of its sequence is, and with "
                 'handle_unknown="missing" all symbols that are not in categories are.'
             )
         elif empty:
@@ -604,6 +608,13 @@ def sampler_of(emission: BaseEmission, transitions: BaseTransitions) -> BaseSamp
     return auto_sampler(
         emission.has_lasting_states, not emission.is_categorical, transitions
     )
+
+
+def _share_lost(X: Array, missing_rows: Flags) -> float:
+    """Share of the rows with an observation that say nothing to the emission."""
+    rows = X[missing_rows]
+    n_lost = len(rows) - np.all([is_missing(column) for column in rows.T], axis=0).sum()
+    return float(n_lost / (n_lost + len(X) - len(rows)))
 
 
 def _encoded(

@@ -55,6 +55,7 @@ from skihmm._validation import (
     draw_entropy,
     is_missing,
     nested_short_names,
+    refuse_one_dimension,
     refuse_sequences,
     resolve,
     unify_frame,
@@ -231,7 +232,8 @@ array-like of shape (n_samples,), default="auto"
         context; see :meth:`context_transmat`.
     dwell_times_ : ndarray of shape (n_states,)
         Number of steps for which each state is expected to last once it is entered,
-        under these probabilities: ``1 / (1 - transmat_[k, k])``.
+        under these probabilities: ``1 / (1 - transmat_[k, k])``.  Those of a context
+        follow likewise from :meth:`context_transmat`, and may be far longer.
     n_features_in_ : int
         Number of columns of X.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -488,8 +490,9 @@ array-like of shape (n_samples,), default="auto"
         UserWarning
             If X is a data frame with an integer index that does not increase by a
             constant step inside a sequence, or with dates or times that go backwards; if
-            X, or a column of it, has no observation; if the fit was interrupted; or if a
-            checkpoint can no longer be written.
+            X, or a column of it, has no observation, or more than half of the rows with
+            one count as missing; if the fit was interrupted; or if a checkpoint can no
+            longer be written.
         """
         check_ignored(y, X)
         names = ("n_features_in_", "feature_names_in_", "_frame_library")
@@ -650,6 +653,7 @@ array-like of shape (n_samples,), default="auto"
         X = unify_frame(unmask(X))
         if isinstance(X, list | tuple | np.ndarray):
             X = as_array("X", X)
+        refuse_one_dimension(X)
         # The next lines locate the infinity, which scikit-learn does not.
         X = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite=False)
         if X.dtype.kind == "f" and np.isinf(X).any():

@@ -156,7 +156,10 @@ def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64]
         if (np.floor(filled) == filled).all() and (abs(filled) <= 2.0**53).all():
             labels = filled.astype(np.int64)
     if labels.dtype.kind not in "iu":
-        raise ValueError(f"states is of type {labels.dtype}; {expected}")
+        raise ValueError(
+            f"states is of type {labels.dtype}; {expected} pandas.factorize(names)[0] "
+            "gives such labels for names."
+        )
     if (labels < -1).any() or (labels > np.iinfo(np.int64).max).any():
         row = np.flatnonzero((labels < -1) | (labels > np.iinfo(np.int64).max))[0]
         raise ValueError(f"states[{row}] = {labels[row]}; {expected}")

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import issparse
 from sklearn.base import clone
 from sklearn.utils import check_random_state
 
@@ -268,6 +269,29 @@ def _has_rows(value: ArrayLike) -> bool:
     if isinstance(value, list | tuple):
         return any(isinstance(entry, list | tuple) or np.ndim(entry) for entry in value)
     return np.ndim(value) > 1
+
+
+def refuse_one_dimension(X: Any) -> None:
+    """Refuse a single column or row that is not marked as one.
+
+    Parameters
+    ----------
+    X : object
+        The user's data, an array or a frame.
+
+    Raises
+    ------
+    ValueError
+        If it has one dimension.
+    """
+    if len(getattr(X, "shape", ())) == 1:
+        n = len(X)
+        raise ValueError(
+            f"X has one dimension, with {n} entries; expected the shape (n_samples, "
+            "n_features), one row per time step. Reshape your data: "
+            f"np.reshape(X, (-1, 1)) is one column of {n} steps, np.reshape(X, (1, -1)) "
+            f"one step of {n} columns, and a Series has X.to_frame()."
+        )
 
 
 def refuse_sequences(X: Any) -> None:
@@ -558,6 +582,15 @@ def preferred_jobs(*recipes: HasLock) -> str:
     return "threads" if is_free else "processes"
 
 
+def _n_entries(value: Any) -> int | None:
+    """Length of a list, an array or a frame; None of what has none."""
+    try:
+        # Sparse data have another error.
+        return None if issparse(value) else len(value)
+    except TypeError:
+        return None
+
+
 def check_ignored(y: object, X: object) -> None:
     """Refuse a `y` that cannot have been meant to be ignored.
 
@@ -571,16 +604,10 @@ def check_ignored(y: object, X: object) -> None:
     Raises
     ------
     ValueError
-        If it is a list or array without an entry for every row: probably the `lengths` of
-        sequences, which are the second argument in some packages.
+        If it does not have an entry for every row: probably the `lengths` of sequences,
+        which are the second argument in some packages.
     """
-    n_entries, n_rows = (
-        len(value)
-        if isinstance(value, list | tuple)
-        or (isinstance(value, np.ndarray) and value.ndim)
-        else None
-        for value in (y, X)
-    )
+    n_entries, n_rows = _n_entries(y), _n_entries(X)
     if None not in (n_entries, n_rows) and n_entries != n_rows:
         raise ValueError(
             f"y has {n_entries} entries, but X has {n_rows} rows; y is ignored and is "

@@ -416,8 +416,9 @@ def missing_warning(missing, empty):
     """The warning about entries that are missing, or rows that say nothing."""
     if missing.all():
         return [r"All entries of X are missing"]
-    if empty.all():
-        return [r"All rows of X are missing"]
+    present = ~missing.all(axis=1)
+    if 2 * (empty & present).sum() > present.sum():
+        return [r"(All|% of the) rows of X .*are missing for"]
     return [r"All entries of columns? .* of X are m"] if missing.all(axis=0).any() else []
 
 

@@ -428,7 +428,7 @@ def test_lengths_of_any_type(sequence):
     [
         (np.empty((0, 1)), ValueError, "0 sample"),
         (np.empty((4, 0)), ValueError, "0 feature"),
-        ([1, 2, 3], ValueError, "Expected 2D array"),
+        ([1, 2, 3], ValueError, r"one dimension, with 3 entries; .* Reshape your data"),
         (np.zeros((2, 2, 2)), ValueError, "pass groups"),
         ([[0.0], [np.inf]], ValueError, "infinity"),
         (np.array([["a", 1], ["b", np.inf]], dtype=object), ValueError, "infinity"),

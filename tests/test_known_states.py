@@ -101,7 +101,7 @@ def test_an_init_that_contradicts_is_refused(data):
         (np.zeros((300, 2), int), r"the shape \(300, 2\)"),
         (np.full(300, -2), r"states\[0\] = -2"),
         (np.full(300, 0.5), "of type float64"),
-        (["a"] * 300, "of type object"),
+        (["a"] * 300, "of type object.*pandas.factorize"),
         ([object()] * 300, "of type object"),
         (np.full(300, 2**63, dtype=np.uint64), r"states\[0\] = 9223372036854775808"),
         (3, r"the shape \(\)"),

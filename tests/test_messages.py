@@ -67,7 +67,7 @@ def test_entries_are_named_by_their_columns():
     assert text.startswith("Column 'b' of X holds strings and numbers")
     for emission in ("hcrp", "gaussian"):
         text = message_of(frame(a=ok, b=[1, 2, {}]), emission, TypeError)
-        assert text.endswith("got dict {} in X[2, 'b'].")
+        assert "got dict {} in X[2, 'b']. Leave out" in text
     model = make_model("gaussian").fit(frame(a=[1.0, 2, 3], b=[1.0, 2, 3]))
     with pytest.raises(ValueError, match=r"X\[0, 'b'\] = 'x', which is no number"):
         model.predict(frame(a=[1.0], b=["x"]))
@@ -182,13 +182,20 @@ def test_columns_without_observations_are_warned_of():
         make_model().fit([["a", None], ["b", None]])
 
 
-def test_rows_that_all_lack_an_entry_are_warned_of():
-    X = np.where(np.arange(6)[:, None] % 2 == [0, 1], 1.0, np.nan)
-    with pytest.warns(
-        UserWarning, match=r"All rows of X are missing for NormalInv.*diag"
-    ):
-        make_model("gaussian").fit(X)
-    make_model("diagonal_gaussian").fit(X)  # warnings are errors
+@pytest.mark.parametrize(
+    ("n_complete", "seen"), [(0, r"All rows of X"), (2, r"67 % of the rows"), (3, "")]
+)
+def test_rows_that_lack_an_entry_are_warned_of(n_complete, seen):
+    X = np.where(np.arange(8)[:, None] % 2 == [0, 1], 1.0, np.nan)
+    X[6:] = np.nan  # says nothing to any emission
+    X[:n_complete] = 1.0
+    model = make_model("gaussian")
+    if seen:
+        with pytest.warns(UserWarning, match=seen + r".* NormalInv.*diag"):
+            model.fit(X)
+    else:
+        model.fit(X)  # warnings are errors
+    make_model("diagonal_gaussian").fit(X)
 
 
 def test_symbols_that_are_all_unknown_are_warned_of():

@@ -238,6 +238,8 @@ def test_lengths_in_the_place_of_y_are_noticed(sequence):
     for call in (hmm.fit, hmm.partial_fit, hmm.fit(sequence).score, hmm.perplexity):
         with pytest.raises(ValueError, match=message):
             call(sequence, [40, 20])
+    with pytest.raises(ValueError, match=message):
+        hmm.fit(frame(sequence), [40, 20])
     hmm.fit(sequence, np.zeros(60)).score(sequence, np.zeros(60))
 
 

@@ -71,7 +71,8 @@ def _unpack(column: Array, c: str | int) -> Array:
         elif not is_number(value):
             raise TypeError(
                 "Every entry of X must be a symbol: the argument must be a string or "
-                f"a number, got {type(value).__name__} {value!r} in X[{row}, {c!r}]."
+                f"a number, got {type(value).__name__} {value!r} in X[{row}, {c!r}]. "
+                "Leave out what is no observation; times may be the index."
             )
     if n_strings == 0:
         present = column[~missing]

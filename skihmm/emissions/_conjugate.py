@@ -87,7 +87,8 @@ def _number(value: object, place: str, X: Array) -> float:
     if not (isinstance(value, str) or is_number(value)):
         raise TypeError(
             "Every entry of X must be a number: the argument must be a string or a "
-            f"number, got {type(value).__name__} {value!r} in {place}."
+            f"number, got {type(value).__name__} {value!r} in {place}. Leave out what is "
+            "no observation; times may be the index."
         )
     try:
         return float(cast("str | float", value))

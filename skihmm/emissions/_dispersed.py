@@ -182,8 +182,9 @@ class GammaGamma(_Dispersed):
     """Positive numbers: gamma distributions, columns independent given the state.
 
     In every state the numbers of a column have a mean ``mu`` of their own and the
-    variance ``dispersion * mu**2``.  ``1 / mu`` is ``Gamma(shape, scale)`` and integrated
-    out, and the predictive distribution is a beta prime distribution.
+    variance ``dispersion * mu**2``, with one dispersion for all states.  ``1 / mu`` is
+    ``Gamma(shape, scale)`` and integrated out, and the predictive distribution is a beta
+    prime distribution.
 
     Single entries may be missing.
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
@@ -95,6 +96,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
     ----------
     emissions_ : list of (str, BaseEmission, ndarray)
         The groups with fitted emissions and the indices of their columns.
+    named_emissions_ : sklearn.utils.Bunch
+        The fitted emissions by the names of their groups.
 
     Notes
     -----
@@ -118,6 +121,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
     2
     >>> hmm.get_params()["emission__height__shape"]
     2.0
+    >>> hmm.emission_.named_emissions_.height.means_.shape
+    (2, 1)
     """
 
     test_params = ({"emissions": [("all", "diagonal_gaussian", slice(None))]},)
@@ -143,6 +148,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
                 value, self.emissions, strict=True
             )
         ]
+
+    @property
+    def named_emissions_(self) -> Bunch:
+        """The fitted emissions by the names of their groups."""
+        return Bunch(**{name: part for name, part, _ in self.emissions_})
 
     def get_params(self, deep: bool = True) -> dict[str, object]:
         """Get parameters, including those of the parts.

@@ -9,13 +9,10 @@ from skihmm.samplers._base import Kernel, SeatsTransitions
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal
 from skihmm.samplers._franchise_sampler import FranchiseSampler
 
-# Steps, unless states have a longer shortest dwell.
-DEFAULT_BLOCK_SIZE = 8
-
 
 def default_block_size(n_stages: int) -> int:
-    """Steps per block with ``block_size=None``, of states with so many stages."""
-    return max(DEFAULT_BLOCK_SIZE, 2 * n_stages)
+    """Steps per block, where a state lasts for `n_stages` steps or more."""
+    return max(8, 2 * n_stages)
 
 
 class _BlockSampler(FranchiseSampler):

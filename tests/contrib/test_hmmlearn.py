@@ -165,7 +165,8 @@ def test_there_and_back():
     rng = np.random.default_rng(0)
     X = rng.normal(np.repeat([0, 9, 0, 9], 20)[:, None], size=(80, 1))
     model = hmmlearn.GaussianHMM(2, "full", random_state=0).fit(X, LENGTHS)
-    hmm = from_hmmlearn(model, X, LENGTHS, **SHORT).fit(X, lengths=LENGTHS)
+    hmm = from_hmmlearn(model, X, LENGTHS, **{**SHORT, "n_draws": 100})
+    hmm.fit(X, lengths=LENGTHS)
     assert hmm.n_states_ == 2
     means = to_hmmlearn(hmm).means_.ravel()
     np.testing.assert_allclose(np.sort(means), np.sort(model.means_.ravel()), atol=0.5)

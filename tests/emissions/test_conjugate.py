@@ -408,7 +408,9 @@ def test_what_is_no_number(emission, X, error, message):
 
 @pytest.mark.parametrize("emission", NAMES[:3])
 def test_very_large_and_very_small_numbers(emission):
-    X = np.array([[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0], [1.0, 1.0], [5.0, 2.0]])
+    X = np.array(
+        [[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0], [1.0, 1.0], [5.0, 2.0], [0.0, 2.0]]
+    )
     for scale in (1e99, 1e-90, 1e-120, 1e-200):
         model = HCRPHMM(emission=emission, **SHORT).fit(X * scale)
         assert np.isfinite(model.score(X * scale))

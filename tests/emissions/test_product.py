@@ -377,6 +377,12 @@ def test_parameters_of_parts(frame):
     assert set(search.best_params_) == {"emission__numbers__strength"}
     fitted = search.best_estimator_
     assert pickle.loads(pickle.dumps(fitted)).score(X) == fitted.score(X)
+    parts = fitted.emission_.named_emissions_
+    assert list(parts) == [name for name, _, _ in fitted.emission.emissions]
+    assert parts.numbers.strength == search.best_params_["emission__numbers__strength"]
+    assert len(parts.numbers.means_) == fitted.n_states_
+    with pytest.raises(AttributeError, match="emissions_"):
+        _ = make_emission().named_emissions_
 
 
 def test_resumed_chains_go_on_bit_for_bit(frame, tmp_path):

@@ -724,10 +724,10 @@ STEPS_IN_CONTEXTS = {
 SLICES_IN_CONTEXTS = {
     "threshold of the leaf alone": [
         Verbatim(
-            "_context_slices.hpp",
+            "_context_blocked.hpp",
             "uniform(chain.bits) * step.pi);",
             "uniform(chain.bits)\n"
-            "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start + l]) : step.pi));",
+            "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start_ + l]) : step.pi));",
         ),
         Verbatim(
             "_context_step_slice.hpp",
@@ -737,10 +737,10 @@ SLICES_IN_CONTEXTS = {
     ],
     "threshold without the leaf": [
         Verbatim(
-            "_context_slices.hpp",
+            "_context_blocked.hpp",
             "uniform(chain.bits)\n",
             "uniform(chain.bits) * (PLANTED ? 1.0 - tree_->join_prob(step.at, j,\n"
-            "    chain.states[start + l]) / step.pi : 1.0)\n",
+            "    chain.states[start_ + l]) / step.pi : 1.0)\n",
         ),
         Verbatim(
             "_context_step_slice.hpp",

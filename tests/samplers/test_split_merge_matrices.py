@@ -206,7 +206,7 @@ inline int64_t drawn_below("""
 STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
 BLOCKS, LABELS = "_dense_blocked.hpp", "_fresh_labels.hpp"
 CONTEXT_BLOCKS = "_context_blocked.hpp"
-SLICES, SLICE = "_context_slices.hpp", "_context_step_slice.hpp"
+SLICE = "_context_step_slice.hpp"
 STEP, SPARSE = "_stepwise.hpp", "_context_sparse.hpp"
 EDITS = [
     ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),
@@ -240,22 +240,13 @@ EDITS = [
     (CONTEXT_BLOCKS, "double u, int32_t skip", "Pick u, int32_t skip"),
     *errors.ANY_EMISSION["kernels for any emission only"],
     ("_blocked.hpp", "std::max(kTiny, uniform", "std::max<double>(kTiny, uniform"),
-    (SLICES, "double slice = 0.0;", "Pick slice;"),
-    (SLICES, "std::max(kTiny, uniform", "(uniform"),
+    (CONTEXT_BLOCKS, "double slice = 0.0;", "Pick slice;"),
+    (CONTEXT_BLOCKS, "std::max(kTiny, uniform", "(uniform"),
     (
-        SLICES,
-        "double u = uniform(chain.bits) * sum;",
-        "Pick u = uniform(chain.bits) * sum;",
-    ),
-    (
-        SLICES,
-        "const double u = steps_[l].slice, r =",
-        "const Pick u = steps_[l].slice;\nconst double r =",
-    ),
-    (
-        SLICES,
-        "const double u = steps_[l + 1].slice, *r =",
-        "const Pick u = steps_[l + 1].slice;\nconst double *r =",
+        CONTEXT_BLOCKS,
+        "add_passing(n_slots_, sparse, r, base, u, f, g);",
+        "for (int32_t k = 0; k < n_slots_; ++k)\n"
+        "    g[k] += sparse[k] + r * base[k] >= u ? f : 0.0f;",
     ),
     (
         "_rcd.hpp",
@@ -280,7 +271,7 @@ EDITS = [
     # Where the transitions lift in a tree the slice kernel is that for symbols.  A table
     # is chosen by one uniform number, not by its first bits and then perhaps the others.
     (
-        SLICES,
+        BLOCKS,
         "return make_proposal<ContextSlice>(chain);",
         "return new InlinedProposal<Chain, SeatingEmission,\n"
         "    ContextSlice<Chain, SeatingEmission>>(*chain.emission->symbols());",

@@ -720,6 +720,17 @@ STEPS_IN_CONTEXTS = {
     "lifted: the law that the draw changes": [
         ("_transitions.hpp", "is_joined && n_opened == depth - 1", "false")
     ],
+    "lists: the law that a shared restaurant changes": [
+        (
+            "_context_sparse.hpp",
+            "above[k] * (out[k] + ab_joined_ * nearest[k])",
+            "above[k] * (out[k] + ab * nearest[k])",
+        ),
+        ("_context_sparse.hpp", "w_above * ab_joined_", "w_above * ab"),
+    ],
+    "lists: a shared restaurant left out": [
+        ("_context_sparse.hpp", "w_above * o_above", "0.0")
+    ],
 }
 SLICES_IN_CONTEXTS = {
     "threshold of the leaf alone": [

@@ -651,6 +651,10 @@ CAUGHT_AT = {
     "lifted: the law that the draw changes": [
         ("three levels, context first, five steps", 1)
     ],
+    "lists: the law that a shared restaurant changes": [
+        ("three levels, context first, five steps", 3)
+    ],
+    "lists: a shared restaurant left out": [("three levels, context first", 2)],
     "lifted: the shared row with its customer": [("three levels, context first", 1)],
 }  # fmt: skip
 

@@ -770,8 +770,7 @@ SLICES_IN_CONTEXTS = {
         ("_context_step_slice.hpp", "step_->n_top", "step_->n_top + 1.0")
     ],
     "lifted: the shared row with its customer": [
-        ("_context_step_slice.hpp", "row_[o_] -= w_[1];", ""),
-        ("_context_step_slice.hpp", "k == o_ && step_ && step_->is_joined", "false"),
+        ("_context_step_slice.hpp", "step_->is_joined", "false"),
     ],
 }
 

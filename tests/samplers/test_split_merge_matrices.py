@@ -267,6 +267,12 @@ EDITS = [
         "for (int32_t k = 0; k < padded; ++k)\n"
         "    if (p_f_[k] >= u_ * kMargin) chosen_[n_chosen_++] = k;",
     ),
+    (
+        SLICE,
+        "        select_all();\n",
+        "        n_chosen_ = 0;\n"
+        "        for (int32_t k = 0; k < n_slots_; ++k) chosen_[n_chosen_++] = k;\n",
+    ),
     (SLICE, "double u = uniform(chain.bits)", "Pick u = uniform(chain.bits)"),
     # Where the transitions lift in a tree the slice kernel is that for symbols.  A table
     # is chosen by one uniform number, not by its first bits and then perhaps the others.

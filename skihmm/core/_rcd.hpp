@@ -459,7 +459,7 @@ void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32_t> *st
 enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
 // To ask costs a tenth of a move: not for so few steps, or cells of restaurants.  In a tree a draw
 // touches more of them, and more lists.
-enum { kCachedSteps = 8192, kCachedCells = 16384, kCachedTreeCells = 4096 };
+enum { kCachedSteps = 8192, kCachedCells = 16384, kCachedTreeCells = 8192 };
 
 template <class Chain, class Emission>
 SKIHMM_INLINE void prefetch_steps(Chain &chain, Emission &emission, int64_t t) {

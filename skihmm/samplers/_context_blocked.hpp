@@ -70,6 +70,7 @@ class ContextBlocked {
         tree_ = &law_->contexts();
         tree_->refresh();
         has_coins_ = law_->coins().exist();
+        has_many_cells_ = tree_->n_cells() > kCachedTreeCells;
         n_slots_ = chain.n_slots;
         stride_ = tree_->padded();
         n_depths_ = tree_->shape.depth() + 1;
@@ -132,7 +133,7 @@ class ContextBlocked {
                 step.pi = link(l, j, step.bar, step.sparse);
                 step.slice = std::max(kTiny, uniform(chain.bits) * step.pi);
             }
-            prefetch_column(l, true);
+            if (has_many_cells_) prefetch_column(l, true);
             j = step.bar;
         }
         emission.look_ahead(start_, move.stop);
@@ -324,7 +325,7 @@ class ContextBlocked {
 
     void filter(Emission &emission) {
         for (int64_t l = 0; l < length_; ++l) {
-            prefetch_column(l + 1, false);
+            if (has_many_cells_) prefetch_column(l + 1, false);
             double smooth;
             if (l) {
                 const Step &last = steps_[l - 1];
@@ -353,7 +354,7 @@ class ContextBlocked {
     const Line &column_line(int64_t l, int32_t d, int32_t k) {
         return tree_->column_line(d, k, prefixes(l)[d]);
     }
-    // Leaves are many, and seldom in the caches: ask for those of labels that come next.
+    // Ask for the leaves of labels that come next.
     SKIHMM_INLINE void prefetch_rows(int64_t l, int32_t at) {
         const int32_t d = steps_[l].at.depth;
         if (d < first_) return;
@@ -380,7 +381,7 @@ class ContextBlocked {
         double taken = 0.0;
         for (int32_t at = 0; at < n_kept_; ++at) {
             const int32_t j = kept_[at];
-            prefetch_rows(l, at);
+            if (has_many_cells_) prefetch_rows(l, at);
             const double f = before[j];
             taken += f * size[j] - f;
             spread(l, j, f * share);
@@ -399,7 +400,7 @@ class ContextBlocked {
         look_at_sizes(l);
         for (int32_t at = 0; at < n_kept_; ++at) {
             const double f = before[kept_[at]] * share;
-            prefetch_rows(l, at);
+            if (has_many_cells_) prefetch_rows(l, at);
             kept += f;
             spread_slice(l, kept_[at], static_cast<float>(f));
         }
@@ -684,6 +685,7 @@ class ContextBlocked {
     const Transitions *law_ = nullptr;
     const ContextTree *tree_ = nullptr;
     bool has_coins_ = false;
+    bool has_many_cells_ = false;   // which are not in the caches
     double unit_ = 1.0;             // power of two in w_
     int32_t n_live_ = 1;            // represented labels and `new` at s_0
     int32_t n_slots_ = 0, stride_ = 0, n_depths_ = 0, first_ = 1;

@@ -234,7 +234,7 @@ class ContextBlocked {
     void refresh(int32_t k) {
         if (k != kNew) {
             set_mass(k, tree_->root().dish_tables[k]);
-            largest_ = std::max<double>(largest_, mass_f_[k]);
+            if (kSliced) largest_ = std::max<double>(largest_, mass_f_[k]);
         }
         if (SKIHMM_UNLIKELY(has_coins_)) {
             stays_[k] = static_cast<float>(law_->stay(k));
@@ -374,7 +374,7 @@ class ContextBlocked {
         SKIHMM_PREFETCH(line.counts);
     }
     // What step l gets of the labels that are kept; returns what is to be added per unit of base.
-    double spread_rows(int64_t l) {
+    SKIHMM_INLINE double spread_rows(int64_t l) {
         const Step &last = steps_[l - 1];
         const float *before = message(l - 1), *size = sizes(l - 1);
         const double share = 1.0 / last.sum_f;
@@ -435,7 +435,7 @@ class ContextBlocked {
         if (last <= depth_) row(last).unscatter(sparse);
     }
     // g_k += f_j R_j sum_d v_d(j) n_d(j, k).
-    void spread(int64_t l, int32_t j, double f) {
+    SKIHMM_INLINE void spread(int64_t l, int32_t j, double f) {
         float *g = g_.data();
         for (int32_t d = first_; d <= steps_[l].at.depth; ++d) {
             const float share = static_cast<float>(f * by_depth(l, d, j));
@@ -651,12 +651,14 @@ class ContextBlocked {
             return (u -= value) < 0.0;
         };
         bool is_found = false;
-        if (kSliced && k >= 0) {
-            for_passing(l + 1, k, [&](int32_t, int32_t j, bool passes) {
-                if (passes && !is_found) is_found = take(j, f[j]);
-            });
-            *w = chosen == skip ? *w : f[chosen];
-            return chosen;
+        if constexpr (kSliced) {
+            if (k >= 0) {
+                for_passing(l + 1, k, [&](int32_t, int32_t j, bool passes) {
+                    if (passes && !is_found) is_found = take(j, f[j]);
+                });
+                if (chosen != skip) *w = f[chosen];
+                return chosen;
+            }
         }
         if (k >= 0) {
             is_found = take(k, stay_weight(l, k));

@@ -110,14 +110,16 @@ class ContextSparse {
     // The same of the counts, unless it was lifted: of a step and of the one after it.
     SKIHMM_NOINLINE void recount(const ContextTree &tree, int64_t t, const Step &step, int32_t k,
                                  const int32_t *hints) {
-        if (is_context_first_) {
-            tree.fill_prefixes(tree.place(t), prefixes_.data());
-            for (const int32_t j : {k, step.x}) count_shared(prefixes_[1], j);
-            if (step.o >= 0) {
-                tree.fill_prefixes(tree.place(t + 1), prefixes_.data());
-                count_shared(prefixes_[1], step.o);
-            }
-        }
+        recount_dense(tree, t, step, k, hints);
+        if (!is_context_first_) return;
+        tree.fill_prefixes(tree.place(t), prefixes_.data());
+        for (const int32_t j : {k, step.x}) count_shared(prefixes_[1], j);
+        if (step.o < 0) return;
+        tree.fill_prefixes(tree.place(t + 1), prefixes_.data());
+        count_shared(prefixes_[1], step.o);
+    }
+    void recount_dense(const ContextTree &tree, int64_t t, const Step &step, int32_t k,
+                       const int32_t *hints) {
         if (!counts_.exist()) return;
         for (const int32_t j : {k, step.x}) {
             h_f_[j] = static_cast<float>(h_[j]);
@@ -576,7 +578,10 @@ class ContextSparse {
 
     // Of the first restaurant of a context: the customers of all dishes, as doubles.
     double *shared_by(int32_t v) { return &shared_[v * s_.size()]; }
-    void count_shared(int32_t v, int32_t k) { shared_by(v)[k] = tree_->count(1, v, k); }
+    // After the dense counts, if there are any.
+    void count_shared(int32_t v, int32_t k) {
+        shared_by(v)[k] = counts_.exist() ? counts_.row(1, v, 0)[k] : tree_->count(1, v, k);
+    }
     // Of a label other than those apart: weights of the draw by restaurants that all share, without
     // F, and the part of that in which o follows by the base.
     double opening_part(int32_t k, double near) const {

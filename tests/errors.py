@@ -720,14 +720,25 @@ STEPS_IN_CONTEXTS = {
     "lifted: the law that the draw changes": [
         ("_transitions.hpp", "is_joined && n_opened == depth - 1", "false")
     ],
+    "lists: the law that a shared restaurant changes": [
+        (
+            "_context_sparse.hpp",
+            "above[k] * (out[k] + ab_joined_ * nearest[k])",
+            "above[k] * (out[k] + ab * nearest[k])",
+        ),
+        ("_context_sparse.hpp", "w_above * ab_joined_", "w_above * ab"),
+    ],
+    "lists: a shared restaurant left out": [
+        ("_context_sparse.hpp", "w_above * o_above", "0.0")
+    ],
 }
 SLICES_IN_CONTEXTS = {
     "threshold of the leaf alone": [
         Verbatim(
-            "_context_slices.hpp",
+            "_context_blocked.hpp",
             "uniform(chain.bits) * step.pi);",
             "uniform(chain.bits)\n"
-            "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start + l]) : step.pi));",
+            "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start_ + l]) : step.pi));",
         ),
         Verbatim(
             "_context_step_slice.hpp",
@@ -737,10 +748,10 @@ SLICES_IN_CONTEXTS = {
     ],
     "threshold without the leaf": [
         Verbatim(
-            "_context_slices.hpp",
+            "_context_blocked.hpp",
             "uniform(chain.bits)\n",
             "uniform(chain.bits) * (PLANTED ? 1.0 - tree_->join_prob(step.at, j,\n"
-            "    chain.states[start + l]) / step.pi : 1.0)\n",
+            "    chain.states[start_ + l]) / step.pi : 1.0)\n",
         ),
         Verbatim(
             "_context_step_slice.hpp",
@@ -759,8 +770,7 @@ SLICES_IN_CONTEXTS = {
         ("_context_step_slice.hpp", "step_->n_top", "step_->n_top + 1.0")
     ],
     "lifted: the shared row with its customer": [
-        ("_context_step_slice.hpp", "row_[o_] -= w_[1];", ""),
-        ("_context_step_slice.hpp", "k == o_ && step_ && step_->is_joined", "false"),
+        ("_context_step_slice.hpp", "step_->is_joined", "false"),
     ],
 }
 

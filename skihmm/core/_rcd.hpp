@@ -457,8 +457,9 @@ void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32_t> *st
 // predict: first the step's own entries, then their cells, then the data of the cells.  These
 // are only hints: labels may change before the block's turn.
 enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
-// To ask costs a tenth of a move: not for so few steps, or cells of restaurants.
-enum { kCachedSteps = 8192, kCachedCells = 16384 };
+// To ask costs a tenth of a move: not for so few steps, or cells of restaurants.  In a tree a draw
+// touches more of them, and more lists.
+enum { kCachedSteps = 8192, kCachedCells = 16384, kCachedTreeCells = 8192 };
 
 template <class Chain, class Emission>
 SKIHMM_INLINE void prefetch_steps(Chain &chain, Emission &emission, int64_t t) {
@@ -504,7 +505,8 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
     int64_t n_accepted = 0;
     // Else all of them are in the caches.
     const bool has_many_steps = chain.n_steps > kCachedSteps;
-    const bool has_many_cells = chain.transitions->n_cells() > kCachedCells;
+    const bool has_many_cells =
+        chain.transitions->n_cells() > (kInTree ? kCachedTreeCells : kCachedCells);
     chain.touched.clear();
     proposal.attach(chain, emission);
     for (int64_t b = 0; b < blocks.n; ++b) {

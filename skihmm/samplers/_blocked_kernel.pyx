@@ -7,9 +7,6 @@ from skihmm.core._types cimport float64_t, int32_t
 
 cdef extern from "_dense_blocked.hpp" namespace "skihmm" nogil:
     Proposal *make_blocked(Chain &chain, float64_t cut) except +
-
-
-cdef extern from "_context_slices.hpp" namespace "skihmm" nogil:
     Proposal *make_beam(Chain &chain, float64_t cut) except +
     Proposal *make_slice(Chain &chain, int32_t lookup_slots) except +
 

@@ -1,4 +1,4 @@
-// The blocked Gibbs proposal of _blocked.hpp for transitions that depend on contexts.
+// The blocked Gibbs and beam proposals of _blocked.hpp for transitions that depend on contexts.
 //
 // In a tree of restaurants (_contexts.hpp) the law of a step is sparse plus rank one too,
 //
@@ -14,6 +14,11 @@
 // With coins of one stage (_coins.hpp) all of this has the factor leave_j, which R_j takes, and
 // there is one more part, stay_j [j = k].  Then the successor has a column of its own if no table
 // serves it, because its coin is its own, and new states may stay.
+//
+// With slices messages are stored as they are, and pi is the sum of the counts' parts, from the
+// leaf on, and then R_j base(k): the same numbers, summed in the same order, decide everywhere.
+// A row of the first depth has all labels that those below it have, so only these are looked at,
+// unless the base alone may pass.
 //
 // Everything else is as there: messages are floats, rows of labels that hold little enter the
 // next one by their total, and the probability of a path is computed from them in double.
@@ -46,7 +51,13 @@ SKIHMM_CLONES static void add_stays(int32_t n, float share, const float *f, cons
     for (int32_t k = 0; k < n; ++k) g[k] += share * f[k] * size[k] * stay[k];
 }
 
-template <class Chain, class Emission>
+// g[k] += f where sparse[k] + r base[k] >= u.
+SKIHMM_CLONES static void add_passing(int32_t n, const double *sparse, double r,
+                                      const double *base, double u, float f, float *g) {
+    for (int32_t k = 0; k < n; ++k) g[k] += sparse[k] + r * base[k] >= u ? f : 0.0f;
+}
+
+template <class Chain, class Emission, bool kSliced>
 class ContextBlocked {
   public:
     using Transitions = typename Chain::Transitions;
@@ -59,6 +70,7 @@ class ContextBlocked {
         tree_ = &law_->contexts();
         tree_->refresh();
         has_coins_ = law_->coins().exist();
+        has_many_cells_ = tree_->n_cells() > kCachedTreeCells;
         n_slots_ = chain.n_slots;
         stride_ = tree_->padded();
         n_depths_ = tree_->shape.depth() + 1;
@@ -73,9 +85,15 @@ class ContextBlocked {
         stays_.assign(stride_, 0.0f);
         leaves_.assign(stride_, 1.0f);
         by_leaves_.assign(stride_, 1.0f);
-        base_.assign(n_slots_, 0.0);
+        base_.assign(stride_, 0.0);
         kept_.resize(stride_ + kLanes);
         counts_.resize(n_depths_);
+        sparse_.assign(kSliced ? stride_ : 0, 0.0);
+        alphas_.assign(n_depths_, 0.0);
+        for (int32_t d = 1; d < n_depths_; ++d) alphas_[d] = tree_->alpha(d);
+        inverses_.assign(n_depths_, nullptr);
+        const double *masses = tree_->masses();
+        largest_ = *std::max_element(masses, masses + n_slots_);
         // A power of two that keeps w among the floats.
         unit_ = std::ldexp(1.0, 60 + static_cast<int>(std::lround(std::log2(offset_))));
         mass_f_[kNew] = static_cast<float>(tree_->root().gamma);
@@ -99,8 +117,9 @@ class ContextBlocked {
         const size_t room = static_cast<size_t>(length_) * stride_;
         if (messages_.size() < room) {
             messages_.resize(room);
-            sizes_.resize(room);
+            if (!kSliced) sizes_.resize(room);
         }
+        if (kSliced && tree_->shape.n_before > 0) bases_.resize(room + stride_);
         int32_t j = i_;
         for (int64_t l = 0; l <= length_; ++l) {
             Step &step = steps_[l];
@@ -108,7 +127,13 @@ class ContextBlocked {
             tree_->fill_prefixes(step.at, prefixes(l));
             step.bar = l < length_ ? bar_of(chain.states[start_ + l]) : o < 0 ? -1 : bar_of(o);
             step.sparse = 0.0;
+            if constexpr (kSliced) look_at_base(l);
             if (step.bar >= 0) step.sparse = sparse_of(l, j, step.bar, &chain.hints[start_ + l]);
+            if (kSliced && step.bar >= 0) {
+                step.pi = link(l, j, step.bar, step.sparse);
+                step.slice = std::max(kTiny, uniform(chain.bits) * step.pi);
+            }
+            if (has_many_cells_) prefetch_column(l, true);
             j = step.bar;
         }
         emission.look_ahead(start_, move.stop);
@@ -123,12 +148,14 @@ class ContextBlocked {
             step.total = total(l, next.bar);
             step.weight = weight(l, step.bar, next.bar, next.sparse);
             q->multiply(step.weight / step.total);
+            if (kSliced && next.bar >= 0) q->multiply(next.pi);
             if (step.bar != kNew) continue;
             const bool may_repeat = l > 0 && steps_[l - 1].bar == kNew;
             set_self_share(l);
             q->multiply(labels_.seat(chain.states[start_ + l],
                                      may_repeat ? chain.states[start_ + l - 1] : -1));
         }
+        if (kSliced) q->multiply(steps_[0].pi);
     }
     void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
         int32_t k = steps_[length_].bar;
@@ -143,12 +170,20 @@ class ContextBlocked {
                 if (SKIHMM_UNLIKELY(u >= w)) j = draw(l, k, u - w, step.bar, &w);
             } else {
                 sum = total(l, k);
+                if (kSliced && SKIHMM_UNLIKELY(!(sum > 0.0))) {
+                    // A beam of approximate messages may end without a path, which is rejected.
+                    std::copy_n(&chain.states[start_], length_, path);
+                    q->multiply_log(std::numeric_limits<double>::infinity());
+                    return;
+                }
                 j = draw(l, k, uniform(chain.bits) * sum, -1, &w);
             }
             q->multiply(w / sum);
+            if (kSliced && k >= 0) q->multiply(prob(l + 1, j, k));
             is_fresh |= j == kNew;
             path[l] = k = j;
         }
+        if (kSliced) q->multiply(prob(0, i_, k));
         if (!is_fresh) return;
         open_labels();
         size_t n_fresh = 0;
@@ -171,7 +206,13 @@ class ContextBlocked {
     struct Step {
         ContextPlace at;
         int32_t bar = 0;        // column of the old label; -1: there is no successor
-        double sparse = 0.0;    // sum_d v_d n_d of the old transition into it
+        double sparse = 0.0;    // sum_d v_d n_d of the old transition into it, or of w_d n_d
+        // With slices: pi of that transition and its slice; the base of all labels, which counts
+        // with a factor, and at least its largest value.
+        double pi = 0.0;
+        double slice = 0.0;
+        const double *base = nullptr;
+        double by = 1.0, largest = 0.0;
         double total = 0.0, weight = 0.0;       // at the old path
         double sum = 0.0;       // sum of the message as it is stored
         double sum_f = 0.0;     // sum of f
@@ -185,12 +226,15 @@ class ContextBlocked {
     }
     int32_t *prefixes(int64_t l) { return &prefixes_[static_cast<size_t>(l) * n_depths_]; }
     float *message(int64_t l) { return &messages_[static_cast<size_t>(l) * stride_]; }
-    // f over what is stored: of message l, 1/R for the step after it.
-    float *sizes(int64_t l) { return &sizes_[static_cast<size_t>(l) * stride_]; }
+    // f over what is stored: of message l, 1/R for the step after it, or 1.
+    float *sizes(int64_t l) {
+        return kSliced ? ones_.data() : &sizes_[static_cast<size_t>(l) * stride_];
+    }
 
     void refresh(int32_t k) {
         if (k != kNew) {
             set_mass(k, tree_->root().dish_tables[k]);
+            if (kSliced) largest_ = std::max<double>(largest_, mass_f_[k]);
         }
         if (SKIHMM_UNLIKELY(has_coins_)) {
             stays_[k] = static_cast<float>(law_->stay(k));
@@ -209,6 +253,48 @@ class ContextBlocked {
         n_live_ += (mass > 0.0f) - (mass_f_[k] > 0.0f);
         mass_f_[k] = mass;
     }
+    // Of the transitions into step l, with slices.
+    void look_at_base(int64_t l) {
+        Step &step = steps_[l];
+        if (tree_->shape.n_before == 0 || step.at.depth == 0) {
+            step.base = tree_->masses();
+            step.by = 1.0 / total_weight(tree_->root().n_tables, tree_->root().gamma);
+            step.largest = largest_;
+        } else {
+            double *base = &bases_[static_cast<size_t>(l) * stride_];
+            tree_->fill_base(step.at, base);
+            step.base = base;
+            step.by = 1.0;
+            step.largest = *std::max_element(base, base + n_slots_);
+        }
+    }
+    // Before the next three of the same step.
+    void look_at_sizes(int64_t l) {
+        depth_ = steps_[l].at.depth;
+        by_ = steps_[l].by;
+        for (int32_t d = first_; d <= depth_; ++d)
+            inverses_[d] = tree_->inverse(d, prefixes(l)[d]);
+    }
+    // w_d(j)
+    SKIHMM_INLINE double share_of(int32_t d, int32_t j) const {
+        double share = 1.0;
+        for (int32_t e = depth_; e > d; --e) share = share * inverses_[e][j] * alphas_[e];
+        return share * inverses_[d][j];
+    }
+    // R_j, times the factor of the base.
+    double rest_of(int32_t j) const {
+        return first_ > depth_ ? by_ : share_of(first_, j) * alphas_[first_] * by_;
+    }
+    double link(int64_t l, int32_t j, int32_t k, double sparse) {
+        look_at_sizes(l);
+        return sparse + rest_of(j) * steps_[l].base[k];
+    }
+    // pi[j,k]
+    double prob(int64_t l, int32_t j, int32_t k) {
+        int32_t none = -1;
+        const bool is_old = k == steps_[l].bar && j == (l ? steps_[l - 1].bar : i_);
+        return is_old ? steps_[l].pi : link(l, j, k, sparse_of(l, j, k, &none));
+    }
     // v_d(j) at step l.
     double by_depth(int64_t l, int32_t d, int32_t j) {
         double v = 1.0 / tree_->alpha(d);
@@ -221,8 +307,13 @@ class ContextBlocked {
         if (j == kNew || k == kNew || at.depth < first_) return 0.0;
         tree_->fill_counts(at, j, k, hint, counts_.data());
         double sum = 0.0;
-        for (int32_t d = first_; d <= at.depth; ++d)
-            if (counts_[d]) sum += by_depth(l, d, j) * counts_[d];
+        if constexpr (kSliced) {
+            look_at_sizes(l);
+            for (int32_t d = at.depth; d >= first_; --d) sum += share_of(d, j) * counts_[d];
+        } else {
+            for (int32_t d = first_; d <= at.depth; ++d)
+                if (counts_[d]) sum += by_depth(l, d, j) * counts_[d];
+        }
         return sum;
     }
     // The base of a label at step l.
@@ -234,27 +325,19 @@ class ContextBlocked {
 
     void filter(Emission &emission) {
         for (int64_t l = 0; l < length_; ++l) {
-            const float *before = l ? message(l - 1) : nullptr;
+            if (has_many_cells_) prefetch_column(l + 1, false);
             double smooth;
             if (l) {
                 const Step &last = steps_[l - 1];
                 const double cut = cut_ * std::min(1.0, kFew / n_live_);
                 const double least = cut / n_live_ * last.sum_f;
-                n_kept_ = blocked_passes.select(stride_, static_cast<float>(least), before,
-                                                sizes(l - 1), kept_.data());
-                const double share = 1.0 / last.sum_f;
-                double taken = 0.0;
-                for (int32_t at = 0; at < n_kept_; ++at) {
-                    const int32_t j = kept_[at];
-                    const double f = before[j];
-                    taken += f * sizes(l - 1)[j] - f;
-                    spread(l, j, f * share);
-                }
-                // Of labels that are not kept only the total is spread.
-                smooth = std::max(last.sum, last.sum_f - taken) * share;
-                if (has_coins_)
-                    add_stays(stride_, static_cast<float>(share), before, sizes(l - 1),
-                              stays_.data(), g_.data());
+                n_kept_ = blocked_passes.select(stride_, static_cast<float>(least),
+                                                message(l - 1), sizes(l - 1), kept_.data());
+                smooth = kSliced ? spread_slices(l) : spread_rows(l);
+            } else if (kSliced) {
+                look_at_sizes(0);
+                spread_slice(0, i_, 1.0f);
+                smooth = 0.0;
             } else {
                 smooth = leaves_[i_];
                 g_[i_] += stays_[i_];
@@ -265,8 +348,94 @@ class ContextBlocked {
             emit(emission, l, smooth);
         }
     }
+    const Line &row_line(int64_t l, int32_t d, int32_t j) {
+        return tree_->row_line(d, tree_->shape.row(d, j, prefixes(l)[d]));
+    }
+    const Line &column_line(int64_t l, int32_t d, int32_t k) {
+        return tree_->column_line(d, k, prefixes(l)[d]);
+    }
+    // Ask for the leaves of labels that come next.
+    SKIHMM_INLINE void prefetch_rows(int64_t l, int32_t at) {
+        const int32_t d = steps_[l].at.depth;
+        if (d < first_) return;
+        if (at + 6 < n_kept_) SKIHMM_PREFETCH(&row_line(l, d, kept_[at + 6]));
+        if (at + 3 < n_kept_) prefetch_line(row_line(l, d, kept_[at + 3]));
+    }
+    // The same of the column of the old label at step l; first of what has its place and size.
+    SKIHMM_INLINE void prefetch_column(int64_t l, bool is_first) {
+        const int32_t d = steps_[l].at.depth, k = steps_[l].bar;
+        if (d < first_ || k < 0) return;
+        const Line &line = column_line(l, d, k);
+        if (is_first) SKIHMM_PREFETCH(&line);
+        else prefetch_line(line);
+    }
+    static void prefetch_line(const Line &line) {
+        SKIHMM_PREFETCH(line.ids);
+        SKIHMM_PREFETCH(line.counts);
+    }
+    // What step l gets of the labels that are kept; returns what is to be added per unit of base.
+    SKIHMM_INLINE double spread_rows(int64_t l) {
+        const Step &last = steps_[l - 1];
+        const float *before = message(l - 1), *size = sizes(l - 1);
+        const double share = 1.0 / last.sum_f;
+        double taken = 0.0;
+        for (int32_t at = 0; at < n_kept_; ++at) {
+            const int32_t j = kept_[at];
+            if (has_many_cells_) prefetch_rows(l, at);
+            const double f = before[j];
+            taken += f * size[j] - f;
+            spread(l, j, f * share);
+        }
+        if (has_coins_)
+            add_stays(stride_, static_cast<float>(share), before, size, stays_.data(),
+                      g_.data());
+        // Of labels that are not kept only the total is spread.
+        return std::max(last.sum, last.sum_f - taken) * share;
+    }
+    // The same with slices; see _blocked.hpp for the share of the others.
+    double spread_slices(int64_t l) {
+        const float *before = message(l - 1);
+        const double share = 1.0 / steps_[l - 1].sum_f;
+        double kept = 0.0;
+        look_at_sizes(l);
+        for (int32_t at = 0; at < n_kept_; ++at) {
+            const double f = before[kept_[at]] * share;
+            if (has_many_cells_) prefetch_rows(l, at);
+            kept += f;
+            spread_slice(l, kept_[at], static_cast<float>(f));
+        }
+        if (!(cut_ > 0.0)) return 0.0;
+        return 0.03 * std::max(kLeastRest, 1.0 - kept) / steps_[l].slice;
+    }
+    // g_k += f 1[pi[j,k] >= u].
+    void spread_slice(int64_t l, int32_t j, float f) {
+        const int32_t own = first_, *prefix = prefixes(l);
+        const auto &u = steps_[l].slice;
+        const double r = rest_of(j), *base = steps_[l].base;
+        const bool is_wide = r * steps_[l].largest >= u;
+        const int32_t last = own + !is_wide;
+        float *g = g_.data();
+        double *sparse = sparse_.data();
+        const auto row = [&](int32_t d) -> const Line & {
+            return tree_->row_line(d, tree_->shape.row(d, j, prefix[d]));
+        };
+        for (int32_t d = depth_; d >= last; --d) {
+            const double w = share_of(d, j);
+            row(d).for_fours([&](int32_t, int32_t k, int32_t n) { sparse[k] += w * n; });
+        }
+        if (is_wide) {
+            add_passing(n_slots_, sparse, r, base, u, f, g);
+        } else if (own <= depth_) {
+            const double w = share_of(own, j);
+            const float if_passes[2] = {0.0f, f};
+            row(own).for_fours([&](int32_t, int32_t k, int32_t n) {
+                g[k] += if_passes[sparse[k] + w * n + r * base[k] >= u];
+            });
+        }
+        if (last <= depth_) row(last).unscatter(sparse);
+    }
     // g_k += f_j R_j sum_d v_d(j) n_d(j, k).
-    void spread(int64_t l, int32_t j, double f) {
+    SKIHMM_INLINE void spread(int64_t l, int32_t j, double f) {
         float *g = g_.data();
         for (int32_t d = first_; d <= steps_[l].at.depth; ++d) {
             const float share = static_cast<float>(f * by_depth(l, d, j));
@@ -290,15 +459,18 @@ class ContextBlocked {
             fill_row(emission, start_ + l);
             w = row_.data();
         }
-        set_sizes(l, w, size);
+        if constexpr (!kSliced) {
+            set_sizes(l, w, size);
+            w = row_.data();
+        }
         const float *base = mass_f_.data();
         const InfiniteRoot &root = tree_->root();
         if (tree_->shape.n_before == 0 || step.at.depth == 0)
             smooth /= total_weight(root.n_tables, root.gamma);
         else base = shared_base(l);
         double sums[2];
-        blocked_passes.emit(stride_, static_cast<float>(smooth), base, row_.data(), size,
-                            g_.data(), out, sums);
+        blocked_passes.emit(stride_, static_cast<float>(smooth), base, w, size, g_.data(), out,
+                            sums);
         if (SKIHMM_UNLIKELY(!is_usable(sums[1]))) begin_anew(size, out, sums);
         step.sum = sums[0];
         step.sum_f = sums[1];
@@ -346,9 +518,10 @@ class ContextBlocked {
     }
     // That of all labels, which restaurants above the labels share.
     const float *shared_base(int64_t l) {
-        tree_->fill_base(steps_[l].at, base_.data());
+        const double *base = kSliced ? steps_[l].base : base_.data();
+        if (!kSliced) tree_->fill_base(steps_[l].at, base_.data());
         base_f_.assign(stride_, 0.0f);
-        for (int32_t k = 0; k < n_slots_; ++k) base_f_[k] = static_cast<float>(base_[k]);
+        for (int32_t k = 0; k < n_slots_; ++k) base_f_[k] = static_cast<float>(base[k]);
         if (apart_ >= 0) base_f_[apart_] = base_f_[kNew];
         return base_f_.data();
     }
@@ -389,6 +562,7 @@ class ContextBlocked {
     double weight(int64_t l, int32_t j, int32_t k, double sparse) {
         const double f = message(l)[j];
         if (k < 0) return f * sizes(l)[j];
+        if (kSliced) return link(l + 1, j, k, sparse) >= steps_[l + 1].slice ? f : 0.0;
         return f * (sparse + base_of(l + 1, k)) + (j == k ? stay_weight(l, k) : 0.0);
     }
     // The part of it by a stay of k, 0 without coins.
@@ -403,6 +577,13 @@ class ContextBlocked {
             for (int32_t j = 0; j < n_slots_; ++j) sum += weight(l, j, k, 0.0);
             return sum;
         }
+        if constexpr (kSliced) {
+            double sums[4] = {};
+            for_passing(l + 1, k, [&](int32_t lane, int32_t j, bool passes) {
+                sums[lane] += f[j] * static_cast<double>(passes);
+            });
+            return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        }
         double sum = stay_weight(l, k);
         for (int32_t d = first_; d <= steps_[l + 1].at.depth; ++d)
             for_column(l, d, k, [&](int32_t j, double v, int32_t n) {
@@ -410,6 +591,34 @@ class ContextBlocked {
                 return false;
             });
         return sum + base_of(l + 1, k) * steps_[l].sum;
+    }
+    // visit(lane, j, whether pi[j,k] passes the slice of step l) for all labels j that may.  The
+    // lanes are four; in between is kNew, and does not pass.
+    template <class Visit> SKIHMM_INLINE void for_passing(int64_t l, int32_t k, Visit visit) {
+        look_at_sizes(l);
+        const int32_t own = first_, *prefix = prefixes(l);
+        const auto &u = steps_[l].slice;
+        const double base = steps_[l].base[k];
+        // R_j is at most 1, but for its rounding errors.
+        const bool is_wide = by_ * base >= u * (1.0 - kRounding);
+        const int32_t last = own + !is_wide;
+        double *sparse = sparse_.data();
+        for (int32_t d = depth_; d >= last; --d)
+            tree_->column_line(d, k, prefix[d]).for_fours([&](int32_t, int32_t j, int32_t n) {
+                sparse[j] += share_of(d, j) * n;
+            });
+        if (is_wide) {
+            for (int32_t j = 0; j < n_slots_; ++j)
+                visit(j % 4, j, sparse[j] + rest_of(j) * base >= u);
+        } else if (own <= depth_) {
+            tree_->column_line(own, k, prefix[own])
+                .for_fours([&](int32_t lane, int32_t j, int32_t n) {
+                    const double w = share_of(own, j);
+                    visit(lane, j, sparse[j] + w * n + w * alphas_[own] * by_ * base >= u);
+                });
+        }
+        // Where a restaurant has customers its parent has some too.
+        if (last <= depth_) tree_->column_line(last, k, prefix[last]).unscatter(sparse);
     }
     // visit(j, v_d(j), n) for the column of k at the step after l, until it says to stop.
     template <class Visit> bool for_column(int64_t l, int32_t d, int32_t k, Visit visit) {
@@ -442,6 +651,15 @@ class ContextBlocked {
             return (u -= value) < 0.0;
         };
         bool is_found = false;
+        if constexpr (kSliced) {
+            if (k >= 0) {
+                for_passing(l + 1, k, [&](int32_t, int32_t j, bool passes) {
+                    if (passes && !is_found) is_found = take(j, f[j]);
+                });
+                if (chosen != skip) *w = f[chosen];
+                return chosen;
+            }
+        }
         if (k >= 0) {
             is_found = take(k, stay_weight(l, k));
             for (int32_t d = first_; d <= steps_[l + 1].at.depth && !is_found; ++d)
@@ -459,12 +677,17 @@ class ContextBlocked {
     }
 
     static constexpr int32_t kLanes = 16;
-    static constexpr double kFew = 400.0;
+    static constexpr double kFew = 400.0, kRounding = 1e-10;
+    // Keeps a slice above the pi of slots without a state, which is zero.
+    static constexpr double kTiny = std::numeric_limits<double>::min();
+    // The least share of a message that is spread over all states.
+    static constexpr double kLeastRest = 1e-12;
 
     const double cut_;
     const Transitions *law_ = nullptr;
     const ContextTree *tree_ = nullptr;
     bool has_coins_ = false;
+    bool has_many_cells_ = false;   // which are not in the caches
     double unit_ = 1.0;             // power of two in w_
     int32_t n_live_ = 1;            // represented labels and `new` at s_0
     int32_t n_slots_ = 0, stride_ = 0, n_depths_ = 0, first_ = 1;
@@ -477,6 +700,13 @@ class ContextBlocked {
     WideVector<float> row_, ones_, base_f_;
     std::vector<double> base_, probs_;
     std::vector<int32_t> kept_, counts_;
+    // With slices: at least every mass; by label, zero between steps; and of one step, by depth.
+    double largest_ = 0.0;
+    WideVector<double> sparse_;
+    std::vector<double> alphas_;
+    std::vector<const double *> inverses_;
+    int32_t depth_ = 0;
+    double by_ = 1.0;
     int32_t n_kept_ = 0;
     // this block
     int64_t start_ = 0, length_ = 0;
@@ -485,7 +715,13 @@ class ContextBlocked {
     std::vector<Step> steps_;
     std::vector<int32_t> prefixes_;             // by step, then by depth
     WideVector<float> messages_, sizes_;        // by step of the block, then by slot
+    WideVector<double> bases_;                  // the same, and of the successor
     FreshLabels labels_;
 };
+
+template <class Chain, class Emission>
+using ContextMessages = ContextBlocked<Chain, Emission, false>;
+template <class Chain, class Emission>
+using ContextSlices = ContextBlocked<Chain, Emission, true>;
 
 }  // namespace skihmm

@@ -18,19 +18,32 @@
 // For few slots the sums are known roughly before, by dense counts (_context_rough.hpp).
 //
 // This is of trees in which the labels share nothing but the top.  Where they share the first
-// restaurant of a context too, the last sum is dense in pairs of contexts.  Then there are rough
-// sums only: a step for which these do not do is opened.
+// restaurant of a context too, with n' customers of dish k and the weight w', g mass_k is
+// g mass_k + w' n'_k, and b_0 in that part the base after a table there.  Then the last sum is one
+// of pairs of contexts: it is not kept, but made by a vectorised pass over all labels.  A step
+// that is drawn in that restaurant itself is opened.
 #pragma once
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "_blocked_vector.hpp"
 #include "_context_rough.hpp"
 #include "_contexts.hpp"
 #include "_emission.hpp"
 #include "_transitions.hpp"
 
 namespace skihmm {
+
+// The sum of near[k] (g mass[k] + w above[k]) for k < n, a multiple of 16.
+SKIHMM_CLONES static double sum_shared(int32_t n, const double *near, double g,
+                                       const double *mass, double w, const double *above) {
+    double lanes[16] = {};
+    for (int32_t at = 0; at < n; at += 16)
+        for (int32_t l = 0; l < 16; ++l)
+            lanes[l] += near[at + l] * (g * mass[at + l] + w * above[at + l]);
+    return fold_lanes(lanes);
+}
 
 class ContextSparse {
   public:
@@ -51,6 +64,7 @@ class ContextSparse {
         n_slots_ = n_slots;
         depth_ = tree.shape.depth();
         is_context_first_ = tree.shape.n_before > 0;
+        own_depth_ = tree.first_own();
         const size_t n = tree.padded();
         s_.assign(n, 0.0);
         o_.assign(n, 0.0);
@@ -67,6 +81,9 @@ class ContextSparse {
         places_.resize(offsets_[depth_ + 1]);
         for (Place &place : places_) place.is_known = false;
         changed_.clear();
+        shared_.assign(is_context_first_ ? tree.shape.stride(1) * n : 0, 0.0);
+        for (int32_t v = 0; is_context_first_ && v < tree.shape.stride(1); ++v)
+            tree.row_line(1, v).scatter(shared_by(v));
         is_rough_ = false;
         counts_.clear();
         if (is_rough) attach_counts(tree);
@@ -78,6 +95,10 @@ class ContextSparse {
                 counts_.update(step.path_in.at, step.i, step.x, -1);
             if (step.path_out.is_changed && counts_.exist())
                 counts_.update(step.path_out.at, step.x, step.o, -1);
+            if (SKIHMM_UNLIKELY(is_context_first_)) {
+                if (step.path_in.is_changed) count_shared(step.path_in.levels[1].row, step.x);
+                if (step.path_out.is_changed) count_shared(step.path_out.levels[1].row, step.o);
+            }
             if (step.path_in.is_changed) note(step.i);
             if (step.path_out.is_changed || step.path_in.changes_top()) note(step.x);
             if (step.path_out.changes_top()) note(step.o);
@@ -89,6 +110,16 @@ class ContextSparse {
     // The same of the counts, unless it was lifted: of a step and of the one after it.
     SKIHMM_NOINLINE void recount(const ContextTree &tree, int64_t t, const Step &step, int32_t k,
                                  const int32_t *hints) {
+        recount_dense(tree, t, step, k, hints);
+        if (!is_context_first_) return;
+        tree.fill_prefixes(tree.place(t), prefixes_.data());
+        for (const int32_t j : {k, step.x}) count_shared(prefixes_[1], j);
+        if (step.o < 0) return;
+        tree.fill_prefixes(tree.place(t + 1), prefixes_.data());
+        count_shared(prefixes_[1], step.o);
+    }
+    void recount_dense(const ContextTree &tree, int64_t t, const Step &step, int32_t k,
+                       const int32_t *hints) {
         if (!counts_.exist()) return;
         for (const int32_t j : {k, step.x}) {
             h_f_[j] = static_cast<float>(h_[j]);
@@ -105,8 +136,9 @@ class ContextSparse {
         error = 0.0;
         is_rough_ = counts_.exist() && step.m_x > 0 && at_.depth == 2 && next_.depth == 2;
         if (SKIHMM_LIKELY(is_rough_)) sum_roughly();
-        else if (can_complete()) sum();
-        return is_rough_ || can_complete();
+        else if (at_.depth < own_depth_ || next_.depth < own_depth_) return false;
+        else sum();
+        return true;
     }
     // Whether it is known if `share` of the sum of all weights lies in the first one, and in which
     // part of that; if not, `complete` is next.
@@ -116,7 +148,6 @@ class ContextSparse {
                     most = share * (first_q + rest + error);
         return most < first_q && (most < first_stays || least >= first_stays);
     }
-    bool can_complete() const { return !is_context_first_; }
     SKIHMM_NOINLINE void complete() {
         error = 0.0;
         is_rough_ = false;
@@ -128,7 +159,8 @@ class ContextSparse {
         u -= i_q_;
         if (u < o_q_) return o_label_;
         u -= o_q_;
-        const double *nearest = part(1);
+        const double *nearest = part(own_depth_);
+        const bool is_shared = is_context_first_;
         int32_t found = first;
         const auto passes = [&](int32_t k, double value) {
             if (!(value > 0.0)) return false;
@@ -140,54 +172,59 @@ class ContextSparse {
                 const int32_t k = column_->ids[at];
                 if (passes(k, column_->counts[at]
                                   * (s_[k] * (o_[k] + ab_ * nearest[k])
-                                     + g_ * mass_[k] * (o_[k] + ab_opened_ * nearest[k]))))
+                                     + opening_part(k, nearest[k]))))
                     return k;
             }
             return found;
         }
         u = (u - symbol_sum_) / d_;
         if (u < row_sum_) {
-            const Line &row = row_line(1);
+            const Line &row = row_line(own_depth_);
             for (int32_t at = 0; at < row.size; ++at) {
                 const int32_t k = row.ids[at];
                 if (passes(k, s_[k] * (o_[k] + ab_ * nearest[k]))) return k;
             }
             return found;
         }
-        u = (u - row_sum_) / g_;
+        u = (u - row_sum_) / (is_shared ? 1.0 : g_);
         if (u < column_sum_) {
-            const Line &line = column_line(1);
+            const Line &line = column_line(own_depth_);
             for (int32_t at = 0; at < line.size; ++at) {
                 const int32_t k = line.ids[at];
-                if (passes(k, o_[k] * mass_[k])) return k;
+                const double mass = is_shared ? g_ * mass_[k] + w_[1] * above_[k] : mass_[k];
+                if (passes(k, o_[k] * mass)) return k;
             }
             return found;
         }
-        u = (u - column_sum_) / ab_opened_;
+        u = (u - column_sum_) / (is_shared ? 1.0 : ab_opened_);
         for (int32_t k = 0; k < n_slots_; ++k)
-            if (!is_apart(k) && passes(k, place_->values[k])) return k;
+            if (!is_apart(k) && passes(k, is_shared ? smooth_part(k) : place_->values[k]))
+                return k;
         return found;
     }
     // Of a label other than `first`: its weight, and the part of it in which the draw joins a
     // table.
     double weight(int32_t k) const {
         if (k == i_) return i_q_;
-        const double near = part(1)[k];
-        const double joins = symbol_weight(k) * s_[k] * (o_[k] + ab_ * near);
+        const double near = part(own_depth_)[k], f = symbol_weight(k);
+        const double joins = f * s_[k] * (o_[k] + ab_ * near);
         if (k == o_label_) return joins + o_q_;
-        return joins + symbol_weight(k) * g_ * mass_[k] * (o_[k] + ab_opened_ * near);
+        const double opens = f * g_ * mass_[k] * (o_[k] + ab_opened_ * near);
+        if (SKIHMM_LIKELY(!is_context_first_)) return joins + opens;
+        return joins + opens + f * w_[1] * above_[k] * (o_[k] + ab_joined_ * near);
     }
     double joining_part(int32_t k) const {
         if (k == i_) return i_stays_;
         if (s_[k] == 0.0) return 0.0;
         return symbol_weight(k) * w_[at_.depth] * tree_->leaf_count(at_, i_, k, -1)
-               * (o_[k] + ab_ * part(1)[k]);
+               * (o_[k] + ab_ * part(own_depth_)[k]);
     }
     void close() {
         if (is_rough_) return;
-        row_line(1).unscatter(s_.data());
-        column_line(1).unscatter(o_.data());
-        for (int32_t d = next_.depth; d >= 1; --d) {
+        row_line(own_depth_).unscatter(s_.data());
+        column_line(own_depth_).unscatter(o_.data());
+        if (is_context_first_) above_[o_label_] = saved_above_;
+        for (int32_t d = next_.depth; d >= own_depth_; --d) {
             part(d)[i_] = saved_[2 * d - 1];
             part(d)[x_] = saved_[2 * d - 2];
         }
@@ -197,11 +234,11 @@ class ContextSparse {
     void prefetch(ContextPlace at, ContextPlace next, int32_t i, int32_t o) const {
         if (counts_.exist()) return;
         int32_t p = at.prefix, q = next.prefix;
-        for (int32_t d = at.depth; d > 0; --d) {
+        for (int32_t d = at.depth; d >= own_depth_; --d) {
             fetch(tree_->row_line(d, tree_->shape.row(d, i, p)));
             if (d > 1) p = tree_->shape.prefix_above(d, p);
         }
-        for (int32_t d = next.depth; d > 0; --d) {
+        for (int32_t d = next.depth; d >= own_depth_; --d) {
             fetch(tree_->column_line(d, o, q));
             if (d > 1) q = tree_->shape.prefix_above(d, q);
         }
@@ -210,8 +247,8 @@ class ContextSparse {
   private:
     // Of a place of the next step, by label between moves.
     struct Place {
-        // h_k R_k mass_k / a_1; then, by depth, h_k times the weight of k's customers, which is
-        // h_k R_k / a_1 for depth 1.
+        // h_k R_k mass_k / a; then, by depth, h_k times the weight of k's customers, which is
+        // h_k R_k / a for the first depth of labels, with its concentration a.
         WideVector<double> values;
         double total = 0.0;             // sum of the first
         size_t n_seen = 0;              // of the changed labels
@@ -287,12 +324,18 @@ class ContextSparse {
         ab_own_joined_ = dish_weight(n + is_joined, on_top) * came;
         ab_own_ = dish_weight(n + is_joined, on_own) * came;
     }
-    SKIHMM_NOINLINE void sum() {
+    void sum() {
+        if (SKIHMM_UNLIKELY(is_context_first_)) sum_lists<true>();
+        else sum_lists<false>();
+    }
+    // kShared: the labels share the first restaurant of a context.
+    template <bool kShared> SKIHMM_NOINLINE void sum_lists() {
+        constexpr int32_t own = 1 + kShared;
         place_ = &known_place();
-        const double *nearest = part(1);
+        const double *nearest = part(own);
 
-        // x and i are apart, and the mass of o.
-        for (int32_t d = 1; d <= next_.depth; ++d) {
+        // x and i are apart, and what o has in restaurants that all share.
+        for (int32_t d = own; d <= next_.depth; ++d) {
             double *w = part(d);
             saved_[2 * d - 2] = w[x_];
             saved_[2 * d - 1] = w[i_];
@@ -301,63 +344,100 @@ class ContextSparse {
         const double mass_o = mass_[o_label_];
         saved_mass_ = mass_o;
         mass_[o_label_] = 0.0;
+        if constexpr (kShared) {
+            above_ = shared_by(step_->path_in.levels[1].row);
+            saved_above_ = above_[o_label_];
+            above_[o_label_] = 0.0;
+            // Of labels, as a_1 of those above.
+            for (double *ab : {&ab_, &ab_joined_, &ab_opened_, &ab_own_, &ab_own_joined_})
+                *ab *= alphas_[own];
+        }
 
         // Four sums at a time: one would wait for itself.
         double *s = s_.data(), *out = o_.data();
-        const double *mass = mass_.data();
+        const double *mass = mass_.data(), *above = above_;
         const double ab = ab_, ab_opened = ab_opened_, g = g_;
+        const double w_above = kShared ? w_[1] : 0.0;
         double column_part[4] = {0.0, 0.0, 0.0, 0.0}, row_part[4] = {0.0, 0.0, 0.0, 0.0};
-        for (int32_t d = 1; d <= next_.depth; ++d) {
+        const int32_t i = i_, o = o_label_;
+        bool follows_i = false;
+        for (int32_t d = own; d <= next_.depth; ++d) {
             const double *w = part(d);
             column_line(d).for_fours([&](int32_t l, int32_t k, int32_t n) {
                 const double value = w[k] * n;
                 out[k] += value;
-                column_part[l] += value * mass[k];
+                column_part[l] += value * (kShared ? g * mass[k] + w_above * above[k] : mass[k]);
+                if (kShared) follows_i |= k == i;
             });
         }
-        for (int32_t d = at_.depth; d > 1; --d) {
+        for (int32_t d = at_.depth; d > own; --d) {
             const double w = w_[d];
             row_line(d).for_fours([&](int32_t, int32_t k, int32_t n) { s[k] += w * n; });
         }
-        const double w_first = w_[1];
-        row_line(1).for_fours([&](int32_t l, int32_t k, int32_t n) {
+        const double w_first = w_[own];
+        row_line(own).for_fours([&](int32_t l, int32_t k, int32_t n) {
             const double value = s[k] += w_first * n;
             row_part[l] += value * (out[k] + ab * nearest[k]);
         });
         double symbol_sum = 0.0;
-        const int32_t i = i_, o = o_label_;
         int32_t e_i = 0, e_o = 0;
         for (int32_t at = 0; at < column_->size; ++at) {
             const int32_t k = column_->ids[at], n = column_->counts[at];
             e_i += k == i ? n : 0;
             e_o += k == o ? n : 0;
-            symbol_sum += n * (s[k] * (out[k] + ab * nearest[k])
-                               + g * mass[k] * (out[k] + ab_opened * nearest[k]));
+            double opens = g * mass[k] * (out[k] + ab_opened * nearest[k]);
+            if (kShared) opens += w_above * above[k] * (out[k] + ab_joined_ * nearest[k]);
+            symbol_sum += n * (s[k] * (out[k] + ab * nearest[k]) + opens);
         }
         symbol_sum_ = symbol_sum;
         row_sum_ = (row_part[0] + row_part[1]) + (row_part[2] + row_part[3]);
         column_sum_ = (column_part[0] + column_part[1]) + (column_part[2] + column_part[3]);
-
-        // The sum that is kept, without x, i and o.
-        const double *values = place_->values.data();
-        double gone = values[x_] + values[i_];
-        if (o_label_ != i_) gone += values[o_label_];
-        if (first == kNew) gone += values[kNew];
-        smooth_sum_ = place_->total - gone;
-        if (SKIHMM_UNLIKELY(!(smooth_sum_ > kCancelled * gone))) sum_smooth();
+        if constexpr (kShared) {
+            if (SKIHMM_LIKELY(first != kNew)) {
+                smooth_sum_ = sum_shared(static_cast<int32_t>(s_.size()), nearest,
+                                         g * ab_opened, mass, w_above * ab_joined_, above);
+            } else {
+                smooth_sum_ = 0.0;
+                for (int32_t k = 0; k < n_slots_; ++k)
+                    if (!is_apart(k)) smooth_sum_ += smooth_part(k);
+            }
+        } else {
+            // The sum that is kept, without x, i and o.
+            const double *values = place_->values.data();
+            double gone = values[x_] + values[i_];
+            if (o_label_ != i_) gone += values[o_label_];
+            if (first == kNew) gone += values[kNew];
+            smooth_sum_ = place_->total - gone;
+            if (SKIHMM_UNLIKELY(!(smooth_sum_ > kCancelled * gone))) sum_smooth();
+        }
 
         weigh_first();
         // Where a restaurant has customers its parent has some too.
-        int32_t none = -1, no = -1;
+        int32_t none = -1, no = -1, o_above = 0;
         is_owned_ = s[i] != 0.0;
-        is_followed_ = s[o] != 0.0;
+        is_followed_ = kShared ? follows_i : s[o] != 0.0;
         if (SKIHMM_UNLIKELY(is_owned_)) tree_->fill_counts(at_, i, i, &none, own_.data());
         if (is_followed_) tree_->fill_counts(next_, i, o, &no, following_.data());
+        if constexpr (kShared) {
+            // A restaurant that both customers have left has not so many of o.
+            const int32_t n_o = step_->path_out.levels[1].customer.n;
+            o_above = step_->is_joined ? n_o : static_cast<int32_t>(saved_above_);
+            if (!is_owned_) std::fill(own_.begin(), own_.end(), 0);
+            if (!is_followed_) std::fill(following_.begin(), following_.end(), 0);
+            own_[1] = i == o ? o_above : static_cast<int32_t>(above[i]);
+            following_[1] = n_o;
+            is_owned_ |= own_[1] > 0;
+            is_followed_ |= n_o > 0;
+        }
         weigh_i(dish_weight<double>(e_i, d_) * h_[i]);
         o_q_ = o_label_ == i_ ? 0.0 : g_ * step_->mass_o * dish_weight<double>(e_o, d_)
                                       * (out[o_label_] + ab_own_ * nearest[o_label_]);
-        rest = symbol_sum_ + d_ * (row_sum_ + g_ * (column_sum_ + ab_opened_ * smooth_sum_))
-               + i_q_ + o_q_;
+        if (kShared && o != i)
+            o_q_ += w_above * o_above * dish_weight<double>(e_o, d_)
+                    * (out[o] + ab_own_joined_ * nearest[o]);
+        if constexpr (kShared) rest = symbol_sum_ + d_ * (row_sum_ + column_sum_ + smooth_sum_);
+        else rest = symbol_sum_ + d_ * (row_sum_ + g_ * (column_sum_ + ab_opened_ * smooth_sum_));
+        rest = rest + i_q_ + o_q_;
     }
     // The same from dense counts, which between moves are those of s_0 but for labels apart; of
     // trees of two levels.
@@ -433,7 +513,7 @@ class ContextSparse {
     void note(int32_t k) {
         mass_[k] = tree_->masses()[k];
         if (counts_.exist()) mass_f_[k] = static_cast<float>(mass_[k]);
-        if (s_.size() <= kFewSlots || is_context_first_) return;
+        if (s_.size() <= kFewSlots) return;
         if (SKIHMM_UNLIKELY(changed_.size() > kMostChanged)) {
             for (Place &place : places_) place.is_known = false;
             changed_.clear();
@@ -458,7 +538,7 @@ class ContextSparse {
         place->values.resize(n * (depth_ + 1));
         double *values = place->values.data();
         const double *before = h_;
-        for (int32_t d = next_.depth; d >= 1; --d) {
+        for (int32_t d = next_.depth; d >= own_depth_; --d) {
             const double *by = tree_->inverse(d, prefixes_[d]);
             const double a = d < next_.depth ? alphas_[d + 1] : 1.0;
             double *w = values + d * n;
@@ -473,7 +553,7 @@ class ContextSparse {
     }
     double fill_label(Place *place, int32_t k) {
         double *values = place->values.data(), w = h_[k];
-        for (int32_t d = next_.depth; d >= 1; --d) {
+        for (int32_t d = next_.depth; d >= own_depth_; --d) {
             if (d < next_.depth) w *= alphas_[d + 1];
             w *= tree_->inverse(d, prefixes_[d])[k];
             values[d * s_.size() + k] = w;
@@ -496,6 +576,24 @@ class ContextSparse {
         }
     }
 
+    // Of the first restaurant of a context: the customers of all dishes, as doubles.
+    double *shared_by(int32_t v) { return &shared_[v * s_.size()]; }
+    // After the dense counts, if there are any.
+    void count_shared(int32_t v, int32_t k) {
+        shared_by(v)[k] = counts_.exist() ? counts_.row(1, v, 0)[k] : tree_->count(1, v, k);
+    }
+    // Of a label other than those apart: weights of the draw by restaurants that all share, without
+    // F, and the part of that in which o follows by the base.
+    double opening_part(int32_t k, double near) const {
+        const double part = g_ * mass_[k] * (o_[k] + ab_opened_ * near);
+        if (SKIHMM_LIKELY(!is_context_first_)) return part;
+        return part + w_[1] * above_[k] * (o_[k] + ab_joined_ * near);
+    }
+    double smooth_part(int32_t k) const {
+        return part(own_depth_)[k]
+               * (g_ * ab_opened_ * mass_[k] + w_[1] * ab_joined_ * above_[k]);
+    }
+
     // ---- labels apart
 
     double symbol_weight(int32_t k) const {
@@ -509,7 +607,7 @@ class ContextSparse {
         const Step &step = *step_;
         if (SKIHMM_UNLIKELY(first == kNew)) {
             first_stays = 0.0;
-            first_q = d_ * g_ * mass_[kNew] * ab_opened_ * part(1)[kNew];
+            first_q = d_ * g_ * mass_[kNew] * ab_opened_ * part(own_depth_)[kNew];
             return;
         }
         const double by_symbol = dish_weight<double>(e_in_, d_) * h_x_;
@@ -564,11 +662,13 @@ class ContextSparse {
     const double *h_ = nullptr;
     bool after_ = false, is_context_first_ = false;
     int32_t n_slots_ = 0, depth_ = 0;
+    int32_t own_depth_ = 1;                         // the first of labels' restaurants
     std::vector<double> alphas_;                    // by depth
     std::vector<int32_t> offsets_;                  // of the places of a depth
     std::vector<Place> places_;
     Stack<int32_t> changed_;                        // labels, since all places were forgotten
     WideVector<double> mass_;                       // by label
+    WideVector<double> shared_;                     // by first restaurant of contexts, by label
     // Rough sums: counts, and the above in floats.
     DenseCounts counts_;
     WideVector<float> h_f_, mass_f_, q_f_, ones_f_;
@@ -582,8 +682,8 @@ class ContextSparse {
     double d_ = 1.0, g_ = 0.0;
     // Of o at the top: now, and if the draw opens a table there, of another label and of o.
     double base_ = 0.0, opened_ = 0.0, opened_own_ = 0.0;
-    // a_1 times these, or context first the laws of the restaurant below; there also if the draw
-    // has come to that one.
+    // a_1 times these, or context first the laws of the restaurant below, which exact sums have
+    // times a_2; there also if the draw has come to that one.
     double ab_ = 0.0, ab_opened_ = 0.0, ab_own_ = 0.0, ab_joined_ = 0.0, ab_own_joined_ = 0.0;
     int32_t e_in_ = 0;
     double h_x_ = 0.0;
@@ -592,7 +692,8 @@ class ContextSparse {
     double i_q_ = 0.0, i_stays_ = 0.0, o_q_ = 0.0;
     std::vector<int32_t> prefixes_, own_, following_;       // by depth
     std::vector<double> w_, saved_;
-    double saved_mass_ = 0.0;
+    double saved_mass_ = 0.0, saved_above_ = 0.0;
+    double *above_ = nullptr;                       // of shared_, in which the draw is
     WideVector<double> s_, o_;                      // zero between steps
 };
 

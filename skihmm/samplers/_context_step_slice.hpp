@@ -7,8 +7,8 @@
 // with the depths of the restaurants of labels, the first of which has all labels that those below
 // it have.  So mostly one list has every candidate: that of i's first restaurant, if u excludes
 // base_k for all k, or that of the labels whose first restaurant has o, if v excludes base_o, as
-// R_k <= 1.  Else all labels are looked at.  base_k is g mass_k, and w_1 n_1(k) besides if all
-// labels share the restaurant of depth 1: then it is looked up for the labels that pass otherwise.
+// R_k <= 1.  Else a vectorised pass, in floats with a margin, goes over all labels.  base_k is
+// g mass_k, and w_1 n_1(k) besides if all labels share the restaurant of depth 1.
 // What is known of i, x and o is that of lifted customers, or of the seating if they have been
 // taken out; other labels are as they are between moves.
 //
@@ -27,6 +27,18 @@
 #include "_rcd.hpp"
 
 namespace skihmm {
+
+// The lesser of (row[k] + w above[k] + g mass[k]) by_u and (column[k] + base rest[k]) by_v.
+SKIHMM_CLONES static void rough_passing(int32_t n, const double *row, double w,
+                                        const double *above, double g, const double *mass,
+                                        double by_u, const double *column, double base,
+                                        const double *rest, double by_v, float *out) {
+    for (int32_t k = 0; k < n; ++k) {
+        const double in = (row[k] + w * above[k] + g * mass[k]) * by_u,
+                     next = (column[k] + base * rest[k]) * by_v;
+        out[k] = static_cast<float>(in < next ? in : next);
+    }
+}
 
 // kInTree: as of StepwiseIn.
 template <class Chain, class Emission, bool kInTree>
@@ -60,10 +72,13 @@ class ContextSliceIn {
         ones_f_.assign(tree_->padded(), 1.0f);
         chosen_.resize(tree_->padded() + kLanes);
         most_.assign(own_ > 1 ? tree_->shape.stride(1) : 0, 0);
+        shared_.assign(most_.size() * tree_->padded(), 0.0);
         for (size_t v = 0; v < most_.size(); ++v)
-            ContextTree::for_line(tree_->row_line(1, v), [&](int32_t, int32_t n) {
+            ContextTree::for_line(tree_->row_line(1, v), [&](int32_t k, int32_t n) {
                 most_[v] = std::max(most_[v], n);
+                shared_by(v)[k] = n;
             });
+        e_.assign(Emission::kIsSeating ? n_slots_ : 0, 0);
     }
     void prefetch(const Chain &chain, int64_t start, int64_t) const {
         const ContextPlace at = tree_->place(start);
@@ -107,6 +122,7 @@ class ContextSliceIn {
         if constexpr (Emission::kIsSeating) {
             symbol_ = move.symbol.exists ? emission.codes[t_] : -1;
             smooth_ = move.symbol.column.smooth;
+            column_of_symbol_ = &move.symbol.column;
         } else {
             emission.fill_probs(t_, probs_.data());
         }
@@ -146,8 +162,8 @@ class ContextSliceIn {
             return;
         if (dense_.exist()) recount(chain.states[t_]);
         if (SKIHMM_LIKELY(own_ == 1)) return;
-        for (const int32_t k : {x_, chain.states[t_]}) raise(at_prefixes_[1], k);
-        if (o_ >= 0) raise(prefixes_[1], o_);
+        for (const int32_t k : {x_, chain.states[t_]}) count_shared(at_prefixes_[1], k);
+        if (o_ >= 0) count_shared(prefixes_[1], o_);
     }
 
   private:
@@ -168,7 +184,15 @@ class ContextSliceIn {
             if (label == x_) break;
         }
     }
-    void raise(int32_t v, int32_t k) { most_[v] = std::max(most_[v], tree_->count(1, v, k)); }
+    // Of a restaurant that all labels share: the customers of all dishes, as doubles.
+    double *shared_by(int32_t v) {
+        return &shared_[v * static_cast<size_t>(tree_->padded())];
+    }
+    void count_shared(int32_t v, int32_t k) {
+        const int32_t n = tree_->count(1, v, k);
+        most_[v] = std::max(most_[v], n);
+        shared_by(v)[k] = n;
+    }
     int32_t ghost() const { return o_ >= 0 && m_o_ == 0 ? o_ : -1; }
     double seat(Chain &chain, int32_t label) {
         labels_.open(*chain.transitions, ghost());
@@ -179,7 +203,8 @@ class ContextSliceIn {
             if (SKIHMM_UNLIKELY(symbol_ < 0)) return 1.0;
             if (k == x_) return dish_weight<double>(symbol.e_in, smooth_)
                                 / total_weight(symbol.e_x, offset_);
-            const int32_t n = k == kNew ? 0 : emission.seating->count(k, symbol_);
+            const int32_t n = k == kNew ? 0 : has_counts_ ? e_[k]
+                                            : emission.seating->count(k, symbol_);
             return dish_weight<double>(n, smooth_) / total_weight(totals_[k], offset_);
         }
         // An old label of weight 0, from underflow, would never be left.
@@ -231,12 +256,14 @@ class ContextSliceIn {
         return v;
     }
     // The part of pi[i,k] by the restaurant that all labels share, where the row is without it.
-    double shared_part(int32_t k) const {
-        return w_[1] * without_lifted(k, tree_->count(1, at_prefixes_[1], k));
+    double shared_part(int32_t k) {
+        return w_[1] * without_lifted(k, static_cast<int32_t>(shared_by(at_prefixes_[1])[k]));
     }
-    // Of n customers of dish k there.
+    // Of n customers of dish k there between moves.
     int32_t without_lifted(int32_t k, int32_t n) const {
-        return k == o_ && step_ && step_->is_joined ? step_->path_out.levels[1].customer.n : n;
+        if (SKIHMM_LIKELY(k != o_)) return n;
+        if (!step_) return tree_->count(1, at_prefixes_[1], k);
+        return step_->is_joined ? step_->path_out.levels[1].customer.n : n;
     }
     // That of i, of which the restaurants that the draw before shares are smaller while it is
     // lifted.
@@ -279,9 +306,7 @@ class ContextSliceIn {
                 if (row[k] + smooth >= u_) consider(emission, k);
             }
         } else {
-            if (lacks_shared_) add_shared_row();
             look_at_all(emission);
-            if (own_ > 1) row_line(1).unscatter(row);
         }
         if (has_row) row_line(own_).unscatter(row);
         if (has_column) column_line(own_).unscatter(column_.data());
@@ -313,11 +338,6 @@ class ContextSliceIn {
         const double w = w_[d];
         row_line(d).for_fours([&](int32_t, int32_t k, int32_t n) { row[k] += w * n; });
     }
-    void add_shared_row() {
-        add_row(1);
-        lacks_shared_ = false;
-        if (step_ && step_->is_joined && step_->path_out.leaves_first()) row_[o_] -= w_[1];
-    }
     // Sparse parts of pi[k,o].
     void fill_column() {
         double *column = column_.data();
@@ -332,14 +352,33 @@ class ContextSliceIn {
             for (int32_t k = 0; k < n_slots_; ++k) consider(emission, k);
             return;
         }
-        const double *masses = tree_->masses();
+        if constexpr (Emission::kIsSeating) {
+            has_counts_ = symbol_ >= 0;
+            if (has_counts_) scatter_symbol(1);
+        }
         tree_->fill_rest(next_, rest_of_.data());
-        for (int32_t k = 0; k < n_slots_; ++k)
-            if (row_[k] + g_ * masses[k] >= u_ && column_[k] + rest_of_[k] * base_ >= v_
-                && k != i_ && k != o_)
-                consider(emission, k);
+        select_all();
+        for (int32_t at = 0; at < n_chosen_; ++at)
+            if (chosen_[at] != i_ && chosen_[at] != o_) consider(emission, chosen_[at]);
         consider(emission, i_);
         if (i_ != o_) consider(emission, o_);
+        if (has_counts_) scatter_symbol(0);
+        has_counts_ = false;
+    }
+    // Labels that may pass u and v.
+    void select_all() {
+        const double *masses = tree_->masses();
+        const double *above = lacks_shared_ ? shared_by(at_prefixes_[1]) : masses;
+        rough_passing(tree_->padded(), row_.data(), lacks_shared_ ? w_[1] : 0.0, above, g_,
+                      masses, 1.0 / u_, column_.data(), base_, rest_of_.data(), 1.0 / v_,
+                      p_f_.data());
+        n_chosen_ = blocked_passes.select(tree_->padded(), static_cast<float>(kMargin),
+                                          p_f_.data(), ones_f_.data(), chosen_.data());
+    }
+    // The symbol's counts into e_, or zeros.
+    void scatter_symbol(int32_t factor) {
+        for (int32_t at = 0; at < column_of_symbol_->size; ++at)
+            e_[column_of_symbol_->ids[at]] = factor * column_of_symbol_->counts[at];
     }
     const Line &row_line(int32_t d) const {
         return tree_->row_line(d, tree_->shape.row(d, i_, at_prefixes_[d]));
@@ -374,6 +413,10 @@ class ContextSliceIn {
     std::vector<int32_t> most_;             // the same of the customers of a dish, by restaurant
                                             // that all labels share
     bool lacks_shared_ = false;             // of the row of this step
+    WideVector<double> shared_;             // by such a restaurant, by label
+    std::vector<int32_t> e_;                // the symbol's counts, if they have been written
+    bool has_counts_ = false;
+    const SymbolColumn *column_of_symbol_ = nullptr;
     DenseCounts dense_;                     // those between moves, and what goes with them
     WideVector<float> mass_f_, p_f_, ones_f_;
     std::vector<int32_t> chosen_;

@@ -16,11 +16,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 #include "_blocked.hpp"
 #include "_context_blocked.hpp"
+#include "_context_step_slice.hpp"
+#include "_fresh_labels.hpp"
 #include "_rcd.hpp"
+#include "_slice.hpp"
 
 namespace skihmm {
 
@@ -214,15 +218,32 @@ class DenseBlocked {
     FreshLabels labels_;
 };
 
-// The kernel that suits the law of a chain.  One dense kernel is for all emissions: the passes
+// The kernels that suit the law of a chain.  One dense kernel is for all emissions: the passes
 // over the columns take most of its time.
 template <class Chain>
 Proposal<Chain> *make_blocked(Chain &chain, double cut) {
     if (chain.transitions->are_staged())
         return new InlinedProposal<Chain, Emission, DenseBlocked<Chain, Emission>>(
             *chain.emission, cut);
-    if (chain.transitions->has_contexts()) return make_proposal<ContextBlocked>(chain, cut);
+    if (chain.transitions->has_contexts()) return make_proposal<ContextMessages>(chain, cut);
     return make_proposal<BlockedMessages>(chain, cut);
+}
+// Whether there are contexts, with which slices may be.
+template <class Chain> bool slices_contexts(const Chain &chain) {
+    if (chain.transitions->has_contexts() && !chain.transitions->depends_on_contexts())
+        throw std::invalid_argument("slices of transitions with contexts and probabilities to "
+                                    "stay; expected one of them only. Use BlockedGibbs.");
+    return chain.transitions->has_contexts();
+}
+template <class Chain>
+Proposal<Chain> *make_beam(Chain &chain, double cut) {
+    if (slices_contexts(chain)) return make_proposal<ContextSlices>(chain, cut);
+    return make_proposal<BlockedSlices>(chain, cut);
+}
+template <class Chain>
+Proposal<Chain> *make_slice(Chain &chain, int32_t lookup_slots) {
+    if (slices_contexts(chain)) return make_proposal<ContextSlice>(chain);
+    return make_proposal<Slice>(chain, lookup_slots);
 }
 
 }  // namespace skihmm

@@ -89,9 +89,7 @@ class StepwiseIn {
             attach_columns(*chain.transitions, emission);
             if constexpr (kInTree)
                 sparse_.attach(chain.transitions->contexts(), n_slots_, h_.data(), is_exact_,
-                               (padded_ <= kMostRough
-                                || chain.transitions->contexts().shape.n_before > 0)
-                                   && emission.is_moderate(kLeast, kMost));
+                               padded_ <= kMostRough && emission.is_moderate(kLeast, kMost));
         }
     }
 
@@ -128,8 +126,6 @@ class StepwiseIn {
         if (SKIHMM_UNLIKELY(mode_ >= kAll || o_ < 0 || !symbol.exists)) {
             if constexpr (kInTree) {
                 move_ = &move;
-                emission_ = &emission;
-                unit_ = 1.0;
                 if (move.is_lifted() && SKIHMM_LIKELY(open_sparse(move))) return;
                 if (move.is_lifted()) move.template take_away<true>(chain, emission);
             }
@@ -173,7 +169,6 @@ class StepwiseIn {
     SKIHMM_INLINE void propose(Chain &chain, int64_t, int64_t, int32_t *path,
                                Product *q) {
         q->multiply(choose(chain, path).q);
-        if constexpr (kInTree) q->multiply(unit_);
     }
     // Exact only: the label, and whether its transition opens a table.
     SKIHMM_INLINE void draw(Chain &chain, int32_t *path, bool *opens) {
@@ -312,8 +307,10 @@ class StepwiseIn {
         const Transitions &s = *chain.transitions;
         const auto share = uniform(chain.bits);
         if constexpr (kInTree) {
-            if (kind_ == kSparseContexts && SKIHMM_UNLIKELY(!sparse_.decides(share)))
-                complete(chain);
+            if (kind_ == kSparseContexts && SKIHMM_UNLIKELY(!sparse_.decides(share))) {
+                sparse_.complete();
+                rest_ = sparse_.rest;
+            }
         }
         double u = share * (first_q_ + apart_q_ + rest_);
         int32_t k = first_;
@@ -731,19 +728,6 @@ class StepwiseIn {
         rest_ = sparse_.rest;
         return true;
     }
-    // The weights of a lifted step are known roughly, which is not enough.
-    SKIHMM_NOINLINE void complete(Chain &chain) {
-        if (sparse_.can_complete()) {
-            sparse_.complete();
-            rest_ = sparse_.rest;
-            return;
-        }
-        move_->template take_away<true>(chain, *emission_);
-        fill_contexts(*chain.transitions, *emission_, move_->view, move_->symbol,
-                      chain.hints[t_]);
-        unit_ = view_->smooth;
-    }
-
     SKIHMM_NOINLINE void settle_contexts(const Transitions &s, int32_t k, const int32_t *hints) {
         if constexpr (Emission::kIsSeating) {
             h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
@@ -833,8 +817,6 @@ class StepwiseIn {
     const double *h_now_ = nullptr;       // of this step
     ContextSparse sparse_;
     Move<Chain, Emission> *move_ = nullptr;
-    Emission *emission_ = nullptr;
-    double unit_ = 1.0;                   // of the weight proposed, in that of `score`
 };
 
 template <class Chain, class Emission> using Stepwise = StepwiseIn<Chain, Emission, false>;

@@ -697,9 +697,6 @@ def sparse_weights(ChainState state, intp_t t, seed, bint after,
 def kept_sums(ChainState state, seed, intp_t n_moves):
     """Moves of single steps to random labels, lifted ones mostly to the old label.
 
-    Where there are rough sums only (context first), every other lifted step is opened, and
-    compared with all its weights.
-
     Returns
     -------
     error : float
@@ -716,12 +713,10 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
     cdef SeatingEmission *emission = symbols_of(state)
     cdef Laws *s = <Laws *> state.transitions.seating
     cdef RandomStream own = RandomStream(seed)
-    cdef float64_t error = 0.0, rough = 0.0, share, all
+    cdef float64_t error = 0.0, rough = 0.0, share
     cdef intp_t _move, t, n_lifted = 0, n_rough = 0
-    cdef int32_t label, k
+    cdef int32_t label
     cdef bint is_lifted
-    cdef ContextStep step
-    cdef const ContextTree *tree = &s.contexts()
     chain.reserve(2)
     cdef float64_t[::1] h = np.random.default_rng(seed).random(chain.n_slots + 32)
     cdef int32_t[::1] ids = np.zeros(4, dtype=np.int32)
@@ -737,22 +732,6 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
         if not is_lifted:
             move.open(deref(chain), deref(emission), t, t + 1)
             move.look(deref(chain), deref(emission))
-        elif tree.shape.n_before > 0:
-            n_lifted += 1
-            if roughly.open(move.view, column, 0, h[move.view.x]) and n_lifted % 2:
-                n_rough += 2
-                move.take_away(deref(chain), deref(emission))
-                step.attach(deref(tree))
-                step.open(deref(tree), tree.place(t), tree.place(t + 1), move.view.i,
-                          move.view.o, True)
-                step.weigh(&h[0], move.view.m_o == 0)
-                all = 0.0
-                for k in range(chain.n_slots):
-                    all += step.weights.data()[k] if k != roughly.first else 0.0
-                rough = max(rough, abs(roughly.rest - all) / roughly.error)
-                share = step.weights.data()[roughly.first]
-                rough = max(rough, 1e9 * abs(roughly.first_q / share - 1.0))
-                step.close()
         else:
             new.attach(s.contexts(), chain.n_slots, &h[0], True, False)
             kept.open(move.view, column, 0, h[move.view.x])
@@ -778,10 +757,10 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
             label = chain.states[below(own.bits, chain.n_steps)]
         _seat(&move, state, &label)
         _accept(&move, state, &label)
-        if tree.shape.n_before == 0:
-            kept.settle(move.view, label, move.is_lifted())
+        kept.settle(move.view, label, move.is_lifted())
         roughly.settle(move.view, label, move.is_lifted())
         if not move.is_lifted():
+            kept.recount(s.contexts(), t, move.view, label, &chain.hints[t])
             roughly.recount(s.contexts(), t, move.view, label, &chain.hints[t])
     chain.bits = state.stream.bits
     return error, rough, n_lifted, n_rough

@@ -206,7 +206,7 @@ inline int64_t drawn_below("""
 STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
 BLOCKS, LABELS = "_dense_blocked.hpp", "_fresh_labels.hpp"
 CONTEXT_BLOCKS = "_context_blocked.hpp"
-SLICES, SLICE = "_context_slices.hpp", "_context_step_slice.hpp"
+SLICE = "_context_step_slice.hpp"
 STEP, SPARSE = "_stepwise.hpp", "_context_sparse.hpp"
 EDITS = [
     ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),
@@ -240,22 +240,13 @@ EDITS = [
     (CONTEXT_BLOCKS, "double u, int32_t skip", "Pick u, int32_t skip"),
     *errors.ANY_EMISSION["kernels for any emission only"],
     ("_blocked.hpp", "std::max(kTiny, uniform", "std::max<double>(kTiny, uniform"),
-    (SLICES, "double slice = 0.0;", "Pick slice;"),
-    (SLICES, "std::max(kTiny, uniform", "(uniform"),
+    (CONTEXT_BLOCKS, "double slice = 0.0;", "Pick slice;"),
+    (CONTEXT_BLOCKS, "std::max(kTiny, uniform", "(uniform"),
     (
-        SLICES,
-        "double u = uniform(chain.bits) * sum;",
-        "Pick u = uniform(chain.bits) * sum;",
-    ),
-    (
-        SLICES,
-        "const double u = steps_[l].slice, r =",
-        "const Pick u = steps_[l].slice;\nconst double r =",
-    ),
-    (
-        SLICES,
-        "const double u = steps_[l + 1].slice, *r =",
-        "const Pick u = steps_[l + 1].slice;\nconst double *r =",
+        CONTEXT_BLOCKS,
+        "add_passing(n_slots_, sparse, r, base, u, f, g);",
+        "for (int32_t k = 0; k < n_slots_; ++k)\n"
+        "    g[k] += sparse[k] + r * base[k] >= u ? f : 0.0f;",
     ),
     (
         "_rcd.hpp",
@@ -276,11 +267,17 @@ EDITS = [
         "for (int32_t k = 0; k < padded; ++k)\n"
         "    if (p_f_[k] >= u_ * kMargin) chosen_[n_chosen_++] = k;",
     ),
+    (
+        SLICE,
+        "        select_all();\n",
+        "        n_chosen_ = 0;\n"
+        "        for (int32_t k = 0; k < n_slots_; ++k) chosen_[n_chosen_++] = k;\n",
+    ),
     (SLICE, "double u = uniform(chain.bits)", "Pick u = uniform(chain.bits)"),
     # Where the transitions lift in a tree the slice kernel is that for symbols.  A table
     # is chosen by one uniform number, not by its first bits and then perhaps the others.
     (
-        SLICES,
+        BLOCKS,
         "return make_proposal<ContextSlice>(chain);",
         "return new InlinedProposal<Chain, SeatingEmission,\n"
         "    ContextSlice<Chain, SeatingEmission>>(*chain.emission->symbols());",
@@ -660,6 +657,10 @@ CAUGHT_AT = {
     "lifted: the law that the draw changes": [
         ("three levels, context first, five steps", 1)
     ],
+    "lists: the law that a shared restaurant changes": [
+        ("three levels, context first, five steps", 3)
+    ],
+    "lists: a shared restaurant left out": [("three levels, context first", 2)],
     "lifted: the shared row with its customer": [("three levels, context first", 1)],
 }  # fmt: skip
 

@@ -230,7 +230,12 @@ class NormalInverseGammaFamily final : public Family, private StudentColumn {
     }
     void fill(const double *table, int64_t stride, int32_t n, const double *y,
               double *out) const override {
-        fill_students(n, stride, n_columns, y, table, out);
+        if (n_columns > 1) {
+            fill_students(n, stride, n_columns, y, table, out);
+        } else if (!std::isnan(y[0])) {
+            fill_student(n, y[0], table + kLocation * stride, table + kPower * stride,
+                         table + kInverse * stride, table + kNorm * stride, out);
+        }
     }
     bool is_sound(const double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {

@@ -946,20 +946,22 @@ SKIHMM_CLONES static void fill_few(int32_t n, int32_t y, const double *a, const 
         }
     }
 }
-// The same for y > 16, by Stirling's formula.
+// log Gamma(a + y) - log Gamma(a) for y > 16, by Stirling's formula.
+static SKIHMM_INLINE double log_rising_of_many(double a, double y) {
+    // Gamma(a) = Gamma(a + 8) / (a (a + 1) ... (a + 7))
+    const double b = a + y, high = a + 8.0;
+    double inverse, log_power, product = 1.0;
+    split_large(a, &inverse, &log_power);
+    for (int32_t i = 0; i < 8; ++i) product *= (a + i) * inverse;
+    return log_of(std::max(product, 1e-307)) + 8.0 * log_power + (y - 8.0) * log_of(b)
+           + (high - 0.5) * log1p_of((y - 8.0) / high) - (y - 8.0)
+           + (stirling_rest(b) - stirling_rest(high));
+}
+// As fill_few for y > 16.
 SKIHMM_CLONES static void fill_many(int32_t n, double y, const double *a, const double *stop,
                                     const double *more, double *out) {
-    for (int32_t k = 0; k < n; ++k) {
-        // Gamma(a) = Gamma(a + 8) / (a (a + 1) ... (a + 7))
-        const double low = a[k], b = a[k] + y, high = low + 8.0;
-        double inverse, log_power, product = 1.0;
-        split_large(low, &inverse, &log_power);
-        for (int32_t i = 0; i < 8; ++i) product *= (low + i) * inverse;
-        out[k] += log_of(std::max(product, 1e-307)) + 8.0 * log_power
-                  + (y - 8.0) * log_of(b) + (high - 0.5) * log1p_of((y - 8.0) / high)
-                  - (y - 8.0) + (stirling_rest(b) - stirling_rest(high)) + stop[k]
-                  + y * more[k];
-    }
+    for (int32_t k = 0; k < n; ++k)
+        out[k] += log_rising_of_many(a[k], y) + stop[k] + y * more[k];
 }
 // out[k] += y log_rate[k] - rate[k] - rest
 SKIHMM_CLONES static void fill_poisson(int32_t n, double y, double rest,

@@ -20,25 +20,77 @@ constexpr double kPi = 3.14159265358979323846;
 
 // log I0(x), the modified Bessel function of the first kind of order zero, x >= 0: the power
 // series for small x, beyond it a polynomial, interpolated to 5e-15, of sqrt(x) exp(-x) I0(x).
+constexpr double kSmallBessel = 8.0;
+constexpr double kBesselTerms[] = {
+    2.9161272227371995e-10,  2.4680814117585356e-10, -1.616985843467869e-09,
+    -1.728949428070337e-09,  3.807683338221211e-09,  5.963814050789409e-09,
+    -3.446943035094974e-09,  -1.2495743667865387e-08, -7.418849254224227e-09,
+    7.223123526201611e-09,   2.1687170422075342e-08, 3.9398510746255664e-08,
+    8.870662782101135e-08,   2.973510794783345e-07,  1.483848303223941e-06,
+    1.1143034278141736e-05,  0.0001362160743873636,  0.0033605519836598726,
+    0.40217650944500805};
+// N numbers at once: out[l] += log I0(x[l]) of large x.
+template <int N> SKIHMM_INLINE void add_large_bessel(const double *x, double *out) {
+    double t[N], sum[N] = {};
+    for (int l = 0; l < N; ++l) t[l] = 16.0 / x[l] - 1.0;
+    for (const double term : kBesselTerms)
+        for (int l = 0; l < N; ++l) sum[l] = sum[l] * t[l] + term;
+    for (int l = 0; l < N; ++l) out[l] += x[l] + 0.5 * log_of(sum[l] * sum[l] / x[l]);
+}
 inline double log_bessel(double x) {
-    if (x < 8.0) {
-        const double q = 0.25 * x * x;
-        double sum = 1.0;
-        for (int k = 24; k > 0; --k) sum = 1.0 + sum * q / (k * k);
-        return std::log(sum);
-    }
-    static constexpr double kTerms[] = {
-        2.9161272227371995e-10,  2.4680814117585356e-10, -1.616985843467869e-09,
-        -1.728949428070337e-09,  3.807683338221211e-09,  5.963814050789409e-09,
-        -3.446943035094974e-09,  -1.2495743667865387e-08, -7.418849254224227e-09,
-        7.223123526201611e-09,   2.1687170422075342e-08, 3.9398510746255664e-08,
-        8.870662782101135e-08,   2.973510794783345e-07,  1.483848303223941e-06,
-        1.1143034278141736e-05,  0.0001362160743873636,  0.0033605519836598726,
-        0.40217650944500805};
-    const double t = 16.0 / x - 1.0;
     double sum = 0.0;
-    for (const double term : kTerms) sum = sum * t + term;
-    return x - 0.5 * std::log(x) + std::log(sum);
+    if (x >= kSmallBessel) {
+        add_large_bessel<1>(&x, &sum);
+        return sum;
+    }
+    const double q = 0.25 * x * x;
+    sum = 1.0;
+    for (int k = 24; k > 0; --k) sum = 1.0 + sum * (q * (1.0 / (k * k)));
+    return log_of(sum);
+}
+
+// ---- predictives of n states, added to out: as log_predictive of the laws below.
+
+constexpr int32_t kLanesOfStates = 16;
+
+// Counts y <= 16, by the product of all (after + i) / (total + i), i < y.
+SKIHMM_CLONES static void fill_ratios(int32_t n, int32_t y, const double *after,
+                                      const double *total, const double *norm, double common,
+                                      double *out) {
+    for (int32_t from = 0; from < n; from += kLanesOfStates) {
+        double ratio[kLanesOfStates];
+        std::fill_n(ratio, kLanesOfStates, 1.0);
+        for (int32_t i = 0; i < y; ++i)
+            for (int32_t l = 0; l < kLanesOfStates; ++l)
+                ratio[l] *= (after[from + l] + i) / (total[from + l] + i);
+        for (int32_t l = 0; l < kLanesOfStates; ++l)
+            out[from + l] += common + norm[from + l] + log_of(ratio[l]);
+    }
+}
+// The same for y > 16.
+SKIHMM_CLONES static void fill_rising(int32_t n, double y, const double *after,
+                                      const double *total, const double *norm, double common,
+                                      double *out) {
+    for (int32_t k = 0; k < n; ++k)
+        out[k] += common + norm[k]
+                  + (log_rising_of_many(after[k], y) - log_rising_of_many(total[k], y));
+}
+SKIHMM_CLONES static void fill_beta_prime(int32_t n, double y, const double *rate,
+                                          const double *power, const double *norm,
+                                          double common, double *out) {
+    for (int32_t k = 0; k < n; ++k)
+        out[k] += common + norm[k] - power[k] * log1p_of(y / rate[k]);
+}
+SKIHMM_CLONES static void fill_large_bessel(int32_t n, const double *x, const double *norm,
+                                            double common, double *out) {
+    for (int32_t from = 0; from < n; from += kLanesOfStates) {
+        double large[kLanesOfStates];
+        for (int32_t l = 0; l < kLanesOfStates; ++l) {
+            large[l] = std::max(x[from + l], kSmallBessel);
+            out[from + l] += common + norm[from + l];
+        }
+        add_large_bessel<kLanesOfStates>(large, out + from);
+    }
 }
 
 // ---- laws of one column --------------------------------------------------------------------
@@ -96,6 +148,18 @@ class NegativeBinomialLaw {
         double ratio = 1.0;
         for (int32_t i = 0; i < y; ++i) ratio *= (after + i) / (total + i);
         return s[kNorm * stride] + std::log(ratio);
+    }
+    void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
+        const double *after = s + kAfter * stride, *total = s + kTotal * stride,
+                     *norm = s + kNorm * stride;
+        if (*std::max_element(total, total + n) > 1e15) {
+            for (int32_t k = 0; k < n; ++k)
+                out[k] += common(y) + log_predictive(s + k, stride, y);
+        } else if (y > 16.0) {
+            fill_rising(n, y, after, total, norm, common(y), out);
+        } else {
+            fill_ratios(n, static_cast<int32_t>(y), after, total, norm, common(y), out);
+        }
     }
     static double log_marginal(const double *s, const double *h) {
         const double r = 1.0 / h[kDispersion], a = r * h[kRate], b = h[kShape];
@@ -195,6 +259,10 @@ class GammaLaw {
     double log_predictive(const double *s, int64_t stride, double y) const {
         return s[kNorm * stride] - s[kPower * stride] * log1p_of(y / s[kRate * stride]);
     }
+    void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
+        fill_beta_prime(n, y, s + kRate * stride, s + kPower * stride, s + kNorm * stride,
+                        common(y), out);
+    }
     static double log_marginal(const double *s, const double *h) {
         const double c = 1.0 / h[kDispersion], rate = h[kScale] * h[kDispersion];
         return log_rising(h[kShape], c * s[kN]) - h[kShape] * std::log1p(s[kSum] / rate)
@@ -255,8 +323,27 @@ class VonMisesLaw {
     double log_constant(double) const { return 0.0; }
     double common(double) const { return -log_norm_; }
     double log_predictive(const double *s, int64_t stride, double y) const {
-        const double c = s[kCos * stride] + std::cos(frequency_ * y), d = s[kSin * stride] + std::sin(frequency_ * y);
+        const double c = s[kCos * stride] + std::cos(frequency_ * y);
+        const double d = s[kSin * stride] + std::sin(frequency_ * y);
         return s[kNorm * stride] + log_bessel(kappa_ * length(c, d));
+    }
+    void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
+        lengths_.resize(stride, kSmallBessel);
+        const double c = std::cos(frequency_ * y), d = std::sin(frequency_ * y);
+        // (No compiler makes vectors of roots that may set errno.)
+        for (int32_t k = 0; k < n; ++k)
+            lengths_[k] = kappa_ * length(s[kCos * stride + k] + c, s[kSin * stride + k] + d);
+        fill_large_bessel(n, lengths_.data(), s + kNorm * stride, common(y), out);
+        // Free slots have the same length.
+        double last = -1.0, rest = 0.0;
+        for (int32_t k = 0; k < n; ++k) {
+            if (lengths_[k] >= kSmallBessel) continue;
+            if (lengths_[k] != last) {
+                last = lengths_[k];
+                rest = log_bessel(last) - log_bessel(kSmallBessel);
+            }
+            out[k] += rest;
+        }
     }
     static double log_marginal(const double *s, const double *h) {
         const double kappa = 1.0 / h[kDispersion];
@@ -285,6 +372,7 @@ class VonMisesLaw {
     static double length(double c, double s) { return std::sqrt(c * c + s * s); }
 
     double kappa_ = 1.0, log_norm_ = 0.0, period_ = 1.0, frequency_ = 1.0;
+    mutable std::vector<double> lengths_;       // scratch
 };
 
 // ---- the family ----------------------------------------------------------------------------
@@ -358,12 +446,8 @@ class DispersedFamily final : public Family {
     }
     void fill(const double *table, int64_t stride, int32_t n, const double *y,
               double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, table += Law::kWidth * stride) {
-            if (std::isnan(y[c])) continue;
-            const double common = laws_[c].common(y[c]);
-            for (int32_t k = 0; k < n; ++k)
-                out[k] += common + laws_[c].log_predictive(table + k, stride, y[c]);
-        }
+        for (int32_t c = 0; c < n_columns; ++c, table += Law::kWidth * stride)
+            if (!std::isnan(y[c])) laws_[c].fill(table, stride, n, y[c], out);
     }
     double log_constant(const double *y) const override {
         double lp = 0.0;

@@ -455,7 +455,7 @@ class Diagnosis:
             )
         else:
             self._advise(
-                'sampler="auto": its moves of single steps reject nothing.',
+                'sampler="auto", which is chosen by measurement.',
                 sampler="auto",
             )
 

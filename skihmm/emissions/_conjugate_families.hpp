@@ -16,6 +16,9 @@
 
 namespace skihmm {
 
+// States per vector: arrays over states are padded to a multiple.
+constexpr int32_t kLanes = 16;
+
 constexpr double kLogPi = 1.1447298858494001741;
 constexpr double kLog2Pi = 1.8378770664093454836;
 
@@ -90,7 +93,6 @@ struct StudentColumn {
 SKIHMM_CLONES static void fill_students(int32_t n, int64_t stride, int32_t d, const double *y,
                                         const double *table, double *out) {
     using Column = StudentColumn;
-    constexpr int32_t kLanes = 16;
     for (int32_t from = 0; from < n; from += kLanes) {
         double m[kLanes], e[kLanes] = {}, norm[kLanes] = {}, first[kLanes], excess[kLanes] = {};
         std::fill_n(m, kLanes, 1.0);
@@ -384,9 +386,6 @@ class NormalInverseGammaFamily final : public Family, private StudentColumn {
 
 // ---- Gaussian with full covariance ---------------------------------------------------------
 
-// States per vector: arrays over states are padded to a multiple.
-constexpr int32_t kLanes = 16;
-
 #if defined(__GNUC__) || defined(__clang__)
 typedef double Wide __attribute__((vector_size(8 * sizeof(double)), aligned(8), may_alias));
 #else
@@ -562,7 +561,7 @@ class NormalInverseWishartFamily final : public Family {
             *m += z_[i] / (strength + 1.0);
         }
         s[0] += 1.0;
-        double growth;
+        double growth = 0.0;
         turn(s, stride, 1.0 / factor, &growth);
         return norm - power * growth;
     }
@@ -644,7 +643,7 @@ class NormalInverseWishartFamily final : public Family {
             *m -= (y[i] - *m) / strength;
             z_[i] = y[i] - *m;
         }
-        double growth;
+        double growth = 0.0;
         if (!turn(s, stride, -(strength + 1.0) / strength, &growth)) return false;
         const double *last = s + (1 + n_columns + size_) * stride;
         *lp = last[2 * stride] + last[0] * growth;

@@ -51,19 +51,17 @@ inline double log_bessel(double x) {
 
 // ---- predictives of n states, added to out: as log_predictive of the laws below.
 
-constexpr int32_t kLanesOfStates = 16;
-
 // Counts y <= 16, by the product of all (after + i) / (total + i), i < y.
 SKIHMM_CLONES static void fill_ratios(int32_t n, int32_t y, const double *after,
                                       const double *total, const double *norm, double common,
                                       double *out) {
-    for (int32_t from = 0; from < n; from += kLanesOfStates) {
-        double ratio[kLanesOfStates];
-        std::fill_n(ratio, kLanesOfStates, 1.0);
+    for (int32_t from = 0; from < n; from += kLanes) {
+        double ratio[kLanes];
+        std::fill_n(ratio, kLanes, 1.0);
         for (int32_t i = 0; i < y; ++i)
-            for (int32_t l = 0; l < kLanesOfStates; ++l)
+            for (int32_t l = 0; l < kLanes; ++l)
                 ratio[l] *= (after[from + l] + i) / (total[from + l] + i);
-        for (int32_t l = 0; l < kLanesOfStates; ++l)
+        for (int32_t l = 0; l < kLanes; ++l)
             out[from + l] += common + norm[from + l] + log_of(ratio[l]);
     }
 }
@@ -83,13 +81,13 @@ SKIHMM_CLONES static void fill_beta_prime(int32_t n, double y, const double *rat
 }
 SKIHMM_CLONES static void fill_large_bessel(int32_t n, const double *x, const double *norm,
                                             double common, double *out) {
-    for (int32_t from = 0; from < n; from += kLanesOfStates) {
-        double large[kLanesOfStates];
-        for (int32_t l = 0; l < kLanesOfStates; ++l) {
+    for (int32_t from = 0; from < n; from += kLanes) {
+        double large[kLanes];
+        for (int32_t l = 0; l < kLanes; ++l) {
             large[l] = std::max(x[from + l], kSmallBessel);
             out[from + l] += common + norm[from + l];
         }
-        add_large_bessel<kLanesOfStates>(large, out + from);
+        add_large_bessel<kLanes>(large, out + from);
     }
 }
 

@@ -484,14 +484,14 @@ def test_weights_of_lifted_steps(name, after):
         n_slots = len(native.moves.peek(state)["tables"])
         counts = rng.integers(3, size=n_slots, dtype=np.int32)
         counts[:2] = 0
-        h = rng.random(n_slots)
+        h = rng.random(n_slots + 16)  # whole vectors are read
         weights, stays, rest, _, drawn, opened = native.moves.sparse_weights(
             state, t, seed, after, counts, 0.7, h, 2000
         )
         if weights is None:
             continue
         n_lifted += 1
-        factors = (counts + 0.7) * h
+        factors = (counts + 0.7) * h[:n_slots]
         s_0, want, want_stays, _, _ = native.moves.step_weights(state, t, seed, after, 0)
         x = native.moves.peek(state)["slots"][t]
         assert state.check() is None

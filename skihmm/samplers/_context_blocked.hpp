@@ -409,40 +409,36 @@ class ContextBlocked {
     }
     // g_k += f 1[pi[j,k] >= u].
     void spread_slice(int64_t l, int32_t j, float f) {
-        const int32_t own = first_, *prefix = prefixes(l);
+        const int32_t own = first_;
         const auto &u = steps_[l].slice;
         const double r = rest_of(j), *base = steps_[l].base;
         const bool is_wide = r * steps_[l].largest >= u;
         const int32_t last = own + !is_wide;
         float *g = g_.data();
         double *sparse = sparse_.data();
-        const auto row = [&](int32_t d) -> const Line & {
-            return tree_->row_line(d, tree_->shape.row(d, j, prefix[d]));
-        };
         for (int32_t d = depth_; d >= last; --d) {
             const double w = share_of(d, j);
-            row(d).for_fours([&](int32_t, int32_t k, int32_t n) { sparse[k] += w * n; });
+            row_line(l, d, j).for_fours(
+                [&](int32_t, int32_t k, int32_t n) { sparse[k] += w * n; });
         }
         if (is_wide) {
             add_passing(n_slots_, sparse, r, base, u, f, g);
         } else if (own <= depth_) {
             const double w = share_of(own, j);
             const float if_passes[2] = {0.0f, f};
-            row(own).for_fours([&](int32_t, int32_t k, int32_t n) {
+            row_line(l, own, j).for_fours([&](int32_t, int32_t k, int32_t n) {
                 g[k] += if_passes[sparse[k] + w * n + r * base[k] >= u];
             });
         }
-        if (last <= depth_) row(last).unscatter(sparse);
+        if (last <= depth_) row_line(l, last, j).unscatter(sparse);
     }
     // g_k += f_j R_j sum_d v_d(j) n_d(j, k).
     SKIHMM_INLINE void spread(int64_t l, int32_t j, double f) {
         float *g = g_.data();
         for (int32_t d = first_; d <= steps_[l].at.depth; ++d) {
             const float share = static_cast<float>(f * by_depth(l, d, j));
-            tree_->row_line(d, tree_->shape.row(d, j, prefixes(l)[d]))
-                .for_fours([&](int32_t, int32_t k, int32_t n) {
-                    g[k] += share * static_cast<float>(n);
-                });
+            row_line(l, d, j).for_fours(
+                [&](int32_t, int32_t k, int32_t n) { g[k] += share * static_cast<float>(n); });
         }
     }
     // The message f_k = (g_k + smooth base_k) F_k(y[t]), stored as f_k R_k; clears g.
@@ -596,7 +592,7 @@ class ContextBlocked {
     // lanes are four; in between is kNew, and does not pass.
     template <class Visit> SKIHMM_INLINE void for_passing(int64_t l, int32_t k, Visit visit) {
         look_at_sizes(l);
-        const int32_t own = first_, *prefix = prefixes(l);
+        const int32_t own = first_;
         const auto &u = steps_[l].slice;
         const double base = steps_[l].base[k];
         // R_j is at most 1, but for its rounding errors.
@@ -604,26 +600,24 @@ class ContextBlocked {
         const int32_t last = own + !is_wide;
         double *sparse = sparse_.data();
         for (int32_t d = depth_; d >= last; --d)
-            tree_->column_line(d, k, prefix[d]).for_fours([&](int32_t, int32_t j, int32_t n) {
-                sparse[j] += share_of(d, j) * n;
-            });
+            column_line(l, d, k).for_fours(
+                [&](int32_t, int32_t j, int32_t n) { sparse[j] += share_of(d, j) * n; });
         if (is_wide) {
             for (int32_t j = 0; j < n_slots_; ++j)
                 visit(j % 4, j, sparse[j] + rest_of(j) * base >= u);
         } else if (own <= depth_) {
-            tree_->column_line(own, k, prefix[own])
-                .for_fours([&](int32_t lane, int32_t j, int32_t n) {
-                    const double w = share_of(own, j);
-                    visit(lane, j, sparse[j] + w * n + w * alphas_[own] * by_ * base >= u);
-                });
+            column_line(l, own, k).for_fours([&](int32_t lane, int32_t j, int32_t n) {
+                const double w = share_of(own, j);
+                visit(lane, j, sparse[j] + w * n + w * alphas_[own] * by_ * base >= u);
+            });
         }
         // Where a restaurant has customers its parent has some too.
-        if (last <= depth_) tree_->column_line(last, k, prefix[last]).unscatter(sparse);
+        if (last <= depth_) column_line(l, last, k).unscatter(sparse);
     }
     // visit(j, v_d(j), n) for the column of k at the step after l, until it says to stop.
     template <class Visit> bool for_column(int64_t l, int32_t d, int32_t k, Visit visit) {
         const int32_t *prefix = prefixes(l + 1);
-        const Line &line = tree_->column_line(d, k, prefix[d]);
+        const Line &line = column_line(l + 1, d, k);
         double a = 1.0;
         for (int32_t e = first_; e <= d; ++e) a /= tree_->alpha(e);
         if (d == first_) {

@@ -723,8 +723,8 @@ STEPS_IN_CONTEXTS = {
     "lists: the law that a shared restaurant changes": [
         (
             "_context_sparse.hpp",
-            "above[k] * (out[k] + ab_joined_ * nearest[k])",
-            "above[k] * (out[k] + ab * nearest[k])",
+            "above_[k] * (o_[k] + ab_joined_ * near)",
+            "above_[k] * (o_[k] + ab_ * near)",
         ),
         ("_context_sparse.hpp", "w_above * ab_joined_", "w_above * ab"),
     ],

@@ -209,9 +209,7 @@ class ContextSparse {
         const double near = part(own_depth_)[k], f = symbol_weight(k);
         const double joins = f * s_[k] * (o_[k] + ab_ * near);
         if (k == o_label_) return joins + o_q_;
-        const double opens = f * g_ * mass_[k] * (o_[k] + ab_opened_ * near);
-        if (SKIHMM_LIKELY(!is_context_first_)) return joins + opens;
-        return joins + opens + f * w_[1] * above_[k] * (o_[k] + ab_joined_ * near);
+        return joins + f * opening_part(k, near);
     }
     double joining_part(int32_t k) const {
         if (k == i_) return i_stays_;
@@ -356,7 +354,7 @@ class ContextSparse {
         // Four sums at a time: one would wait for itself.
         double *s = s_.data(), *out = o_.data();
         const double *mass = mass_.data(), *above = above_;
-        const double ab = ab_, ab_opened = ab_opened_, g = g_;
+        const double ab = ab_, g = g_;
         const double w_above = kShared ? w_[1] : 0.0;
         double column_part[4] = {0.0, 0.0, 0.0, 0.0}, row_part[4] = {0.0, 0.0, 0.0, 0.0};
         const int32_t i = i_, o = o_label_;
@@ -385,9 +383,7 @@ class ContextSparse {
             const int32_t k = column_->ids[at], n = column_->counts[at];
             e_i += k == i ? n : 0;
             e_o += k == o ? n : 0;
-            double opens = g * mass[k] * (out[k] + ab_opened * nearest[k]);
-            if (kShared) opens += w_above * above[k] * (out[k] + ab_joined_ * nearest[k]);
-            symbol_sum += n * (s[k] * (out[k] + ab * nearest[k]) + opens);
+            symbol_sum += n * (s[k] * (out[k] + ab * nearest[k]) + opening_part(k, nearest[k]));
         }
         symbol_sum_ = symbol_sum;
         row_sum_ = (row_part[0] + row_part[1]) + (row_part[2] + row_part[3]);
@@ -395,7 +391,7 @@ class ContextSparse {
         if constexpr (kShared) {
             if (SKIHMM_LIKELY(first != kNew)) {
                 smooth_sum_ = sum_shared(static_cast<int32_t>(s_.size()), nearest,
-                                         g * ab_opened, mass, w_above * ab_joined_, above);
+                                         g * ab_opened_, mass, w_above * ab_joined_, above);
             } else {
                 smooth_sum_ = 0.0;
                 for (int32_t k = 0; k < n_slots_; ++k)
@@ -584,7 +580,7 @@ class ContextSparse {
     }
     // Of a label other than those apart: weights of the draw by restaurants that all share, without
     // F, and the part of that in which o follows by the base.
-    double opening_part(int32_t k, double near) const {
+    SKIHMM_INLINE double opening_part(int32_t k, double near) const {
         const double part = g_ * mass_[k] * (o_[k] + ab_opened_ * near);
         if (SKIHMM_LIKELY(!is_context_first_)) return part;
         return part + w_[1] * above_[k] * (o_[k] + ab_joined_ * near);

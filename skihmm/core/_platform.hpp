@@ -13,12 +13,16 @@
 #define SKIHMM_NOINLINE __attribute__((noinline))
 #define SKIHMM_LIKELY(condition) __builtin_expect(!!(condition), 1)
 #define SKIHMM_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+// A typedef of doubles becomes one of vectors of n of them.
+#define SKIHMM_VECTOR(n) \
+    __attribute__((vector_size(n * sizeof(double)), aligned(8), may_alias))
 #else
 #define SKIHMM_PREFETCH(address) ((void)0)
 #define SKIHMM_INLINE inline
 #define SKIHMM_NOINLINE
 #define SKIHMM_LIKELY(condition) (condition)
 #define SKIHMM_UNLIKELY(condition) (condition)
+#define SKIHMM_VECTOR(n)
 #endif
 
 // One version per vector unit, chosen when the library is loaded; all give the same bits,

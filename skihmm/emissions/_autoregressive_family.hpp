@@ -40,11 +40,7 @@ inline int32_t in_panels(int32_t n) { return (n + kPanel - 1) / kPanel * kPanel;
 inline int32_t panel_start(int32_t p) { return kPanel * kPanel * (p * (p + 1) / 2); }
 inline int32_t panels_end(int32_t n) { return panel_start(in_panels(n) / kPanel); }
 
-#if defined(__GNUC__) || defined(__clang__)
-typedef double Lanes __attribute__((vector_size(4 * sizeof(double)), aligned(8), may_alias));
-#else
-typedef double Lanes;
-#endif
+typedef double Lanes SKIHMM_VECTOR(4);
 constexpr int32_t kInLanes = sizeof(Lanes) / sizeof(double);
 
 // w = G z of one row; z and w have the rows of whole panels.

@@ -386,11 +386,7 @@ class NormalInverseGammaFamily final : public Family, private StudentColumn {
 
 // ---- Gaussian with full covariance ---------------------------------------------------------
 
-#if defined(__GNUC__) || defined(__clang__)
-typedef double Wide __attribute__((vector_size(8 * sizeof(double)), aligned(8), may_alias));
-#else
-typedef double Wide;
-#endif
+typedef double Wide SKIHMM_VECTOR(8);
 constexpr int32_t kInWide = sizeof(Wide) / sizeof(double);
 
 // N numbers side by side: of as many states or rows.  (Compilers do not make vectors of loops over

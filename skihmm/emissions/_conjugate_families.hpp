@@ -94,7 +94,7 @@ SKIHMM_CLONES static void fill_students(int32_t n, int64_t stride, int32_t d, co
                                         const double *table, double *out) {
     using Column = StudentColumn;
     for (int32_t from = 0; from < n; from += kLanes) {
-        double m[kLanes], e[kLanes] = {}, norm[kLanes] = {}, first[kLanes], excess[kLanes] = {};
+        double m[kLanes], e[kLanes] = {}, norm[kLanes] = {}, first[kLanes], other[kLanes] = {};
         std::fill_n(m, kLanes, 1.0);
         bool is_first = true;
         const double *s = table + from;
@@ -110,13 +110,12 @@ SKIHMM_CLONES static void fill_students(int32_t n, int64_t stride, int32_t d, co
                 const double off = y[c] - location[l];
                 LogProduct::multiply(off * off * inverse[l], &m[l], &e[l]);
                 norm[l] += norms[l];
-                const double other = std::max(std::fabs(power[l] - first[l]),
-                                              first[l] - Column::kMostPower);
-                excess[l] = std::max(excess[l], other);
+                other[l] = std::max(other[l], std::fabs(power[l] - first[l]));
             }
         }
         if (is_first) return;
-        if (*std::max_element(excess, excess + kLanes) == 0.0) {
+        if (*std::max_element(other, other + kLanes) == 0.0
+            && *std::max_element(first, first + kLanes) <= Column::kMostPower) {
             for (int32_t l = 0; l < kLanes; ++l)
                 out[from + l] += norm[l] - first[l] * log_of_parts(m[l] - 1.0, e[l]);
             continue;

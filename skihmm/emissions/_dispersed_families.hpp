@@ -338,7 +338,7 @@ class VonMisesLaw {
             if (lengths_[k] >= kSmallBessel) continue;
             if (lengths_[k] != last) {
                 last = lengths_[k];
-                rest = log_bessel(last) - log_bessel(kSmallBessel);
+                rest = log_bessel(last) - log_small_;
             }
             out[k] += rest;
         }
@@ -370,6 +370,7 @@ class VonMisesLaw {
     static double length(double c, double s) { return std::sqrt(c * c + s * s); }
 
     double kappa_ = 1.0, log_norm_ = 0.0, period_ = 1.0, frequency_ = 1.0;
+    double log_small_ = log_bessel(kSmallBessel);
     mutable std::vector<double> lengths_;       // scratch
 };
 

@@ -10,6 +10,8 @@
 // A row is an observation's values followed by its inputs: what precedes it in its sequence,
 // or is given.  Wherever a row `y` is passed, its inputs are set.
 #pragma once
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -35,8 +37,10 @@ class Family {
 
     // Statistics of a state without observations.
     virtual void reset(double *s, int64_t stride) const = 0;
-    // Whether y has no observed entry.
-    virtual bool is_missing(const double *y) const = 0;
+    // Whether y says nothing of its state: without a function of its own, if no entry is observed.
+    virtual bool is_missing(const double *y) const {
+        return std::all_of(y, y + n_columns, [](double v) { return std::isnan(v); });
+    }
     // log p(y | s): predictive density or probability; 0 if y is missing.
     virtual double log_predictive(const double *s, int64_t stride,
                                   const double *y) const = 0;

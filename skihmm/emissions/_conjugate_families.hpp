@@ -159,11 +159,6 @@ class NormalInverseGammaFamily final : public Family, private StudentColumn {
     void reset(double *s, int64_t stride) const override {
         for (int32_t c = 0; c < n_columns; ++c) clear(s + c * kWidth * stride, stride, c);
     }
-    bool is_missing(const double *y) const override {
-        for (int32_t c = 0; c < n_columns; ++c)
-            if (!std::isnan(y[c])) return false;
-        return true;
-    }
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
         // One logarithm for columns of the same power.
         double lp = 0.0, power = 0.0;
@@ -987,11 +982,6 @@ class GammaPoissonFamily final : public Family {
             update(s, stride, c);
         }
     }
-    bool is_missing(const double *y) const override {
-        for (int32_t c = 0; c < n_columns; ++c)
-            if (!std::isnan(y[c])) return false;
-        return true;
-    }
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
         double lp = 0.0;
         for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
@@ -1153,11 +1143,6 @@ class BetaBernoulliFamily final : public Family {
             s[kN * stride] = s[kOnes * stride] = 0.0;
             update(s, stride, c);
         }
-    }
-    bool is_missing(const double *y) const override {
-        for (int32_t c = 0; c < n_columns; ++c)
-            if (!std::isnan(y[c])) return false;
-        return true;
     }
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
         double lp = 0.0;

@@ -406,9 +406,6 @@ class DispersedFamily final : public Family {
             write(own, s + c * Law::kWidth * stride, stride);
         }
     }
-    bool is_missing(const double *y) const override {
-        return std::all_of(y, y + n_columns, [](double v) { return std::isnan(v); });
-    }
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
         double lp = 0.0;
         for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride)

@@ -13,21 +13,18 @@
 
 namespace skihmm {
 
-class CategoricalEmission final : public Emission, public EmissionParameters {
+class CategoricalEmission final : public SymbolColumns, public EmissionParameters {
   public:
     std::vector<SymbolSeating> seatings;    // by column: rows are slots, dishes are symbols
     const bool is_hierarchical;         // HCRP (tables, concentrations) or Dirichlet
     double alpha = 1.0, gamma = 1.0;    // of an HCRP; alpha is a Dirichlet's pseudo-count
 
-    // codes[t * n_columns + c]: symbol of step t in column c, -1: missing; they must outlive
-    // this.  A prior rate of zero: the concentrations of an HCRP are kept.
     CategoricalEmission(const int32_t *codes, int64_t n_steps,
                         const std::vector<int32_t> &n_symbols, bool is_hierarchical,
                         double prior_shape, double prior_rate, bool draws_pseudo_count)
-        : seatings(n_symbols.size()), is_hierarchical(is_hierarchical), codes_(codes),
-          n_columns_(n_symbols.size()), prior_shape_(prior_shape), prior_rate_(prior_rate),
-          draws_pseudo_count_(draws_pseudo_count), hints_(n_steps * n_columns_, -1) {
-        this->n_steps = n_steps;
+        : SymbolColumns(codes, n_steps, n_symbols.size(), prior_shape, prior_rate),
+          seatings(n_symbols.size()), is_hierarchical(is_hierarchical),
+          draws_pseudo_count_(draws_pseudo_count) {
         for (size_t c = 0; c < n_columns_; ++c) {
             seatings[c].base.is_fixed = !is_hierarchical;
             seatings[c].set_symbols(n_symbols[c]);
@@ -52,26 +49,6 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
     void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) override {
         for (size_t c = n_columns_; c-- > 0;)
             if (code(t, c) >= 0) r->multiply(seatings[c].remove(k, code(t, c), g, hint(t, c)));
-    }
-    double fill_probs(int64_t t, double *out) override {
-        return fill_column_product(n_columns_, n_slots, &logs_, out,
-                                   [&](size_t start, size_t stop, double *product) {
-                                       multiply_columns(t, start, stop, product);
-                                   });
-    }
-    void fill_logs(int64_t t, double *out) override {
-        fill_column_logs(n_columns_, n_slots, &logs_, out,
-                         [&](size_t start, size_t stop, double *product) {
-                             multiply_columns(t, start, stop, product);
-                         });
-    }
-    void fill_pair(int64_t t, const int32_t *states, double *out) override {
-        const Product p[2] = {product(t, states[0]), product(t, states[1])};
-        fill_column_pair(p, out);
-    }
-    void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
-        const Product p[2] = {product(t, states[0]), product(t, states[1])};
-        fill_column_log_pair(p, out);
     }
     // With the tables as they are.
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
@@ -143,7 +120,7 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
         if (n_columns_ == 1 && code(t, 0) >= 0) return parameters_[0].probs(code(t, 0));
         // Room for whole vectors of sixteen.
         row_.resize(n_slots + 16);
-        if (n_columns_ <= kGroup) {
+        if (n_columns_ <= kColumnGroup) {
             multiply_parameters(t, 0, n_columns_, row_.data());
         } else {
             CategoricalEmission::fill_log_row(t, occupancy, row_.data());
@@ -152,10 +129,9 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
         return row_.data();
     }
     void fill_log_row(int64_t t, const int32_t *, double *out) override {
-        fill_column_logs(n_columns_, n_slots, &logs_, out,
-                         [&](size_t start, size_t stop, double *product) {
-                             multiply_parameters(t, start, stop, product);
-                         });
+        fill_column_logs(out, [&](size_t start, size_t stop, double *product) {
+            multiply_parameters(t, start, stop, product);
+        });
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         for (size_t c = 0; c < n_columns_; ++c) parameters_[c].draw_newborn(k, code(t, c), g);
@@ -185,19 +161,13 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
     }
 
   private:
-    static constexpr size_t kGroup = kColumnGroup;
-
-    int32_t code(int64_t t, size_t c) const { return codes_[t * n_columns_ + c]; }
-    int32_t *hint(int64_t t, size_t c) { return &hints_[t * n_columns_ + c]; }
-    // Of p(y[t, c] | k) over all columns.
-    Product product(int64_t t, int32_t k) const {
+    Product product(int64_t t, int32_t k) const override {
         Product p;
         for (size_t c = 0; c < n_columns_; ++c)
             if (code(t, c) >= 0) p.multiply(seatings[c].prob(k, code(t, c)));
         return p;
     }
-    // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
-    void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const {
+    void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const override {
         std::fill_n(out, n_slots, 1.0);
         for (size_t c = start; c < stop; ++c) {
             const int32_t symbol = code(t, c);
@@ -233,15 +203,11 @@ class CategoricalEmission final : public Emission, public EmissionParameters {
         set_concentrations(counts.draw_pseudo_count(alpha, g), 1.0);
     }
 
-    const int32_t *const codes_;
-    const size_t n_columns_;
-    const double prior_shape_, prior_rate_;
     const bool draws_pseudo_count_;
-    std::vector<int32_t> hints_;            // cell of step t in column c (Seating::add)
     SeatingEmission symbols_;
     std::vector<SymbolParameters> parameters_;      // by column; only while has_parameters_
     bool has_parameters_ = false;
-    std::vector<double> logs_, row_;        // scratch
+    std::vector<double> row_;               // scratch
     std::vector<int32_t> added_;            // scratch, by symbol
 };
 

@@ -1,4 +1,4 @@
-// Products over many columns of symbols, whose range exceeds that of a double.
+// Emissions of columns of symbols: products over many columns exceed the range of a double.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -14,50 +14,70 @@ namespace skihmm {
 // of 1e-18 are still far from underflow.
 constexpr size_t kColumnGroup = 16;
 
-// As Emission::fill_logs.  multiply(start, stop, out) sets out[k] to the product over the
-// columns start .. stop - 1; `scratch` is that.
-template <class Multiply>
-void fill_column_logs(size_t n_columns, int32_t n_slots, std::vector<double> *scratch,
-                      double *out, Multiply multiply) {
-    if (n_columns <= kColumnGroup) {
-        multiply(0, n_columns, out);
-        take_logs(n_slots, 0.0, out);
-        return;
+class SymbolColumns : public Emission {
+  public:
+    double fill_probs(int64_t t, double *out) final {
+        if (n_columns_ <= kColumnGroup) {
+            multiply_columns(t, 0, n_columns_, out);
+            return 0.0;
+        }
+        SymbolColumns::fill_logs(t, out);
+        return fill_floored(n_slots, out, out);
     }
-    scratch->resize(n_slots);
-    const double *product = scratch->data();
-    std::fill_n(out, n_slots, 0.0);
-    for (size_t c = 0; c < n_columns; c += kColumnGroup) {
-        multiply(c, std::min(c + kColumnGroup, n_columns), scratch->data());
-        for (int32_t k = 0; k < n_slots; ++k) out[k] += std::log(product[k]);
+    void fill_logs(int64_t t, double *out) final {
+        fill_column_logs(out, [&](size_t start, size_t stop, double *product) {
+            multiply_columns(t, start, stop, product);
+        });
     }
-}
-
-// As Emission::fill_probs; `out` holds the logs on the way.
-template <class Multiply>
-double fill_column_product(size_t n_columns, int32_t n_slots, std::vector<double> *scratch,
-                           double *out, Multiply multiply) {
-    if (n_columns <= kColumnGroup) {
-        multiply(0, n_columns, out);
-        return 0.0;
+    void fill_pair(int64_t t, const int32_t *states, double *out) final {
+        const Product p[2] = {product(t, states[0]), product(t, states[1])};
+        for (int i = 0; i < 2; ++i) out[i] = p[i].value;
+        if (p[0].log_scale == 0.0 && p[1].log_scale == 0.0) return;
+        // Many columns: relative to the larger of the two.
+        const double logs[2] = {p[0].log(), p[1].log()};
+        fill_floored_pair(logs, out);
     }
-    fill_column_logs(n_columns, n_slots, scratch, out, multiply);
-    return fill_floored(n_slots, out, out);
-}
+    void fill_log_pair(int64_t t, const int32_t *states, double *out) final {
+        for (int i = 0; i < 2; ++i) out[i] = product(t, states[i]).log();
+    }
 
-// As Emission::fill_log_pair, of the products p[0] and p[1].
-inline void fill_column_log_pair(const Product *p, double *out) {
-    for (int i = 0; i < 2; ++i) out[i] = p[i].log();
-}
+  protected:
+    // codes[t * n_columns + c]: symbol of step t in column c, -1: missing; they must outlive
+    // this.  A prior rate of zero: the concentrations are kept.
+    SymbolColumns(const int32_t *codes, int64_t n_steps, size_t n_columns, double prior_shape,
+                  double prior_rate)
+        : codes_(codes), n_columns_(n_columns), prior_shape_(prior_shape),
+          prior_rate_(prior_rate), hints_(n_steps * n_columns, -1) {
+        this->n_steps = n_steps;
+    }
+    // Of p(y[t, c] | k) over all columns.
+    virtual Product product(int64_t t, int32_t k) const = 0;
+    // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
+    virtual void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const = 0;
 
-// As Emission::fill_pair.
-inline void fill_column_pair(const Product *p, double *out) {
-    for (int i = 0; i < 2; ++i) out[i] = p[i].value;
-    if (p[0].log_scale == 0.0 && p[1].log_scale == 0.0) return;
-    // Many columns: relative to the larger of the two.
-    double logs[2];
-    fill_column_log_pair(p, logs);
-    fill_floored_pair(logs, out);
-}
+    int32_t code(int64_t t, size_t c) const { return codes_[t * n_columns_ + c]; }
+    int32_t *hint(int64_t t, size_t c) { return &hints_[t * n_columns_ + c]; }
+    // As fill_logs, by any function like multiply_columns.
+    template <class Multiply> void fill_column_logs(double *out, Multiply multiply) {
+        if (n_columns_ <= kColumnGroup) {
+            multiply(0, n_columns_, out);
+            take_logs(n_slots, 0.0, out);
+            return;
+        }
+        logs_.resize(n_slots);
+        const double *product = logs_.data();
+        std::fill_n(out, n_slots, 0.0);
+        for (size_t c = 0; c < n_columns_; c += kColumnGroup) {
+            multiply(c, std::min(c + kColumnGroup, n_columns_), logs_.data());
+            for (int32_t k = 0; k < n_slots; ++k) out[k] += std::log(product[k]);
+        }
+    }
+
+    const int32_t *const codes_;
+    const size_t n_columns_;
+    const double prior_shape_, prior_rate_;
+    std::vector<int32_t> hints_;            // cell of step t in column c (Seating::add)
+    std::vector<double> logs_;              // scratch
+};
 
 }  // namespace skihmm

@@ -214,22 +214,17 @@ class SymbolTree {
     mutable std::vector<double> law_;               // scratch, by slot
 };
 
-class ContextEmission final : public Emission {
+class ContextEmission final : public SymbolColumns {
   public:
     std::vector<SymbolTree> trees;          // by column
     std::vector<double> alphas;             // of depth 1, 2, ...
     double gamma = 1.0;
 
-    // codes[t * n_columns + c]: symbol of step t in column c, -1: missing; they must outlive
-    // this.  A prior rate of zero: the concentrations are kept.
     ContextEmission(const int32_t *codes, int64_t n_steps,
                     const std::vector<int32_t> &n_symbols, double prior_shape,
                     double prior_rate)
-        : codes_(codes), n_symbols_(n_symbols), n_columns_(n_symbols.size()),
-          prior_shape_(prior_shape), prior_rate_(prior_rate),
-          hints_(n_steps * n_columns_, -1) {
-        this->n_steps = n_steps;
-    }
+        : SymbolColumns(codes, n_steps, n_symbols.size(), prior_shape, prior_rate),
+          n_symbols_(n_symbols) {}
     // A checked tree and the leaf of every step in it; no customer is left.  Has to
     // be followed by set_concentrations.
     void set_contexts(ContextShape shape, std::vector<ContextPlace> places) {
@@ -257,26 +252,6 @@ class ContextEmission final : public Emission {
         for (size_t c = n_columns_; c-- > 0;)
             if (code(t, c) >= 0)
                 r->multiply(trees[c].remove(places_[t], k, code(t, c), g, hint(t, c)));
-    }
-    double fill_probs(int64_t t, double *out) override {
-        return fill_column_product(n_columns_, n_slots, &logs_, out,
-                                   [&](size_t start, size_t stop, double *product) {
-                                       multiply_columns(t, start, stop, product);
-                                   });
-    }
-    void fill_logs(int64_t t, double *out) override {
-        fill_column_logs(n_columns_, n_slots, &logs_, out,
-                         [&](size_t start, size_t stop, double *product) {
-                             multiply_columns(t, start, stop, product);
-                         });
-    }
-    void fill_pair(int64_t t, const int32_t *states, double *out) override {
-        const Product p[2] = {product(t, states[0]), product(t, states[1])};
-        fill_column_pair(p, out);
-    }
-    void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
-        const Product p[2] = {product(t, states[0]), product(t, states[1])};
-        fill_column_log_pair(p, out);
     }
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                        double *out) override {
@@ -362,31 +337,22 @@ class ContextEmission final : public Emission {
     }
 
   private:
-    int32_t code(int64_t t, size_t c) const { return codes_[t * n_columns_ + c]; }
-    int32_t *hint(int64_t t, size_t c) { return &hints_[t * n_columns_ + c]; }
-    // Of p(y[t, c] | k) over all columns.
-    Product product(int64_t t, int32_t k) const {
+    Product product(int64_t t, int32_t k) const override {
         Product p;
         for (size_t c = 0; c < n_columns_; ++c)
             if (code(t, c) >= 0) p.multiply(trees[c].prob(places_[t], k, code(t, c)));
         return p;
     }
-    // out[k] = product over columns start .. stop - 1 of p(y[t, c] | k).
-    void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const {
+    void multiply_columns(int64_t t, size_t start, size_t stop, double *out) const override {
         std::fill_n(out, n_slots, 1.0);
         for (size_t c = start; c < stop; ++c)
             if (code(t, c) >= 0) trees[c].multiply(places_[t], code(t, c), n_slots, out);
     }
 
-    const int32_t *const codes_;
     const std::vector<int32_t> n_symbols_;
-    const size_t n_columns_;
-    const double prior_shape_, prior_rate_;
     ContextShape shape_;
     std::vector<ContextPlace> places_;      // by step
-    std::vector<int32_t> hints_;            // cell of step t in column c (Seating::add)
-    SymbolTree::Guests guests_;             // scratch, as are the next ones
-    std::vector<double> logs_;
+    SymbolTree::Guests guests_;             // scratch
 };
 
 }  // namespace skihmm

@@ -791,6 +791,43 @@ BLOCKS_IN_CONTEXTS = {
     ],
 }
 
+# Of every tree of restaurants; for kernels and statistics that are compiled apart.
+TOP = (
+    "_contexts.hpp",
+    "    void set(Deep *deep) { deep_ = deep; }\n",
+    "    void set(Deep *deep) { deep_ = deep; }\n"
+    "    double top(int32_t k) const {\n"
+    "        return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
+    "    }\n",
+)
+TREE = {
+    "a new table from the top": [
+        TOP,
+        (
+            "_seating.hpp",
+            "            const double u = uniform(g) * weight;\n",
+            "            double fresh = 0.0;\n"
+            "            if constexpr (Base::kIsRoot) fresh = weight - n;\n"
+            "            else fresh = alpha * base.top(dish);\n"
+            "            const double u = uniform(g) * (n + fresh);\n",
+        ),
+    ],
+    "the middle skipped": [
+        TOP,
+        (
+            "_seating.hpp",
+            "else return alpha * base.prob(parents_[row], dish);",
+            "else return alpha * base.top(dish);",
+        ),
+        (
+            "_seating.hpp",
+            "else return alpha * base.prob(parents_[cell.row], cell.dish, "
+            "&links_[c].above);",
+            "else return alpha * base.top(cell.dish);",
+        ),
+    ],
+}
+
 # No error.  Kernels for any emission serve all of them; those for symbols take a third of
 # the time of compiling.  Only step-wise ones have formulas of their own for symbols.
 ANY_EMISSION = {

@@ -180,6 +180,26 @@ def staged_closed_form(
     return dict(out)
 
 
+def staged_law(stay, draws, start, n_stages, starts_inside):
+    """p(stage and label | stage and label before), given stay[k] and draws[j, k].
+
+    `start` is the label before the first step.
+    """
+    n = len(draws)
+    law = np.zeros((n_stages, n, n_stages, n))
+    for k in {*range(n)} - {start}:
+        for stage in range(n_stages):
+            law[stage, k, stage, k] += stay[k]
+            if stage < n_stages - 1:
+                law[stage, k, stage + 1, k] += 1 - stay[k]
+            else:
+                law[stage, k, 0] += (1 - stay[k]) * draws[k]
+    first = range(n_stages) if starts_inside else [0]
+    for stage in first:
+        law[0, start, stage] = draws[start] / len(first)
+    return law
+
+
 def _tables(draws, alpha, gamma, log_p) -> dict:
     """``{m: probability}`` of draws with m tables in all, times exp(log_p)."""
     weights = {0: 1}

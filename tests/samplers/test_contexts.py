@@ -8,11 +8,19 @@ from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 
+import errors
 import native
 import numpy as np
 import pytest
 from extension.random_scan import SequentialBlocks
-from reference.coins import ADVANCE, DRAW, STAY, log_coins, ways_to_enter
+from reference.coins import (
+    ADVANCE,
+    DRAW,
+    STAY,
+    log_coins,
+    staged_law,
+    ways_to_enter,
+)
 from reference.contexts import (
     ERRORS,
     CoinContextModel,
@@ -55,6 +63,7 @@ from samplers.test_transition_kernels import (
     Block,
     assert_stationary,
     asymmetry,
+    flow_of,
     normalised,
     sliced_flows,
     slices_of,
@@ -288,19 +297,7 @@ def dense_law(m, arrays, draws):
     if not hasattr(m, "kappa"):
         return draws.reshape(1, n, 1, n)
     stays, leaves = coins_of(m, arrays)
-    stay, r = stays / (stays + leaves), m.n_stages
-    dense = np.zeros((r, n, r, n))
-    for k in {*range(n)} - {1}:
-        for stage in range(r):
-            dense[stage, k, stage, k] += stay[k]
-            if stage < r - 1:
-                dense[stage, k, stage + 1, k] += 1 - stay[k]
-            else:
-                dense[stage, k, 0] += (1 - stay[k]) * draws[k]
-    first = range(r) if m.starts_inside else [0]
-    for stage in first:
-        dense[0, 1, stage] = draws[1] / len(first)
-    return dense
+    return staged_law(stays / (stays + leaves), draws, 1, m.n_stages, m.starts_inside)
 
 
 @pytest.mark.parametrize("name", MODELS | COINS | STAGES)
@@ -764,17 +761,8 @@ def test_lifted_moves_are_balanced(name):
     n_uneven = 0
     for t in (1, 2):
         block = block_of(name, t, t + 1)
-        moves, path, left, seated = block.moves, {}, {}, {}
-        for r in moves.removals:
-            path[r.state, r.base] = r.path
-            left[r.state, r.base] = left.get((r.state, r.base), 0.0) + r.probability
-        for b, base in enumerate(moves.bases):
-            for key in zip(base.path, base.state, base.probability, strict=True):
-                seated[b, *key[:2]] = seated.get((b, *key[:2]), 0.0) + key[2]
-
-        def flow(i, b, j, moves=moves, path=path, left=left, seated=seated):
-            return moves.target[i] * left[i, b] * seated[b, path[i, b], j]
-
+        moves = block.moves
+        flow = flow_of(moves)
         for i, seed in itertools.product(range(len(moves.models)), range(10)):
             block.load(i)
             b = block.number_of(native.moves.open_step(block.state, t, seed)[1])
@@ -1161,40 +1149,7 @@ def test_planted_errors_of_moves_are_caught(bug):
 
 
 # Of the native code, in kernels that are compiled apart from the package.
-TOP = (
-    "_contexts.hpp",
-    "    void set(Deep *deep) { deep_ = deep; }\n",
-    "    void set(Deep *deep) { deep_ = deep; }\n"
-    "    double top(int32_t k) const {\n"
-    "        return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
-    "    }\n",
-)
-NATIVE = {
-    "a new table from the top": [
-        TOP,
-        (
-            "_seating.hpp",
-            "            const double u = uniform(g) * weight;\n",
-            "            double fresh = 0.0;\n"
-            "            if constexpr (Base::kIsRoot) fresh = weight - n;\n"
-            "            else fresh = alpha * base.top(dish);\n"
-            "            const double u = uniform(g) * (n + fresh);\n",
-        ),
-    ],
-    "the middle skipped": [
-        TOP,
-        (
-            "_seating.hpp",
-            "else return alpha * base.prob(parents_[row], dish);",
-            "else return alpha * base.top(dish);",
-        ),
-        (
-            "_seating.hpp",
-            "else return alpha * base.prob(parents_[cell.row], cell.dish, "
-            "&links_[c].above);",
-            "else return alpha * base.top(cell.dish);",
-        ),
-    ],
+NATIVE = errors.TREE | {
     "the middle forgotten": [
         (
             "_contexts.hpp",

@@ -8,7 +8,7 @@ import native
 import numpy as np
 import pytest
 from errors import BLOCKED, RUN_SPLIT_MERGE, SPLIT_MERGE, STAGES, maker
-from reference.coins import CoinModel, staged_closed_form, walk
+from reference.coins import CoinModel, staged_closed_form, staged_law, walk
 from reference.enumeration import (
     DirichletEmission,
     GaussianEmission,
@@ -286,18 +286,7 @@ def dense_matrix(model, arrays):
     draws = (counts + model.alpha * tables / total) / (left + model.alpha)[:, None]
     stays = model.kappa + np.r_[0, 0, record["stays"]]
     leaves = model.omega + left + np.r_[0, 0, record["advances"]]
-    stay = stays / (stays + leaves)
-    dense = np.zeros((r, n + 2, r, n + 2))
-    for k in range(1, n + 2):
-        for s in range(r):
-            dense[s, k, s, k] += stay[k]
-            if s < r - 1:
-                dense[s, k, s + 1, k] += 1 - stay[k]
-            else:
-                dense[s, k, 0] += (1 - stay[k]) * draws[k]
-    first = range(r) if model.starts_inside else [0]
-    for s in first:
-        dense[0, 0, s] = draws[0] / len(first)
+    dense = staged_law(stays / (stays + leaves), draws, 0, r, model.starts_inside)
     size = r * (n + 2)
     order = np.argsort(labels)
     dense = dense[:, order][:, :, :, order].reshape(size, size)

@@ -571,6 +571,18 @@ def test_lifted_moves_see_the_same_base(name):
     assert n_lifted >= 20
 
 
+def flow_of(moves):
+    """Probability of state i, of its removal to base b and of seating its path as j."""
+    path, left, seated = {}, {}, {}
+    for r in moves.removals:
+        path[r.state, r.base] = r.path
+        left[r.state, r.base] = left.get((r.state, r.base), 0.0) + r.probability
+    for b, base in enumerate(moves.bases):
+        for key in zip(base.path, base.state, base.probability, strict=True):
+            seated[b, *key[:2]] = seated.get((b, *key[:2]), 0.0) + key[2]
+    return lambda i, b, j: moves.target[i] * left[i, b] * seated[b, path[i, b], j]
+
+
 @pytest.mark.parametrize("name", [*LONGER, "HCRP, five steps"])
 def test_lifted_moves_are_balanced(name):
     """The ratio of every lifted move, from the enumerated laws of tables alone.
@@ -582,17 +594,8 @@ def test_lifted_moves_are_balanced(name):
     hierarchical = isinstance(model.emission, HCRPEmission)
     for t in range(1, model.n_steps - 1):
         block = block_of(name, t, t + 1)
-        moves, path, left, seated = block.moves, {}, {}, {}
-        for r in moves.removals:
-            path[r.state, r.base] = r.path
-            left[r.state, r.base] = left.get((r.state, r.base), 0.0) + r.probability
-        for b, base in enumerate(moves.bases):
-            for key in zip(base.path, base.state, base.probability, strict=True):
-                seated[b, *key[:2]] = seated.get((b, *key[:2]), 0.0) + key[2]
-
-        def flow(i, b, j, moves=moves, path=path, left=left, seated=seated):
-            return moves.target[i] * left[i, b] * seated[b, path[i, b], j]
-
+        moves = block.moves
+        flow = flow_of(moves)
         for i, _ in enumerate(moves.models):
             for seed in range(10):
                 block.load(i)

@@ -76,6 +76,15 @@ def time_sweeps(sampler, record, sequences, settings, n_sweeps):
     return seconds, accepted, chain
 
 
+def means_and_ranges(rows, digits):
+    """Mean and range of every column, as texts with so many digits."""
+    columns = zip(np.transpose(rows), digits, strict=True)
+    return [
+        f"{values.mean():.{n}f} ({values.min():.{n}f}-{values.max():.{n}f})"
+        for values, n in columns
+    ]
+
+
 def effective_samples(sampler, record, sequences, settings, seconds):
     """Effective samples per second of the number of states and of the log joint.
 

@@ -21,6 +21,7 @@ import argparse
 import time
 
 import numpy as np
+from common import means_and_ranges
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
@@ -135,16 +136,7 @@ def main():
                     measure(kind, n_steps, seed, name, args.sweeps, args.init)
                     for seed in range(n_seeds)
                 ]
-                texts = [
-                    f"{mean:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
-                    for mean, low, high, digits in zip(
-                        np.mean(rows, axis=0),
-                        np.min(rows, axis=0),
-                        np.max(rows, axis=0),
-                        (1, 0, 2, 1, 0, 0, 1),
-                        strict=True,
-                    )
-                ]
+                texts = means_and_ranges(rows, (1, 0, 2, 1, 0, 0, 1))
                 print(f"{kind} | {n_steps} | {name} | {' | '.join(texts)}", flush=True)
 
 

@@ -26,6 +26,7 @@ import time
 from functools import partial
 
 import numpy as np
+from common import means_and_ranges
 from scipy.optimize import linear_sum_assignment
 from sklearn.preprocessing import StandardScaler
 
@@ -134,16 +135,7 @@ def main():
                     )
                     found = compare(hmm.labels_, mocap6.target, groups)
                     rows.append([*found, hmm.draws_.lp.mean(), seconds])
-                texts = [
-                    f"{mean:.{digits}f} ({low:.{digits}f}-{high:.{digits}f})"
-                    for mean, low, high, digits in zip(
-                        np.mean(rows, axis=0),
-                        np.min(rows, axis=0),
-                        np.max(rows, axis=0),
-                        (2, 2, 0, 0, 0, 0, 0),
-                        strict=True,
-                    )
-                ]
+                texts = means_and_ranges(rows, (2, 2, 0, 0, 0, 0, 0))
                 print(f"{moves} | {init} | {order} | {' | '.join(texts)}", flush=True)
 
 

@@ -21,7 +21,10 @@
 // (Gill, Golub, Murray and Saunders 1974, method C1, of which the inverse was taken here: the
 // products of 1 + x telescope), so an added row costs as much as two evaluations.
 #pragma once
-#include "_conjugate_families.hpp"
+#include "_family.hpp"
+#include "_family_parts.hpp"
+#include "_hyperparameters.hpp"
+#include "_random.hpp"
 
 namespace skihmm {
 

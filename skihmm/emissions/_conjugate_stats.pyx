@@ -11,7 +11,7 @@ from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport entry_of
 
 
-cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
+cdef extern from "_gaussian_families.hpp" namespace "skihmm" nogil:
     cdef cppclass GaussianHyperprior:
         GaussianHyperprior(int32_t d, const float64_t *means, const float64_t *variances,
                            cbool draws_mean, cbool draws_strength,
@@ -30,6 +30,7 @@ cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
                                    const GaussianHyperprior &hyperprior,
                                    int64_t n_steps) except +
 
+cdef extern from "_count_families.hpp" namespace "skihmm" nogil:
     cdef cppclass GammaPoissonFamily(Family):
         GammaPoissonFamily(int32_t d, const float64_t *shape, const float64_t *rate,
                            const float64_t *means, cbool draws_shape,

@@ -12,7 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "_conjugate_families.hpp"
+#include "_family.hpp"
+#include "_family_parts.hpp"
+#include "_hyperparameters.hpp"
+#include "_random.hpp"
 
 namespace skihmm {
 

@@ -152,7 +152,7 @@ cdef extern from "_context_step_slice.hpp" namespace "skihmm" nogil:
         void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path, Product *q)
 
 
-cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
+cdef extern from "_gaussian_families.hpp" namespace "skihmm" nogil:
     cdef cppclass GaussianHyperprior:
         GaussianHyperprior(int32_t, const float64_t *, const float64_t *, bint, bint,
                            bint) except +

@@ -1,0 +1,117 @@
+// What several conjugate families need: vectors of states, tables, checks of priors.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "_math.hpp"
+#include "_platform.hpp"
+
+namespace skihmm {
+
+// States per vector: arrays over states are padded to a multiple.
+constexpr int32_t kLanes = 16;
+
+constexpr double kLogPi = 1.1447298858494001741;
+constexpr double kLog2Pi = 1.8378770664093454836;
+
+// A sum of squares after a subtraction counts as lost to rounding below this proportion of its
+// earlier value: nine of sixteen digits remain.
+constexpr double kLeastShare = 1e-7;
+
+// log Gamma(a + n step + rise) - log Gamma(a + n step) for n = 0, 1, ..., by table.
+class RisingTable {
+  public:
+    void configure(double a, double step, double rise, int64_t n) {
+        a_ = a;
+        step_ = step;
+        rise_ = rise;
+        values_.resize(n + 1);
+        for (int64_t i = 0; i <= n; ++i) values_[i] = log_rising(a + i * step, rise);
+    }
+    double operator()(double n) const {
+        const size_t i = static_cast<size_t>(n);
+        return i < values_.size() ? values_[i] : log_rising(a_ + n * step_, rise_);
+    }
+
+  private:
+    double a_ = 1.0, step_ = 0.0, rise_ = 0.0;
+    std::vector<double> values_;
+};
+
+// Range of positive parameters of a prior.
+inline bool all_positive(const double *x, size_t n) {
+    return std::all_of(x, x + n, [](double v) { return v > 0.0 && std::isfinite(v); });
+}
+inline bool all_finite(const double *x, size_t n) {
+    return std::all_of(x, x + n, [](double v) { return std::isfinite(v); });
+}
+
+// log Gamma(a + y) - log Gamma(a) for y > 16, by Stirling's formula.
+static SKIHMM_INLINE double log_rising_of_many(double a, double y) {
+    // Gamma(a) = Gamma(a + 8) / (a (a + 1) ... (a + 7))
+    const double b = a + y, high = a + 8.0;
+    double inverse, log_power, product = 1.0;
+    split_large(a, &inverse, &log_power);
+    for (int32_t i = 0; i < 8; ++i) product *= (a + i) * inverse;
+    return log_of(std::max(product, 1e-307)) + 8.0 * log_power + (y - 8.0) * log_of(b)
+           + (high - 0.5) * log1p_of((y - 8.0) / high) - (y - 8.0)
+           + (stirling_rest(b) - stirling_rest(high));
+}
+
+// Replace the lower triangle of a positive definite matrix, row by row, by its Cholesky factor.
+// That of LAPACK differs in the last bits from one processor to another.
+inline void factorise(int32_t d, double *A) {
+    for (int32_t i = 0; i < d; ++i)
+        for (int32_t j = 0; j <= i; ++j) {
+            double *row = A + i * (i + 1) / 2, *other = A + j * (j + 1) / 2;
+            for (int32_t l = 0; l < j; ++l) row[j] -= row[l] * other[l];
+            row[j] = i == j ? std::sqrt(row[j]) : row[j] / other[j];
+        }
+}
+
+typedef double Wide SKIHMM_VECTOR(8);
+constexpr int32_t kInWide = sizeof(Wide) / sizeof(double);
+
+// N numbers side by side: of as many states or rows.  (Compilers do not make vectors of loops over
+// arrays that may overlap, and loads across cache lines would cost an eighth of the time.)
+template <int N>
+struct alignas(64) Numbers {
+    static constexpr int32_t kParts = N / kInWide;
+    Wide parts[kParts];
+
+    SKIHMM_INLINE static Numbers of(double x) {
+        Numbers all;
+        for (Wide &part : all.parts) part = Wide{} + x;
+        return all;
+    }
+    SKIHMM_INLINE void add(double x, const Numbers &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] += x * y.parts[i];
+    }
+    SKIHMM_INLINE void add_square(double x, const Numbers &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] += y.parts[i] * y.parts[i] * x;
+    }
+    // The same with N numbers in an array.
+    SKIHMM_INLINE void subtract(const double *x) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] -= part_of(x, i);
+    }
+    SKIHMM_INLINE void add(const double *x, const Numbers &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] += part_of(x, i) * y.parts[i];
+    }
+    SKIHMM_INLINE void subtract(const double *x, const Numbers &y) {
+        for (int32_t i = 0; i < kParts; ++i) parts[i] -= part_of(x, i) * y.parts[i];
+    }
+    SKIHMM_INLINE void add_square(const double *x, const Numbers &y) {
+        for (int32_t i = 0; i < kParts; ++i)
+            parts[i] += y.parts[i] * (y.parts[i] * part_of(x, i));
+    }
+    double *data() { return reinterpret_cast<double *>(parts); }
+
+  private:
+    SKIHMM_INLINE static const Wide &part_of(const double *x, int32_t i) {
+        return reinterpret_cast<const Wide *>(x)[i];
+    }
+};
+
+}  // namespace skihmm

@@ -43,18 +43,18 @@ inline int32_t in_panels(int32_t n) { return (n + kPanel - 1) / kPanel * kPanel;
 inline int32_t panel_start(int32_t p) { return kPanel * kPanel * (p * (p + 1) / 2); }
 inline int32_t panels_end(int32_t n) { return panel_start(in_panels(n) / kPanel); }
 
-typedef double Lanes SKIHMM_VECTOR(4);
-constexpr int32_t kInLanes = sizeof(Lanes) / sizeof(double);
+typedef double ShortVector SKIHMM_VECTOR(4);
+constexpr int32_t kInShortVector = sizeof(ShortVector) / sizeof(double);
 
 // w = G z of one row; z and w have the rows of whole panels.
 SKIHMM_INLINE void multiply(int32_t size, const double *G, const double *z, double *w) {
     for (int32_t i = 0; i < size; i += kPanel) {
-        Lanes sum[kPanel / kInLanes] = {};
+        ShortVector sum[kPanel / kInShortVector] = {};
         const int32_t n = i + kPanel;
         for (int32_t j = 0; j < n; ++j, G += kPanel)
-            for (int32_t l = 0; l < kPanel / kInLanes; ++l)
-                sum[l] += reinterpret_cast<const Lanes *>(G)[l] * z[j];
-        std::copy_n(sum, kPanel / kInLanes, reinterpret_cast<Lanes *>(w + i));
+            for (int32_t l = 0; l < kPanel / kInShortVector; ++l)
+                sum[l] += reinterpret_cast<const ShortVector *>(G)[l] * z[j];
+        std::copy_n(sum, kPanel / kInShortVector, reinterpret_cast<ShortVector *>(w + i));
     }
 }
 // Add the log of the predictive density above under n states; z is the standardised row, and

@@ -71,19 +71,19 @@ inline void factorise(int32_t d, double *A) {
         }
 }
 
-typedef double Wide SKIHMM_VECTOR(8);
-constexpr int32_t kInWide = sizeof(Wide) / sizeof(double);
+typedef double Vector SKIHMM_VECTOR(8);
+constexpr int32_t kInVector = sizeof(Vector) / sizeof(double);
 
 // N numbers side by side: of as many states or rows.  (Compilers do not make vectors of loops over
 // arrays that may overlap, and loads across cache lines would cost an eighth of the time.)
 template <int N>
 struct alignas(64) Numbers {
-    static constexpr int32_t kParts = N / kInWide;
-    Wide parts[kParts];
+    static constexpr int32_t kParts = N / kInVector;
+    Vector parts[kParts];
 
     SKIHMM_INLINE static Numbers of(double x) {
         Numbers all;
-        for (Wide &part : all.parts) part = Wide{} + x;
+        for (Vector &part : all.parts) part = Vector{} + x;
         return all;
     }
     SKIHMM_INLINE void add(double x, const Numbers &y) {
@@ -109,8 +109,8 @@ struct alignas(64) Numbers {
     double *data() { return reinterpret_cast<double *>(parts); }
 
   private:
-    SKIHMM_INLINE static const Wide &part_of(const double *x, int32_t i) {
-        return reinterpret_cast<const Wide *>(x)[i];
+    SKIHMM_INLINE static const Vector &part_of(const double *x, int32_t i) {
+        return reinterpret_cast<const Vector *>(x)[i];
     }
 };
 

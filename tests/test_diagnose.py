@@ -109,7 +109,7 @@ def test_false_alarms_of_chains_with_memory():
     """Series that are long enough."""
     alarms = 0
     for seed in range(20):
-        values = autoregressions(np.random.default_rng(seed), 0.6, (4, 400))
+        values = autoregressions(np.random.default_rng(seed), 0.6, (4, 200))
         alarms += bool(judged(made_draws(values)).warnings)
     assert alarms <= 1
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -652,6 +654,12 @@ def imputed(model, X, n, **given):
     )
 
 
+@pytest.fixture(scope="module")
+def imputations(models):
+    """``imputations(name)``: 2,000 imputations of the data of a case, made once."""
+    return cache(lambda name: imputed(models(name), data_of(name), 2000, lengths=LENGTHS))
+
+
 @pytest.mark.statistical
 @pytest.mark.parametrize("name", KNOWN_ONLY)
 def test_drawn_symbols_have_their_joint_law(name, models, seating_counts):
@@ -667,7 +675,7 @@ def test_drawn_symbols_have_their_joint_law(name, models, seating_counts):
         pairs = twin.symbols[0].T @ pairs @ twin.symbols[0]
         single = second.sum(axis=0) / second.sum() @ twin.symbols[0]
         law = law + pairs[..., None] * single / len(made)
-    n = 2000
+    n = 1000
     found = imputed(model, X, n, lengths=[3, 2])
     assert (found[:, [0, 3], 0] == [values[0], values[1]]).all()
     place = {value: i for i, value in enumerate(values.tolist())}
@@ -693,11 +701,12 @@ def test_drawn_symbols_have_their_joint_law(name, models, seating_counts):
         ("gaussian, two columns", 3, [0.0, 1.0]),
     ],
 )
-def test_drawn_numbers_have_their_law(name, row, direction, models, seating_counts):
+def test_drawn_numbers_have_their_law(
+    name, row, direction, models, imputations, seating_counts
+):
     model = models(name)
     made, codes = twins(model, name, seating_counts)
-    found = imputed(model, data_of(name), 2000, lengths=LENGTHS)
-    values = found[:, row].astype(float) @ direction
+    values = imputations(name)[:, row].astype(float) @ direction
 
     def law_of(family, seen):
         if name != "diagonal gaussian, two columns":
@@ -723,11 +732,10 @@ def test_drawn_numbers_have_their_law(name, row, direction, models, seating_coun
 
 
 @pytest.mark.statistical
-def test_drawn_counts_have_their_law(models, seating_counts):
+def test_drawn_counts_have_their_law(models, imputations, seating_counts):
     name = "poisson, two columns"
-    model = models(name)
-    made, codes = twins(model, name, seating_counts)
-    found = imputed(model, data_of(name), 2000, lengths=LENGTHS)
+    made, codes = twins(models(name), name, seating_counts)
+    found = imputations(name)
     assert found.dtype == np.int64
     law = np.zeros(60)
     for twin in made:

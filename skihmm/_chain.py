@@ -388,6 +388,8 @@ class Chain(Iterator[SweepInfo]):
             else ProductStats([self._stats, KnownStatesStats(self._known)]),
             self.stream,
         )
+        if self._known is None:
+            self.state.source = settings.emission, sequences
         if record is None:
             path = self._initial_path(sequences, is_stopped)
             if self._known is not None:

@@ -430,12 +430,17 @@ STICK_BREAKING = {
         )
     ],
     "pieces: into all states": [
-        ("_stick_breaking_steps.hpp", "staying_[k] -= scratch.free[half][k];", ""),
+        (
+            "_stick_breaking_steps.hpp",
+            "restricted_.restrict_to(staying, pi_, used_, workers_.size());",
+            "restricted_.restrict_to(chain.occupancy, pi_, used_, workers_.size());",
+        ),
         # With this error or the next one states die here; the chain has to go on.
         Verbatim(
             "_stick_breaking_steps.hpp",
-            "+= scratch.gained[k];\n    }\n",
-            """+= scratch.gained[k];
+            "add_gained(&chain.occupancy);\n        }\n    }\n",
+            """add_gained(&chain.occupancy);
+        }
         for (int32_t k = kFirst; k < n_slots_; ++k) {
             if (chain.occupancy[k] > 0 || pi_[k].empty()) continue;
             bury(chain, k);
@@ -447,7 +452,7 @@ STICK_BREAKING = {
         ),
     ],
     "pieces: from all states": [
-        ("_stick_breaking_steps.hpp", "if (staying_[x] == 0) continue;", "")
+        ("_restricted_steps.hpp", "if (staying_[x] == 0) continue;", "")
     ],
     "pieces: held steps chosen by their states": [
         (
@@ -458,7 +463,7 @@ STICK_BREAKING = {
     ],
     "pieces: free ends": [
         Verbatim(
-            "_stick_breaking_steps.hpp",
+            "_restricted_steps.hpp",
             "*row = within_[i].data(),\n                         *out = o >= 0 ?",
             "*row = within_[i].data(),\n"
             "*out = o >= 0 && !(PLANTED && t + 1 == piece.held) ?",
@@ -478,12 +483,12 @@ STICK_BREAKING = {
             "if (j != kStart) shapes[line.ids[at]] += line.counts[at];",
         )
     ],
-    "beam: free ends": [("_stick_breaking_paths.hpp", "chain.successor(stop - 1)", "-1")],
+    "beam: free ends": [("_sliced_paths.hpp", "steps.successor(stop - 1)", "-1")],
     "beam: old slices of held steps": [
         (
-            "_stick_breaking_paths.hpp",
-            "t < pieces_[piece].stop",
-            "t < pieces_[piece].held",
+            "_sliced_paths.hpp",
+            "t < piece.stop",
+            "t < piece.held",
         )
     ],
     "beam: rests above slices": [
@@ -494,7 +499,7 @@ STICK_BREAKING = {
         )
     ],
     "beam: one stream for all": [
-        ("_stick_breaking_paths.hpp", "streams[piece]", "streams[0]")
+        ("_stick_breaking_paths.hpp", "streams_[piece]", "streams_[0]")
     ],
     "beam: one stream for all rows": [
         ("_stick_breaking_paths.hpp", "row_streams_[j]", "row_streams_[0]")

@@ -113,7 +113,8 @@ class RandomNumbers:
     """Pieces that draw alike."""
 
     def __call__(self, make_kernel):
-        assert draw_alike(make_kernel, block_size=2) > 0.3
+        # Twelve seeds: 0.20 to 0.47, and 0.03 to 0.04 without the error.
+        assert draw_alike(make_kernel, block_size=2) > 0.15
 
 
 # The first check of every error is in the default run, the others in the slow one.
@@ -194,7 +195,7 @@ CAUGHT = {
     ("direct assignment", "one of two equal transitions"): [
         Enumeration("self-transitions")
     ],
-    ("sticks", "burials without the start"): [Enumeration("two sequences")],
+    ("sticks", "burials without the start"): [Enumeration("two sequences", 2000)],
     ("sticks", "blind births"): [
         *map(Enumeration, ("two sequences", "one sequence")),
         Sampler(),
@@ -217,7 +218,7 @@ CAUGHT = {
     ("sticks beam", "no sticks broken"): [Enumeration("two sequences", 2000)],
     ("sticks blocks", "beam: free ends"): [Enumeration("configuration I", 2000)],
     ("sticks blocks", "beam: old slices of held steps"): [
-        Enumeration("two sequences", 2000)
+        Enumeration("two sequences", 6000)
     ],
     ("sticks blocks", "beam: rests above slices"): [Enumeration("two sequences", 2000)],
     ("sticks blocks", "beam: one stream for all"): [Enumeration("two sequences", 2000)],

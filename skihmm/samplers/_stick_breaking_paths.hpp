@@ -31,18 +31,20 @@
 // throughout: no piece changes a factor of another one, so none has to be drawn again.
 //
 // Pieces, and the streams of random numbers that belong to each piece, row and group of states,
-// do not depend on the number of threads, and so neither do the draws.
+// do not depend on the number of threads, and so neither do the draws.  Nor do they depend on
+// whether steps 2 and 5 of a piece are made here or by another process, which repeats 2 and 4
+// from the same streams.
 #pragma once
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <vector>
 
 #include "_pair_counts.hpp"
+#include "_pieces.hpp"
 #include "_rcd.hpp"
+#include "_sliced_paths.hpp"
 #include "_sticks.hpp"
 #include "_workers.hpp"
 
@@ -68,9 +70,9 @@ template <class Transitions>
 template <class Chain>
 class StickBreakingPaths final : public Kernel<Chain> {
   public:
-    // A block size of zero: whole sequences.
-    StickBreakingPaths(int64_t block_size, int32_t n_workers)
-        : block_size_(block_size), workers_(n_workers) {}
+    // A block size of zero: whole sequences.  `elsewhere` may be empty.
+    StickBreakingPaths(int64_t block_size, int32_t n_workers, const PieceCalls &elsewhere)
+        : block_size_(block_size), workers_(n_workers), elsewhere_(elsewhere) {}
 
     // One sweep over all steps, of which few are held.
     SweepCounts sweep(Chain &chain) override {
@@ -78,40 +80,27 @@ class StickBreakingPaths final : public Kernel<Chain> {
         begin(chain);
         cut(chain);
         break_rows(chain);
-        fill_lists(chain);
-        emission.draw_parameters(std::vector<int32_t>(states_.begin() + 1, states_.end()),
-                                 workers_, chain.bits);
+        parameters_ = draw_emission(chain, emission, states_, workers_);
         draw_pieces(chain, emission);
         end(chain, emission);
         return {chain.n_steps, chain.n_steps};
     }
 
     size_t n_bytes() const override {
-        size_t bytes = sticks_.n_bytes() + rows_.capacity() * sizeof(Row)
-                       + (rests_.capacity() + sticks_of_new_.capacity() + slices_.capacity()
-                          + least_.capacity() + into_.capacity()) * sizeof(double)
+        size_t bytes = sticks_.n_bytes() + paths_.n_bytes() + rows_.capacity() * sizeof(Row)
+                       + (rests_.capacity() + sticks_of_new_.capacity() + least_.capacity())
+                             * sizeof(double)
                        + (states_.capacity() + slot_of_.capacity() + stick_of_.capacity()
                           + pool_.capacity() + path_.capacity()) * sizeof(int32_t)
                        + pieces_.capacity() * sizeof(Piece);
         for (const Row &row : rows_)
-            bytes += (row.known.capacity() + row.parts.capacity()) * sizeof(double)
-                     + row.entries.capacity() * sizeof(Entry);
-        for (const Scratch &scratch : scratch_)
-            bytes += (scratch.sums.capacity() + scratch.values.capacity()
-                      + scratch.logs.capacity()) * sizeof(double)
-                     + (scratch.reached.capacity() + scratch.states.capacity())
-                           * sizeof(int32_t)
-                     + scratch.ends.capacity() * sizeof(size_t);
+            bytes += (row.known.capacity() + row.parts.capacity()) * sizeof(double);
         return bytes;
     }
 
   private:
     using Transitions = typename Chain::Transitions;
 
-    struct Entry {
-        double p;
-        int32_t k;
-    };
     struct Row {
         bool is_drawn = false;
         std::vector<double> known;      // by slot, of the states of step 1
@@ -119,21 +108,7 @@ class StickBreakingPaths final : public Kernel<Chain> {
         size_t n_entered = 0;           // parts that break_rows has looked at
         double rest = 0.0;
         TaskStream stream{0, 0, 0};
-        // All of at least u, the most probable first; a last one, less probable than any slice,
-        // ends every loop.
-        std::vector<Entry> entries;
     };
-    // Of one thread.
-    struct Scratch {
-        std::vector<double> sums;           // by slot, zero between steps
-        std::vector<int32_t> reached;       // by this step, the first n_reached
-        int32_t n_reached = 0;
-        std::vector<int32_t> states;        // messages, step after step
-        std::vector<double> values, logs;
-        std::vector<size_t> ends;
-    };
-    static constexpr double kLeastValue = std::numeric_limits<double>::min();
-
     // ---- step 1
 
     // A row given its transitions, none of them for new states.
@@ -196,19 +171,15 @@ class StickBreakingPaths final : public Kernel<Chain> {
     // ---- step 2
 
     void cut(Chain &chain) {
-        slices_.resize(chain.n_steps);
+        paths_.set_steps(chain.n_steps);
         least_.resize(pieces_.size());
-        const TaskStreams cuts(chain.bits);
+        cuts_ = TaskStreams(chain.bits);
         workers_.run(pieces_.size(), [&](int64_t piece, int32_t) {
-            TaskStream stream = cuts[piece];
+            TaskStream stream = cuts_[piece];
             bitgen_t bits = stream.bits();
-            double least = 1.0;
-            for (int64_t t = pieces_[piece].start; t < pieces_[piece].stop; ++t) {
-                slices_[t] = rows_[chain.previous(t)].known[chain.states[t]]
-                             * (1.0 - uniform(&bits));
-                least = std::min(least, slices_[t]);
-            }
-            least_[piece] = least;
+            least_[piece] = paths_.cut(
+                chain, pieces_[piece],
+                [&](int32_t j, int32_t k) { return rows_[j].known[k]; }, &bits);
         });
         // A slice of zero, after underflow of a probability, must not give an endless loop.
         low_ = std::max(*std::min_element(least_.begin(), least_.end()), 1e-300);
@@ -282,178 +253,52 @@ class StickBreakingPaths final : public Kernel<Chain> {
         if (b < 0) return row.known[k];
         return static_cast<size_t>(b) < row.parts.size() ? row.parts[b] : 0.0;
     }
-    // Rows as lists, and columns side by side.
-    void fill_lists(const Chain &chain) {
-        n_slots_ = chain.n_slots;
-        into_.resize(static_cast<size_t>(n_slots_) * n_slots_);
-        heads_.assign(n_slots_, nullptr);
-        workers_.run(states_.size(), [&](int64_t i, int32_t) {
-            const int32_t own = states_[i];
-            std::vector<Entry> &entries = rows_[own].entries;
-            entries.clear();
-            double *column = &into_[static_cast<size_t>(own) * n_slots_];
-            for (const int32_t other : states_) {
-                const double p = transition(own, other);
-                if (other != kStart && p >= low_) entries.push_back(Entry{p, other});
-                if (own != kStart) column[other] = transition(other, own);
-            }
-            std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
-                return a.p > b.p || (a.p == b.p && a.k < b.k);
-            });
-            entries.push_back(Entry{-1.0, kNew});
-            heads_[own] = entries.data();
-        });
-    }
-
     // ---- step 5
 
     void draw_pieces(Chain &chain, const EmissionParameters &emission) {
         path_.resize(chain.n_steps);
-        scratch_.resize(std::min<size_t>(workers_.size(), pieces_.size()));
-        for (Scratch &scratch : scratch_) {
-            scratch.sums.assign(n_slots_, 0.0);
-            scratch.reached.resize(n_slots_ + 1);
+        const auto probability = [&](int32_t j, int32_t k) { return transition(j, k); };
+        streams_ = TaskStreams(chain.bits);
+        if (elsewhere_) {
+            draw_elsewhere(chain, probability);
+            return;
         }
-        const TaskStreams streams(chain.bits);
-        const bool is_table = emission.is_table();
+        paths_.set_transitions(states_, chain.n_slots, low_, workers_, probability);
         (emission.is_concurrent() ? workers_ : Workers(1))
             .run(pieces_.size(), [&](int64_t piece, int32_t worker) {
-                TaskStream stream = streams[piece];
+                TaskStream stream = streams_[piece];
                 bitgen_t bits = stream.bits();
-                const Piece &at = pieces_[piece];
-                if (is_table) draw_piece<true>(chain, emission, at, &scratch_[worker], &bits);
-                else draw_piece<false>(chain, emission, at, &scratch_[worker], &bits);
+                paths_.draw(chain, emission, pieces_[piece], worker, path_.data(), &bits);
             });
     }
-    template <bool kIsTable>
-    void draw_piece(const Chain &chain, const EmissionParameters &emission, const Piece &piece,
-                    Scratch *scratch, bitgen_t *g) {
-        const int64_t held = piece.held;
-        for (int64_t start = piece.start; start < held;) {
-            int64_t stop = start + 1;
-            while (stop < held && !chain.first[stop]) ++stop;
-            const int32_t follower = chain.successor(stop - 1);
-            if (!filter<kIsTable>(emission, start, stop, chain.previous(start), scratch)
-                || !draw_path(start, stop, follower, scratch, g)) {
-                // Only rounding can exclude the old path, which passes all slices.
-                std::copy(chain.states.begin() + start, chain.states.begin() + stop,
-                          path_.begin() + start);
-            }
-            start = stop;
-        }
-        if (held < piece.stop) path_[held] = chain.states[held];
-    }
-    // Forward messages of steps [start, stop), as lists of the states that are possible.
-    template <bool kIsTable>
-    bool filter(const EmissionParameters &emission, int64_t start, int64_t stop,
-                int32_t before, Scratch *scratch) const {
-        Scratch &s = *scratch;
-        s.ends.clear();
-        size_t begin = 0, end = 0;
-        for (int64_t t = start; t < stop; ++t) {
-            s.n_reached = 0;
-            if (t == start) {
-                spread(before, 1.0, slices_[t], &s);
-            } else {
-                for (size_t at = begin; at < end; ++at)
-                    spread(s.states[at], s.values[at], slices_[t], &s);
-            }
-            begin = end;
-            if (s.states.size() < begin + s.n_reached) {
-                s.states.resize(2 * (begin + s.n_reached));
-                s.values.resize(2 * (begin + s.n_reached));
-            }
-            end = multiply<kIsTable>(emission, t, begin, &s);
-            double total = 0.0;
-            for (size_t at = begin; at < end; ++at) total += s.values[at];
-            if (!(total > 0.0)) return false;
-            // Never to zero: for spread a state with sum zero has not been reached before.
-            const double scale = 1.0 / total;
-            for (size_t at = begin; at < end; ++at)
-                s.values[at] = std::max(s.values[at] * scale, kLeastValue);
-            s.ends.push_back(end);
-        }
-        return true;
-    }
-    // Spread f over the successors of row j.
-    SKIHMM_INLINE void spread(int32_t j, double f, double u, Scratch *s) const {
-        double *sums = s->sums.data();
-        int32_t *reached = s->reached.data(), n = s->n_reached;
-        for (const Entry *entry = heads_[j]; entry->p >= u; ++entry) {
-            const int32_t k = entry->k;
-            const double sum = sums[k];
-            reached[n] = k;
-            n += !(sum > 0.0);
-            sums[k] = sum + f;
-        }
-        s->n_reached = n;
-    }
-    // Messages times the probability of y[t], from place `at` on; returns their end.
-    template <bool kIsTable>
-    size_t multiply(const EmissionParameters &emission, int64_t t, size_t at,
-                    Scratch *scratch) const {
-        Scratch &s = *scratch;
-        const double *probs = kIsTable ? emission.table_row(t) : nullptr;
-        double largest = 0.0;
-        if (!kIsTable) {
-            s.logs.resize(s.n_reached);
-            emission.fill_log_likelihoods(t, s.reached.data(), s.n_reached, s.logs.data());
-            largest = -std::numeric_limits<double>::infinity();
-            for (int32_t i = 0; i < s.n_reached; ++i) largest = std::max(largest, s.logs[i]);
-        }
-        for (int32_t i = 0; i < s.n_reached; ++i) {
-            const int32_t k = s.reached[i];
-            double p = 1.0;
-            if (!kIsTable) p = std::exp(s.logs[i] - largest);
-            else if (probs) p = probs[k];
-            const double value = s.sums[k] * p;
-            s.sums[k] = 0.0;
-            s.states[at] = k;
-            s.values[at] = value;
-            at += value > 0.0;
-        }
-        return at;
-    }
-    // Backward: a state is possible if its transition to the next one passes the slice.
-    bool draw_path(int64_t start, int64_t stop, int32_t next, Scratch *scratch, bitgen_t *g) {
-        Scratch &s = *scratch;
-        for (int64_t t = stop; t-- > start;) {
-            const size_t begin = t > start ? s.ends[t - start - 1] : 0,
-                         end = s.ends[t - start];
-            double total = 0.0;
-            if (next >= 0) {
-                const double *column = &into_[static_cast<size_t>(next) * n_slots_];
-                const double slice = slices_[t + 1];
-                for (size_t at = begin; at < end; ++at) {
-                    if (!(column[s.states[at]] >= slice)) s.values[at] = 0.0;
-                    total += s.values[at];
-                }
-            } else {
-                for (size_t at = begin; at < end; ++at) total += s.values[at];
-            }
-            if (!(total > 0.0)) return false;
-            double u = uniform(g) * total;
-            for (size_t at = begin; at < end; ++at) {
-                if (!(s.values[at] > 0.0)) continue;
-                next = s.states[at];
-                if (u < s.values[at]) break;
-                u -= s.values[at];
-            }
-            path_[t] = next;
-        }
-        return true;
+
+    template <class Probability>
+    void draw_elsewhere(const Chain &chain, Probability probability) {
+        PieceDraw what;
+        what.states = states_;
+        for (const int32_t j : states_)
+            for (const int32_t k : states_)
+                what.pi.push_back(k == kStart ? 0.0 : probability(j, k));
+        what.pieces = pieces_;
+        what.parameters = parameters_;
+        what.cuts = cuts_;
+        what.streams = streams_;
+        what.low = low_;
+        path_ = chain.states;
+        elsewhere_(what, chain.n_slots, path_.data());
     }
 
     // ---- step 6
 
     void end(Chain &chain, EmissionParameters &emission) {
         const PairCounts counts = count_transitions(chain, path_, workers_);
-        std::vector<int32_t> occupancy(n_slots_, 0);
+        const int32_t n_slots = chain.n_slots;
+        std::vector<int32_t> occupancy(n_slots, 0);
         for (size_t i = 0; i < counts.dishes.size(); ++i)
             occupancy[counts.dishes[i]] += counts.counts[i];
         chain.replace_path(&path_, occupancy);
         emission.reseat(chain.states.data(), workers_, chain.bits);
-        sticks_.resize(n_slots_);
+        sticks_.resize(n_slots);
         for (size_t b = 0; b < slot_of_.size(); ++b)
             if (slot_of_[b] >= 0) sticks_.beta[slot_of_[b]] = sticks_of_new_[b];
         sticks_.reseat(chain, counts);
@@ -461,9 +306,11 @@ class StickBreakingPaths final : public Kernel<Chain> {
 
     const int64_t block_size_;
     const Workers workers_;
+    const PieceCalls elsewhere_;
     Sticks sticks_;
+    SlicedPaths paths_;
     double first_rest_ = 0.0;               // beta_u before any stick is broken
-    int32_t n_known_ = 0, n_slots_ = 0;     // slots at the start of the sweep; after step 3
+    int32_t n_known_ = 0;                   // slots at the start of the sweep
     std::vector<double> sticks_of_new_, rests_;     // beta of new states; beta_u after each
     std::vector<int32_t> slot_of_;          // by stick, -1: no row enters it
     std::vector<int32_t> stick_of_;         // by slot, or -1
@@ -471,13 +318,10 @@ class StickBreakingPaths final : public Kernel<Chain> {
     size_t n_new_ = 0;                      // of these in use
     std::vector<int32_t> states_;           // the start, the occupied states, the new ones
     std::vector<Row> rows_;                 // by slot
-    TaskStreams row_streams_;
+    TaskStreams row_streams_, cuts_, parameters_, streams_;
     std::vector<Piece> pieces_;
-    std::vector<double> slices_, least_;    // by step; the least one by piece
+    std::vector<double> least_;             // slices, by piece
     double low_ = 0.0;                      // u
-    std::vector<const Entry *> heads_;      // by slot
-    std::vector<double> into_;              // into_[k * n_slots_ + j] = pi_jk
-    std::vector<Scratch> scratch_;          // by thread
     std::vector<int32_t> path_;
 };
 

@@ -35,7 +35,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "_pieces.hpp"
 #include "_rcd.hpp"
+#include "_restricted_steps.hpp"
 #include "_sticks.hpp"
 #include "_weights.hpp"
 #include "_workers.hpp"
@@ -45,9 +47,9 @@ namespace skihmm {
 template <class Chain>
 class StickBreakingSteps final : public Kernel<Chain> {
   public:
-    // A block size of zero: no pieces.
-    StickBreakingSteps(int64_t block_size, int32_t n_workers)
-        : block_size_(block_size), workers_(n_workers) {}
+    // A block size of zero: no pieces.  `elsewhere` may be empty.
+    StickBreakingSteps(int64_t block_size, int32_t n_workers, const PieceCalls &elsewhere)
+        : block_size_(block_size), workers_(n_workers), elsewhere_(elsewhere) {}
 
     // One sweep over all steps.
     SweepCounts sweep(Chain &chain) override {
@@ -56,8 +58,7 @@ class StickBreakingSteps final : public Kernel<Chain> {
         for (int32_t k = kFirst; k < chain.n_slots; ++k)
             if (chain.occupancy[k] > 0) used_.push_back(k);
         draw_parameters(chain);
-        emission.draw_parameters(std::vector<int32_t>(used_.begin() + 1, used_.end()),
-                                 workers_, chain.bits);
+        parameters_ = draw_emission(chain, emission, used_, workers_);
         into_.resize(n_slots_);
         for (auto &column : into_) column.clear();
         for (size_t i = 1; i < used_.size(); ++i) fill_column(used_[i]);
@@ -83,36 +84,23 @@ class StickBreakingSteps final : public Kernel<Chain> {
     }
 
     size_t n_bytes() const override {
-        size_t bytes = sticks_.n_bytes()
-                       + (pi_.capacity() + into_.capacity() + within_.capacity())
-                             * sizeof(pi_[0])
+        size_t bytes = sticks_.n_bytes() + restricted_.n_bytes()
+                       + (pi_.capacity() + into_.capacity()) * sizeof(pi_[0])
                        + (shapes_.capacity() + falls_.capacity() + ones_.capacity()
                           + weights_.q.capacity()) * sizeof(double)
-                       + (order_.capacity() + used_.capacity() + staying_.capacity()
-                          + inside_.capacity())
-                             * sizeof(int32_t)
+                       + (order_.capacity() + used_.capacity()) * sizeof(int32_t)
                        + pieces_.capacity() * sizeof(Piece);
-        for (const auto *rows : {&pi_, &into_, &within_})
+        for (const auto *rows : {&pi_, &into_})
             for (const auto &row : *rows) bytes += row.capacity() * sizeof(double);
-        for (const Scratch &scratch : scratch_)
-            bytes += (scratch.weights.q.capacity() + scratch.probs.capacity()
-                      + scratch.logs.capacity()) * sizeof(double)
-                     + (scratch.order.capacity() + 3 * scratch.gained.capacity())
-                           * sizeof(int32_t);
         return bytes;
     }
 
   private:
     using Transitions = typename Chain::Transitions;
 
-    // Of one thread.
-    struct Scratch {
-        Weights weights;
-        WideVector<double> probs;       // by slot
-        std::vector<double> logs;
-        std::vector<int32_t> order;     // of the steps of a piece
-        std::vector<int32_t> free[2];   // free steps of either half, by slot
-        std::vector<int32_t> gained;    // steps, by slot
+    // Of one thread: free steps of either half, by slot.
+    struct Free {
+        std::vector<int32_t> steps[2];
     };
 
     // Room for all slots, new entries zero; whole vectors of sixteen.
@@ -174,91 +162,59 @@ class StickBreakingSteps final : public Kernel<Chain> {
     // ---- pieces
 
     void draw_pieces(Chain &chain, const EmissionParameters &emission) {
-        scratch_.resize(workers_.size());
-        for (Scratch &scratch : scratch_) {
-            scratch.weights.resize(n_slots_);
-            scratch.probs.assign(padded_, 0.0);
-            scratch.logs.assign(padded_, 0.0);
-            for (auto &counts : scratch.free) counts.assign(n_slots_, 0);
-        }
+        free_.resize(workers_.size());
+        for (Free &free : free_)
+            for (auto &steps : free.steps) steps.assign(n_slots_, 0);
         workers_.run(pieces_.size(), [&](int64_t i, int32_t worker) {
-            std::vector<int32_t> &counts = scratch_[worker].free[i % 2];
+            std::vector<int32_t> &steps = free_[worker].steps[i % 2];
             for (int64_t t = pieces_[i].start; t < pieces_[i].held; ++t)
-                ++counts[chain.states[t]];
+                ++steps[chain.states[t]];
         });
-        for (const int64_t half : {0, 1}) draw_half(chain, emission, half);
+        // After an error in another process the chain is where it was.
+        std::vector<int32_t> states, occupancy = chain.occupancy;
+        if (elsewhere_) states = chain.states;
+        try {
+            for (const int64_t half : {0, 1}) draw_half(chain, emission, half);
+        } catch (const PythonError &) {
+            chain.states = states;
+            chain.occupancy = occupancy;
+            throw;
+        }
     }
     // Every second piece from the first or second one on.
     void draw_half(Chain &chain, const EmissionParameters &emission, int64_t half) {
-        // S, and rows in which all other states have probability zero.
-        staying_ = chain.occupancy;
-        for (const Scratch &scratch : scratch_)
-            for (int32_t k = 0; k < n_slots_; ++k) staying_[k] -= scratch.free[half][k];
-        inside_.clear();
-        for (int32_t k = kFirst; k < n_slots_; ++k)
-            if (staying_[k] > 0) inside_.push_back(k);
-        within_.resize(n_slots_);
-        for (const int32_t j : used_) {
-            within_[j].assign(padded_, 0.0);
-            for (const int32_t k : inside_) within_[j][k] = pi_[j][k];
-        }
-        for (Scratch &scratch : scratch_) scratch.gained.assign(n_slots_, 0);
+        std::vector<int32_t> staying = chain.occupancy;
+        for (const Free &free : free_)
+            for (int32_t k = 0; k < n_slots_; ++k) staying[k] -= free.steps[half][k];
         const TaskStreams streams(chain.bits);
-        const bool is_table = emission.is_table();
-        (emission.is_concurrent() ? workers_ : Workers(1))
-            .run((static_cast<int64_t>(pieces_.size()) + 1 - half) / 2,
-                 [&](int64_t i, int32_t worker) {
-                     TaskStream stream = streams[i];
-                     bitgen_t bits = stream.bits();
-                     const Piece &at = pieces_[2 * i + half];
-                     Scratch *scratch = &scratch_[worker];
-                     if (is_table) draw_piece<true>(chain, emission, at, scratch, &bits);
-                     else draw_piece<false>(chain, emission, at, scratch, &bits);
-                 });
-        for (const Scratch &scratch : scratch_)
-            for (int32_t k = 0; k < n_slots_; ++k) chain.occupancy[k] += scratch.gained[k];
-    }
-    template <bool kIsTable>
-    void draw_piece(Chain &chain, const EmissionParameters &emission, const Piece &piece,
-                    Scratch *scratch, bitgen_t *g) {
-        Scratch &s = *scratch;
-        s.order.resize(piece.held - piece.start);
-        for (size_t i = 0; i < s.order.size(); ++i) {
-            const int64_t other = below(g, static_cast<int64_t>(i) + 1);
-            s.order[i] = s.order[other];
-            s.order[other] = static_cast<int32_t>(i);
-        }
-        for (const int32_t at : s.order) {
-            const int64_t t = piece.start + at;
-            const int32_t i = chain.previous(t), x = chain.states[t], o = chain.successor(t);
-            if (staying_[x] == 0) continue;
-            const double *row = within_[i].data(),
-                         *out = o >= 0 ? into_[o].data() : ones_.data(),
-                         *probs = kIsTable ? emission.table_row(t) : fill_probs(emission, t, &s);
-            if (kIsTable && !probs) probs = ones_.data();
-            product_weights(s.weights.n, x, row, out, probs, s.weights.q.data(),
-                            s.weights.lanes);
-            const double old = row[x] * out[x] * probs[x],
-                         u = uniform(g) * (old + s.weights.total());
-            if (u < old) continue;
-            const int32_t k = s.weights.at(u - old);
-            if (k < 0) continue;
-            --s.gained[x];
-            ++s.gained[k];
-            chain.states[t] = k;
+        if (elsewhere_) {
+            draw_elsewhere(chain, half, staying, streams);
+        } else {
+            restricted_.restrict_to(staying, pi_, used_, workers_.size());
+            (emission.is_concurrent() ? workers_ : Workers(1))
+                .run((static_cast<int64_t>(pieces_.size()) + 1 - half) / 2,
+                     [&](int64_t i, int32_t worker) {
+                         TaskStream stream = streams[i];
+                         bitgen_t bits = stream.bits();
+                         restricted_.draw(chain, emission, pieces_[2 * i + half], into_, worker,
+                                          &bits);
+                     });
+            restricted_.add_gained(&chain.occupancy);
         }
     }
-    // p(y[t] | k) of the states of S, up to a factor; of others anything finite.
-    const double *fill_probs(const EmissionParameters &emission, int64_t t, Scratch *s) const {
-        const int32_t n = static_cast<int32_t>(inside_.size());
-        // The place of the weights, which are computed from what is returned.
-        double *logs = s->logs.data(), *probs = s->weights.q.data();
-        emission.fill_log_likelihoods(t, inside_.data(), n, logs);
-        // Whole vectors of eight.
-        fill_exp((n + 7) / 8 * 8, logs, *std::max_element(logs, logs + n), kLeastLog, probs);
-        for (int32_t i = 0; i < n; ++i)
-            s->probs[inside_[i]] = logs[i] > -INFINITY ? probs[i] : 0.0;
-        return s->probs.data();
+    void draw_elsewhere(Chain &chain, int64_t half, const std::vector<int32_t> &staying,
+                        const TaskStreams &streams) {
+        PieceDraw what;
+        what.states = used_;
+        for (const int32_t j : used_)
+            for (const int32_t k : used_) what.pi.push_back(pi_[j][k]);
+        for (size_t i = half; i < pieces_.size(); i += 2) what.pieces.push_back(pieces_[i]);
+        what.parameters = parameters_;
+        what.streams = streams;
+        what.staying = staying;
+        elsewhere_(what, n_slots_, chain.states.data());
+        std::fill(chain.occupancy.begin(), chain.occupancy.end(), 0);
+        for (const int32_t k : chain.states) ++chain.occupancy[k];
     }
 
     // ---- single steps
@@ -327,20 +283,20 @@ class StickBreakingSteps final : public Kernel<Chain> {
 
     const int64_t block_size_;
     const Workers workers_;
+    const PieceCalls elsewhere_;
     Sticks sticks_;
-    std::vector<WideVector<double>> pi_;    // by row, then by slot; pi_ju in slot NEW
+    RestrictedSteps restricted_;
+    TransitionRows pi_;                     // by row, then by slot; pi_ju in slot NEW
     int32_t n_slots_ = 0, padded_ = 0;
     std::vector<double> shapes_, falls_;
-    std::vector<int32_t> used_;             // the start and the states before the sweep
-    std::vector<WideVector<double>> into_;  // into_[k][j] = pi_jk; beta_k in slot NEW
+    std::vector<int32_t> used_;             // the start, and the states before the sweep
+    TransitionRows into_;                   // into_[k][j] = pi_jk; beta_k in slot NEW
+    TaskStreams parameters_;
     WideVector<double> ones_;
     Weights weights_;
     std::vector<int32_t> order_;
     std::vector<Piece> pieces_;
-    std::vector<int32_t> staying_;        // steps that stay, by slot
-    std::vector<int32_t> inside_;           // S
-    std::vector<WideVector<double>> within_;    // pi_ of the states of S, zero for all others
-    std::vector<Scratch> scratch_;          // by thread
+    std::vector<Free> free_;                // by thread
 };
 
 }  // namespace skihmm

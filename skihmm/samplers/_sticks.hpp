@@ -79,6 +79,19 @@ class Sticks {
     std::vector<double> shapes_, falls_;
 };
 
+// Draw the emission's parameters for the listed states, of which the first is the start, from a
+// stream that is returned, so that another process can draw the same ones.
+template <class Chain>
+TaskStreams draw_emission(const Chain &chain, EmissionParameters &emission,
+                          const std::vector<int32_t> &states, const Workers &workers) {
+    const TaskStreams streams(chain.bits);
+    TaskStream stream = streams[0];
+    bitgen_t bits = stream.bits();
+    emission.draw_parameters(std::vector<int32_t>(states.begin() + 1, states.end()), workers,
+                             &bits);
+    return streams;
+}
+
 // Of the labels `path`.
 template <class Chain>
 PairCounts count_transitions(const Chain &chain, const std::vector<int32_t> &path,
@@ -89,27 +102,6 @@ PairCounts count_transitions(const Chain &chain, const std::vector<int32_t> &pat
                            *dish = path[t];
                            return true;
                        });
-}
-
-// A part of the data that a thread draws: steps [start, held) are free, those of [held, stop),
-// none or one, are held.
-struct Piece {
-    int64_t start, held, stop;
-};
-
-// Pieces of which every (block_size + 1)-th step is held, from a first one that is uniform on
-// 0 .. block_size and so does not depend on the labels.
-template <class Chain>
-void cut_pieces(const Chain &chain, int64_t block_size, std::vector<Piece> *pieces) {
-    const int64_t n = chain.n_steps;
-    pieces->clear();
-    for (int64_t start = 0, held = below(chain.bits, block_size + 1); start < n;) {
-        held = std::min(held, n);
-        const int64_t stop = std::min(held + 1, n);
-        pieces->push_back({start, held, stop});
-        start = stop;
-        held = stop + block_size;
-    }
 }
 
 }  // namespace skihmm

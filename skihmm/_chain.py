@@ -548,10 +548,9 @@ class Chain(Iterator[SweepInfo]):
         return self._describe(self._arrays(), info)
 
     def _arrays(self) -> StateRecord:
-        order = occupancy_order(self.state.labels, self.state.n_states, self._known)
-        arrays = self.state.to_arrays(order)
-        arrays["states"] = narrow(arrays["states"])
-        return arrays
+        labels = self.state.narrow_labels
+        order = occupancy_order(labels, self.state.n_states, self._known)
+        return self.state.to_arrays(order)
 
     def _describe(self, arrays: StateRecord, info: SweepInfo) -> Draw:
         emission = arrays["emission"]

@@ -124,7 +124,7 @@ class ChainState {
     }
     // Load a checked record with the labels of all steps; the emission is loaded and settled
     // afterwards.
-    void load(const Record &record, const int32_t *labels) {
+    template <class Label> void load(const Record &record, const Label *labels) {
         // A few spare slots, a function of the record only, so that resumed chains grow at
         // the same moments.
         const int32_t n = kFirst + record.n_states + 8 + record.n_states / 16;
@@ -161,7 +161,7 @@ class ChainState {
         occupancy.resize(n, 0);
         rebuild_free();
     }
-    void set_labels(const int32_t *labels) {
+    template <class Label> void set_labels(const Label *labels) {
         occupancy.assign(n_slots, 0);
         for (int64_t t = 0; t < n_steps; ++t) {
             states[t] = kFirst + labels[t];

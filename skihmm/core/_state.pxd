@@ -35,7 +35,7 @@ cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
         bint reserve(int64_t n_free) except +
         void start_from(const int32_t *labels) except +
         vector[int32_t] record_labels() except +
-        void load(const TransitionsRecord &record, const int32_t *labels) except +
+        void load[Label](const TransitionsRecord &record, const Label *labels) except +
         void check_path(const TransitionsRecord &record,
                         const vector[int32_t] &labels) except +
         void draw_hyperparameters() except +

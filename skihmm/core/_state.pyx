@@ -1,5 +1,7 @@
 """State of one chain: labels, seating, emission statistics, random stream."""
 
+from libc.stdint cimport uint16_t
+
 import numpy as np
 
 from skihmm.core._franchise cimport (
@@ -25,14 +27,36 @@ from skihmm.core._record cimport (
 move_type = None
 
 
-cdef object _labels_of(const vector[int32_t] &states, const int32_t[::1] labels):
+ctypedef fused label_t:
+    uint8_t
+    uint16_t
+    int32_t
+
+
+cdef object _labels_of(const vector[int32_t] &states, const int32_t[::1] labels,
+                       label_t[::1] out):
     # labels[states] without the index array of NumPy.
-    cdef intp_t t, n = <intp_t> states.size()
-    out = np.empty(n, dtype=np.int32)
-    cdef int32_t[::1] view = out
-    for t in range(n):
-        view[t] = labels[states[t]]
-    return out
+    cdef intp_t t
+    for t in range(<intp_t> states.size()):
+        out[t] = <label_t> labels[states[t]]
+    return np.asarray(out)
+
+
+cdef object _narrow_labels_of(const vector[int32_t] &states, const int32_t[::1] labels,
+                              int32_t n_states):
+    # Of long data a copy in four bytes would be the largest array of all.
+    n = states.size()
+    if n_states <= 2**8:
+        return _labels_of[uint8_t](states, labels, np.empty(n, dtype=np.uint8))
+    if n_states <= 2**16:
+        return _labels_of[uint16_t](states, labels, np.empty(n, dtype=np.uint16))
+    return _labels_of[int32_t](states, labels, np.empty(n, dtype=np.int32))
+
+
+cdef int _load(Chain *chain, const TransitionsRecord &record,
+               const label_t[::1] labels) except -1:
+    chain.load(record, &labels[0])
+    return 0
 
 
 cdef class ChainState:
@@ -160,7 +184,7 @@ cdef class ChainState:
         cdef TransitionsRecord record = self.transitions.seating.record(label)
         return {
             "n_states": label[START],
-            "states": _labels_of(chain.states, labels),
+            "states": _narrow_labels_of(chain.states, labels, label[START]),
             "transitions": transitions_to_arrays(record),
             "emission": self.emission.to_arrays(labels),
             **steps_to_arrays(record),
@@ -213,9 +237,14 @@ cdef class ChainState:
     cdef int _take(self, arrays) except -1:
         # Arrays of this chain, or checked ones of another one on the same data.
         cdef TransitionsRecord record
-        cdef const int32_t[::1] path = np.ascontiguousarray(arrays["states"], dtype=np.int32)
+        states = np.ascontiguousarray(arrays["states"])
         transitions_from_arrays(arrays, &record)
-        self.chain.get().load(record, &path[0])
+        if states.dtype == np.uint8:
+            _load[uint8_t](self.chain.get(), record, states)
+        elif states.dtype == np.uint16:
+            _load[uint16_t](self.chain.get(), record, states)
+        else:
+            _load[int32_t](self.chain.get(), record, states.astype(np.int32, copy=False))
         self.emission.load(arrays["emission"], record.n_states)
         self.emission.shared.get().settle(self.chain.get().states.data())
         return 0
@@ -261,9 +290,17 @@ cdef class ChainState:
 
     @property
     def labels(self):
-        """Packed label of every step, shape (n_steps,)."""
+        """Packed label of every step, shape (n_steps,), int32."""
         cdef Chain *chain = self.chain.get()
-        return _labels_of(chain.states, array_of(chain.record_labels()))
+        return _labels_of[int32_t](chain.states, array_of(chain.record_labels()),
+                                   np.empty(self.n_steps, dtype=np.int32))
+
+    @property
+    def narrow_labels(self):
+        """The same as uint8 or uint16 if these suffice."""
+        cdef Chain *chain = self.chain.get()
+        cdef vector[int32_t] label = chain.record_labels()
+        return _narrow_labels_of(chain.states, array_of(label), label[START])
 
     @property
     def n_states(self):

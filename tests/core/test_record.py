@@ -268,6 +268,7 @@ def change(path, new):
 
 def set_to(i, value):
     def apply(values):
+        values = values.astype(np.int64)
         values[i] = value
         return values
 

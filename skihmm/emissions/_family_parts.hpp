@@ -61,14 +61,37 @@ static SKIHMM_INLINE double log_rising_of_many(double a, double y) {
 }
 
 // Replace the lower triangle of a positive definite matrix, row by row, by its Cholesky factor.
-// That of LAPACK differs in the last bits from one processor to another.
-inline void factorise(int32_t d, double *A) {
-    for (int32_t i = 0; i < d; ++i)
+// That of LAPACK differs in the last bits from one processor to another.  False if too many digits
+// are lost.
+inline bool factorise(int32_t d, double *A) {
+    bool is_precise = true;
+    for (int32_t i = 0; i < d; ++i) {
+        double *row = A + i * (i + 1) / 2;
+        const double diagonal = row[i];
         for (int32_t j = 0; j <= i; ++j) {
-            double *row = A + i * (i + 1) / 2, *other = A + j * (j + 1) / 2;
+            const double *other = A + j * (j + 1) / 2;
             for (int32_t l = 0; l < j; ++l) row[j] -= row[l] * other[l];
+            // (False for NaN too.)
+            if (i == j) is_precise &= row[j] > kLeastShare * diagonal;
             row[j] = i == j ? std::sqrt(row[j]) : row[j] / other[j];
         }
+    }
+    return is_precise;
+}
+// R^T R += row row^T for an upper triangular R of whole rows; `row` is overwritten.  By rotations:
+// of columns that are nearly equal a sum of squares has lost what tells them apart.
+inline void add_to_root(int32_t d, double *row, double *R) {
+    for (int32_t j = 0; j < d; ++j, R += d) {
+        if (row[j] == 0.0) continue;
+        const double root = std::sqrt(R[j] * R[j] + row[j] * row[j]);
+        const double c = R[j] / root, s = row[j] / root;
+        R[j] = root;
+        for (int32_t i = j + 1; i < d; ++i) {
+            const double before = R[i];
+            R[i] = c * before + s * row[i];
+            row[i] = c * row[i] - s * before;
+        }
+    }
 }
 
 typedef double Vector SKIHMM_VECTOR(8);

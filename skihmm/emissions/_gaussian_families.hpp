@@ -450,22 +450,11 @@ class NormalInverseWishartFamily final : public Family {
         if (!is_missing(y)) add_predicted(s, stride, y);
     }
     double add_predicted(double *s, int64_t stride, const double *y) const override {
-        const double *last = s + (1 + n_columns + size_) * stride;
-        const double strength = strength_ + s[0], factor = last[stride];
-        const double power = last[0], norm = last[2 * stride];
-        for (int32_t i = 0; i < n_columns; ++i) {
-            double *m = s + (1 + i) * stride;
-            z_[i] = y[i] - *m;
-            *m += z_[i] / (strength + 1.0);
-        }
-        s[0] += 1.0;
-        double growth = 0.0;
-        turn(s, stride, 1.0 / factor, &growth);
-        return norm - power * growth;
+        return add_row(s, stride, y, z_.data());
     }
     // Sums of all rows and one factorisation instead of a rank-one update for each: with L0 the
     // factor of Psi and A the contribution of the rows, that of I + L0^-1 A L0^-T, whose
-    // diagonal also gives the growth of the determinant.
+    // diagonal also gives the growth of the determinant.  Updates, if sums lose too many digits.
     void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
                   int64_t n) const override {
         const int32_t d = n_columns;
@@ -508,6 +497,13 @@ class NormalInverseWishartFamily final : public Family {
             for (int32_t j = 0; j <= i; ++j) {
                 double value = B[static_cast<size_t>(i) * d + j];
                 for (int32_t l = 0; l < j; ++l) value -= C[at(i, l)] * C[at(j, l)];
+                // (True for NaN too.)
+                if (i == j && !(1.0 + value > kLeastShare * B[static_cast<size_t>(i) * d + i])) {
+                    reset(s, stride);
+                    for (int64_t r = 0; r < n; ++r)
+                        add_row(s, stride, values + steps[r] * d, off.data());
+                    return;
+                }
                 if (i == j) growth += std::log1p(value);
                 C[at(i, j)] = i == j ? std::sqrt(1.0 + value) : value / C[at(j, j)];
             }
@@ -542,7 +538,7 @@ class NormalInverseWishartFamily final : public Family {
             z_[i] = y[i] - *m;
         }
         double growth = 0.0;
-        if (!turn(s, stride, -(strength + 1.0) / strength, &growth)) return false;
+        if (!turn(s, stride, -(strength + 1.0) / strength, z_.data(), &growth)) return false;
         const double *last = s + (1 + n_columns + size_) * stride;
         *lp = last[2 * stride] + last[0] * growth;
         return true;
@@ -738,7 +734,20 @@ class NormalInverseWishartFamily final : public Family {
                 precision[at(i, i)] += 1.0 / hyperprior_.variance[i];
                 weighted[i] *= strength_;
             }
-            factorise(d, precision.data());
+            if (!factorise(d, precision.data())) {
+                std::vector<double> R(static_cast<size_t>(d) * d, 0.0), row(d);
+                for (int32_t i = 0; i < d; ++i)
+                    R[i * d + i] = 1.0 / std::sqrt(hyperprior_.variance[i]);
+                for (int32_t k = 0; k < n; ++k)
+                    for (int32_t r = 0; r < d; ++r) {
+                        const double *W = &parameters[static_cast<size_t>(k) * parameter_width] + d;
+                        for (int32_t i = 0; i < d; ++i)
+                            row[i] = i <= r ? std::sqrt(strength_) * W[at(r, i)] : 0.0;
+                        add_to_root(d, row.data(), R.data());
+                    }
+                for (int32_t i = 0; i < d; ++i)
+                    for (int32_t j = 0; j <= i; ++j) precision[at(i, j)] = R[j * d + i];
+            }
             solve(precision.data(), 1, weighted.data());
             for (int32_t i = 0; i < d; ++i) weighted[i] += random_standard_normal(g);
             for (int32_t i = d - 1; i >= 0; --i) {
@@ -771,14 +780,29 @@ class NormalInverseWishartFamily final : public Family {
             }
         log_det_ = log_det(prior_.data(), 1);
     }
-    // The factors of S + z z^T / t, z = z_, and what depends on them and on the number of rows;
+    // As add_predicted; `z` is scratch.
+    double add_row(double *s, int64_t stride, const double *y, double *z) const {
+        const double *last = s + (1 + n_columns + size_) * stride;
+        const double strength = strength_ + s[0], factor = last[stride];
+        const double power = last[0], norm = last[2 * stride];
+        for (int32_t i = 0; i < n_columns; ++i) {
+            double *m = s + (1 + i) * stride;
+            z[i] = y[i] - *m;
+            *m += z[i] / (strength + 1.0);
+        }
+        s[0] += 1.0;
+        double growth = 0.0;
+        turn(s, stride, 1.0 / factor, z, &growth);
+        return norm - power * growth;
+    }
+    // The factors of S + z z^T / t, and what depends on them and on the number of rows;
     // `growth` is the log of the factor of the determinant.  False if too many digits are lost.
-    bool turn(double *s, int64_t stride, double t, double *growth) const {
+    bool turn(double *s, int64_t stride, double t, double *z, double *growth) const {
         const double first = t;
         double *U = s + (1 + n_columns) * stride, total = 0.0;
         for (int32_t j = 0; j < n_columns; ++j) {
             double *diagonal = U + at(j, j) * stride;
-            const double v = z_[j], part = v * *diagonal, before = t;
+            const double v = z[j], part = v * *diagonal, before = t;
             total += v * part;
             t = first + total;
             if (!(t / first >= kLeastShare)) return false;
@@ -786,8 +810,8 @@ class NormalInverseWishartFamily final : public Family {
             *diagonal *= before / t;
             for (int32_t i = j + 1; i < n_columns; ++i) {
                 double *entry = U + at(i, j) * stride;
-                z_[i] -= *entry * v;
-                *entry += share * z_[i];
+                z[i] -= *entry * v;
+                *entry += share * z[i];
             }
         }
         *growth = std::log1p(total / first);

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -29,6 +31,7 @@ from small_models import (
 )
 
 from skihmm import HCRPHMM
+from skihmm.emissions import NormalInverseWishart
 
 
 def random_model(name, n, rng, scale=1.0, offset=0.0):
@@ -127,6 +130,50 @@ def test_product_of_predictives(kind, scale, global_random_seed):
         assert left == pytest.approx(without, rel=1e-9, abs=1e-9)
         assert joined == pytest.approx(without, rel=1e-9, abs=1e-9)
     assert state.check() is None
+
+
+@pytest.mark.parametrize("offset", [0, 10**3, 10**6, 10**9])
+def test_covariance_far_from_the_prior_mean(offset):
+    """Deviations between columns are not lost beside those from the prior mean."""
+    n, strength, scale = 12, Fraction(1, 64), Fraction(1, 2**20)
+    y = offset + np.random.default_rng(0).normal(size=(n, 2)) / 1024
+    prior = ((float(scale), 0.0), (0.0, float(scale)))
+    emission = FullGaussian((0.0, 0.0), float(strength), 4.0, prior)
+    labels = np.zeros(n, dtype=int)
+    state = Model(tuple(map(tuple, y)), emission).state(0, labels)
+    empty = Model(((np.nan,) * 2,) * n, emission).state(0, labels)
+    state.emission.take_hyperparameters(state.to_arrays()["emission"])  # a recount
+
+    a, b = ([Fraction(v) for v in column] for column in y.T)
+    means = sum(a) / n, sum(b) / n
+
+    def product(x, i, z, j):
+        own = sum(v * w for v, w in zip(x, z, strict=True)) - n * means[i] * means[j]
+        return own + means[i] * means[j] * n * strength / (n + strength)
+
+    determinant = (scale + product(a, 0, a, 0)) * (scale + product(b, 1, b, 1))
+    determinant -= product(a, 0, b, 1) ** 2
+    log_ratio = math.log(determinant.numerator) - math.log(determinant.denominator)
+    expected = (
+        special.multigammaln((4 + n) / 2, 2)
+        - special.multigammaln(2, 2)
+        - n * math.log(math.pi)
+        + 4 * math.log(scale)
+        - (4 + n) / 2 * log_ratio
+        + math.log(strength / (n + strength))
+    )
+    found = state.log_joint() - empty.log_joint()
+    assert found == pytest.approx(expected, abs=1e-3 if offset > 1e6 else 1e-6)
+    assert state.check() is None
+
+
+def test_a_small_scale_and_columns_of_large_numbers():
+    """Precisions of the states are nearly singular beside that of the prior mean."""
+    X = np.random.default_rng(0).normal(size=(60, 1)) * [1e6, 1e6, 3e6]
+    emission = NormalInverseWishart(scale=1e-9 * np.eye(3))
+    hmm = HCRPHMM("stepwise", emission, n_burnin=30, n_draws=5, random_state=0).fit(X)
+    for values in hmm.draws_.hyperparameters.values():
+        assert np.isfinite(values).all()
 
 
 @pytest.mark.parametrize("y", [0, 1, 5, 16, 17, 40, 1000, 10**6, 10**9])

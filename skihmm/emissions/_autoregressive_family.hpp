@@ -463,32 +463,35 @@ class AutoregressiveFamily final : public Family {
                               bitgen_t *g) override {
         const int32_t d = n_columns;
         std::vector<double> parameters(static_cast<size_t>(n) * parameter_width);
-        // The sum Q of all Sigma^-1 = W^T W; for column j the sum of Sigma^-1 a_j.
-        std::vector<double> Q(d * d, 0.0), weighted(static_cast<size_t>(d) * q_, 0.0);
+        // R^T R is the sum of all Sigma^-1 = W^T W; for column j the sum of Sigma^-1 a_j.
+        std::vector<double> R(d * d, 0.0), weighted(static_cast<size_t>(d) * q_, 0.0), row(d);
         for (int32_t k = 0; k < n; ++k) {
             double *p = &parameters[static_cast<size_t>(k) * parameter_width];
             draw(table + places[k], 1, p, 1, g);
             for (int32_t r = 0; r < d; ++r, p += q_ + r) {
                 const double *w = p + q_;
-                for (int32_t i = 0; i <= r; ++i) {
-                    for (int32_t j = 0; j <= r; ++j) Q[i * d + j] += w[i] * w[j];
+                for (int32_t i = 0; i <= r; ++i)
                     for (int32_t j = 0; j < q_; ++j) weighted[i * q_ + j] -= w[i] * p[j];
-                }
+                std::fill(std::copy_n(w, r + 1, row.begin()), row.end(), 0.0);
+                add_to_root(d, row.data(), R.data());
             }
         }
         if (draws_scale_) {
-            // The trace of U^T Q U, U U^T the scale.
-            double trace = 0.0;
-            for (int32_t c = 0; c < d; ++c)
-                for (int32_t i = c; i < d; ++i)
-                    for (int32_t j = c; j < d; ++j)
-                        trace += unit_[i * (i + 1) / 2 + c] * Q[i * d + j]
-                                 * unit_[j * (j + 1) / 2 + c];
+            // The squares of R U, U U^T the scale.
+            double squares = 0.0;
+            for (int32_t i = 0; i < d; ++i)
+                for (int32_t c = 0; c < d; ++c) {
+                    double value = 0.0;
+                    for (int32_t j = std::max(i, c); j < d; ++j)
+                        value += R[i * d + j] * unit_[j * (j + 1) / 2 + c];
+                    squares += value * value;
+                }
             scale_ = draw_bounded_gamma(g, scale_, kHyperShape + 0.5 * n * dof_ * d,
-                                        kHyperRate + 0.5 * trace, kLeastScale, kMostHyper);
+                                        kHyperRate + 0.5 * squares, kLeastScale, kMostHyper);
         }
         if (draws_strength_) {
-            std::vector<double> squares(order_ + 1, 0.0), row(q_);
+            std::vector<double> squares(order_ + 1, 0.0);
+            row.resize(q_);
             for (int32_t k = 0; k < n; ++k) {
                 const double *p = &parameters[static_cast<size_t>(k) * parameter_width];
                 for (int32_t r = 0; r < d; ++r, p += q_ + r) {
@@ -506,25 +509,29 @@ class AutoregressiveFamily final : public Family {
             }
         }
         if (draws_mean_) {
-            // Column j is N(P^-1 (l weighted_j + its prior mean), P^-1), P = I + l Q.
-            std::vector<double> P(d * d), m(d);
-            for (int32_t j = 0; j < q_; ++j) {
-                const double l = strength_[j / d];
+            // Column j is N(P^-1 (l weighted_j + its prior mean), P^-1), P = I + l R^T R.
+            std::vector<double> T(d * d), m(d);     // T^T T = P
+            row.resize(d);
+            for (int32_t lag = 0; lag <= order_; ++lag) {
+                const double l = strength_[lag];
+                for (int32_t i = 0; i < d * d; ++i) T[i] = std::sqrt(l) * R[i];
                 for (int32_t i = 0; i < d; ++i) {
-                    m[i] = l * weighted[i * q_ + j] + (i == j && order_ > 0 ? 1.0 : 0.0);
-                    for (int32_t c = 0; c <= i; ++c) {
-                        double value = l * Q[i * d + c] + (i == c ? 1.0 : 0.0);
-                        for (int32_t r = 0; r < c; ++r) value -= P[i * d + r] * P[c * d + r];
-                        P[i * d + c] = i == c ? std::sqrt(value) : value / P[c * d + c];
-                        if (c < i) m[i] -= P[i * d + c] * m[c];
-                    }
-                    m[i] /= P[i * d + i];
+                    std::fill(row.begin(), row.end(), 0.0);
+                    row[i] = 1.0;
+                    add_to_root(d, row.data(), T.data());
                 }
-                for (int32_t i = 0; i < d; ++i) m[i] += random_standard_normal(g);
-                for (int32_t i = d - 1; i >= 0; --i) {
-                    for (int32_t r = i + 1; r < d; ++r) m[i] -= P[r * d + i] * m[r];
-                    m[i] /= P[i * d + i];
-                    mean_[i * q_ + j] = m[i];
+                for (int32_t j = lag * d; j < std::min(q_, (lag + 1) * d); ++j) {
+                    for (int32_t i = 0; i < d; ++i) {
+                        m[i] = l * weighted[i * q_ + j] + (i == j && order_ > 0 ? 1.0 : 0.0);
+                        for (int32_t c = 0; c < i; ++c) m[i] -= T[c * d + i] * m[c];
+                        m[i] /= T[i * d + i];
+                    }
+                    for (int32_t i = 0; i < d; ++i) m[i] += random_standard_normal(g);
+                    for (int32_t i = d - 1; i >= 0; --i) {
+                        for (int32_t r = i + 1; r < d; ++r) m[i] -= T[i * d + r] * m[r];
+                        m[i] /= T[i * d + i];
+                        mean_[i * q_ + j] = m[i];
+                    }
                 }
             }
         }

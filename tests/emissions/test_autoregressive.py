@@ -192,6 +192,20 @@ def test_one_regression_is_one_state():
     assert np.bincount(hmm.labels_).max() > 380
 
 
+@pytest.mark.parametrize("order", [0, 1, 3])
+@pytest.mark.parametrize("sampler", ["auto", "stick_breaking_beam"])
+def test_equal_columns(order, sampler):
+    """Their covariances are singular but for the prior, and its factor goes to zero."""
+    x = np.random.default_rng(0).normal(size=(160, 1))
+    X = np.hstack([x, 2.0 * x, -x])
+    hmm = fit(AutoregressiveNormal(order), X, sampler=sampler, n_burnin=60)
+    for values in hmm.draws_.hyperparameters.values():
+        assert np.isfinite(values).all()
+    assert hmm.draws_.hyperparameters["emission_scale"].min() < 1e-6
+    mean = hmm.predict_next(X).mean()[0]
+    assert_allclose(mean, mean[0] * np.array([1.0, 2.0, -1.0]), atol=1e-6)
+
+
 def test_known_states_and_mixed_data():
     X, states, _ = switching()
     words = np.where(states, "a", "b").astype(object)

@@ -290,6 +290,12 @@ def test_samplers_that_leave_contexts_out_refuse_them():
         model("stepwise", min_dwell=2).fit(X)
     with pytest.raises(TypeError, match="together with probabilities to stay"):
         model("beam", expected_dwell=3).fit(X)
+    # No column is no context.
+    symbols = [[0], [1]] * 10
+    for none in ([], [False]):
+        transitions = HCRPTransitions(context_features=none)
+        hmm = HCRPHMM("stick_breaking", transitions=transitions, n_burnin=2, n_draws=2)
+        assert hmm.fit(symbols).draws_.context_alpha is None
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ def to_hmmlearn(hmm: HCRPHMM, draw: tuple[int, int] | None = None) -> Any:
         reason = f"of the emission {hmm.emission_}"
     elif n_columns > 1:
         reason = f"of {n_columns} columns of symbols"
-    elif transitions.get_params().get("context_features") is not None:
+    elif transitions.has_contexts:
         reason = "with transitions that depend on contexts"
     elif transitions.get_params().get("min_dwell", 1) > 1:
         reason = "with a smallest dwell time (min_dwell)"

@@ -12,6 +12,7 @@ from skihmm._contexts import (
     StepContexts,
     check_context_alpha,
     check_features,
+    count_features,
 )
 from skihmm._typing import Array
 from skihmm._validation import (
@@ -162,7 +163,7 @@ class HCRPTransitions(BaseTransitions):
     @property
     def has_contexts(self) -> bool:  # type: ignore[override]
         """Whether transitions depend on contexts."""
-        return self.context_features is not None and np.size(self.context_features) > 0
+        return count_features(self.context_features) > 0
 
     @property
     def n_before(self) -> int:  # type: ignore[override]

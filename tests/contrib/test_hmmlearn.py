@@ -129,6 +129,8 @@ def test_without_counterpart(package):
     hmm = HCRPHMM(emission=HCRPCategorical(context_features=[1]), **SHORT).fit(X)
     with pytest.raises(ValueError, match="symbols that depend on contexts"):
         to_hmmlearn(hmm)
+    hmm = HCRPHMM(transitions=HCRPTransitions(context_features=[]), **SHORT)
+    assert to_hmmlearn(hmm.fit(X[:, :1])).transmat_.shape == (hmm.n_states_,) * 2
 
 
 def test_without_hmmlearn(monkeypatch):

@@ -306,6 +306,12 @@ def test_very_slow_chains_get_another_sampler_first(rng):
     assert with_most.suggested_params["thin"] > 16
 
 
+def test_long_runs_are_advised_in_plain_figures(rng):
+    few = made_draws(np.cumsum(rng.normal(size=(1, 100)), axis=1))
+    with_most = judged(few, sampler=StepwiseGibbs(split_merge_rate=13))
+    assert re.search(r": \d{3,} times the sweeps", " ".join(with_most.advice))
+
+
 def test_trials_are_not_advised_for_a_slow_concentration(rng):
     alpha = np.exp(autoregressions(rng, 0.99, (4, 1500)) / 9)
     draws = made_draws(rng.normal(size=alpha.shape), concentrations=alpha)

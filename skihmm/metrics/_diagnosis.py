@@ -539,9 +539,9 @@ class Diagnosis:
         else:
             params = {"n_draws": _rounded_up(factor * self.n_draws)}
             text = f"n_draws={params['n_draws']} (now {self.n_draws})"
+        times = f"{float(f'{factor:.2g}'):g} times the sweeps"
         self._advise(
-            f"{text}: {factor:.2g} times the sweeps, for an effective sample size of "
-            f"about {GOOD_ESS}.",
+            f"{text}: {times}, for an effective sample size of about {GOOD_ESS}.",
             **params,
         )
 

@@ -319,7 +319,7 @@ def normal_inverse_wishart(values, mean, strength, dof, scale, units=(0.0, 1.0),
     """
     cdef ConjugateStats stats = ConjugateStats(values)
     cdef int32_t d = <int32_t> stats.values.shape[1]
-    cdef const float64_t[::1] triangle = scale[np.tril_indices(d)]
+    cdef const float64_t[::1] triangle = scale[np.tri(d, dtype=bool)]
     cdef const float64_t[::1] at = _floats(mean, d)
     cdef const float64_t[::1] centre = _floats(units[0], d), variance = _floats(units[1], d)
     return stats.set_family(new NormalInverseWishartFamily(
@@ -356,7 +356,7 @@ def autoregressive_normal(values, int32_t order, units, mean, strength, dof, sca
     """
     cdef ConjugateStats stats = ConjugateStats(values)
     cdef int32_t d = <int32_t> scale.shape[0]
-    cdef const float64_t[::1] triangle = scale[np.tril_indices(d)]
+    cdef const float64_t[::1] triangle = scale[np.tri(d, dtype=bool)]
     cdef const float64_t[::1] centre = _floats(units[0], d), deviation = _floats(units[1], d)
     cdef const float64_t[::1] at = _floats(np.ravel(mean), d * (d * order + 1))
     cdef const float64_t[::1] strengths = _floats(strength, order + 1)

@@ -59,12 +59,13 @@ def main():
     parser.add_argument(
         "--backend", choices=["dask", "ray", "loky", "threading"], default="dask"
     )
+    parser.add_argument("--steps", type=int, default=2500)
     parser.add_argument("--chains", type=int, default=8)
     parser.add_argument("--burnin", type=int, default=500, help="sweeps per chain")
     parser.add_argument("--draws", type=int, default=100, help="per chain")
     args = parser.parse_args()
 
-    X, _ = make_automaton_sequence(2500, random_state=0)
+    X, _ = make_automaton_sequence(args.steps, random_state=0)
     # n_jobs stays None: the backend sets the number of jobs.
     model = HCRPHMM(
         n_burnin=args.burnin, n_draws=args.draws, n_chains=args.chains, random_state=0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from extension.exponential import Exponential
 from reference.conjugate import (
     Angles,
@@ -83,6 +84,7 @@ __all__ = [
     "chain_of",
     "compare",
     "counts_of",
+    "crossed",
     "key_of",
     "log_pair",
     "log_row",
@@ -470,6 +472,15 @@ def random_chain(seed, draw_labels, emission, n, n_columns=1, bits=None, **optio
     state = chain_of(codes, emission, bits=seed if bits is None else bits, **options)
     state.start_from(np.unique(draw_labels(rng), return_inverse=True)[1])
     return state
+
+
+def crossed(models, samplers):
+    """All pairs; every other one is slow, so that by default each of both is there."""
+    return [
+        pytest.param(name, sampler, marks=[pytest.mark.slow] * ((i + j) % 2))
+        for i, name in enumerate(models)
+        for j, sampler in enumerate(samplers)
+    ]
 
 
 def assert_keeps_prior_draws(make_kernel, *, n_draws=250, **options):

@@ -209,7 +209,7 @@ def test_example(backend, module, tmp_path):
     done = subprocess.run(
         [
             *(sys.executable, example, "--backend", backend),
-            *("--chains=2", "--burnin=0", "--draws=5"),
+            *("--steps=500", "--chains=2", "--burnin=0", "--draws=5"),
         ],
         cwd=tmp_path,
         env={**os.environ, "PYTHONWARNINGS": "error", "RAY_AUTH_MODE": "disabled"},

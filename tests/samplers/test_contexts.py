@@ -70,7 +70,7 @@ from samplers.test_transition_kernels import (
     spans,
 )
 from scipy.special import betaln
-from small_models import SUSPECT, assert_exact, compare
+from small_models import SUSPECT, assert_exact, compare, crossed
 
 from skihmm import HCRPHMM
 from skihmm._contexts import StepContexts
@@ -896,15 +896,6 @@ def test_walk_over_seatings_with_coins(name):
     assert m.posterior.joint == pytest.approx(law, rel=1e-11)
 
 
-def crossed(models, samplers):
-    """All pairs; every other one is slow, so that by default each of both is there."""
-    return [
-        pytest.param(name, sampler, marks=[pytest.mark.slow] * ((i + j) % 2))
-        for i, name in enumerate(models)
-        for j, sampler in enumerate(samplers)
-    ]
-
-
 @pytest.mark.statistical
 @pytest.mark.parametrize(
     ("name", "sampler"),
@@ -929,8 +920,7 @@ def test_moves_of_python_samplers():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("name", CHAINS)
+@pytest.mark.parametrize(("name", "sampler"), crossed(CHAINS, SAMPLERS))
 def test_chains_have_the_exact_posterior(name, sampler):
     """With the tables of all depths: partitions hardly show some errors."""
     assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=2000)

@@ -14,7 +14,7 @@ from reference.enumeration import (
     set_partitions,
 )
 from small_models import SAMPLERS as ALL_SAMPLERS
-from small_models import SUSPECT, assert_exact, compare
+from small_models import SUSPECT, assert_exact, compare, crossed
 
 from skihmm import HCRPHMM
 from skihmm.core._rcd import RCDKernel
@@ -124,15 +124,7 @@ def dense_matrix(model, arrays):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(
-    ("name", "sampler"),
-    [
-        # By default every sampler on three models, and every model with five samplers.
-        pytest.param(name, sampler, marks=[pytest.mark.slow] * ((i + j) % 2))
-        for i, name in enumerate(MODELS)
-        for j, sampler in enumerate(SAMPLERS)
-    ],
-)
+@pytest.mark.parametrize(("name", "sampler"), crossed(MODELS, SAMPLERS))
 def test_chains_have_the_exact_posterior(name, sampler):
     found = assert_exact(MODELS[name], SAMPLERS[sampler], n_sweeps=4000)
     if sampler in ACCEPTANCE:

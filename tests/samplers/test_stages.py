@@ -18,7 +18,7 @@ from reference.enumeration import (
 from scipy.special import logsumexp
 from scipy.stats import t as student_t
 from small_models import SAMPLERS as ALL_SAMPLERS
-from small_models import SUSPECT, assert_exact, compare
+from small_models import SUSPECT, assert_exact, compare, crossed
 
 from skihmm import HCRPHMM
 from skihmm.core._messages import FrozenModel
@@ -77,8 +77,7 @@ def test_walk_over_seatings_against_closed_forms(n_stages, inside, starts):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "sampler"), crossed(MODELS, SAMPLERS))
 def test_chains_have_the_exact_posterior(name, sampler):
     found = assert_exact(MODELS[name], SAMPLERS[sampler], n_sweeps=2000)
     if sampler in ACCEPTANCE:

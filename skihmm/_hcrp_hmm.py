@@ -1301,6 +1301,7 @@ array-like of shape (n_samples,), default="auto"
                 check_integer("thin", self.thin, 1),
                 len(self.labels_),
                 not isinstance(init, str) or init in ("single", "blocks"),
+                not self.emission_.is_categorical,
             ),
         )
         if check_flag("verbose", verbose):

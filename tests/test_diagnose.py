@@ -216,6 +216,10 @@ def test_single_steps(n_large, n_single, n_steps, noticed, rng):
             assert f"steps: {n_single} of {n_states} in the mean." in text
             assert str(found).startswith("Do not trust these draws yet.")
             assert 'init="single"' in found.advice[-1]
+            assert "kmeans" in found.advice[-1]
+            found = judged(draws, n_samples=n_steps, has_numbers=False)
+            assert 'init="single"' in found.advice[-1]
+            assert "kmeans" not in str(found)
         else:
             assert texts == []
 

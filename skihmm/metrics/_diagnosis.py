@@ -90,6 +90,8 @@ class Setting:
         Time steps of the data, an upper limit of the block size.
     shares_start : bool
         Whether all chains started from the same states.
+    has_numbers : bool, default=True
+        Whether any column holds numbers.
     """
 
     sampler: BaseSampler
@@ -97,6 +99,7 @@ class Setting:
     thin: int
     n_samples: int
     shares_start: bool
+    has_numbers: bool = True
 
 
 def _entropy(counts: Array) -> float:
@@ -476,12 +479,18 @@ class Diagnosis:
             f"Most states are single steps: {n_single:.0f} of {n_states:.0f} in the "
             "mean. A prior or a start that does not suit the data cuts them into pieces."
         )
-        self._advise(
-            'Another start, init="single" or "kmeans", which begins with few states; '
-            "columns in comparable units (StandardScaler); another emission, such as "
-            '"diagonal_gaussian" for many columns, or other values of the '
-            "hyperparameters that were set."
-        )
+        if self._setting.has_numbers:
+            self._advise(
+                'Another start, init="single" or "kmeans", which begins with few states; '
+                "columns in comparable units (StandardScaler); another emission, such as "
+                '"diagonal_gaussian" for many columns, or other values of the '
+                "hyperparameters that were set."
+            )
+        else:
+            self._advise(
+                'Another start, init="single", which begins with one state; fewer '
+                "symbols, or other values of the hyperparameters that were set."
+            )
 
     # ---- advice
 

@@ -138,6 +138,9 @@ class DwellTimeDisplay:
     segments of its observed length (the estimate of Kaplan and Meier), and the line ends
     where only cut segments are left.
 
+    If transitions depend on contexts, the law is that without one, from which segments
+    may differ although they follow the model.
+
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
     Parameters

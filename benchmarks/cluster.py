@@ -101,8 +101,8 @@ def study(kind, name, backends, n_steps, n_sweeps, settings, meter):
             with ExitStack() as stack:
                 if backend in settings:
                     stack.enter_context(joblib.parallel_config(**settings[backend]))
-                # The second sweep sends no data, and its time is not counted.
-                meter.weighs = sweep == 1 and backend == "loky"
+                # By the last sweep every process has the data; its time is not counted.
+                meter.weighs = sweep == n_sweeps - 1 and backend == "loky"
                 started, meter.seconds = time.perf_counter(), 0.0
                 next(chain)
                 seconds[backend].append(time.perf_counter() - started)
@@ -112,12 +112,12 @@ def study(kind, name, backends, n_steps, n_sweeps, settings, meter):
     same = "the same draws" if len(set(labels)) == 1 else "OTHER DRAWS"
     scale = 1e9 / n_steps
     # The first sweep sends the data.
-    median = {b: scale * statistics.median(values[2:]) for b, values in seconds.items()}
+    median = {b: scale * statistics.median(values[1:-1]) for b, values in seconds.items()}
     row = ", ".join(f"{b} {value:.0f}" for b, value in median.items())
     print(f"{kind}, {name}: ns per step {row}; {same}", flush=True)
     if outside:
         alone = median["1 thread"]
-        here = scale * statistics.median(outside[2:])
+        here = scale * statistics.median(outside[1:-1])
         each = meter.n_bytes / n_steps
         print(f"  of these {here:.0f} here; {each:.1f} bytes per step", flush=True)
         drawn = max(alone - here, 0.0)

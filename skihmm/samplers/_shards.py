@@ -93,7 +93,7 @@ class Shards:
             Of all steps; changed in place.
         """
         bounds = np.searchsorted(pieces[:, 0], self._edges)
-        narrow = labels.astype(np.uint16 if sweep["n_slots"] <= 2**16 else np.int32)
+        narrow = labels.astype(np.min_scalar_type(sweep["n_slots"] - 1))
         jobs = {}
         for s, (i, j) in enumerate(pairwise(bounds)):
             if i == j:

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "_categorical_parameters.hpp"
-#include "_column_products.hpp"
+#include "_symbol_columns.hpp"
 #include "_concentration.hpp"
 #include "_dirichlet_counts.hpp"
 #include "_emission.hpp"

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "_column_products.hpp"
+#include "_symbol_columns.hpp"
 #include "_concentration.hpp"
 #include "_contexts.hpp"
 #include "_emission.hpp"

@@ -9,6 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from numpy.testing import assert_allclose
 from reference.conjugate import (
     Angles,
     Autoregression,
@@ -165,6 +166,27 @@ def test_covariance_far_from_the_prior_mean(offset):
     found = state.log_joint() - empty.log_joint()
     assert found == pytest.approx(expected, abs=1e-3 if offset > 1e6 else 1e-6)
     assert state.check() is None
+
+
+@pytest.mark.parametrize("offset", [0, 10**6])
+def test_recounts_of_any_number_of_rows(offset):
+    """They take rows in parts: the same as one row after the other, and as a sum."""
+    sizes = [1, 2, 15, 16, 17, 511, 512, 513, 1100]
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(9), sizes))
+    y = (
+        np.random.default_rng(1).normal(size=(len(labels), 3)) @ np.tri(3)
+        + labels[:, None]
+    )
+    emission = FullGaussian((offset,) * 3, 0.5, 4.0, tuple(map(tuple, np.eye(3))))
+    state = Model(tuple(map(tuple, y + offset)), emission).state(0, labels)
+    one_by_one = state.log_joint()
+    state.emission.take_hyperparameters(state.to_arrays()["emission"])  # a recount
+    assert state.log_joint() == pytest.approx(one_by_one, rel=1e-9)
+    numbers = state.to_arrays()["emission"]["numbers"]
+    assert_allclose(numbers[:, 0], sizes)
+    for k, size in enumerate(sizes):
+        mean = offset + (y[labels == k].sum(axis=0)) / (size + 0.5)
+        assert_allclose(numbers[k, 1:4], mean, rtol=1e-12, atol=1e-9)
 
 
 def test_a_small_scale_and_columns_of_large_numbers():

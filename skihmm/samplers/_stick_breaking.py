@@ -106,7 +106,7 @@ class StickBreakingGibbs(_StickBreaking):
         depend on it.  Without `block_size` threads do no more than count.  Each of the
         chains that the ``n_jobs`` of the model runs at the same time has as many threads.
         Within ``joblib.parallel_config`` of a backend with processes, such as ``"dask"``,
-        other processes draw the blocks of 20,000 steps or more.
+        these draw the blocks instead, if the data have 20,000 steps or more.
 
     See Also
     --------
@@ -183,8 +183,8 @@ class StickBreakingBeam(_StickBreaking):
         Threads of one chain, which draw sequences or blocks; -1: all cores, None: one.
         Draws do not depend on it.  Each of the chains that the ``n_jobs`` of the model
         runs at the same time has as many threads.  Within ``joblib.parallel_config`` of a
-        backend with processes, such as ``"dask"``, other processes draw the blocks of
-        20,000 steps or more.
+        backend with processes, such as ``"dask"``, these draw them instead, if the data
+        have 20,000 steps or more.
 
     See Also
     --------

@@ -109,6 +109,7 @@ class StickBreakingPaths final : public Kernel<Chain> {
         double rest = 0.0;
         TaskStream stream{0, 0, 0};
     };
+
     // ---- step 1
 
     // A row given its transitions, none of them for new states.

@@ -383,7 +383,7 @@ KERNELS = {
     "rcd": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal())),
     "slice": (errors.BLOCKED, lambda m: RCDKernel(m.SliceProposal())),
     "beam": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal())),
-    "steps": (errors.SPLIT_MERGE, lambda m: m.SplitMergeKernel(1)),
+    "steps": (errors.SPLIT_MERGE, lambda m: m.InterleavedKernel(None, 1)),
     "runs": (errors.RUN_SPLIT_MERGE, lambda m: m.RunSplitMergeKernel(None, 1)),
     "blocks": (errors.BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 4)),
 }

@@ -592,7 +592,9 @@ def test_steps_in_contexts_are_balanced(name, trials):
     ("trials", "name"),
     [
         *itertools.product(["exact", "rcd"], LONGER_STEPS_IN_CONTEXTS),
-        *itertools.product(["slice"], [*LONGER_STEPS_IN_CONTEXTS][:2]),
+        # Slices of the second of these have two million outcomes.
+        ("slice", "three levels, five steps"),
+        ("slice", "four levels, context first, five steps"),
     ],
 )
 def test_steps_in_contexts_of_longer_models_are_balanced(name, trials):

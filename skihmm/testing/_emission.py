@@ -200,10 +200,10 @@ class _OwnLikelihood:
     def log_likelihood_by_tables(self, x: Sequence[int], y: object) -> dict[int, float]:
         """``{0: log p(y | x)}``."""
         n = 4000 if self.laws.is_seated else 1
-        logs = []
-        for i in range(n):
-            probe = self.laws.probe(self.rows, len(self.rows) + FIRST, i)
+        logs, probe = [], self.laws.probe(self.rows, len(self.rows) + FIRST)
+        for _ in range(n):
             logs.append(sum(probe.add(t, FIRST + k) for t, k in enumerate(x)))
+            probe.rollback()
         return {0: float(np.logaddexp.reduce(logs) - np.log(n))}
 
     def stats(self, y: object) -> EmissionStats:

@@ -10,11 +10,10 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from native.build import FOLDER
-from reference.enumeration import START, SeatingCounts
 
-from skihmm import HCRPHMM
-from skihmm.datasets import fetch_alice, make_repeating_sequence
+# Only fixtures import the package: pytest-xdist's main process needs none of it, and its
+# workers start after this file.
+FOLDER = "SKIHMM_TESTS_BUILD"  # that of native.build
 
 # Shells start background processes with Ctrl-C ignored; its tests would never end.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -48,12 +47,16 @@ def global_random_seed():
 @pytest.fixture(scope="session")
 def sequence():
     """Sixty steps of the sequence A B C D B C D E."""
+    from skihmm.datasets import make_repeating_sequence
+
     return make_repeating_sequence(60)[0]
 
 
 @pytest.fixture(scope="session")
 def fitted(sequence, global_random_seed):
     """A model fitted to `sequence`; tests must leave it as it is."""
+    from skihmm import HCRPHMM
+
     return HCRPHMM(
         n_burnin=10,
         n_draws=4,
@@ -70,12 +73,15 @@ def alice():
     folder = os.environ.get("SKIHMM_DATA")
     if not folder or not Path(folder, "alice.txt").is_file():
         pytest.skip("SKIHMM_DATA is not a folder with alice.txt")
+    from skihmm.datasets import fetch_alice
+
     return fetch_alice(folder, download_if_missing=False)
 
 
 @pytest.fixture(scope="session")
 def seating_counts():
     """Function that turns the arrays of a draw into the counts the oracles take."""
+    from reference.enumeration import START, SeatingCounts
 
     def to_dict(record, name, start=None):
         return {

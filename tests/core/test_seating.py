@@ -64,14 +64,14 @@ SHAPES = [
 def test_churn(kind, dense_limit):
     """After each of many random moves everything is as a copy or a recount says.
 
-    Two million moves over all cases, half of them undone.
+    Half a million moves over all cases, half of them undone.
     """
     for case, (n_rows, n_dishes, *concentrations, operations, customers) in enumerate(
         SHAPES
     ):
         stream = RandomStream(case)
         probe = make_probe(kind, n_rows, n_dishes, *concentrations, dense_limit)
-        n_moves = 10_000 if n_rows * n_dishes > 60 else 48_000
+        n_moves = 4000 if n_rows * n_dishes > 60 else 12_000
         report = probe.churn(n_moves, stream, 0.5, operations, customers, 512)
         assert report["problems"] == []
         assert probe.check() is None

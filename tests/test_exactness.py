@@ -310,10 +310,13 @@ def cases_of(table):
 
 CASES = cases_of(TABLE)
 ALL_CASES = cases_of(MORE) | CASES
-# The default run makes half of the sweeps where transition matrices prove the moves, or
-# where that is enough for the errors of test_planted.py.
+# The default run makes half of the sweeps where transition matrices prove the moves,
+# where that is enough for the errors of test_planted.py, or where other rows show the
+# parts of a sweep.
 HALVED = {
     *LIMITS,
+    *HYPERPARAMETERS,
+    *(name for name in KERNELS if name.endswith(("trials", ", runs"))),
     *(name for name in KERNELS if "prior, " in name or name in SAMPLERS),
     *("single blocks", "single beams", "blocks", "beams", "long blocks", "long beams"),
     *("blocks, exact messages", "beams, crude messages", "slices", "slices, no lookup"),

@@ -207,7 +207,8 @@ CAUGHT = {
     ("sticks pieces", "pieces: held steps chosen by their states"): [
         Enumeration("two sequences")
     ],
-    ("sticks pieces", "pieces: free ends"): [Enumeration("missing", 2000)],
+    # (Of six runs of 2000 sweeps one missed it.)
+    ("sticks pieces", "pieces: free ends"): [Enumeration("missing", 4000)],
     ("sticks pieces", "pieces: one stream for all"): [RandomNumbers()],
     ("sticks pieces", "pieces: one stream for all rows"): [
         Enumeration("two sequences", 2000)
@@ -300,7 +301,7 @@ def test_errors_of_concentrations_are_caught(monkeypatch, pvalues, update, case,
 def test_more_rejections_are_no_error(kernel, name):
     """They undo many moves that would have been kept."""
     assert_exact(
-        MODELS[name], maker(KERNELS[kernel], "rejected more often"), n_sweeps=4000
+        MODELS[name], maker(KERNELS[kernel], "rejected more often"), n_sweeps=2000
     )
 
 
@@ -315,7 +316,7 @@ def test_more_rejections_are_no_error(kernel, name):
 )
 def test_all_trials_may_scan(name, edit):
     model = (SPLIT_MERGE_MODELS | MODELS | NUMBERS)[name]
-    assert_exact(model, maker(KERNELS["runs"], edit), n_sweeps=2000)
+    assert_exact(model, maker(KERNELS["runs"], edit), n_sweeps=1000)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)

@@ -30,7 +30,7 @@ def test_some_proposals_pass(name, global_random_seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("name", PROPOSALS)
 def test_all_proposals_pass_for_many_seeds(name, seed):
     make_proposal, block_size = PROPOSALS[name]

@@ -24,7 +24,7 @@ def test_a_sampler_in_python_passes(global_random_seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_all_samplers_pass_for_many_seeds(name, seed):
     check_sampler(SAMPLERS[name], random_state=seed)

@@ -433,7 +433,11 @@ class Fit:
                     for chain in chains
                 )
         except Exception as error:
-            if stop.is_raised():
+            is_interrupted = stop.is_raised()
+            stop.raise_()
+            # Chains of other threads write their files, and call the user's callback.
+            stop.wait()
+            if is_interrupted:
                 # Ctrl-C may have killed a starting worker.
                 raise KeyboardInterrupt from error
             raise

@@ -31,7 +31,8 @@ INTERRUPTED, MAX_TIME, CALLBACK = "interrupted", "max_time", "callback"
 # Ended by max_time or a callback before the first draw was due.
 NO_DRAW = "no draw"
 
-# Polling interval of a worker process for the flag and its parent, seconds.
+# Interval at which a worker process polls the flag and its parent, and a failed fit its
+# other chains, seconds.
 LOOK_EVERY = 0.05
 
 
@@ -49,6 +50,7 @@ class StopFlag:
 
     def __init__(self, has_processes: bool) -> None:
         self._is_raised = False
+        self._running: set[int] = set()
         self._pid = os.getpid()
         self._file = (
             Path(tempfile.gettempdir(), f"skihmm-{uuid.uuid4().hex}")
@@ -76,6 +78,20 @@ class StopFlag:
     def is_raised(self) -> bool:
         """Whether the flag is raised."""
         return self._is_raised
+
+    @contextmanager
+    def running(self, index: int) -> Iterator[None]:
+        """Let `wait` wait for this chain, if it runs in the same process."""
+        self._running.add(index)
+        try:
+            yield
+        finally:
+            self._running.discard(index)
+
+    def wait(self) -> None:
+        """Wait until the chains in this process have ended, after their sweeps."""
+        while self._running:
+            time.sleep(LOOK_EVERY)
 
     def close(self) -> None:
         """Remove the file."""
@@ -345,7 +361,7 @@ def run_chain(
         history, n_kept = kept
         return replace(history, draws=draws[:n_kept])
 
-    with _watched(stop):
+    with _watched(stop), stop.running(index):
         try:
             if stop.is_raised():
                 return ChainResult(history, INTERRUPTED, None)

@@ -152,6 +152,27 @@ def test_callback_that_fails(sequence):
     assert model.score(sequence) < 0
 
 
+def test_a_fit_that_fails_ends_with_its_last_chain(sequence, reference, tmp_path):
+    # Its callback is not called later, and its file not written during the next fit.
+    both, events = threading.Barrier(2), []
+
+    def callback(report):
+        if report.sweep == 20:
+            both.wait(10)
+            if report.chain == 0:
+                raise RuntimeError("from the callback")
+            time.sleep(0.3)
+            events.append("the other chain ends")
+
+    model = make_model(callback=callback, n_jobs=2, checkpoint=tmp_path)
+    with pytest.raises(RuntimeError, match="from the callback"):
+        model.fit(sequence)
+    events.append("the fit ends")
+    model.set_params(callback=None).fit(sequence)
+    assert events == ["the other chain ends", "the fit ends"]
+    assert_same(model, reference)
+
+
 @pytest.mark.parametrize("backend", ["loky", "threading"])
 def test_callback_in_workers(sequence, reference, tmp_path, backend):
     path = tmp_path / "reports"

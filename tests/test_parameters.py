@@ -287,7 +287,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "handle_unknown": choice("base", "missing", "error"),
     },
     NormalInverseWishart: {
-        "mean": per_column(),
+        "mean": [*per_column(), Bad(-1e101, ValueError, "expected numbers up to 1e+100")],
         "strength": [bad for bad in number() if bad.value is not None],
         "dof": [bad for bad in number() if bad.value is not None],
         "scale": [
@@ -300,7 +300,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         ],
     },
     NormalInverseGamma: {
-        "mean": per_column(),
+        "mean": [*per_column(), Bad(-1e101, ValueError, "expected numbers up to 1e+100")],
         "strength": per_column("expected numbers > 0", 0.0),
         "shape": number(),
         "scale": [
@@ -321,7 +321,10 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "shape": per_column("expected numbers > 0", 0.0),
         "scale": per_column("expected numbers > 0", -2),
         "dispersion": per_column("expected numbers > 0", 0.0),
-        "least": [bad for bad in number() if bad.value is not None],
+        "least": [
+            *(bad for bad in number() if bad.value is not None),
+            Bad(1e101, ValueError, "expected a number up to 1e100"),
+        ],
     },
     VonMises: {
         "period": number(),

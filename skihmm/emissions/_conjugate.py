@@ -320,6 +320,11 @@ class _Gaussian(_Conjugate):
         self.mean_ = (
             means if self.mean is None else _column_values("mean", self.mean, len(means))
         )
+        if (np.abs(self.mean_) > _LARGEST_SIZE).any():
+            raise ValueError(
+                f"mean={self.mean!r}; expected numbers up to {_LARGEST_SIZE:g} in size, "
+                "as in X."
+            )
         return self._units[1]
 
     def encode_values(self, X: MatrixLike) -> Floats:

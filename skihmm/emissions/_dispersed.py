@@ -259,6 +259,8 @@ class GammaGamma(_Dispersed):
         )
 
     def _check(self, X: Floats) -> None:
+        if self.least is not None and self.least > _LARGEST_SIZE:
+            raise ValueError(f"least={self.least!r}; expected a number up to 1e100.")
         too_small = (X == 0, "{} is zero"), (X < _LEAST_SIZE, "{} is less than 1e-100")
         for bad, words in (
             (X < 0, "Negative values in data: {}"),

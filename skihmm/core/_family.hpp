@@ -90,6 +90,9 @@ class Family {
             out[k] += log_predictive(k < n ? rows + static_cast<int64_t>(k) * width : last,
                                      1, y);
     }
+    // Size of terms of log_predictive that all but cancel, if there are such: its error is that of
+    // their rounding.
+    virtual double cancelled(const double *, int64_t) const { return 0.0; }
     // The part of log p(y | s) that does not depend on s, left out by log_marginal.
     virtual double log_constant(const double *) const { return 0.0; }
     // Whether statistics are possible after a sequence of additions, as far as computations

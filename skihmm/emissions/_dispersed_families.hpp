@@ -129,6 +129,7 @@ class NegativeBinomialLaw {
     }
     // Counts are whole numbers.
     static bool is_lost(const double *, const double *) { return false; }
+    double cancelled(const double *) const { return 0.0; }
     void update(double *s) const {
         const double a = r_ * (hyper[kRate] + s[kN]);
         s[kAfter] = hyper[kShape] + s[kSum];
@@ -248,6 +249,7 @@ class GammaLaw {
     static bool is_lost(const double *before, const double *s) {
         return s[kSum] < kLeastShare * before[kSum];
     }
+    double cancelled(const double *) const { return c_; }
     void update(double *s) const {
         const double a = hyper[kShape] + c_ * s[kN];
         s[kPower] = a + c_;
@@ -317,6 +319,7 @@ class VonMisesLaw {
         s[kSin] += sign * std::sin(frequency_ * y);
     }
     static bool is_lost(const double *, const double *) { return false; }
+    double cancelled(const double *s) const { return kappa_ * s[kN]; }
     void update(double *s) const { s[kNorm] = -log_bessel(kappa_ * length(s[kCos], s[kSin])); }
     bool is_sound(const double *s) const {
         return length(s[kCos], s[kSin]) <= s[kN] * (1.0 + 1e-6) + 1e-6;
@@ -415,6 +418,14 @@ class DispersedFamily final : public Family {
             if (!std::isnan(y[c]))
                 lp += laws_[c].common(y[c]) + laws_[c].log_predictive(s, stride, y[c]);
         return lp;
+    }
+    double cancelled(const double *s, int64_t stride) const override {
+        double size = 0.0, own[Law::kWidth];
+        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
+            read(s, stride, own);
+            size += laws_[c].cancelled(own);
+        }
+        return size;
     }
     void add(double *s, int64_t stride, const double *y) const override {
         change(s, stride, y, 1.0);

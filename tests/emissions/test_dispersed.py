@@ -202,3 +202,19 @@ def test_numbers_that_repeat_keep_their_digits():
     hmm = HCRPHMM(emission="gamma", n_burnin=200, n_draws=10, random_state=0).fit(X)
     dispersions = hmm.draws_.hyperparameters["emission_dispersion"]
     assert 1e-10 <= dispersions.min() < 1e-9
+
+
+def test_chains_of_concentrated_angles_go_on():
+    """Large concentrations show rounding errors, which are no damage of a record."""
+    rng = np.random.default_rng(0)
+    still = 1 + 1e-5 * rng.normal(size=1000)
+    X = np.c_[still, rng.vonmises(np.resize(np.repeat([0.0, 1.5], 10), 1000), 3.0)]
+    short = {"n_burnin": 300, "n_draws": 1, "random_state": 0}
+    hmm = HCRPHMM("stepwise", "von_mises", warm_start=True, **short).fit(X)
+    arrays = hmm._fit_state.chains[0].record["arrays"]
+    stats = hmm.emission_.make_stats(hmm._fit_state.sequences.codes)
+    numbers = arrays["emission"]["numbers"].copy()
+    numbers[0, 1] *= 1 + 1e-8  # a sum of cosines
+    with pytest.raises(ValueError, match="differ from a recount"):
+        stats.check_arrays({**arrays["emission"], "numbers": numbers}, arrays["states"])
+    assert hmm.fit(X).draws_.shape == (1, 2)

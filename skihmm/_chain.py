@@ -220,6 +220,20 @@ def start_with_stages(
     return _path_of_known(known, starts, min_dwell, starts_inside)
 
 
+def check_dwells(sequences: Sequences, transitions: BaseTransitions) -> None:
+    """Raise ValueError if the known states contradict the shortest dwell.
+
+    Parameters
+    ----------
+    sequences : Sequences
+    transitions : BaseTransitions
+    """
+    seating = transitions.make_seating()
+    known = sequences.known_states
+    if known is not None and seating.n_stages > 1:
+        _path_of_known(known, sequences.starts, seating.n_stages, seating.starts_inside)
+
+
 def _path_of_known(
     known: Labels, starts: Integers, min_dwell: int, starts_inside: bool
 ) -> Labels:

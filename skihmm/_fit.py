@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._callbacks import FitTasks
-from skihmm._chain import History, ModelSettings, extended_record
+from skihmm._chain import History, ModelSettings, check_dwells, extended_record
 from skihmm._chain_file import ChainFile, Header, chain_paths
 from skihmm._contexts import GivenColumns, without_columns
 from skihmm._decoding import frozen_model
@@ -299,6 +299,7 @@ class Fit:
         self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
         # Errors of the emission's parameters, and of emission and sampler, before work.
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
+        check_dwells(sequences, params.transitions)
         settings = params.settings(emission, self._check_init(sequences, emission))
 
         files: Sequence[ChainFile | None] = [None] * params.n_chains
@@ -359,6 +360,7 @@ class Fit:
         emission = emission.with_contexts(earlier.given.emission(columns))
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
+        check_dwells(added, params.transitions)
         histories = [
             History(
                 params.plan.n_burnin,

@@ -13,7 +13,7 @@ from reference.enumeration import DirichletEmission, log_likelihood, stirling
 from scipy.special import betaln, gammaln
 from scipy.stats import kstest
 
-from skihmm import HCRPHMM
+from skihmm import HCRPHMM, _fit
 from skihmm._chain import with_shortest_dwell
 from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
@@ -562,15 +562,20 @@ def test_drawn_futures_have_the_shortest_dwell(context_features):
     np.testing.assert_allclose(drawn.mean(axis=0), following.mean()[:, 0], atol=0.2)
 
 
-def test_known_states_that_do_not_last_are_refused():
+def test_known_states_that_do_not_last_are_refused(monkeypatch):
     X, _ = runs(4)
     hmm = HCRPHMM(transitions=RECIPES["stages"], emission="gaussian", **SHORT)
     states = np.full(len(X), -1)
     states[[10, 20, 30]] = 0, 1, 0
     assert (hmm.fit(X, states=states).labels_[[10, 20, 30]] == [0, 1, 0]).all()
     states[19:22] = 0, 1, 0
-    with pytest.raises(ValueError, match=r"last for less than min_dwell=3 .* -1"):
-        hmm.fit(X, states=states)
+    # Before any work, and with the row in this X.
+    monkeypatch.setattr(_fit, "run_chain", None)
+    monkeypatch.setattr(_fit, "extended_record", None)
+    message = r"last for less than min_dwell=3 .* row 20 ends before row 21\. .* -1"
+    for fit in (hmm.fit, hmm.partial_fit):
+        with pytest.raises(ValueError, match=message):
+            fit(X, states=states)
 
 
 @pytest.mark.parametrize("inside", [False, True])

@@ -243,15 +243,16 @@ def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
             gaps += [(int(row), int(index[row]) + int(usual)) for row in rows]
     row, expected = gaps[0]
     more = f" There are {len(gaps) - 1} more such places." if len(gaps) > 1 else ""
+    ids = "If sequences follow one another, pass groups, one sequence id per row. "
     warn_caller(
         f"The index of X goes from {index[row]} (row {row}) to {index[row + 1]} (row "
         f"{row + 1}), but {expected} was expected: rows are missing, out of order, or of "
         f"another sequence, and the model takes them for consecutive time steps.{more} "
-        "If sequences follow one another, pass groups, one sequence id per row. If this "
-        "is cross-validation, KFold does it: use TimeSeriesSplit for one sequence, "
-        "GroupKFold and groups for several, which reach fit and score only after "
+        f"{ids if len(starts) == 1 else ''}If this is cross-validation, KFold does it: "
+        "use TimeSeriesSplit for one sequence, GroupKFold and groups for several, which "
+        "reach fit and score only after "
         "sklearn.set_config(enable_metadata_routing=True). If the rows do follow one "
-        "another, say so by X.reset_index(drop=True)."
+        "another, as in a sorted frame, say so by X.reset_index(drop=True)."
     )
 
 

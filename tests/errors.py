@@ -794,6 +794,12 @@ BLOCKS_IN_CONTEXTS = {
     "a successor without its own coin": [
         ("_context_blocked.hpp", "is_served(k) || k == apart_", "is_served(k)")
     ],
+    "slices: a stay that passes none": [
+        ("_context_blocked.hpp", "if (passes_by_stay(l, k)) visit(0, k, true);", "")
+    ],
+    "slices: a stay that does not count": [
+        ("_context_blocked.hpp", "has_coins_ && j == k", "false")
+    ],
 }
 
 # Of every tree of restaurants; for kernels and statistics that are compiled apart.

@@ -314,7 +314,11 @@ CASES: dict[str, Callable[[], dict]] = {
         f"{sampler} | {transitions} dwell times | {emission}": partial(
             _dwelling, transitions, sampler, emission
         )
-        for transitions, sampler in (("staged", "auto"), ("cut", "blocked"))
+        for transitions, sampler in (
+            ("sampled", "slice sm"),
+            ("staged", "auto"),
+            ("cut", "blocked"),
+        )
         for emission in ("hcrp", "gaussian")
     },
     **{
@@ -337,6 +341,8 @@ CASES: dict[str, Callable[[], dict]] = {
             ),
             ("state", "auto", "hcrp", "dwelling", {"expected_dwell": 6}),
             ("context", "rcd", "gaussian", "dwelling", {"stay_prior": (3, "alpha")}),
+            ("state", "beam sm", "hcrp", "dwelling", {"expected_dwell": 6}),
+            ("context", "slice", "gaussian", "dwelling", {"stay_prior": (3, 1)}),
             ("state", "auto", "gaussian", "staged", {"min_dwell": 2}),
             ("context", "blocked sm", "hcrp", "staged", {"min_dwell": 2}),
         )

@@ -288,8 +288,6 @@ def test_samplers_that_leave_contexts_out_refuse_them():
             model(sampler).fit(X)
     with pytest.raises(TypeError, match=r"min_dwell=2.* Use BlockedGibbs"):
         model("stepwise", min_dwell=2).fit(X)
-    with pytest.raises(TypeError, match="together with probabilities to stay"):
-        model("beam", expected_dwell=3).fit(X)
     # No column is no context.
     symbols = [[0], [1]] * 10
     for none in ([], [False]):

@@ -67,8 +67,6 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
         Class attribute: whether the kernel supports states with a shortest dwell too.
     supports_contexts : bool
         Class attribute: the same of contexts on which transitions depend.
-    supports_stays_with_contexts : bool
-        Class attribute: whether it supports both at once.
     test_params : sequence of dict
         Of the class: parameters of the instances that tests should cover, which
         :func:`skihmm.testing.make_instances` builds.
@@ -104,7 +102,6 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
     supports_stays = True
     supports_stages = False
     supports_contexts = True
-    supports_stays_with_contexts = True
 
     def check_parameters(self) -> None:
         """Raise ValueError or TypeError if a parameter is out of range.
@@ -149,16 +146,6 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
             raise TypeError(
                 f"{type(self).__name__} does not support transitions that depend on "
                 "contexts (context_features). Use StepwiseGibbs or BlockedGibbs."
-            )
-        if (
-            not self.supports_stays_with_contexts
-            and transitions.has_contexts
-            and seating.has_coins
-        ):
-            raise TypeError(
-                f"{type(self).__name__} does not support contexts (context_features) "
-                "together with probabilities to stay (expected_dwell, stay_prior). Use "
-                "StepwiseGibbs or BlockedGibbs."
             )
 
     @abstractmethod

@@ -155,7 +155,5 @@ class BlockedBeam(_BlockSampler):
     True
     """
 
-    supports_stays_with_contexts = False
-
     def make_kernel(self, state: ChainState) -> Kernel:
         return self._blocks(BeamProposal(), state)

@@ -18,7 +18,8 @@
 // With slices messages are stored as they are, and pi is the sum of the counts' parts, from the
 // leaf on, and then R_j base(k): the same numbers, summed in the same order, decide everywhere.
 // A row of the first depth has all labels that those below it have, so only these are looked at,
-// unless the base alone may pass.
+// unless the base alone may pass.  A stay adds to that last, and what passes only with it is looked
+// at apart.
 //
 // Everything else is as there: messages are floats, rows of labels that hold little enter the
 // next one by their total, and the probability of a path is computed from them in double.
@@ -119,7 +120,7 @@ class ContextBlocked {
             messages_.resize(room);
             if (!kSliced) sizes_.resize(room);
         }
-        if (kSliced && tree_->shape.n_before > 0) bases_.resize(room + stride_);
+        if (kSliced && (has_coins_ || tree_->shape.n_before > 0)) bases_.resize(room + stride_);
         int32_t j = i_;
         for (int64_t l = 0; l <= length_; ++l) {
             Step &step = steps_[l];
@@ -256,17 +257,18 @@ class ContextBlocked {
     // Of the transitions into step l, with slices.
     void look_at_base(int64_t l) {
         Step &step = steps_[l];
-        if (tree_->shape.n_before == 0 || step.at.depth == 0) {
-            step.base = tree_->masses();
-            step.by = 1.0 / total_weight(tree_->root().n_tables, tree_->root().gamma);
-            step.largest = largest_;
-        } else {
-            double *base = &bases_[static_cast<size_t>(l) * stride_];
-            tree_->fill_base(step.at, base);
-            step.base = base;
-            step.by = 1.0;
-            step.largest = *std::max_element(base, base + n_slots_);
-        }
+        const bool is_shared = tree_->shape.n_before > 0 && step.at.depth > 0;
+        step.base = tree_->masses();
+        step.by = 1.0;
+        step.largest = largest_;
+        if (!is_shared) step.by /= total_weight(tree_->root().n_tables, tree_->root().gamma);
+        if (!is_shared && apart_ < 0) return;
+        double *base = &bases_[static_cast<size_t>(l) * stride_];
+        if (is_shared) tree_->fill_base(step.at, base);
+        else std::copy_n(step.base, n_slots_, base);
+        if (apart_ >= 0) base[apart_] = base[kNew];
+        step.base = base;
+        if (is_shared) step.largest = *std::max_element(base, base + n_slots_);
     }
     // Before the next three of the same step.
     void look_at_sizes(int64_t l) {
@@ -277,17 +279,33 @@ class ContextBlocked {
     }
     // w_d(j)
     SKIHMM_INLINE double share_of(int32_t d, int32_t j) const {
-        double share = 1.0;
+        double share = leave_of(j);
         for (int32_t e = depth_; e > d; --e) share = share * inverses_[e][j] * alphas_[e];
         return share * inverses_[d][j];
     }
     // R_j, times the factor of the base.
     double rest_of(int32_t j) const {
-        return first_ > depth_ ? by_ : share_of(first_, j) * alphas_[first_] * by_;
+        return first_ > depth_ ? leave_of(j) * by_ : share_of(first_, j) * alphas_[first_] * by_;
     }
+    double leave_of(int32_t j) const { return SKIHMM_UNLIKELY(has_coins_) ? leaves_[j] : 1.0; }
     double link(int64_t l, int32_t j, int32_t k, double sparse) {
         look_at_sizes(l);
-        return sparse + rest_of(j) * steps_[l].base[k];
+        const double drawn = sparse + rest_of(j) * steps_[l].base[k];
+        return SKIHMM_UNLIKELY(has_coins_ && j == k) ? drawn + stays_[k] : drawn;
+    }
+    // Whether k -> k passes the slice of step l, whose sizes have been looked at, by a stay: the
+    // loops over draws leave it out.
+    bool passes_by_stay(int64_t l, int32_t k) {
+        if (SKIHMM_LIKELY(!has_coins_)) return false;
+        const auto &u = steps_[l].slice;
+        const double stayed = stays_[k];
+        // Mostly clear without a look at the counts.
+        const double most = (1.0 + kRounding) * leaves_[k];
+        if (!(stayed + most >= u)) return false;
+        if (stayed >= u && !(most >= u)) return true;
+        int32_t none = -1;
+        const double drawn = sparse_of(l, k, k, &none) + rest_of(k) * steps_[l].base[k];
+        return drawn + stayed >= u && !(drawn >= u);
     }
     // pi[j,k]
     double prob(int64_t l, int32_t j, int32_t k) {
@@ -431,6 +449,7 @@ class ContextBlocked {
             });
         }
         if (last <= depth_) row_line(l, last, j).unscatter(sparse);
+        if (passes_by_stay(l, j)) g[j] += f;
     }
     // g_k += f_j R_j sum_d v_d(j) n_d(j, k).
     SKIHMM_INLINE void spread(int64_t l, int32_t j, double f) {
@@ -613,6 +632,7 @@ class ContextBlocked {
         }
         // Where a restaurant has customers its parent has some too.
         if (last <= depth_) column_line(l, last, k).unscatter(sparse);
+        if (passes_by_stay(l, k)) visit(0, k, true);
     }
     // visit(j, v_d(j), n) for the column of k at the step after l, until it says to stop.
     template <class Visit> bool for_column(int64_t l, int32_t d, int32_t k, Visit visit) {

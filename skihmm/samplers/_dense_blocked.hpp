@@ -16,7 +16,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <stdexcept>
 #include <vector>
 
 #include "_blocked.hpp"
@@ -228,21 +227,16 @@ Proposal<Chain> *make_blocked(Chain &chain, double cut) {
     if (chain.transitions->has_contexts()) return make_proposal<ContextMessages>(chain, cut);
     return make_proposal<BlockedMessages>(chain, cut);
 }
-// Whether there are contexts, with which slices may be.
-template <class Chain> bool slices_contexts(const Chain &chain) {
-    if (chain.transitions->has_contexts() && !chain.transitions->depends_on_contexts())
-        throw std::invalid_argument("slices of transitions with contexts and probabilities to "
-                                    "stay; expected one of them only. Use BlockedGibbs.");
-    return chain.transitions->has_contexts();
-}
 template <class Chain>
 Proposal<Chain> *make_beam(Chain &chain, double cut) {
-    if (slices_contexts(chain)) return make_proposal<ContextSlices>(chain, cut);
+    if (chain.transitions->has_contexts()) return make_proposal<ContextSlices>(chain, cut);
     return make_proposal<BlockedSlices>(chain, cut);
 }
 template <class Chain>
 Proposal<Chain> *make_slice(Chain &chain, int32_t lookup_slots) {
-    if (slices_contexts(chain)) return make_proposal<ContextSlice>(chain);
+    // The kernels of single steps are those of the plain law and its contexts.
+    if (chain.transitions->coins().exist()) return make_beam(chain, 0.0);
+    if (chain.transitions->has_contexts()) return make_proposal<ContextSlice>(chain);
     return make_proposal<Slice>(chain, lookup_slots);
 }
 

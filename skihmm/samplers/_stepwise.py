@@ -155,7 +155,6 @@ class StepwiseSlice(FranchiseSampler):
     True
     """
 
-    supports_stays = False
     test_params = ({}, {"split_merge_rate": 1, "run_split_merge_rate": 1})
 
     def __init__(

@@ -844,8 +844,6 @@ SAMPLERS = {
     "split-merge": lambda state: InterleavedKernel(None, 5),
     "blocks and split-merge": BlockedGibbs(2, split_merge_rate=2).make_kernel,
 }
-# Not with contexts and coins at once.
-SLICED = ("slice", "beam")
 RUNS = {
     "exact and runs": StepwiseGibbs(run_split_merge_rate=1).make_kernel,
     "blocks and runs": BlockedGibbs(3, run_split_merge_rate=1).make_kernel,
@@ -900,7 +898,7 @@ def test_walk_over_seatings_with_coins(name):
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [
-        *crossed(COINS, [s for s in SAMPLERS if s not in SLICED] + [*RUNS]),
+        *crossed(COINS, [*SAMPLERS, *RUNS]),
         *crossed(CHAINS, RUNS),
         *crossed(STAGES, STAGED),
     ],

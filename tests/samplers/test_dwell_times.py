@@ -18,7 +18,7 @@ from small_models import SUSPECT, assert_exact, compare, crossed
 
 from skihmm import HCRPHMM
 from skihmm.core._rcd import RCDKernel
-from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs
+from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
 from skihmm.samplers._stepwise_kernel import StepwiseProposal
 
@@ -48,6 +48,7 @@ SAMPLERS = {
     "blocks of 1": BlockedGibbs(1).make_kernel,
     "blocks of 3": BlockedGibbs(3).make_kernel,
     "whole sequences": BlockedGibbs(6).make_kernel,
+    "slice": StepwiseSlice().make_kernel,
     "beam": BlockedBeam(3).make_kernel,
     "split-merge": lambda state: InterleavedKernel(None, 5),
     "auto": StepwiseGibbs(split_merge_rate=2).make_kernel,

@@ -383,7 +383,8 @@ KERNELS = {
     "rcd": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal())),
     "slice": (errors.BLOCKED, lambda m: RCDKernel(m.SliceProposal())),
     "beam": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal())),
-    "steps": (errors.SPLIT_MERGE, lambda m: m.InterleavedKernel(None, 1)),
+    "beams": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal(0.0), 2)),
+    "steps": (errors.SPLIT_MERGE, lambda m: m.SplitMergeKernel(1)),
     "runs": (errors.RUN_SPLIT_MERGE, lambda m: m.RunSplitMergeKernel(None, 1)),
     "blocks": (errors.BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 4)),
 }
@@ -517,7 +518,8 @@ def check(trials, model, seed=0, least=0.1):
     matrix, target = enumerated(trials, model, seed=seed)
     assert max(stationarity_errors(matrix, target)) < EXACT
     # A sweep is a sequence of blocks.
-    assert trials == "blocks" or irreversibility(matrix, target) < EXACT
+    if trials not in ("blocks", "beams"):
+        assert irreversibility(matrix, target) < EXACT
     # Nothing of the above is empty: the matrix moves.
     assert np.min(np.diag(matrix)) < 1 - least
 
@@ -587,6 +589,17 @@ def test_steps_in_contexts_are_balanced(name, trials):
     check_steps(trials, model, range(model.n_steps))
 
 
+@pytest.mark.parametrize("trials", ["slice", "beam"])
+@pytest.mark.parametrize("name", ["contexts, coins", "contexts first, coins"])
+def test_slices_of_steps_with_contexts_and_coins_are_balanced(name, trials):
+    model = CONTEXTS[name]
+    check_steps(trials, model, range(model.n_steps))
+
+
+def test_slices_of_blocks_with_contexts_and_coins_are_balanced():
+    check("beams", BLOCKED_CONTEXTS["contexts, coins, three steps"], least=0.02)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("trials", "name"),
@@ -619,7 +632,8 @@ def test_planted_errors_are_caught(trials):
 @pytest.mark.parametrize("error", errors.BLOCKS_IN_CONTEXTS)
 def test_planted_errors_of_blocks_in_contexts_are_caught(error):
     model = BLOCKED_CONTEXTS["contexts, coins, three steps"]
-    assert_error_is_caught("blocks", model, error=error)
+    trials = "beams" if error.startswith("slices") else "blocks"
+    assert_error_is_caught(trials, model, error=error)
 
 
 # Tables counted for the coin, the coin of the next state, the context of the step before,

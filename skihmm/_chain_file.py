@@ -7,7 +7,6 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from skihmm._checkpoint import load, prepare, save
 from skihmm._decoding import frozen_model
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
+from skihmm._typing import Settings
 from skihmm._validation import warn_caller
 from skihmm._version import __version__
 from skihmm.core._sweep_info import SweepInfo
@@ -274,7 +274,7 @@ def _check_number(value: object, low: float) -> None:
         raise ValueError(f"{value!r} where a number >= {low} is expected")
 
 
-def _history(content: dict[str, Any]) -> History:
+def _history(content: Settings) -> History:
     """Build the history from the content of a file."""
     draws = [
         Draw(**{**draw, "info": SweepInfo(*draw["info"])}) for draw in content["draws"]

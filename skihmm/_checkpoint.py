@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from skihmm._typing import Array
+from skihmm._typing import Array, Settings
 
 FORMAT = "skihmm"
 VERSION = 1
@@ -35,7 +35,7 @@ _ARRAY = "__array__"
 _ABANDONED = 600
 
 
-def _flatten(value: Any, arrays: dict[str, Array]) -> Any:
+def _flatten(value: object, arrays: dict[str, Array]) -> Any:
     """Convert to JSON's types; arrays are moved to `arrays` and replaced by names."""
     if is_dataclass(value):
         value = vars(value)
@@ -58,7 +58,7 @@ def _flatten(value: Any, arrays: dict[str, Array]) -> Any:
     raise TypeError(f"a value of type {type(value).__name__} cannot be saved")
 
 
-def _restore(value: Any, arrays: dict[str, Array]) -> Any:
+def _restore(value: object, arrays: dict[str, Array]) -> Any:
     """Restore the nesting with its arrays, which are removed from `arrays`."""
     if isinstance(value, dict):
         if value.keys() == {_ARRAY}:
@@ -112,7 +112,7 @@ def save(path: str | os.PathLike[str], kind: str, content: Mapping[str, object])
         Tuples are loaded as lists, dataclasses as dicts.
     """
     path = Path(path)
-    arrays: dict[str, Any] = {}
+    arrays: Settings = {}
     tree = _flatten(content, arrays)
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "content": tree}
     arrays[_TREE] = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
@@ -166,7 +166,7 @@ def _read_arrays(path: Path) -> dict[str, Array]:
         }
 
 
-def load(path: str | os.PathLike[str], kind: str) -> dict[str, Any]:
+def load(path: str | os.PathLike[str], kind: str) -> Settings:
     """Read a file of `save`.
 
     Parameters

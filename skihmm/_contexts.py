@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._typing import Array, Labels
+from skihmm._typing import Array, Labels, Settings
 from skihmm._validation import (
     as_array,
     check_column_names,
@@ -52,7 +52,7 @@ class ContextTree:
             ],
         }
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Settings) -> None:
         """Restore from a file."""
         levels = (
             {tuple(prefix): i for i, prefix in enumerate(prefixes.tolist())}
@@ -82,7 +82,7 @@ class ContextTree:
         return {"parents": self.parents, "values": self.values}
 
     @classmethod
-    def of_record(cls, record: Any) -> ContextTree:
+    def of_record(cls, record: object) -> ContextTree:
         """Make the tree of a record, which may be anything.
 
         Parameters
@@ -123,7 +123,7 @@ class ContextTree:
                 raise ValueError("contexts: a prefix of the record occurs twice")
         return cls(0, tuple(levels))
 
-    def has_record(self, record: Any) -> bool:
+    def has_record(self, record: object) -> bool:
         """Whether a record is that of this tree, state first."""
         own = self.to_record()
         return (
@@ -583,7 +583,7 @@ def with_columns(X: Array, columns: NDArray[np.intp], contexts: Array) -> Array:
 
 
 def as_contexts(
-    contexts: Any, n_steps: int, n_columns: int, names: Sequence[str] | None = None
+    contexts: object, n_steps: int, n_columns: int, names: Sequence[str] | None = None
 ) -> Array:
     """Check the contexts of coming steps.
 

@@ -105,7 +105,7 @@ def fill_frame(X: Any, missing: Flags, values: Array) -> Any:
     return frame
 
 
-def _as_type(column: Any, dtype: Any, method: str) -> Any:
+def _as_type(column: object, dtype: object, method: str) -> Any:
     """Convert a column to another type, or return it where values would change."""
     with warnings.catch_warnings():
         # pandas warns of categories that the type does not have.

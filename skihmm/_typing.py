@@ -19,5 +19,8 @@ Flags: TypeAlias = NDArray[np.bool_]
 MatrixLike: TypeAlias = ArrayLike | Sequence[Sequence[object]]
 VectorLike: TypeAlias = ArrayLike | Sequence[object]
 
+# Parameters or settings by name.
+Settings: TypeAlias = dict[str, Any]
+
 # scikit-learn's random_state.
 RandomState: TypeAlias = int | np.random.RandomState | None

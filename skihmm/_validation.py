@@ -210,7 +210,7 @@ def draw_entropy(random_state: object) -> list[int]:
     return [int(v) for v in generator.randint(0, 2**32, size=4, dtype=np.uint32)]
 
 
-def unmask(X: Any) -> Any:
+def unmask(X: object) -> Any:
     """Convert a masked array to a plain one with NaN (or None) where it is masked.
 
     Parameters

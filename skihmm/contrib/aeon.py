@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from aeon.segmentation.base import BaseSegmenter
 from sklearn.base import clone
 
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._typing import Floats, Labels
+from skihmm._typing import Floats, Labels, Settings
 
 __all__ = ["HCRPHMMSegmenter"]
 
@@ -48,7 +48,7 @@ class HCRPHMMSegmenter(BaseSegmenter):  # type: ignore[misc]
     array([0, 0, 1, 1, 0, 0], dtype=int32)
     """
 
-    _tags: ClassVar[dict[str, Any]] = {
+    _tags: ClassVar[Settings] = {
         "X_inner_type": "np.ndarray",
         "capability:multivariate": True,
         "capability:missing_values": True,
@@ -73,7 +73,7 @@ class HCRPHMMSegmenter(BaseSegmenter):  # type: ignore[misc]
         return self.hmm_.predict(np.reshape(X, (len(X), -1)))
 
     @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def _get_test_params(cls, parameter_set: str = "default") -> list[Settings]:
         return [
             {"hmm": HCRPHMM(emission=emission, n_burnin=2, n_draws=2, random_state=0)}
             for emission in ("gaussian", "diagonal_gaussian")

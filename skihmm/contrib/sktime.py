@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sktime.detection.base import BaseDetector
 
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._typing import Floats
+from skihmm._typing import Floats, Settings
 
 __all__ = ["HCRPHMMDetector"]
 
@@ -57,7 +57,7 @@ class HCRPHMMDetector(BaseDetector):  # type: ignore[misc]
     2  [40, 60)       0
     """
 
-    _tags: ClassVar[dict[str, Any]] = {
+    _tags: ClassVar[Settings] = {
         "task": "segmentation",
         "learning_type": "unsupervised",
         "capability:multivariate": True,
@@ -85,7 +85,7 @@ class HCRPHMMDetector(BaseDetector):  # type: ignore[misc]
         return pd.DataFrame({"ilocs": intervals, "labels": path[starts]})
 
     @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
+    def get_test_params(cls, parameter_set: str = "default") -> list[Settings]:
         """Parameters of the instances that sktime's tests use.
 
         Parameters

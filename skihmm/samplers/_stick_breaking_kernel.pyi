@@ -1,15 +1,11 @@
-from typing import Any, Protocol
+from typing import Protocol
 
-from numpy.typing import NDArray
-
-from skihmm._typing import Labels
+from skihmm._typing import Array, Labels, Settings
 from skihmm.core._emission import EmissionStats
 from skihmm.core._rcd import CompiledKernel
 
 class DrawsPieces(Protocol):
-    def draw(
-        self, sweep: dict[str, Any], pieces: NDArray[Any], labels: Labels
-    ) -> None: ...
+    def draw(self, sweep: Settings, pieces: Array, labels: Labels) -> None: ...
 
 class StickBreakingKernel(CompiledKernel):
     beam: bool
@@ -26,12 +22,12 @@ class StickBreakingKernel(CompiledKernel):
 
 class StickBreakingShard:
     start: int
-    def __init__(self, stats: EmissionStats, first: NDArray[Any], start: int) -> None: ...
+    def __init__(self, stats: EmissionStats, first: Array, start: int) -> None: ...
     def draw(
         self,
-        sweep: dict[str, Any],
+        sweep: Settings,
         first: int,
-        pieces: NDArray[Any],
+        pieces: Array,
         labels: Labels,
         before: int,
     ) -> Labels: ...

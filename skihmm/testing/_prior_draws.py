@@ -161,7 +161,7 @@ def swept(
     n_draws: int,
     seed: int,
     n_sweeps: int = 15,
-    **options: Any,
+    **options: object,
 ) -> tuple[Floats, Floats]:
     """Statistics of prior draws, and of others after some sweeps."""
     fresh, draws = _two_groups(n_draws, seed, **options)

@@ -589,7 +589,10 @@ def test_steps_in_contexts_are_balanced(name, trials):
     check_steps(trials, model, range(model.n_steps))
 
 
-@pytest.mark.parametrize("trials", ["slice", "beam"])
+# One kernel, with exact messages and others.
+@pytest.mark.parametrize(
+    "trials", ["slice", pytest.param("beam", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize("name", ["contexts, coins", "contexts first, coins"])
 def test_slices_of_steps_with_contexts_and_coins_are_balanced(name, trials):
     model = CONTEXTS[name]

@@ -104,7 +104,8 @@ def test_no_warning_without_a_gap(labels, given):
 def test_declared_sequences_can_have_gaps_inside():
     with pytest.warns(UserWarning, match=r"from 5 \(row 3\) to 8 \(row 4\), but 6 was"):
         starts_of([9, 0, 4, 5, 8], lengths=[2, 3])
-    with pytest.warns(UserWarning, match=r"from 5 \(row 3\) to 9 \(row 4\)") as caught:
+    match = r"from 5 \(row 3\) to 9 \(row 4\), but 6 was"
+    with pytest.warns(UserWarning, match=match) as caught:
         starts_of([0, 1, 4, 5, 9], groups=[1, 1, 2, 2, 2])
     message = str(caught[0].message)
     assert "reset_index(" in message

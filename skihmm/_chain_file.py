@@ -15,7 +15,7 @@ from skihmm._checkpoint import load, prepare, save
 from skihmm._decoding import frozen_model
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
-from skihmm._typing import Settings
+from skihmm._typing import NamedValues
 from skihmm._validation import warn_caller
 from skihmm._version import __version__
 from skihmm.core._sweep_info import SweepInfo
@@ -274,7 +274,7 @@ def _check_number(value: object, low: float) -> None:
         raise ValueError(f"{value!r} where a number >= {low} is expected")
 
 
-def _history(content: Settings) -> History:
+def _history(content: NamedValues) -> History:
     """Build the history from the content of a file."""
     draws = [
         Draw(**{**draw, "info": SweepInfo(*draw["info"])}) for draw in content["draws"]

@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from skihmm._typing import Array, Settings
+from skihmm._typing import Array, NamedValues
 
 FORMAT = "skihmm"
 VERSION = 1
@@ -112,7 +112,7 @@ def save(path: str | os.PathLike[str], kind: str, content: Mapping[str, object])
         Tuples are loaded as lists, dataclasses as dicts.
     """
     path = Path(path)
-    arrays: Settings = {}
+    arrays: NamedValues = {}
     tree = _flatten(content, arrays)
     head = {"format": FORMAT, "version": VERSION, "kind": kind, "content": tree}
     arrays[_TREE] = np.frombuffer(json.dumps(head).encode(), dtype=np.uint8)
@@ -166,7 +166,7 @@ def _read_arrays(path: Path) -> dict[str, Array]:
         }
 
 
-def load(path: str | os.PathLike[str], kind: str) -> Settings:
+def load(path: str | os.PathLike[str], kind: str) -> NamedValues:
     """Read a file of `save`.
 
     Parameters

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._typing import Array, Labels, Settings
+from skihmm._typing import Array, Labels, NamedValues
 from skihmm._validation import (
     as_array,
     check_column_names,
@@ -52,7 +52,7 @@ class ContextTree:
             ],
         }
 
-    def __setstate__(self, state: Settings) -> None:
+    def __setstate__(self, state: NamedValues) -> None:
         """Restore from a file."""
         levels = (
             {tuple(prefix): i for i, prefix in enumerate(prefixes.tolist())}

@@ -19,8 +19,8 @@ Flags: TypeAlias = NDArray[np.bool_]
 MatrixLike: TypeAlias = ArrayLike | Sequence[Sequence[object]]
 VectorLike: TypeAlias = ArrayLike | Sequence[object]
 
-# Parameters or settings by name.
-Settings: TypeAlias = dict[str, Any]
+# Values of several types by name: parameters, a record, the content of a file.
+NamedValues: TypeAlias = dict[str, Any]
 
 # scikit-learn's random_state.
 RandomState: TypeAlias = int | np.random.RandomState | None

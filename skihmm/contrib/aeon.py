@@ -9,7 +9,7 @@ from aeon.segmentation.base import BaseSegmenter
 from sklearn.base import clone
 
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._typing import Floats, Labels, Settings
+from skihmm._typing import Floats, Labels, NamedValues
 
 __all__ = ["HCRPHMMSegmenter"]
 
@@ -48,7 +48,7 @@ class HCRPHMMSegmenter(BaseSegmenter):  # type: ignore[misc]
     array([0, 0, 1, 1, 0, 0], dtype=int32)
     """
 
-    _tags: ClassVar[Settings] = {
+    _tags: ClassVar[NamedValues] = {
         "X_inner_type": "np.ndarray",
         "capability:multivariate": True,
         "capability:missing_values": True,
@@ -73,7 +73,7 @@ class HCRPHMMSegmenter(BaseSegmenter):  # type: ignore[misc]
         return self.hmm_.predict(np.reshape(X, (len(X), -1)))
 
     @classmethod
-    def _get_test_params(cls, parameter_set: str = "default") -> list[Settings]:
+    def _get_test_params(cls, parameter_set: str = "default") -> list[NamedValues]:
         return [
             {"hmm": HCRPHMM(emission=emission, n_burnin=2, n_draws=2, random_state=0)}
             for emission in ("gaussian", "diagonal_gaussian")

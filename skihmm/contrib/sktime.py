@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sktime.detection.base import BaseDetector
 
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._typing import Floats, Settings
+from skihmm._typing import Floats, NamedValues
 
 __all__ = ["HCRPHMMDetector"]
 
@@ -57,7 +57,7 @@ class HCRPHMMDetector(BaseDetector):  # type: ignore[misc]
     2  [40, 60)       0
     """
 
-    _tags: ClassVar[Settings] = {
+    _tags: ClassVar[NamedValues] = {
         "task": "segmentation",
         "learning_type": "unsupervised",
         "capability:multivariate": True,
@@ -85,7 +85,7 @@ class HCRPHMMDetector(BaseDetector):  # type: ignore[misc]
         return pd.DataFrame({"ilocs": intervals, "labels": path[starts]})
 
     @classmethod
-    def get_test_params(cls, parameter_set: str = "default") -> list[Settings]:
+    def get_test_params(cls, parameter_set: str = "default") -> list[NamedValues]:
         """Parameters of the instances that sktime's tests use.
 
         Parameters

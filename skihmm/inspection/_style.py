@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._typing import Array, Settings
+from skihmm._typing import Array, NamedValues
 from skihmm._validation import check_integer
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def state_colours(n_states: int) -> list[str]:
     return [_COLOURS[k % len(_COLOURS)] for k in range(n_states)]
 
 
-def line_look(i: int) -> Settings:
+def line_look(i: int) -> NamedValues:
     """Colour and style of the i-th line of a plot, distinct for 32 of them.
 
     Parameters

@@ -13,7 +13,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 from joblib.parallel import get_active_backend
 from numpy.typing import NDArray
 
-from skihmm._typing import Array, Integers, Labels, Settings
+from skihmm._typing import Array, Integers, Labels, NamedValues
 from skihmm.core._emission import EmissionStats
 from skihmm.core._state import ChainState
 from skihmm.samplers._stick_breaking_kernel import StickBreakingShard
@@ -78,7 +78,7 @@ class Shards:
         self._stops = np.minimum(self._edges[1:] + block_size, n_steps)
         self._is_sent = False
 
-    def draw(self, sweep: Settings, pieces: NDArray[np.int64], labels: Labels) -> None:
+    def draw(self, sweep: NamedValues, pieces: NDArray[np.int64], labels: Labels) -> None:
         """Draw the labels of pieces.
 
         Parameters
@@ -156,7 +156,7 @@ def shards_of(state: ChainState, block_size: int, n_jobs: int | None) -> Shards 
 def _draw_pieces(
     name: str,
     s: int,
-    job: tuple[Settings, int, NDArray[np.int64], Labels, int],
+    job: tuple[NamedValues, int, NDArray[np.int64], Labels, int],
     *data: Any,
 ) -> Labels | None:
     """Draw the pieces of shard s of a chain, in the process that runs this."""

@@ -1,11 +1,11 @@
 from typing import Protocol
 
-from skihmm._typing import Array, Labels, Settings
+from skihmm._typing import Array, Labels, NamedValues
 from skihmm.core._emission import EmissionStats
 from skihmm.core._rcd import CompiledKernel
 
 class DrawsPieces(Protocol):
-    def draw(self, sweep: Settings, pieces: Array, labels: Labels) -> None: ...
+    def draw(self, sweep: NamedValues, pieces: Array, labels: Labels) -> None: ...
 
 class StickBreakingKernel(CompiledKernel):
     beam: bool
@@ -25,7 +25,7 @@ class StickBreakingShard:
     def __init__(self, stats: EmissionStats, first: Array, start: int) -> None: ...
     def draw(
         self,
-        sweep: Settings,
+        sweep: NamedValues,
         first: int,
         pieces: Array,
         labels: Labels,

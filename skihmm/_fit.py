@@ -55,7 +55,7 @@ from skihmm.posterior._partitions import LOSSES
 from skihmm.samplers import BaseSampler
 from skihmm.samplers._names import SAMPLERS, auto_sampler
 from skihmm.transitions import BaseTransitions
-from skihmm.transitions._names import TRANSITIONS
+from skihmm.transitions._names import TRANSITIONS, auto_transitions
 
 INITS = ("auto", "particle_filter", "kmeans", "blocks", "random", "single")
 POINT_ESTIMATES = (*LOSSES, "map")
@@ -151,7 +151,10 @@ class Parameters:
             )
         emission = resolve("emission", params["emission"], EMISSIONS, BaseEmission)
         transitions = resolve(
-            "transitions", params["transitions"], TRANSITIONS, BaseTransitions
+            "transitions",
+            params["transitions"],
+            transitions_for(emission),
+            BaseTransitions,
         )
         sampler = params["sampler"]
         if isinstance(sampler, str) and sampler == "auto":
@@ -607,6 +610,14 @@ class Fit:
                     "known state have to be in one state, and those of two in two."
                 )
         return labels.astype(np.int64)
+
+
+def transitions_for(
+    emission: BaseEmission,
+) -> dict[str, Callable[[], BaseTransitions]]:
+    """Transitions by short name for this emission."""
+    auto = partial(auto_transitions, emission.has_lasting_states)
+    return {**TRANSITIONS, "auto": auto}
 
 
 def sampler_of(emission: BaseEmission, transitions: BaseTransitions) -> BaseSampler:

@@ -23,7 +23,7 @@ from skihmm._contexts import (
 )
 from skihmm._decoding import frozen_model, simulate_sequence
 from skihmm._draws import Draw
-from skihmm._fit import Fit, FitState, Parameters, sampler_of
+from skihmm._fit import Fit, FitState, Parameters, sampler_of, transitions_for
 from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
 from skihmm._imputation import drawn_codes, expected_codes, fill
 from skihmm._prediction import PosteriorPredictive
@@ -122,11 +122,14 @@ class HCRPHMM(
         "bernoulli" (zeros and ones), "gamma" (positive numbers) and "von_mises" (angles).
         For mixed data:
         :class:`~skihmm.emissions.ProductEmission`.
-    transitions : str or BaseTransitions, default="hcrp"
+    transitions : str or BaseTransitions, default="auto"
         Prior of the transition probabilities and its concentrations; cloned to
         ``transitions_``.  Short names: "hcrp"
-        (:class:`~skihmm.transitions.HCRPTransitions`) and "sticky", in which states have
-        probabilities of their own to stay (``HCRPTransitions(expected_dwell=10)``).
+        (:class:`~skihmm.transitions.HCRPTransitions`); "sticky", in which states have
+        probabilities of their own to stay (``HCRPTransitions(expected_dwell=10)``);
+        "persistent" for few, long regimes, with a penalty for every change of state
+        besides (``HCRPTransitions(expected_dwell=10, switch_penalty=4.0)``); and "auto":
+        "persistent" for autoregressive emissions, "hcrp" for others.
     init : {"auto", "particle_filter", "kmeans", "blocks", "random", "single"} or \
 array-like of shape (n_samples,), default="auto"
         Initial path of a chain: that of a particle filter, clusters of the rows by
@@ -304,7 +307,7 @@ array-like of shape (n_samples,), default="auto"
         self,
         sampler: str | BaseSampler = "auto",
         emission: str | BaseEmission = "hcrp",
-        transitions: str | BaseTransitions = "hcrp",
+        transitions: str | BaseTransitions = "auto",
         *,
         init: str | ArrayLike = "auto",
         n_burnin: int = 500,
@@ -377,26 +380,33 @@ array-like of shape (n_samples,), default="auto"
         -------
         self : HCRPHMM
         """
-        # The sampler comes last, because what "auto" is depends on the others.
-        own = [key for key in params if key.startswith("sampler__")]
-        nested = {key: params.pop(key) for key in own}
-        for name in ("emission", "transitions"):
-            current = {name: getattr(self, name)}
-            params.update(nested_short_names(params, current, SHORT_NAMES[name]))
+        # In this order, because what "auto" is depends on those before.
+        names = ("emission", "transitions", "sampler")
+        own = {
+            name: {key: params.pop(key) for key in list(params) if key.startswith(name)}
+            for name in names
+        }
         super().set_params(**params)
-        known = {**SAMPLERS, "auto": self._auto_sampler}
-        nested.update(nested_short_names(nested, {"sampler": self.sampler}, known))
-        return super().set_params(**nested)
+        for name in names:
+            nested, current = own[name], {name: getattr(self, name)}
+            nested.update(nested_short_names(nested, current, self._known(name)))
+            super().set_params(**nested)
+        return self
 
-    def _auto_sampler(self) -> BaseSampler:
+    def _known(self, name: str) -> Mapping[str, Callable[[], object]]:
+        """Objects by short name, of which "auto" depends on the parameters before."""
         try:
-            return sampler_of(
-                resolve("emission", self.emission, EMISSIONS, BaseEmission),
-                resolve("transitions", self.transitions, TRANSITIONS, BaseTransitions),
-            )
+            emission = resolve("emission", self.emission, EMISSIONS, BaseEmission)
+            transitions = transitions_for(emission)
+            if name == "sampler":
+                prior = resolve(
+                    "transitions", self.transitions, transitions, BaseTransitions
+                )
+                return {**SAMPLERS, "auto": partial(sampler_of, emission, prior)}
+            return transitions if name == "transitions" else EMISSIONS
         except (TypeError, ValueError):
             # Which fit reports.
-            return SAMPLERS["auto"]()
+            return SHORT_NAMES[name]
 
     def set_output(self, *, transform: str | None = None) -> HCRPHMM:
         """Set the output of `predict_proba`, `transform`, `impute` and `sample`.

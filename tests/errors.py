@@ -533,7 +533,7 @@ CATEGORICAL = {
 }
 
 # Of states with a probability of their own to stay.
-ODDS = ("_transitions.hpp", "all * (1.0 + odds(j, change))")
+ODDS = ("_transitions.hpp", "all * weight_of_row(j, change)")
 SHARE = ("_transitions.hpp", "uniform(g) * p < stay(k)")
 STEPWISE_COINS = {
     "stays are the draws that join a table": [(*SHARE, "count(k, k) > 0")],
@@ -576,8 +576,8 @@ BLOCKED_COINS = {
     "proposals without the coin": [
         Verbatim(
             "_blocked.hpp",
-            "if (SKIHMM_UNLIKELY(s.has_self_weight()))\n                g[j] += h_f *",
-            "if (!PLANTED && s.has_self_weight())\n                g[j] += h_f *",
+            "if (SKIHMM_UNLIKELY(s.has_self_weight())) {\n                g[j] += h_f *",
+            "if (!PLANTED && s.has_self_weight()) {\n                g[j] += h_f *",
         )
     ],
     # Flags and counts of stays are not restored.
@@ -596,23 +596,53 @@ SPLIT_COINS = {
 }
 
 # Of states with several stages.
-COIN_OF_STEP = ("_transitions.hpp", "kind == Coins::Kind::kStay ? stay(k) : leave(j)")
+COIN_OF_STEP = ("_transitions.hpp", "inner_prob(kind, k)")
+# Of the penalty of changes of state.
+PENALTY_OF_STEPS = {
+    "no penalty of the follower": [
+        (
+            "_transitions.hpp",
+            "(1.0 - w) * coins_.escape() * dish_weight(n, a) / Draws::total(i, draws)",
+            "(1.0 - w) * dish_weight(n, a) / Draws::total(i, draws)",
+        )
+    ],
+    "no penalty of the follower in a tree": [
+        (
+            "_transitions.hpp",
+            "(k == o ? w * p : 0.0) + (1.0 - w) * coins_.escape() * and_o",
+            "(k == o ? w * p : 0.0) + (1.0 - w) * and_o",
+        )
+    ],
+    "penalty of stays": [
+        (
+            "_transitions.hpp",
+            "k == kStart ? 0.0 : coins_.stay(k, draws()[k])",
+            "k == kStart ? 0.0 : coins_.escape() * coins_.stay(k, draws()[k])",
+        )
+    ],
+}
+PENALTY_OF_BLOCKS = {
+    "penalty of advances": [
+        (
+            *COIN_OF_STEP,
+            "inner_prob(kind, j) * (kind == Coins::Kind::kStay ? 1.0 : coins_.escape())",
+        )
+    ],
+}
 DENSE = "_dense_blocked.hpp"
 STAGES = {
-    "stays and advances without the coin": [
-        (*COIN_OF_STEP, "kind == Coins::Kind::kDraw ? leave(j) : 1.0")
-    ],
+    "stays and advances without the coin": [(*COIN_OF_STEP, "1.0")],
     "the prior coin": [
         (
             *COIN_OF_STEP,
-            "kind == Coins::Kind::kDraw ? leave(j) : (kind == Coins::Kind::kStay ? "
-            "coins_.kappa : coins_.omega) / (coins_.kappa + coins_.omega)",
+            "(kind == Coins::Kind::kStay ? coins_.kappa : coins_.omega) "
+            "/ (coins_.kappa + coins_.omega)",
         )
     ],
     "draws without the coin": [
         (
             "_transitions.hpp",
-            "p * add_customer(t, j, k, g, hint)",
+            "left * add_customer(t, j, k, g, hint)",
             "add_customer(t, j, k, g, hint)",
         )
     ],

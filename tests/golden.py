@@ -156,7 +156,8 @@ def _outcome(hmm: HCRPHMM) -> dict:
 
 def _model(sampler, emission, **options) -> HCRPHMM:
     settings = {"n_burnin": 10, "n_draws": 5, "thin": 2, "n_chains": 2, "random_state": 3}
-    return HCRPHMM(sampler=sampler, emission=emission, **(settings | options))
+    settings |= {"transitions": "hcrp"} | options
+    return HCRPHMM(sampler=sampler, emission=emission, **settings)
 
 
 def _sampled(sampler: str, emission: str) -> dict:

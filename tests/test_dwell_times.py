@@ -12,6 +12,7 @@ from reference.coins import CoinModel, walk
 from reference.enumeration import DirichletEmission, log_likelihood, stirling
 from scipy.special import betaln, gammaln
 from scipy.stats import kstest
+from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM, _fit
 from skihmm._chain import with_shortest_dwell
@@ -35,6 +36,7 @@ RECIPES = {
     "tied": HCRPTransitions(stay_prior=(4, "alpha")),
     "stages": HCRPTransitions(expected_dwell=8, min_dwell=3),
     "cut": HCRPTransitions(stay_prior=(3, 2), min_dwell=4, starts_inside=True),
+    "persistent": HCRPTransitions(expected_dwell=8, switch_penalty=3.0),
 }
 MODEL = CoinModel((0, 0, 1, 1, 1), DirichletEmission(2, 0.5), (0, 3), 0.8, 1.1, 3.0, 0.7)
 STAGED = [
@@ -86,6 +88,9 @@ def assert_equal_fits(a, b):
             "'alpha' needs min_dwell=1",
         ),
         ({"starts_inside": 1}, TypeError, "starts_inside=1; expected True or False"),
+        ({"switch_penalty": -1}, ValueError, "switch_penalty=-1; expected .* >= 0"),
+        ({"switch_penalty": "4"}, TypeError, "switch_penalty='4'"),
+        ({"switch_penalty": 51}, ValueError, r"switch_penalty=51; .* from 0 to 50"),
     ],
 )
 def test_parameters_are_checked(options, error, message):
@@ -158,9 +163,11 @@ def test_log_joint_has_the_coins(n_stages):
     assert logs[1] - logs[0] == pytest.approx(expected[1] - expected[0], rel=1e-12)
 
 
+@pytest.mark.parametrize("penalty", [0.0, 1.3])
 @pytest.mark.parametrize("model", STAGED)
-def test_log_joint_against_closed_form(model):
+def test_log_joint_against_closed_form(model, penalty):
     """Seatings of one path and one number of stays differ by their tables only."""
+    model = replace(model, penalty=penalty)
     state = model.state(0)
     kernel = BlockedGibbs(5).make_kernel(state)
     for _ in range(30):
@@ -182,6 +189,8 @@ def test_log_joint_against_closed_form(model):
         expected -= len(q) * betaln(model.kappa, model.omega)
         if model.starts_inside:
             expected -= len(model.starts) * math.log(model.n_stages)
+        # Draws after a state: neither sequences' starts nor advances.
+        expected -= penalty * counts[:-1].sum()
         assert state.log_joint() == pytest.approx(expected, rel=1e-11)
 
 
@@ -268,7 +277,7 @@ def test_particle_filter_is_unbiased(model):
     assert error < 0.02 * evidence
 
 
-@pytest.mark.parametrize("name", ["sampled", "stages", "cut"])
+@pytest.mark.parametrize("name", ["sampled", "stages", "cut", "persistent"])
 def test_one_step_ahead_all_scores_agree(name):
     """From one draw the first predictive probability is the same in every way."""
     X, _ = runs(6)
@@ -300,6 +309,7 @@ def test_everything_after_a_fit(name):
         "tied": ["expected_dwell"],
         "stages": ["expected_dwell", "omega"],
         "cut": [],
+        "persistent": ["expected_dwell", "omega"],
     }
     kappa, omega = np.moveaxis(hmm.draws_.stay_prior, 2, 0)
     n_stages = RECIPES[name].min_dwell
@@ -609,6 +619,57 @@ def test_fewer_segments_than_the_plain_model():
         n_segments[name] = np.mean(np.count_nonzero(np.diff(draws.states), axis=2)) + 1
     truth = np.count_nonzero(np.diff(states)) + 1
     assert n_segments["sticky"] < 1.5 * truth < n_segments["hcrp"]
+
+
+def test_a_penalty_alone_has_the_dwell_time_of_sticky():
+    X, _ = runs(6)
+    fits = [
+        HCRPHMM(transitions=recipe, emission="gaussian", **SHORT).fit(X)
+        for recipe in (
+            HCRPTransitions(switch_penalty=4.0),
+            "persistent",
+            HCRPTransitions(switch_penalty=0.0, expected_dwell=10),
+            "sticky",
+        )
+    ]
+    assert_equal_fits(*fits[:2])
+    assert_equal_fits(*fits[2:])
+    # Draws of the density with the penalty have another log joint probability.
+    assert not np.array_equal(fits[0].draws_.lp, fits[2].draws_.lp)
+
+
+def test_auto_is_persistent_where_states_last():
+    X, _ = runs(6)
+    auto = HCRPHMM(emission="autoregressive", **SHORT).fit(X)
+    assert auto.transitions_.get_params() == {
+        **HCRPTransitions().get_params(),
+        "expected_dwell": 10,
+        "switch_penalty": 4.0,
+    }
+    assert HCRPHMM(emission="gaussian", **SHORT).fit(X).transitions_.switch_penalty == 0
+    # Parameters of "auto" are those of its choice for the emission, in one call too.
+    model = HCRPHMM().set_params(transitions__gamma=2.0, emission="autoregressive")
+    assert (model.transitions.switch_penalty, model.transitions.gamma) == (4.0, 2.0)
+    assert HCRPHMM().set_params(transitions__gamma=2.0).transitions.switch_penalty == 0
+    with pytest.raises(TypeError, match='or transitions="hcrp"'):
+        HCRPHMM("direct_assignment", "autoregressive", **SHORT).fit(X)
+
+
+@pytest.mark.parametrize("sampler", ["auto", "stepwise", "blocked"])
+def test_a_penalty_keeps_states_of_another_shape_from_alternating(sampler):
+    """Two regimes of 40 steps, noise of t with four degrees of freedom."""
+    rng = np.random.default_rng(0)
+    states = np.repeat(np.arange(40) % 2, 40)
+    X = 4.0 * states[:, None] + rng.standard_t(4, (len(states), 1))
+    hmm = HCRPHMM(sampler, "gaussian", "persistent", n_burnin=200, n_draws=20)
+    hmm.set_params(random_state=0).fit(X)
+    assert np.mean(hmm.draws_.n_states) < 3.5
+    n_segments = 1 + np.count_nonzero(np.diff(hmm.labels_))
+    assert abs(n_segments - 40) <= 4
+    assert adjusted_rand_score(states, hmm.labels_) > 0.9
+    # The model after the fit has no penalty: its dwell times are those of the segments.
+    share = np.bincount(hmm.labels_, minlength=hmm.n_states_) / len(states)
+    assert 20 < share @ hmm.dwell_times_ < 80
 
 
 def test_summed_lp_counts_the_stays():

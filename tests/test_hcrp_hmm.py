@@ -1137,7 +1137,7 @@ def test_parameters_of_short_names():
     # A plain short name stays a short name.
     assert HCRPHMM().set_params(emission="dirichlet").emission == "dirichlet"
     model = HCRPHMM().set_params(n_draws=2)
-    assert model.emission == model.transitions == "hcrp"
+    assert (model.emission, model.transitions) == ("hcrp", "auto")
 
 
 def test_clone_and_repr(fitted):

@@ -125,7 +125,7 @@ def test_grid_search_over_nested_parameters(sequence, emission):
     assert (best.draws_.emission_alpha == best.emission_.alpha).all()
     assert (best.draws_.alpha == search.best_params_["transitions__alpha"]).all()
     assert search.estimator.emission is emission
-    assert search.estimator.transitions == "hcrp"
+    assert search.estimator.transitions == "auto"
 
 
 @pytest.mark.parametrize("part", ["emission", "transitions"])

@@ -255,6 +255,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "min_dwell": [*integer(1), Bad(256, ValueError, "expected at most 255")],
         "starts_inside": flag(),
         "stay_prior": stay_prior(),
+        "switch_penalty": [*number(">= 0"), Bad(51, ValueError, "from 0 to 50")],
         "context_features": context_features(),
         "context_order": choice("state", "context"),
         "context_alpha": [bad for bad in number() if np.ndim(bad.value) == 0],

@@ -12,12 +12,19 @@
 // customers of restaurant k, plus that of advances.  With contexts the draws of a state are in
 // several restaurants, but it has one coin, and draws are counted here too.
 //
+// A switch penalty of lambda nats multiplies the target of a chain by exp(-lambda) for every draw
+// after a state, and so the probability to leave it for a draw, wherever it is weighed.  Stays,
+// advances and the first steps of sequences have none.  The probabilities of the next step then
+// sum to less than one, which kernels have to allow for.  It is a potential of the path in a fit:
+// draws, and all that reads them, are without it.
+//
 // With several stages, labels and stages say which transitions are stays, advances and draws.
 // With one stage a step from k to k may be a stay or a draw: a flag of every step says which.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <vector>
 
 #include "_containers.hpp"
@@ -48,6 +55,15 @@ class Coins {
         kappa = omega * std::exp(theta_);
         is_sampled_ = true;
     }
+
+    void set_penalty(double nats) {
+        penalty_ = nats;
+        escape_ = std::exp(-nats);
+        price_ = std::exp(nats);
+    }
+    // exp(-lambda) and its inverse, 1 without a penalty.
+    double escape() const { return escape_; }
+    double price() const { return price_; }
 
     SKIHMM_INLINE bool exist() const { return kappa > 0.0; }
     bool are_staged() const { return n_stages > 1; }
@@ -172,6 +188,8 @@ class Coins {
 
     double log_joint(const std::vector<int32_t> &draws) const {
         double lp = log_joint(draws, kappa, omega);
+        if (penalty_ > 0.0)
+            lp -= penalty_ * std::accumulate(draws.begin() + kFirst, draws.end(), 0.0);
         if (starts_inside) lp -= draws[kStart] * std::log(static_cast<double>(n_stages));
         return lp;
     }
@@ -221,6 +239,7 @@ class Coins {
 
     double theta_ = 0.0;                    // prior mean of log(kappa / omega)
     bool is_sampled_ = false;
+    double penalty_ = 0.0, escape_ = 1.0, price_ = 1.0;
     std::vector<int32_t> stays_;            // q_k by slot
     std::vector<int32_t> advances_;
     std::vector<int32_t> draws_;            // with contexts only

@@ -157,6 +157,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void set_stay_prior(float64_t kappa, float64_t omega)
         void set_tied_stay_prior(float64_t kappa)
         void set_dwell(float64_t dwell)
+        void set_switch_penalty(float64_t nats)
         void set_stages(int32_t n_stages, cbool starts_inside)
         cbool are_staged()
         const Coins &coins()

@@ -8,6 +8,7 @@ HYPERPARAMETERS: tuple[str, ...]
 STAY_PRIOR: str
 CONTEXT_ALPHA: str
 MOST_STAGES: int
+MOST_PENALTY: float
 
 class Places(Protocol):
     @property
@@ -33,6 +34,7 @@ class Franchise:
         starts_inside: bool = ...,
         contexts: Contexts | None = ...,
         context_alpha: Sequence[float] = ...,
+        switch_penalty: float = ...,
     ) -> None: ...
     @property
     def hyperparameters(self) -> NamedValues: ...

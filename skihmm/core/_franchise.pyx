@@ -23,6 +23,8 @@ CONTEXT_ALPHA = "context_alpha"
 
 # A stage is stored in a byte.
 MOST_STAGES = 255
+# exp of it, times whole numbers of steps, has to fit in single precision.
+MOST_PENALTY = 50.0
 
 
 cdef class Franchise:
@@ -52,10 +54,13 @@ cdef class Franchise:
         the prefix to which it belongs.
     context_alpha : sequence of float
         With `contexts`: concentration of every column.
+    switch_penalty : float
+        With coins: nats per draw after a state, from 0 to MOST_PENALTY.
     """
 
     def __init__(self, alpha=1.0, gamma=1.0, prior=None, stay_prior=None, dwell=None,
-                 n_stages=1, starts_inside=False, contexts=None, context_alpha=()):
+                 n_stages=1, starts_inside=False, contexts=None, context_alpha=(),
+                 switch_penalty=0.0):
         cdef ContextShape shape
         cdef vector[ContextPlace] places
         cdef vector[float64_t] values
@@ -86,6 +91,7 @@ cdef class Franchise:
                                             concentration_of(omega, "omega"))
         elif dwell is not None:
             self.seating.set_dwell(dwell)
+        self.seating.set_switch_penalty(switch_penalty)
 
     @property
     def hyperparameters(self):

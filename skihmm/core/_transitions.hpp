@@ -213,6 +213,8 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
     const Line &column(int32_t k) const { return columns[k]; }
     // The weight of k -> k besides the customers'; 0 of kStart.
     static constexpr double self_weight(int32_t) { return 0.0; }
+    // What the weights after j lack to total(j), where its probabilities sum to less than one.
+    static constexpr double lost_weight(int32_t) { return 0.0; }
     // The sum of a restaurant's sparse part, and that of the smooth one, times total(j).
     double sparse_weight(int32_t j) const {
         return with_self(row_customers[j], j, j);
@@ -489,6 +491,8 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         coins_.set_dwell(dwell);
         note_kind();
     }
+    // Nats per draw after a state, if there are coins (see _coins.hpp).
+    void set_switch_penalty(double nats) { coins_.set_penalty(nats); }
     // Before the functions above.
     void set_stages(int32_t n_stages, bool starts_inside) {
         coins_.n_stages = n_stages;
@@ -638,22 +642,26 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
         const double all = Draws::total(j, change);
-        return SKIHMM_LIKELY(!has_self_weight()) ? all : all * (1.0 + odds(j, change));
+        return SKIHMM_LIKELY(!has_self_weight()) ? all : all * weight_of_row(j, change);
     }
     double self_weight(int32_t k) const {
-        return SKIHMM_LIKELY(!has_self_weight()) ? 0.0 : Draws::total(k) * odds(k, 0);
+        return SKIHMM_LIKELY(!has_self_weight()) || k == kStart
+            ? 0.0 : Draws::total(k) * coins_.odds(k, row_customers[k]) * coins_.price();
+    }
+    double lost_weight(int32_t j) const {
+        return j == kStart ? 0.0 : Draws::total(j) * (coins_.price() - 1.0);
     }
     double prob(int32_t j, int32_t k) const {
         const double p = Draws::prob(j, k);
         return SKIHMM_LIKELY(!are_staged()) ? p : leave(j) * p;
     }
-    // The probability that the next step stays in the stage of k, and that it leaves it; 0 and 1
-    // of kStart.
+    // The probability that the next step stays in the stage of k, and that it leaves it for a
+    // draw, with the penalty of that; 0 and 1 of kStart.
     double stay(int32_t k) const {
         return k == kStart ? 0.0 : coins_.stay(k, draws()[k]);
     }
     double leave(int32_t j) const {
-        return j == kStart ? 1.0 : coins_.leave(j, draws()[j]);
+        return j == kStart ? 1.0 : coins_.leave(j, draws()[j]) * coins_.escape();
     }
     // By slot: the number of draws after a state, if there are coins.
     const std::vector<int32_t> &draws() const { return tree_ ? coins_.draws() : row_customers; }
@@ -851,9 +859,12 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     double self_share_at(int64_t t) const {
         return has_coins_of_steps() ? stay(kNew) / prob(t, kNew, kNew) : 0.0;
     }
-    // After a draw of k after i, the probability that o follows by a stay.
+    // After a draw of k after i, the weight of a stay in that of o, over the sum of those of a
+    // stay and of a draw.
     double repeat_prob(int32_t i, int32_t k, int32_t o) const {
-        return has_coins_of_steps() && k == o ? coins_.stay(k, draws()[k] + (k == i)) : 0.0;
+        if (!has_coins_of_steps() || k != o) return 0.0;
+        const double w = coins_.stay(k, draws()[k] + (k == i));
+        return w / (w + (1.0 - w) * coins_.escape());
     }
 
     // A self-transition has three cases: a stay, a draw that joins a table and one that opens one.
@@ -955,6 +966,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     void pull(int64_t t, const double *values, double *out) const {
         if (!adds_coins()) return pull_draws(t, values, out);
         const int32_t n = n_slots(), last = n_columns() - n;
+        const double escape = coins_.escape();
         read_coins();
         scratch_.resize(n);
         pull_draws(t, values, scratch_.data());
@@ -962,7 +974,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
             const double stayed = stays_[k], left = 1.0 - stayed;
             for (int32_t c = k; c <= last + k; c += n)
                 out[c] = stayed * values[c]
-                         + left * (c < last ? values[c + n] : scratch_[k]);
+                         + left * (c < last ? values[c + n] : escape * scratch_[k]);
         }
         out[kStart] = scratch_[kStart];
         if (!coins_.starts_inside) return;
@@ -1015,7 +1027,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
             size = 1;
             if (c >= n) {
                 columns[1] = c - n;
-                probs[1] = leaves_[k];
+                probs[1] = leaves_[k] * coins_.price();     // an advance
                 return 2;
             }
         }
@@ -1067,8 +1079,11 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     SKIHMM_NOINLINE double add_staged(int64_t t, int32_t j, int32_t k, bitgen_t *g,
                                       int32_t *hint) {
         const Coins::Kind kind = coins_.kind(t, j, k);
-        const double p = kind == Coins::Kind::kStay ? stay(k) : leave(j);
-        if (kind == Coins::Kind::kDraw) return p * add_customer(t, j, k, g, hint);
+        if (kind == Coins::Kind::kDraw) {
+            const double left = leave(j);
+            return left * add_customer(t, j, k, g, hint);
+        }
+        const double p = inner_prob(kind, k);
         coins_.count(kind, k, 1);
         return p;
     }
@@ -1080,7 +1095,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
             return leave(j) * p;
         }
         coins_.count(kind, k, -1);
-        return kind == Coins::Kind::kStay ? stay(k) : leave(k);
+        return inner_prob(kind, j);
     }
     // A draw by a customer, counted for the coin if that has no other way to know.
     double add_customer(int64_t t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
@@ -1095,8 +1110,15 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         if (coins_.exist()) coins_.count(Coins::Kind::kDraw, j, -1);
         return tree_->remove(tree_->place(t), j, k, g, hint);
     }
-    SKIHMM_NOINLINE double odds(int32_t k, int32_t change) const {
-        return k == kStart ? 0.0 : coins_.odds(k, row_customers[k] + change);
+    // Of a stay of k or of an advance.
+    double inner_prob(Coins::Kind kind, int32_t k) const {
+        return kind == Coins::Kind::kStay ? coins_.stay(k, draws()[k])
+                                          : coins_.leave(k, draws()[k]);
+    }
+    // The weight of a row over that of its draws, if there are coins of steps.
+    SKIHMM_NOINLINE double weight_of_row(int32_t j, int32_t change) const {
+        if (j == kStart) return 1.0;
+        return (1.0 + coins_.odds(j, row_customers[j] + change)) * coins_.price();
     }
     double new_table_of(int32_t o) const { return o < 0 ? 0.0 : new_table(o); }
     // p(i -> i by a stay, o | i), and by a draw with weight n; a: new table of o then.
@@ -1104,13 +1126,14 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         return stay(i) * next(i, o, 1, 0, a);
     }
     double draw_part(int32_t i, int32_t o, double n, double a) const {
-        return (1.0 - stay(i)) * n / Draws::total(i) * next(i, o, 0, 1, a);
+        return (1.0 - stay(i)) * coins_.escape() * n / Draws::total(i) * next(i, o, 0, 1, a);
     }
     double next(int32_t i, int32_t o, int32_t stays, int32_t draws, double a) const {
         if (o < 0) return 1.0;
         const double w = coins_.stay(i, row_customers[i] + draws, stays),
                      n = count(i, o) + (i == o ? draws : 0);
-        return (i == o ? w : 0.0) + (1.0 - w) * dish_weight(n, a) / Draws::total(i, draws);
+        return (i == o ? w : 0.0)
+               + (1.0 - w) * coins_.escape() * dish_weight(n, a) / Draws::total(i, draws);
     }
     // The same of step t in the tree, with coins of one stage: a stay of i, and a draw of k after
     // i that has probability p, and with o after it and_o in the tree.
@@ -1118,12 +1141,12 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         if (o < 0) return stay(i);
         const double w = coins_.stay(i, draws()[i], 1);
         const double p = tree_->prob(tree_->place(t + 1), i, o);
-        return stay(i) * ((i == o ? w : 0.0) + (1.0 - w) * p);
+        return stay(i) * ((i == o ? w : 0.0) + (1.0 - w) * coins_.escape() * p);
     }
     double draw_part(int32_t i, int32_t k, int32_t o, double p, double and_o) const {
         if (o < 0) return leave(i) * p;
         const double w = coins_.stay(k, draws()[k] + (k == i));
-        return leave(i) * ((k == o ? w * p : 0.0) + (1.0 - w) * and_o);
+        return leave(i) * ((k == o ? w * p : 0.0) + (1.0 - w) * coins_.escape() * and_o);
     }
     // Of the weights of step t in the tree; see fill_step.
     void add_coins(int64_t t, int32_t i, int32_t o, bool after, double *weights,

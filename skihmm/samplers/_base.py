@@ -140,7 +140,8 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
             raise TypeError(
                 f"{type(self).__name__} does not support states with a probability of "
                 "their own to stay, as expected_dwell and stay_prior of the transitions "
-                "give them. Use StepwiseGibbs, BlockedGibbs or BlockedBeam."
+                "give them. Use StepwiseGibbs, BlockedGibbs or BlockedBeam, or "
+                'transitions="hcrp".'
             )
         if not self.supports_contexts and transitions.has_contexts:
             raise TypeError(

@@ -280,8 +280,10 @@ class Blocked {
             s.row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
                 g[k] += h_f * static_cast<float>(n);
             });
-            if (SKIHMM_UNLIKELY(s.has_self_weight()))
+            if (SKIHMM_UNLIKELY(s.has_self_weight())) {
                 g[j] += h_f * static_cast<float>(s.self_weight(j));
+                kept += h * s.lost_weight(j);
+            }
         }
         if (!before) return scale_ * c_[i_];
         const Step &step = steps_[l - 1];

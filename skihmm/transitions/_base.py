@@ -36,6 +36,8 @@ class BaseTransitions(Recipe, metaclass=ABCMeta):
     # Of recipes whose transitions do not depend on contexts.
     has_contexts = False
     n_before = 0
+    # Of recipes without a penalty of changes of state.
+    switch_penalty = 0.0
     context_categories_: Categories = ()
 
     def context_columns(

@@ -21,11 +21,15 @@ from skihmm._validation import (
     check_dwell,
     check_flag,
     check_integer,
+    check_nonnegative,
     check_positive,
     check_stay_prior,
 )
-from skihmm.core._franchise import MOST_STAGES, Franchise
+from skihmm.core._franchise import MOST_PENALTY, MOST_STAGES, Franchise
 from skihmm.transitions._base import BaseTransitions
+
+# The dwell time of "sticky", for a penalty alone.
+PENALISED_DWELL = 10.0
 
 
 class HCRPTransitions(BaseTransitions):
@@ -68,6 +72,14 @@ class HCRPTransitions(BaseTransitions):
         penalty for every change of state.  With "alpha" the second one is `alpha`,
         resampled or not, which makes the model the sticky HDP-HMM of Fox et al.; this
         needs ``min_dwell=1``.
+    switch_penalty : float, default=0.0
+        Nats, up to 50, by which every change of state lowers the log of the density that
+        a fit samples from: few, long regimes.  It applies to the training path only, as
+        the penalty of a segmentation does, and not to the first steps of sequences.
+        Predictions, scores, dwell times and simulation read the fitted model without it.
+        4 nats, the value of ``transitions="persistent"``, are odds of 55 to 1 against a
+        change.  Above zero, states have probabilities of their own to stay, and
+        `expected_dwell`, without `stay_prior` or `min_dwell`, is 10.
     context_features : array-like of int, str or bool, or None, default=None
         Columns of X that hold the context of the step: an action, an input, a treatment,
         a subject, as numbers or strings, of which every value is a context of its own.
@@ -131,6 +143,7 @@ class HCRPTransitions(BaseTransitions):
         {"expected_dwell": 5.0},
         {"stay_prior": (3.0, 0.5)},
         {"stay_prior": (4.0, "alpha")},
+        {"stay_prior": (2.0, 1.5), "switch_penalty": 1.3},
         {"min_dwell": 2, "starts_inside": True},
         {"context_alpha": 2.0, "context_order": "context"},
     )
@@ -145,6 +158,7 @@ class HCRPTransitions(BaseTransitions):
         min_dwell: int = 1,
         starts_inside: bool = False,
         stay_prior: tuple[float, float | str] | None = None,
+        switch_penalty: float = 0.0,
         context_features: ArrayLike | None = None,
         context_order: str = "state",
         context_alpha: ArrayLike = 1.0,
@@ -156,6 +170,7 @@ class HCRPTransitions(BaseTransitions):
         self.min_dwell = min_dwell
         self.starts_inside = starts_inside
         self.stay_prior = stay_prior
+        self.switch_penalty = switch_penalty
         self.context_features = context_features
         self.context_order = context_order
         self.context_alpha = context_alpha
@@ -188,6 +203,12 @@ class HCRPTransitions(BaseTransitions):
             raise ValueError(f"min_dwell={n_stages}; expected at most {MOST_STAGES}.")
         dwell = check_dwell("expected_dwell", self.expected_dwell, n_stages)
         stay_prior = check_stay_prior("stay_prior", self.stay_prior)
+        penalty = check_nonnegative("switch_penalty", self.switch_penalty)
+        if penalty > MOST_PENALTY:
+            raise ValueError(
+                f"switch_penalty={penalty:g}; expected nats from 0 to {MOST_PENALTY:g}. "
+                "From 3 to 6 suit most data."
+            )
         if n_stages > 1 and stay_prior is not None and stay_prior[1] == "alpha":
             raise ValueError(
                 f"min_dwell={n_stages} with stay_prior={self.stay_prior!r}; 'alpha' "
@@ -195,6 +216,8 @@ class HCRPTransitions(BaseTransitions):
             )
         if n_stages > 1 and dwell is None:
             dwell = 2.0 * n_stages
+        if penalty and dwell is None:
+            dwell = PENALISED_DWELL
         n_columns = len(contexts.parents) if contexts is not None else 0
         return Franchise(
             check_positive("alpha", self.alpha),
@@ -206,4 +229,5 @@ class HCRPTransitions(BaseTransitions):
             check_flag("starts_inside", self.starts_inside) and n_stages > 1,
             contexts,
             self._concentrations(n_columns) if n_columns else (),
+            penalty,
         )

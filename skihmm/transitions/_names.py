@@ -9,8 +9,23 @@ from skihmm.transitions._base import BaseTransitions
 from skihmm.transitions._hcrp import HCRPTransitions
 
 TRANSITIONS: dict[str, Callable[[], BaseTransitions]] = {
+    # That of emissions whose states need not last; see auto_transitions.
+    "auto": HCRPTransitions,
     "hcrp": HCRPTransitions,
     # Nine tenths of the states are expected to last for 2 to 106 steps, so the data
     # decide (docs/dwell_times.md).
     "sticky": partial(HCRPTransitions, expected_dwell=10),
+    # From 3 to 6 nats long states are found as well; more hurts states of five steps
+    # (docs/dwell_times.md).
+    "persistent": partial(HCRPTransitions, expected_dwell=10, switch_penalty=4.0),
 }
+
+
+def auto_transitions(has_lasting_states: bool) -> BaseTransitions:
+    """Transitions of ``transitions="auto"`` for an emission whose states last, or not.
+
+    Without a penalty the posterior of real series alternates between states where the
+    noise of one has not quite the assumed shape.  With it, states that alternate, which
+    emissions of other kinds describe, would be lost.
+    """
+    return TRANSITIONS["persistent" if has_lasting_states else "hcrp"]()

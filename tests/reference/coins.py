@@ -70,14 +70,26 @@ def log_coins(labels, starts, kinds, model) -> float:
     log_p = float(np.sum(log_p - betaln(model.kappa, model.omega)))
     if model.starts_inside:
         log_p -= len(starts) * math.log(model.n_stages)
-    return log_p
+    leaves = [t for t, kind in enumerate(kinds) if kind == DRAW and t not in starts]
+    return log_p - model.penalty * len(leaves)
 
 
 @cache
 def walk(
-    n_steps, starts, alpha, gamma, kappa, omega, n_stages=1, starts_inside=False
+    n_steps,
+    starts,
+    alpha,
+    gamma,
+    kappa,
+    omega,
+    n_stages=1,
+    starts_inside=False,
+    penalty=0.0,
 ) -> dict:
-    """``{(labels, m, Q): probability}``, m tables and Q stays in all."""
+    """``{(labels, m, Q): probability}``, m tables and Q stays in all.
+
+    With a switch penalty, times exp(-penalty) for every draw after a state.
+    """
     # A state of the walk: labels, stage, numbers of stays and of advances by label,
     # {(row, dish): table sizes}.
     states = {((), 0, (), (), ()): 1.0}
@@ -98,6 +110,7 @@ def walk(
                     key = (*labels, j), stage + 1, stays, _one_more(advances, j), cells
                     following[key] += probability * leaves
                     continue
+                leaves *= math.exp(-penalty)
             first_stages = range(n_stages if j == START and starts_inside else 1)
             served = Counter()
             for (_, dish), sizes in tables.items():
@@ -229,6 +242,7 @@ class CoinPosterior(Posterior):
     omega: float = 1.0
     n_stages: int = 1
     starts_inside: bool = False
+    penalty: float = 0.0
 
     @cached_property
     def _log_joint(self) -> dict:
@@ -241,6 +255,7 @@ class CoinPosterior(Posterior):
             self.omega,
             self.n_stages,
             self.starts_inside,
+            self.penalty,
         )
         emitted = {
             x: log_likelihood_by_tables(x, self.y, self.emission)
@@ -261,6 +276,7 @@ class CoinModel(Model):
     omega: float | str = 1.0
     n_stages: int = 1
     starts_inside: bool = False
+    penalty: float = 0.0
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -275,6 +291,7 @@ class CoinModel(Model):
             omega,
             self.n_stages,
             self.starts_inside,
+            self.penalty,
         )
 
     def state(self, seed, labels=None, **options) -> ChainState:
@@ -287,6 +304,7 @@ class CoinModel(Model):
                 (self.kappa, self.omega),
                 n_stages=self.n_stages,
                 starts_inside=self.starts_inside,
+                switch_penalty=self.penalty,
             ),
             self.stats(**options),
             seed if isinstance(seed, RandomStream) else RandomStream(seed),

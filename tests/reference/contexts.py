@@ -573,6 +573,7 @@ class CoinContextModel(ContextModel):
     omega: float = 1.0
     n_stages: int = 1
     starts_inside: bool = False
+    penalty: float = 0.0
 
     @cached_property
     def posterior(self) -> Posterior:
@@ -598,4 +599,5 @@ class CoinContextModel(ContextModel):
             starts_inside=self.starts_inside,
             contexts=self.contexts,
             context_alpha=self.context_alpha,
+            switch_penalty=self.penalty,
         )

@@ -41,6 +41,16 @@ MODELS = {
     "far from tied": CoinModel(
         (0, 0, 0, 0, 0, 0), DirichletEmission(2, 0.5), (0,), 3.0, 0.3, 0.3, 0.3
     ),
+    "penalised": CoinModel(
+        (0, 1, None, 1, 0),
+        DirichletEmission(2, 0.4),
+        (0, 3),
+        2.0,
+        2.0,
+        1.0,
+        1.5,
+        penalty=1.3,
+    ),
 }
 SAMPLERS = {
     "step-wise": StepwiseGibbs("rcd").make_kernel,
@@ -57,11 +67,11 @@ SAMPLERS = {
 }
 # Least acceptance by model.  A proposal that leaves out the coin is exact, but poor.
 ACCEPTANCE = {
-    "step-wise": (0.97, 0.94, 0.97, 0.96, 0.97, 0.96),
-    "blocks of 1": (0.97, 0.94, 0.97, 0.96, 0.97, 0.96),
-    "blocks of 3": (0.83, 0.88, 0.89, 0.72, 0.91, 0.89),
-    "whole sequences": (0.63, 0.86, 0.85, 0.66, 0.89, 0.77),
-    "beam": (0.90, 0.89, 0.93, 0.80, 0.94, 0.91),
+    "step-wise": (0.97, 0.94, 0.97, 0.96, 0.97, 0.96, 0.97),
+    "blocks of 1": (0.97, 0.94, 0.97, 0.96, 0.97, 0.96, 0.97),
+    "blocks of 3": (0.83, 0.88, 0.89, 0.72, 0.91, 0.89, 0.89),
+    "whole sequences": (0.63, 0.86, 0.85, 0.66, 0.89, 0.77, 0.87),
+    "beam": (0.90, 0.89, 0.93, 0.80, 0.94, 0.91, 0.91),
 }
 
 
@@ -121,7 +131,7 @@ def dense_matrix(model, arrays):
     stays = kappa + np.r_[0, record["stays"]]
     stay = stays / (stays + omega + left)
     draws = (counts + alpha * tables / total) / (left + alpha)[:, None]
-    return np.diag(stay) + (1 - stay)[:, None] * draws
+    return np.diag(stay) + np.exp(-model.penalty) * (1 - stay)[:, None] * draws
 
 
 @pytest.mark.statistical

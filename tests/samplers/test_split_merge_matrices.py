@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
+from dataclasses import replace
 from functools import cache
 
 import errors
@@ -165,6 +166,13 @@ LONGER = {
     "coins, five steps": CoinModel(
         (0, 0, 1, 1, 0), DirichletEmission(2, 0.5), (0,), 1.5, 1.0, 5.0, 1.5
     ),
+}
+
+# Changes of state have a penalty.
+PENALISED = {
+    name: replace(model, penalty=1.3)
+    for name, model in (MODELS | STAGED | CONTEXTS | BLOCKED_CONTEXTS).items()
+    if hasattr(model, "kappa")
 }
 
 PICKS = """
@@ -390,8 +398,10 @@ KERNELS = {
 }
 # Modules with errors that have names.
 PLANTED = {
-    errors.STEPWISE: errors.STEPS_IN_CONTEXTS,
-    errors.BLOCKED: errors.SLICES_IN_CONTEXTS | errors.BLOCKS_IN_CONTEXTS,
+    errors.STEPWISE: errors.STEPS_IN_CONTEXTS | errors.PENALTY_OF_STEPS,
+    errors.BLOCKED: errors.SLICES_IN_CONTEXTS
+    | errors.BLOCKS_IN_CONTEXTS
+    | errors.PENALTY_OF_BLOCKS,
 }
 EDITS_OF = {errors.STEPWISE: STEP_EDITS, errors.BLOCKED: EDITS}
 
@@ -589,6 +599,46 @@ def test_steps_in_contexts_are_balanced(name, trials):
     check_steps(trials, model, range(model.n_steps))
 
 
+@pytest.mark.parametrize("trials", TRIALS)
+@pytest.mark.parametrize(
+    "name",
+    ["coins, two sequences", "stages, two sequences", "contexts, coins",
+     "contexts first, coins"],
+)  # fmt: skip
+def test_trials_with_a_penalty_are_balanced(name, trials):
+    check(trials, PENALISED[name], least=0.02)
+
+
+@pytest.mark.parametrize(
+    ("trials", "name"),
+    [
+        ("blocks", "stages, two sequences"),
+        ("blocks", "stages, cut"),
+        ("blocks", "contexts, coins, three steps"),
+        ("blocks", "contexts first, coins, two steps"),
+        ("beams", "contexts, coins, three steps"),
+    ],
+)
+def test_blocks_with_a_penalty_keep_the_posterior(name, trials):
+    check(trials, PENALISED[name], least=0.02)
+
+
+@pytest.mark.parametrize(
+    ("trials", "name"),
+    [
+        ("exact", "coins"),
+        ("exact", "coins, two sequences"),
+        ("rcd", "coins, two sequences"),
+        ("exact", "contexts, coins"),
+        ("rcd", "contexts first, coins"),
+        ("slice", "contexts, coins"),
+    ],
+)
+def test_steps_with_a_penalty_are_balanced(name, trials):
+    model = PENALISED[name]
+    check_steps(trials, model, range(model.n_steps))
+
+
 # One kernel, with exact messages and others.
 @pytest.mark.parametrize(
     "trials", ["slice", pytest.param("beam", marks=pytest.mark.slow)]
@@ -637,6 +687,19 @@ def test_planted_errors_of_blocks_in_contexts_are_caught(error):
     model = BLOCKED_CONTEXTS["contexts, coins, three steps"]
     trials = "beams" if error.startswith("slices") else "blocks"
     assert_error_is_caught(trials, model, error=error)
+
+
+@pytest.mark.parametrize(
+    ("error", "trials", "name", "step"),
+    [
+        ("no penalty of the follower", "exact", "coins", 1),
+        ("no penalty of the follower in a tree", "exact", "contexts, coins", 1),
+        ("penalty of stays", "exact", "coins", 1),
+        ("penalty of advances", "blocks", "stages, two sequences", -1),
+    ],
+)
+def test_planted_errors_of_the_penalty_are_caught(error, trials, name, step):
+    assert_error_is_caught(trials, PENALISED[name], only=step, error=error)
 
 
 # Tables counted for the coin, the coin of the next state, the context of the step before,

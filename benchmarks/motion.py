@@ -7,11 +7,14 @@ Motion capture with autoregressive states, beside its annotation.
 See skihmm.datasets.fetch_mocap6 for the data.  Columns are standardised; nothing of the
 model is set but its order.  Moves: those of sampler="auto", or no split-merge trials at
 all ("none").  --gaussian adds independent Gaussian states with the defaults of that
-emission; --sticky takes HCRPTransitions(expected_dwell=10), --min-dwell that and twice as
-long a dwell.  Reported for every order, means and ranges over the seeds: Hamming
-distance to the annotation after the best matching of states, the same if every state may
-have the action of most of its steps (many-to-one), segments, states (and those over one
-per cent of the steps), log joint probability, CPU seconds.
+emission; --transitions has the short names to compare, --min-dwell takes "sticky" ones
+of that dwell and twice as long a mean.  Reported for every order, means and ranges over
+the seeds: Hamming distance to the annotation after the best matching of states, the same
+if every state may have the action of most of its steps (many-to-one), adjusted mutual
+information, covering of the annotated segments by those found (mean overlap over union,
+weighted by length), segments, their mean length over the expected dwell time (weighted
+by occupancy), states (and those over one per cent of the steps), log joint probability,
+CPU seconds.
 
 --starts N instead compares chains of N sweeps from four starts.  Of the second half of
 each: mean and standard deviation of the log joint probability and the effective number
@@ -24,10 +27,12 @@ from __future__ import annotations
 import argparse
 import time
 from functools import partial
+from itertools import product
 
 import numpy as np
 from common import means_and_ranges
 from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_mutual_info_score
 from sklearn.preprocessing import StandardScaler
 
 from skihmm import HCRPHMM
@@ -41,18 +46,29 @@ MOVES = ("all", "none")
 STARTS = ("single", "blocks", "kmeans", "random")
 
 
+def segments(path, groups):
+    """Number of the segment of every step."""
+    changes = (np.diff(path) != 0) | (np.diff(groups) != 0)
+    return np.r_[0, np.cumsum(changes)]
+
+
 def compare(labels, actions, groups):
-    """Hamming, many-to-one, segments, states and states over one per cent."""
+    """What `main` prints of a path, but for the dwell times."""
     table = np.zeros((labels.max() + 1, actions.max() + 1))
     np.add.at(table, (labels, actions), 1)
     matched = table[linear_sum_assignment(table, maximize=True)].sum()
-    changes = (np.diff(labels) != 0) | (np.diff(groups) != 0)
     sizes = table.sum(axis=1)
     n = len(labels)
+    found, true = (segments(path, groups) for path in (labels, actions))
+    overlap = np.zeros((found[-1] + 1, true[-1] + 1))
+    np.add.at(overlap, (found, true), 1)
+    union = overlap.sum(axis=1)[:, None] + overlap.sum(axis=0) - overlap
     return (
         1 - matched / n,
         table.max(axis=1).sum() / n,
-        1 + np.count_nonzero(changes),
+        adjusted_mutual_info_score(actions, labels),
+        (overlap / union).max(axis=0) @ overlap.sum(axis=0) / n,
+        1 + found[-1],
         np.count_nonzero(sizes),
         np.count_nonzero(sizes > n / 100),
     )
@@ -89,7 +105,7 @@ def main():
     parser.add_argument("--burnin", type=int, default=500)
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--gaussian", action="store_true")
-    parser.add_argument("--sticky", action="store_true")
+    parser.add_argument("--transitions", nargs="+", default=["auto"])
     parser.add_argument("--min-dwell", type=int, help="of the sticky transitions")
     parser.add_argument("--starts", type=int, metavar="N", help="sweeps per start")
     args = parser.parse_args()
@@ -101,11 +117,12 @@ def main():
     dwell = args.min_dwell or 1
     # A block has to be longer than the shortest dwell.
     samplers = {"all": "auto", "none": BlockedGibbs(max(10, 2 * dwell))}
-    transitions = "hcrp"
-    if args.sticky or args.min_dwell:
-        transitions = HCRPTransitions(expected_dwell=max(10, 2 * dwell), min_dwell=dwell)
+    recipes = {name: name for name in args.transitions}
+    if args.min_dwell:
+        recipe = HCRPTransitions(expected_dwell=max(10, 2 * dwell), min_dwell=dwell)
+        recipes = {f"min_dwell={dwell}": recipe}
 
-    def fit(**settings):
+    def fit(transitions="auto", **settings):
         hmm = HCRPHMM(transitions=transitions, **settings)
         started = time.process_time()
         hmm.fit(X, groups=groups)
@@ -117,26 +134,30 @@ def main():
             compare_starts(args.starts, args.seeds, partial(fit, emission=emission))
         return
     print(
-        "moves | start | order | Hamming | many-to-one | segments | states | over 1 % | "
-        "lp | s"
+        "moves | start | transitions | order | Hamming | many-to-one | AMI | covering | "
+        "segments | length over dwell | states | over 1 % | lp | s"
     )
-    for moves in args.moves:
-        for init in args.init:
-            for order, emission in emissions.items():
-                rows = []
-                for seed in range(args.seeds):
-                    hmm, seconds = fit(
-                        sampler=samplers[moves],
-                        emission=emission,
-                        init=init,
-                        n_burnin=args.burnin,
-                        n_draws=args.draws,
-                        random_state=seed,
-                    )
-                    found = compare(hmm.labels_, mocap6.target, groups)
-                    rows.append([*found, hmm.draws_.lp.mean(), seconds])
-                texts = means_and_ranges(rows, (2, 2, 0, 0, 0, 0, 0))
-                print(f"{moves} | {init} | {order} | {' | '.join(texts)}", flush=True)
+    for moves, init, name, order in product(args.moves, args.init, recipes, emissions):
+        rows = []
+        for seed in range(args.seeds):
+            hmm, seconds = fit(
+                sampler=samplers[moves],
+                emission=emissions[order],
+                transitions=recipes[name],
+                init=init,
+                n_burnin=args.burnin,
+                n_draws=args.draws,
+                random_state=seed,
+            )
+            *found, n_segments, n_states, n_large = compare(
+                hmm.labels_, mocap6.target, groups
+            )
+            dwell = np.bincount(hmm.labels_, minlength=hmm.n_states_) @ hmm.dwell_times_
+            lengths = len(X) ** 2 / n_segments / dwell
+            found += [n_segments, lengths, n_states, n_large]
+            rows.append([*found, hmm.draws_.lp.mean(), seconds])
+        texts = means_and_ranges(rows, (2, 2, 2, 2, 0, 2, 0, 0, 0, 0))
+        print(f"{moves} | {init} | {name} | {order} | {' | '.join(texts)}", flush=True)
 
 
 if __name__ == "__main__":

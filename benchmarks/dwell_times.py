@@ -42,7 +42,7 @@ TRANSITIONS = {
     "default": HCRPTransitions(),
     "sticky": HCRPTransitions(expected_dwell=10),
     "expected_dwell=50": HCRPTransitions(expected_dwell=50),
-    "stay_prior=(1000, 1)": HCRPTransitions(stay_prior=(1000, 1)),
+    "persistent": HCRPTransitions(expected_dwell=10, switch_penalty=4.0),
     "min_dwell=10": HCRPTransitions(expected_dwell=50, min_dwell=10),
 }
 

@@ -32,7 +32,7 @@ MEANS, DEVIATIONS = np.array([0.0007, 0.0, -0.002]), np.array([0.006, 0.012, 0.0
 OF_RETURNS = {
     "gaussian": ("gaussian", "hcrp"),
     "gaussian, sticky": ("gaussian", "sticky"),
-    "gaussian, penalty": ("gaussian", HCRPTransitions(stay_prior=(1000, 1))),
+    "gaussian, persistent": ("gaussian", "persistent"),
     "bins": ("hcrp", "hcrp"),
     "bins, sticky": ("hcrp", "sticky"),
     "bins, expected_dwell=50": ("hcrp", HCRPTransitions(expected_dwell=50)),

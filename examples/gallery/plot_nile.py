@@ -10,7 +10,7 @@ The hundred numbers are those of G. W. Cobb, Biometrika 65(2), 1978.
 """
 
 # %%
-# Levels last for many years, hence ``"sticky"`` transitions.
+# Few, long regimes: ``transitions="persistent"``.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -30,7 +30,7 @@ volume = """
 years = np.arange(1871, 1971)
 X = pd.DataFrame({"volume": [float(value) for value in volume.split()]}, index=years)
 hmm = HCRPHMM(
-    emission="gaussian", transitions="sticky", n_chains=4, thin=10, random_state=0
+    emission="gaussian", transitions="persistent", n_chains=4, thin=10, random_state=0
 ).fit(X)
 for number, probability in zip(*n_states_distribution(hmm.draws_), strict=True):
     print(f"{number} levels: {probability:.2f}")

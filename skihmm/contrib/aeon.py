@@ -25,7 +25,7 @@ class HCRPHMMSegmenter(BaseSegmenter):  # type: ignore[misc]
     ----------
     hmm : HCRPHMM or None, default=None
         The model, which is cloned to ``hmm_``.  None: Gaussian states that last,
-        ``HCRPHMM(emission="gaussian", transitions="sticky", random_state=0)``.
+        ``HCRPHMM(emission="gaussian", transitions="persistent", random_state=0)``.
 
     Attributes
     ----------
@@ -65,7 +65,7 @@ class HCRPHMMSegmenter(BaseSegmenter):  # type: ignore[misc]
     def _fit(self, X: Floats, y: object = None) -> HCRPHMMSegmenter:
         hmm = self.hmm
         if hmm is None:
-            hmm = HCRPHMM(emission="gaussian", transitions="sticky", random_state=0)
+            hmm = HCRPHMM(emission="gaussian", transitions="persistent", random_state=0)
         self.hmm_ = clone(hmm).fit(np.reshape(X, (len(X), -1)))
         return self
 

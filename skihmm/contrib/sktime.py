@@ -30,7 +30,7 @@ class HCRPHMMDetector(BaseDetector):  # type: ignore[misc]
     ----------
     hmm : HCRPHMM or None, default=None
         The model, which is cloned to ``hmm_``.  None: Gaussian states that last,
-        ``HCRPHMM(emission="gaussian", transitions="sticky", random_state=0)``.
+        ``HCRPHMM(emission="gaussian", transitions="persistent", random_state=0)``.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class HCRPHMMDetector(BaseDetector):  # type: ignore[misc]
     def _fit(self, X: pd.DataFrame, y: object = None) -> HCRPHMMDetector:
         hmm = self.hmm
         if hmm is None:
-            hmm = HCRPHMM(emission="gaussian", transitions="sticky", random_state=0)
+            hmm = HCRPHMM(emission="gaussian", transitions="persistent", random_state=0)
         self.hmm_ = clone(hmm).fit(_rows(X))
         return self
 

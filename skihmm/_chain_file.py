@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeGuard
 
 import numpy as np
 
@@ -125,11 +126,7 @@ class ChainFile:
         if not isinstance(header, dict):
             header = {}
         seed = header.get("seed")
-        if (
-            self.header.seed is None
-            and isinstance(seed, list)
-            and all(isinstance(word, int) and word >= 0 for word in seed)
-        ):
+        if self.header.seed is None and _is_seed(seed):
             self.header = replace(self.header, seed=seed)
         own = vars(self.header)
         other = [name for name in MEANING if header.get(name) != own[name]]
@@ -212,6 +209,22 @@ class ChainFile:
             {"version": __version__, "header": self.header, "history": history},
         )
         self._identity = self._identify()
+
+
+def seed_of_run(path: Path) -> list[int] | None:
+    """Seed in a file's header; None without one, which `ChainFile.load` judges."""
+    try:
+        header = load(path, KIND).get("header")
+    except (OSError, ValueError):
+        return None
+    seed = header.get("seed") if isinstance(header, dict) else None
+    return seed if _is_seed(seed) else None
+
+
+def _is_seed(seed: object) -> TypeGuard[list[int]]:
+    return isinstance(seed, list) and all(
+        isinstance(word, int) and word >= 0 for word in seed
+    )
 
 
 def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]:

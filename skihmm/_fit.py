@@ -16,7 +16,7 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._callbacks import FitTasks
 from skihmm._chain import History, ModelSettings, check_dwells, extended_record
-from skihmm._chain_file import ChainFile, Header, chain_paths
+from skihmm._chain_file import ChainFile, Header, chain_paths, seed_of_run
 from skihmm._contexts import GivenColumns, without_columns
 from skihmm._decoding import frozen_model
 from skihmm._draws import PosteriorDraws
@@ -279,17 +279,26 @@ class Fit:
         columns = given.emission(columns)
         whole, X = X, without_columns(X, given.columns)
         emission.name_columns(self._names)
-        emission = emission.fit_sequences(X, starts).with_contexts(columns)
-        codes = emission.encode(X, starts, contexts=columns)
-        sequences = make_sequences(codes, starts, states, contexts)
+        recipe = emission
+
+        def fitted(entropy: list[int]) -> tuple[BaseEmission, Array]:
+            noise = _noise_entropy(entropy)
+            emission = recipe.fit_with_noise(X, starts, noise).with_contexts(columns)
+            return emission, _encoded(X, starts, columns, emission, noise)
+
         resumed = earlier if params.warm_start else None
+        entropy = self._entropy(resumed)
+        emission, codes = fitted(entropy)
+        sequences = make_sequences(codes, starts, states, contexts)
         is_same = (
             resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint
         )
         if resumed and earlier_emission and params.model_hash == resumed.model_hash:
             # The chains keep their emission: after partial_fit it was fitted to the first
             # data only, and has other offsets and hyperpriors.
-            earlier_codes = _encoded(X, starts, columns, earlier_emission, resumed)
+            earlier_codes = _encoded_as_before(
+                X, starts, columns, earlier_emission, resumed
+            )
             is_same = False
             if earlier_codes is not None:
                 as_before = replace(sequences, codes=earlier_codes)
@@ -299,16 +308,21 @@ class Fit:
         if resumed and is_same:
             # After partial_fit the contexts have other numbers.
             sequences = replace(sequences, contexts=resumed.sequences.contexts)
+        if resumed and resumed.is_extended and not is_same:
+            # As everywhere in scikit-learn, fit drops the data of partial_fit.
+            resumed, entropy = None, self._entropy(None)
+            emission, codes = fitted(entropy)
+            sequences = replace(sequences, codes=codes)
         self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
+        if not resumed:
+            for text in emission.data_warnings():
+                warn_caller(text)
         # Errors of the emission's parameters, and of emission and sampler, before work.
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         check_dwells(sequences, params.transitions)
         settings = params.settings(emission, self._check_init(sequences, emission))
 
         files: Sequence[ChainFile | None] = [None] * params.n_chains
-        if resumed and resumed.is_extended and not is_same:
-            # As everywhere in scikit-learn, fit drops the data of partial_fit.
-            resumed = None
         if resumed:
             if params.checkpoint is not None:
                 raise ValueError(
@@ -333,10 +347,8 @@ class Fit:
                 history.continued(params.plan.thin, params.plan.n_burnin)
                 for history in resumed.chains
             ]
-            entropy = resumed.entropy
         else:
             histories = [History(params.plan.n_burnin)] * params.n_chains
-            entropy = draw_entropy(params.random_state)
             if params.checkpoint is not None:
                 files, histories, entropy = self._open_files(
                     params.checkpoint, entropy, sequences, settings
@@ -346,6 +358,18 @@ class Fit:
             histories, sequences, params.model_hash, entropy, is_extended, given
         )
         return self._sample(whole, settings, state, files)
+
+    def _entropy(self, resumed: FitState | None) -> list[int]:
+        """Entropy of an earlier fit, of files without a random_state, or a new one."""
+        params = self.parameters
+        if resumed:
+            return resumed.entropy
+        if params.random_state is None and params.checkpoint is not None:
+            path = chain_paths(params.checkpoint, params.n_chains)[0]
+            seed = seed_of_run(path)
+            if seed:
+                return seed
+        return draw_entropy(params.random_state)
 
     def extend(
         self,
@@ -360,7 +384,15 @@ class Fit:
         columns = X[:, earlier.given.columns]
         params.transitions.context_categories_ = transitions.context_categories_
         params.transitions.fit_contexts(earlier.given.transitions(columns))
-        emission = emission.with_contexts(earlier.given.emission(columns))
+        columns = earlier.given.emission(columns)
+        observed = without_columns(X, earlier.given.columns)
+        noise = emission.noise(
+            len(X), earlier.sequences.n_steps, _noise_entropy(earlier.entropy)
+        )
+        if noise is not None:
+            codes = emission.encode(observed, added.starts, None, columns, noise)
+            added = replace(added, codes=codes)
+        emission = emission.with_contexts(columns)
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
         check_dwells(added, params.transitions)
@@ -634,7 +666,27 @@ def _share_lost(X: Array, missing_rows: Flags) -> float:
     return float(n_lost / (n_lost + len(X) - len(rows)))
 
 
+def _noise_entropy(entropy: list[int]) -> list[int]:
+    """Entropy of the noise of rounded columns."""
+    root = np.random.SeedSequence(entropy).spawn(3)[2]
+    return [int(word) for word in root.generate_state(4)]
+
+
 def _encoded(
+    X: Array,
+    starts: NDArray[np.intp],
+    contexts: Array,
+    emission: BaseEmission,
+    entropy: list[int],
+) -> Array:
+    """Encode the data with the noise of a fit."""
+    noise = emission.noise(len(X), 0, entropy)
+    if noise is None:
+        return emission.encode(X, starts, contexts=contexts)
+    return emission.encode(X, starts, contexts=contexts, noise=noise)
+
+
+def _encoded_as_before(
     X: Array,
     starts: NDArray[np.intp],
     contexts: Array,
@@ -645,7 +697,7 @@ def _encoded(
     if X.shape[1] != state.sequences.codes.shape[1] - emission.n_inputs:
         return None
     try:
-        return emission.encode(X, starts, contexts=contexts)
+        return _encoded(X, starts, contexts, emission, _noise_entropy(state.entropy))
     except ValueError:
         return None
 

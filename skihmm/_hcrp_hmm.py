@@ -1312,6 +1312,7 @@ array-like of shape (n_samples,), default="auto"
                 len(self.labels_),
                 not isinstance(init, str) or init in ("single", "blocks"),
                 not self.emission_.is_categorical,
+                self.emission_.data_notes(),
             ),
         )
         if check_flag("verbose", verbose):

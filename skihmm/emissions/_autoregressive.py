@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike
 
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import check_integer, check_positive
-from skihmm.emissions._conjugate import _Gaussian, _positive_values
+from skihmm.emissions._conjugate import _as_floats, _Gaussian, _positive_values
 from skihmm.emissions._conjugate_stats import ConjugateStats, autoregressive_normal
+from skihmm.emissions._resolution import wrong_values
 
 # Added to the residual covariance of standardised columns, which is zero where the past
 # determines a column.
@@ -67,6 +68,12 @@ default=None
         Positive definite.  A number c: c times the scale for which the expectation of the
         covariance is that of the residuals of one regression on all data.  None: c is
         drawn, with the prior ``Gamma(1/2, 1/2)`` truncated below ``1e-8``.
+    resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
+        Step to which a column was rounded, in its units, 0 if it was not.  A fit adds
+        noise, uniform and of this width, to its own copy of the values.  "auto": found in
+        columns on a grid, whose gaps are multiples of the smallest one and whose values
+        repeat.  None: values are taken as they are, and constant columns and those that
+        others determine too.
 
     Attributes
     ----------
@@ -80,6 +87,9 @@ default=None
     offset_ : ndarray of shape (n_features,)
         Offset subtracted from the data: the mean of a column that is far from zero in
         units of its standard deviation, otherwise 0.
+    resolution_ : ndarray of shape (n_features,)
+        Width of the uniform noise of every column, 0 without; after the fit of a
+        :class:`~skihmm.HCRPHMM`.
 
     See Also
     --------
@@ -121,6 +131,7 @@ default=None
 
     default_init = "blocks"
     has_lasting_states = True
+    _are_series = True
 
     test_params = ({}, {"order": 0}, {"order": 1, "mean": 1.0, "scale": 1.0})
 
@@ -131,12 +142,14 @@ default=None
         strength: ArrayLike | None = None,
         dof: float | None = None,
         scale: ArrayLike | None = None,
+        resolution: ArrayLike | str | None = "auto",
     ) -> None:
         self.order = order
         self.mean = mean
         self.strength = strength
         self.dof = dof
         self.scale = scale
+        self.resolution = resolution
 
     @property
     def n_inputs(self) -> int:
@@ -220,8 +233,14 @@ default=None
             raise ValueError(f"mean={self.mean!r}; expected finite numbers.")
         return self._standardised(mean) if mean.ndim else first * mean
 
-    def _residual_covariance(self, X: MatrixLike, starts: Integers) -> Floats:
-        rows = self.encode(X, starts)
+    def _rows_to_compare(self, X: Floats, starts: Integers) -> Floats:
+        return self._residuals(X, starts)
+
+    def _residuals(self, X: MatrixLike, starts: Integers) -> Floats:
+        """Residuals of one regression on all data, of standardised columns."""
+        X = _as_floats(X, self)
+        wrong = wrong_values(X, self._are_series)
+        rows = self.encode(np.where(wrong, np.nan, X) if wrong.any() else X, starts)
         centre, deviation = self._units[0], np.sqrt(self._units[1])
         n = len(centre)
         y, *lags = np.split(rows[~self.is_missing(rows)], self.order + 1, axis=1)
@@ -230,8 +249,14 @@ default=None
             [*((lag - centre) / deviation for lag in lags), np.ones((len(y), 1))]
         )
         A = _ridge_regression(x, y, np.eye(x.shape[1], n) * (self.order > 0))
-        residuals = y - np.einsum("ti,ij->tj", x, A)
-        covariance = _products(residuals, residuals) / len(y) if len(y) else np.eye(n)
+        return np.asarray(y - np.einsum("ti,ij->tj", x, A))
+
+    def _residual_covariance(self, X: MatrixLike, starts: Integers) -> Floats:
+        residuals, deviation = self._residuals(X, starts), np.sqrt(self._units[1])
+        n = len(deviation)
+        covariance = np.eye(n)
+        if len(residuals):
+            covariance = _products(residuals, residuals) / len(residuals)
         covariance += _LEAST_RESIDUAL * np.eye(n)
         return covariance * np.outer(deviation, deviation)
 

@@ -305,12 +305,71 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self.fit(X)
 
+    def fit_with_noise(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    ) -> BaseEmission:
+        """Fit to several sequences and to the noise that :meth:`noise` adds to them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        starts : array-like of shape (n_sequences,)
+            First row of every sequence.
+        entropy : sequence of int
+            Entropy of the noise.
+
+        Returns
+        -------
+        self : BaseEmission
+            By default of :meth:`fit_sequences`, as there is no noise.
+        """
+        return self.fit_sequences(X, starts)
+
+    def noise(self, n_rows: int, first_row: int, entropy: Sequence[int]) -> Floats | None:
+        """Noise that a fit adds to values, because repeated ones have no density.
+
+        Parameters
+        ----------
+        n_rows : int
+        first_row : int
+            Number of the first row in the data of the fit.
+        entropy : sequence of int
+            As for :meth:`fit_with_noise`.
+
+        Returns
+        -------
+        noise : ndarray of shape (n_rows, n_features) or None
+            None, the default: no noise.
+        """
+        return None
+
+    def data_warnings(self) -> list[str]:
+        """Warnings of the data that the emission was fitted to.
+
+        Returns
+        -------
+        warnings : list of str
+            None by default.
+        """
+        return []
+
+    def data_notes(self) -> list[str]:
+        """Say what was done to the data of the fit.
+
+        Returns
+        -------
+        notes : list of str
+            Sentences, with the warnings; none by default.
+        """
+        return []
+
     def encode(
         self,
         X: MatrixLike,
         starts: Integers,
         before: Array | None = None,
         contexts: Array | None = None,
+        noise: Floats | None = None,
     ) -> Array:
         """Convert data to the rows that the statistics take.
 
@@ -324,6 +383,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         contexts : ndarray of shape (n_samples, n_columns), optional
             Columns of contexts as :meth:`context_columns` lists them; by default all are
             missing.
+        noise : ndarray of shape (n_samples, n_features), optional
+            Result of :meth:`noise`, added to the values.
 
         Returns
         -------
@@ -331,7 +392,10 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             Values, and after them the inputs.
         """
         given = None if contexts is None else self.encode_contexts(contexts)
-        return self.with_inputs(self.encode_values(X), starts, before, given)
+        values = self.encode_values(X)
+        if noise is not None:
+            values = values + noise
+        return self.with_inputs(values, starts, before, given)
 
     def with_inputs(
         self,

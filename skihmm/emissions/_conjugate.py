@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from copy import copy
 from typing import cast
 
@@ -27,6 +28,20 @@ from skihmm.emissions._conjugate_stats import (
     gamma_poisson,
     normal_inverse_gamma,
     normal_inverse_wishart,
+)
+from skihmm.emissions._resolution import (
+    NOISE_OF_DETERMINED,
+    constant_columns,
+    describe_constant,
+    describe_determined,
+    describe_repeats,
+    describe_rounding,
+    describe_wrong,
+    determined_columns,
+    given_steps,
+    grid_step,
+    noise_of_rows,
+    wrong_values,
 )
 
 # Initial values of drawn hyperparameters: a tenth of a column's variance inside a state,
@@ -295,7 +310,13 @@ class _Gaussian(_Conjugate):
     mean: ArrayLike | None
     strength: ArrayLike | None
     scale: ArrayLike | str | None
+    resolution: ArrayLike | str | None
     dof_: float
+    _warnings: list[str]
+    # Whether rows precede one another, and whether a column that the others determine
+    # leaves a state's covariance singular.
+    _are_series = False
+    _has_full_covariance = True
 
     def _check(self, X: Floats) -> None:
         for row, c in np.argwhere(np.abs(X) > _LARGEST_SIZE):
@@ -304,14 +325,74 @@ class _Gaussian(_Conjugate):
                 f"{_LARGEST_SIZE:g} in size. Scale the data (StandardScaler)."
             )
 
+    def fit_with_noise(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    ) -> BaseEmission:
+        X = _as_floats(X, self)
+        self._check(X)
+        n_rows, n = X.shape
+        labels = self._column_labels(n)
+        steps, deviations = np.zeros(n), np.zeros(n)
+        warnings = describe_wrong(X, labels, wrong_values(X, self._are_series))
+        if self.resolution is not None:
+            is_constant = constant_columns(X)
+            if isinstance(self.resolution, str) and self.resolution == "auto":
+                steps = np.array([grid_step(column) for column in X.T])
+            else:
+                steps = given_steps(self.resolution, n)
+            steps[is_constant] = 0.0
+            size = np.abs(X[:, is_constant])
+            deviations[is_constant] = np.maximum(1.0, 1e-6 * np.nanmax(size, axis=0))
+            warnings += describe_constant(labels, is_constant)
+            warnings += describe_repeats(X, starts, steps)
+
+        def fit_noisy() -> Floats:
+            noise = noise_of_rows(steps, deviations, n_rows, 0, entropy)
+            noisy = X if noise is None else X + noise
+            self.fit_sequences(noisy, starts)
+            return noisy
+
+        noisy = fit_noisy()
+        if self.resolution is not None and self._has_full_covariance:
+            determined = determined_columns(self._rows_to_compare(noisy, starts))
+            if determined.any():
+                spread = np.sqrt(self._units[1][determined])
+                deviations[determined] = NOISE_OF_DETERMINED * spread
+                warnings += describe_determined(labels, determined)
+                fit_noisy()
+        self.resolution_, self._deviations, self._warnings = steps, deviations, warnings
+        return self
+
+    def noise(self, n_rows: int, first_row: int, entropy: Sequence[int]) -> Floats | None:
+        steps, deviations = self.resolution_, self._deviations
+        return noise_of_rows(steps, deviations, n_rows, first_row, entropy)
+
+    def data_warnings(self) -> list[str]:
+        return self._warnings
+
+    def data_notes(self) -> list[str]:
+        labels = self._column_labels(len(self.resolution_))
+        return describe_rounding(labels, self.resolution_) + self._warnings
+
+    def _rows_to_compare(self, X: Floats, starts: Integers) -> Floats:
+        """Complete rows in which a column may be a function of the others."""
+        is_usable = ~(np.isnan(X) | wrong_values(X, self._are_series)).any(axis=1)
+        return X[is_usable]
+
     def _fit_units(self, X: MatrixLike) -> Floats:
         """Fit offset, mean and variance of every column; return the means."""
         X = _as_floats(X, self)
         self._check(X)
+        wrong = wrong_values(X, self._are_series)
+        if wrong.any():
+            X = np.where(wrong, np.nan, X)
         means, variances = _column_means(X), _column_variances(X)
         far = np.abs(means) > _FAR_FROM_ZERO * np.sqrt(variances)
         self.offset_ = np.where(far, means, 0.0)
         self._units = means - self.offset_, variances
+        # A fit of the recipe alone adds no noise.
+        self.resolution_, self._deviations = np.zeros_like(means), np.zeros_like(means)
+        self._warnings = []
         return means
 
     def _fit_columns(self, X: MatrixLike) -> Floats:
@@ -394,6 +475,11 @@ class NormalInverseGamma(_Gaussian):
         Scale of the inverse gamma prior, in squared units of the column; ``"0.1*var"`` is
         a tenth of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``
         truncated below ``v / 2e8``.
+    resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
+        Step to which a column was rounded, in its units, 0 if it was not.  A fit adds
+        noise, uniform and of this width, to its own copy of the values.  "auto": found in
+        columns on a grid, whose gaps are multiples of the smallest one and whose values
+        repeat.  None: values are taken as they are, and constant columns too.
 
     Attributes
     ----------
@@ -403,6 +489,9 @@ class NormalInverseGamma(_Gaussian):
     offset_ : ndarray of shape (n_features,)
         Offset subtracted from the data: the mean of a column that is far from zero in
         units of its standard deviation, otherwise 0.
+    resolution_ : ndarray of shape (n_features,)
+        Width of the uniform noise of every column, 0 without; after the fit of a
+        :class:`~skihmm.HCRPHMM`.
 
     Notes
     -----
@@ -431,17 +520,21 @@ class NormalInverseGamma(_Gaussian):
     2
     """
 
+    _has_full_covariance = False
+
     def __init__(
         self,
         mean: ArrayLike | None = None,
         strength: ArrayLike | None = None,
         shape: float = 1.5,
         scale: ArrayLike | str | None = None,
+        resolution: ArrayLike | str | None = "auto",
     ) -> None:
         self.mean = mean
         self.strength = strength
         self.shape = shape
         self.scale = scale
+        self.resolution = resolution
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseGamma:
         """Set the prior from the scale of the data.
@@ -512,6 +605,12 @@ class NormalInverseWishart(_Gaussian):
         Positive definite; ``"0.1*var"`` is diagonal, a tenth of the columns' variances.
         None: diagonal, and drawn, with the prior ``Gamma(1/2, 1/(2 v))`` on every entry,
         truncated below ``v / 1e8``.
+    resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
+        Step to which a column was rounded, in its units, 0 if it was not.  A fit adds
+        noise, uniform and of this width, to its own copy of the values.  "auto": found in
+        columns on a grid, whose gaps are multiples of the smallest one and whose values
+        repeat.  None: values are taken as they are, and constant columns and those that
+        others determine too.
 
     Attributes
     ----------
@@ -525,6 +624,9 @@ class NormalInverseWishart(_Gaussian):
     offset_ : ndarray of shape (n_features,)
         Offset subtracted from the data: the mean of a column that is far from zero in
         units of its standard deviation, otherwise 0.
+    resolution_ : ndarray of shape (n_features,)
+        Width of the uniform noise of every column, 0 without; after the fit of a
+        :class:`~skihmm.HCRPHMM`.
 
     Notes
     -----
@@ -559,11 +661,13 @@ class NormalInverseWishart(_Gaussian):
         strength: float | None = None,
         dof: float | None = None,
         scale: ArrayLike | str | None = None,
+        resolution: ArrayLike | str | None = "auto",
     ) -> None:
         self.mean = mean
         self.strength = strength
         self.dof = dof
         self.scale = scale
+        self.resolution = resolution
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseWishart:
         """Set the prior from the scale of the data.

@@ -327,6 +327,34 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
 
     def fit_sequences(self, X: MatrixLike, starts: Integers) -> ProductEmission:
+        return self._fit_parts(X, starts, None)
+
+    def fit_with_noise(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    ) -> ProductEmission:
+        return self._fit_parts(X, starts, entropy)
+
+    def noise(self, n_rows: int, first_row: int, entropy: Sequence[int]) -> Floats | None:
+        # Every part has a stream of its own.
+        parts = [
+            (part.noise(n_rows, first_row, [*entropy, p]), len(places))
+            for p, (_, part, places) in enumerate(self.emissions_)
+        ]
+        if all(noise is None for noise, _ in parts):
+            return None
+        return np.hstack(
+            [np.zeros((n_rows, n)) if noise is None else noise for noise, n in parts]
+        )
+
+    def data_warnings(self) -> list[str]:
+        return [text for _, part, _ in self.emissions_ for text in part.data_warnings()]
+
+    def data_notes(self) -> list[str]:
+        return [text for _, part, _ in self.emissions_ for text in part.data_notes()]
+
+    def _fit_parts(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None
+    ) -> ProductEmission:
         if hasattr(X, "columns"):
             self.name_columns(X.columns)
         X = as_matrix(X)
@@ -345,7 +373,13 @@ class ProductEmission(_BaseComposition, BaseEmission):
                     )
                 owner[c] = name
             part.name_columns([labels[c] for c in places])
-            fitted.append((name, part.fit_sequences(X[:, places], starts), places))
+            own = X[:, places]
+            part = (
+                part.fit_sequences(own, starts)
+                if entropy is None
+                else part.fit_with_noise(own, starts, [*entropy, len(fitted)])
+            )
+            fitted.append((name, part, places))
         left = [c for c in range(n_features) if c not in owner]
         if left:
             raise ValueError(

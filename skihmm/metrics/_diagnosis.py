@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import textwrap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -92,6 +93,8 @@ class Setting:
         Whether all chains started from the same states.
     has_numbers : bool, default=True
         Whether any column holds numbers.
+    data_notes : sequence of str, default=()
+        What the fit did to its copy of the data.
     """
 
     sampler: BaseSampler
@@ -100,6 +103,7 @@ class Setting:
     n_samples: int
     shares_start: bool
     has_numbers: bool = True
+    data_notes: Sequence[str] = ()
 
 
 def _entropy(counts: Array) -> float:
@@ -618,6 +622,7 @@ class Diagnosis:
             ("", self.warnings),
             ("What to change:", self.advice),
             ("Not judged:", self.notes),
+            ("Data:", self._setting.data_notes),
         ):
             if title and points:
                 lines.append(title)

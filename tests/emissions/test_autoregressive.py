@@ -198,7 +198,8 @@ def test_equal_columns(order, sampler):
     """Their covariances are singular but for the prior, and its factor goes to zero."""
     x = np.random.default_rng(0).normal(size=(160, 1))
     X = np.hstack([x, 2.0 * x, -x])
-    hmm = fit(AutoregressiveNormal(order), X, sampler=sampler, n_burnin=60)
+    emission = AutoregressiveNormal(order, resolution=None)
+    hmm = fit(emission, X, sampler=sampler, n_burnin=60)
     for values in hmm.draws_.hyperparameters.values():
         assert np.isfinite(values).all()
     assert hmm.draws_.hyperparameters["emission_scale"].min() < 1e-6

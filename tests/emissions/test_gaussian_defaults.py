@@ -216,7 +216,8 @@ def test_equal_values_do_not_draw_the_scale_to_zero():
     """Rounded data: a long stretch of one number, as of a sensor that is off."""
     rng = np.random.default_rng(0)
     X = np.concatenate([np.full(200, 3.0), rng.normal(size=100)])[:, None]
-    for emission in ("gaussian", "diagonal_gaussian"):
+    for kind in (NormalInverseWishart, NormalInverseGamma):
+        emission = kind(resolution=None)
         hmm = HCRPHMM(emission=emission, n_burnin=200, n_draws=20, random_state=0).fit(X)
         scale = hmm.draws_.hyperparameters["emission_scale"]
         assert (scale >= 0.5e-8 * X.var()).all()
@@ -374,7 +375,8 @@ def test_kmeans():
     for k in range(hmm.n_states_):
         share = states[hmm.labels_ == k].mean()
         assert share < 0.2 or share > 0.8
-    constant = HCRPHMM(emission="gaussian", init="kmeans", **SHORT).fit(np.ones((30, 2)))
+    recipe = NormalInverseWishart(resolution=None)
+    constant = HCRPHMM(emission=recipe, init="kmeans", **SHORT).fit(np.ones((30, 2)))
     assert constant.n_states_ >= 1
     mixed = ProductEmission([("a", HCRPCategorical(), [0]), ("b", "gaussian", [1])])
     symbols = np.column_stack([states, X[:, 1]])

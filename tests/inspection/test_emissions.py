@@ -233,7 +233,8 @@ def test_other_emissions(global_random_seed):
     (column,) = EmissionDisplay.from_estimator(hmm).columns
     assert column.kind == "binary"
     # A constant column.
-    hmm = HCRPHMM(emission="diagonal_gaussian", **SHORT).fit(np.full((20, 1), 3.0))
+    emission = NormalInverseGamma(resolution=None)
+    hmm = HCRPHMM(emission=emission, **SHORT).fit(np.full((20, 1), 3.0))
     (column,) = EmissionDisplay.from_estimator(hmm).columns
     assert np.isfinite(column.density[0]).all()
     # A column of symbols of which none was ever observed, beside numbers.

@@ -1,0 +1,273 @@
+"""Rounded, constant, determined and wrong values of columns of numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import ndtri
+
+from skihmm._typing import Flags, Floats, Integers
+from skihmm._validation import shown
+
+# Gaps between the distinct values of a column on a grid are multiples of the smallest one
+# up to this share of it: numbers of single precision and scaled columns are rounded.
+_GRID_TOLERANCE = 0.02
+# A gap of so few units in the last place of single precision is rounding itself.
+_LEAST_GAP = 1e-6
+# Variance of a column given the others, relative to its own, below which they determine
+# it, and the standard deviation of its noise relative to its own (1e-4 to 3e-2 gave the
+# same states).
+_DETERMINED, NOISE_OF_DETERMINED = 1e-8, 1e-3
+# Robust standard deviations from the median beyond which few values, or many that are one
+# code such as -999, are no part of the scale of their column.
+_WRONG, _FEW_WRONG = 50.0, 0.01
+# Fewer values have no robust scale.
+_LEAST_ROWS = 20
+_MOST_WRONG_SHOWN = 3
+# Share of rows that repeat the row before above which data were probably upsampled.
+_REPEATED = 0.2
+_TO_DEVIATION = 1.4826  # of a normal distribution, in median absolute deviations
+
+
+def grid_step(column: Floats) -> float:
+    """Smallest gap between the values of a column on a grid; 0 of other columns.
+
+    Parameters
+    ----------
+    column : ndarray of shape (n_samples,)
+        NaN is missing.
+
+    Returns
+    -------
+    step : float
+        Positive if all gaps between distinct values are multiples of the smallest one, up
+        to rounding, and values repeat.
+    """
+    column = column[~np.isnan(column)]
+    values = np.unique(column)
+    if not 1 < len(values) < len(column):
+        return 0.0
+    gaps = np.diff(values)
+    if gaps.min() < _LEAST_GAP * np.abs(values).max():
+        # Gaps of rounding errors: values of an unrounded column, or of a constant one.
+        return 0.0
+    multiples = np.rint(gaps / gaps.min())
+    step = (values[-1] - values[0]) / multiples.sum()
+    is_grid = np.abs(gaps / step - multiples).max() < _GRID_TOLERANCE
+    return float(step) if is_grid else 0.0
+
+
+def constant_columns(X: Floats) -> Flags:
+    """Mask of columns whose values, two or more, differ by rounding errors at most."""
+    observed = ~np.isnan(X)
+    low = np.where(observed, X, np.inf).min(axis=0, initial=np.inf)
+    high = np.where(observed, X, -np.inf).max(axis=0, initial=-np.inf)
+    size = np.maximum(np.abs(low), np.abs(high))
+    with np.errstate(invalid="ignore"):
+        is_flat = high - low <= 1e-13 * size
+    return np.asarray((observed.sum(axis=0) > 1) & is_flat)
+
+
+def determined_columns(rows: Floats) -> Flags:
+    """Mask of the columns that are linear functions of the columns before them.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Complete rows.
+
+    Returns
+    -------
+    mask : ndarray of shape (n_features,), bool
+    """
+    n = rows.shape[1]
+    mask = np.zeros(n, dtype=bool)
+    if len(rows) <= n + 1:
+        return mask
+    rows = rows - rows.mean(axis=0)
+    size = np.abs(rows).max(axis=0)
+    # Squares of very large or small numbers are beyond the range of floats.
+    left = rows / np.where(size > 0, size, 1.0)
+    variances = np.einsum("ti,ti->i", left, left)
+    left /= np.sqrt(np.where(variances > 0, variances, 1.0))
+    for j in range(n):
+        # Orthogonal to the columns before; without LAPACK, as everywhere in fits.
+        remaining = np.einsum("t,t", left[:, j], left[:, j])
+        mask[j] = variances[j] > 0 and remaining < _DETERMINED
+        if remaining >= _DETERMINED:
+            unit = left[:, j] / np.sqrt(remaining)
+            left[:, j + 1 :] -= np.outer(
+                unit, np.einsum("t,ti->i", unit, left[:, j + 1 :])
+            )
+    return mask
+
+
+def wrong_values(X: Floats, are_series: bool) -> Flags:
+    """Mask of values so far from all others that they are no part of a column's scale.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n_samples, n_features)
+        NaN is missing.
+    are_series : bool
+        Whether single values far from both neighbours count too, in units of the
+        differences of successive rows.
+
+    Returns
+    -------
+    mask : ndarray of shape (n_samples, n_features), bool
+    """
+    mask = np.zeros(X.shape, dtype=bool)
+    for c, column in enumerate(X.T):
+        seen = np.flatnonzero(~np.isnan(column))
+        if len(seen) < _LEAST_ROWS:
+            continue
+        values = column[seen]
+        distances = [np.abs(values - np.median(values))]
+        scales = distances.copy()
+        if are_series:
+            neighbours = np.stack([values[:-2], values[1:-1], values[2:]])
+            middle = np.median(neighbours, axis=0)
+            distances.append(np.r_[0, np.abs(values[1:-1] - middle), 0])
+            scales.append(np.abs(np.diff(values)))
+        for distance, scale in zip(distances, scales, strict=True):
+            limit = _WRONG * _TO_DEVIATION * np.median(scale)
+            # Where most values are equal there is no robust scale.
+            is_far = (distance > limit) & (limit > 0)
+            if is_far.sum() <= max(1, _FEW_WRONG * len(seen)) or _is_code(values[is_far]):
+                mask[seen, c] |= is_far
+    return mask
+
+
+def _is_code(values: Floats) -> bool:
+    """Whether all values are one number of nines, such as -999 or 99.99."""
+    digits = set(f"{abs(values[0]):g}".replace(".", ""))
+    return bool((values == values[0]).all() and digits == {"9"})
+
+
+def noise_of_rows(
+    steps: Floats, deviations: Floats, n_rows: int, first_row: int, entropy: Sequence[int]
+) -> Floats | None:
+    """Noise of rows, a function of the entropy and of every row's number.
+
+    Parameters
+    ----------
+    steps : ndarray of shape (n_features,)
+        Widths of uniform noise.
+    deviations : ndarray of shape (n_features,)
+        Standard deviations of normal noise.
+    n_rows, first_row : int
+    entropy : sequence of int
+
+    Returns
+    -------
+    noise : ndarray of shape (n_rows, n_features) or None
+        None if all widths and deviations are zero.
+    """
+    if not (steps.any() or deviations.any()):
+        return None
+    stream = np.random.PCG64(np.random.SeedSequence(list(entropy)))
+    n = len(steps)
+    stream.advance(2 * n * first_row)
+    uniform = np.random.Generator(stream).random((n_rows, 2 * n))
+    # A draw may be zero, whose normal quantile is infinite.
+    normal = ndtri(np.maximum(uniform[:, n:], 2.0**-54))
+    return np.asarray(steps * (uniform[:, :n] - 0.5) + deviations * normal)
+
+
+def given_steps(value: ArrayLike, n_columns: int) -> Floats:
+    """Widths of uniform noise from the parameter `resolution`, one per column."""
+    message = (
+        f'resolution={value!r}; expected "auto", None, a number >= 0, or one per column: '
+        "the step to which a column was rounded, 0 if it was not."
+    )
+    try:
+        if np.asarray(value).dtype.kind in "bUS":
+            raise TypeError
+        steps = np.asarray(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise TypeError(message) from None
+    if steps.ndim > 1 or steps.size not in (1, n_columns):
+        raise ValueError(
+            f"resolution has the shape {steps.shape}, but the emission has {n_columns} "
+            "columns; expected a number, or one per column."
+        )
+    if not (np.isfinite(steps).all() and (steps >= 0).all()):
+        raise ValueError(message)
+    return np.broadcast_to(steps.reshape(-1), n_columns).copy()
+
+
+def _named(labels: Sequence[str | int], mask: Flags, one: str, several: str) -> str:
+    names = [repr(labels[c]) for c in np.flatnonzero(mask).tolist()]
+    words = ("Columns", several) if len(names) > 1 else ("Column", one)
+    return f"{words[0]} {', '.join(names)} of X {words[1]}"
+
+
+def describe_rounding(labels: Sequence[str | int], steps: Floats) -> list[str]:
+    """Sentences about columns that were rounded."""
+    found = [f"{labels[c]!r} {steps[c]:.4g}" for c in np.flatnonzero(steps).tolist()]
+    if not found:
+        return []
+    return [
+        "Uniform noise of the width of their resolution was added to the fit's copy of "
+        f"the rounded columns ({', '.join(found)}): repeated values would be states of "
+        "their own. resolution=None leaves them as they are."
+    ]
+
+
+def describe_constant(labels: Sequence[str | int], mask: Flags) -> list[str]:
+    """Warnings of constant columns."""
+    if not mask.any():
+        return []
+    return [
+        f"{_named(labels, mask, 'has', 'have')} always the same value; standard normal "
+        "noise was added to the fit's copy. A constant says nothing about states: leave "
+        "it out, or check how X was read."
+    ]
+
+
+def describe_determined(labels: Sequence[str | int], mask: Flags) -> list[str]:
+    """Warnings of columns that others determine."""
+    if not mask.any():
+        return []
+    return [
+        f"{_named(labels, mask, 'is', 'are')} determined by the other columns (a double, "
+        "a sum, shares); noise of a thousandth of the standard deviation was added to "
+        "the fit's copy. Leave such columns out."
+    ]
+
+
+def describe_wrong(X: Floats, labels: Sequence[str | int], mask: Flags) -> list[str]:
+    """Warnings of values that are far from all others of their columns."""
+    places = np.argwhere(mask)
+    if not len(places):
+        return []
+    entries = [
+        f"X[{row}, {labels[c]!r}] = {shown(X[row, c])}"
+        for row, c in places[:_MOST_WRONG_SHOWN].tolist()
+    ]
+    more = len(places) - len(entries)
+    if more:
+        entries.append(f"and {more} more")
+    return [
+        f"X has values more than {_WRONG:.0f} robust standard deviations from the "
+        f"others of their columns: {', '.join(entries)}. The prior's scales were taken "
+        "from the other rows. Set wrong values, and codes of missing ones, to NaN."
+    ]
+
+
+def describe_repeats(X: Floats, starts: Integers, steps: Floats) -> list[str]:
+    """Warnings of rows that repeat the row before though columns were not rounded."""
+    is_free = (steps == 0) & ~constant_columns(X)
+    is_repeated = (X[1:] == X[:-1]).all(axis=1)
+    first = np.asarray(starts)
+    is_repeated[first[first > 0] - 1] = False
+    if not is_free.any() or is_repeated.sum() <= _REPEATED * len(X):
+        return []
+    return [
+        "More than a fifth of the rows of X equal the row before in every column, though "
+        "values lie on no grid: were they upsampled, or filled forward? Repeated rows "
+        "become states of their own. Take every n-th row, or set filled ones to NaN."
+    ]

@@ -1,0 +1,274 @@
+"""Rounded, constant, determined and wrong values: what a fit does to its own copy."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from skihmm import HCRPHMM
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    NormalInverseGamma,
+    NormalInverseWishart,
+    ProductEmission,
+)
+from skihmm.emissions._resolution import (
+    constant_columns,
+    determined_columns,
+    grid_step,
+    noise_of_rows,
+    wrong_values,
+)
+
+
+def _levels(n_rows, n_columns=2, seed=0):
+    """Three states, six standard deviations apart, for twenty rows at a time."""
+    rng = np.random.default_rng(seed)
+    states = np.arange(n_rows) // 20 % 3
+    levels = 6.0 * np.array([[0, 0, 0], [1, -1, 1], [-1, 2, 2]])[:, :n_columns]
+    return levels[states] + rng.normal(size=(n_rows, n_columns)), states
+
+
+def _fit(X, emission, **params):
+    defaults = {"n_burnin": 60, "n_draws": 20, "thin": 2, "random_state": 0}
+    return HCRPHMM(emission=emission, **{**defaults, **params}).fit(X)
+
+
+# ---- what is found
+
+
+@pytest.mark.parametrize("step", [1.0, 0.1, 1 / 3, 250.0])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_grid_is_found(step, dtype):
+    values = step * np.rint(np.random.default_rng(0).normal(300, 8, size=400))
+    column = values.astype(dtype).astype(float)
+    column[7] = np.nan
+    assert grid_step(column) == pytest.approx(step, rel=1e-3)
+    standardised = (column - np.nanmean(column)) / 7.3
+    assert grid_step(standardised) == pytest.approx(step / 7.3, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        np.random.default_rng(0).normal(size=300),
+        np.repeat(np.random.default_rng(0).normal(size=50), 6),  # filled forward
+        np.maximum(np.random.default_rng(0).normal(size=300), 0),  # clipped
+        np.arange(300.0),  # every value once
+        np.full(300, 4.0),
+        np.full(300, np.nan),
+    ],
+)
+def test_other_columns_are_on_no_grid(column):
+    assert grid_step(column) == 0
+
+
+def test_constant_and_determined_columns():
+    X = np.random.default_rng(0).normal(size=(100, 2))
+    X = np.column_stack([X, np.full(100, 0.1), X @ [1, 2] + 3, X[:, 0] + X[:, 1] ** 2])
+    np.testing.assert_array_equal(constant_columns(X), [0, 0, 1, 0, 0])
+    np.testing.assert_array_equal(determined_columns(X), [0, 0, 0, 1, 0])
+
+
+def test_wrong_values_are_few_or_codes():
+    X = np.random.default_rng(0).normal(size=(241, 1))
+    assert not wrong_values(X, True).any()
+    X[100] = 1e5
+    assert np.flatnonzero(wrong_values(X, False)).tolist() == [100]
+    X[::10] = -999
+    assert np.flatnonzero(wrong_values(np.delete(X, 100, 0), False)).size == 24
+    # A far state is none.
+    X[::10] = np.random.default_rng(1).normal(300, size=(25, 1))
+    assert not wrong_values(np.delete(X, 100, 0), False).any()
+    # Of a walk only the differences show that a value is wrong.
+    walk = np.cumsum(np.random.default_rng(0).normal(size=(400, 1)), axis=0)
+    walk[200] += 200
+    assert np.flatnonzero(wrong_values(walk, True)).tolist() == [200]
+    assert not wrong_values(walk, False).any()
+
+
+# ---- noise
+
+
+def test_noise_is_a_function_of_seed_and_row():
+    steps, deviations = np.array([0.5, 0.0, 0.0]), np.array([0.0, 2.0, 0.0])
+    whole = noise_of_rows(steps, deviations, 20_000, 0, [1, 2])
+    np.testing.assert_array_equal(
+        whole[500:], noise_of_rows(steps, deviations, 19_500, 500, [1, 2])
+    )
+    assert np.abs(whole[:, 0]).max() <= 0.25
+    assert whole[:, 0].std() == pytest.approx(0.5 / np.sqrt(12), rel=0.02)
+    assert whole[:, 1].std() == pytest.approx(2.0, rel=0.02)
+    assert not whole[:, 2].any()
+    assert (
+        whole[:, 0] != noise_of_rows(steps, deviations, 20_000, 0, [1, 3])[:, 0]
+    ).all()
+    assert noise_of_rows(np.zeros(3), np.zeros(3), 5, 0, [1]) is None
+
+
+def test_columns_of_product_have_noise_of_their_own():
+    X = np.rint(_levels(200, 2)[0])
+    product = ProductEmission(
+        [("a", "gaussian", [1]), ("w", "hcrp", [2]), ("b", "diagonal_gaussian", [0])]
+    )
+    X = np.column_stack([X, X[:, 0] > 0]).astype(int)
+    hmm = _fit(X, product)
+    codes = hmm._fit_state.sequences.codes
+    noise = codes[:, [2, 0]] - X[:, :2]
+    assert (noise != 0).all()
+    assert np.abs(noise).max() <= 0.5
+    assert abs(np.corrcoef(noise.T)[0, 1]) < 0.25
+    assert hmm.emission_.named_emissions_.a.resolution_.tolist() == [1.0]
+    assert hmm.emission_.named_emissions_.w.categories_[0].dtype.kind == "i"
+
+
+@pytest.mark.parametrize("n_columns", [1, 2])
+@pytest.mark.parametrize("emission", ["gaussian", "diagonal_gaussian"])
+def test_rounding_adds_no_states(n_columns, emission):
+    X, states = _levels(600, n_columns)
+    X = np.rint(2 * X) / 2
+    before = X.copy()
+    hmm = _fit(X, emission)
+    np.testing.assert_array_equal(X, before)
+    assert adjusted_rand_score(states, hmm.labels_) > 0.97
+    assert hmm.n_states_ == 3
+    np.testing.assert_allclose(hmm.emission_.resolution_, 0.5)
+    assert "Data:" in str(hmm.diagnose())
+    assert "rounded columns (0 0.5" in str(hmm.diagnose())
+
+
+def test_without_a_grid_nothing_changes():
+    X, _ = _levels(120)
+    for recipe in NormalInverseGamma, NormalInverseWishart, AutoregressiveNormal:
+        found, left = (_fit(X, recipe(resolution=r)) for r in ("auto", None))
+        np.testing.assert_array_equal(found.draws_.lp, left.draws_.lp)
+        assert not found.emission_.resolution_.any()
+        assert "Data:" not in str(found.diagnose())
+
+
+def test_given_resolution():
+    X, _ = _levels(120)
+    hmm = _fit(X, NormalInverseGamma(resolution=[0.2, 0]))
+    noise = hmm._fit_state.sequences.codes - X
+    assert 0 < np.abs(noise[:, 0]).max() <= 0.1
+    assert not noise[:, 1].any()
+    assert (
+        _fit(np.rint(X), NormalInverseGamma(resolution=None)).emission_.noise(5, 0, [0])
+        is None
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "match"),
+    [
+        ("fine", TypeError, 'expected "auto"'),
+        (-1.0, ValueError, "number >= 0"),
+        (np.nan, ValueError, "number >= 0"),
+        ([1, 2, 3], ValueError, "2 columns"),
+    ],
+)
+def test_bad_resolution(value, error, match):
+    with pytest.raises(error, match=match):
+        _fit(_levels(40)[0], NormalInverseWishart(resolution=value))
+
+
+# ---- the same values in every continuation
+
+
+@pytest.mark.parametrize("emission", ["diagonal_gaussian", "autoregressive"])
+def test_warm_start_and_partial_fit_keep_the_noise(emission):
+    X = np.rint(_levels(160)[0])
+    groups = np.repeat([0, 1], [100, 60])
+    whole = HCRPHMM(
+        emission=emission, n_burnin=10, n_draws=6, thin=1, random_state=3
+    ).fit(X, groups=groups)
+    half = HCRPHMM(emission=emission, n_burnin=10, n_draws=2, thin=1, random_state=3)
+    half.fit(X, groups=groups).set_params(warm_start=True, n_draws=4)
+    half.fit(X, groups=groups)
+    np.testing.assert_array_equal(whole.draws_.states, half.draws_.states)
+
+    parts = HCRPHMM(emission=emission, n_burnin=4, n_draws=2, random_state=3)
+    parts.fit(X[:100]).partial_fit(X[100:])
+    np.testing.assert_allclose(
+        parts._fit_state.sequences.codes,
+        whole._fit_state.sequences.codes,
+    )
+    n = len(parts.draws_.lp[0])
+    parts.set_params(warm_start=True).fit(X, groups=groups)
+    assert len(parts.draws_.lp[0]) > n
+    # Other data begin afresh.
+    again = parts.fit(X[:80]).draws_.lp
+    np.testing.assert_array_equal(
+        again, parts.set_params(warm_start=False).fit(X[:80]).draws_.lp
+    )
+
+
+@pytest.mark.parametrize("seed", [None, 4])
+def test_checkpoint_keeps_the_noise(tmp_path, seed):
+    X = np.rint(_levels(100)[0])
+    params = {"n_burnin": 5, "thin": 1, "random_state": seed}
+    hmm = _fit(X, "gaussian", n_draws=2, checkpoint=tmp_path / "c.npz", **params)
+    more = _fit(X, "gaussian", n_draws=4, checkpoint=tmp_path / "c.npz", **params)
+    np.testing.assert_array_equal(more.draws_.lp[:, :2], hmm.draws_.lp)
+
+
+# ---- columns that say nothing, and values that are wrong
+
+
+def _walk(n_rows=900, seed=0):
+    rng = np.random.default_rng(seed)
+    states = np.arange(n_rows) // 100 % 3
+    turn = np.array([[0.9, 0.4], [-0.4, 0.9]])
+    A = np.array([turn, turn.T, -0.8 * np.eye(2)])
+    X = np.zeros((n_rows, 2))
+    for t in range(1, n_rows):
+        X[t] = A[states[t]] @ X[t - 1] + rng.normal(size=2)
+    return X, states
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (lambda X: 2 * X[:, 0], "Column 2 of X is determined"),
+        (lambda X: 1 - X.sum(axis=1), "Column 2 of X is determined"),
+        (lambda X: np.full(len(X), 7.0), "Column 2 of X has always the same value"),
+    ],
+)
+def test_degenerate_columns(column, words):
+    X, states = _walk()
+    with pytest.warns(UserWarning, match=words):
+        hmm = _fit(
+            np.column_stack([X, column(X)]), "autoregressive", n_burnin=300, n_draws=30
+        )
+    assert adjusted_rand_score(states, hmm.labels_) > 0.9
+    assert words.split(" of X")[0] in str(hmm.diagnose())
+
+
+def test_warns_of_names_in_products_too():
+    pd = pytest.importorskip("pandas")
+    X = pd.DataFrame(_levels(100)[0], columns=["a", "b"]).assign(c=1.0)
+    product = ProductEmission([("x", "gaussian", ["a"]), ("y", "gaussian", ["c", "b"])])
+    with pytest.warns(UserWarning, match="Column 'c' of X has always"):
+        _fit(X, product)
+
+
+def test_one_wrong_value():
+    X, states = _walk()
+    clean = _fit(X, "autoregressive", n_burnin=200)
+    X[450, 1] = 1e5
+    with pytest.warns(UserWarning, match=r"X\[450, 1\] = 100000"):
+        hmm = _fit(X, "autoregressive", n_burnin=200)
+    np.testing.assert_allclose(hmm.emission_.scale_, clean.emission_.scale_, rtol=0.2)
+    score = adjusted_rand_score(states, hmm.labels_)
+    assert score > adjusted_rand_score(states, clean.labels_) - 0.05
+
+
+def test_warns_of_repeated_rows():
+    X = np.repeat(_levels(60)[0], 2, axis=0)
+    with pytest.warns(UserWarning, match="a fifth of the rows"):
+        _fit(X, "diagonal_gaussian")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _fit(np.rint(X), "diagonal_gaussian")
+        _fit(X, NormalInverseGamma(resolution=None))

@@ -1,0 +1,80 @@
+"""
+Rounded columns, columns that others determine, constant ones, and one wrong value.
+
+    python benchmarks/rounding.py
+
+Levels: 800 rows, three states six noise deviations apart, rounded to multiples of the
+step (0: not).  Regressions: 1,500 rows of two columns and of further ones, or 241 rows.
+Printed: mean and least adjusted Rand index of ``labels_``, and mean number of states.
+"""
+
+import warnings
+from itertools import product
+
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+
+from skihmm import HCRPHMM
+
+SEEDS = range(3)
+STEPS = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0]
+LEVELS = 6.0 * np.array([[0, 0, 0], [1, -1, 1], [-1, 2, 2]])
+TURN = 0.99 * np.array([[0.9, 0.4], [-0.4, 0.9]])
+COEFFICIENTS = [TURN, TURN.T, -0.8 * np.eye(2)]
+
+
+def draw_path(n_steps, dwell, rng):
+    n = n_steps - 1
+    moves = [rng.integers(1, 3) if rng.random() < 1 / dwell else 0 for _ in range(n)]
+    return np.cumsum([0, *moves]) % 3
+
+
+def draw_walk(n_steps, rng):
+    states, X = draw_path(n_steps, 50, rng), np.zeros((n_steps, 2))
+    for t in range(1, n_steps):
+        X[t] = COEFFICIENTS[states[t]] @ X[t - 1] + rng.normal(size=2)
+    return X, states
+
+
+def draw_levels(d, step, rng):
+    states = draw_path(800, 20, rng)
+    X = LEVELS[states, :d] + rng.normal(size=(800, d))
+    return step * np.rint(X / step) if step else X, states
+
+
+def report(name, emission, data):
+    found = []
+    for seed, (X, states) in zip(SEEDS, data, strict=True):
+        hmm = HCRPHMM(emission=emission, random_state=seed).fit(X)
+        found.append((adjusted_rand_score(states, hmm.labels_), hmm.n_states_))
+    scores, n_states = np.transpose(found)
+    print(f"{name:<36}{scores.mean():6.2f}{scores.min():6.2f}{n_states.mean():6.1f}")
+
+
+def main():
+    warnings.simplefilter("ignore")
+    walks = [draw_walk(1500, np.random.default_rng(seed)) for seed in SEEDS]
+    coin = (np.random.default_rng(0).random((1500, 1)) < 0.5).astype(float)
+    further = {
+        "none": lambda X: X[:, :0],
+        "double": lambda X: 2 * X[:, :1],
+        "sum": lambda X: X.sum(axis=1, keepdims=True),
+        "remaining share": lambda X: 1 - 0.02 * X.sum(axis=1, keepdims=True),
+        "one-hot pair": lambda X: np.hstack([coin, 1 - coin]),
+        "constant": lambda X: np.full((len(X), 1), 7.0),
+    }
+    for name, make in further.items():
+        data = [(np.hstack([X, make(X)]), path) for X, path in walks]
+        report(name, "autoregressive", data)
+    for wrong in (False, True):
+        data = [draw_walk(241, np.random.default_rng(seed)) for seed in SEEDS]
+        for X, _ in data:
+            X[120, 0] = 1e5 if wrong else X[120, 0]
+        report(f"241 rows, 1e5 among them: {wrong}", "autoregressive", data)
+    for emission, d, step in product(("gaussian", "diagonal_gaussian"), (1, 2, 3), STEPS):
+        data = [draw_levels(d, step, np.random.default_rng(seed)) for seed in SEEDS]
+        report(f"{emission}, d={d}, step {step}", emission, data)
+
+
+if __name__ == "__main__":
+    main()

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import clone
 
+from skihmm._decoding import rank
 from skihmm._draws import Draw, narrow, occupancy_order
 from skihmm._records import ChainRecord, EmissionRecord, StateRecord, map_integers
 from skihmm._sequences import Sequences
@@ -432,9 +433,9 @@ class Chain(Iterator[SweepInfo]):
         if isinstance(init, str) and init == "auto":
             emission = self.settings.emission
             init = emission.default_init
-            has_many = init == "blocks" and n_steps > N_PIECES * PIECE
-            if emission.is_categorical:
-                has_many = n_steps > LEAST_TRIED
+            # Contiguous blocks are tried against others only where the data are cut.
+            least = N_PIECES * PIECE if init == "blocks" else LEAST_TRIED
+            has_many = n_steps > least
             if init == "kmeans" or has_many:
                 return self._better_start(sequences, init, is_stopped)
         if not isinstance(init, str):
@@ -502,9 +503,11 @@ class Chain(Iterator[SweepInfo]):
         else:
             n_sweeps = int(np.clip(n_steps // 200, 50, 500))
             tries = [(init, own, n_sweeps), ("single", own, n_sweeps)]
-            numbers = pieces.codes[:1, emission.numeric_columns()]
-            if numbers.shape[1] <= MOST_FILTERED_COLUMNS:
+            n_numbers = pieces.codes[:1, emission.numeric_columns()].shape[1]
+            if init != "particle_filter" and n_numbers <= MOST_FILTERED_COLUMNS:
                 tries.append(("particle_filter", own, n_sweeps))
+            elif init == "particle_filter" and n_numbers:
+                tries.append(("kmeans", own, n_sweeps))
         draws = []
         for start, sampler, n_sweeps in tries:
             settings = replace(self.settings, init=start, sampler=sampler)
@@ -514,7 +517,8 @@ class Chain(Iterator[SweepInfo]):
                 check()
                 next(chain)
             draws.append(chain.draw(SweepInfo()))
-        best = max(draws, key=lambda draw: draw.summed_lp)
+        prior = self.settings.transitions
+        best = max(draws, key=lambda draw: rank(draw, pieces, emission, prior))
         if len(rows) == n_steps:
             return np.asarray(best.states, dtype=np.int32)
         # A new state has the label n_states.

@@ -18,7 +18,7 @@ from skihmm._callbacks import FitTasks
 from skihmm._chain import History, ModelSettings, check_dwells, extended_record
 from skihmm._chain_file import ChainFile, Header, chain_paths, seed_of_run
 from skihmm._contexts import GivenColumns, without_columns
-from skihmm._decoding import frozen_model
+from skihmm._decoding import frozen_model, rank
 from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
 from skihmm._progress import Progress, SweepReport
@@ -711,12 +711,19 @@ def _summary(
     """Derive all fitted attributes from the chains' histories."""
     emission, sequences = settings.emission, state.sequences
     draws = PosteriorDraws([chain.draws for chain in chains], emission.hyperparameters)
-    if point_estimate == "map" or not draws.has_states:
+    if not draws.has_states:
         best = draws.argmax()
         # Stored separately, because draws have no paths with store_states=False.
         path = chains[best[0]].best_states
     else:
-        best = best_draw(draws, point_estimate)
+        if point_estimate == "map":
+            index = [(c, d) for c, n in enumerate(draws.n_draws) for d in range(n)]
+            best = max(
+                index,
+                key=lambda i: rank(draws[i], sequences, emission, settings.transitions),
+            )
+        else:
+            best = best_draw(draws, point_estimate)
         path = draws[best].states
     selected = draws[best]
     first = Sequences(sequences.codes[:1], sequences.starts[:1])

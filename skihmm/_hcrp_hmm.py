@@ -21,7 +21,7 @@ from skihmm._contexts import (
     with_columns,
     without_columns,
 )
-from skihmm._decoding import frozen_model, simulate_sequence
+from skihmm._decoding import frozen_model, rank, simulate_sequence
 from skihmm._draws import Draw
 from skihmm._fit import Fit, FitState, Parameters, sampler_of, transitions_for
 from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
@@ -80,6 +80,9 @@ if TYPE_CHECKING:
     from sklearn.utils import Tags
 
 
+# Draws per chain whose evidence `diagnose` compares.
+MOST_RANKED = 10
+
 SHORT_NAMES: dict[str, Mapping[str, Callable[[], object]]] = {
     "sampler": SAMPLERS,
     "emission": EMISSIONS,
@@ -137,12 +140,13 @@ array-like of shape (n_samples,), default="auto"
         labels drawn from 20 states at random, one state for all steps, or an array of
         labels (non-negative integers).  "auto": contiguous pieces for autoregressive
         emissions; for Gaussian ones, of k-means, one state and (up to four columns) a
-        particle filter the one with the highest log joint probability after 50 sweeps;
-        likewise, for more than 1,000 steps of symbols, of the particle filter, one state
-        for every frequent symbol and one for every frequent pair of successive symbols,
-        after some hundred sweeps; otherwise the particle filter.  Chains on more than
-        5,000 steps of symbols or of autoregressive or Gaussian emissions try their starts
-        on a part of the data, and begin with the most probable path given the best one.
+        particle filter the one with the highest evidence (labels summed out) after 50
+        sweeps; likewise, for more than 1,000 steps of symbols, of the particle filter,
+        one state for every frequent symbol and one for every frequent pair of successive
+        symbols, after some hundred sweeps, and for more than 1,000 steps of other
+        emissions of the particle filter, one state and k-means; otherwise the particle
+        filter.  Chains on more than 5,000 steps try their starts on a part of the data,
+        and begin with the most probable path given the best one.
         The posterior does not depend on the start; :meth:`diagnose` reports chains that
         end in different modes.
     n_burnin : int, default=500
@@ -167,9 +171,9 @@ array-like of shape (n_samples,), default="auto"
         How the draw behind `labels_`, `n_states_`, `transmat_` and :meth:`predict` is
         selected.  "vi" and "binder": the draw with the smallest posterior expected
         variation of information, or Binder loss, over all draws (of long data, at 50,000
-        evenly spaced steps).  "map": the draw with the highest log joint probability,
-        summed over seatings (``draws_.summed_lp()``).
-        If draws have no paths (``store_states=False``), "vi" is "map", and "binder" an
+        evenly spaced steps).  "map": the draw whose parameters have the highest evidence,
+        labels summed out.  If draws have no paths (``store_states=False``), "vi" is
+        "map" by the log joint probability (``draws_.summed_lp()``), and "binder" an
         error.  Sampling does not depend on it.  :func:`skihmm.posterior.point_estimate`
         also searches beyond the draws.
     warm_start : bool, default=False
@@ -1279,8 +1283,10 @@ array-like of shape (n_samples,), default="auto"
         Notes
         -----
         There is a warning if R-hat of a quantity is above 1.05 or its bulk effective
-        sample size below 100, if the log joint probability of a chain stays below that
-        of another one (nine tenths of its draws below nine tenths of the other's), if
+        sample size below 100, if the evidence of a chain, log p(data) as its draws
+        estimate it, stays below that of another one (nine tenths of its draws below nine
+        tenths of the other's; with a penalty of changes of state or without stored
+        states, the log joint probability), if
         fewer than 20 % of the proposals were accepted (50 % if there are other warnings),
         if most states are single steps, or if there are fewer than 20 draws per chain.
         No warning is no proof: all chains may miss the same mode.
@@ -1314,10 +1320,28 @@ array-like of shape (n_samples,), default="auto"
                 not self.emission_.is_categorical,
                 self.emission_.data_notes(),
             ),
+            self._ranks(),
         )
         if check_flag("verbose", verbose):
             print(diagnosis)
         return diagnosis
+
+    def _ranks(self) -> Floats | None:
+        """Ranks of some draws of every chain; None where that is the log joint."""
+        draws, n_draws = self.draws_, self.draws_.n_draws
+        has_penalty = self.transitions_.switch_penalty > 0
+        if len(n_draws) == 1 or has_penalty or not draws.has_states or not n_draws.all():
+            return None
+        sequences = self._fit_state.sequences
+        return np.array(
+            [
+                [
+                    rank(draws[c, d], sequences, self.emission_, self.transitions_)
+                    for d in np.linspace(0, n - 1, MOST_RANKED).astype(int)
+                ]
+                for c, n in enumerate(n_draws)
+            ]
+        )
 
     # ---- new data
 

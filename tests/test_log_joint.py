@@ -11,6 +11,7 @@ from reference.enumeration import stirling
 from sklearn.utils._testing import ignore_warnings
 
 from skihmm import HCRPHMM
+from skihmm._decoding import frozen_model, log_evidence
 from skihmm._draws import PosteriorDraws
 from skihmm._log_joint import log_cycles, log_seatings
 from skihmm.core._franchise import Franchise
@@ -18,6 +19,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.samplers import StepwiseGibbs
 from skihmm.samplers._names import SAMPLERS
+from skihmm.transitions import HCRPTransitions
 
 
 def make_model(**params):
@@ -107,15 +109,103 @@ def test_small_integers_are_enough(noise):
         assert draws[c, d].summed_lp == found[c, d]
 
 
+# -- the evidence: with labels summed out ---------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "transitions",
+    ["hcrp", "sticky", HCRPTransitions(context_features=[1])],
+    ids=["plain", "stays", "contexts"],
+)
+def test_joint_of_a_path_and_data(transitions):
+    """Against products of transition and predictive probabilities, two sequences."""
+    rng = np.random.default_rng(1)
+    X = np.c_[rng.integers(3, size=40), rng.integers(2, size=40)]
+    if isinstance(transitions, str):
+        X = X[:, :1]
+    lengths = [25, 15]
+    hmm = make_model(transitions=transitions).fit(X, lengths=lengths)
+    data, (c, d) = hmm._fit_state.sequences, hmm._best
+    draw = hmm.draws_[c, d]
+    model = frozen_model(draw, data, hmm.emission_)
+    expected = 0.0
+    for t, k in enumerate(draw.states):
+        start, rows = model.transition_matrix(t)
+        row = start if t in data.starts else rows[draw.states[t - 1]]
+        one = np.zeros((40, hmm.n_states_ + 1))
+        one[:, k] = 1.0
+        expected += math.log(row[k]) + model.log_mixtures(one)[t]
+    assert model.log_joint(draw.states) == pytest.approx(expected, rel=1e-12)
+
+
+def test_evidence_is_that_of_the_only_path():
+    """Of one state there is one path: nothing is left to sum but new states."""
+    hmm = make_model(emission="gaussian", init="single", n_burnin=0, n_draws=40)
+    X = np.random.default_rng(0).standard_normal((200, 1))
+    draws, n_found = hmm.fit(X).draws_, 0
+    for c, d in np.argwhere(draws.n_states == 1):
+        found = log_evidence(draws[c, d], hmm._fit_state.sequences, hmm.emission_)
+        assert draws[c, d].summed_lp < found < draws[c, d].summed_lp + 5
+        n_found += 1
+    assert n_found > 10
+
+
+def letters(n_steps):
+    """Two states that last, of overlapping letters, and their path."""
+    rng = np.random.default_rng(1)
+    states = np.cumsum(rng.random(n_steps) < 0.1) % 2
+    probs = np.array([[0.35, 0.15, 0.15, 0.35], [0.15, 0.35, 0.35, 0.15]])
+    below = rng.random(n_steps)[:, None] > probs.cumsum(axis=1)[states]
+    return below.sum(axis=1)[:, None], states
+
+
+def test_evidence_prefers_two_states_that_overlap():
+    """The joint probability of a path prefers one state by hundreds of nats."""
+    X, states = letters(5000)
+    joint, evidence = [], []
+    for init, n_states in ((states, 2), ("single", 1)):
+        hmm = HCRPHMM(transitions="sticky", init=init, n_burnin=20, random_state=0)
+        draws = hmm.set_params(n_draws=40, thin=1).fit(X).draws_
+        chosen = np.flatnonzero(draws.n_states[0] == n_states)
+        assert len(chosen) >= 3
+        found = [
+            log_evidence(draws[0, d], hmm._fit_state.sequences, hmm.emission_)
+            for d in chosen
+        ]
+        joint.append(draws.summed_lp()[0, chosen].mean())
+        evidence.append(np.mean(found))
+    assert joint[0] < joint[1] - 500
+    assert evidence[0] > evidence[1] + 8
+
+
+def test_a_start_and_a_diagnosis_rank_by_the_evidence():
+    """Of this start one state has the highest joint probability of a path."""
+    X, _ = letters(5000)
+    settings = {"n_burnin": 50, "n_draws": 20, "thin": 1, "random_state": 0}
+    hmm = HCRPHMM(transitions="sticky", n_chains=2, **settings).fit(X)
+    assert (hmm.draws_.n_states > 1).all()
+    ranks = hmm._ranks()
+    assert ranks.shape == (2, 10)
+    assert (ranks > hmm.draws_.summed_lp()[:, :10] + 300).all()
+    # With a penalty, one of paths, there is none without them.
+    hmm.set_params(transitions="persistent", n_burnin=1).fit(X)
+    assert hmm._ranks() is None
+
+
 # -- the draw that it selects ---------------------------------------------------------
 
 
 def test_map_is_not_of_one_seating(noise):
     model = make_model(point_estimate="map").fit(noise)
-    draws = model.draws_
+    draws, data = model.draws_, model._fit_state.sequences
     found = draws.summed_lp()
-    best = np.unravel_index(found.argmax(), found.shape)
-    assert model._best == draws.argmax() == best
+    assert draws.argmax() == np.unravel_index(found.argmax(), found.shape)
+    evidence = [
+        [log_evidence(draws[c, d], data, model.emission_) for d in range(20)]
+        for c in range(2)
+    ]
+    best = np.unravel_index(np.argmax(evidence), found.shape)
+    assert model._best == best
     np.testing.assert_array_equal(model.labels_, draws.states[best])
     # One seating says that noise has six states.
     of_one = np.unravel_index(draws.lp.argmax(), draws.shape)
@@ -134,18 +224,17 @@ def test_chains_of_different_lengths():
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_vi_without_paths_is_map(sampler, noise):
+def test_vi_without_paths_has_the_most_probable_path(sampler, noise):
     """Whatever the sampler: all of them leave a seating."""
-    wanted = make_model(sampler=sampler, point_estimate="map").fit(noise)
+    draws = make_model(sampler=sampler).fit(noise).draws_
     lean = make_model(sampler=sampler, store_states=False).fit(noise)
     assert lean.point_estimate == "vi"
     assert lean.draws_.states is None
     assert not lean.draws_.has_states
-    assert lean._best == wanted._best
-    np.testing.assert_array_equal(lean.labels_, wanted.labels_)
-    np.testing.assert_array_equal(lean.transmat_, wanted.transmat_)
+    assert lean._best == draws.argmax()
+    np.testing.assert_array_equal(lean.labels_, draws.states[lean._best])
     copy = pickle.loads(pickle.dumps(lean))
-    np.testing.assert_array_equal(copy.predict(noise), wanted.predict(noise))
+    np.testing.assert_array_equal(copy.predict(noise), lean.predict(noise))
 
 
 @ignore_warnings(category=UserWarning)
@@ -178,6 +267,6 @@ def test_some_draws_without_paths(noise):
     """A warm start that keeps paths from now on."""
     model = make_model(store_states=False, n_draws=10, warm_start=True).fit(noise)
     model.set_params(store_states=True).fit(noise)
-    wanted = make_model(point_estimate="map").fit(noise)
-    assert model._best == wanted._best
-    np.testing.assert_array_equal(model.labels_, wanted.labels_)
+    draws = make_model().fit(noise).draws_
+    assert model._best == draws.argmax()
+    np.testing.assert_array_equal(model.labels_, draws.states[model._best])

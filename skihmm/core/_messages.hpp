@@ -234,6 +234,7 @@ class FrozenTransitions {
             one[c] = 0.0;
         }
     }
+    double prob(int64_t t, int32_t j, int32_t k) const { return transitions_.prob(t, j, k); }
     void push(int64_t t, const double *weights, double *out) const {
         if (rows_.empty()) transitions_.push(t, weights, out);
         else weighted_rows(width, weights, rows_.data(), out);
@@ -455,6 +456,18 @@ class FrozenMessages {
         if (transitions_.n_columns <= 1 << 8) return viterbi_by<uint8_t>(path);
         if (transitions_.n_columns <= 1 << 16) return viterbi_by<uint16_t>(path);
         return viterbi_by<int32_t>(path);
+    }
+    // log p(path, y) of labels of states, if there is one stage.
+    double log_joint(const int32_t *path) {
+        double log_prob = 0.0;
+        for (int64_t t = 0; t < n_steps; ++t) {
+            const int32_t j = first_[t] ? kStart : t ? kFirst + path[t - 1] : before_;
+            const int32_t k = kFirst + path[t];
+            double log_scale;
+            const double seen = emission_.row(t, &log_scale)[k];
+            log_prob += std::log(transitions_.prob(t, j, k) * seen) + log_scale;
+        }
+        return log_prob;
     }
     // out[t] = log sum_k probs[t, k] p(y[t] | k); if there are several stages, `probs` are
     // logarithms.

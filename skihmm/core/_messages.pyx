@@ -22,7 +22,7 @@ from skihmm.core._franchise cimport (
     frozen_transitions,
 )
 from skihmm.core._random cimport RandomStream
-from skihmm.core._record cimport MOST_CUSTOMERS, entry_of, integer_of, starts_of
+from skihmm.core._record cimport MOST_CUSTOMERS, entry_of, int32_of, integer_of, starts_of
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t, uint8_t
 
 
@@ -42,6 +42,7 @@ cdef extern from "_messages.hpp" namespace "skihmm" nogil:
         void sample_runs(const float64_t *filtered, const int64_t *bounds, int64_t n_runs,
                          int64_t n_paths, bitgen_t *g, int32_t *states) except +
         float64_t viterbi(int32_t *path) except +
+        float64_t log_joint(const int32_t *path) except +
         void log_mixtures(const float64_t *probs, float64_t *out) except +
 
 
@@ -377,6 +378,26 @@ cdef class FrozenModel:
                                                 bounds_view.shape[0], n, stream.bits,
                                                 &out[0, 0])
         return states
+
+    def log_joint(self, path):
+        """Log joint probability of a path and the observations.
+
+        Parameters
+        ----------
+        path : ndarray of shape (n_steps,)
+            Labels from 0 to ``n_states - 1``.
+
+        Returns
+        -------
+        log_prob : float
+            log p(path, y | seating), nats.  Only for states with one stage.
+        """
+        cdef const int32_t[::1] labels = int32_of(path, "path")
+        cdef float64_t log_prob = 0.0
+        if self.n_steps:
+            with nogil:
+                log_prob = self.messages.get().log_joint(&labels[0])
+        return log_prob
 
     def viterbi(self):
         """Most probable path.

@@ -46,8 +46,8 @@ GOOD_ESS = 400
 _SHORT_CHAIN = 0.5
 # Standard errors between the means of two chains that disagree.
 _SEPARATED = 5.0
-# A chain is in another mode than the best one if the upper of these quantiles of its log
-# joint is below the lower one of the best.
+# A chain is in another mode than the best one if the upper of these quantiles of its
+# ranks is below the lower one of the best.
 _STAYS_BELOW = (0.1, 0.9)
 # States of one step: proportion of all states, proportion of all steps, and number, since
 # a few of them are outliers.
@@ -215,6 +215,9 @@ class Diagnosis:
         Chain and draw to which distances are measured.
     setting : Setting
         Parameters of the fit.
+    ranks : ndarray of shape (n_chains, n), optional
+        Evidence of the data by some draws of every chain, nats, by which chains are
+        compared; by default the log joint probability.
 
     Attributes
     ----------
@@ -270,7 +273,11 @@ class Diagnosis:
     """
 
     def __init__(
-        self, draws: PosteriorDraws, reference: tuple[int, int], setting: Setting
+        self,
+        draws: PosteriorDraws,
+        reference: tuple[int, int],
+        setting: Setting,
+        ranks: Floats | None = None,
     ) -> None:
         for name, value, kind in (
             ("draws", draws, PosteriorDraws),
@@ -302,6 +309,9 @@ class Diagnosis:
         self.advice: list[str] = []
         self.suggested_params: dict[str, object] = {}
         self.notes: list[str] = []
+        # Where states overlap, the joint probability of a path prefers too few states.
+        self._ranks = values["lp"] if ranks is None else ranks[chains]
+        self._ranked = "log joint probability" if ranks is None else "evidence"
         self._setting = setting
         self._are_only_few = False
 
@@ -324,7 +334,7 @@ class Diagnosis:
 
     def _judge_mixing(self, values: dict[str, Floats]) -> None:
         suspects = [name for name, row in self.table.items() if row["rhat"] > HIGH_RHAT]
-        starts_disagree = self._judge_starts(values["lp"])
+        starts_disagree = self._judge_starts(self._ranks)
         trend = False
         if "lp" in suspects:
             rising, falling = _trends(values["lp"])
@@ -349,20 +359,20 @@ class Diagnosis:
         elif not (trend or starts_disagree):
             self._judge_sizes(suspects)
 
-    def _judge_starts(self, lp: Floats) -> bool:
+    def _judge_starts(self, ranks: Floats) -> bool:
         """Warn of chains that stay below the best one; return whether there are any."""
-        if not np.isfinite(lp).all():
+        if not np.isfinite(ranks).all():
             return False
-        means = lp.mean(axis=1)
+        means = ranks.mean(axis=1)
         best = int(means.argmax())
-        low, high = np.quantile(lp, _STAYS_BELOW, axis=1)
+        low, high = np.quantile(ranks, _STAYS_BELOW, axis=1)
         behind = np.flatnonzero(high < low[best])
         if not len(behind):
             return False
         gaps = np.sort(means[best] - means[behind])[[0, -1]]
         by = " to ".join(dict.fromkeys(f"{gap:.1f}" for gap in gaps))
         self.warnings.append(
-            f"Starts disagree: the log joint probability of "
+            f"Starts disagree: the {self._ranked} of "
             f"{_chain_list([self.chains[c] for c in behind])} stays {by} nats below that "
             f"of chain {self.chains[best]}, the best one. They are stuck in different "
             "modes."
@@ -415,11 +425,11 @@ class Diagnosis:
         with_lp: bool,
     ) -> None:
         text = f"Chains disagree about {self._worst(suspects)}"
-        means = values["lp"].mean(axis=1)
+        means = self._ranks.mean(axis=1)
         best, worst = int(means.argmax()), int(means.argmin())
         if with_lp:
             text += (
-                f". The log joint probability of chain {self.chains[worst]} is "
+                f". The {self._ranked} of chain {self.chains[worst]} is "
                 f"{means[best] - means[worst]:.1f} nats below that of chain "
                 f"{self.chains[best]}"
             )

@@ -138,7 +138,7 @@ def test_draws_have_what_is_not_fixed(kind):
     X = data_of(kind)
     for name in shapes:
         others = {k: v for k, v in FIXED[kind].items() if k != name}
-        hmm = HCRPHMM(emission=make(**others), n_chains=2, **SHORT).fit(X)
+        hmm = HCRPHMM("auto", make(**others), "hcrp", n_chains=2, **SHORT).fit(X)
         found = hmm.draws_.hyperparameters
         assert set(found) == {"alpha", "gamma", f"emission_{name}"}
         drawn = found[f"emission_{name}"]

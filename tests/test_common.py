@@ -48,13 +48,24 @@ RECIPES = {
 }
 
 
-TRANSITIONS = cycle(RECIPES["transitions"])
+# Those with a shortest dwell first: few samplers support it.
+TRANSITIONS = sorted(RECIPES["transitions"], key=lambda r: -getattr(r, "min_dwell", 1))
 
 
 def _supported_transitions(sampler):
-    """The next transitions, or those that every sampler supports."""
+    """The next transitions of those that it supports, in turn."""
     recipe = _hcrp_hmm.SAMPLERS[sampler]() if isinstance(sampler, str) else sampler
-    return next(TRANSITIONS) if recipe.supports_stays else "hcrp"
+    if not recipe.supports_stays:
+        return "hcrp"
+    found = next(
+        other
+        for other in TRANSITIONS
+        if recipe.supports_stages or getattr(other, "min_dwell", 1) == 1
+    )
+    # To the end of the queue.
+    TRANSITIONS.remove(found)
+    TRANSITIONS.append(found)
+    return found
 
 
 ESTIMATORS = [

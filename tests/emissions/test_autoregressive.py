@@ -55,7 +55,8 @@ SINGLE = {"sampler": StepwiseGibbs(split_merge_rate=2), "init": "kmeans"}
 
 
 def fit(emission, X, **options):
-    return HCRPHMM(emission=emission, **SHORT | options).fit(X, groups=GROUPS)
+    settings = {"transitions": "hcrp"} | SHORT | options
+    return HCRPHMM(emission=emission, **settings).fit(X, groups=GROUPS)
 
 
 # -- the model ------------------------------------------------------------------------

@@ -145,7 +145,7 @@ def test_draws_have_what_is_not_fixed(kind):
         assert drawn.shape == (2, 5, *shapes[name])
         assert len(np.unique(drawn.reshape(10, -1)[:, 0])) == 10
         assert f"emission_{name}" in hmm.draws_.to_dict()["posterior"]
-    hmm = HCRPHMM(emission=make(**FIXED[kind]), **SHORT).fit(X)
+    hmm = HCRPHMM("auto", make(**FIXED[kind]), "hcrp", **SHORT).fit(X)
     assert set(hmm.draws_.hyperparameters) == {"alpha", "gamma"}
 
 

@@ -191,9 +191,10 @@ array-like of shape (n_samples,), default="auto"
         ``chain``, ``sweep``, ``n_sweeps`` (the last one's number), ``n_draws``,
         ``n_states``, ``lp``, ``alpha``, ``gamma``, ``acceptance_rate``,
         ``split_merge_acceptance_rate``, ``run_split_merge_acceptance_rate`` and
-        ``seconds`` (CPU).  Returning True ends that chain, as `max_time` does.  Chains
-        call from their own threads; with a process backend the callable is pickled.  Not
-        saved with a fitted model.
+        ``seconds`` (CPU).  Returning True ends that chain, as `max_time` does; another
+        value than True, False or None is a TypeError.  Chains call from their own
+        threads; with a process backend the callable is pickled.  Not saved with a fitted
+        model.
     checkpoint : path-like or None, default=None
         Path of the saved chains: an ``.npz`` file (one chain), or a folder, which is
         created if missing.  A fit with existing files of the same run continues from

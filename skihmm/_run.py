@@ -284,7 +284,7 @@ class Monitor:
                 seconds=seconds,
             )
             if self.callback is not None:
-                end = bool(self.callback(report))
+                end = _is_true(self.callback(report))
             if due and self.progress is not None:
                 self.progress.show(report)
         if self.tasks is not None:
@@ -292,6 +292,16 @@ class Monitor:
                 index, lambda: with_last_state(now, chain, now.tally)
             )
         return end
+
+
+def _is_true(result: object) -> bool:
+    """Whether a callback returned True; what is true by accident does not end a chain."""
+    if result is not None and not isinstance(result, bool | np.bool_):
+        raise TypeError(
+            f"callback returned {result!r:.100}; expected True to end the chain, False "
+            "or None to go on. Let a lambda that only reports return None."
+        )
+    return bool(result)
 
 
 @dataclass

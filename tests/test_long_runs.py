@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 import tracemalloc
+import warnings
 from contextlib import contextmanager
 
 import joblib
@@ -136,6 +137,29 @@ def test_callback_ends_a_chain(sequence, reference, n_jobs):
 def test_the_last_draw_counts_even_if_the_callback_ends_it(sequence, reference):
     model = make_model(callback=Recorder(sweep=28)).fit(sequence)
     assert_same(model, reference)
+
+
+@pytest.mark.parametrize(
+    ("answer", "n_reports"),
+    [(True, 1), (np.True_, 1), (False, 28), (np.False_, 28), (None, 28)]
+    + [(junk, None) for junk in (1, 0, 1.0, "stop", [], np.array(True))],
+)
+def test_only_true_ends_a_chain(sequence, answer, n_reports):
+    reports = []
+
+    def callback(report):
+        reports.append(report)
+        return answer
+
+    model = make_model(callback=callback, n_chains=1)
+    if n_reports is None:
+        with pytest.raises(TypeError, match=r"callback returned .*; expected True"):
+            model.fit(sequence)
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the chain that has no draw
+        model.fit(sequence)
+    assert len(reports) == n_reports
 
 
 def test_callback_that_fails(sequence):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -320,6 +321,7 @@ class Fit:
         # Errors of the emission's parameters, and of emission and sampler, before work.
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         check_dwells(sequences, params.transitions)
+        _warn_of_long_dwells(sequences, params.transitions)
         settings = params.settings(emission, self._check_init(sequences, emission))
 
         files: Sequence[ChainFile | None] = [None] * params.n_chains
@@ -464,7 +466,9 @@ class Fit:
         stop = StopFlag(not getattr(backend, "supports_sharedmem", False))
         monitor = Monitor(stop, progress, params.callback, tasks)
         try:
-            with raised_by_interrupts(stop):
+            # scikit-learn's wrapper sets warning filters in every thread, and those that
+            # end in another order than they began leave filters of others.
+            with raised_by_interrupts(stop), warnings.catch_warnings():
                 results = Parallel(n_jobs=params.n_jobs, prefer=prefer)(
                     delayed(run_chain)(chain, sequences, settings, params.plan, monitor)
                     for chain in chains
@@ -657,6 +661,17 @@ def sampler_of(emission: BaseEmission, transitions: BaseTransitions) -> BaseSamp
     return auto_sampler(
         emission.has_lasting_states, not emission.is_categorical, transitions
     )
+
+
+def _warn_of_long_dwells(sequences: Sequences, transitions: BaseTransitions) -> None:
+    """Warn of a shortest dwell that no sequence is long enough for."""
+    least = getattr(transitions, "min_dwell", 1)
+    longest = int(np.diff([*sequences.starts, sequences.n_steps]).max())
+    if least > longest:
+        warn_caller(
+            f"min_dwell={least}, but the longest sequence has {longest} steps: no change "
+            "of state is possible, or only at its ends. Set a smaller min_dwell."
+        )
 
 
 def _share_lost(X: Array, missing_rows: Flags) -> float:

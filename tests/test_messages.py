@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -14,7 +16,12 @@ from skihmm.datasets import (
     make_automaton_sequence,
     make_hcrp_hmm,
 )
-from skihmm.emissions import HCRPCategorical, NormalInverseGamma, ProductEmission
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    HCRPCategorical,
+    NormalInverseGamma,
+    ProductEmission,
+)
 from skihmm.metrics import Diagnosis
 from skihmm.transitions import HCRPTransitions
 
@@ -295,3 +302,29 @@ def test_junk_in_the_place_of_a_diagnosis(fitted):
 def test_flags_of_data_sets(function, name, junk):
     with pytest.raises(TypeError, match=f"{name}={junk!r}; expected True or False"):
         function(**{name: junk})
+
+
+# ---- fits that say nothing
+
+
+@pytest.mark.parametrize("lengths", [None, [4, 8, 8]])
+@pytest.mark.parametrize("order", [20, 10**6, 2**70])
+def test_orders_that_leave_no_row(order, lengths):
+    model = make_model(AutoregressiveNormal(order))
+    with pytest.raises(ValueError, match=f"order={order}.* Set a smaller order"):
+        model.fit(REALS, lengths=lengths)
+
+
+def test_dwells_that_no_sequence_is_long_enough_for():
+    model = make_model(transitions=HCRPTransitions(min_dwell=11))
+    model.fit([[0]] * 20)
+    with pytest.warns(UserWarning, match="min_dwell=11, but the longest .* has 10 steps"):
+        model.fit([[0]] * 20, lengths=[10, 10])
+
+
+def test_fits_leave_the_filters_of_warnings():
+    filters, found = warnings.filters, list(warnings.filters)
+    for _ in range(5):
+        make_model(n_chains=4, n_jobs=4).fit([[0]] * 20).score([[0]] * 20)
+        assert warnings.filters is filters
+        assert warnings.filters == found

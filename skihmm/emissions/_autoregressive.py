@@ -50,7 +50,8 @@ class AutoregressiveNormal(_Gaussian):
     Parameters
     ----------
     order : int, default=3
-        Number of earlier rows; 0 is :class:`NormalInverseWishart`.
+        Number of earlier rows, fewer than the longest sequence has; 0 is
+        :class:`NormalInverseWishart`.
     mean : float, array-like of shape (n_features, n_features * order + 1) or None, \
 default=None
         Prior mean of A, common to all states: coefficients of the latest row first,
@@ -186,6 +187,14 @@ default=None
         """
         order = check_integer("order", self.order, 0)
         n = len(self._fit_units(X))
+        n_samples = np.shape(X)[0]
+        longest = int(np.diff(np.append(starts, n_samples)).max())
+        if order >= max(longest, 1):
+            raise ValueError(
+                f"order={order}, but the longest sequence has {longest} rows "
+                f"(n_samples={n_samples}): no row has that many before it. Set a smaller "
+                "order."
+            )
         strength = 1.0 if self.strength is None else self.strength
         if np.shape(strength) not in ((), (order + 1,)):
             raise ValueError(

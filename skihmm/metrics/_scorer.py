@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -126,6 +127,7 @@ def log_predictive(
     # A few draws at a time, because every one has a number per step.
     size = 4 * effective_n_jobs(n_jobs)
     with (
+        warnings.catch_warnings(),  # of threads, as in fits
         Parallel(n_jobs=n_jobs, prefer=preferred_jobs(emission)) as parallel,
         np.errstate(under="ignore"),  # of draws that are far less probable than others
     ):

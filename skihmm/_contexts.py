@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -16,11 +17,15 @@ from skihmm._validation import (
     check_column_names,
     check_positive,
     is_missing,
+    is_number,
     unmask,
+    warn_caller,
 )
 
 ORDERS = ("state", "context")
 MISSING = -1
+# Of a few rows, half may well differ.
+LEAST_VALUES = 20
 
 Prefix = tuple[int, ...]
 Categories = tuple[tuple[Hashable, ...], ...]
@@ -415,14 +420,38 @@ def find_categories(columns: Array, known: Categories | None = None) -> Categori
 
 def _entries(values: Array) -> list[Hashable]:
     entries: list[Hashable] = values.tolist()
-    for value in entries:
-        try:
-            hash(value)
-        except TypeError:
-            raise TypeError(
-                f"A context is {value!r}; expected numbers or strings."
-            ) from None
+    if values.dtype == object:
+        # Other objects are equal to themselves only, or are several columns.
+        for value in entries:
+            is_value = isinstance(value, str | bytes | date | timedelta)
+            # Of pandas, as its cut makes them.
+            is_value |= type(value).__name__ in ("Interval", "Period")
+            if not (is_value or is_number(value)):
+                raise TypeError(f"A context is {value!r}; expected numbers or strings.")
     return entries
+
+
+def warn_of_many_values(
+    columns: Array, categories: Categories, names: Sequence[object]
+) -> None:
+    """Warn of a column in which most rows have a value of their own.
+
+    Parameters
+    ----------
+    columns : ndarray of shape (n_samples, n_columns)
+    categories : tuple of tuple
+        Result of :func:`find_categories`.
+    names : sequence
+        Names or indices of the columns.
+    """
+    for name, values, found in zip(names, columns.T, categories, strict=False):
+        n_present = int((~is_missing(values)).sum())
+        if len(found) >= LEAST_VALUES and 2 * len(found) > n_present:
+            warn_caller(
+                f"The column {name!r} of contexts has {len(found)} values in {n_present} "
+                "rows, and every value is a context of its own, which learns from its "
+                "rows alone. Bin it before fit: pandas.qcut(column, 4, labels=False)."
+            )
 
 
 def encode_contexts(columns: Array, categories: Categories) -> Labels:

@@ -18,7 +18,12 @@ from sklearn.utils.parallel import Parallel, delayed
 from skihmm._callbacks import FitTasks
 from skihmm._chain import History, ModelSettings, check_dwells, extended_record
 from skihmm._chain_file import ChainFile, Header, chain_paths, seed_of_run
-from skihmm._contexts import GivenColumns, without_columns
+from skihmm._contexts import (
+    GivenColumns,
+    find_categories,
+    warn_of_many_values,
+    without_columns,
+)
 from skihmm._decoding import frozen_model, rank
 from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
@@ -49,7 +54,7 @@ from skihmm._validation import (
     resolve,
     warn_caller,
 )
-from skihmm.emissions import BaseEmission
+from skihmm.emissions import BaseEmission, NormalInverseWishart
 from skihmm.emissions._names import EMISSIONS
 from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
@@ -59,6 +64,8 @@ from skihmm.transitions import BaseTransitions
 from skihmm.transitions._names import TRANSITIONS, auto_transitions
 
 INITS = ("auto", "particle_filter", "kmeans", "blocks", "random", "single")
+# Beyond which a full covariance is hardly what is meant.
+MANY_COLUMNS = 100
 POINT_ESTIMATES = (*LOSSES, "map")
 
 
@@ -272,6 +279,11 @@ class Fit:
             n_features,
         )
         if len(given):
+            categories = find_categories(X[:, given.columns])
+            labels = given.columns.tolist()
+            if self._names is not None:
+                labels = [self._names[c] for c in labels]
+            warn_of_many_values(X[:, given.columns], categories, labels)
             # Without names errors and warnings have indices of columns of X.
             every = range(n_features) if self._names is None else self._names
             self._names = np.delete(every, given.columns).tolist()
@@ -318,6 +330,13 @@ class Fit:
         if not resumed:
             for text in emission.data_warnings():
                 warn_caller(text)
+        if isinstance(emission, NormalInverseWishart) and X.shape[1] > MANY_COLUMNS:
+            warn_caller(
+                f"X has {X.shape[1]} columns: {type(emission).__name__} has a full "
+                "covariance matrix in every state, which needs many rows and takes time "
+                'that grows with the square of the columns. emission="diagonal_gaussian" '
+                "has variances only; or reduce the columns, as by PCA."
+            )
         # Errors of the emission's parameters, and of emission and sampler, before work.
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         check_dwells(sequences, params.transitions)

@@ -6,7 +6,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,6 +26,7 @@ from skihmm._draws import Draw
 from skihmm._fit import Fit, FitState, Parameters, sampler_of, transitions_for
 from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
 from skihmm._imputation import drawn_codes, expected_codes, fill
+from skihmm._other_names import ATTRIBUTES, explain_parameter
 from skihmm._prediction import PosteriorPredictive
 from skihmm._progress import SweepReport
 from skihmm._recipe import DocLinkMixin
@@ -385,6 +386,10 @@ array-like of shape (n_samples,), default="auto"
         -------
         self : HCRPHMM
         """
+        for key in params:
+            name = key.partition("__")[0]
+            if name not in self._get_param_names():
+                explain_parameter(type(self).__name__, name, SHORT_NAMES)
         # In this order, because what "auto" is depends on those before.
         names = ("emission", "transitions", "sampler")
         own = {
@@ -395,6 +400,16 @@ array-like of shape (n_samples,), default="auto"
         for name in names:
             nested, current = own[name], {name: getattr(self, name)}
             nested.update(nested_short_names(nested, current, self._known(name)))
+            recipe = nested.get(name, current[name])
+            for key in nested:
+                own_name = key.removeprefix(name + "__").partition("__")[0]
+                if (
+                    key != name
+                    and hasattr(recipe, "get_params")
+                    and own_name not in recipe.get_params()
+                ):
+                    owner = type(recipe).__name__
+                    explain_parameter(owner, own_name, {name: SHORT_NAMES[name]})
             super().set_params(**nested)
         return self
 
@@ -433,6 +448,14 @@ array-like of shape (n_samples,), default="auto"
             config = {"transform": check_choice("transform", transform, choices)}
             self._sklearn_output_config = config
         return self
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Say what the counterpart of an attribute of other packages is."""
+            missing = f"{type(self).__name__!r} object has no attribute {name!r}"
+            remedy = ATTRIBUTES.get(name)
+            raise AttributeError(f"{missing}; {remedy}" if remedy else missing)
 
     def __getstate__(self) -> dict[str, object]:
         """State for pickling, with the version that made it."""

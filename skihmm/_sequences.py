@@ -274,8 +274,8 @@ def time_texts(times: NDArray[np.datetime64]) -> list[str]:
     return [text.replace("T", " ") for text in np.datetime_as_string(rounded)]
 
 
-def warn_of_order(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> None:
-    """Warn if times go backwards inside a sequence.
+def warn_of_times(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> None:
+    """Warn if times go backwards inside a sequence, or have holes.
 
     Parameters
     ----------
@@ -286,6 +286,7 @@ def warn_of_order(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> No
     goes_back = times[1:] < times[:-1]
     goes_back[starts[1:] - 1] = False
     if not goes_back.any():
+        _warn_of_holes(times, starts)
         return
     row, n_places = int(goes_back.argmax()), int(goes_back.sum())
     more = f" (and at {n_places - 1} more places)" if n_places > 1 else ""
@@ -295,6 +296,31 @@ def warn_of_order(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> No
         f"{row + 1}){more}, but the model takes rows for consecutive time steps. Sort "
         "them: X.sort_index(). If several sequences follow one another, pass groups, one "
         "sequence id per row."
+    )
+
+
+def _warn_of_holes(times: NDArray[np.datetime64], starts: NDArray[np.intp]) -> None:
+    """Warn of steps of twice the length or more among steps of nearly equal length."""
+    inside = np.delete(np.arange(1, len(times)), starts[1:] - 1)
+    steps = (times[inside] - times[inside - 1]).astype(float)
+    if not len(steps) or not np.isfinite(steps).all() or np.median(steps) <= 0:
+        return
+    # Months differ by a tenth, and a day of summer time by an hour.
+    ratios = steps / np.median(steps)
+    is_hole = ratios > 1.8
+    is_regular = np.abs(ratios - 1) < 0.15
+    # Weekends, for example, are more, and no rows are missing there.
+    if not is_hole.any() or not (is_hole | is_regular).all() or is_hole.mean() > 0.1:
+        return
+    row, n_places = int(inside[is_hole.argmax()]) - 1, int(is_hole.sum())
+    more = f" (and at {n_places - 1} more places)" if n_places > 1 else ""
+    before, after = time_texts(times[row : row + 2])
+    warn_caller(
+        f"The index of X goes from {before} (row {row}) to {after} (row {row + 1}){more}"
+        ", a longer step than elsewhere, but the model takes rows for consecutive time "
+        "steps. Fill the hole with missing rows, as by X.asfreq(...), or pass groups, "
+        "one sequence id per row. If the rows do follow one another, say so by "
+        "X.reset_index(drop=True)."
     )
 
 
@@ -338,7 +364,7 @@ def sequence_starts(
     else:
         starts = np.zeros(1, dtype=np.intp)
     if index is not None:
-        (warn_of_order if index.dtype.kind == "M" else warn_of_gaps)(index, starts)
+        (warn_of_times if index.dtype.kind == "M" else warn_of_gaps)(index, starts)
     return starts
 
 
@@ -347,7 +373,8 @@ def _starts_of_groups(n_samples: int, groups: Any) -> NDArray[np.intp]:
     groups = unmask(groups)
     if isinstance(groups, list | tuple | np.ndarray):
         groups = as_array("groups", groups)
-    shape = np.shape(groups)
+    # NumPy takes a pipeline for a sequence of its steps.
+    shape = () if hasattr(groups, "get_params") else np.shape(groups)
     if shape == ():
         raise TypeError(
             f"groups={groups!r} is of type {type(groups).__name__}; expected an array or "

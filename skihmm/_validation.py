@@ -6,6 +6,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from difflib import get_close_matches
 from numbers import Integral, Number, Real
 from typing import Any, Protocol, TypeVar
 
@@ -119,6 +120,8 @@ def check_n_jobs(name: str, value: object) -> int | None:
         raise TypeError(f"{name}={value!r} is not an integer; {expected}.")
     if value == 0:
         raise ValueError(f"{name}=0; {expected}.")
+    if abs(int(value)) > np.iinfo(np.int32).max:
+        raise ValueError(f"{name}={value} is more jobs than any machine has; {expected}.")
     return int(value)
 
 
@@ -503,9 +506,11 @@ def resolve(
         copy: Recipe = clone(value)
         return copy
     listed = ", ".join(repr(key) for key in known)
+    close = get_close_matches(value, known, 1) if isinstance(value, str) else []
+    hint = f" Did you mean {close[0]!r}?" if close else ""
     raise ValueError(
         f"{name}={value!r}; expected one of {listed}, or an instance of "
-        f"{base.__name__} (not the class)."
+        f"{base.__name__} (not the class).{hint}"
     )
 
 

@@ -15,7 +15,16 @@ import skihmm
 RECIPES = ("samplers", "emissions", "transitions")
 # From the bottom to the top; a module may use its own layer and those below.
 LAYERS = [
-    ["_version", "_typing", "_validation", "_contexts", "_records", "_recipe", "_frames"],
+    [
+        "_version",
+        "_typing",
+        "_validation",
+        "_other_names",
+        "_contexts",
+        "_records",
+        "_recipe",
+        "_frames",
+    ],
     ["core._types", "core._random", "core._sweep_info", "core._family", "core._record"],
     ["core._franchise", "core._emission"],
     ["core._state", "core._messages"],

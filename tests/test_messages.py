@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.pipeline import make_pipeline
 
 from skihmm import HCRPHMM
 from skihmm._draws import PosteriorDraws
@@ -23,6 +24,7 @@ from skihmm.emissions import (
     ProductEmission,
 )
 from skihmm.metrics import Diagnosis
+from skihmm.samplers import StickBreakingBeam
 from skihmm.transitions import HCRPTransitions
 
 REALS = np.random.default_rng(0).normal(size=(20, 2))
@@ -328,3 +330,119 @@ def test_fits_leave_the_filters_of_warnings():
         make_model(n_chains=4, n_jobs=4).fit([[0]] * 20).score([[0]] * 20)
         assert warnings.filters is filters
         assert warnings.filters == found
+
+
+# ---- names
+
+
+@pytest.mark.parametrize(
+    ("params", "seen"),
+    [
+        ({"n_components": 3}, "'n_components': HCRPHMM has none.* is inferred"),
+        ({"n_states": 3}, "n_states_"),
+        ({"n_iter": 100}, "n_burnin"),
+        ({"covariance_type": "diag"}, "diagonal_gaussian"),
+        ({"min_dwell": 3}, r"transitions=HCRPTransitions\(min_dwell=...\)"),
+        (
+            {"emission__order": 3},
+            r"HCRPCategorical .*=AutoregressiveNormal\(order",
+        ),
+        ({"nonsense": 3}, "Invalid parameter 'nonsense'"),
+        ({"emission__nonsense": 3}, "Invalid parameter 'nonsense'"),
+    ],
+)
+def test_parameters_of_others(params, seen):
+    with pytest.raises(ValueError, match=seen):
+        HCRPHMM().set_params(**params)
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("means_", "emission_.means_"),
+        ("covars_", "emission_.covariances_"),
+        ("bic", "no number of states to choose"),
+        ("nonsense", "no attribute 'nonsense'$"),
+    ],
+)
+def test_attributes_of_others(name, seen):
+    with pytest.raises(AttributeError, match=seen):
+        getattr(HCRPHMM(), name)
+    assert not hasattr(HCRPHMM(), name)
+
+
+def test_misspelt_short_names():
+    for name, given, meant in (
+        ("emission", "gausian", "gaussian"),
+        ("transitions", "stiky", "sticky"),
+        ("sampler", "bloked", "blocked"),
+    ):
+        with pytest.raises(ValueError, match=f"Did you mean '{meant}"):
+            HCRPHMM(**{name: given}).fit([[0], [1]])
+
+
+# ---- contexts and many columns
+
+
+@pytest.mark.parametrize("junk", [(1, 2), frozenset("a"), object(), 1j, [1]])
+def test_contexts_that_are_objects(junk):
+    X = np.array([[0, "a"]] * 6, dtype=object)
+    X[2, 1] = junk
+    model = make_model(transitions=HCRPTransitions(context_features=[1]))
+    with pytest.raises(TypeError, match=r"A context is .*; expected numbers or strings"):
+        model.fit(X)
+
+
+@pytest.mark.parametrize("n_values", [19, 20, 21, 40])
+def test_contexts_of_many_values(n_values):
+    X = np.column_stack([np.arange(40) % 2, np.arange(40) % n_values])
+    model = make_model(transitions=HCRPTransitions(context_features=[1]))
+    if n_values <= 20:
+        model.fit(X)
+        return
+    with pytest.warns(UserWarning, match=rf"column 1 .* {n_values} values.*pandas\.qcut"):
+        model.fit(X)
+
+
+def test_full_covariances_of_many_columns():
+    X = np.random.default_rng(0).normal(size=(10, 101))
+    make_model("gaussian").fit(X[:, :100])
+    make_model("diagonal_gaussian").fit(X)
+    with pytest.warns(UserWarning, match='101 columns.*"diagonal_gaussian"'):
+        make_model("gaussian").fit(X)
+
+
+# ---- times, jobs and groups
+
+
+@pytest.mark.parametrize(
+    ("freq", "rows", "warns"),
+    [
+        ("D", [*range(10), *range(12, 20)], True),
+        ("h", [*range(10), *range(15, 20)], True),
+        ("MS", [*range(10), *range(11, 20)], True),
+        ("MS", range(20), False),
+        ("B", range(20), False),
+        ("YS", range(20), False),
+        ("D", [0, 1, 5, 6, 19], False),
+    ],
+)
+def test_holes_of_times_are_warned_of(freq, rows, warns):
+    pd = pytest.importorskip("pandas")
+    index = pd.date_range("2020-01-01", periods=20, freq=freq)
+    X = pd.DataFrame(REALS, columns=["a", "b"], index=index).iloc[list(rows)]
+    if warns:
+        with pytest.warns(UserWarning, match=r"to .* \(row 10\), a longer step"):
+            make_model("gaussian").fit(X)
+        groups = np.arange(len(X)) >= 10
+        make_model("gaussian").fit(X, groups=groups)
+    else:
+        make_model("gaussian").fit(X)
+
+
+def test_jobs_and_groups_that_are_mistakes():
+    with pytest.raises(ValueError, match="n_jobs=9223372036854775808 is more jobs"):
+        make_model(sampler=StickBreakingBeam(n_jobs=2**63)).fit([[0], [1]])
+    for estimator in (make_model(), make_pipeline(make_model())):
+        with pytest.raises(TypeError, match=r"(?s)groups=.* of type .*; expected"):
+            make_model().fit([[0], [1]], groups=estimator)

@@ -187,7 +187,7 @@ default=None
         """
         order = check_integer("order", self.order, 0)
         n = len(self._fit_units(X))
-        n_samples = np.shape(X)[0]
+        n_samples = len(np.asarray(X))
         longest = int(np.diff(np.append(starts, n_samples)).max())
         if order >= max(longest, 1):
             raise ValueError(

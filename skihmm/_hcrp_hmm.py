@@ -1065,8 +1065,9 @@ array-like of shape (n_samples,), default="auto"
             mean (counts and binary columns the nearest integer, angles the mean
             direction) and symbols the most probable category.  "sample": one posterior
             draw is chosen at random, a path of states is drawn given X, and every missing
-            entry from the posterior predictive of its state; calls with different
-            `random_state` are multiple imputations.
+            entry from the posterior predictive of its state, those of autoregressions
+            jointly given the rows around them; calls with different `random_state` are
+            multiple imputations.
         random_state : int, RandomState instance or None, default=None
             Seed of "sample", and of the samples behind some expectations (see Notes);
             None uses the estimator's `random_state`.
@@ -1083,15 +1084,17 @@ array-like of shape (n_samples,), default="auto"
 
         Notes
         -----
-        Given the state, an imputed entry does not depend on the rest of its row.  With
-        :class:`~skihmm.emissions.NormalInverseWishart` a row with any missing entry
-        carries no information about its state, as everywhere with that emission; only its
-        missing entries are filled, from its state's marginal distribution, jointly with
-        "sample".
+        Given the state, an imputed entry does not depend on the rest of its row, but for
+        :class:`~skihmm.emissions.AutoregressiveNormal`: its missing entries are jointly
+        Gaussian given the states, the posterior mean parameters of a draw, and all
+        observed entries, of the rows on both sides of a gap and of its partly missing
+        rows.  With :class:`~skihmm.emissions.NormalInverseWishart` a row with any missing
+        entry carries no information about its state, as everywhere with that emission;
+        only its missing entries are filled, from its state's marginal distribution,
+        jointly with "sample".
 
-        Where the emission of a column looks back on missing entries, as an autoregression
-        does in a gap of several rows, expectations of numbers are averages of 1000
-        samples.
+        Of autoregressions, expectations are averages over 1000 paths of states; where
+        another emission looks back on missing entries, over 1000 samples.
 
         Examples
         --------

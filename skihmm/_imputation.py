@@ -8,14 +8,17 @@ import numpy as np
 
 from skihmm._decoding import frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
+from skihmm._records import EmissionRecord
 from skihmm._sequences import Sequences
-from skihmm._typing import Array, Flags, Integers
+from skihmm._typing import Array, Flags, Floats, Integers
 from skihmm._validation import is_number
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
-from skihmm.emissions import BaseEmission
+from skihmm.emissions import AutoregressiveNormal, BaseEmission, ProductEmission
+from skihmm.emissions._conditionals import Gaps, draw_entries, expected_entries
 
-# Samples behind expectations that depend on missing rows before them.
+# Samples behind expectations that depend on missing rows before them, or on the states of
+# several rows.
 N_WALKS = 1000
 
 
@@ -39,6 +42,8 @@ def _blocks(
     if not emission.n_inputs:
         yield steps, None
         return
+    if not len(steps):
+        return
     contexts, which = np.unique(
         emission.contexts_of(rows[steps]), axis=0, return_inverse=True
     )
@@ -47,18 +52,63 @@ def _blocks(
         yield block, rows[block, rows.shape[1] - emission.n_inputs :]
 
 
+class _Regression:
+    """Missing entries of the columns of one autoregression."""
+
+    def __init__(
+        self,
+        emission: AutoregressiveNormal,
+        part: int | None,
+        first: int,
+        sequences: Sequences,
+    ) -> None:
+        self.columns = slice(first, first + len(emission.offset_))
+        values = sequences.codes[:, self.columns]
+        self.gaps: Gaps = emission.gaps(values, sequences.starts)
+        self.places = np.nonzero(np.isnan(values))
+        self._emission, self._part = emission, part
+
+    def parameters(self, draw: Draw) -> tuple[Floats, Floats]:
+        """Coefficients and covariances of the states of a draw, and of a new one."""
+        record: EmissionRecord = draw.emission
+        if self._part is not None:
+            record = record["parts"][self._part]
+        return self._emission.regressions(record, draw.n_states)
+
+    def fill(self, codes: Array, values: Floats) -> None:
+        """Set the missing entries of some codes, without inputs."""
+        rows, columns = self.places
+        filled = self._emission.in_units_of_codes(values, columns)
+        codes[rows, columns + self.columns.start] = filled
+
+
+def _regressions(emission: BaseEmission, sequences: Sequences) -> Iterator[_Regression]:
+    """Iterate over the autoregressions with missing entries."""
+    parts: list[tuple[BaseEmission, int | None]] = [(emission, None)]
+    if isinstance(emission, ProductEmission):
+        parts = [(part, i) for i, (_, part, _) in enumerate(emission.emissions_)]
+    first = 0
+    for part, i in parts:
+        if isinstance(part, AutoregressiveNormal) and part.order:
+            regression = _Regression(part, i, first, sequences)
+            if len(regression.gaps.steps):
+                yield regression
+        if i is not None:
+            first += len(emission.emissions_[i][2])
+
+
 def _walks(
     model: FrozenModel,
     sequences: Sequences,
     emission: BaseEmission,
     missing: Flags,
-    n_walks: int | None,
+    paths: int | Array,
     stream: RandomStream,
 ) -> Iterator[tuple[int, Array, list[Array]]]:
     """Draw missing values along several paths, of an emission that looks back.
 
-    Those through one gap do not depend on those through another one; `n_walks` is None:
-    a single path through everything.  Iterate over the steps with missing values, their
+    Those through one gap do not depend on those through another one; or `paths` is a
+    single path through everything.  Iterate over the steps with missing values, their
     inputs and values: a row, or an entry, per path.
     """
     codes, n = sequences.codes, missing.shape[1]
@@ -66,10 +116,10 @@ def _walks(
     first = set(sequences.starts.tolist())
     has_missing = np.asarray(missing.any(axis=1))
     steps = np.flatnonzero(has_missing | np.isnan(codes).any(axis=1))
-    if n_walks is None:
-        states, n_walks = model.sample_path(stream)[steps, None], 1
+    if isinstance(paths, int):
+        n_walks, states = paths, model.sample_runs(steps, paths, stream)
     else:
-        states = model.sample_runs(steps, n_walks, stream)
+        n_walks, states = 1, paths[steps, None]
     rows, last = codes[:0], -1
     for t, path in zip(steps.tolist(), states, strict=True):
         now = np.repeat(codes[t : t + 1], n_walks, axis=0)
@@ -116,6 +166,10 @@ def expected_codes(
     """
     limits = symbol_limits(emission, sequences.codes)
     missing = _missing_values(sequences.codes, limits)
+    regressions = list(_regressions(emission, sequences))
+    sums = [np.zeros(len(r.places[0])) for r in regressions]
+    for regression in regressions:
+        missing[:, regression.columns] = False
     steps = np.flatnonzero(missing.any(axis=1))
     # Probabilities of symbols, or means, of the missing entries of every column.
     periods = emission.periods(len(limits))
@@ -130,6 +184,12 @@ def expected_codes(
     looks_back = emission.columns_that_look_back(len(limits))
     for draw in draws:
         model = frozen_model(draw, sequences, emission)
+        for regression, total in zip(regressions, sums, strict=True):
+            gaps = regression.gaps
+            labels = model.sample_runs(gaps.steps, n_walks, stream)
+            total += expected_entries(gaps, labels, *regression.parameters(draw))
+        if not len(steps):
+            continue
         probs = model.smooth()
         if emission.looks_back:
             walks = _walks(model, sequences, emission, missing, n_walks, stream)
@@ -149,10 +209,12 @@ def expected_codes(
         for block, inputs in _blocks(sequences.codes, emission, steps):
             columns = model.predictives(None if inputs is None else inputs[0])
             for c, emitted in enumerate(columns):
-                gaps = block[missing[block, c]]
+                rows = block[missing[block, c]]
                 known = emitted[:, : limits[c]] if limits[c] else emitted
-                totals[c][places[gaps, c]] += probs[gaps] @ known
+                totals[c][places[rows, c]] += probs[rows] @ known
     filled = np.zeros(missing.shape, sequences.codes.dtype)
+    for regression, values in zip(regressions, sums, strict=True):
+        regression.fill(filled, values / len(draws))
     for c, total in enumerate(totals):
         filled[missing[:, c], c] = (
             total.argmax(axis=1)
@@ -189,19 +251,27 @@ def drawn_codes(
     draw = draws[int(stream.generator.integers(len(draws)))]
     model = frozen_model(draw, sequences, emission)
     rows = sequences.codes.copy()
-    if emission.looks_back:
-        for t, _, drawn in _walks(model, sequences, emission, missing, None, stream):
-            for c in np.flatnonzero(missing[t]).tolist():
-                rows[t, c] = drawn[c][0]
-        return np.where(missing, rows[:, : len(limits)], 0)
     path = model.sample_path(stream)
+    every = missing.copy()
+    for regression in _regressions(emission, sequences):
+        gaps = regression.gaps
+        entries = draw_entries(
+            gaps, path[gaps.steps], *regression.parameters(draw), stream.generator
+        )
+        regression.fill(rows, entries)
+        missing[:, regression.columns] = False
+    if emission.looks_back and missing.any():
+        for t, _, values in _walks(model, sequences, emission, missing, path, stream):
+            for c in np.flatnonzero(missing[t]).tolist():
+                rows[t, c] = values[c][0]
+        missing[:] = False
     steps = np.flatnonzero(missing.any(axis=1))
     for block, inputs in _blocks(rows, emission, steps):
         columns = model.draw_values(path[block], limits, stream, inputs)
-        for c, values in enumerate(columns):
-            gaps = missing[block, c]
-            rows[block[gaps], c] = values[gaps]
-    return np.where(missing, rows[:, : len(limits)], 0)
+        for c, column in enumerate(columns):
+            is_gap = missing[block, c]
+            rows[block[is_gap], c] = column[is_gap]
+    return np.where(every, rows[:, : len(limits)], 0)
 
 
 def fill(X: Array, missing: Flags, filled: Array) -> Array:

@@ -32,6 +32,7 @@ MEANS, DEVIATIONS = np.array([0.0007, 0.0, -0.002]), np.array([0.006, 0.012, 0.0
 OF_RETURNS = {
     "gaussian": ("gaussian", "hcrp"),
     "gaussian, sticky": ("gaussian", "sticky"),
+    "gaussian, large prior": ("gaussian", HCRPTransitions(stay_prior=(1000, 1))),
     "gaussian, persistent": ("gaussian", "persistent"),
     "bins": ("hcrp", "hcrp"),
     "bins, sticky": ("hcrp", "sticky"),
@@ -111,7 +112,7 @@ def main():
     for name, emission in OF_QUARTERS.items():
         for seed in SEEDS:
             X, states = draw_quarters(np.random.default_rng(seed))
-            hmm = HCRPHMM(emission=emission, random_state=0)
+            hmm = HCRPHMM(emission=emission, transitions="hcrp", random_state=0)
             fit_and_print(f"quarters: {name}, seed {seed}", hmm, X, states)
 
 

@@ -195,9 +195,10 @@ def test_columns_without_observations_are_warned_of():
     ("n_complete", "seen"), [(0, r"All rows of X"), (2, r"67 % of the rows"), (3, "")]
 )
 def test_rows_that_lack_an_entry_are_warned_of(n_complete, seen):
-    X = np.where(np.arange(8)[:, None] % 2 == [0, 1], 1.0, np.nan)
+    values = np.random.default_rng(0).normal(size=(8, 2))
+    X = np.where(np.arange(8)[:, None] % 2 == [0, 1], values, np.nan)
     X[6:] = np.nan  # says nothing to any emission
-    X[:n_complete] = 1.0
+    X[:n_complete] = values[:n_complete]
     model = make_model("gaussian")
     if seen:
         with pytest.warns(UserWarning, match=seen + r".* NormalInv.*diag"):

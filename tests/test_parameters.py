@@ -205,6 +205,12 @@ def share():
     ]
 
 
+RESOLUTION = [
+    Bad("coarse", TypeError, 'expected "auto", None, a number >= 0'),
+    Bad(True, TypeError, 'expected "auto", None, a number >= 0'),
+    Bad(-1.0, ValueError, 'expected "auto", None, a number >= 0'),
+    Bad([1.0, 2.0], ValueError, "the emission has 1 columns", "resolution has the shape"),
+]
 RATES = {"split_merge_rate": number(">= 0"), "run_split_merge_rate": number(">= 0")}
 
 
@@ -288,6 +294,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "handle_unknown": choice("base", "missing", "error"),
     },
     NormalInverseWishart: {
+        "resolution": RESOLUTION,
         "mean": [*per_column(), Bad(-1e101, ValueError, "expected numbers up to 1e+100")],
         "strength": [bad for bad in number() if bad.value is not None],
         "dof": [bad for bad in number() if bad.value is not None],
@@ -301,6 +308,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         ],
     },
     NormalInverseGamma: {
+        "resolution": RESOLUTION,
         "mean": [*per_column(), Bad(-1e101, ValueError, "expected numbers up to 1e+100")],
         "strength": per_column("expected numbers > 0", 0.0),
         "shape": number(),

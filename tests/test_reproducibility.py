@@ -34,6 +34,7 @@ def make_model(**params):
         "n_chains": 2,
         "n_particles": 10,
         "random_state": 3,
+        "transitions": "hcrp",
     }
     return HCRPHMM(**{**short, **params})
 

@@ -74,11 +74,7 @@ default=None
         covariance is that of the residuals of one regression on all data.  None: c is
         drawn, with the prior ``Gamma(1/2, 1/2)`` truncated below ``1e-8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
-        Step to which a column was rounded, in its units, 0 if it was not.  A fit adds
-        noise, uniform and of this width, to its own copy of the values.  "auto": found in
-        columns on a grid, whose gaps are multiples of the smallest one and whose values
-        repeat.  None: values are taken as they are, and constant columns and those that
-        others determine too.
+        Step to which a column was rounded, as for :class:`NormalInverseWishart`.
 
     Attributes
     ----------

@@ -383,6 +383,13 @@ class _Gaussian(_Conjugate):
         """Fit offset, mean and variance of every column; return the means."""
         X = _as_floats(X, self)
         self._check(X)
+        sizes = np.nanmax(np.abs(X), axis=0, initial=0.0)
+        for c in np.flatnonzero((sizes > 0) & (sizes < _LEAST_SIZE)).tolist():
+            raise ValueError(
+                f"No number of column {self._column_labels(X.shape[1])[c]!r} of X is "
+                f"above {sizes[c]:g} in size, and its squares are zero; expected "
+                f"{_LEAST_SIZE:g} or more. Scale the data (StandardScaler)."
+            )
         wrong = wrong_values(X, self._are_series)
         if wrong.any():
             X = np.where(wrong, np.nan, X)
@@ -476,10 +483,7 @@ class NormalInverseGamma(_Gaussian):
         a tenth of the column's variance.  None: drawn, with the prior ``Gamma(1/2, 1/v)``
         truncated below ``v / 2e8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
-        Step to which a column was rounded, in its units, 0 if it was not.  A fit adds
-        noise, uniform and of this width, to its own copy of the values.  "auto": found in
-        columns on a grid, whose gaps are multiples of the smallest one and whose values
-        repeat.  None: values are taken as they are, and constant columns too.
+        Step to which a column was rounded, as for :class:`NormalInverseWishart`.
 
     Attributes
     ----------

@@ -396,6 +396,10 @@ def test_poor_data(emission, data):
     model = HCRPHMM(emission=emission, n_burnin=5, n_draws=3, random_state=0)
     if emission not in ("poisson", "bernoulli"):
         X = X * 1e-12
+    if (emission, data) == ("autoregressive", "one row"):
+        with pytest.raises(ValueError, match="order=3, but the longest sequence has 1 r"):
+            model.fit(X)
+        return
     model.fit(X)
     assert np.isfinite(model.score(X))
     assert np.isfinite(model.draws_.lp).all()
@@ -481,10 +485,14 @@ def test_very_large_and_very_small_numbers(emission):
     X = np.array(
         [[1.0, -2.0], [3.0, 0.0], [-1.0, 4.0], [1.0, 1.0], [5.0, 2.0], [0.0, 2.0]]
     )
-    for scale in (1e99, 1e-90, 1e-120, 1e-200):
+    for scale in (1e99, 1e-90):
         model = HCRPHMM(emission=emission, **SHORT).fit(X * scale)
         assert np.isfinite(model.score(X * scale))
         assert np.isfinite(model.sample(5)[0]).all()
+    for wrong in (1e-120, 1e-200):
+        with pytest.raises(ValueError, match=r"No number of column 0 .*5[.0-9]*e-"):
+            HCRPHMM(emission=emission, **SHORT).fit(X * wrong)
+        assert np.isfinite(model.score(X * wrong))
     for wrong in (1e100, 1e200):
         with pytest.raises(ValueError, match=r"X\[0, [01]\] = .* too large"):
             model.fit(X * wrong)

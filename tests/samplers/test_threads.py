@@ -20,7 +20,7 @@ from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 def make_model(n_threads, make_sampler=StickBreakingBeam, **params):
     settings = {"n_burnin": 8, "n_draws": 4, "thin": 2, "n_chains": 2, "random_state": 0}
     sampler = make_sampler(7, 0.7, n_jobs=n_threads)
-    return HCRPHMM(sampler, **settings).set_params(**params)
+    return HCRPHMM(sampler, transitions="hcrp", **settings).set_params(**params)
 
 
 def data_for(emission):

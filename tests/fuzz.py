@@ -483,7 +483,7 @@ def check_draws(model, n):
     summed = draws.summed_lp()
     assert (summed >= draws.lp - 1e-6).all()
     assert summed[best] == summed.max()
-    if model.point_estimate != "map" and draws.has_states:
+    if draws.has_states:
         is_best = (draws.states == model.labels_).all(axis=-1)
         best = np.unravel_index(np.argmax(is_best), draws.shape)
     assert draws.n_states[best] == K
@@ -760,7 +760,7 @@ def number_problems(draw):
     kind = draw(st.sampled_from(["gaussian", "diagonal", "poisson", "bernoulli"]))
     positive = [draw(CONCENTRATION) for _ in range(3)]
     given = draw(st.booleans())
-    scale = 10.0 ** draw(st.sampled_from([-150, -30, -3, 0, 0, 3, 30, 90]))
+    scale = 10.0 ** draw(st.sampled_from([-90, -30, -3, 0, 0, 3, 30, 90]))
     if kind in ("gaussian", "diagonal"):
         X = normal(rng, n, d, scale, draw(st.sampled_from([0, 1, 1e6])))
         emission = NormalInverseWishart() if kind == "gaussian" else NormalInverseGamma()

@@ -61,15 +61,20 @@ def log_evidence(draw: Draw, sequences: Sequences, emission: BaseEmission) -> fl
     Returns
     -------
     log_p : float
-        Nats.  Of states with several stages, the log joint probability: their
-        paths have stages too.
+        Nats.
     """
     assert draw.states is not None
-    if "n_stages" in draw.transitions:
-        return draw.summed_lp
     model = frozen_model(draw, sequences, emission)
     log_path = model.log_joint(draw.states) - model.filter()[0].sum()
     return float(draw.summed_lp - log_path)
+
+
+def has_evidence(draw: Draw, transitions: BaseTransitions) -> bool:
+    """Whether labels can be summed out: there is no penalty, which is one of paths.
+
+    The paths of states with several stages have stages too, which draws do not.
+    """
+    return transitions.switch_penalty == 0 and "n_stages" not in draw.transitions
 
 
 def rank(
@@ -85,17 +90,16 @@ def rank(
     draw, sequences, emission
         As for :func:`log_evidence`.
     transitions : BaseTransitions
-        With a penalty of changes of state, which is one of paths, the rank is the log of
-        the penalised density of the path.
 
     Returns
     -------
     rank : float
-        Nats; the higher the better.
+        The evidence, or without one the log joint probability, nats; the higher the
+        better.
     """
-    if transitions.switch_penalty > 0:
-        return draw.summed_lp
-    return log_evidence(draw, sequences, emission)
+    if has_evidence(draw, transitions):
+        return log_evidence(draw, sequences, emission)
+    return draw.summed_lp
 
 
 def mean_values(totals: Array, period: float) -> Floats:

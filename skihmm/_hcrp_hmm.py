@@ -21,7 +21,7 @@ from skihmm._contexts import (
     with_columns,
     without_columns,
 )
-from skihmm._decoding import frozen_model, rank, simulate_sequence
+from skihmm._decoding import frozen_model, has_evidence, rank, simulate_sequence
 from skihmm._draws import Draw
 from skihmm._fit import Fit, FitState, Parameters, sampler_of, transitions_for
 from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
@@ -1312,8 +1312,8 @@ array-like of shape (n_samples,), default="auto"
         There is a warning if R-hat of a quantity is above 1.05 or its bulk effective
         sample size below 100, if the evidence of a chain, log p(data) as its draws
         estimate it, stays below that of another one (nine tenths of its draws below nine
-        tenths of the other's; with a penalty of changes of state or without stored
-        states, the log joint probability), if
+        tenths of the other's; with a penalty of changes of state, a shortest dwell or
+        without stored states, the log joint probability), if
         fewer than 20 % of the proposals were accepted (50 % if there are other warnings),
         if most states are single steps, or if there are fewer than 20 draws per chain.
         No warning is no proof: all chains may miss the same mode.
@@ -1356,8 +1356,9 @@ array-like of shape (n_samples,), default="auto"
     def _ranks(self) -> Floats | None:
         """Ranks of some draws of every chain; None where that is the log joint."""
         draws, n_draws = self.draws_, self.draws_.n_draws
-        has_penalty = self.transitions_.switch_penalty > 0
-        if len(n_draws) == 1 or has_penalty or not draws.has_states or not n_draws.all():
+        if len(n_draws) == 1 or not draws.has_states or not n_draws.all():
+            return None
+        if not has_evidence(draws[0, 0], self.transitions_):
             return None
         sequences = self._fit_state.sequences
         return np.array(

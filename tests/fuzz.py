@@ -24,6 +24,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from skihmm import HCRPHMM
+from skihmm._decoding import rank
 from skihmm.emissions import (
     BetaBernoulli,
     DirichletCategorical,
@@ -484,6 +485,13 @@ def check_draws(model, n):
     assert (summed >= draws.lp - 1e-6).all()
     assert summed[best] == summed.max()
     if draws.has_states:
+        if model.point_estimate == "map":
+            data, priors = model._fit_state.sequences, model.transitions_
+            ranks = [
+                rank(draws[c, d], data, model.emission_, priors)
+                for c, d in np.ndindex(draws.shape)
+            ]
+            assert ranks[np.ravel_multi_index(model._best, draws.shape)] == max(ranks)
         is_best = (draws.states == model.labels_).all(axis=-1)
         best = np.unravel_index(np.argmax(is_best), draws.shape)
     assert draws.n_states[best] == K

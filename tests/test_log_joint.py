@@ -190,6 +190,9 @@ def test_a_start_and_a_diagnosis_rank_by_the_evidence():
     # With a penalty, one of paths, there is none without them.
     hmm.set_params(transitions="persistent", n_burnin=1).fit(X)
     assert hmm._ranks() is None
+    # Nor have paths without the stages of their steps.
+    hmm.set_params(transitions=HCRPTransitions(min_dwell=2)).fit(X[:200])
+    assert hmm._ranks() is None
 
 
 # -- the draw that it selects ---------------------------------------------------------

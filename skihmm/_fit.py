@@ -54,7 +54,7 @@ from skihmm._validation import (
     resolve,
     warn_caller,
 )
-from skihmm.emissions import BaseEmission, NormalInverseWishart
+from skihmm.emissions import BaseEmission
 from skihmm.emissions._names import EMISSIONS
 from skihmm.posterior._estimate import best_draw
 from skihmm.posterior._partitions import LOSSES
@@ -64,8 +64,6 @@ from skihmm.transitions import BaseTransitions
 from skihmm.transitions._names import TRANSITIONS, auto_transitions
 
 INITS = ("auto", "particle_filter", "kmeans", "blocks", "random", "single")
-# Beyond which a full covariance is hardly what is meant.
-MANY_COLUMNS = 100
 POINT_ESTIMATES = (*LOSSES, "map")
 
 
@@ -330,13 +328,6 @@ class Fit:
         if not resumed:
             for text in emission.data_warnings():
                 warn_caller(text)
-        if isinstance(emission, NormalInverseWishart) and X.shape[1] > MANY_COLUMNS:
-            warn_caller(
-                f"X has {X.shape[1]} columns: {type(emission).__name__} has a full "
-                "covariance matrix in every state, which needs many rows and takes time "
-                'that grows with the square of the columns. emission="diagonal_gaussian" '
-                "has variances only; or reduce the columns, as by PCA."
-            )
         # Errors of the emission's parameters, and of emission and sampler, before work.
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         check_dwells(sequences, params.transitions)

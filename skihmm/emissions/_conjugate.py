@@ -59,6 +59,9 @@ _FAR_FROM_ZERO = 1e3
 _LARGEST_COUNT = 1e12
 
 
+# Beyond which a full covariance is hardly what is meant.
+_MANY_COLUMNS = 100
+
 # Gaussian observations are squared, and added up.
 _LARGEST_SIZE, _LEAST_SIZE = 1e100, 1e-100
 
@@ -334,6 +337,13 @@ class _Gaussian(_Conjugate):
         labels = self._column_labels(n)
         steps, deviations = np.zeros(n), np.zeros(n)
         warnings = describe_wrong(X, labels, wrong_values(X, self._are_series))
+        if self._has_full_covariance and not self._are_series and n > _MANY_COLUMNS:
+            warnings.append(
+                f"X has {n} columns: {type(self).__name__} has a full covariance matrix "
+                "in every state, which needs many rows and takes time that grows with "
+                'the square of the columns. emission="diagonal_gaussian" has variances '
+                "only; or reduce the columns, as by PCA."
+            )
         if self.resolution is not None:
             is_constant = constant_columns(X)
             if isinstance(self.resolution, str) and self.resolution == "auto":

@@ -394,6 +394,7 @@ class Chain(Iterator[SweepInfo]):
         self.n_sweeps = 0
         self.saved: ChainRecord | None = None
         self._stats = settings.emission.make_stats(sequences.codes)
+        self._has_gaps = len(self._stats.open_gaps(sequences.starts)[0]) > 0
         self._known = sequences.known_states
         self.state = ChainState(
             sequences.starts,
@@ -403,7 +404,8 @@ class Chain(Iterator[SweepInfo]):
             else ProductStats([self._stats, KnownStatesStats(self._known)]),
             self.stream,
         )
-        if self._known is None:
+        # Parts of the data in other chains would not have the fillings.
+        if self._known is None and not self._has_gaps:
             self.state.source = settings.emission, sequences
         if record is None:
             path = self._initial_path(sequences, is_stopped)
@@ -532,12 +534,14 @@ class Chain(Iterator[SweepInfo]):
         return packed(path)
 
     def __next__(self) -> SweepInfo:
-        """Make one sweep and draw the hyperparameters."""
+        """Make one sweep and draw the hyperparameters and the missing entries."""
         if self.n_sweeps % CANONICAL_EVERY == 0:
             self.saved = self.record()
         started = time.thread_time()
         counts = self.kernel.sweep(self.state)
         self.state.draw_hyperparameters()
+        if self._has_gaps:
+            self.state.augment()
         self.n_sweeps += 1
         info = counts if isinstance(counts, SweepInfo) else SweepInfo(*counts)
         return info._replace(seconds=time.thread_time() - started)

@@ -47,7 +47,8 @@ def log_evidence(draw: Draw, sequences: Sequences, emission: BaseEmission) -> fl
     every path x, p(y) = p(x, y) / p(x | y); the path is that of the draw, and
     p(x | y) that under the parameters of the draw (Chib 1995, who has them from
     another conditional).  Their number is counted by p(x, y), in which they are
-    integrated out.
+    integrated out.  Missing entries that the fit draws are a part of p(x, y) alone, which
+    is the same for all draws but for the noise of these entries.
 
     Parameters
     ----------

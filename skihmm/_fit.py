@@ -324,7 +324,7 @@ class Fit:
             resumed, entropy = None, self._entropy(None)
             emission, codes = fitted(entropy)
             sequences = replace(sequences, codes=codes)
-        self._warn_of_missing(X, emission.is_missing(sequences.codes), emission)
+        self._warn_of_missing(X, _lost_rows(emission, sequences), emission)
         if not resumed:
             for text in emission.data_warnings():
                 warn_caller(text)
@@ -604,11 +604,9 @@ class Fit:
                 rows = f"{100 * lost:.0f} % of the rows of X with an observation"
                 prior = ""
             warn_caller(
-                f"{rows} are missing for {type(emission).__name__}{prior}. With a full "
-                "covariance a row of which any entry is missing is missing as a whole "
-                '(emission="diagonal_gaussian" takes single entries), with '
-                'emission="autoregressive" one that does not follow `order` complete '
-                "rows of its sequence is, and with "
+                f"{rows} are missing for {type(emission).__name__}{prior}. With "
+                'emission="autoregressive" a row is missing that does not follow `order` '
+                "rows of its sequence, or follows long gaps, and with "
                 'handle_unknown="missing" all symbols that are not in categories are.'
             )
         elif empty:
@@ -682,6 +680,22 @@ def _warn_of_long_dwells(sequences: Sequences, transitions: BaseTransitions) -> 
             f"min_dwell={least}, but the longest sequence has {longest} steps: no change "
             "of state is possible, or only at its ends. Set a smaller min_dwell."
         )
+
+
+def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
+    """Mask of the rows without likelihood in a fit, which draws some missing entries."""
+    stats = emission.make_stats(sequences.codes)
+    lost = emission.is_missing(sequences.codes)
+    places = stats.open_gaps(sequences.starts)
+    if len(filled := np.unique(places[0])):
+        remain = np.isnan(sequences.codes)
+        remain[places] = False
+        own = remain[:, : remain.shape[1] - emission.n_inputs].any(axis=1)
+        rows = np.flatnonzero(lost & ~own)
+        before = filled[np.maximum(np.searchsorted(filled, rows, side="right") - 1, 0)]
+        is_near = (before <= rows) & (rows - before <= emission.n_inputs)
+        lost[rows[is_near]] = False
+    return lost
 
 
 def _share_lost(X: Array, missing_rows: Flags) -> float:

@@ -1085,16 +1085,15 @@ array-like of shape (n_samples,), default="auto"
         Notes
         -----
         Given the state, an imputed entry does not depend on the rest of its row, but for
-        :class:`~skihmm.emissions.AutoregressiveNormal`: its missing entries are jointly
-        Gaussian given the states, the posterior mean parameters of a draw, and all
-        observed entries, of the rows on both sides of a gap and of its partly missing
-        rows.  With :class:`~skihmm.emissions.NormalInverseWishart` a row with any missing
-        entry carries no information about its state, as everywhere with that emission;
-        only its missing entries are filled, from its state's marginal distribution,
-        jointly with "sample".
+        :class:`~skihmm.emissions.AutoregressiveNormal` and partly missing rows of
+        :class:`~skihmm.emissions.NormalInverseWishart`: their missing entries are jointly
+        Gaussian given states, parameters and all observed entries, of the same row and of
+        the rows on both sides of a gap.  Entries, states and parameters are drawn in
+        turn; expectations average the conditional means of 100 rounds or more over all
+        draws.
 
-        Of autoregressions, expectations are averages over 1000 paths of states; where
-        another emission looks back on missing entries, over 1000 samples.
+        Where an emission looks back on missing entries otherwise, expectations are
+        averages over 1000 samples.
 
         Examples
         --------
@@ -1134,12 +1133,10 @@ array-like of shape (n_samples,), default="auto"
             return X.copy()
         draws = self.draws_.thinned(with_states=False)
         is_expected = method == "expectation"
-        seed = None
-        if self.emission_.looks_back or not is_expected:
-            entropy = draw_entropy(
-                self.random_state if random_state is None else random_state
-            )
-            seed = np.random.SeedSequence(entropy)
+        entropy = draw_entropy(
+            self.random_state if random_state is None else random_state
+        )
+        seed = np.random.SeedSequence(entropy)
         fill_codes = expected_codes if is_expected else drawn_codes
         codes = fill_codes(draws, sequences, self.emission_, seed)
         return fill(X, missing, self.emission_.decode(codes))

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from skihmm._decoding import frozen_model, mean_values, symbol_limits
 from skihmm._draws import Draw
-from skihmm._records import EmissionRecord
 from skihmm._sequences import Sequences
 from skihmm._typing import Array, Flags, Floats, Integers
 from skihmm._validation import is_number
 from skihmm.core._messages import FrozenModel
 from skihmm.core._random import RandomStream
-from skihmm.emissions import AutoregressiveNormal, BaseEmission, ProductEmission
-from skihmm.emissions._conditionals import Gaps, draw_entries, expected_entries
+from skihmm.emissions import BaseEmission
 
-# Samples behind expectations that depend on missing rows before them, or on the states of
-# several rows.
+# Samples behind expectations that depend on missing rows before them; rounds behind those
+# of linear Gaussian emissions, which average conditional means.
 N_WALKS = 1000
+N_ROUNDS = 200
 
 
 def _missing_values(codes: Array, limits: list[int]) -> Flags:
@@ -52,49 +52,47 @@ def _blocks(
         yield block, rows[block, rows.shape[1] - emission.n_inputs :]
 
 
-class _Regression:
-    """Missing entries of the columns of one autoregression."""
-
-    def __init__(
-        self,
-        emission: AutoregressiveNormal,
-        part: int | None,
-        first: int,
-        sequences: Sequences,
-    ) -> None:
-        self.columns = slice(first, first + len(emission.offset_))
-        values = sequences.codes[:, self.columns]
-        self.gaps: Gaps = emission.gaps(values, sequences.starts)
-        self.places = np.nonzero(np.isnan(values))
-        self._emission, self._part = emission, part
-
-    def parameters(self, draw: Draw) -> tuple[Floats, Floats]:
-        """Coefficients and covariances of the states of a draw, and of a new one."""
-        record: EmissionRecord = draw.emission
-        if self._part is not None:
-            record = record["parts"][self._part]
-        return self._emission.regressions(record, draw.n_states)
-
-    def fill(self, codes: Array, values: Floats) -> None:
-        """Set the missing entries of some codes, without inputs."""
-        rows, columns = self.places
-        filled = self._emission.in_units_of_codes(values, columns)
-        codes[rows, columns + self.columns.start] = filled
+def _linear_places(
+    emission: BaseEmission, sequences: Sequences
+) -> tuple[Integers, Integers]:
+    """Steps and columns of the missing entries that have neighbours on both sides."""
+    stats = emission.make_stats(sequences.codes)
+    return stats.open_gaps(sequences.starts, every=True)
 
 
-def _regressions(emission: BaseEmission, sequences: Sequences) -> Iterator[_Regression]:
-    """Iterate over the autoregressions with missing entries."""
-    parts: list[tuple[BaseEmission, int | None]] = [(emission, None)]
-    if isinstance(emission, ProductEmission):
-        parts = [(part, i) for i, (_, part, _) in enumerate(emission.emissions_)]
-    first = 0
-    for part, i in parts:
-        if isinstance(part, AutoregressiveNormal) and part.order:
-            regression = _Regression(part, i, first, sequences)
-            if len(regression.gaps.steps):
-                yield regression
-        if i is not None:
-            first += len(emission.emissions_[i][2])
+def _fill_linear(
+    draw: Draw,
+    sequences: Sequences,
+    emission: BaseEmission,
+    n_rounds: int,
+    stream: RandomStream,
+) -> tuple[Floats, Floats, Integers]:
+    """Draw the entries of :func:`_linear_places` and paths in turn.
+
+    What is drawn confirms the states that it was drawn with.  So in every fourth round,
+    if earlier rows say more, the path is drawn without the entries.
+
+    Returns
+    -------
+    means : ndarray of shape (n_filled,)
+        Conditional means, averaged over the latter two of every four rounds.
+    filled : ndarray of shape (n_filled,)
+        The last draw.
+    path : ndarray of shape (n_steps,)
+        The states that it was made with.
+    """
+    without, model = (frozen_model(draw, sequences, emission) for _ in range(2))
+    model.emission.open_gaps(sequences.starts, every=True)
+    filled = model.emission.filled()
+    means = np.zeros(len(filled))
+    path = without.sample_path(stream)
+    for i in range(n_rounds if len(filled) else 0):
+        restarts = emission.looks_back and i % 4 == 0
+        path = (without if restarts else model).sample_path(stream)
+        conditional = model.augment(path, stream)
+        if i % 4 >= 2:
+            means += conditional / (n_rounds // 2)
+    return means, model.emission.filled(), path
 
 
 def _walks(
@@ -146,7 +144,7 @@ def expected_codes(
     draws: Sequence[Draw],
     sequences: Sequences,
     emission: BaseEmission,
-    seed: np.random.SeedSequence | None,
+    seed: np.random.SeedSequence,
 ) -> Array:
     """Most probable codes or means of missing entries, over all draws.
 
@@ -156,8 +154,7 @@ def expected_codes(
     sequences : Sequences
     emission : BaseEmission
         Fitted.
-    seed : numpy.random.SeedSequence or None
-        Of what is drawn; None will do if the emission does not look back.
+    seed : numpy.random.SeedSequence
 
     Returns
     -------
@@ -166,10 +163,19 @@ def expected_codes(
     """
     limits = symbol_limits(emission, sequences.codes)
     missing = _missing_values(sequences.codes, limits)
-    regressions = list(_regressions(emission, sequences))
-    sums = [np.zeros(len(r.places[0])) for r in regressions]
-    for regression in regressions:
-        missing[:, regression.columns] = False
+    stream = RandomStream(seed)
+    places, codes = _linear_places(emission, sequences), sequences.codes.copy()
+    if len(places[0]):
+        n_rounds = 4 * max(3, -(-N_ROUNDS // (4 * len(draws))))
+        codes[places] = np.mean(
+            [
+                _fill_linear(draw, sequences, emission, n_rounds, stream)[0]
+                for draw in draws
+            ],
+            axis=0,
+        )
+    missing[places] = False
+    completed = replace(sequences, codes=codes)
     steps = np.flatnonzero(missing.any(axis=1))
     # Probabilities of symbols, or means, of the missing entries of every column.
     periods = emission.periods(len(limits))
@@ -177,22 +183,17 @@ def expected_codes(
         np.zeros((n, limit) if limit else n, complex if np.isfinite(period) else float)
         for n, limit, period in zip(missing.sum(axis=0), limits, periods, strict=True)
     ]
-    places = np.cumsum(missing, axis=0) - 1
-    stream = RandomStream(seed)
+    order = np.cumsum(missing, axis=0) - 1
     # Two at least, which differ where something drawn precedes.
     n_walks = max(2, -(-N_WALKS // len(draws)))
     looks_back = emission.columns_that_look_back(len(limits))
     for draw in draws:
-        model = frozen_model(draw, sequences, emission)
-        for regression, total in zip(regressions, sums, strict=True):
-            gaps = regression.gaps
-            labels = model.sample_runs(gaps.steps, n_walks, stream)
-            total += expected_entries(gaps, labels, *regression.parameters(draw))
         if not len(steps):
-            continue
+            break
+        model = frozen_model(draw, sequences, emission)
         probs = model.smooth()
         if emission.looks_back:
-            walks = _walks(model, sequences, emission, missing, n_walks, stream)
+            walks = _walks(model, completed, emission, missing, n_walks, stream)
             for t, rows, drawn in walks:
                 columns = model.predictives(rows[0])
                 # (Of discrete values some are equal by chance.)
@@ -200,21 +201,20 @@ def expected_codes(
                 for c in np.flatnonzero(missing[t]).tolist():
                     emitted = columns[c]
                     if limits[c]:
-                        totals[c][places[t, c]] += probs[t] @ emitted[:, : limits[c]]
+                        totals[c][order[t, c]] += probs[t] @ emitted[:, : limits[c]]
                     elif is_known or not looks_back[c]:
-                        totals[c][places[t, c]] += probs[t] @ emitted
+                        totals[c][order[t, c]] += probs[t] @ emitted
                     else:
-                        totals[c][places[t, c]] += drawn[c].mean()
+                        totals[c][order[t, c]] += drawn[c].mean()
             continue
         for block, inputs in _blocks(sequences.codes, emission, steps):
             columns = model.predictives(None if inputs is None else inputs[0])
             for c, emitted in enumerate(columns):
                 rows = block[missing[block, c]]
                 known = emitted[:, : limits[c]] if limits[c] else emitted
-                totals[c][places[rows, c]] += probs[rows] @ known
+                totals[c][order[rows, c]] += probs[rows] @ known
     filled = np.zeros(missing.shape, sequences.codes.dtype)
-    for regression, values in zip(regressions, sums, strict=True):
-        regression.fill(filled, values / len(draws))
+    filled[places] = codes[places]
     for c, total in enumerate(totals):
         filled[missing[:, c], c] = (
             total.argmax(axis=1)
@@ -228,7 +228,7 @@ def drawn_codes(
     draws: Sequence[Draw],
     sequences: Sequences,
     emission: BaseEmission,
-    seed: np.random.SeedSequence | None,
+    seed: np.random.SeedSequence,
 ) -> Array:
     """Draw codes or numbers of missing entries jointly, under one of the draws.
 
@@ -249,19 +249,14 @@ def drawn_codes(
     missing = _missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
     draw = draws[int(stream.generator.integers(len(draws)))]
+    rows, every = sequences.codes.copy(), missing.copy()
+    places = _linear_places(emission, sequences)
+    _, rows[places], path = _fill_linear(draw, sequences, emission, 20, stream)
+    missing[places] = False
     model = frozen_model(draw, sequences, emission)
-    rows = sequences.codes.copy()
-    path = model.sample_path(stream)
-    every = missing.copy()
-    for regression in _regressions(emission, sequences):
-        gaps = regression.gaps
-        entries = draw_entries(
-            gaps, path[gaps.steps], *regression.parameters(draw), stream.generator
-        )
-        regression.fill(rows, entries)
-        missing[:, regression.columns] = False
     if emission.looks_back and missing.any():
-        for t, _, values in _walks(model, sequences, emission, missing, path, stream):
+        completed = replace(sequences, codes=rows.copy())
+        for t, _, values in _walks(model, completed, emission, missing, path, stream):
             for c in np.flatnonzero(missing[t]).tolist():
                 rows[t, c] = values[c][0]
         missing[:] = False

@@ -88,6 +88,8 @@ class StateRecord(ModelRecord, total=False):
     # Of coins, by step: whether it is entered by a stay; or the stage of its state.
     stayed: Labels
     stages: Labels
+    # Drawn values of missing entries, by part of the emission, step and column.
+    filled: Floats
 
 
 class ChainRecord(TypedDict):

@@ -30,6 +30,7 @@ LAYERS = [
     ["core._state", "core._messages"],
     ["core._rcd", "core._particle_filter"],
     ["core"],  # lists the names of the native interface
+    ["emissions._gaps"],
     ["emissions.*_stats", "samplers.*_kernel"],
     [f"{package}{modules}" for package in RECIPES for modules in ("", ".*")],
     [

@@ -1,5 +1,7 @@
 """Sufficient statistics of the emissions, for Python."""
 
+import numpy as np
+
 
 cdef class EmissionStats:
     """Base class of emission statistics; see ``_emission.pxd``."""
@@ -61,6 +63,52 @@ cdef class EmissionStats:
         arrays : dict
             Result of :meth:`to_arrays`.
         """
+
+    def open_gaps(self, starts, every=False):
+        """Fill missing entries that :meth:`augment` draws, with first values.
+
+        Which: :func:`skihmm.emissions._gaps.filled_places`; by default none.
+
+        Parameters
+        ----------
+        starts : ndarray of shape (n_sequences,)
+        every : bool, default=False
+
+        Returns
+        -------
+        steps, columns : ndarray of shape (n_filled,)
+        """
+        return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+
+    def filled(self):
+        """Return what these entries are filled with, shape (n_filled,)."""
+        return np.empty(0)
+
+    def set_filled(self, filled):
+        """Set the entries that are filled; statistics do not follow before they are loaded.
+
+        Parameters
+        ----------
+        filled : ndarray of shape (n_filled,)
+        """
+
+    def augment(self, slots, stream):
+        """Draw the entries that are filled given the slots of all steps.
+
+        Parameters of the states are drawn from their posterior for it, and discarded.
+        The statistics do not follow before they are settled.
+
+        Parameters
+        ----------
+        slots : ndarray of shape (n_steps,), int32
+        stream : RandomStream
+
+        Returns
+        -------
+        means : ndarray of shape (n_filled,)
+            Conditional means.
+        """
+        return np.empty(0)
 
     def columns(self, arrays=None):
         """Describe every column for particle filters.

@@ -118,6 +118,14 @@ class Family {
     }
     // Draw the values of row y given parameters.
     virtual void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const = 0;
+    // Of a linear Gaussian family, of which missing entries are drawn, the number of earlier rows
+    // in a row; otherwise -1.  Entries of rows without all of these have by column the mean and
+    // standard deviation gap_units[0] and [1].
+    int32_t gap_order = -1;
+    const double *gap_units[2] = {nullptr, nullptr};
+    // Of each of n_columns numbers that are white noise given parameters, contiguous: an
+    // intercept, and a coefficient per entry of the row.
+    virtual void fill_coefficients(const double *, double *) const {}
 
     // ---- hyperparameters: the common prior of all states
 

@@ -313,6 +313,24 @@ cdef class FrozenModel:
         """
         return self.emission.draw_values(self._slots()[states], n_known, stream, inputs)
 
+    def augment(self, states, stream):
+        """Draw the missing entries that are filled, given the states of all steps.
+
+        Parameters
+        ----------
+        states : ndarray of shape (n_steps,), int
+            ``n_states`` is a new state.
+        stream : RandomStream
+
+        Returns
+        -------
+        means : ndarray of shape (n_filled,)
+            See :meth:`EmissionStats.augment`.
+        """
+        means = self.emission.augment(self._slots()[states], stream)
+        self.emission.shared.get().look_ahead(0, self.n_steps)
+        return means
+
     def smooth(self):
         """Forward-backward pass.
 

@@ -159,6 +159,12 @@ cdef class ChainState:
         with nogil:
             self.chain.get().draw_hyperparameters()
 
+    def augment(self):
+        """Draw the missing entries that are filled given labels and all other entries."""
+        cdef Chain *chain = self.chain.get()
+        self.emission.augment(array_of(chain.states), self.stream)
+        self.emission.shared.get().settle(chain.states.data())
+
     def to_arrays(self, order=None):
         """Return the chain as plain arrays, with packed labels 0 .. n_states - 1.
 
@@ -182,7 +188,9 @@ cdef class ChainState:
             labels[occupied] = np.argsort([*order, len(order)])[labels[occupied]]
             integers_of(labels, "labels", &label)
         cdef TransitionsRecord record = self.transitions.seating.record(label)
+        filled = self.emission.filled()
         return {
+            **({"filled": filled} if len(filled) else {}),
             "n_states": label[START],
             "states": _narrow_labels_of(chain.states, labels, label[START]),
             "transitions": transitions_to_arrays(record),
@@ -224,8 +232,20 @@ cdef class ChainState:
         cdef vector[int32_t] path
         self._read(arrays, &record, &path)
         self.chain.get().check_path(record, path)
-        self.emission.check_arrays(entry_of(arrays, "emission", "the record"),
-                                   np.asarray(<int32_t[:self.n_steps]> path.data()))
+        before = self.emission.filled()
+        if len(before):
+            filled = entry_of(arrays, "filled", "the record")
+            if not isinstance(filled, np.ndarray) or filled.dtype != np.float64 or (
+                    filled.shape != before.shape) or not np.isfinite(filled).all():
+                raise ValueError(
+                    f"filled is {filled!r:.100}; expected {len(before)} finite float64")
+            self.emission.set_filled(filled)
+        try:
+            self.emission.check_arrays(entry_of(arrays, "emission", "the record"),
+                                       np.asarray(<int32_t[:self.n_steps]> path.data()))
+        except BaseException:
+            self.emission.set_filled(before)
+            raise
         self._take(arrays)
 
     cdef int _read(self, arrays, TransitionsRecord *record, vector[int32_t] *path) except -1:

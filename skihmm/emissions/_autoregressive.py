@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import check_integer, check_positive
-from skihmm.emissions._conditionals import Gaps, find_gaps
 from skihmm.emissions._conjugate import _as_floats, _Gaussian, _positive_values
 from skihmm.emissions._conjugate_stats import ConjugateStats, autoregressive_normal
 from skihmm.emissions._resolution import wrong_values
@@ -105,9 +101,10 @@ default=None
     shape (n_states,) is below one for stable coefficients.
 
     Simulation and forecasts walk in time.  Where a sequence has no earlier rows yet, they
-    start from the means of the columns.  Imputation conditions on the rows on both sides
-    of a gap; the first `order` rows of a sequence have the means and variances of the
-    columns.
+    start from the means of the columns.  A fit draws missing entries after every sweep
+    given the rows on both sides, in runs of up to ten in a column, and imputation all of
+    them; missing entries of the first `order` rows of a sequence have the means and
+    variances of the columns.
 
     References
     ----------
@@ -313,68 +310,6 @@ default=None
             self.scale_ / np.outer(deviation, deviation),
             self._drawn,
         )
-
-    def gaps(self, codes: Floats, starts: Integers) -> Gaps:
-        """List the rows whose likelihood depends on missing entries.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features)
-            Encoded data without inputs.
-        starts : ndarray of shape (n_sequences,)
-
-        Returns
-        -------
-        gaps : Gaps
-            Of standardised columns.
-        """
-        values = (codes - self._units[0]) / np.sqrt(self._units[1])
-        return find_gaps(values, starts, self.order)
-
-    def in_units_of_codes(self, values: Floats, columns: Integers) -> Floats:
-        """Convert entries of standardised columns to those of encoded data.
-
-        Parameters
-        ----------
-        values : ndarray of shape (n_entries,)
-        columns : ndarray of shape (n_entries,)
-
-        Returns
-        -------
-        codes : ndarray of shape (n_entries,)
-        """
-        return self._units[0][columns] + np.sqrt(self._units[1][columns]) * values
-
-    def regressions(self, record: EmissionRecord, n_states: int) -> tuple[Floats, Floats]:
-        """Posterior means of the states' parameters, and prior means for a new state.
-
-        Parameters
-        ----------
-        record : dict
-            The emission of a posterior draw.
-        n_states : int
-            States of the draw.
-
-        Returns
-        -------
-        coefficients : ndarray of shape (n_states + 1, n_features, n_features * order + 1)
-            Of standardised columns, intercepts last.
-        covariances : ndarray of shape (n_states + 1, n_features, n_features)
-        """
-        n = len(self.offset_)
-        deviation = np.sqrt(self._units[1])
-        stats = cast(ConjugateStats, self.make_stats(np.empty((0, n + self.n_inputs))))
-        coefficients, covariances = np.split(
-            stats.expectations(record, n_states), [n * (self.n_inputs + 1)], axis=1
-        )
-        mean, _, factor = np.split(record["hyperparameters"], [coefficients.shape[1], -1])
-        scale = factor * self.scale_ / np.outer(deviation, deviation)
-        # Given degrees of freedom may be too few for an expectation.
-        prior = scale / max(self.dof_ - n - 1.0, 1.0)
-        covariances = np.vstack([covariances, prior.ravel()]).reshape(-1, n, n)
-        covariances[~np.isfinite(covariances).all(axis=(1, 2))] = prior
-        shape = (n_states + 1, n, self.n_inputs + 1)
-        return np.vstack([coefficients, mean]).reshape(shape), covariances
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         n, p = len(self.offset_), self.n_inputs

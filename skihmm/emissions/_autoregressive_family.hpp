@@ -233,6 +233,9 @@ class AutoregressiveFamily final : public Family {
         n_columns = d;
         is_concurrent = true;
         n_inputs = d * order;
+        gap_order = order;
+        gap_units[0] = centre_.data();
+        gap_units[1] = deviation_.data();
         is_wide = true;
         // Without scans 24,482 instead of 24,331 as the log joint of motion capture (mean of three).
         has_lasting_states = true;
@@ -405,6 +408,19 @@ class AutoregressiveFamily final : public Family {
             for (int32_t j = 0; j < q_ + i; ++j) value -= p[j] * z_[j];
             z_[q_ + i] = value / p[q_ + i];
             y[i] = centre_[i] + deviation_[i] * z_[q_ + i];
+        }
+    }
+    void fill_coefficients(const double *p, double *out) const override {
+        const int32_t d = n_columns, width = row_width();
+        std::fill_n(out, d * (1 + width), 0.0);
+        for (int32_t i = 0; i < d; ++i, p += q_ + i, out += 1 + width) {
+            out[0] = p[q_ - 1];
+            for (int32_t j = 0; j < width; ++j) {
+                const int32_t at = j < d ? q_ + j : j - d;
+                if (at > q_ + i) continue;
+                out[1 + j] = p[at] / deviation_[j % d];
+                out[0] -= out[1 + j] * centre_[j % d];
+            }
         }
     }
     void mean(const double *s, int64_t, double *y) const override {

@@ -600,8 +600,9 @@ class NormalInverseWishart(_Gaussian):
     covariance / strength)`` are integrated out, and the predictive distribution is a
     multivariate Student's t.
 
-    A step with any missing entry is missing as a whole, because a partial row is not
-    conjugate.
+    A fit draws the missing entries of a partial row after every sweep, from their
+    distribution given all that is observed in it.  Otherwise a step with any missing
+    entry is missing as a whole, because a partial row is not conjugate.
 
     Parameters
     ----------

@@ -1,4 +1,5 @@
 from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
 
 from skihmm.core._emission cimport Emission, EmissionStats
@@ -6,12 +7,21 @@ from skihmm.core._family cimport Family
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 
 
+cdef extern from "_gaps.hpp" namespace "skihmm" nogil:
+    cdef cppclass Gap:
+        int64_t t
+        int32_t column
+        int64_t end
+
 cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
     cdef cppclass ConjugateTable(Emission):
         ConjugateTable(Family *family, const float64_t *values, int64_t n_steps) except +
         void read_hyperparameters(float64_t *out)
         cbool set_hyperparameters(const float64_t *numbers) except +
         void adapt() except +
+        void take_gaps(float64_t *values, const vector[Gap] &gaps) except +
+        void spread()
+        void draw_gaps(const int32_t *slots, bitgen_t *g, float64_t *means) except +
         void clear()
         void read(int32_t k, float64_t *out)
         void write(int32_t k, const float64_t *numbers)
@@ -26,6 +36,8 @@ cdef class ConjugateStats(EmissionStats):
     # set_family, which takes ownership.
     cdef ConjugateTable *table              # what `shared` owns
     cdef const float64_t[:, ::1] values     # rows: values, of which NaN is missing, and inputs
+    cdef object completed                   # the same rows, if there are gaps to fill
+    cdef object places                      # steps and columns of those
     cdef ConjugateStats set_family(self, Family *family)
     cdef int set_hyperparameters(self, arrays) except -1
     cdef object rows_with(self, int64_t n, inputs)

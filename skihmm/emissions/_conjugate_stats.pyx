@@ -3,12 +3,14 @@
 import numpy as np
 
 from libcpp cimport bool as cbool
+from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family
 from skihmm.core._franchise cimport FIRST
 from skihmm.core._random cimport RandomStream
 from skihmm.core._record cimport entry_of
+from skihmm.emissions._gaps import filled_places, first_fillings
 
 
 cdef extern from "_gaussian_families.hpp" namespace "skihmm" nogil:
@@ -92,6 +94,43 @@ cdef class ConjugateStats(EmissionStats):
         self.table = new ConjugateTable(family, values, self.values.shape[0])
         self.shared.reset(<Emission *> self.table)
         return self
+
+    def open_gaps(self, starts, every=False):
+        cdef vector[Gap] gaps
+        cdef Gap gap
+        cdef float64_t[:, ::1] view
+        cdef int32_t order = self.table.family().gap_order, d = self.table.family().n_columns
+        if order < 0:
+            return super().open_gaps(starts)
+        values = np.array(self.values)
+        steps, columns = places = filled_places(values[:, :d], starts, order, every)
+        if len(steps):
+            values[places] = first_fillings(values[:, :d], starts, order, steps, columns)
+            ends = np.append(starts[1:], len(values))
+            ends = ends[np.searchsorted(ends, steps, side="right")]
+            for gap.t, gap.column, gap.end in zip(steps, columns, ends, strict=True):
+                gaps.push_back(gap)
+            self.completed, self.places = values, places
+            view = values
+            self.values = view
+            self.table.take_gaps(&view[0, 0], gaps)
+        return places
+
+    def filled(self):
+        return super().filled() if self.places is None else self.completed[self.places]
+
+    def set_filled(self, filled):
+        if self.places is not None:
+            self.completed[self.places] = filled
+            self.table.spread()
+
+    def augment(self, slots, RandomStream stream):
+        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        means = np.empty(len(self.filled()))
+        cdef float64_t[::1] view = means
+        if self.places is not None:
+            self.table.draw_gaps(&slot[0], stream.bits, &view[0])
+        return means
 
     def columns(self, arrays=None):
         if arrays is not None:

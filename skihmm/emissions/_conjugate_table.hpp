@@ -9,6 +9,7 @@
 
 #include "_emission.hpp"
 #include "_family.hpp"
+#include "_gaps.hpp"
 #include "_slots.hpp"
 
 namespace skihmm {
@@ -24,10 +25,40 @@ class ConjugateTable final : public Emission, public EmissionParameters {
           reset_(family->width), slot_of_(n_steps, -1), is_missing_(n_steps) {
         this->n_steps = n_steps;
         family->reset(reset_.data(), 1);
-        for (int64_t t = 0; t < n_steps; ++t) {
-            is_missing_[t] = family->is_missing(row(t));
-            if (!is_missing_[t]) log_constant_ += family->log_constant(row(t));
-        }
+        read_missing();
+    }
+    // Read the rows from other memory, with gaps that are filled; the family has a gap_order.
+    void take_gaps(double *values, const std::vector<Gap> &gaps) {
+        values_ = filled_ = values;
+        gaps_ = gaps;
+        spread();
+        read_missing();
+    }
+    // After the fillings have changed; statistics follow by `settle`.
+    void spread() {
+        forget_ahead();
+        spread_gaps(filled_, family_->n_columns, family_->gap_order, gaps_);
+    }
+    // Draw the missing entries given the slots of all steps, of whose parameters one draw is made
+    // here; `means` gets their conditional means.
+    void draw_gaps(const int32_t *slots, bitgen_t *g, double *means) {
+        const int32_t d = family_->n_columns;
+        const int64_t width = static_cast<int64_t>(d) * (1 + family_->row_width());
+        std::vector<double> p(family_->parameter_width), table(n_slots * width);
+        std::vector<char> is_drawn(n_slots, 0);
+        const auto coefficients = [&](int64_t t) -> const double * {
+            if (is_missing_[t]) return nullptr;
+            const int32_t k = slots[t];
+            if (!is_drawn[k]) {
+                family_->draw(&table_[place(k)], step(), p.data(), 1, g);
+                family_->fill_coefficients(p.data(), &table[k * width]);
+                is_drawn[k] = 1;
+            }
+            return &table[k * width];
+        };
+        skihmm::draw_gaps(filled_, d, family_->gap_order, gaps_, coefficients, family_->gap_units, g,
+                          means);
+        spread();
     }
     const Family *family() const override { return family_.get(); }
     EmissionParameters *parameters() override {
@@ -271,6 +302,13 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
     struct Moved { int64_t t; int32_t slot; };
 
+    void read_missing() {
+        log_constant_ = 0.0;
+        for (int64_t t = 0; t < n_steps; ++t) {
+            is_missing_[t] = family_->is_missing(row(t));
+            if (!is_missing_[t]) log_constant_ += family_->log_constant(row(t));
+        }
+    }
     const double *row(int64_t t) const { return values_ + t * row_width_; }
     // Of slot k the first statistic, and the distance to the next.
     int64_t place(int32_t k) const {
@@ -373,7 +411,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
 
     const std::unique_ptr<Family> family_;
-    const double *const values_;
+    const double *values_;
+    double *filled_ = nullptr;      // the same, if there are gaps
+    std::vector<Gap> gaps_;
     const int32_t row_width_;
     double log_constant_ = 0.0;
     int32_t stride_ = 0;

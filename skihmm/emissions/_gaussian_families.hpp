@@ -459,6 +459,7 @@ class NormalInverseWishartFamily final : public Family {
           strength_(strength), dof_(dof), hyperprior_(hyperprior),
           z_(d), lanes_(d) {
         n_columns = d;
+        gap_order = 0;
         is_concurrent = true;
         size_ = d * (d + 1) / 2;
         width = 1 + d + size_ + 4;
@@ -680,6 +681,15 @@ class NormalInverseWishartFamily final : public Family {
         for (int32_t i = 0; i < n_columns; ++i) y[i] = random_standard_normal(g);
         solve(p + n_columns * stride, stride, y);
         for (int32_t i = 0; i < n_columns; ++i) y[i] += p[i * stride];
+    }
+    void fill_coefficients(const double *p, double *out) const override {
+        const double *W = p + n_columns;
+        std::fill_n(out, n_columns * (1 + n_columns), 0.0);
+        for (int32_t i = 0; i < n_columns; ++i, out += 1 + n_columns)
+            for (int32_t j = 0; j <= i; ++j, ++W) {
+                out[1 + j] = *W;
+                out[0] -= *W * p[j];
+            }
     }
     void mean(const double *s, int64_t stride, double *out) const override {
         for (int32_t i = 0; i < n_columns; ++i) out[i] = s[(1 + i) * stride];

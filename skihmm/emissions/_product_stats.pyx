@@ -38,6 +38,26 @@ cdef class ProductStats(EmissionStats):
                 "records")
         return parts
 
+    def open_gaps(self, starts, every=False):
+        steps, columns, first = [], [], 0
+        for part in self.parts:
+            own = part.open_gaps(starts, every)
+            steps.append(own[0])
+            columns.append(own[1] + first)
+            first += len(part.columns())
+        return np.concatenate(steps), np.concatenate(columns)
+
+    def filled(self):
+        return np.concatenate([part.filled() for part in self.parts])
+
+    def set_filled(self, filled):
+        stops = np.cumsum([len(part.filled()) for part in self.parts])
+        for part, own in zip(self.parts, np.split(filled, stops[:-1]), strict=True):
+            part.set_filled(own)
+
+    def augment(self, slots, stream):
+        return np.concatenate([part.augment(slots, stream) for part in self.parts])
+
     def take_hyperparameters(self, arrays):
         for part, record in zip(self.parts, arrays["parts"], strict=True):
             part.take_hyperparameters(record)

@@ -64,7 +64,7 @@ def fit(emission, X, **options):
 
 def test_order_zero_is_the_gaussian():
     X, _, _ = switching()
-    X[5, 1] = np.nan
+    X[5] = np.nan
     scale = [[0.5, 0.2], [0.2, 0.7]]
     mean = np.array([0.3, -0.2])
     gaussian = NormalInverseWishart(mean, 0.4, 5.0, scale)

@@ -47,6 +47,8 @@ def test_draws_are_those_of_threads(processes, sampler, emission):
     X = data_for("gaussian" if emission in ("gamma", "product") else emission)
     if emission == "gamma":
         X = np.exp(X)
+    if emission == "autoregressive":
+        X = np.nan_to_num(X)  # entries that are drawn keep a chain in one process
     if emission == "product":
         X[:, 0] = np.abs(np.round(X[:, 0]))
         emission = ProductEmission([("a", "dirichlet", [0]), ("b", "gaussian", [1])])

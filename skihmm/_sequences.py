@@ -5,7 +5,9 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from importlib import import_module
 from numbers import Integral
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -190,6 +192,27 @@ def row_times(X: object, *, local: bool = True) -> NDArray[np.datetime64] | None
     if index.tz is not None:
         index = index.tz_localize(None) if local else index.tz_convert(None)
     return np.asarray(index.to_numpy())
+
+
+def forecast_times(X: Any, first: int, n_steps: int) -> NDArray[np.datetime64] | None:
+    """Times of the rows from `first` on, and of the steps after the last one.
+
+    They go on at the frequency of the index, without one by the median time between rows.
+    None if the index has no times, or they do not increase.
+    """
+    if row_times(X) is None:
+        return None
+    index = X.index[first:]
+    if hasattr(index, "to_timestamp"):
+        index = index.to_timestamp()
+    pandas = import_module("pandas")
+    freq = index.freq or pandas.DatetimeIndex(index, freq="infer").freq
+    if freq is None and len(index) > 1:
+        freq = index.to_series().diff().median()
+    if not (freq and index.is_monotonic_increasing):
+        return None
+    coming = pandas.date_range(index[-1], periods=n_steps + 1, freq=freq)
+    return row_times(SimpleNamespace(index=index.append(coming[1:])))
 
 
 def row_index(X: Any) -> Array | None:

@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skihmm._decoding import around
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._sequences import sequence_starts
+from skihmm._sequences import forecast_times, sequence_starts
 from skihmm._typing import Floats, MatrixLike, RandomState, VectorLike
 from skihmm._validation import as_matrix, check_integer, is_missing, unify_frame, unmask
 from skihmm.inspection._emissions import column_kinds
 from skihmm.inspection._style import (
     Columns,
     check_fitted_hmm,
+    lay_out,
     make_axes,
     places_of_columns,
+    write_times,
 )
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ class ForecastDisplay:
         The observations before them; NaN is missing.
     names : list of str
         Names of the columns.
+    times : ndarray of shape (n_past + n_steps,), datetime64, optional
+        Times of the observations and the future steps, shown on the axis.
 
     Attributes
     ----------
@@ -64,12 +69,18 @@ class ForecastDisplay:
     """
 
     def __init__(
-        self, samples: Floats, mean: Floats, past: Floats, names: list[str]
+        self,
+        samples: Floats,
+        mean: Floats,
+        past: Floats,
+        names: list[str],
+        times: NDArray[np.datetime64] | None = None,
     ) -> None:
         self.samples = samples
         self.mean = mean
         self.past = past
         self.names = names
+        self.times = times
 
     @classmethod
     def from_estimator(
@@ -95,7 +106,8 @@ class ForecastDisplay:
         hmm : HCRPHMM
             Fitted.
         X : array-like of shape (n_samples, n_features)
-            Data; of several sequences the last one is continued.
+            Data; of several sequences the last one is continued.  Dates in the index of a
+            data frame are shown on the axis, and go on at its frequency.
         n_steps : int, default=20
             Steps to forecast.
         groups, lengths
@@ -158,7 +170,8 @@ class ForecastDisplay:
                     f"Column {names[c]!r} holds symbols, which have no bands. Use "
                     "predict_next and its proba."
                 )
-        first = max(sequence_starts(len(data), groups, lengths)[-1], len(data) - n_past)
+        start = int(sequence_starts(len(data), groups, lengths)[-1])
+        first = max(start, len(data) - n_past)
         past = data[first:, chosen]
         observed = np.empty(past.shape)
         for c, column in enumerate(past.T):
@@ -173,7 +186,9 @@ class ForecastDisplay:
         periods[order] = hmm.emission_.periods(n_features)
         for c, period in enumerate(periods[places]):
             samples[:, :, c] = around(samples[:, :, c], mean[:, c], period)
-        display = cls(samples, mean, observed, [names[c] for c in chosen])
+        times = forecast_times(X, start, len(mean))
+        times = None if times is None else times[first - start :]
+        display = cls(samples, mean, observed, [names[c] for c in chosen], times)
         return display.plot(ax, levels=levels)
 
     def plot(
@@ -219,5 +234,8 @@ class ForecastDisplay:
             one.plot(before, self.past[:, c], "k.", ms=4, label="observed")
             one.set_ylabel(self.names[c])
         self.axes_[0].legend(loc="upper left", fontsize=8)
-        self.axes_[-1].set_xlabel("steps from the end")
+        self.axes_[-1].set_xlabel("steps from the end" if self.times is None else "time")
+        if self.times is not None:
+            lay_out(self.axes_[0])
+            write_times(self.axes_, np.asarray(self.times), 1 - len(self.past))
         return self

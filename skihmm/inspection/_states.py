@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skihmm._draws import PosteriorDraws
 from skihmm._hcrp_hmm import HCRPHMM
-from skihmm._sequences import row_times, sequence_starts, time_texts
+from skihmm._sequences import row_times, sequence_starts
 from skihmm._typing import Array, Floats, MatrixLike, VectorLike
 from skihmm._validation import (
     as_array,
@@ -33,6 +33,7 @@ from skihmm.inspection._style import (
     places_of_columns,
     set_state_ticks,
     state_colours,
+    write_times,
 )
 from skihmm.posterior import align, match_states, point_estimate
 from skihmm.posterior._partitions import check_path, state_paths
@@ -329,7 +330,7 @@ class StateSequenceDisplay:
             self._add_legend(states)
         lay_out(top)
         if self.times is not None:
-            self._write_times(np.asarray(self.times)[first:last], first)
+            write_times(self.axes_, np.asarray(self.times)[first:last], first)
         self._write_states(top, states, first)
         for one, c in zip(self.axes_[1:], chosen, strict=True):
             symbols = self._panel(c, first, last)[1]
@@ -390,26 +391,6 @@ class StateSequenceDisplay:
         else:
             ax.set_yticks([0, 0.5, 1])
             ax.set_ylabel("probability\nof the state", fontsize="small")
-
-    def _write_times(self, times: NDArray[np.datetime64], first: int) -> None:
-        """Label the axis with times of the steps, as many as have room."""
-        from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-        texts = time_texts(times)
-        ax = self.axes_[-1]
-        size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
-        # The width of a digit is about 0.6 of the font size.
-        needed = size * (0.6 * len(texts[0]) + 1)
-        room = ax.get_window_extent().width / self.figure_.dpi * 72
-        n_ticks = int(np.clip(room / needed, 1, 9))
-
-        def text_of(step: float, _: int | None = None) -> str:
-            i = round(step) - first
-            return texts[i] if 0 <= i < len(texts) else ""
-
-        for one in self.axes_:
-            one.xaxis.set_major_locator(MaxNLocator(n_ticks, integer=True))
-            one.xaxis.set_major_formatter(FuncFormatter(text_of))
 
     def _write_states(self, ax: Axes, states: Array, first: int) -> None:
         """Write the numbers of the states into segments with room for them."""

@@ -7,9 +7,11 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from skihmm._hcrp_hmm import HCRPHMM
+from skihmm._sequences import time_texts
 from skihmm._typing import Array, NamedValues
 from skihmm._validation import check_integer
 
@@ -277,6 +279,26 @@ def lay_out(ax: Axes) -> None:
     """
     # A subfigure has no layout of its own; its figure has.
     ax.figure.canvas.figure.draw_without_rendering()
+
+
+def write_times(axes: Array, times: NDArray[np.datetime64], first: int) -> None:
+    """Label x-axes with times of steps from position `first` on, as many as have room."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    texts, ax = time_texts(times), axes[-1]
+    size = ax.xaxis.get_major_ticks(1)[0].label1.get_fontsize()
+    # The width of a digit is about 0.6 of the font size.
+    needed = size * (0.6 * len(texts[0]) + 1)
+    room = ax.get_window_extent().width / ax.figure.dpi * 72
+    n_ticks = int(np.clip(room / needed, 1, 9))
+
+    def text_of(step: float, _: int | None = None) -> str:
+        i = round(step) - first
+        return texts[i] if 0 <= i < len(texts) else ""
+
+    for one in axes:
+        one.xaxis.set_major_locator(MaxNLocator(n_ticks, integer=True))
+        one.xaxis.set_major_formatter(FuncFormatter(text_of))
 
 
 def set_state_ticks(

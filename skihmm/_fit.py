@@ -27,6 +27,7 @@ from skihmm._contexts import (
 from skihmm._decoding import frozen_model, rank
 from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
+from skihmm._frames import ColumnType, category_orders
 from skihmm._progress import Progress, SweepReport
 from skihmm._run import (
     INTERRUPTED,
@@ -234,6 +235,8 @@ class Fit:
     parameters : Parameters
     names : sequence of str or None
         Names of the columns of X.
+    types : list of ColumnType
+        Types of the columns of a data frame; none of other data.
     make_tasks : callable or None
         Makes the tasks of scikit-learn's callbacks, as :class:`FitTasks` without its
         first two parameters; None without callbacks.
@@ -248,10 +251,12 @@ class Fit:
         self,
         parameters: Parameters,
         names: Sequence[str] | None,
+        types: Sequence[ColumnType],
         make_tasks: Callable[..., FitTasks] | None,
     ) -> None:
         self.parameters = parameters
         self._names = names
+        self._orders = category_orders(types)
         self._make_tasks = make_tasks
         self.stopped: list[str | None] = []
 
@@ -289,7 +294,8 @@ class Fit:
         contexts = params.transitions.fit_contexts(given.transitions(columns))
         columns = given.emission(columns)
         whole, X = X, without_columns(X, given.columns)
-        emission.name_columns(self._names)
+        orders = [o for c, o in enumerate(self._orders) if c not in given.columns]
+        emission.name_columns(self._names, orders)
         recipe = emission
 
         def fitted(entropy: list[int]) -> tuple[BaseEmission, Array]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn import get_config
@@ -14,6 +14,10 @@ from sklearn.base import BaseEstimator
 from skihmm._typing import Array, Flags
 
 LIBRARIES = ("pandas", "polars")
+
+# Type of a column in plain values, which all formats of saved models hold: its name, and
+# of pandas' Categorical and polars' Enum the categories and whether they have an order.
+ColumnType: TypeAlias = tuple[str, list[Any] | None, bool]
 
 
 def library_of(X: object) -> str | None:
@@ -52,7 +56,28 @@ def output_library(estimator: BaseEstimator, came_in: str | None) -> str | None:
     return None if asked == "default" else str(asked)
 
 
-def make_frame(library: str, values: Array, names: Sequence[str], X: Any) -> Any:
+def column_types(X: Any) -> list[ColumnType]:
+    """Types of the columns of a data frame; none of other data."""
+    types: list[ColumnType] = []
+    for dtype in X.dtypes if library_of(X) else ():
+        name = str(dtype).partition("(")[0]
+        categories = list(dtype.categories) if name in ("category", "Enum") else None
+        types.append((name, categories, bool(getattr(dtype, "ordered", categories))))
+    return types
+
+
+def category_orders(types: Sequence[ColumnType]) -> list[list[Any] | None]:
+    """Categories of every column in their order, None of columns without one."""
+    return [categories if is_ordered else None for _, categories, is_ordered in types]
+
+
+def make_frame(
+    library: str,
+    values: Array,
+    names: Sequence[str],
+    X: Any,
+    types: Sequence[ColumnType] = (),
+) -> Any:
     """Convert an array to a data frame.
 
     Parameters
@@ -63,6 +88,8 @@ def make_frame(library: str, values: Array, names: Sequence[str], X: Any) -> Any
     names : sequence of str
     X : object
         Data of the rows; the index of a pandas frame is kept.
+    types : sequence of ColumnType, optional
+        Types that columns get unless a value does not fit, of the same library.
 
     Returns
     -------
@@ -71,9 +98,18 @@ def make_frame(library: str, values: Array, names: Sequence[str], X: Any) -> Any
     module = import_module(library)
     rows = values.tolist() if values.dtype == object else values
     if library == "polars":
-        return module.DataFrame(rows, schema=list(names), orient="row")
+        frame = module.DataFrame(rows, schema=list(names), orient="row")
+        for c, (name, categories, _) in enumerate(types):
+            enum = categories and module.Enum(categories)
+            dtype = enum or getattr(module, name, None)
+            frame = _with_column(frame, c, frame.to_series(c), dtype)
+        return frame
     index = X.index if library_of(X) == "pandas" else None
-    return module.DataFrame(rows, index=index, columns=list(names))
+    frame = module.DataFrame(rows, index=index, columns=list(names))
+    for c, (name, categories, is_ordered) in enumerate(types):
+        dtype = categories and module.CategoricalDtype(categories, is_ordered)
+        frame = _with_column(frame, c, frame.iloc[:, c], dtype or name)
+    return frame
 
 
 def fill_frame(X: Any, missing: Flags, values: Array) -> Any:
@@ -94,14 +130,21 @@ def fill_frame(X: Any, missing: Flags, values: Array) -> Any:
     is_pandas = library_of(X) == "pandas"
     module = import_module(type(X).__module__.partition(".")[0])
     frame = X.copy() if is_pandas else X.clone()
-    for c in np.flatnonzero(missing.any(axis=0)):
+    for c in np.flatnonzero(missing.any(axis=0)).tolist():
         entries = values[:, c].tolist()
         if is_pandas:
             column = module.Series(entries, index=X.index)
-            frame.isetitem(c, _as_type(column, X.dtypes.iloc[c], "astype"))
         else:
             column = module.Series(X.columns[c], entries)
-            frame = frame.with_columns(_as_type(column, X.dtypes[c], "cast"))
+        frame = _with_column(frame, c, column, list(X.dtypes)[c])
+    return frame
+
+
+def _with_column(frame: Any, c: int, column: object, dtype: object) -> Any:
+    """Set a column of a frame, converted to a type unless values would change."""
+    if library_of(frame) == "polars":
+        return frame.with_columns(_as_type(column, dtype, "cast"))
+    frame.isetitem(c, _as_type(column, dtype, "astype"))
     return frame
 
 

@@ -24,7 +24,15 @@ from skihmm._contexts import (
 from skihmm._decoding import frozen_model, has_evidence, rank, simulate_sequence
 from skihmm._draws import Draw
 from skihmm._fit import Fit, FitState, Parameters, sampler_of, transitions_for
-from skihmm._frames import LIBRARIES, fill_frame, library_of, make_frame, output_library
+from skihmm._frames import (
+    LIBRARIES,
+    ColumnType,
+    column_types,
+    fill_frame,
+    library_of,
+    make_frame,
+    output_library,
+)
 from skihmm._imputation import drawn_codes, expected_codes, fill
 from skihmm._other_names import ATTRIBUTES, explain_parameter
 from skihmm._prediction import PosteriorPredictive
@@ -307,7 +315,7 @@ array-like of shape (n_samples,), default="auto"
     # Private attributes of a fit, for warm_start, score and predict.
     _fit_state: FitState
     _best: tuple[int, int]
-    _frame_library: str | None
+    _frame_type: tuple[str | None, list[ColumnType]]
 
     def __init__(
         self,
@@ -533,7 +541,7 @@ array-like of shape (n_samples,), default="auto"
             longer be written.
         """
         check_ignored(y, X)
-        names = ("n_features_in_", "feature_names_in_", "_frame_library")
+        names = ("n_features_in_", "feature_names_in_", "_frame_type")
         earlier = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
             parameters = Parameters.check(self.get_params(deep=False))
@@ -559,6 +567,7 @@ array-like of shape (n_samples,), default="auto"
         return Fit(
             parameters,
             getattr(self, "feature_names_in_", None),
+            self._frame_type[1],
             partial(FitTasks, self) if with_tasks else None,
         )
 
@@ -687,7 +696,7 @@ array-like of shape (n_samples,), default="auto"
                 "X.toarray()."
             )
         if reset:
-            self._frame_library = library_of(X)
+            self._frame_type = library_of(X), column_types(X)
         X = unify_frame(unmask(X))
         if isinstance(X, list | tuple | np.ndarray):
             X = as_array("X", X)
@@ -1392,7 +1401,8 @@ array-like of shape (n_samples,), default="auto"
         -------
         X : ndarray or data frame of shape (n_samples, n_features)
             With the columns of contexts.  Symbols are from the emission's categories.  A
-            data frame if the model was fitted to one, or by :meth:`set_output`.
+            data frame if the model was fitted to one, with its types of columns where the
+            values fit, as in :meth:`impute`, or by :meth:`set_output`.
         states : ndarray of shape (n_samples,), int32
             Labels from ``n_states_`` on are new states.
         """
@@ -1412,7 +1422,9 @@ array-like of shape (n_samples,), default="auto"
             given,
         )
         X = with_columns(X, self._fit_state.given.columns, columns)
-        library = output_library(self, self._frame_library)
+        came_in, types = self._frame_type
+        library = output_library(self, came_in)
         if library is not None:
-            X = make_frame(library, X, self._column_names(), None)
+            types = types if library == came_in else []
+            X = make_frame(library, X, self._column_names(), None, types)
         return X, states

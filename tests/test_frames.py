@@ -102,17 +102,48 @@ def test_types_that_the_values_do_not_fit():
 
 
 def test_samples_are_like_the_data_of_the_fit():
-    model = mixed_model().fit(mixed_frame())
+    frame = mixed_frame().astype({"plain": "float32"})
+    model = mixed_model().fit(frame)
     X, states = model.sample(7, random_state=0)
-    assert list(X) == ["word", "size", "n", "plain"]
+    pd.testing.assert_series_equal(X.dtypes, frame.dtypes)
     assert len(X) == len(states) == 7
-    assert X["size"].dtype == float
-    assert X["n"].dtype.kind in "if"
     assert set(X["word"]) <= set("abc")
+    # Real numbers are no integers.
+    numbers = HCRPHMM(emission="gaussian", **SHORT).fit(frame[["plain"]].astype(int))
+    assert numbers.sample(7)[0].dtypes.tolist() == [float]
     model.set_output(transform="default")
     arrays, again = model.sample(7, random_state=0)
     np.testing.assert_array_equal(arrays, X.to_numpy(object))
     np.testing.assert_array_equal(again, states)
+
+
+def ordered_frame(order):
+    sizes = np.random.default_rng(2).permutation(["mid", "low", "high"] * 10)
+    # One category does not occur.
+    sizes = pd.Categorical(sizes, ["low", "none", "mid", "high"], ordered=order)
+    return pd.DataFrame({"n": [1, 2, 3] * 10, "size": sizes})
+
+
+@pytest.mark.parametrize("is_product", [False, True])
+def test_ordered_categories_keep_their_order(is_product):
+    emission = "hcrp"
+    if is_product:
+        parts = [("size", "dirichlet", ["size"]), ("n", "poisson", ["n"])]
+        emission = ProductEmission(parts)
+    names = ["low", "mid", "high"]
+    for order, expected in ((True, names), (False, sorted(names))):
+        X = ordered_frame(order)
+        X = X if is_product else X[["size"]]
+        model = HCRPHMM(emission=emission, **SHORT).fit(X)
+        for fitted in (model.emission_, clone(model.emission_).fit(X)):
+            part = fitted.emissions_[0][1] if is_product else fitted
+            assert part.categories_[0].tolist() == expected
+    # Codes of other data are by name.
+    plain = X.assign(size=X["size"].astype(str))
+    np.testing.assert_array_equal(model.predict(plain), model.predict(X))
+    contexts = HCRPTransitions(context_features=["n"])
+    model = HCRPHMM(transitions=contexts, **SHORT).fit(ordered_frame(True))
+    assert model.emission_.categories_[0].tolist() == names
 
 
 def test_a_failed_fit_does_not_change_what_samples_are(model):
@@ -193,6 +224,11 @@ def test_polars(model):
     assert filled.null_count().row(0) == (0, 0)
     assert filled["word"].gather_every(3).to_list() == ["a"] * 10
     assert hmm.sample(3)[0].schema == mixed.schema
+    sizes = pl.Series(["mid", "low", "high"] * 10).cast(pl.Enum(["low", "mid", "high"]))
+    X = pl.DataFrame({"size": sizes, "word": sizes.cast(pl.Categorical)})
+    hmm = HCRPHMM(**SHORT).fit(X.with_columns(n=pl.Series([1, 2, 3] * 10, dtype=pl.Int8)))
+    assert hmm.emission_.categories_[0].tolist() == ["low", "mid", "high"]
+    assert hmm.sample(3)[0].dtypes == [*X.dtypes, pl.Int8]
 
 
 @pytest.mark.parametrize("dtype", ["String", "Categorical", "Enum"])

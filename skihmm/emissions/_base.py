@@ -83,7 +83,11 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """Whether negative numbers are refused, False by default."""
         return False
 
-    def name_columns(self, names: Sequence[str | int] | None) -> None:
+    def name_columns(
+        self,
+        names: Sequence[str | int] | None,
+        orders: Sequence[Sequence[object] | None] = (),
+    ) -> None:
         """Set the names of the columns of X, for error messages; precedes :meth:`fit`.
 
         Parameters
@@ -92,13 +96,21 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             None: the columns have no names.  Those of a part of a
             :class:`~skihmm.emissions.ProductEmission` without names are integers, their
             indices in X.
+        orders : sequence of (sequence or None), optional
+            Categories of every column in their order, for symbols; None or empty without.
         """
         self._names_of_columns = None if names is None else list(names)
+        self._orders = list(orders)
 
     def _column_labels(self, n_columns: int) -> Sequence[str | int]:
         """Names of the columns of X, or their indices if they have no names."""
         names = getattr(self, "_names_of_columns", None)
         return names if names and len(names) == n_columns else range(n_columns)
+
+    def _column_orders(self, n_columns: int) -> Sequence[Sequence[object] | None]:
+        """Categories of the columns of X in their order, None of those without one."""
+        orders = getattr(self, "_orders", ())
+        return orders if len(orders) == n_columns else [None] * n_columns
 
     def column_order(self, n_columns: int) -> NDArray[np.intp]:
         """Index in X of every column of the encoded data.

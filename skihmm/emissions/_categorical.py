@@ -18,6 +18,7 @@ from skihmm._contexts import (
     encode_contexts,
     find_categories,
 )
+from skihmm._frames import category_orders, column_types
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Flags, Floats, Labels, MatrixLike
 from skihmm._validation import (
@@ -194,6 +195,14 @@ def _given_categories(values: ArrayLike, c: int) -> Array:
     return values
 
 
+def _in_order(symbols: Array, order: Sequence[object] | None) -> Array:
+    """Strings in the order of a type of data frames; numbers remain sorted."""
+    if order is None or symbols.dtype != object:
+        return symbols
+    rank = {symbol: i for i, symbol in enumerate(order)}
+    return np.array(sorted(symbols, key=lambda s: rank.get(s, len(rank))), dtype=object)
+
+
 class _Categorical(BaseEmission):
     """Base class of the categorical emissions: symbols and their codes."""
 
@@ -230,7 +239,11 @@ class _Categorical(BaseEmission):
         if isinstance(self.categories, str):
             if self.categories != "auto":
                 raise ValueError(f"categories={self.categories!r}; {expected}.")
-            symbols = [distinct(column) for column in columns]
+            orders = category_orders(column_types(X)) or self._column_orders(len(columns))
+            symbols = [
+                _in_order(distinct(column), order)
+                for column, order in zip(columns, orders, strict=True)
+            ]
         else:
             symbols = [
                 _given_categories(values, c) for c, values in enumerate(self.categories)
@@ -366,7 +379,8 @@ class HCRPCategorical(_Categorical):
         resampled after every sweep.  None keeps them fixed.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
-        "auto": those of the training data.
+        "auto": those of the training data, sorted, but strings of an ordered Categorical
+        of pandas or an Enum of polars in its order.
     handle_unknown : {"base", "missing", "error"}, default="base"
         Treatment of symbols outside of the categories: one more cell of the vocabulary,
         with its probability under the base; a missing observation; or an error.
@@ -534,7 +548,8 @@ class DirichletCategorical(_Categorical):
         with the prior ``Gamma(1/2, 1/2)``; chains start from a total pseudo-count of one.
     categories : "auto" or list of array-like, default="auto"
         The symbols of every column, in the order of their codes (numbers must be sorted).
-        "auto": those of the training data.
+        "auto": those of the training data, sorted, but strings of an ordered Categorical
+        of pandas or an Enum of polars in its order.
     handle_unknown : {"base", "missing", "error"}, default="base"
         Treatment of symbols outside of the categories: one more cell of the vocabulary; a
         missing observation; or an error.

@@ -12,6 +12,7 @@ from sklearn.utils import Bunch
 from sklearn.utils.metaestimators import _BaseComposition
 from sklearn.utils.validation import check_is_fitted
 
+from skihmm._frames import category_orders, column_types
 from skihmm._records import EmissionRecord
 from skihmm._typing import Array, Flags, Floats, Integers, Labels, MatrixLike
 from skihmm._validation import as_matrix, nested_short_names, resolve
@@ -356,10 +357,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None
     ) -> ProductEmission:
         if hasattr(X, "columns"):
-            self.name_columns(X.columns)
+            self.name_columns(X.columns, category_orders(column_types(X)))
         X = as_matrix(X)
         n_features = X.shape[1]
         labels = self._column_labels(n_features)
+        orders = self._column_orders(n_features)
         names = [label for label in labels if isinstance(label, str)] or None
         fitted: list[tuple[str, BaseEmission, NDArray[np.intp]]] = []
         owner: dict[int, str] = {}
@@ -372,7 +374,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
                         "expected every column in one."
                     )
                 owner[c] = name
-            part.name_columns([labels[c] for c in places])
+            part.name_columns([labels[c] for c in places], [orders[c] for c in places])
             own = X[:, places]
             part = (
                 part.fit_sequences(own, starts)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skihmm._draws import PosteriorDraws
+from skihmm._frames import category_orders, column_types
 from skihmm._hcrp_hmm import HCRPHMM
 from skihmm._sequences import row_times, sequence_starts
 from skihmm._typing import Array, Floats, MatrixLike, VectorLike
@@ -45,7 +46,9 @@ if TYPE_CHECKING:
 METHODS = ("viterbi", "smooth", "filter")
 
 
-def _as_panel(column: Array, is_symbols: bool) -> tuple[Floats, list[str] | None]:
+def _as_panel(
+    column: Array, is_symbols: bool, order: Sequence[object] | None
+) -> tuple[Floats, list[str] | None]:
     """Values to plot, NaN where missing, and names of symbols (None for numbers)."""
     missing = is_missing(column)
     if not is_symbols:
@@ -56,9 +59,12 @@ def _as_panel(column: Array, is_symbols: bool) -> tuple[Floats, list[str] | None
     # Symbols are integers; contexts may be any numbers.
     if present.dtype.kind != "O" and (present == present.astype(np.int64)).all():
         present = present.astype(np.int64)
-    symbols, codes = np.unique(present, return_inverse=True)
+    symbols = np.unique(present).tolist()
+    if order is not None:
+        symbols.sort(key=list(order).index)
+    codes = {symbol: code for code, symbol in enumerate(symbols)}
     values = np.full(len(column), np.nan)
-    values[~missing] = codes.ravel()
+    values[~missing] = [codes[symbol] for symbol in present.tolist()]
     return values, [str(symbol) for symbol in symbols]
 
 
@@ -88,6 +94,8 @@ class StateSequenceDisplay:
         Label of the new state.  None: there is none.
     times : ndarray of shape (n_samples,), datetime64, optional
         Times of the steps, shown on the axis instead of their indices.
+    orders : list of (sequence or None), optional
+        Symbols of each column from bottom to top; None: sorted.
 
     Attributes
     ----------
@@ -120,6 +128,7 @@ class StateSequenceDisplay:
         starts: ArrayLike | None = None,
         n_states: int | None = None,
         times: NDArray[np.datetime64] | None = None,
+        orders: Sequence[Sequence[object] | None] | None = None,
     ) -> None:
         self.states = states
         self.probability = probability
@@ -129,6 +138,7 @@ class StateSequenceDisplay:
         self.starts = starts
         self.n_states = n_states
         self.times = times
+        self.orders = orders
 
     @classmethod
     def from_estimator(
@@ -181,6 +191,7 @@ class StateSequenceDisplay:
             starts=sequence_starts(len(states), groups, lengths),
             n_states=hmm.n_states_,
             times=row_times(X),
+            orders=category_orders(column_types(X)),
         )
         return display.plot(ax, columns=columns, first=first, last=last)
 
@@ -243,7 +254,7 @@ class StateSequenceDisplay:
         if reference is not None:
             path = match_states(reference, path)
         names = getattr(X, "columns", None)
-        times = row_times(X)
+        times, orders = row_times(X), category_orders(column_types(X))
         if X is not None:
             X = as_matrix(unify_frame(unmask(X)))
             if len(X) != len(path):
@@ -258,6 +269,7 @@ class StateSequenceDisplay:
             names=None if names is None else [str(name) for name in names],
             starts=sequence_starts(len(path), groups, lengths),
             times=times,
+            orders=orders,
         )
         return display.plot(ax, columns=columns, first=first, last=last)
 
@@ -364,7 +376,8 @@ class StateSequenceDisplay:
             numbers[~missing] = column[~missing].astype(float)
             column = numbers
         # All symbols of the data, so that all windows have the same rows.
-        values, names = _as_panel(column, is_symbols)
+        order = self.orders[c] if self.orders else None
+        values, names = _as_panel(column, is_symbols, order)
         return values[first:last], names
 
     def _plot_states(self, ax: Axes, states: Array, first: int) -> None:

@@ -206,6 +206,20 @@ def test_columns_of_data_frames(fitted, sequence):
     assert [ax.get_ylabel() for ax in display.axes_[1:]] == ["symbol", "twice"]
 
 
+def test_ordered_categories_from_bottom_to_top():
+    pd = pytest.importorskip("pandas")
+    order = ["low", "mid", "high"]
+    X = pd.DataFrame({"size": pd.Categorical(["mid", "high"] * 30, order, ordered=True)})
+    hmm = HCRPHMM(**SHORT).fit(X)
+    for display in (
+        StateSequenceDisplay.from_estimator(hmm, X),
+        StateSequenceDisplay.from_draws(hmm.draws_, X),
+    ):
+        panel = display.axes_[1]
+        assert [t.get_text() for t in panel.get_yticklabels()] == ["mid", "high"]
+        np.testing.assert_array_equal(display._panel(0, 0, 4)[0], [0, 1, 0, 1])
+
+
 def tick_labels(ax):
     ax.figure.canvas.draw()
     low, high = ax.get_xlim()

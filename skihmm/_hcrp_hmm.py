@@ -395,9 +395,7 @@ array-like of shape (n_samples,), default="auto"
         self : HCRPHMM
         """
         for key in params:
-            name = key.partition("__")[0]
-            if name not in self._get_param_names():
-                explain_parameter(type(self).__name__, name, SHORT_NAMES)
+            explain_parameter(self, key.partition("__")[0], SHORT_NAMES)
         # In this order, because what "auto" is depends on those before.
         names = ("emission", "transitions", "sampler")
         own = {
@@ -408,16 +406,10 @@ array-like of shape (n_samples,), default="auto"
         for name in names:
             nested, current = own[name], {name: getattr(self, name)}
             nested.update(nested_short_names(nested, current, self._known(name)))
-            recipe = nested.get(name, current[name])
+            recipe, known = nested.get(name, current[name]), {name: SHORT_NAMES[name]}
             for key in nested:
-                own_name = key.removeprefix(name + "__").partition("__")[0]
-                if (
-                    key != name
-                    and hasattr(recipe, "get_params")
-                    and own_name not in recipe.get_params()
-                ):
-                    owner = type(recipe).__name__
-                    explain_parameter(owner, own_name, {name: SHORT_NAMES[name]})
+                own_name = key.partition("__")[2].partition("__")[0]
+                explain_parameter(recipe, own_name, known)
             super().set_params(**nested)
         return self
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 _COUNT = (
     "the number of states is inferred; in a fitted model it is n_states_. Leave it out."
@@ -38,7 +39,7 @@ ATTRIBUTES = {
 
 
 def explain_parameter(
-    owner: str,
+    owner: Any,
     name: str,
     recipes: Mapping[str, Mapping[str, Callable[[], object]]],
 ) -> None:
@@ -46,12 +47,14 @@ def explain_parameter(
 
     Parameters
     ----------
-    owner : str
-        Class that does not have it.
+    owner : object
+        Estimator or recipe; one that has the parameter is no error.
     name : str
     recipes : dict
         Of every kind the factories by short name, whose objects may have it.
     """
+    if not (name and hasattr(owner, "get_params")) or name in owner.get_params():
+        return
     remedy = PARAMETERS.get(name)
     if remedy is None:
         found = {
@@ -63,4 +66,5 @@ def explain_parameter(
         if not found:
             return
         remedy = f"it is one of {' or '.join(found)}."
-    raise ValueError(f"Invalid parameter {name!r}: {owner} has none of it; {remedy}")
+    seen = f"{type(owner).__name__} has none of it"
+    raise ValueError(f"Invalid parameter {name!r}: {seen}; {remedy}")

@@ -344,6 +344,8 @@ def test_fits_leave_the_filters_of_warnings():
         ),
         ({"nonsense": 3}, "Invalid parameter 'nonsense'"),
         ({"emission__nonsense": 3}, "Invalid parameter 'nonsense'"),
+        ({"emissions": 3}, "Invalid parameter 'emissions' for estimator HCRPHMM"),
+        ({"emission": "gaussian", "emission__n_iter": 3}, "Wishart has none.* n_burnin"),
     ],
 )
 def test_parameters_of_others(params, seen):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeGuard
@@ -242,11 +243,18 @@ def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]
     """
     try:
         path = Path(checkpoint)
+        with suppress(FileNotFoundError, NotADirectoryError):
+            path.stat()
     except TypeError:
         raise TypeError(
             f"checkpoint={checkpoint!r}; expected the path of an .npz file or of a "
             "folder, or None."
         ) from None
+    except (OSError, ValueError) as error:  # such as of a long name, and of a zero byte
+        raise ValueError(
+            f"checkpoint={str(checkpoint)!r}: {getattr(error, 'strerror', error)}.  Pass "
+            "another path."
+        ) from error
     if path.suffix != ".npz":
         if path.exists() and not path.is_dir():
             raise ValueError(

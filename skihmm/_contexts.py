@@ -15,7 +15,7 @@ from skihmm._typing import Array, Labels, NamedValues
 from skihmm._validation import (
     as_array,
     check_column_names,
-    check_positive,
+    check_concentration,
     is_missing,
     is_number,
     unmask,
@@ -387,14 +387,14 @@ def check_context_alpha(value: Any, n_columns: int) -> list[float]:
     concentrations : list of float
     """
     if np.ndim(value) == 0:
-        return [check_positive("context_alpha", value)] * n_columns
+        return [check_concentration("context_alpha", value)] * n_columns
     values = list(value)
     if len(values) != n_columns:
         raise ValueError(
             f"context_alpha has {len(values)} entries, but context_features "
             f"{n_columns} columns; expected one number, or one per column."
         )
-    return [check_positive(f"context_alpha[{c}]", v) for c, v in enumerate(values)]
+    return [check_concentration(f"context_alpha[{c}]", v) for c, v in enumerate(values)]
 
 
 def find_categories(columns: Array, known: Categories | None = None) -> Categories:

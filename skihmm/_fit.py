@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -497,6 +498,9 @@ class Fit:
             if is_interrupted:
                 # Ctrl-C may have killed a starting worker.
                 raise KeyboardInterrupt from error
+            if "pickle" in str(error):
+                # The callback last: joblib's own backend sends some that pickle refuses.
+                _name_unpicklable({**vars(settings), "callback": params.callback}, error)
             raise
         finally:
             # Threads must not go on if this one leaves because of an error.
@@ -675,6 +679,18 @@ def sampler_of(emission: BaseEmission, transitions: BaseTransitions) -> BaseSamp
     return auto_sampler(
         emission.has_lasting_states, not emission.is_categorical, transitions
     )
+
+
+def _name_unpicklable(parameters: Mapping[str, object], error: Exception) -> None:
+    """Raise TypeError with the parameter that could not be sent to other processes."""
+    for name, value in parameters.items():
+        try:
+            pickle.dumps(value)
+        except Exception as reason:
+            raise TypeError(
+                f"{name}={value!r:.100} cannot be sent to other processes: {reason}. "
+                "Pass what can be pickled, or set n_jobs=1."
+            ) from error
 
 
 def _warn_of_long_dwells(sequences: Sequences, transitions: BaseTransitions) -> None:

@@ -59,31 +59,35 @@ def check_integer(name: str, value: object, minimum: int) -> int:
     return int(value)
 
 
-def _as_float(value: Real) -> float:
+def _as_real(name: str, value: object, expected: str) -> float:
+    """Return a real number as a float, infinity beyond the range, or raise an error."""
+    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name}={value!r} is not a number; expected {expected}.")
     try:
         return float(value)
     except OverflowError:  # an integer of more than 308 digits
-        return float("inf")
+        return np.inf
 
 
 def check_positive(name: str, value: object) -> float:
     """Return a positive, finite number, or raise an error with the expected range."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r} is not a number; expected a number > 0.")
-    number = _as_float(value)
-    if not (np.isfinite(number) and number > 0):
+    number = _as_real(name, value, "a number > 0")
+    if not 0 < number < np.inf:
         raise ValueError(f"{name}={value}; expected a finite number > 0.")
+    return number
+
+
+def check_concentration(name: str, value: object) -> float:
+    """Return a positive number in the range of concentrations, or raise an error."""
+    number = check_positive(name, value)
+    if not 1e-50 <= number <= 1e50:
+        raise ValueError(f"{name}={value}; expected a number from 1e-50 to 1e+50.")
     return number
 
 
 def check_finite(name: str, value: object) -> float:
     """Return a finite number, or raise an error with the expected range."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r}; expected a finite number.")
-    try:
-        number = float(value)
-    except OverflowError:  # an int beyond the range of floats
-        number = np.inf
+    number = _as_real(name, value, "a finite number")
     if not np.isfinite(number):
         raise ValueError(f"{name}={value!r}; expected a finite number.")
     return number
@@ -91,21 +95,15 @@ def check_finite(name: str, value: object) -> float:
 
 def check_nonnegative(name: str, value: object) -> float:
     """Return a finite number >= 0, or raise an error with the expected range."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
-        raise TypeError(f"{name}={value!r} is not a number; expected a number >= 0.")
-    number = _as_float(value)
-    if not (np.isfinite(number) and number >= 0):
+    number = _as_real(name, value, "a number >= 0")
+    if not 0 <= number < np.inf:
         raise ValueError(f"{name}={value}; expected a number >= 0.")
     return number
 
 
 def check_fraction(name: str, value: object) -> float:
     """Return a number from 0 to 1, or raise an error with the expected range."""
-    if not isinstance(value, Real) or isinstance(value, bool | np.bool_):
-        raise TypeError(
-            f"{name}={value!r} is not a number; expected a number from 0 to 1."
-        )
-    number = _as_float(value)
+    number = _as_real(name, value, "a number from 0 to 1")
     if not 0 <= number <= 1:
         raise ValueError(f"{name}={value}; expected a number from 0 to 1.")
     return number
@@ -145,6 +143,8 @@ def check_dwell(name: str, value: object, least: int = 1) -> float | None:
     if value is None:
         return None
     dwell = check_positive(name, value)
+    if dwell > 1e15:
+        raise ValueError(f"{name}={value}; expected at most 1e+15 steps.")
     if dwell <= least:
         above, default = "1", "no preference to stay"
         if least > 1:
@@ -166,10 +166,10 @@ def check_stay_prior(name: str, value: object) -> tuple[float, float | str] | No
             f"{name}={value!r}; expected (a, b), pseudo-counts of staying and of "
             "leaving, (a, 'alpha'), or None."
         )
-    a, b = pair
+    a, b = check_concentration(f"{name}[0]", pair[0]), pair[1]
     if isinstance(b, str):
-        return check_positive(f"{name}[0]", a), check_choice(f"{name}[1]", b, ("alpha",))
-    return check_positive(f"{name}[0]", a), check_positive(f"{name}[1]", b)
+        return a, check_choice(f"{name}[1]", b, ("alpha",))
+    return a, check_concentration(f"{name}[1]", b)
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> str:
@@ -503,7 +503,11 @@ def resolve(
     if isinstance(value, str) and value in known:
         return known[value]()
     if isinstance(value, base):
-        copy: Recipe = clone(value)
+        try:
+            copy: Recipe = clone(value)
+        except TypeError as error:
+            what = f"{name}={type(value).__name__}(...)"
+            raise TypeError(f"{what} cannot be copied: {error}.") from error
         return copy
     listed = ", ".join(repr(key) for key in known)
     close = get_close_matches(value, known, 1) if isinstance(value, str) else []

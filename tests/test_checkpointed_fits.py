@@ -227,6 +227,9 @@ def test_a_wrong_path_fails_before_sampling(sequence, tmp_path):
     for name, message in (
         ("x" * 240 + ".npz", r"The checkpoint .* cannot be written: File name too long"),
         ("file/folder", "this folder cannot be made: Not a directory"),
+        ("x" * 300 + ".npz", r"^checkpoint='.*x.npz': File name too long.  Pass another"),
+        ("x" * 300, "^checkpoint='.*x': File name too long"),
+        ("a\0b.npz", r"^checkpoint='.*a\\x00b.npz': embedded null byte"),
     ):
         model = make_model(tmp_path / name, callback=must_not_sweep)
         with pytest.raises(ValueError, match=message):

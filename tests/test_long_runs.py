@@ -28,7 +28,7 @@ from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream
 from skihmm.core._sweep_info import SweepInfo
 from skihmm.emissions import HCRPCategorical
-from skihmm.samplers import StepwiseGibbs
+from skihmm.samplers import BlockedGibbs, StepwiseGibbs
 from skihmm.transitions import HCRPTransitions
 
 
@@ -195,6 +195,27 @@ def test_a_fit_that_fails_ends_with_its_last_chain(sequence, reference, tmp_path
     model.set_params(callback=None).fit(sequence)
     assert events == ["the other chain ends", "the fit ends"]
     assert_same(model, reference)
+
+
+class Locked(StepwiseGibbs):
+    """A sampler that gets a lock when a fit begins."""
+
+    def check_parameters(self):
+        super().check_parameters()
+        self.lock = threading.Lock()
+
+
+@pytest.mark.parametrize("backend", ["loky", "multiprocessing"])
+def test_what_other_processes_cannot_get_is_named(sequence, backend):
+    lock = threading.Lock()
+    cases = [("callback", lambda report: lock and None), ("sampler", Locked())]
+    with joblib.parallel_config(backend=backend, n_jobs=2):
+        for name, value in cases:
+            model = make_model(**{name: value})
+            with pytest.raises(TypeError, match=f"^{name}=.* cannot be sent to other"):
+                model.fit(sequence)
+    with pytest.raises(TypeError, match=r"^sampler=BlockedGibbs.* cannot be copied"):
+        make_model(sampler=BlockedGibbs(lock)).fit(sequence)
 
 
 @pytest.mark.parametrize("backend", ["loky", "threading"])

@@ -79,6 +79,12 @@ def number(lowest="> 0"):
     ]
 
 
+def concentration():
+    """Values that are no number in the range of concentrations."""
+    expected = "expected a number from 1e-50 to 1e+50"
+    return [*number(), *(Bad(value, ValueError, expected) for value in (1e300, 1e-51))]
+
+
 def flag():
     """Values that are neither True nor False."""
     return [
@@ -118,7 +124,7 @@ def stay_prior():
         *(Bad(value, TypeError, pair) for value in (1.0, (1.0,), (1, 2, 3), "ab", True)),
         *(
             bad._replace(value=(bad.value, 1.0), shown=f"stay_prior[0]={bad.value!r}")
-            for bad in number()
+            for bad in concentration()
         ),
         Bad((1.0, 0), ValueError, "expected a finite number > 0", "stay_prior[1]=0"),
         Bad((1.0, "beta"), ValueError, "expected one of 'alpha'", "stay_prior[1]='beta'"),
@@ -251,12 +257,13 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "verbose": [bad for bad in integer(0) if bad.value is not True],
     },
     HCRPTransitions: {
-        "alpha": number(),
-        "gamma": number(),
+        "alpha": concentration(),
+        "gamma": concentration(),
         "concentration_prior": prior(),
         "expected_dwell": [
             *(bad for bad in number() if bad.value is not None),
             Bad(1, ValueError, "expected a number of steps above 1, or None"),
+            Bad(1e300, ValueError, "expected at most 1e+15 steps"),
         ],
         "min_dwell": [*integer(1), Bad(256, ValueError, "expected at most 255")],
         "starts_inside": flag(),
@@ -264,7 +271,7 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         "switch_penalty": [*number(">= 0"), Bad(51, ValueError, "from 0 to 50")],
         "context_features": context_features(),
         "context_order": choice("state", "context"),
-        "context_alpha": [bad for bad in number() if np.ndim(bad.value) == 0],
+        "context_alpha": [bad for bad in concentration() if np.ndim(bad.value) == 0],
     },
     StepwiseGibbs: {
         "proposal": choice("exact", "rcd"),
@@ -280,16 +287,16 @@ BAD: dict[type, dict[str, list[Bad]]] = {
         for sampler in (StickBreakingGibbs, StickBreakingBeam)
     },
     HCRPCategorical: {
-        "alpha": number(),
-        "gamma": number(),
+        "alpha": concentration(),
+        "gamma": concentration(),
         "concentration_prior": prior(),
         "categories": categories(),
         "handle_unknown": choice("base", "missing", "error"),
         "context_features": context_features(),
-        "context_alpha": [bad for bad in number() if np.ndim(bad.value) == 0],
+        "context_alpha": [bad for bad in concentration() if np.ndim(bad.value) == 0],
     },
     DirichletCategorical: {
-        "concentration": [bad for bad in number() if bad.value is not None],
+        "concentration": [bad for bad in concentration() if bad.value is not None],
         "categories": categories(),
         "handle_unknown": choice("base", "missing", "error"),
     },

@@ -25,8 +25,8 @@ from skihmm._validation import (
     as_array,
     as_matrix,
     check_choice,
+    check_concentration,
     check_concentration_prior,
-    check_positive,
     distinct,
     is_missing,
     is_number,
@@ -521,8 +521,8 @@ class HCRPCategorical(_Categorical):
         return {name: record[name] for name in names if name in record}  # type: ignore
 
     def make_stats(self, codes: Array) -> CategoricalStats | ContextStats:
-        alpha = check_positive("alpha", self.alpha)
-        gamma = check_positive("gamma", self.gamma)
+        alpha = check_concentration("alpha", self.alpha)
+        gamma = check_concentration("gamma", self.gamma)
         prior = check_concentration_prior("concentration_prior", self.concentration_prior)
         if not self.n_contexts:
             return CategoricalStats(codes, self.n_symbols_, alpha, gamma, True, prior)
@@ -588,7 +588,7 @@ class DirichletCategorical(_Categorical):
             # and chains stay there: on the words of a novel at 4 states instead of 400.
             1.0 / max(self.n_symbols_)
             if self.concentration is None
-            else check_positive("concentration", self.concentration),
+            else check_concentration("concentration", self.concentration),
             1.0,
             False,
             None,

@@ -17,12 +17,12 @@ from skihmm._contexts import (
 from skihmm._typing import Array
 from skihmm._validation import (
     check_choice,
+    check_concentration,
     check_concentration_prior,
     check_dwell,
     check_flag,
     check_integer,
     check_nonnegative,
-    check_positive,
     check_stay_prior,
 )
 from skihmm.core._franchise import MOST_PENALTY, MOST_STAGES, Franchise
@@ -220,8 +220,8 @@ class HCRPTransitions(BaseTransitions):
             dwell = PENALISED_DWELL
         n_columns = len(contexts.parents) if contexts is not None else 0
         return Franchise(
-            check_positive("alpha", self.alpha),
-            check_positive("gamma", self.gamma),
+            check_concentration("alpha", self.alpha),
+            check_concentration("gamma", self.gamma),
             check_concentration_prior("concentration_prior", self.concentration_prior),
             stay_prior,
             dwell,

@@ -21,16 +21,7 @@ ColumnType: TypeAlias = tuple[str, list[Any] | None, bool]
 
 
 def library_of(X: object) -> str | None:
-    """Name of the library of a data frame; None for other data.
-
-    Parameters
-    ----------
-    X : object
-
-    Returns
-    -------
-    library : {"pandas", "polars"} or None
-    """
+    """Name of the library of a data frame, one of `LIBRARIES`; None for other data."""
     library = type(X).__module__.partition(".")[0]
     return library if library in LIBRARIES and hasattr(X, "columns") else None
 
@@ -38,16 +29,8 @@ def library_of(X: object) -> str | None:
 def output_library(estimator: BaseEstimator, came_in: str | None) -> str | None:
     """Library of the frames that an estimator returns; None for arrays.
 
-    Parameters
-    ----------
-    estimator : BaseEstimator
-        Its ``set_output``, or else scikit-learn's global ``transform_output``, applies.
-    came_in : {"pandas", "polars"} or None
-        Library of the input, which applies if neither of them was set.
-
-    Returns
-    -------
-    library : {"pandas", "polars"} or None
+    That of its ``set_output``, else of scikit-learn's global ``transform_output``, else
+    `came_in`, that of the input.
     """
     asked = getattr(estimator, "_sklearn_output_config", {}).get("transform")
     if asked is None:

@@ -43,15 +43,9 @@ def explain_parameter(
     name: str,
     recipes: Mapping[str, Mapping[str, Callable[[], object]]],
 ) -> None:
-    """Raise ValueError for a parameter that does not exist but has a counterpart.
+    """Raise ValueError for a parameter that `owner` lacks but that has a counterpart.
 
-    Parameters
-    ----------
-    owner : object
-        Estimator or recipe; one that has the parameter is no error.
-    name : str
-    recipes : dict
-        Of every kind the factories by short name, whose objects may have it.
+    `recipes` has for every kind the factories by short name, whose objects may have it.
     """
     if not (name and hasattr(owner, "get_params")) or name in owner.get_params():
         return

@@ -216,17 +216,7 @@ def forecast_times(X: Any, first: int, n_steps: int) -> NDArray[np.datetime64] |
 
 
 def row_index(X: Any) -> Array | None:
-    """Integer row labels of a data frame, or their times; None if there are neither.
-
-    Parameters
-    ----------
-    X : object
-        The user's data.
-
-    Returns
-    -------
-    index : ndarray of shape (n_samples,), int64 or datetime64, or None
-    """
+    """Integer row labels of a data frame, or their times; None if there are neither."""
     if not (hasattr(X, "iloc") and hasattr(X.index, "dtype")):
         return None
     times = row_times(X, local=False)

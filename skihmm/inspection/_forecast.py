@@ -27,6 +27,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+# Kinds of columns that are not shown, and why.
+_NO_NUMBERS = {
+    "symbols": "symbols, which have no bands. Use predict_next and its proba.",
+    "context": "contexts, which are not predicted.",
+}
+
+
 class ForecastDisplay:
     """Forecast of the steps after the end of a sequence: mean and bands.
 
@@ -142,40 +149,20 @@ class ForecastDisplay:
             X, n_steps, contexts=contexts, groups=groups, lengths=lengths
         )
         data = as_matrix(unify_frame(unmask(X)))
-        names = [
-            str(name)
-            for name in getattr(
-                hmm,
-                "feature_names_in_",
-                [f"column {c}" for c in range(data.shape[1])],
-            )
-        ]
+        unnamed = [f"column {c}" for c in range(data.shape[1])]
+        names = [str(name) for name in getattr(hmm, "feature_names_in_", unnamed)]
         kinds = column_kinds(hmm)
-        numeric = [
-            c for c, kind in enumerate(kinds) if kind not in ("symbols", "context")
-        ]
+        numeric = [c for c, kind in enumerate(kinds) if kind not in _NO_NUMBERS]
         if not numeric:
-            raise ValueError(
-                "All columns hold symbols, which have no bands. Use predict_next and its "
-                "proba."
-            )
+            raise ValueError(f"All columns hold {_NO_NUMBERS['symbols']}")
         chosen = numeric if columns is None else places_of_columns(columns, names)
         for c in chosen:
             if c not in numeric:
-                if kinds[c] == "context":
-                    raise ValueError(
-                        f"Column {names[c]!r} holds contexts, which are not predicted."
-                    )
-                raise ValueError(
-                    f"Column {names[c]!r} holds symbols, which have no bands. Use "
-                    "predict_next and its proba."
-                )
+                raise ValueError(f"Column {names[c]!r} holds {_NO_NUMBERS[kinds[c]]}")
         start = int(sequence_starts(len(data), groups, lengths)[-1])
         first = max(start, len(data) - n_past)
-        past = data[first:, chosen]
-        observed = np.empty(past.shape)
-        for c, column in enumerate(past.T):
-            observed[:, c] = np.where(is_missing(column), np.nan, column)
+        past = data[first:, chosen].T
+        observed = np.array([np.where(is_missing(c), np.nan, c) for c in past], float).T
         # Contexts are not predicted.
         places = np.searchsorted(hmm._observed_columns, chosen)
         samples = following.sample(n_samples, random_state)[:, :, places].astype(float)

@@ -19,6 +19,7 @@ from skihmm._validation import (
     check_choice,
     check_integer,
     is_missing,
+    is_number,
     unify_frame,
     unmask,
 )
@@ -51,20 +52,17 @@ def _as_panel(
 ) -> tuple[Floats, list[str] | None]:
     """Values to plot, NaN where missing, and names of symbols (None for numbers)."""
     missing = is_missing(column)
+    values = np.full(len(column), np.nan)
     if not is_symbols:
-        values = np.full(len(column), np.nan)
         values[~missing] = column[~missing].astype(float)
         return values, None
-    present = column[~missing]
+    present = column[~missing].tolist()
     # Symbols are integers; contexts may be any numbers.
-    if present.dtype.kind != "O" and (present == present.astype(np.int64)).all():
-        present = present.astype(np.int64)
-    symbols = np.unique(present).tolist()
-    if order is not None:
-        symbols.sort(key=list(order).index)
+    if all(is_number(value) and value == int(value) for value in present):
+        present = [int(value) for value in present]
+    symbols = sorted(set(present), key=None if order is None else list(order).index)
     codes = {symbol: code for code, symbol in enumerate(symbols)}
-    values = np.full(len(column), np.nan)
-    values[~missing] = [codes[symbol] for symbol in present.tolist()]
+    values[~missing] = [codes[symbol] for symbol in present]
     return values, [str(symbol) for symbol in symbols]
 
 
@@ -366,15 +364,6 @@ class StateSequenceDisplay:
             )
         else:
             is_symbols = self.symbols[c]
-        if column.dtype.kind in "US":
-            column = column.astype(object)
-        elif column.dtype.kind == "O" and not any(
-            isinstance(value, str) for value in column[~is_missing(column)]
-        ):
-            missing = is_missing(column)
-            numbers = np.full(len(column), np.nan)
-            numbers[~missing] = column[~missing].astype(float)
-            column = numbers
         # All symbols of the data, so that all windows have the same rows.
         order = self.orders[c] if self.orders else None
         values, names = _as_panel(column, is_symbols, order)

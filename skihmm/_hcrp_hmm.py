@@ -527,10 +527,10 @@ array-like of shape (n_samples,), default="auto"
         -----
         UserWarning
             If X is a data frame with an integer index that does not increase by a
-            constant step inside a sequence, or with dates or times that go backwards; if
-            X, or a column of it, has no observation, or more than half of the rows with
-            one count as missing; if the fit was interrupted; or if a checkpoint can no
-            longer be written.
+            constant step inside a sequence, or with dates or times that go backwards or
+            have holes; if X, or a column of it, has no observation, or more than half of
+            the rows with one count as missing; if the fit was interrupted; or if a
+            checkpoint can no longer be written.
         """
         check_ignored(y, X)
         names = ("n_features_in_", "feature_names_in_", "_frame_type")

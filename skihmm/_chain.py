@@ -394,6 +394,8 @@ class Chain(Iterator[SweepInfo]):
         self.n_sweeps = 0
         self.saved: ChainRecord | None = None
         self._stats = settings.emission.make_stats(sequences.codes)
+        if is_stopped is not None:
+            self._stats.watch(is_stopped)
         self._has_gaps = len(self._stats.open_gaps(sequences.starts)[0]) > 0
         self._known = sequences.known_states
         self.state = ChainState(

@@ -1,3 +1,4 @@
+from collections.abc import Callable
 from typing import TypeAlias
 
 from skihmm._contexts import ContextColumns
@@ -12,6 +13,7 @@ class EmissionStats:
     n_steps: int
     n_inputs: int
     draws_parameters: bool
+    def watch(self, is_stopped: Callable[[], bool]) -> None: ...
     def open_gaps(
         self, starts: Integers, every: bool = ...
     ) -> tuple[Integers, Integers]: ...

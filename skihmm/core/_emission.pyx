@@ -64,6 +64,15 @@ cdef class EmissionStats:
             Result of :meth:`to_arrays`.
         """
 
+    def watch(self, is_stopped):
+        """Ask now and then within what takes seconds whether to end it.
+
+        Parameters
+        ----------
+        is_stopped : callable
+            If it returns True, what asks ends with KeyboardInterrupt.
+        """
+
     def open_gaps(self, starts, every=False):
         """Fill missing entries that :meth:`augment` draws, with first values.
 

@@ -7,7 +7,12 @@ from numpy.typing import ArrayLike
 
 from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
 from skihmm._validation import check_integer, check_positive
-from skihmm.emissions._conjugate import _as_floats, _Gaussian, _positive_values
+from skihmm.emissions._conjugate import (
+    _LARGEST_SIZE,
+    _as_floats,
+    _Gaussian,
+    _positive_values,
+)
 from skihmm.emissions._conjugate_stats import ConjugateStats, autoregressive_normal
 from skihmm.emissions._resolution import wrong_values
 
@@ -192,7 +197,7 @@ default=None
             raise ValueError(
                 f"order={order}, but the longest sequence has {longest} rows "
                 f"(n_samples={n_samples}): no row has that many before it. Set a smaller "
-                "order."
+                "order, or pass a longer first batch to partial_fit."
             )
         strength = 1.0 if self.strength is None else self.strength
         if np.shape(strength) not in ((), (order + 1,)):
@@ -237,8 +242,10 @@ default=None
                 f"each of {n} columns a coefficient per entry of {self.order} earlier "
                 "rows, and an intercept."
             )
-        if not np.isfinite(mean).all():
-            raise ValueError(f"mean={self.mean!r}; expected finite numbers.")
+        if not (np.abs(mean) <= _LARGEST_SIZE).all():
+            raise ValueError(
+                f"mean={self.mean!r}; expected numbers up to {_LARGEST_SIZE:g} in size."
+            )
         return self._standardised(mean) if mean.ndim else first * mean
 
     def _rows_to_compare(self, X: Floats, starts: Integers) -> Floats:

@@ -19,6 +19,7 @@ cdef extern from "_conjugate_table.hpp" namespace "skihmm" nogil:
         void read_hyperparameters(float64_t *out)
         cbool set_hyperparameters(const float64_t *numbers) except +
         void adapt() except +
+        void watch(int (*poll)(void *) except -1 with gil, void *watcher)
         void take_gaps(float64_t *values, const vector[Gap] &gaps) except +
         void spread()
         void draw_gaps(const int32_t *slots, bitgen_t *g, float64_t *means) except +
@@ -36,6 +37,7 @@ cdef class ConjugateStats(EmissionStats):
     # set_family, which takes ownership.
     cdef ConjugateTable *table              # what `shared` owns
     cdef const float64_t[:, ::1] values     # rows: values, of which NaN is missing, and inputs
+    cdef object is_stopped
     cdef object completed                   # the same rows, if there are gaps to fill
     cdef object places                      # steps and columns of those
     cdef ConjugateStats set_family(self, Family *family)

@@ -73,6 +73,13 @@ cdef const float64_t[::1] _floats(values, n):
     return np.ascontiguousarray(np.broadcast_to(values, n), dtype=np.float64)
 
 
+cdef int _stop(void *is_stopped) except -1 with gil:
+    # In the main thread the call runs the handlers of signals.
+    if (<object> is_stopped)():
+        raise KeyboardInterrupt
+    return 0
+
+
 cdef class ConjugateStats(EmissionStats):
     """Sufficient statistics of every state for a conjugate family.
 
@@ -94,6 +101,10 @@ cdef class ConjugateStats(EmissionStats):
         self.table = new ConjugateTable(family, values, self.values.shape[0])
         self.shared.reset(<Emission *> self.table)
         return self
+
+    def watch(self, is_stopped):
+        self.is_stopped = is_stopped
+        self.table.watch(_stop, <void *> is_stopped)
 
     def open_gaps(self, starts, every=False):
         cdef vector[Gap] gaps

@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <stdexcept>
 #include <vector>
 
 #include "_emission.hpp"
 #include "_family.hpp"
 #include "_gaps.hpp"
+#include "_platform.hpp"
 #include "_slots.hpp"
 
 namespace skihmm {
@@ -60,6 +62,11 @@ class ConjugateTable final : public Emission, public EmissionParameters {
                           means);
         spread();
     }
+    // Called about twenty times a second by what takes seconds; throws to end it.
+    void watch(int (*poll)(void *), void *watcher) {
+        poll_ = poll;
+        watcher_ = watcher;
+    }
     const Family *family() const override { return family_.get(); }
     EmissionParameters *parameters() override {
         return family_->draws_parameters ? this : nullptr;
@@ -86,6 +93,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void add(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         if (is_missing_[t]) return;
         const double *y = row(t);
+        work(1);
         touch(k);
         move(t, k);
         r->multiply_log(family_->add_predicted(&table_[place(k)], step(), y));
@@ -93,6 +101,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     void remove(int64_t t, int32_t k, bitgen_t *, Product *r) override {
         if (is_missing_[t]) return;
         const double *y = row(t);
+        work(1);
         touch(k);
         move(t, -1);
         double lp = 0.0, *numbers = &table_[place(k)];
@@ -137,6 +146,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     }
     void fill_pair(int64_t t, const int32_t *states, double *out) override {
         double logs[2];
+        work(2);
         ConjugateTable::fill_log_pair(t, states, logs);
         fill_floored_pair(logs, out);
     }
@@ -153,6 +163,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         double lp = 0.0;
         for (int64_t i = 0; i < stop - start; ++i) {
             const int64_t t = backwards ? stop - 1 - i : start + i;
+            work(1);
             if (!is_missing_[t]) lp += family_->add_predicted(numbers.data(), 1, row(t));
             out[i] = lp;
         }
@@ -298,6 +309,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
 
   private:
     static constexpr int32_t kLane = 16;
+    static constexpr double kPollEvery = 2e7;
     // Parameters of a slot without any: results computed with them are recognisable as invalid.
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
     struct Moved { int64_t t; int32_t slot; };
@@ -308,6 +320,15 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             is_missing_[t] = family_->is_missing(row(t));
             if (!is_missing_[t]) log_constant_ += family_->log_constant(row(t));
         }
+    }
+    // n evaluations or updates are to come.
+    void work(int32_t n) {
+        n_flops_ += static_cast<double>(n) * family_->width;
+        if (SKIHMM_UNLIKELY(n_flops_ > kPollEvery)) ask();
+    }
+    SKIHMM_NOINLINE void ask() {
+        n_flops_ = 0.0;
+        if (poll_ && poll_(watcher_)) throw std::runtime_error("stopped");
     }
     const double *row(int64_t t) const { return values_ + t * row_width_; }
     // Of slot k the first statistic, and the distance to the next.
@@ -323,6 +344,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // log p(y[t] | k) of all slots; y[t] is not missing.  Valid until the next call.  (Families
     // may write whole vectors, beyond the slots.)
     const double *logs_of(int64_t t) {
+        work(n_slots);
         if (ahead_start_ <= t && t < ahead_stop_) return ahead_of(t);
         std::fill(logs_.begin(), logs_.end(), 0.0);
         family_->fill(table_.data(), family_->is_wide ? family_->width : stride_, n_slots,
@@ -414,6 +436,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     const double *values_;
     double *filled_ = nullptr;      // the same, if there are gaps
     std::vector<Gap> gaps_;
+    int (*poll_)(void *) = nullptr;
+    void *watcher_ = nullptr;
+    double n_flops_ = 0.0;
     const int32_t row_width_;
     double log_constant_ = 0.0;
     int32_t stride_ = 0;

@@ -38,6 +38,10 @@ cdef class ProductStats(EmissionStats):
                 "records")
         return parts
 
+    def watch(self, is_stopped):
+        for part in self.parts:
+            part.watch(is_stopped)
+
     def open_gaps(self, starts, every=False):
         steps, columns, first = [], [], 0
         for part in self.parts:

@@ -32,7 +32,11 @@ from small_models import (
 )
 
 from skihmm import HCRPHMM
+from skihmm.core._franchise import Franchise
+from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
 from skihmm.emissions import NormalInverseWishart
+from skihmm.samplers import StepwiseGibbs
 
 
 def random_model(name, n, rng, scale=1.0, offset=0.0):
@@ -517,3 +521,25 @@ def test_counts_that_would_lose_their_digits_are_refused():
         ValueError, match="X\\[1, 0\\] = 2000000000000 is too large; expected counts"
     ):
         model.fit(2 * X)
+
+
+def test_a_sweep_over_many_columns_can_be_ended():
+    asked = []
+
+    def is_stopped():
+        asked.append(len(asked))
+        return len(asked) > 3
+
+    X = np.random.default_rng(0).normal(size=(800, 200))
+    state = ChainState(
+        np.zeros(1, dtype=int),
+        Franchise(1.0, 1.0),
+        NormalInverseWishart().fit(X).make_stats(X),
+        RandomStream(0),
+    )
+    state.emission.watch(is_stopped)
+    state.start_from(np.zeros(800, dtype=int))
+    kernel = StepwiseGibbs().make_kernel(state)
+    with pytest.raises(KeyboardInterrupt):
+        kernel.sweep(state)
+    assert len(asked) == 4

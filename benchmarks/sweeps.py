@@ -13,6 +13,7 @@ prints the ratio round by round.  In COMMAND, {ids} is replaced by a file with o
 per line, {states} by one with the state of every step, {sweeps} by the number of sweeps,
 {sampler} by the sampler's name (NAMES_THERE); the program has to print
 ``secs_per_sweep=NUMBER``.  Machines are noisy: only ratios from one run mean anything.
+``--states 8 70 400`` prints only states, transitions, sampler and ns/step on simulations.
 """
 
 from __future__ import annotations
@@ -23,15 +24,26 @@ import shlex
 import statistics
 import subprocess
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
+import common
 import numpy as np
 from common import SAMPLERS, effective_samples, load_alice, start_chain, time_sweeps
 
+from skihmm._chain import Chain
+from skihmm._contexts import StepContexts
 from skihmm.datasets import make_automaton_sequence
+from skihmm.transitions import HCRPTransitions
 
 NAMES_THERE = {"stepwise": "gibbs", "exact": "gibbs"}
 BASELINES = ("direct", "sb_gibbs", "sb_beam")  # the other program has none of these
+TRANSITIONS = {
+    "plain": HCRPTransitions(),
+    "sticky": HCRPTransitions(expected_dwell=10),
+    "state first": HCRPTransitions(context_features=[1]),
+    "context first": HCRPTransitions(context_features=[1], context_order="context"),
+}
 
 
 def time_other(command, codes, states, n_sweeps):
@@ -45,6 +57,29 @@ def time_other(command, codes, states, n_sweeps):
     return float(re.search(r"secs_per_sweep=(\S+)", printed.stdout)[1])
 
 
+def time_transitions(n_states, chosen, n_rounds, seed, n_steps=25_000):
+    """Print nanoseconds per step; three contexts have rows around their state's."""
+    rng = np.random.default_rng(seed)
+    contexts, path = rng.integers(3, size=(n_steps, 1)), np.zeros(n_steps, dtype=int)
+    means = rng.dirichlet(np.full(n_states, 1.0), n_states)
+    rows = [[rng.dirichlet(4 * row + 1e-3) for row in means] for _ in range(3)]
+    for t in range(1, n_steps):
+        path[t] = rng.choice(n_states, p=rows[contexts[t, 0]][path[t - 1]])
+    symbols = rng.dirichlet(np.full(10 * n_states, 0.01), n_states)
+    codes = np.array([[rng.choice(10 * n_states, p=symbols[k])] for k in path])
+    for name, transitions in TRANSITIONS.items():
+        sequences, settings = common.make_model(codes, 10 * n_states, path)
+        settings = replace(settings, transitions=transitions)
+        if transitions.context_features is not None:
+            own = StepContexts.of_fit(contexts, int(transitions.context_order != "state"))
+            sequences = replace(sequences, contexts=own)
+        record = Chain(sequences, settings, np.random.SeedSequence(seed)).record()
+        for sampler in [s for s in chosen if name == "plain" or s not in BASELINES]:
+            args = SAMPLERS[sampler], record, sequences, settings, 5
+            ns = 1e9 / n_steps * min(time_sweeps(*args)[0] for _ in range(n_rounds))
+            print(f"{n_states} | {name} | {sampler} | {ns:.0f}", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--against", help="command of another program, see above")
@@ -52,7 +87,13 @@ def main():
     parser.add_argument("--mixing", type=float, default=20)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--states", type=int, nargs="+", help="see above")
     args = parser.parse_args()
+    chosen = SAMPLERS if args.sampler == "all" else [args.sampler]
+    if args.states:
+        for n_states in args.states:
+            time_transitions(n_states, chosen, args.rounds, args.seed)
+        return
 
     X, _ = make_automaton_sequence(2500, random_state=args.seed)
     # name, symbols, vocabulary, initial states, sweeps before, sweeps timed here and
@@ -67,7 +108,6 @@ def main():
             ("Alice, from 350 states", X, n_symbols, 350, 60, 20, 5, r),
             ("Alice, from 3000 states", X, n_symbols, 3000, 20, 10, 1, 1),
         ]
-    chosen = SAMPLERS if args.sampler == "all" else [args.sampler]
     print(
         "case | sampler | K | s/sweep | ns/step | accepted | ESS/s of K, of log joint | "
         "log joint | MB | ratio"

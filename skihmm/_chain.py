@@ -406,9 +406,6 @@ class Chain(Iterator[SweepInfo]):
             else ProductStats([self._stats, KnownStatesStats(self._known)]),
             self.stream,
         )
-        # Parts of the data in other chains would not have the fillings.
-        if self._known is None and not self._has_gaps:
-            self.state.source = settings.emission, sequences
         if record is None:
             path = self._initial_path(sequences, is_stopped)
             if self._known is not None:

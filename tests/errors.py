@@ -438,9 +438,8 @@ STICK_BREAKING = {
         # With this error or the next one states die here; the chain has to go on.
         Verbatim(
             "_stick_breaking_steps.hpp",
-            "add_gained(&chain.occupancy);\n        }\n    }\n",
+            "add_gained(&chain.occupancy);\n    }\n",
             """add_gained(&chain.occupancy);
-        }
         for (int32_t k = kFirst; k < n_slots_; ++k) {
             if (chain.occupancy[k] > 0 || pi_[k].empty()) continue;
             bury(chain, k);
@@ -483,7 +482,7 @@ STICK_BREAKING = {
             "if (j != kStart) shapes[line.ids[at]] += line.counts[at];",
         )
     ],
-    "beam: free ends": [("_sliced_paths.hpp", "steps.successor(stop - 1)", "-1")],
+    "beam: free ends": [("_sliced_paths.hpp", "chain.successor(stop - 1)", "-1")],
     "beam: old slices of held steps": [
         (
             "_sliced_paths.hpp",
@@ -499,7 +498,7 @@ STICK_BREAKING = {
         )
     ],
     "beam: one stream for all": [
-        ("_stick_breaking_paths.hpp", "streams_[piece]", "streams_[0]")
+        ("_stick_breaking_paths.hpp", "streams[piece]", "streams[0]")
     ],
     "beam: one stream for all rows": [
         ("_stick_breaking_paths.hpp", "row_streams_[j]", "row_streams_[0]")

@@ -17,12 +17,7 @@ from sklearn.model_selection import GridSearchCV, TimeSeriesSplit
 from skihmm import HCRPHMM
 from skihmm.emissions import DirichletCategorical
 from skihmm.metrics import ParticleFilterScorer
-from skihmm.samplers import (
-    BlockedBeam,
-    StepwiseGibbs,
-    StickBreakingBeam,
-    StickBreakingGibbs,
-)
+from skihmm.samplers import BlockedBeam, StepwiseGibbs
 
 SHORT = {"n_burnin": 5, "n_draws": 3, "thin": 1, "n_particles": 10, "random_state": 0}
 MODELS = {
@@ -133,38 +128,6 @@ def test_draws_are_those_of_one_job(cluster, name, sequence):
         alone.set_params(warm_start=True, n_jobs=None).fit(sequence)
     assert alone.draws_.shape == (3, 6)
     assert alone.draws_.lp.tobytes() == other.draws_.lp.tobytes()
-
-
-def leave_a_trace_of_data(folder):
-    """An emission that notes the processes that have its observations."""
-
-    class Tracing(DirichletCategorical):
-        def make_stats(self, codes):
-            Path(folder, f"{os.getpid()}-{len(codes)}").touch()
-            return super().make_stats(codes)
-
-    return Tracing(0.5)
-
-
-@pytest.mark.parametrize("sampler", [StickBreakingBeam, StickBreakingGibbs])
-def test_one_chain_on_all_workers(cluster, sampler, tmp_path):
-    X = np.random.default_rng(0).integers(4, size=(25_000, 1))
-    model = HCRPHMM(
-        sampler(100, split_merge_rate=1, n_jobs=2),
-        leave_a_trace_of_data(tmp_path),
-        init=np.arange(len(X)) // 10 % 3,
-        **SHORT,
-    )
-    with joblib.parallel_config(**cluster):
-        model.fit(X)
-    made = [tuple(map(int, path.name.split("-"))) for path in tmp_path.iterdir()]
-    # Shards overlap by the steps of a block; the cluster decides which worker has which.
-    shards = [(pid, n) for pid, n in made if n in (12_500, 12_600)]
-    assert {n for _, n in shards} == {12_500, 12_600}
-    assert os.getpid() not in {pid for pid, _ in shards}
-    plain = clone(model).set_params(sampler__n_jobs=None).fit(X)
-    assert model.draws_.lp.tobytes() == plain.draws_.lp.tobytes()
-    assert model.labels_.tobytes() == plain.labels_.tobytes()
 
 
 def test_search(cluster, sequence):

@@ -45,17 +45,19 @@ class TaskStream {
 };
 
 // Streams of the tasks 0, 1, ... of one parallel part of a sweep, derived from the chain's.
-struct TaskStreams {
-    uint64_t a = 0, b = 0;
-
+class TaskStreams {
+  public:
     TaskStreams() = default;
     explicit TaskStreams(bitgen_t *g) {
-        a = g->next_uint64(g->state);
-        b = g->next_uint64(g->state);
+        a_ = g->next_uint64(g->state);
+        b_ = g->next_uint64(g->state);
     }
     TaskStream operator[](int64_t task) const {
-        return TaskStream(a, b, static_cast<uint64_t>(task));
+        return TaskStream(a_, b_, static_cast<uint64_t>(task));
     }
+
+  private:
+    uint64_t a_ = 0, b_ = 0;
 };
 
 inline double uniform(bitgen_t *g) { return g->next_double(g->state); }

@@ -48,9 +48,6 @@ cdef class ChainState:
     cdef readonly Franchise transitions
     cdef readonly EmissionStats emission
     cdef readonly RandomStream stream
-    # The fitted emission and the sequences whose statistics these are, if all observations are
-    # theirs: for samplers that draw steps in other processes.  None: not known.
-    cdef public object source
     # A move of Python code is open: customers are removed, and no other move may start.
     cdef bint is_moving
 

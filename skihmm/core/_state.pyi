@@ -1,5 +1,3 @@
-from typing import Any
-
 from skihmm._records import StateRecord
 from skihmm._typing import Integers, Labels
 from skihmm.core._emission import EmissionStats
@@ -12,7 +10,6 @@ class ChainState:
     transitions: Franchise
     emission: EmissionStats
     stream: RandomStream
-    source: tuple[Any, Any] | None
     def __init__(
         self,
         starts: Integers,

@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "_family.hpp"
-#include "_python_error.hpp"
 
 namespace skihmm {
+
+// A function has raised an exception, which is set in Python; Cython propagates it.
+struct PythonError {};
 
 // Calls of the object behind `self`; -1 if an exception is set.  Every call holds the GIL.
 struct PythonCalls {

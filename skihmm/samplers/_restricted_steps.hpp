@@ -1,9 +1,6 @@
 // Single steps drawn among the states of a set S, piece by piece, given the transition
 // probabilities and the emission's parameters: why this is exact is said in
 // _stick_breaking_steps.hpp.
-//
-// Steps are those of a chain, or of a part of it in another process: any type with first, states,
-// previous and successor.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -49,12 +46,12 @@ class RestrictedSteps {
         }
     }
     // Draw the free steps of a piece, by thread `worker`; into[k] is the column of pi of state k.
-    template <class Steps>
-    void draw(Steps &steps, const EmissionParameters &emission, const Piece &piece,
+    template <class Chain>
+    void draw(Chain &chain, const EmissionParameters &emission, const Piece &piece,
               const TransitionRows &into, int32_t worker, bitgen_t *g) {
         Scratch *scratch = &scratch_[worker];
-        if (emission.is_table()) draw_piece<true>(steps, emission, piece, into, scratch, g);
-        else draw_piece<false>(steps, emission, piece, into, scratch, g);
+        if (emission.is_table()) draw_piece<true>(chain, emission, piece, into, scratch, g);
+        else draw_piece<false>(chain, emission, piece, into, scratch, g);
     }
     // Add the steps that states have gained in the pieces drawn since.
     void add_gained(std::vector<int32_t> *occupancy) const {
@@ -86,8 +83,8 @@ class RestrictedSteps {
         std::vector<int32_t> gained;    // steps, by slot
     };
 
-    template <bool kIsTable, class Steps>
-    void draw_piece(Steps &steps, const EmissionParameters &emission, const Piece &piece,
+    template <bool kIsTable, class Chain>
+    void draw_piece(Chain &chain, const EmissionParameters &emission, const Piece &piece,
                     const TransitionRows &into, Scratch *scratch, bitgen_t *g) const {
         Scratch &s = *scratch;
         s.order.resize(piece.held - piece.start);
@@ -98,7 +95,7 @@ class RestrictedSteps {
         }
         for (const int32_t at : s.order) {
             const int64_t t = piece.start + at;
-            const int32_t i = steps.previous(t), x = steps.states[t], o = steps.successor(t);
+            const int32_t i = chain.previous(t), x = chain.states[t], o = chain.successor(t);
             if (staying_[x] == 0) continue;
             const double *row = within_[i].data(),
                          *out = o >= 0 ? into[o].data() : ones_.data(),
@@ -113,7 +110,7 @@ class RestrictedSteps {
             if (k < 0) continue;
             --s.gained[x];
             ++s.gained[k];
-            steps.states[t] = k;
+            chain.states[t] = k;
         }
     }
     // p(y[t] | k) of the states of S, up to a factor; of others anything finite.

@@ -1,8 +1,5 @@
 // Paths of the beam given the transition probabilities, the emission's parameters and a slice for
 // every step, piece by piece: why this is exact is said in _stick_breaking_paths.hpp.
-//
-// Steps are those of a chain, or of a part of it in another process: any type with first, states,
-// previous and successor.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -24,11 +21,11 @@ class SlicedPaths {
     // Room for the slices of n steps.
     void set_steps(int64_t n) { slices_.resize(n); }
     // Draw the slices of a piece, below the probabilities of its transitions; returns the least.
-    template <class Steps, class Probability>
-    double cut(const Steps &steps, const Piece &piece, Probability probability, bitgen_t *g) {
+    template <class Chain, class Probability>
+    double cut(const Chain &chain, const Piece &piece, Probability probability, bitgen_t *g) {
         double least = 1.0;
         for (int64_t t = piece.start; t < piece.stop; ++t) {
-            slices_[t] = probability(steps.previous(t), steps.states[t]) * (1.0 - uniform(g));
+            slices_[t] = probability(chain.previous(t), chain.states[t]) * (1.0 - uniform(g));
             least = std::min(least, slices_[t]);
         }
         return least;
@@ -65,12 +62,12 @@ class SlicedPaths {
         }
     }
     // Draw a piece by thread `worker`; path[t] is the label of step t.
-    template <class Steps>
-    void draw(const Steps &steps, const EmissionParameters &emission, const Piece &piece,
+    template <class Chain>
+    void draw(const Chain &chain, const EmissionParameters &emission, const Piece &piece,
               int32_t worker, int32_t *path, bitgen_t *g) {
         Scratch *scratch = &scratch_[worker];
-        if (emission.is_table()) draw_piece<true>(steps, emission, piece, scratch, path, g);
-        else draw_piece<false>(steps, emission, piece, scratch, path, g);
+        if (emission.is_table()) draw_piece<true>(chain, emission, piece, scratch, path, g);
+        else draw_piece<false>(chain, emission, piece, scratch, path, g);
     }
 
     size_t n_bytes() const {
@@ -101,23 +98,23 @@ class SlicedPaths {
     };
     static constexpr double kLeastValue = std::numeric_limits<double>::min();
 
-    template <bool kIsTable, class Steps>
-    void draw_piece(const Steps &steps, const EmissionParameters &emission, const Piece &piece,
+    template <bool kIsTable, class Chain>
+    void draw_piece(const Chain &chain, const EmissionParameters &emission, const Piece &piece,
                     Scratch *scratch, int32_t *path, bitgen_t *g) {
         const int64_t held = piece.held;
         for (int64_t start = piece.start; start < held;) {
             int64_t stop = start + 1;
-            while (stop < held && !steps.first[stop]) ++stop;
-            const int32_t follower = steps.successor(stop - 1);
-            if (!filter<kIsTable>(emission, start, stop, steps.previous(start), scratch)
+            while (stop < held && !chain.first[stop]) ++stop;
+            const int32_t follower = chain.successor(stop - 1);
+            if (!filter<kIsTable>(emission, start, stop, chain.previous(start), scratch)
                 || !draw_path(start, stop, follower, scratch, path, g)) {
                 // Only rounding can exclude the old path, which passes all slices.
-                std::copy(steps.states.begin() + start, steps.states.begin() + stop,
+                std::copy(chain.states.begin() + start, chain.states.begin() + stop,
                           path + start);
             }
             start = stop;
         }
-        if (held < piece.stop) path[held] = steps.states[held];
+        if (held < piece.stop) path[held] = chain.states[held];
     }
     // Forward messages of steps [start, stop), as lists of the states that are possible.
     template <bool kIsTable>

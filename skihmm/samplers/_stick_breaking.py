@@ -9,7 +9,6 @@ from skihmm.core._emission import EmissionStats
 from skihmm.core._state import ChainState
 from skihmm.samplers._base import Kernel
 from skihmm.samplers._franchise_sampler import FranchiseSampler
-from skihmm.samplers._shards import shards_of
 from skihmm.samplers._stick_breaking_kernel import StickBreakingKernel
 
 
@@ -64,13 +63,7 @@ class _StickBreaking(FranchiseSampler):
         if n_threads < 0:
             n_threads = max(joblib.cpu_count() + 1 + n_threads, 1)
         size = min(self.block_size or 0, state.n_steps)
-        shards = shards_of(state, size, self.n_jobs)
-        if shards is not None:
-            # What is left is done here while the other processes wait.
-            n_threads = joblib.cpu_count()
-        return self.add_split_merge(
-            StickBreakingKernel(self._is_beam, size, n_threads, state.emission, shards)
-        )
+        return self.add_split_merge(StickBreakingKernel(self._is_beam, size, n_threads))
 
 
 class StickBreakingGibbs(_StickBreaking):
@@ -105,8 +98,6 @@ class StickBreakingGibbs(_StickBreaking):
         Threads of one chain, which draw blocks; -1: all cores, None: one.  Draws do not
         depend on it.  Without `block_size` threads do no more than count.  Each of the
         chains that the ``n_jobs`` of the model runs at the same time has as many threads.
-        Within ``joblib.parallel_config`` of a backend with processes, such as ``"dask"``,
-        these draw the blocks instead, if the data have 20,000 steps or more.
 
     See Also
     --------
@@ -115,8 +106,7 @@ class StickBreakingGibbs(_StickBreaking):
 
     Notes
     -----
-    Emissions whose functions are written in Python are evaluated by one thread of every
-    process.  With known states (``fit(X, states=...)``) only threads draw.
+    Emissions whose functions are written in Python are evaluated by one thread.
     ``draws_.seconds`` and ``max_time`` are the CPU time of a chain's own thread, so that
     of one of its `n_jobs` threads.
 
@@ -182,9 +172,7 @@ class StickBreakingBeam(_StickBreaking):
     n_jobs : int or None, default=None
         Threads of one chain, which draw sequences or blocks; -1: all cores, None: one.
         Draws do not depend on it.  Each of the chains that the ``n_jobs`` of the model
-        runs at the same time has as many threads.  Within ``joblib.parallel_config`` of a
-        backend with processes, such as ``"dask"``, these draw them instead, if the data
-        have 20,000 steps or more.
+        runs at the same time has as many threads.
 
     See Also
     --------
@@ -192,8 +180,7 @@ class StickBreakingBeam(_StickBreaking):
 
     Notes
     -----
-    Emissions whose functions are written in Python are evaluated by one thread of every
-    process.  With known states (``fit(X, states=...)``) only threads draw.
+    Emissions whose functions are written in Python are evaluated by one thread.
     ``draws_.seconds`` and ``max_time`` are the CPU time of a chain's own thread, so that
     of one of its `n_jobs` threads.
 

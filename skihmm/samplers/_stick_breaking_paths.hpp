@@ -31,9 +31,7 @@
 // throughout: no piece changes a factor of another one, so none has to be drawn again.
 //
 // Pieces, and the streams of random numbers that belong to each piece, row and group of states,
-// do not depend on the number of threads, and so neither do the draws.  Nor do they depend on
-// whether steps 2 and 5 of a piece are made here or by another process, which repeats 2 and 4
-// from the same streams.
+// do not depend on the number of threads, and so neither do the draws.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -70,9 +68,9 @@ template <class Transitions>
 template <class Chain>
 class StickBreakingPaths final : public Kernel<Chain> {
   public:
-    // A block size of zero: whole sequences.  `elsewhere` may be empty.
-    StickBreakingPaths(int64_t block_size, int32_t n_workers, const PieceCalls &elsewhere)
-        : block_size_(block_size), workers_(n_workers), elsewhere_(elsewhere) {}
+    // A block size of zero: whole sequences.
+    StickBreakingPaths(int64_t block_size, int32_t n_workers)
+        : block_size_(block_size), workers_(n_workers) {}
 
     // One sweep over all steps, of which few are held.
     SweepCounts sweep(Chain &chain) override {
@@ -80,7 +78,7 @@ class StickBreakingPaths final : public Kernel<Chain> {
         begin(chain);
         cut(chain);
         break_rows(chain);
-        parameters_ = draw_emission(chain, emission, states_, workers_);
+        draw_emission(chain, emission, states_, workers_);
         draw_pieces(chain, emission);
         end(chain, emission);
         return {chain.n_steps, chain.n_steps};
@@ -174,9 +172,9 @@ class StickBreakingPaths final : public Kernel<Chain> {
     void cut(Chain &chain) {
         paths_.set_steps(chain.n_steps);
         least_.resize(pieces_.size());
-        cuts_ = TaskStreams(chain.bits);
+        const TaskStreams cuts(chain.bits);
         workers_.run(pieces_.size(), [&](int64_t piece, int32_t) {
-            TaskStream stream = cuts_[piece];
+            TaskStream stream = cuts[piece];
             bitgen_t bits = stream.bits();
             least_[piece] = paths_.cut(
                 chain, pieces_[piece],
@@ -259,34 +257,14 @@ class StickBreakingPaths final : public Kernel<Chain> {
     void draw_pieces(Chain &chain, const EmissionParameters &emission) {
         path_.resize(chain.n_steps);
         const auto probability = [&](int32_t j, int32_t k) { return transition(j, k); };
-        streams_ = TaskStreams(chain.bits);
-        if (elsewhere_) {
-            draw_elsewhere(chain, probability);
-            return;
-        }
+        const TaskStreams streams(chain.bits);
         paths_.set_transitions(states_, chain.n_slots, low_, workers_, probability);
         (emission.is_concurrent() ? workers_ : Workers(1))
             .run(pieces_.size(), [&](int64_t piece, int32_t worker) {
-                TaskStream stream = streams_[piece];
+                TaskStream stream = streams[piece];
                 bitgen_t bits = stream.bits();
                 paths_.draw(chain, emission, pieces_[piece], worker, path_.data(), &bits);
             });
-    }
-
-    template <class Probability>
-    void draw_elsewhere(const Chain &chain, Probability probability) {
-        PieceDraw what;
-        what.states = states_;
-        for (const int32_t j : states_)
-            for (const int32_t k : states_)
-                what.pi.push_back(k == kStart ? 0.0 : probability(j, k));
-        what.pieces = pieces_;
-        what.parameters = parameters_;
-        what.cuts = cuts_;
-        what.streams = streams_;
-        what.low = low_;
-        path_ = chain.states;
-        elsewhere_(what, chain.n_slots, path_.data());
     }
 
     // ---- step 6
@@ -307,7 +285,6 @@ class StickBreakingPaths final : public Kernel<Chain> {
 
     const int64_t block_size_;
     const Workers workers_;
-    const PieceCalls elsewhere_;
     Sticks sticks_;
     SlicedPaths paths_;
     double first_rest_ = 0.0;               // beta_u before any stick is broken
@@ -319,7 +296,7 @@ class StickBreakingPaths final : public Kernel<Chain> {
     size_t n_new_ = 0;                      // of these in use
     std::vector<int32_t> states_;           // the start, the occupied states, the new ones
     std::vector<Row> rows_;                 // by slot
-    TaskStreams row_streams_, cuts_, parameters_, streams_;
+    TaskStreams row_streams_;
     std::vector<Piece> pieces_;
     std::vector<double> least_;             // slices, by piece
     double low_ = 0.0;                      // u

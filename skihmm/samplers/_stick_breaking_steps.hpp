@@ -47,9 +47,9 @@ namespace skihmm {
 template <class Chain>
 class StickBreakingSteps final : public Kernel<Chain> {
   public:
-    // A block size of zero: no pieces.  `elsewhere` may be empty.
-    StickBreakingSteps(int64_t block_size, int32_t n_workers, const PieceCalls &elsewhere)
-        : block_size_(block_size), workers_(n_workers), elsewhere_(elsewhere) {}
+    // A block size of zero: no pieces.
+    StickBreakingSteps(int64_t block_size, int32_t n_workers)
+        : block_size_(block_size), workers_(n_workers) {}
 
     // One sweep over all steps.
     SweepCounts sweep(Chain &chain) override {
@@ -58,7 +58,7 @@ class StickBreakingSteps final : public Kernel<Chain> {
         for (int32_t k = kFirst; k < chain.n_slots; ++k)
             if (chain.occupancy[k] > 0) used_.push_back(k);
         draw_parameters(chain);
-        parameters_ = draw_emission(chain, emission, used_, workers_);
+        draw_emission(chain, emission, used_, workers_);
         into_.resize(n_slots_);
         for (auto &column : into_) column.clear();
         for (size_t i = 1; i < used_.size(); ++i) fill_column(used_[i]);
@@ -170,16 +170,7 @@ class StickBreakingSteps final : public Kernel<Chain> {
             for (int64_t t = pieces_[i].start; t < pieces_[i].held; ++t)
                 ++steps[chain.states[t]];
         });
-        // After an error in another process the chain is where it was.
-        std::vector<int32_t> states, occupancy = chain.occupancy;
-        if (elsewhere_) states = chain.states;
-        try {
-            for (const int64_t half : {0, 1}) draw_half(chain, emission, half);
-        } catch (const PythonError &) {
-            chain.states = states;
-            chain.occupancy = occupancy;
-            throw;
-        }
+        for (const int64_t half : {0, 1}) draw_half(chain, emission, half);
     }
     // Every second piece from the first or second one on.
     void draw_half(Chain &chain, const EmissionParameters &emission, int64_t half) {
@@ -187,34 +178,16 @@ class StickBreakingSteps final : public Kernel<Chain> {
         for (const Free &free : free_)
             for (int32_t k = 0; k < n_slots_; ++k) staying[k] -= free.steps[half][k];
         const TaskStreams streams(chain.bits);
-        if (elsewhere_) {
-            draw_elsewhere(chain, half, staying, streams);
-        } else {
-            restricted_.restrict_to(staying, pi_, used_, workers_.size());
-            (emission.is_concurrent() ? workers_ : Workers(1))
-                .run((static_cast<int64_t>(pieces_.size()) + 1 - half) / 2,
-                     [&](int64_t i, int32_t worker) {
-                         TaskStream stream = streams[i];
-                         bitgen_t bits = stream.bits();
-                         restricted_.draw(chain, emission, pieces_[2 * i + half], into_, worker,
-                                          &bits);
-                     });
-            restricted_.add_gained(&chain.occupancy);
-        }
-    }
-    void draw_elsewhere(Chain &chain, int64_t half, const std::vector<int32_t> &staying,
-                        const TaskStreams &streams) {
-        PieceDraw what;
-        what.states = used_;
-        for (const int32_t j : used_)
-            for (const int32_t k : used_) what.pi.push_back(pi_[j][k]);
-        for (size_t i = half; i < pieces_.size(); i += 2) what.pieces.push_back(pieces_[i]);
-        what.parameters = parameters_;
-        what.streams = streams;
-        what.staying = staying;
-        elsewhere_(what, n_slots_, chain.states.data());
-        std::fill(chain.occupancy.begin(), chain.occupancy.end(), 0);
-        for (const int32_t k : chain.states) ++chain.occupancy[k];
+        restricted_.restrict_to(staying, pi_, used_, workers_.size());
+        (emission.is_concurrent() ? workers_ : Workers(1))
+            .run((static_cast<int64_t>(pieces_.size()) + 1 - half) / 2,
+                 [&](int64_t i, int32_t worker) {
+                     TaskStream stream = streams[i];
+                     bitgen_t bits = stream.bits();
+                     restricted_.draw(chain, emission, pieces_[2 * i + half], into_, worker,
+                                      &bits);
+                 });
+        restricted_.add_gained(&chain.occupancy);
     }
 
     // ---- single steps
@@ -283,7 +256,6 @@ class StickBreakingSteps final : public Kernel<Chain> {
 
     const int64_t block_size_;
     const Workers workers_;
-    const PieceCalls elsewhere_;
     Sticks sticks_;
     RestrictedSteps restricted_;
     TransitionRows pi_;                     // by row, then by slot; pi_ju in slot NEW
@@ -291,7 +263,6 @@ class StickBreakingSteps final : public Kernel<Chain> {
     std::vector<double> shapes_, falls_;
     std::vector<int32_t> used_;             // the start, and the states before the sweep
     TransitionRows into_;                   // into_[k][j] = pi_jk; beta_k in slot NEW
-    TaskStreams parameters_;
     WideVector<double> ones_;
     Weights weights_;
     std::vector<int32_t> order_;

@@ -79,17 +79,14 @@ class Sticks {
     std::vector<double> shapes_, falls_;
 };
 
-// Draw the emission's parameters for the listed states, of which the first is the start, from a
-// stream that is returned, so that another process can draw the same ones.
+// Draw the emission's parameters for the listed states, of which the first is the start.
 template <class Chain>
-TaskStreams draw_emission(const Chain &chain, EmissionParameters &emission,
-                          const std::vector<int32_t> &states, const Workers &workers) {
-    const TaskStreams streams(chain.bits);
-    TaskStream stream = streams[0];
+void draw_emission(const Chain &chain, EmissionParameters &emission,
+                   const std::vector<int32_t> &states, const Workers &workers) {
+    TaskStream stream = TaskStreams(chain.bits)[0];
     bitgen_t bits = stream.bits();
     emission.draw_parameters(std::vector<int32_t>(states.begin() + 1, states.end()), workers,
                              &bits);
-    return streams;
 }
 
 // Of the labels `path`.

@@ -774,11 +774,6 @@ SLICES_IN_CONTEXTS = {
             "uniform(chain.bits)\n"
             "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start_ + l]) : step.pi));",
         ),
-        Verbatim(
-            "_context_step_slice.hpp",
-            "uniform(chain.bits) * old_p_);",
-            "uniform(chain.bits) * (PLANTED ? tree_->join_prob(at_, i_, x_) : old_p_));",
-        ),
     ],
     "threshold without the leaf": [
         Verbatim(
@@ -787,24 +782,6 @@ SLICES_IN_CONTEXTS = {
             "uniform(chain.bits) * (PLANTED ? 1.0 - tree_->join_prob(step.at, j,\n"
             "    chain.states[start_ + l]) / step.pi : 1.0)\n",
         ),
-        Verbatim(
-            "_context_step_slice.hpp",
-            "uniform(chain.bits) * p);",
-            "uniform(chain.bits) * (PLANTED ? 0.5 * p : p));",
-        ),
-    ],
-    "lifted: shared restaurants as they were": [
-        (
-            "_context_step_slice.hpp",
-            "d <= at_.depth && at_prefixes_[d] == prefixes_[d]",
-            "false",
-        )
-    ],
-    "lifted: the top with its customer": [
-        ("_context_step_slice.hpp", "step_->n_top", "step_->n_top + 1.0")
-    ],
-    "lifted: the shared row with its customer": [
-        ("_context_step_slice.hpp", "step_->is_joined", "false"),
     ],
 }
 

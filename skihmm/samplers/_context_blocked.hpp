@@ -264,6 +264,12 @@ class ContextBlocked {
         if (!is_shared) step.by /= total_weight(tree_->root().n_tables, tree_->root().gamma);
         if (!is_shared && apart_ < 0) return;
         double *base = &bases_[static_cast<size_t>(l) * stride_];
+        if (is_shared && l == length_) {
+            // Only that of the successor is read.
+            if (step.bar >= 0) base[step.bar] = base_of(l, step.bar);
+            step.base = base;
+            return;
+        }
         if (is_shared) tree_->fill_base(step.at, base);
         else std::copy_n(step.base, n_slots_, base);
         if (apart_ >= 0) base[apart_] = base[kNew];
@@ -480,7 +486,7 @@ class ContextBlocked {
         }
         const float *base = mass_f_.data();
         const InfiniteRoot &root = tree_->root();
-        if (tree_->shape.n_before == 0 || step.at.depth == 0)
+        if (tree_->shape.n_before == 0 || step.at.depth == 0 || smooth == 0.0)
             smooth /= total_weight(root.n_tables, root.gamma);
         else base = shared_base(l);
         double sums[2];

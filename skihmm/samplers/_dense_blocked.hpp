@@ -20,7 +20,6 @@
 
 #include "_blocked.hpp"
 #include "_context_blocked.hpp"
-#include "_context_step_slice.hpp"
 #include "_fresh_labels.hpp"
 #include "_rcd.hpp"
 #include "_slice.hpp"
@@ -234,9 +233,9 @@ Proposal<Chain> *make_beam(Chain &chain, double cut) {
 }
 template <class Chain>
 Proposal<Chain> *make_slice(Chain &chain, int32_t lookup_slots) {
-    // The kernels of single steps are those of the plain law and its contexts.
-    if (chain.transitions->coins().exist()) return make_beam(chain, 0.0);
-    if (chain.transitions->has_contexts()) return make_proposal<ContextSlice>(chain);
+    // The kernel of single steps is that of the plain law.
+    if (chain.transitions->coins().exist() || chain.transitions->has_contexts())
+        return make_beam(chain, 0.0);
     return make_proposal<Slice>(chain, lookup_slots);
 }
 

@@ -144,14 +144,6 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         void restore(Chain &chain, SeatingEmission &emission) except +
 
 
-cdef extern from "_context_step_slice.hpp" namespace "skihmm" nogil:
-    cdef cppclass ContextSlice "skihmm::ContextSlice<skihmm::Chain, skihmm::SeatingEmission>":
-        void attach(Chain &chain, SeatingEmission &emission) except +
-        void prepare(Chain &chain, SeatingEmission &emission, const SeatedMove &move)
-        void score(Chain &chain, int64_t start, int64_t stop, Product *q)
-        void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path, Product *q)
-
-
 cdef extern from "_gaussian_families.hpp" namespace "skihmm" nogil:
     cdef cppclass GaussianHyperprior:
         GaussianHyperprior(int32_t, const float64_t *, const float64_t *, bint, bint,
@@ -764,52 +756,6 @@ def kept_sums(ChainState state, seed, intp_t n_moves):
             roughly.recount(s.contexts(), t, move.view, label, &chain.hints[t])
     chain.bits = state.stream.bits
     return error, rough, n_lifted, n_rough
-
-
-def slice_step(ChainState state, intp_t t, seed, bint lifted, intp_t n_draws):
-    """Slice proposal in a tree for one step, lifted or opened, and undo the move.
-
-    Returns
-    -------
-    log_old : float
-        Weight of the old label.
-    log_new : dict
-        That of the labels that are proposed in `n_draws` draws ...
-    n_drawn : dict
-        ... and how often they are.
-
-    None, and nothing done, for a step that cannot be lifted.
-    """
-    cdef SeatedMove move
-    cdef ContextSlice proposal
-    cdef Chain *chain = state.chain.get()
-    cdef SeatingEmission *emission = symbols_of(state)
-    cdef RandomStream own = RandomStream(seed)
-    cdef Product old, new
-    cdef int32_t label
-    cdef intp_t _draw
-    log_new, n_drawn = {}, {}
-    chain.reserve(2)
-    proposal.attach(deref(chain), deref(emission))
-    chain.bits = own.bits
-    try:
-        if not lifted:
-            move.open(deref(chain), deref(emission), t, t + 1)
-            move.look(deref(chain), deref(emission))
-        elif not _lift(&move, state, t):
-            return None
-        proposal.prepare(deref(chain), deref(emission), move)
-        proposal.score(deref(chain), t, t + 1, &old)
-        for _draw in range(n_draws):
-            new.reset()
-            proposal.propose(deref(chain), t, t + 1, &label, &new)
-            log_new[label] = new.log()
-            n_drawn[label] = n_drawn.get(label, 0) + 1
-        if not lifted:
-            move.restore(deref(chain), deref(emission))
-        return old.log(), log_new, n_drawn
-    finally:
-        chain.bits = state.stream.bits
 
 
 cdef double _constant(void *state) noexcept nogil:

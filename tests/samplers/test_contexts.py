@@ -551,31 +551,6 @@ def check_rough_weights(moves, after):
     assert min(n_joined, n_lifted - n_joined) >= 10
 
 
-def test_slices_of_lifted_steps():
-    """As those of opened steps."""
-    error, n_steps, n_moved = 0.0, 0, 0
-    for name, seed in itertools.product([*LIFTED, *LIFTED_BELOW], range(40)):
-        m = (MODELS | LONGER)[name]
-        state = random_state(m, seed)[0]
-        for t in range(1, m.n_steps - 1):
-            found = native.moves.slice_step(state, t, seed, True, 200)
-            if found is None:
-                continue
-            want = native.moves.slice_step(state, t, seed, False, 200)
-            assert state.check() is None
-            n_steps += 1
-            n_moved += len(found[1]) > 1
-            error = max(error, abs(found[0] - want[0]))
-            for label in found[1].keys() | want[1].keys():
-                if label in found[1] and label in want[1]:
-                    error = max(error, abs(found[1][label] - want[1][label]))
-                else:
-                    assert max(n[2].get(label, 0) for n in (found, want)) < 20
-    assert n_steps >= 40
-    assert n_moved >= 10
-    assert error < 1e-12
-
-
 def sum_error(moves, order="state"):
     rng = np.random.default_rng(0)
     columns = tuple((int(u),) for u in rng.integers(3, size=200))

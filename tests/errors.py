@@ -700,18 +700,12 @@ STEPS_IN_CONTEXTS = {
             "const double last = bases_[at_.depth];",
             "const double last = bases_[PLANTED ? 0 : at_.depth];",
         ),
-        ("_context_sparse.hpp", "after_ ? step.top_out(1) : base_", "base_"),
     ],
     "upper restaurants of i as they were": [
         (
             "_contexts.hpp",
             "d >= lowest && d <= depth && v == rows[d]",
             "d == depth && v == rows[d]",
-        ),
-        (
-            "_context_sparse.hpp",
-            "after_ && is_shared && d >= lowest",
-            "after_ && is_shared && d == at_.depth",
         ),
     ],
     "shared restaurants as they were": [
@@ -721,6 +715,7 @@ STEPS_IN_CONTEXTS = {
             "0",
         )
     ],
+    "shared counts as they were": [("_contexts.hpp", "count(1, prefix, draw.k)", "0")],
     "tables opened whatever follows": [
         (
             "_contexts.hpp",
@@ -728,42 +723,6 @@ STEPS_IN_CONTEXTS = {
             "set_parts(at, next, i, k, -1, stay);\n"
             "for (int32_t h = 1; h <= at.depth; ++h) sum += parts_[h];",
         ),
-        ("_transitions.hpp", "step->p_out_opened / step->p_out", "1.0"),
-    ],
-    "lifted: the size of an upper level": [
-        Verbatim(
-            "_seating.hpp",
-            "own.inverse = 1.0 / total(row, -leaves);",
-            "own.inverse = 1.0 / total(row, PLANTED && Base::kIsRoot ? 0 : -leaves);",
-        )
-    ],
-    "lifted: a table of the last level stays": [
-        (
-            "_contexts.hpp",
-            "d > 0 && d >= draw.at.depth - draw.n_closed",
-            "d > 1 && d >= draw.at.depth - draw.n_closed",
-        )
-    ],
-    "lifted: the other's customer": [
-        (
-            "_contexts.hpp",
-            "-in->leaves_first() - out->leaves_first()",
-            "-in->leaves_first()",
-        )
-    ],
-    "lifted: the law that the draw changes": [
-        ("_transitions.hpp", "is_joined && n_opened == depth - 1", "false")
-    ],
-    "lists: the law that a shared restaurant changes": [
-        (
-            "_context_sparse.hpp",
-            "above_[k] * (o_[k] + ab_joined_ * near)",
-            "above_[k] * (o_[k] + ab_ * near)",
-        ),
-        ("_context_sparse.hpp", "w_above * ab_joined_", "w_above * ab"),
-    ],
-    "lists: a shared restaurant left out": [
-        ("_context_sparse.hpp", "w_above * o_above", "0.0")
     ],
 }
 SLICES_IN_CONTEXTS = {

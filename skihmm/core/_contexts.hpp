@@ -76,11 +76,6 @@ template <class Root> class LevelAbove {
         if (first_) first_->count_path(depth, row, dish, hint, counts);
         else deep_->count_path(depth, row, dish, hint, counts);
     }
-    void lift_path(int32_t depth, int32_t row, int32_t dish, bool leaves, bitgen_t *g,
-                   int32_t *hint, LiftedLevel *levels) const {
-        if (first_) first_->lift_path(depth, row, dish, leaves, g, hint, levels);
-        else deep_->lift_path(depth, row, dish, leaves, g, hint, levels);
-    }
     void prefetch_cell(int32_t hint) const {
         if (first_) first_->prefetch_cell(hint);
         else deep_->prefetch_cell(hint);
@@ -165,24 +160,6 @@ struct ContextPlace {
     int32_t depth = 0, prefix = 0;
 };
 
-// A draw whose customer is lifted: of the restaurants on the path of a leaf, by depth, and where
-// he sits down again.
-struct LiftedDraw {
-    ContextPlace at;
-    int32_t j = 0, k = 0;
-    int32_t n_closed = 0;               // tables that leave with him, from the leaf on
-    std::vector<LiftedLevel> levels;
-    int32_t n_opened = 0, table = 0;    // tables that come with him, and his table above those
-    bool is_changed = false;            // some restaurant above the leaf has another size
-
-    const LiftedLevel &leaf() const { return levels[at.depth]; }
-    // Whether a table of the top leaves, or comes, with him; has done one of the two only.
-    bool closes_top() const { return n_closed == at.depth; }
-    bool leaves_first() const { return n_closed >= at.depth - 1; }
-    bool opens_top() const { return n_opened == at.depth; }
-    bool changes_top() const { return is_changed && closes_top() != opens_top(); }
-};
-
 class ContextTree {
   public:
     const ContextShape shape;
@@ -265,6 +242,7 @@ class ContextTree {
     size_t n_bytes() const {
         size_t n = deepest().n_bytes() + places_.capacity() * sizeof(ContextPlace);
         for (const Sizes &sizes : sizes_) n += 16 * sizes.inverse.capacity();
+        n += shared_.capacity() * sizeof(double);
         return n;
     }
     const char *check() const { return deepest().check(); }
@@ -349,88 +327,6 @@ class ContextTree {
         const int32_t row = leaf(at, j);
         return at.depth == 1 ? first_->remove(row, k, g, hint)
                              : levels_[at.depth - 2]->remove(row, k, g, hint);
-    }
-
-    // ---- a draw that mostly comes back to where it was: see Seating::lift
-
-    void lift(ContextPlace at, int32_t j, int32_t k, bitgen_t *g, int32_t *hint,
-              LiftedDraw *out) const {
-        const int32_t row = leaf(at, j);
-        out->at = at;
-        out->j = j;
-        out->k = k;
-        out->is_changed = false;
-        out->levels.resize(shape.depth() + 1);
-        if (at.depth == 1) first_->lift_path(1, row, k, true, g, hint, out->levels.data());
-        else levels_[at.depth - 2]->lift_path(at.depth, row, k, true, g, hint,
-                                              out->levels.data());
-        int32_t d = at.depth;
-        while (d > 0 && out->levels[d].customer.closes) --d;
-        out->n_closed = at.depth - d;
-    }
-    // Of two draws after each other, both lifted: whether the first restaurants on their paths are
-    // one, which both customers have then left as far as they leave it.  (The others are those of
-    // two labels.)
-    bool join(LiftedDraw *in, LiftedDraw *out) const {
-        if (SKIHMM_LIKELY(shape.n_before == 0)) return false;
-        LiftedLevel &first = in->levels[1], &second = out->levels[1];
-        if (first.row != second.row) return false;
-        first.inverse = second.inverse =
-            1.0 / total(1, first.row, -in->leaves_first() - out->leaves_first());
-        return true;
-    }
-    // p of all restaurants on the path, from that of the top on; returns the leaf's.
-    double fill_probs(double top, LiftedDraw *draw) const {
-        double p = top;
-        for (int32_t d = 1; d <= draw->at.depth; ++d) {
-            LiftedLevel &level = draw->levels[d];
-            level.p = p = dish_weight<double>(level.customer.n, alpha(d) * p) * level.inverse;
-        }
-        return p;
-    }
-    // The same when a customer of another dish has come to the first of them.
-    SKIHMM_NOINLINE double fill_joined_probs(double top, LiftedDraw *draw) const {
-        double &inverse = draw->levels[1].inverse;
-        const double now = inverse;
-        inverse = now / (1.0 + now);
-        const double p = fill_probs(top, draw);
-        inverse = now;
-        return p;
-    }
-    // Into the journal.
-    void take_away(const LiftedDraw &draw) {
-        touch(draw.at, draw.j, draw.k);
-        for (int32_t d = draw.at.depth; d > 0 && d >= draw.at.depth - draw.n_closed; --d) {
-            const Lifted &customer = draw.levels[d].customer;
-            if (d == 1) first_->take_level(customer);
-            else levels_[d - 2]->take_level(customer);
-        }
-    }
-    // He chooses tables by the law of `add`, `top` being p there, after fill_probs.
-    void choose_tables(double top, uint32_t bits, bitgen_t *g, LiftedDraw *draw) const {
-        int32_t d = draw->at.depth;
-        for (; d > 0; --d) {
-            const double fresh = alpha(d) * (d == 1 ? top : draw->levels[d - 1].p);
-            draw->table = choose_table(d, draw->levels[d].customer, fresh, bits, g);
-            if (SKIHMM_LIKELY(draw->table != FirstLevel::kNewTable)) break;
-            bits = static_cast<uint32_t>(g->next_uint64(g->state)
-                                         >> (64 - FirstLevel::kChoiceBits));
-        }
-        draw->n_opened = draw->at.depth - d;
-    }
-    // The same where it has been drawn how many he opens.
-    void choose_tables(int32_t n_opened, uint32_t bits, bitgen_t *g, LiftedDraw *draw) const {
-        const int32_t d = draw->at.depth - n_opened;
-        draw->n_opened = n_opened;
-        if (d > 0) draw->table = choose_table(d, draw->levels[d].customer, 0.0, bits, g);
-    }
-    void put_back(LiftedDraw *draw) {
-        if (SKIHMM_LIKELY(draw->n_opened == draw->n_closed
-                          && (draw->opens_top()
-                              || draw->table == draw->levels[draw->at.depth - draw->n_opened]
-                                                     .customer.table)))
-            return;
-        put_elsewhere(draw);
     }
 
     size_t n_cells() const {
@@ -642,6 +538,10 @@ class ContextTree {
     const double *inverse(int32_t d, int32_t prefix) const {
         return &sizes_[d].inverse[static_cast<size_t>(prefix) * padded_];
     }
+    // Customers by label of the restaurant that all labels before share, if there is one.
+    const double *shared_counts(int32_t prefix) const {
+        return &shared_[static_cast<size_t>(prefix) * padded_];
+    }
     const float *sizes(int32_t d, int32_t prefix) const {
         return &sizes_[d].sizes[static_cast<size_t>(prefix) * padded_];
     }
@@ -696,12 +596,11 @@ class ContextTree {
         const double c = 1.0 / total_weight(first_->base.n_tables, first_->base.gamma);
         for (int32_t k = 0; k < n_slots(); ++k) out[k] = c * first_->base.dish_tables[k];
         out[kNew] = c * first_->base.gamma;
-        for (int32_t d = 1; d <= std::min(at.depth, shape.n_before); ++d) {
-            const int32_t v = row(d, 0);
-            const double by = 1.0 / total(d, v), smooth = alpha(d) * by;
-            for (int32_t k = 0; k < n_slots(); ++k) out[k] *= smooth;
-            for_line(row_line(d, v), [&](int32_t k, int32_t n) { out[k] += by * n; });
-        }
+        if (at.depth == 0 || shape.n_before == 0) return;
+        refresh();
+        const double by = 1.0 / total(1, row(1, 0)), smooth = alpha(1) * by;
+        const double *shared = shared_counts(offsets_[1]);
+        for (int32_t k = 0; k < n_slots(); ++k) out[k] = out[k] * smooth + by * shared[k];
     }
     // Of one label; `prefixes` are those of a place, by depth.
     double base_of(int32_t depth, const int32_t *prefixes, int32_t k) const {
@@ -768,29 +667,6 @@ class ContextTree {
     int32_t n_slots() const { return static_cast<int32_t>(first_->columns.size()); }
     int32_t leaf(ContextPlace at, int32_t j) const { return shape.row(at.depth, j, at.prefix); }
 
-
-    int32_t choose_table(int32_t d, const Lifted &customer, double fresh, uint32_t bits,
-                         bitgen_t *g) const {
-        return d == 1 ? first_->choose_table(customer, fresh, bits, g)
-                      : levels_[d - 2]->choose_table(customer, fresh, bits, g);
-    }
-    SKIHMM_NOINLINE void put_elsewhere(LiftedDraw *draw) {
-        for (int32_t d = draw->at.depth, above = 0; d > 0; --d, ++above) {
-            const bool leaves = above <= draw->n_closed, comes = above <= draw->n_opened;
-            const Lifted &customer = draw->levels[d].customer;
-            const bool opens = above < draw->n_opened;
-            if (!leaves && !comes) break;
-            if (customer.closes && opens) continue;
-            const int32_t table = opens ? FirstLevel::kNewTable : draw->table;
-            if (d == 1) first_->change_level(customer, leaves, comes, table);
-            else levels_[d - 2]->change_level(customer, leaves, comes, table);
-        }
-        draw->is_changed = draw->n_opened != draw->n_closed;
-        if (!draw->is_changed) return;
-        touch(draw->at, draw->j, draw->k);
-        settle();
-    }
-
     // The prefixes, for `row`.
     void follow(ContextPlace at) const { fill_prefixes(at, offsets_.data()); }
     int32_t row(int32_t d, int32_t j) const { return shape.row(d, j, offsets_[d]); }
@@ -834,6 +710,12 @@ class ContextTree {
         mass_.assign(padded_, 0.0);
         for (int32_t k = 0; k < n_slots(); ++k) mass_[k] = first_->base.dish_tables[k];
         mass_[kNew] = first_->base.gamma;
+        const int32_t n_shared = shape.n_before ? shape.stride(1) : 0;
+        shared_.assign(static_cast<size_t>(n_shared) * padded_, 0.0);
+        for (int32_t v = 0; v < n_shared; ++v)
+            for_line(row_line(1, v), [&](int32_t k, int32_t n) {
+                shared_[static_cast<size_t>(v) * padded_ + k] = n;
+            });
         sizes_.resize(shape.depth() + 1);
         for (int32_t d = first_own(); d <= shape.depth(); ++d) {
             const size_t n = static_cast<size_t>(shape.stride(d)) * padded_;
@@ -863,6 +745,8 @@ class ContextTree {
             set_size(d, prefix, draw.j);
             if (d > 1) prefix = shape.prefix_above(d, prefix);
         }
+        if (shape.n_before > 0 && draw.depth > 0)
+            shared_[static_cast<size_t>(prefix) * padded_ + draw.k] = count(1, prefix, draw.k);
     }
     // visit(d, j, n) for the n > 0 customers of dish k in the restaurants of every label before,
     // after `follow`.
@@ -971,6 +855,7 @@ class ContextTree {
     mutable int32_t padded_ = 0;
     mutable std::vector<Sizes> sizes_;      // by depth
     mutable WideVector<double> mass_;       // by label, padded: see own_mass
+    mutable WideVector<double> shared_;     // by prefix of depth 1 and by label, the same
     // Scratch, by depth or by label.
     mutable std::vector<int32_t> offsets_, trail_, following_;
     mutable std::vector<double> weights_, base_, parts_, bases_, sparse_, rest_;

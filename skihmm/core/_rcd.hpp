@@ -179,22 +179,17 @@ class Move : public Exchange<Chain, Emission> {
         }
     }
 
-    // Whether the move has been opened by lift, and nothing been taken out.
-    bool is_lifted() const { return is_lifted_; }
     // open and look for one step between two others, all without writing: most step-wise
     // proposals repeat the old label, and most of those change no table.  (On the words of
     // Alice with 350 states this took a sweep from 190 to 164 ns per step.)
     // False, and nothing done, for a step that must be opened: at an edge, unobserved, or
     // next to its own label (then its customers share rows, dishes or cells), and where the
     // law of the transitions has no such way.
-    // kInTree, here and below: whether the transitions lift in a tree of restaurants.
-    template <bool kInTree = false>
     SKIHMM_INLINE bool lift(Chain &chain, Emission &emission, int64_t t) {
         if constexpr (!kLifts) {
             return false;
         } else {
             const Transitions &s = *chain.transitions;
-            if constexpr (kInTree) return lift_in_tree(chain, emission, t);
             if (!s.lifts() || !can_lift(chain, emission, t)) return false;
             s.lift_out(chain.bits, &chain.hints[t + 1], &view);
             lift_value(chain, emission, t);
@@ -205,40 +200,36 @@ class Move : public Exchange<Chain, Emission> {
     }
 
     // What open would have done with the lifted customers.
-    template <bool kInTree = false>
     SKIHMM_NOINLINE void take_away(Chain &chain, Emission &emission) {
         if constexpr (kLifts) {
             Transitions &s = *chain.transitions;
             is_lifted_ = false;
             r_old.reset();
-            if constexpr (kInTree) r_old.multiply(s.take_away_from_tree(view));
-            else r_old.multiply(s.take_away(view.out, chain.bits));
+            r_old.multiply(s.take_away(view.out, chain.bits));
             r_old.multiply(emission.seating->take_away(value_, chain.bits));
-            if constexpr (!kInTree) r_old.multiply(s.take_away(view.in, chain.bits));
+            r_old.multiply(s.take_away(view.in, chain.bits));
         }
     }
 
     // s_0 -> s*_L.
-    template <bool kInTree = false>
     SKIHMM_INLINE void seat(Chain &chain, Emission &emission,
                             const int32_t *path) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(path[0] == view.x)) {
-                seat_lifted<kInTree, false>(chain, emission, false);
+                seat_lifted<false>(chain, emission, false);
                 return;
             }
-            take_away<kInTree>(chain, emission);
+            take_away(chain, emission);
         }
         seat_path(chain, emission, path);
     }
     // Accept or reject; says which.
-    template <bool kInTree = false>
     SKIHMM_INLINE bool decide(Chain &chain, Emission &emission,
                               const int32_t *path, const Product &q_old,
                               const Product &q_new) {
         const bool accepted = this->is_accepted(chain, q_old, q_new);
         if (is_lifted_) {
-            if (SKIHMM_LIKELY(accepted)) put_back<kInTree>(chain, emission);
+            if (SKIHMM_LIKELY(accepted)) put_back(chain, emission);
             return accepted;
         }
         if (SKIHMM_UNLIKELY(!accepted)) {
@@ -258,16 +249,15 @@ class Move : public Exchange<Chain, Emission> {
     // together were drawn from their conditional law given s_0, with the successor's
     // probability *after* that draw.  So nothing is left to decide, and what else is seated
     // needs no factors.
-    template <bool kInTree = false>
     SKIHMM_INLINE void complete(Chain &chain, Emission &emission, int32_t k,
                                 bool opens) {
         if (is_lifted_) {
             if (SKIHMM_LIKELY(k == view.x)) {
-                seat_lifted<kInTree, true>(chain, emission, opens);
-                put_back<kInTree>(chain, emission);
+                seat_lifted<true>(chain, emission, opens);
+                put_back(chain, emission);
                 return;
             }
-            take_away<kInTree>(chain, emission);
+            take_away(chain, emission);
         }
         complete_open(chain, emission, k, opens);
     }
@@ -310,32 +300,6 @@ class Move : public Exchange<Chain, Emission> {
         symbol.column.smooth = e.new_table_after(code, -value_.closes);
         symbol.e_in = value_.n;
         symbol.e_x = e.row_customers[view.x] - 1;
-    }
-    SKIHMM_NOINLINE bool lift_in_tree(Chain &chain, Emission &emission, int64_t t) {
-        if constexpr (kLifts) {
-            const Transitions &s = *chain.transitions;
-            if (!can_lift(chain, emission, t)) return false;
-            s.lift_out_of_tree(t, chain.bits, &chain.hints[t + 1], &view);
-            lift_value(chain, emission, t);
-            s.lift_into_tree(t, chain.bits, &chain.hints[t], &view);
-            look_at_symbol(emission, t);
-        }
-        return kLifts;
-    }
-    template <bool kKnown>
-    SKIHMM_NOINLINE void seat_in_tree(Chain &chain, Emission &emission, bool opens) {
-        if constexpr (kLifts) {
-            const Transitions &s = *chain.transitions;
-            bitgen_t *g = chain.bits;
-            const uint64_t bits = g->next_uint64(g->state);
-            r_old.reset();
-            r_new.reset();
-            if constexpr (kKnown) s.choose_in_of_tree(opens, bits & kChoice, g, &view);
-            else s.choose_in_of_tree(bits & kChoice, g, &view);
-            table_value_ = emission.seating->choose_table(value_, symbol.column.smooth,
-                                                          bits >> 21 & kChoice, g);
-            s.choose_out_of_tree(bits >> 42 & kChoice, g, &view, &r_old, &r_new);
-        }
     }
     SKIHMM_NOINLINE void seat_path(Chain &chain, Emission &emission,
                                    const int32_t *path) {
@@ -381,11 +345,9 @@ class Move : public Exchange<Chain, Emission> {
     // The lifted customers choose tables for the old label again; kKnown: whether the
     // transition into the step opens one is known.  Equal factors of r_old and r_new, as those
     // of the observation, are left out.
-    template <bool kInTree, bool kKnown>
+    template <bool kKnown>
     SKIHMM_INLINE void seat_lifted(Chain &chain, Emission &emission, bool opens) {
-        if constexpr (kLifts && kInTree) {
-            seat_in_tree<kKnown>(chain, emission, opens);
-        } else if constexpr (kLifts) {
+        if constexpr (kLifts) {
             const Transitions &s = *chain.transitions;
             bitgen_t *g = chain.bits;
             const uint64_t bits = g->next_uint64(g->state);
@@ -398,11 +360,9 @@ class Move : public Exchange<Chain, Emission> {
             s.choose_out(opens, bits >> 42 & kChoice, g, &view, &r_old, &r_new);
         }
     }
-    template <bool kInTree = false>
     SKIHMM_INLINE void put_back(Chain &chain, Emission &emission) {
         if constexpr (kLifts) {
-            if constexpr (kInTree) chain.transitions->put_back_into_tree(&view);
-            else chain.transitions->put_back(view);
+            chain.transitions->put_back(view);
             emission.seating->put_back(value_, table_value_);
         }
     }
@@ -491,22 +451,17 @@ SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
 // and from those counts that the removal does not touch; all others find s_0 in the seating.  One
 // with kMayBeExact besides may say that it is exact: then it draws the label together with
 // the opening of a table, from their conditional law, and there is no ratio.
-//
-// One for which kLiftsInTree is compiled for transitions that lift in a tree of restaurants.
-template <class Proposal> constexpr bool kLiftsInTree = false;
 
 // Moves over blocks; `path` has room for the longest.  Returns the number of accepted moves.
 template <class Chain, class Emission, class Proposal>
 int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Blocks &blocks,
                 int32_t *path) {
-    constexpr bool kInTree = kLiftsInTree<Proposal>;
     Move<Chain, Emission> move;
     Product q_old, q_new;
     int64_t n_accepted = 0;
     // Else all of them are in the caches.
     const bool has_many_steps = chain.n_steps > kCachedSteps;
-    const bool has_many_cells =
-        chain.transitions->n_cells() > (kInTree ? kCachedTreeCells : kCachedCells);
+    const bool has_many_cells = chain.transitions->n_cells() > kCachedCells;
     chain.touched.clear();
     proposal.attach(chain, emission);
     for (int64_t b = 0; b < blocks.n; ++b) {
@@ -524,7 +479,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
         if (chain.reserve(stop - start + 1)) proposal.attach(chain, emission);
         q_old.reset();
         q_new.reset();
-        if (!Proposal::kReadsView || !move.template lift<kInTree>(chain, emission, start)) {
+        if (!Proposal::kReadsView || !move.lift(chain, emission, start)) {
             move.open(chain, emission, start, stop);
             if (Proposal::kReadsView) move.look(chain, emission);
         }
@@ -534,7 +489,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
             if (proposal.is_exact()) {
                 bool opens;
                 proposal.draw(chain, path, &opens);
-                move.template complete<kInTree>(chain, emission, *path, opens);
+                move.complete(chain, emission, *path, opens);
                 proposal.settle(chain, emission, start, stop, true);
                 ++n_accepted;
                 continue;
@@ -548,10 +503,9 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
         }
         proposal.score(chain, start, stop, &q_old);
         proposal.propose(chain, start, stop, path, &q_new);
-        move.template seat<kInTree>(chain, emission, path);
+        move.seat(chain, emission, path);
         if (Proposal::kReadsTouched) move.touch(chain, path);
-        const bool accepted =
-            move.template decide<kInTree>(chain, emission, path, q_old, q_new);
+        const bool accepted = move.decide(chain, emission, path, q_old, q_new);
         proposal.settle(chain, emission, start, stop, accepted);
         n_accepted += accepted;
     }

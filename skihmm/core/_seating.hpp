@@ -156,13 +156,6 @@ struct Lifted {
     int32_t n_tables = 0;   // its tables with him
     bool closes = false;
 };
-// The same in one restaurant of a tree; `inverse` is one over its customers without him and its
-// concentration, and p is for the caller of lift.
-struct LiftedLevel {
-    int32_t row = 0;
-    Lifted customer;
-    double inverse = 1.0, p = 0.0;
-};
 
 template <class Base>
 class Seating {
@@ -430,47 +423,6 @@ class Seating {
     SKIHMM_INLINE void put_back(const Lifted &lifted, int32_t table) {
         if (table == (lifted.closes ? kNewTable : lifted.table)) return;
         change_seat(lifted, table);
-    }
-
-    // In a tree: of this restaurant and those above it, levels[d] by depth.  A table that closes
-    // is a customer who leaves the restaurant above; no customer leaves those above it.
-    void lift_path(int32_t depth, int32_t row, int32_t dish, bool leaves, bitgen_t *g,
-                   int32_t *hint, LiftedLevel *levels) const {
-        LiftedLevel &own = levels[depth];
-        own.row = row;
-        if (leaves) {
-            lift(row, dish, g, hint, &own.customer);
-        } else {
-            const Cell &cell = cells_[find(row, dish, hint)];
-            own.customer = {*hint, -1, cell.n_customers, cell.n_tables, false};
-        }
-        own.inverse = 1.0 / total(row, -leaves);
-        if constexpr (!Base::kIsRoot)
-            base.lift_path(depth - 1, parents_[row], dish, own.customer.closes, g,
-                           &links_[*hint].above, levels);
-    }
-    // Carry out one level of it: into the journal ...
-    void take_level(const Lifted &lifted) {
-        remove_seat(lifted);
-        if (lifted.n == 0) queue(lifted.cell);
-        note_removal(lifted);
-    }
-    // ... or for good, if he leaves; and another one comes, if he does, to a table numbered as
-    // before lift or to a new one.
-    SKIHMM_NOINLINE void change_level(const Lifted &lifted, bool leaves, bool comes,
-                                      int32_t table) {
-        Cell &cell = cells_[lifted.cell];
-        if (leaves) remove_seat(lifted);
-        if (!comes) return;
-        if (table == kNewTable) {
-            if (cell.n_customers == 0) cell.n_tables = 1;
-            else open_table(cell, 1);
-            if constexpr (Base::kIsRoot) change_tables(cell.dish, 1);
-        } else if (cell.n_tables > 1) {
-            // Where a table closed the last one has taken its number.
-            ++pool_.at(cell.pool)[table == cell.n_tables ? lifted.table : table];
-        }
-        change_customers(cell, 1);
     }
 
     // ---- moves
@@ -906,19 +858,7 @@ class Seating {
     SKIHMM_INLINE void take_from(const Lifted &lifted, bitgen_t *g) {
         take_out(cells_[lifted.cell], lifted, g);
         if (lifted.n == 0) queue(lifted.cell);
-        note_removal(lifted);
-    }
-    SKIHMM_INLINE void note_removal(const Lifted &lifted) {
         note(lifted.cell, lifted.table, lifted.closes ? Kind::kClose : Kind::kRemove);
-    }
-    // Of this restaurant alone.
-    void remove_seat(const Lifted &lifted) {
-        Cell &cell = cells_[lifted.cell];
-        if (cell.n_tables > 1) --pool_.at(cell.pool)[lifted.table];
-        change_customers(cell, -1);
-        if (!lifted.closes) return;
-        close_table(cell, lifted.table);
-        if constexpr (Base::kIsRoot) change_tables(cell.dish, -1);
     }
     // One customer more: at a new table; where the pair's customer number u sits.
     SKIHMM_INLINE void note_table(int32_t c) {

@@ -636,8 +636,6 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
 
     SKIHMM_INLINE bool has_self_weight() const { return has_self_weight_; }
     SKIHMM_INLINE bool lifts() const { return is_plain(); }
-    // The same in a tree.
-    bool lifts_in_tree() const { return depends_on_contexts(); }
     // Whether kernels may take a law apart, by rows, columns, pairs and totals.
     SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
@@ -736,104 +734,6 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         if (tree_) tree_->rollback();
         else Draws::rollback();
         coins_.rollback();
-    }
-
-    // ---- one removed step in a tree, without writing; see FranchiseTransitions
-
-    struct Step : Draws::Step {
-        LiftedDraw path_in, path_out;
-        double n_top = 1.0;                 // tables of the top, and its concentration
-        // Whether the first restaurants of both draws are one (context first).
-        bool is_joined = false;
-        // p of the successor now, if i -> x has come to that one, and if to the top; of x.
-        double p_out = 0.0, p_out_joined = 0.0, p_out_opened = 0.0, p_in = 0.0;
-
-        double mass_x = 0.0;                // of x at the top
-
-        double top_in() const { return mass_x / n_top; }
-        double top_out(int32_t opened) const { return mass_o / (n_top + opened); }
-        // p of the successor when i -> x opens so many tables.
-        double p_out_after(int32_t n_opened) const {
-            const int32_t depth = path_in.at.depth;
-            return n_opened == depth                    ? p_out_opened
-                   : is_joined && n_opened == depth - 1 ? p_out_joined
-                                                        : p_out;
-        }
-    };
-    void lift_out_of_tree(int64_t t, bitgen_t *g, int32_t *hint, Step *step) const {
-        tree_->lift(tree_->place(t + 1), step->x, step->o, g, hint, &step->path_out);
-    }
-    void lift_into_tree(int64_t t, bitgen_t *g, int32_t *hint, Step *step) const {
-        tree_->lift(tree_->place(t), step->i, step->x, g, hint, &step->path_in);
-        const bool in = step->path_in.closes_top(), out = step->path_out.closes_top();
-        step->m_x = tables_of(step->x) - in;
-        step->m_o = tables_of(step->o) - out;
-        step->mass_x = base.mass_of(step->m_x);
-        step->mass_o = base.mass_of(step->m_o);
-        step->n_top = total_weight(static_cast<double>(base.n_tables - in - out), base.gamma);
-        step->is_joined = tree_->join(&step->path_in, &step->path_out);
-        step->p_in = tree_->fill_probs(step->top_in(), &step->path_in);
-        step->p_out_opened = fill_probs_after(true, true, step);
-        step->p_out_joined = step->is_joined ? fill_probs_after(false, true, step) : 0.0;
-        step->p_out = fill_probs_after(false, false, step);
-    }
-    void choose_in_of_tree(uint32_t bits, bitgen_t *g, Step *step) const {
-        tree_->choose_tables(step->top_in(), bits, g, &step->path_in);
-    }
-    // Given whether he opens a table, and o.
-    void choose_in_of_tree(bool opens, uint32_t bits, bitgen_t *g, Step *step) const {
-        LiftedDraw &in = step->path_in;
-        int32_t n_opened = 0;
-        if (opens) {
-            double all = 0.0, share = 1.0;
-            const double after = step->p_out_opened / step->p_out,
-                         joined = step->is_joined ? step->p_out_joined / step->p_out : 1.0;
-            const auto visit = [&](auto take) {
-                share = 1.0;
-                for (int32_t h = 0; h < in.at.depth; ++h) {
-                    const int32_t d = in.at.depth - h;
-                    share *= in.levels[d].inverse;
-                    const double n = d == 1 ? in.levels[1].customer.n * joined
-                                            : in.levels[d].customer.n;
-                    if (h > 0 && take(h, share * n)) return;
-                    share *= tree_->alpha(d);
-                }
-                take(in.at.depth, share * step->top_in() * after);
-            };
-            visit([&](int32_t, double part) {
-                all += part;
-                return false;
-            });
-            double u = uniform(g) * all;
-            visit([&](int32_t h, double part) {
-                if (part > 0.0) n_opened = h;
-                return part > 0.0 && (u -= part) < 0.0;
-            });
-        }
-        tree_->choose_tables(n_opened, bits, g, &in);
-    }
-    void choose_out_of_tree(uint32_t bits, bitgen_t *g, Step *step, Product *r_old,
-                            Product *r_new) const {
-        const LiftedDraw &in = step->path_in;
-        const bool opens = in.opens_top(), comes = in.n_opened >= in.at.depth - 1;
-        if (SKIHMM_UNLIKELY(opens || (step->is_joined && comes)))
-            fill_probs_after(opens, comes, step);
-        tree_->choose_tables(step->top_out(opens), bits, g, &step->path_out);
-        if (SKIHMM_LIKELY(opens == in.closes_top()
-                          && (!step->is_joined || in.n_opened == in.n_closed)))
-            return;
-        r_old->multiply(step->p_out_after(in.n_closed));
-        r_new->multiply(step->p_out_after(in.n_opened));
-    }
-    SKIHMM_NOINLINE void put_back_into_tree(Step *step) {
-        tree_->put_back(&step->path_in);
-        tree_->put_back(&step->path_out);
-    }
-    // Into the journal; returns the factors of their removal.
-    double take_away_from_tree(const Step &step) {
-        tree_->take_away(step.path_out);
-        tree_->take_away(step.path_in);
-        return step.p_out_after(step.path_in.n_closed) * step.p_in;
     }
 
     // ---- probabilities of the labels of step t, with its context
@@ -1056,12 +956,6 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
   private:
     // p of the successor and of its restaurants after i -> x, which may have opened a table at the
     // top and come to the restaurant that both share.
-    double fill_probs_after(bool opened, bool came, Step *step) const {
-        const double top = step->top_out(opened);
-        return SKIHMM_UNLIKELY(step->is_joined && came)
-            ? tree_->fill_joined_probs(top, &step->path_out)
-            : tree_->fill_probs(top, &step->path_out);
-    }
     void note_kind() {
         is_plain_ = !coins_.exist() && !tree_;
         has_self_weight_ = has_coins_of_steps() && !tree_;

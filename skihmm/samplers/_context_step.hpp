@@ -10,9 +10,10 @@
 // the top: it may have opened tables in restaurants that the next step shares.  (At s_0, without
 // the exact step, all are the same.)
 //
-// Rows of i and columns of o are expanded into arrays by label, and all weights are computed in
-// one vectorised pass.  Only i and o, whose restaurants or tables the draw itself changes, are
-// computed apart.  The pass is in double: weights of the exact step must be correct to rounding.
+// Rows of i and columns of o are expanded into arrays by label, beside the counts of a restaurant
+// that all labels share, and all weights are computed in one vectorised pass.  Only i and o, whose
+// restaurants or tables the draw itself changes, are computed apart.  The pass is in double:
+// weights of the exact step must be correct to rounding.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -24,12 +25,13 @@
 
 namespace skihmm {
 
-// q[k] = (o[k] (s[k] + g mass[k]) + a c[k] d[k] (to t[k] + g_to mass[k])) h[k] for k < n, a
-// multiple of 16; lanes[l] = q[l] + q[l + 16] + ...
+// q[k] = (o[k] (s[k] + g mass[k] + u up[k])
+//         + a c[k] d[k] (to t[k] + g_to mass[k] + u_to up[k])) h[k]
+// for k < n, a multiple of 16; lanes[l] = q[l] + q[l + 16] + ...
 struct ContextWeights {
     int32_t n;
-    const double *s, *t, *o, *mass, *c, *d, *h;
-    double g, a, to, g_to;
+    const double *s, *t, *o, *mass, *up, *c, *d, *h;
+    double g, u, a, to, g_to, u_to;
 };
 
 SKIHMM_INLINE void context_weights_plain(const ContextWeights &in, double *q, double *lanes) {
@@ -37,8 +39,9 @@ SKIHMM_INLINE void context_weights_plain(const ContextWeights &in, double *q, do
     for (int32_t at = 0; at < in.n; at += kWeightLanes) {
         for (int32_t l = 0; l < kWeightLanes; ++l) {
             const int32_t k = at + l;
-            q[k] = (in.o[k] * (in.s[k] + in.g * in.mass[k])
-                    + in.a * in.c[k] * in.d[k] * (in.to * in.t[k] + in.g_to * in.mass[k]))
+            q[k] = (in.o[k] * (in.s[k] + in.g * in.mass[k] + in.u * in.up[k])
+                    + in.a * in.c[k] * in.d[k]
+                          * (in.to * in.t[k] + in.g_to * in.mass[k] + in.u_to * in.up[k]))
                    * in.h[k];
             lanes[l] += q[k];
         }
@@ -53,21 +56,24 @@ static void context_weights_base(const ContextWeights &in, double *q, double *la
 SKIHMM_AVX2 static void context_weights_avx2(const ContextWeights &in, double *q,
                                              double *lanes) {
     const __m256d g = _mm256_set1_pd(in.g), a = _mm256_set1_pd(in.a),
-                  to = _mm256_set1_pd(in.to), g_to = _mm256_set1_pd(in.g_to);
+                  to = _mm256_set1_pd(in.to), g_to = _mm256_set1_pd(in.g_to),
+                  u = _mm256_set1_pd(in.u), u_to = _mm256_set1_pd(in.u_to);
     __m256d total[4];
     for (int32_t part = 0; part < 4; ++part) total[part] = _mm256_setzero_pd();
     for (int32_t at = 0; at < in.n; at += kWeightLanes) {
         for (int32_t part = 0; part < 4; ++part) {
             const int32_t k = at + 4 * part;
-            const __m256d mass = _mm256_loadu_pd(in.mass + k);
+            const __m256d mass = _mm256_loadu_pd(in.mass + k), up = _mm256_loadu_pd(in.up + k);
             const __m256d first = _mm256_mul_pd(
                 _mm256_loadu_pd(in.o + k),
-                _mm256_add_pd(_mm256_loadu_pd(in.s + k), _mm256_mul_pd(g, mass)));
+                _mm256_add_pd(_mm256_add_pd(_mm256_loadu_pd(in.s + k), _mm256_mul_pd(g, mass)),
+                              _mm256_mul_pd(u, up)));
             const __m256d rest = _mm256_mul_pd(_mm256_mul_pd(a, _mm256_loadu_pd(in.c + k)),
                                                _mm256_loadu_pd(in.d + k));
             const __m256d second = _mm256_mul_pd(
-                rest, _mm256_add_pd(_mm256_mul_pd(to, _mm256_loadu_pd(in.t + k)),
-                                    _mm256_mul_pd(g_to, mass)));
+                rest, _mm256_add_pd(_mm256_add_pd(_mm256_mul_pd(to, _mm256_loadu_pd(in.t + k)),
+                                                  _mm256_mul_pd(g_to, mass)),
+                                    _mm256_mul_pd(u_to, up)));
             const __m256d value = _mm256_mul_pd(_mm256_add_pd(first, second),
                                                 _mm256_loadu_pd(in.h + k));
             _mm256_storeu_pd(q + k, value);
@@ -79,20 +85,23 @@ SKIHMM_AVX2 static void context_weights_avx2(const ContextWeights &in, double *q
 SKIHMM_AVX512 static void context_weights_avx512(const ContextWeights &in, double *q,
                                                  double *lanes) {
     const __m512d g = _mm512_set1_pd(in.g), a = _mm512_set1_pd(in.a),
-                  to = _mm512_set1_pd(in.to), g_to = _mm512_set1_pd(in.g_to);
+                  to = _mm512_set1_pd(in.to), g_to = _mm512_set1_pd(in.g_to),
+                  u = _mm512_set1_pd(in.u), u_to = _mm512_set1_pd(in.u_to);
     __m512d total[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
     for (int32_t at = 0; at < in.n; at += kWeightLanes) {
         for (int32_t part = 0; part < 2; ++part) {
             const int32_t k = at + 8 * part;
-            const __m512d mass = _mm512_loadu_pd(in.mass + k);
+            const __m512d mass = _mm512_loadu_pd(in.mass + k), up = _mm512_loadu_pd(in.up + k);
             const __m512d first = _mm512_mul_pd(
                 _mm512_loadu_pd(in.o + k),
-                _mm512_add_pd(_mm512_loadu_pd(in.s + k), _mm512_mul_pd(g, mass)));
+                _mm512_add_pd(_mm512_add_pd(_mm512_loadu_pd(in.s + k), _mm512_mul_pd(g, mass)),
+                              _mm512_mul_pd(u, up)));
             const __m512d rest = _mm512_mul_pd(_mm512_mul_pd(a, _mm512_loadu_pd(in.c + k)),
                                                _mm512_loadu_pd(in.d + k));
             const __m512d second = _mm512_mul_pd(
-                rest, _mm512_add_pd(_mm512_mul_pd(to, _mm512_loadu_pd(in.t + k)),
-                                    _mm512_mul_pd(g_to, mass)));
+                rest, _mm512_add_pd(_mm512_add_pd(_mm512_mul_pd(to, _mm512_loadu_pd(in.t + k)),
+                                                  _mm512_mul_pd(g_to, mass)),
+                                    _mm512_mul_pd(u_to, up)));
             const __m512d value = _mm512_mul_pd(_mm512_add_pd(first, second),
                                                 _mm512_loadu_pd(in.h + k));
             _mm512_storeu_pd(q + k, value);
@@ -146,7 +155,7 @@ class ContextStep {
         open_column();
         is_one_base_ = tree.fill_bases(rows_.data(), at.depth, next_prefix_.data(), next.depth, o,
                                        after, shared_.data(), bases_.data());
-        for (int32_t d = at.depth; d >= 1; --d) {
+        for (int32_t d = at.depth; d >= tree.first_own(); --d) {
             const double w = w_[d], to = bases_[at.depth - d];
             double *s = s_.data(), *t = t_.data();
             if (is_one_base_)
@@ -183,9 +192,12 @@ class ContextStep {
         d_ = d;
         a_ = a;
         const double last = bases_[at_.depth];
+        const double u = shared_row_ ? w_[1] : 0.0;
+        const double u_to = shared_row_ ? u * bases_[at_.depth - 1] : 0.0;
         context_weights({static_cast<int32_t>(s_.size()), s_.data(),
-                         is_one_base_ ? s_.data() : t_.data(), o_.data(), tree_->masses(), c, d,
-                         h, g_, a, is_one_base_ ? bases_[0] : 1.0, g_ * last},
+                         is_one_base_ ? s_.data() : t_.data(), o_.data(), tree_->masses(),
+                         shared_row_ ? shared_row_ : ones_.data(), c, d, h, g_, u, a,
+                         is_one_base_ ? bases_[0] : 1.0, g_ * last, u_to},
                         weights.q.data(), weights.lanes);
         if (after_) {
             if (i_label_ != kStart)
@@ -208,7 +220,7 @@ class ContextStep {
         return c * (o_[k] + rest(k) * bases_[0]);
     }
     void close() {
-        for (int32_t d = at_.depth; d >= 1; --d) {
+        for (int32_t d = at_.depth; d >= tree_->first_own(); --d) {
             tree_->row_line(d, rows_[d]).unscatter(s_.data());
             if (!is_one_base_) tree_->row_line(d, rows_[d]).unscatter(t_.data());
         }
@@ -227,6 +239,8 @@ class ContextStep {
             share = w_[d] * tree_->alpha(d);
         }
         g_ = share / total_weight(tree_->root().n_tables, tree_->root().gamma);
+        const bool is_shared = tree_->shape.n_before > 0 && at_.depth > 0;
+        shared_row_ = is_shared ? tree_->shared_counts(at_prefix_[1]) : nullptr;
     }
     void open_column() {
         double *out = o_.data();
@@ -260,6 +274,7 @@ class ContextStep {
         std::fill(following_.begin(), following_.end(), 0);
         int32_t none = -1, no = -1;
         if (s_[k] != 0.0) tree_->fill_counts(at_, i_label_, k, &none, counts_.data());
+        else if (shared_row_) counts_[1] = static_cast<int32_t>(shared_row_[k]);
         if (o_[k] != 0.0) tree_->fill_counts(next_, k, o_label_, &no, following_.data());
         for (int32_t d = 1; d <= tree_->shape.n_before; ++d) following_[d] = shared_[d];
     }
@@ -284,9 +299,8 @@ class ContextStep {
         const double table = g_ * root.mass_of(root.dish_tables[k]);
         read_counts(k);
         double sum = table * follow(k, 1, true);
-        if (s_[k] != 0.0)
-            for (int32_t d = at_.depth; d >= 1; --d)
-                if (counts_[d]) sum += w_[d] * counts_[d] * follow(k, d, false);
+        for (int32_t d = at_.depth; d >= 1; --d)
+            if (counts_[d]) sum += w_[d] * counts_[d] * follow(k, d, false);
         return sum;
     }
     double follow(int32_t k, int32_t lowest, bool opened) const {
@@ -300,7 +314,9 @@ class ContextStep {
     bool after_ = false, is_one_base_ = true;
     double g_ = 0.0, a_ = 1.0;
     const double *c_ = nullptr, *d_ = nullptr;      // R_k = a c[k] d[k]
-    // By label, zero between steps: sum_d w_d n_d(i, k), the same times the bases, and O_k.
+    const double *shared_row_ = nullptr;            // n_1, if all labels share that restaurant
+    // By label, zero between steps: sum_d w_d n_d(i, k) of the depths that depend on i, the same
+    // times the bases, and O_k.
     WideVector<double> s_, t_, o_;
     WideVector<double> ones_, product_;
     // By depth.

@@ -23,8 +23,7 @@
 //                       + c (sum_k n_ko m_k w_k + b sum_k m_k w_k)),
 // and the last two sums, flow[o] and total, are updated with the few labels that change.  The
 // rest is a loop over the non-zeros of a row and of a symbol.
-// Contexts, in double: all K weights in one vectorised pass (_context_step.hpp), or, of moves that
-// have been lifted, a loop over non-zeros (_context_sparse.hpp).
+// Contexts, in double: all K weights in one vectorised pass (_context_step.hpp).
 // All, in double: all K weights, for steps without successor or observation, for emissions that
 // only give whole rows and for laws that add to self-transitions.
 //
@@ -45,24 +44,21 @@
 #include <limits>
 #include <vector>
 
-#include "_context_sparse.hpp"
 #include "_context_step.hpp"
 #include "_rcd.hpp"
 #include "_vector.hpp"
 
 namespace skihmm {
 
-// kInTree: for transitions that lift in a tree of restaurants, apart because code for both makes
-// that for the two-level model slower by 4 %.
-template <class Chain, class Emission, bool kInTree>
-class StepwiseIn {
+template <class Chain, class Emission>
+class Stepwise {
   public:
     using Transitions = typename Chain::Transitions;
     static constexpr bool kReadsTouched = false, kReadsView = true, kMayBeExact = true;
 
     // The vector pass up to `vector_slots` slots; dense counts to look up single pairs in
     // up to `lookup_slots`.
-    StepwiseIn(bool is_exact, int32_t vector_slots, int32_t lookup_slots)
+    Stepwise(bool is_exact, int32_t vector_slots, int32_t lookup_slots)
         : is_exact_(is_exact), vector_slots_(vector_slots),
           lookup_slots_(std::max(vector_slots, lookup_slots)) {}
     bool is_exact() const { return is_exact_; }
@@ -85,19 +81,11 @@ class StepwiseIn {
             mode_ = kContexts;
             step_.attach(chain.transitions->contexts());
         }
-        if constexpr (Emission::kIsSeating) {
-            attach_columns(*chain.transitions, emission);
-            if constexpr (kInTree)
-                sparse_.attach(chain.transitions->contexts(), n_slots_, h_.data(), is_exact_,
-                               padded_ <= kMostRough && emission.is_moderate(kLeast, kMost));
-        }
+        if constexpr (Emission::kIsSeating) attach_columns(*chain.transitions, emission);
     }
 
     void prefetch(Chain &chain, int64_t start, int64_t stop) const {
-        if (mode_ != kSparse || chain.is_last(stop - 1)) {
-            if constexpr (kInTree) prefetch_contexts(chain, start, stop);
-            return;
-        }
+        if (mode_ != kSparse || chain.is_last(stop - 1)) return;
         const Transitions &s = *chain.transitions;
         const Line &row = s.row(chain.restaurant(start));
         SKIHMM_PREFETCH(row.ids);
@@ -106,7 +94,7 @@ class StepwiseIn {
         SKIHMM_PREFETCH(row.counts + 16);
     }
     SKIHMM_INLINE void prepare(Chain &chain, Emission &emission,
-                               Move<Chain, Emission> &move) {
+                               const Move<Chain, Emission> &move) {
         Transitions &s = *chain.transitions;
         const StepView &view = move.view;
         const SymbolView &symbol = move.symbol;
@@ -124,11 +112,6 @@ class StepwiseIn {
         apart_q_ = apart_stays_ = first_stays_ = 0.0;
         view_ = &symbol.column;
         if (SKIHMM_UNLIKELY(mode_ >= kAll || o_ < 0 || !symbol.exists)) {
-            if constexpr (kInTree) {
-                move_ = &move;
-                if (move.is_lifted() && SKIHMM_LIKELY(open_sparse(move))) return;
-                if (move.is_lifted()) move.template take_away<true>(chain, emission);
-            }
             if (mode_ == kContexts && o_ >= 0)
                 fill_contexts(s, emission, view, symbol, chain.hints[t_]);
             else fill_all(s, emission, view, symbol.exists);
@@ -181,7 +164,7 @@ class StepwiseIn {
                               int64_t, bool) {
         const Transitions &s = *chain.transitions;
         const int32_t k = chain.states[t_];
-        if (SKIHMM_UNLIKELY(mode_ == kContexts)) return settle_contexts(s, k, &chain.hints[t_]);
+        if (SKIHMM_UNLIKELY(mode_ == kContexts)) return settle_contexts(k);
         if (SKIHMM_UNLIKELY(k != x_ && has_lookup_ && !s.has_dense())) {
             attach(chain, emission);    // a count has outgrown 16 bits
             return;
@@ -205,7 +188,7 @@ class StepwiseIn {
     }
 
   private:
-    enum Kind { kVector, kSparse, kAll, kContexts, kSparseContexts };
+    enum Kind { kVector, kSparse, kAll, kContexts };
     // A label's weight, the part of it that opens no table (exact only), and a number
     // uniform on [0, weight).
     struct Choice {
@@ -220,8 +203,6 @@ class StepwiseIn {
     static constexpr double kUnit = 1048576.0;  // 2^20
     // A cached sum that falls by more than this factor has lost too many digits and is recomputed.
     static constexpr double kCancelled = 1e-3;
-    // In trees sums are known roughly before up to so many slots.
-    static constexpr int32_t kMostRough = 192;
 
     void attach_columns(Transitions &s, Emission &emission) {
         const size_t n = n_slots_;
@@ -276,7 +257,6 @@ class StepwiseIn {
             return float_part(q_[k], symbol_count(k));
         if (kind_ == kAll) return weights_[k];
         if (kind_ == kContexts) return step_.weights.q[k] * (1.0 + symbol_count(k) * by_smooth_);
-        if (kInTree && kind_ == kSparseContexts) return sparse_.weight(k);
         const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
         const double column = has_lookup_ ? s.dense_column(o_)[k] : column_[k];
         return dish_weight(row, c_, mass_[k]) * dish_weight(column, b_)
@@ -285,10 +265,6 @@ class StepwiseIn {
     // The two parts of the weight of a label in the sums (exact only).
     SKIHMM_NOINLINE Choice split(const Transitions &s, int32_t k, bitgen_t *g) {
         if (kind_ == kContexts) return split_contexts(s, k, g);
-        if (kInTree && kind_ == kSparseContexts) {
-            const double q = sparse_.weight(k);
-            return {q, sparse_.joining_part(k), uniform(g) * q};
-        }
         Choice choice{weights_[k], stays_[k], 0.0};
         if (kind_ == kSparse && k != first_) {
             const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
@@ -305,14 +281,7 @@ class StepwiseIn {
     }
     SKIHMM_INLINE Choice choose(Chain &chain, int32_t *path) {
         const Transitions &s = *chain.transitions;
-        const auto share = uniform(chain.bits);
-        if constexpr (kInTree) {
-            if (kind_ == kSparseContexts && SKIHMM_UNLIKELY(!sparse_.decides(share))) {
-                sparse_.complete();
-                rest_ = sparse_.rest;
-            }
-        }
-        double u = share * (first_q_ + apart_q_ + rest_);
+        double u = uniform(chain.bits) * (first_q_ + apart_q_ + rest_);
         int32_t k = first_;
         Choice choice{first_q_, first_stays_, u};
         if (SKIHMM_UNLIKELY(u >= first_q_)) {
@@ -331,7 +300,6 @@ class StepwiseIn {
         return choice;
     }
     int32_t draw_other(const Transitions &s, double u) const {
-        if (kInTree && kind_ == kSparseContexts) return sparse_.draw(u);
         switch (kind_) {
             case kVector: return draw_vector(u);
             case kContexts: return draw_contexts(u);
@@ -344,7 +312,6 @@ class StepwiseIn {
     void end_step(Transitions &s) {
         if (SKIHMM_UNLIKELY(kind_ >= kAll)) {
             if (kind_ == kContexts) step_.close();
-            if (kInTree && kind_ == kSparseContexts) sparse_.close();
             return;
         }
         if (shows_) {
@@ -649,14 +616,6 @@ class StepwiseIn {
 
     // ---- contexts
 
-    SKIHMM_NOINLINE void prefetch_contexts(const Chain &chain, int64_t start,
-                                           int64_t stop) const {
-        const Transitions &s = *chain.transitions;
-        if (chain.is_last(stop - 1)) return;
-        const ContextTree &tree = s.contexts();
-        sparse_.prefetch(tree.place(start), tree.place(stop), chain.previous(start),
-                         chain.successor(start));
-    }
     SKIHMM_NOINLINE void fill_contexts(const Transitions &s, Emission &emission,
                                        const StepView &view, const SymbolView &symbol,
                                        int32_t hint) {
@@ -714,29 +673,10 @@ class StepwiseIn {
         return k < 0 ? first_ : k;
     }
 
-    SKIHMM_NOINLINE bool open_sparse(const Move<Chain, Emission> &move) {
-        kind_ = kSparseContexts;
-        shows_ = false;
-        apart_ = -1;
-        apart_q_ = 0.0;
-        if (!sparse_.open(move.view, move.symbol.column, move.symbol.e_in,
-                          1.0 / total_weight(move.symbol.e_x, offset_)))
-            return false;
-        first_ = sparse_.first;
-        first_q_ = sparse_.first_q;
-        first_stays_ = sparse_.first_stays;
-        rest_ = sparse_.rest;
-        return true;
-    }
-    SKIHMM_NOINLINE void settle_contexts(const Transitions &s, int32_t k, const int32_t *hints) {
+    SKIHMM_NOINLINE void settle_contexts(int32_t k) {
         if constexpr (Emission::kIsSeating) {
             h_[x_] = 1.0 / total_weight(totals_[x_], offset_);
             h_[k] = 1.0 / total_weight(totals_[k], offset_);
-            if constexpr (kInTree) {
-                sparse_.settle(move_->view, k, move_->is_lifted());
-                if (!move_->is_lifted() || k != x_)
-                    sparse_.recount(s.contexts(), t_, move_->view, k, hints);
-            }
         }
     }
 
@@ -815,22 +755,11 @@ class StepwiseIn {
     std::vector<double> h_;               // 1/(e_k + alpha_e), padded
     double by_smooth_ = 0.0;              // over the symbol's smooth part
     const double *h_now_ = nullptr;       // of this step
-    ContextSparse sparse_;
-    Move<Chain, Emission> *move_ = nullptr;
 };
-
-template <class Chain, class Emission> using Stepwise = StepwiseIn<Chain, Emission, false>;
-// Other emissions are not lifted.
-template <class Chain, class Emission>
-using StepwiseInTree = StepwiseIn<Chain, Emission, Emission::kIsSeating>;
-template <class Chain>
-constexpr bool kLiftsInTree<StepwiseIn<Chain, SeatingEmission, true>> = true;
 
 template <class Chain>
 Proposal<Chain> *make_stepwise(Chain &chain, bool is_exact, int32_t vector_slots,
                                int32_t lookup_slots) {
-    if (chain.transitions->lifts_in_tree())
-        return make_proposal<StepwiseInTree>(chain, is_exact, vector_slots, lookup_slots);
     return make_proposal<Stepwise>(chain, is_exact, vector_slots, lookup_slots);
 }
 

@@ -34,22 +34,16 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
-    cdef cppclass LiftedDraw:
-        int32_t n_opened
-
     cdef cppclass StepView "skihmm::HCRPTransitions::Step":
         int32_t i, x, o, n_in, n_out, m_x, m_o
-        LiftedDraw path_in, path_out
         float64_t total_i, total_x, mass_o, scale
 
     cdef cppclass Laws "skihmm::HCRPTransitions":
-        bint lifts_in_tree()
         void look(int32_t hint_in, int32_t hint_out, StepView *view)
         void fill_step(int64_t t, const StepView &view, bint after, float64_t *weights,
                        float64_t *stays, float64_t *row, float64_t *column)
         const ContextTree &contexts()
         float64_t repeat_prob(int32_t i, int32_t k, int32_t o)
-        void choose_in_of_tree(bint opens, int32_t bits, bitgen_t *g, StepView *step)
 
 
 cdef extern from *:
@@ -96,25 +90,6 @@ cdef extern from "_context_step.hpp" namespace "skihmm" nogil:
         void close()
 
 
-cdef extern from "_context_sparse.hpp" namespace "skihmm" nogil:
-    cdef cppclass ContextSparse:
-        int32_t first
-        float64_t first_q, first_stays, rest, error
-        void attach(const ContextTree &tree, int32_t n_slots, const float64_t *h,
-                    bint after, bint is_rough) except +
-        bint open(const StepView &step, const SymbolColumn &column, int32_t e_in,
-                  float64_t h_x)
-        int32_t draw(float64_t u)
-        void settle(const StepView &step, int32_t k, bint is_lifted)
-        void recount(const ContextTree &tree, int64_t t, const StepView &step, int32_t k,
-                     const int32_t *hints)
-        bint decides "decides<double>"(float64_t share)
-        void complete()
-        float64_t weight(int32_t k)
-        float64_t joining_part(int32_t k)
-        void close()
-
-
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
     cdef struct SymbolView:
         bint exists
@@ -132,15 +107,6 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         void seat(Chain &chain, SeatingEmission &emission, const int32_t *path) except +
         bint decide(Chain &chain, SeatingEmission &emission, const int32_t *path,
                     const Product &q_old, const Product &q_new) except +
-        bint lift_tree "lift<true>"(Chain &chain, SeatingEmission &emission,
-                                    int64_t t) except +
-        void seat_tree "seat<true>"(Chain &chain, SeatingEmission &emission,
-                                    const int32_t *path) except +
-        bint decide_tree "decide<true>"(Chain &chain, SeatingEmission &emission,
-                                        const int32_t *path, const Product &q_old,
-                                        const Product &q_new) except +
-        void take_away "take_away<true>"(Chain &chain, SeatingEmission &emission) except +
-        bint is_lifted()
         void restore(Chain &chain, SeatingEmission &emission) except +
 
 
@@ -567,33 +533,6 @@ def open_step(ChainState state, intp_t t, seed):
     return view, arrays
 
 
-cdef bint _lift(SeatedMove *move, ChainState state, intp_t t) except -1:
-    cdef Chain *chain = state.chain.get()
-    if (<Laws *> state.transitions.seating).lifts_in_tree():
-        return move.lift_tree(deref(chain), deref(symbols_of(state)), t)
-    return move.lift(deref(chain), deref(symbols_of(state)), t)
-
-
-cdef int _seat(SeatedMove *move, ChainState state, const int32_t *label) except -1:
-    cdef Chain *chain = state.chain.get()
-    if (<Laws *> state.transitions.seating).lifts_in_tree():
-        move.seat_tree(deref(chain), deref(symbols_of(state)), label)
-    else:
-        move.seat(deref(chain), deref(symbols_of(state)), label)
-    return 0
-
-
-cdef int _accept(SeatedMove *move, ChainState state, const int32_t *label) except -1:
-    cdef Chain *chain = state.chain.get()
-    cdef Product large, one
-    large.multiply(1e100)
-    if (<Laws *> state.transitions.seating).lifts_in_tree():
-        move.decide_tree(deref(chain), deref(symbols_of(state)), label, large, one)
-    else:
-        move.decide(deref(chain), deref(symbols_of(state)), label, large, one)
-    return 0
-
-
 def lift_step(ChainState state, intp_t t, seed):
     """Lift a step as sweeps do, put it back to its own label and accept.
 
@@ -606,156 +545,22 @@ def lift_step(ChainState state, intp_t t, seed):
     """
     cdef SeatedMove move
     cdef Chain *chain = state.chain.get()
+    cdef SeatingEmission *emission = symbols_of(state)
+    cdef Product large, one
     cdef int32_t label = chain.states[t]
     cdef RandomStream stream = RandomStream(seed)
+    large.multiply(1e100)
     chain.bits = stream.bits
     try:
-        if not _lift(&move, state, t):
+        if not move.lift(deref(chain), deref(emission), t):
             return None, 0.0
         view = _numbers(&move)
-        _seat(&move, state, &label)
+        move.seat(deref(chain), deref(emission), &label)
         log_ratio = move.r_new.log() - move.r_old.log()
-        _accept(&move, state, &label)
+        move.decide(deref(chain), deref(emission), &label, large, one)
         return view, log_ratio
     finally:
         chain.bits = state.stream.bits
-
-
-def sparse_weights(ChainState state, intp_t t, seed, bint after,
-                   const int32_t[::1] counts, float64_t smooth, const float64_t[::1] h,
-                   intp_t n_draws, bint is_rough=False):
-    """Weights of a lifted step in a tree, for an observation with the weights
-    (counts + smooth) h by slot.
-
-    Returns
-    -------
-    weights, stays : ndarray of shape (n_slots,) or None
-        None, and nothing done, for a step that must be opened.  Of rough sums those of the
-        first label alone.
-    rest : float
-        The sum of the weights of all labels but the first.
-    error : float
-        Of `rest`, at most.
-    drawn : ndarray of shape (n_slots,)
-        How many of n_draws equidistant points lie in the labels' parts of `rest`.
-    opened : ndarray
-        How often in n_draws the draw of the old label opens 0, 1, ... tables, given that it
-        opens one.
-    """
-    cdef SeatedMove move
-    cdef ContextSparse sparse
-    cdef SymbolColumn column
-    cdef Chain *chain = state.chain.get()
-    cdef Laws *s = <Laws *> state.transitions.seating
-    cdef RandomStream own = RandomStream(seed)
-    cdef int32_t k
-    cdef intp_t n, _draw, n_slots = chain.n_slots
-    cdef float64_t[:, ::1] out = np.zeros((2, n_slots))
-    cdef intp_t[::1] drawn = np.zeros(n_slots, dtype=np.intp)
-    # Columns are read by fours.
-    cdef int32_t[::1] ids = np.pad(np.flatnonzero(counts), (0, 3)).astype(np.int32)
-    cdef int32_t[::1] own_counts = np.asarray(counts)[np.asarray(ids)]
-    chain.bits = own.bits
-    try:
-        if not _lift(&move, state, t):
-            return None, None, 0.0, 0.0, None, None
-    finally:
-        chain.bits = state.stream.bits
-    column.ids = &ids[0]
-    column.counts = &own_counts[0]
-    column.size = <int32_t> ids.shape[0] - 3
-    column.smooth = smooth
-    sparse.attach(s.contexts(), <int32_t> n_slots, &h[0], after, is_rough)
-    if not sparse.open(move.view, column, counts[move.view.x], h[move.view.x]):
-        return None, None, 0.0, 0.0, None, None
-    for k in range(<int32_t> n_slots):
-        if k == sparse.first:
-            out[0, k] = sparse.first_q
-            out[1, k] = sparse.first_stays
-        elif not is_rough and k != move.view.x and k != 1:
-            out[0, k] = sparse.weight(k)
-            out[1, k] = sparse.joining_part(k)
-    for n in range(0 if is_rough else n_draws):
-        drawn[sparse.draw((n + 0.5) / n_draws * sparse.rest)] += 1
-    sparse.close()
-    opened = np.zeros(s.contexts().place(t).depth + 1, dtype=int)
-    for _draw in range(n_draws if after and sparse.first == move.view.x else 0):
-        s.choose_in_of_tree(True, 0, own.bits, &move.view)
-        opened[move.view.path_in.n_opened] += 1
-    return (np.array(out[0]), np.array(out[1]), sparse.rest, sparse.error,
-            np.asarray(drawn), opened)
-
-
-def kept_sums(ChainState state, seed, intp_t n_moves):
-    """Moves of single steps to random labels, lifted ones mostly to the old label.
-
-    Returns
-    -------
-    error : float
-        Largest relative difference between the weights of lifted steps by sums that are
-        kept, and by new ones.
-    rough : float
-        The same between rough sums and new ones, over the bound of the error.
-    n_lifted, n_rough : int
-    """
-    cdef SeatedMove move
-    cdef ContextSparse kept, new, roughly
-    cdef SymbolColumn column
-    cdef Chain *chain = state.chain.get()
-    cdef SeatingEmission *emission = symbols_of(state)
-    cdef Laws *s = <Laws *> state.transitions.seating
-    cdef RandomStream own = RandomStream(seed)
-    cdef float64_t error = 0.0, rough = 0.0, share
-    cdef intp_t _move, t, n_lifted = 0, n_rough = 0
-    cdef int32_t label
-    cdef bint is_lifted
-    chain.reserve(2)
-    cdef float64_t[::1] h = np.random.default_rng(seed).random(chain.n_slots + 32)
-    cdef int32_t[::1] ids = np.zeros(4, dtype=np.int32)
-    column.ids = column.counts = &ids[0]
-    column.size = 0
-    column.smooth = 1.0
-    chain.bits = own.bits
-    kept.attach(s.contexts(), chain.n_slots, &h[0], True, False)
-    roughly.attach(s.contexts(), chain.n_slots, &h[0], True, True)
-    for _move in range(n_moves):
-        t = below(own.bits, chain.n_steps)
-        is_lifted = _lift(&move, state, t)
-        if not is_lifted:
-            move.open(deref(chain), deref(emission), t, t + 1)
-            move.look(deref(chain), deref(emission))
-        else:
-            new.attach(s.contexts(), chain.n_slots, &h[0], True, False)
-            kept.open(move.view, column, 0, h[move.view.x])
-            kept.close()
-            new.open(move.view, column, 0, h[move.view.x])
-            new.close()
-            error = max(error, abs(kept.rest - new.rest) / new.rest)
-            n_lifted += 1
-            roughly.open(move.view, column, 0, h[move.view.x])
-            if roughly.error > 0.0:
-                n_rough += 1
-                rough = max(rough, abs(roughly.rest - new.rest) / roughly.error)
-                rough = max(rough, 1e9 * abs(roughly.first_q / new.first_q - 1.0))
-                # A share at the edge is open, a small one is not.
-                share = new.first_q / (new.first_q + new.rest)
-                if roughly.decides(share) or not roughly.decides(1e-9 * share):
-                    rough = float("inf")
-                roughly.complete()
-            error = max(error, abs(roughly.rest - new.rest) / new.rest)
-            roughly.close()
-        label = chain.states[t]
-        if uniform(own.bits) < 0.3:
-            label = chain.states[below(own.bits, chain.n_steps)]
-        _seat(&move, state, &label)
-        _accept(&move, state, &label)
-        kept.settle(move.view, label, move.is_lifted())
-        roughly.settle(move.view, label, move.is_lifted())
-        if not move.is_lifted():
-            kept.recount(s.contexts(), t, move.view, label, &chain.hints[t])
-            roughly.recount(s.contexts(), t, move.view, label, &chain.hints[t])
-    chain.bits = state.stream.bits
-    return error, rough, n_lifted, n_rough
 
 
 cdef double _constant(void *state) noexcept nogil:

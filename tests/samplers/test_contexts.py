@@ -63,7 +63,6 @@ from samplers.test_transition_kernels import (
     Block,
     assert_stationary,
     asymmetry,
-    flow_of,
     normalised,
     sliced_flows,
     slices_of,
@@ -467,187 +466,6 @@ def test_weights_of_steps_against_all_ways_to_seat(name):
     assert n_tests > 0
 
 
-LIFTED = ["three levels", "four levels", "missing", "constant", "five steps"]
-LIFTED_BELOW = ["context first", "four levels, context first", "missing, context first"]
-
-
-@pytest.mark.parametrize("after", [False, True])
-@pytest.mark.parametrize("name", LIFTED + LIFTED_BELOW)
-def test_weights_of_lifted_steps(name, after):
-    """Against those of the same step when its customers have been taken out."""
-    m, rng, n_lifted = (MODELS | LONGER)[name], np.random.default_rng(0), 0
-    for seed, t in itertools.product(range(24), range(1, m.n_steps - 1)):
-        state = random_state(m, seed)[0]
-        n_slots = len(native.moves.peek(state)["tables"])
-        counts = rng.integers(3, size=n_slots, dtype=np.int32)
-        counts[:2] = 0
-        h = rng.random(n_slots + 16)  # whole vectors are read
-        weights, stays, rest, _, drawn, opened = native.moves.sparse_weights(
-            state, t, seed, after, counts, 0.7, h, 2000
-        )
-        if weights is None:
-            continue
-        n_lifted += 1
-        factors = (counts + 0.7) * h[:n_slots]
-        s_0, want, want_stays, _, _ = native.moves.step_weights(state, t, seed, after, 0)
-        x = native.moves.peek(state)["slots"][t]
-        assert state.check() is None
-        np.testing.assert_allclose(weights, want * factors, rtol=1e-12)
-        if after:
-            np.testing.assert_allclose(stays, want_stays * factors, rtol=1e-12)
-        others = np.array(want * factors)
-        others[x if want[x] > 0 else 0] = 0
-        assert rest == pytest.approx(others.sum(), rel=1e-12)
-        assert np.all(np.abs(drawn - 2000 * others / others.sum()) < 2 * n_slots)
-        check_opened(m, s_0, t, opened)
-    assert n_lifted >= 5
-
-
-def check_opened(m, s_0, t, opened):
-    if not opened.any():
-        return
-    ways = ways_to_seat(naive_of(m, s_0), t, s_0["states"][t])
-    law = ways[1:] / ways[1:].sum()
-    error = opened[1:] / opened.sum() - law
-    assert opened[0] == 0
-    assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / opened.sum()))
-
-
-@pytest.mark.parametrize("after", [False, True])
-def test_rough_weights_of_lifted_steps(after):
-    check_rough_weights(native.moves, after)
-
-
-def check_rough_weights(moves, after):
-    rng, n_steps, n_lifted, n_joined = np.random.default_rng(0), 60, 0, 0
-    columns = tuple((int(u),) for u in rng.integers(2, size=n_steps))
-    y = tuple(rng.integers(2, size=n_steps))
-    m = replace(model(ONE, "context"), y=y, columns=columns)
-    state = m.state(0, labels=rng.integers(6, size=n_steps))
-    n_slots = len(moves.peek(state)["tables"])
-    h = rng.random(n_slots + 16)
-    counts = rng.integers(3, size=n_slots, dtype=np.int32)
-    counts[:2] = 0
-    factors = (counts + 0.7) * h[:n_slots]
-    for t in range(1, n_steps - 1):
-        found, stays, rest, error, _, opened = moves.sparse_weights(
-            state, t, t, after, counts, 0.7, h, 500, True
-        )
-        if found is None:
-            continue
-        n_lifted += 1
-        n_joined += columns[t] == columns[t + 1]
-        s_0, want, want_stays, _, _ = moves.step_weights(state, t, t, after, 0)
-        x = moves.peek(state)["slots"][t]
-        assert found[x] == pytest.approx(want[x] * factors[x], rel=1e-12)
-        if after:
-            assert stays[x] == pytest.approx(want_stays[x] * factors[x], rel=1e-12)
-        assert 0 < error < 1e-4 * rest
-        others = want[:n_slots] @ factors - want[x] * factors[x]
-        assert rest == pytest.approx(others, abs=error)
-        assert not np.any(want[n_slots:])
-        check_opened(m, s_0, t, opened)
-    assert state.check() is None
-    assert min(n_joined, n_lifted - n_joined) >= 10
-
-
-def sum_error(moves, order="state"):
-    rng = np.random.default_rng(0)
-    columns = tuple((int(u),) for u in rng.integers(3, size=200))
-    y = tuple(rng.integers(2, size=200))
-    m = replace(model(ONE, order), y=y, columns=columns)
-    # With fewer slots than 49 no sums are kept.
-    state = m.state(0, labels=rng.integers(60, size=200))
-    error, rough, n_lifted, n_rough = moves.kept_sums(state, 1, 3000)
-    assert state.check() is None
-    assert n_lifted > 1000
-    assert n_rough > 0.9 * n_lifted
-    return error, rough
-
-
-@pytest.mark.parametrize("order", ["state", "context"])
-def test_sums_that_lifted_steps_keep(order):
-    error, rough = sum_error(native.moves, order)
-    assert error < 1e-9
-    assert 0 < rough < 1
-
-
-STALE = {
-    "of restaurants that all share": [
-        (
-            "_context_sparse.hpp",
-            "count_shared(step.path_in.levels[1].row, step.x)",
-            "void()",
-        )
-    ],
-    "of restaurants that all share, opened": [
-        ("_context_sparse.hpp", "count_shared(prefixes_[1], j)", "void()")
-    ],
-    "of i": [("_context_sparse.hpp", "if (step.path_in.is_changed) note(step.i);", "")],
-    "of x": [
-        (
-            "_context_sparse.hpp",
-            "if (step.path_out.is_changed || step.path_in.changes_top()) note(step.x);",
-            "",
-        )
-    ],
-    "of o": [
-        ("_context_sparse.hpp", "if (step.path_out.changes_top()) note(step.o);", "")
-    ],
-    "of the labels of a change": [
-        ("_context_sparse.hpp", "if (k != step.x) note(k);", "")
-    ],
-}
-
-
-ROUGH = {
-    "counts of lifted steps": [
-        (
-            "_context_sparse.hpp",
-            "counts_.update(step.path_in.at, step.i, step.x, -1);",
-            "return;",
-        )
-    ],
-    "counts of other steps": [
-        (
-            "_context_sparse.hpp",
-            "counts_.update(tree.place(t), step.i, j, j == k ? hints[0] : -1);",
-            "",
-        )
-    ],
-    "the label's own restaurants": [
-        (
-            "_context_sparse.hpp",
-            "own_[1] = i == o ? o_above : row_above[i];",
-            "own_[1] = 0;",
-        )
-    ],
-}
-# In the order of contexts.
-ROUGH_BELOW = {
-    "lifted: the other's customer": [
-        ("_contexts.hpp", "-in->leaves_first() - out->leaves_first()", "-1")
-    ],
-    "lifted: the law that the draw changes": [
-        ("_context_sparse.hpp", "is_joined ? now / (1.0 + now) : now", "now")
-    ],
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("error", STALE | ROUGH | ROUGH_BELOW)
-def test_errors_of_lifted_steps_are_found(error):
-    moves = native.switched("native.moves", STALE | ROUGH | ROUGH_BELOW, error)
-    if error in ROUGH_BELOW:
-        with pytest.raises(AssertionError):
-            check_rough_weights(moves, True)
-        return
-    # The own restaurant of i is the leaf, if all labels share that above it.
-    for order in ["state"] * ("all share" not in error) + ["context"] * (error != "of i"):
-        kept, rough = sum_error(moves, order)
-        assert kept > 1e-3 if error in STALE else rough > 1
-
-
 # -- kernels --------------------------------------------------------------------------
 
 
@@ -725,31 +543,6 @@ def test_slices(name, span):
 @pytest.mark.parametrize(("name", "t"), [(n, t) for n in MODELS for t in range(4)])
 def test_stepwise(name, t):
     check_proposal(name, (t, t + 1), StepwiseProposal, False)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["three levels", "four levels", "missing", "context first", "missing, context first"],
-)
-def test_lifted_moves_are_balanced(name):
-    """As those without contexts in test_transition_kernels.py, from laws of tables."""
-    n_uneven = 0
-    for t in (1, 2):
-        block = block_of(name, t, t + 1)
-        moves = block.moves
-        flow = flow_of(moves)
-        for i, seed in itertools.product(range(len(moves.models)), range(10)):
-            block.load(i)
-            b = block.number_of(native.moves.open_step(block.state, t, seed)[1])
-            view, found = native.moves.lift_step(block.state, t, seed)
-            if view is None:
-                continue
-            assert block.state.check() is None
-            j = moves.number[naive_of(block.model, block.state.to_arrays()).key]
-            want = math.log(flow(j, b, i) / flow(i, b, j))
-            assert found == pytest.approx(want, abs=EXACT)
-            n_uneven += abs(want) > CAUGHT
-    assert n_uneven >= 10
 
 
 def test_slices_leave_a_run_that_the_data_exclude():
@@ -1154,25 +947,6 @@ NATIVE = errors.TREE | {
         )
     ],
 }
-LIFTS = {
-    "lifted: no tables above the leaf": [
-        ("_contexts.hpp", "d == 1 ? top : draw->levels[d - 1].p", "top")
-    ],
-    "lifted: the label's own restaurants": [
-        (
-            "_context_sparse.hpp",
-            "after_ && is_shared && d >= lowest",
-            "false",
-        )
-    ],
-    "lifted: o without its table": [
-        (
-            "_context_sparse.hpp",
-            "ab_own_ = after_ ? a * (step.m_o + 1.0) / (step.n_top + 1.0) : ab_;",
-            "ab_own_ = ab_opened_;",
-        )
-    ],
-}
 BLOCKS = {
     "blocks: labels not counted": [
         (
@@ -1215,9 +989,6 @@ SHAKEN = {
 
 
 def planted_kernel(error):
-    if error in LIFTS:
-        edited = native.switched("samplers._stepwise_kernel", LIFTS, error)
-        return RCDKernel(edited.StepwiseProposal(exact=True))
     if error in NATIVE:
         edited = native.planted("samplers._stepwise_kernel", *NATIVE[error])
         return RCDKernel(edited.StepwiseProposal(exact=True))
@@ -1229,7 +1000,7 @@ def planted_kernel(error):
 
 @pytest.mark.slow
 @pytest.mark.statistical
-@pytest.mark.parametrize("error", NATIVE | LIFTS | BLOCKS)
+@pytest.mark.parametrize("error", NATIVE | BLOCKS)
 def test_planted_errors_of_native_code_are_caught(error):
     found = []
     for m in (CHAINS | COINS).values():

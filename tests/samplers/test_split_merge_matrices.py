@@ -214,7 +214,7 @@ inline int64_t drawn_below("""
 STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
 BLOCKS, LABELS = "_dense_blocked.hpp", "_fresh_labels.hpp"
 CONTEXT_BLOCKS = "_context_blocked.hpp"
-STEP, SPARSE = "_stepwise.hpp", "_context_sparse.hpp"
+STEP = "_stepwise.hpp"
 EDITS = [
     ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),
     (
@@ -261,20 +261,6 @@ EDITS = [
         "    for (int64_t b = 0; b < blocks.n; ++b) {\n"
         "        if (only >= 0 && blocks.start(b) != only) continue;\n"
         "        if (has_many_steps",
-    ),
-    # A table is chosen by one uniform number, not by its first bits and then perhaps the
-    # others.
-    ("_seating.hpp", "const double least = bits * width", "const double least = 0.0"),
-    ("_seating.hpp", "most = (bits + 1.0) * width;", "most = width / unit;"),
-    (
-        "_seating.hpp",
-        "const double u = (bits + uniform(g)) * width;",
-        "const Pick u = uniform(g) * (width / unit);",
-    ),
-    (
-        "_seating.hpp",
-        "SKIHMM_INLINE double find_table(const Lifted &lifted, double u,",
-        "template <class U> double find_table(const Lifted &lifted, U u,",
     ),
     ("_slice.hpp", "u_ = std::max(kTiny", "u_ = std::max<double>(kTiny"),
     ("_slice.hpp", "v_ = std::max(kTiny", "v_ = std::max<double>(kTiny"),
@@ -327,7 +313,7 @@ EDITS = [
 """,
     ),
 ]
-# Of single steps: the kernel for symbols, which lifts customers.
+# Of single steps: the kernel for symbols.
 STEP_EDITS = [
     edit
     for edit in EDITS
@@ -335,11 +321,13 @@ STEP_EDITS = [
 ] + [
     ("_emission.hpp", "return make(emission);", 'throw std::logic_error("no symbols");'),
     ("_contexts.hpp", "double u = uniform(g) * sum;", "Pick u = uniform(g) * sum;"),
-    ("_transitions.hpp", "double u = uniform(g) * all;", "Pick u = uniform(g) * all;"),
     ("_weights.hpp", "int32_t at(double u) const", "int32_t at(Pick u) const"),
-    (SPARSE, "int32_t draw(double u) const", "int32_t draw(Pick u) const"),
     (STEP, "double q, stays, u;", "double q, stays;\nPick u;"),
-    (STEP, "double u = share * (first_q_", "Pick u = share * (first_q_"),
+    (
+        STEP,
+        "double u = uniform(chain.bits) * (first_q_",
+        "Pick u = uniform(chain.bits) * (first_q_",
+    ),
     (
         STEP,
         "const Count *column_counts, double u)",
@@ -687,7 +675,7 @@ def test_planted_errors_of_coins_with_contexts_are_caught(name, bug):
     assert_error_is_caught("runs", CONTEXTS[name], bug)
 
 
-# Where steps that have lifted their customers show an error, and where others do.
+# Where single steps show an error.
 CAUGHT_AT = {
     "a new state without its table at the top": [
         ("three levels", 1), ("three levels, context first", 1),
@@ -696,35 +684,20 @@ CAUGHT_AT = {
         ("four levels", 1), ("four levels, context first", 1),
     ],
     "shared restaurants as they were": [("four levels, context first", 1)],
+    "shared counts as they were": [("three levels, context first", 1)],
     "tables opened whatever follows": [
         ("three levels, five steps", 1), ("four levels, context first", 1),
     ],
-    "lifted: the size of an upper level": [("three levels", 1), ("four levels", 1)],
-    "lifted: a table of the last level stays": [("four levels", 1)],
     "threshold of the leaf alone": [
         ("four levels", 1), ("four levels", 1, "beam"),
     ],
     "threshold without the leaf": [
         ("four levels, context first", 2), ("four levels, context first", 2, "beam"),
     ],
-    "lifted: the other's customer": [("three levels, context first, five steps", 1)],
-    "lifted: the law that the draw changes": [
-        ("three levels, context first, five steps", 1)
-    ],
-    "lists: the law that a shared restaurant changes": [
-        ("three levels, context first, five steps", 3)
-    ],
-    "lists: a shared restaurant left out": [("three levels, context first", 2)],
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "error",
-    [
-        pytest.param(error, marks=[pytest.mark.slow] * ("first, five" in places[0][0]))
-        for error, places in CAUGHT_AT.items()
-    ],
-)
+@pytest.mark.parametrize("error", CAUGHT_AT)
 def test_planted_errors_of_steps_in_contexts_are_caught(error):
     trials = "exact" if error in errors.STEPS_IN_CONTEXTS else "slice"
     for name, t, *other in CAUGHT_AT[error]:

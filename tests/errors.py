@@ -139,15 +139,29 @@ STEP = {
     "no unserved successor": [
         Verbatim(
             "_stepwise.hpp",
-            "            mass_f_[o_] = static_cast<float>(mass_o_);\n        stepwise_weights",
-            "            mass_f_[o_] = PLANTED && is_ghost ? 0.0f : static_cast<float>(mass_o_);\n"
-            "        stepwise_weights",
+            "            if (mass_o_ != mass[o_] && o_ != x_) {\n"
+            "                shift_o = (mass_o_ - mass[o_]) * w[o_];\n"
+            "                mass[o_] = mass_o_;",
+            "            const double own = PLANTED && is_ghost ? 0.0 : mass_o_;\n"
+            "            if (own != mass[o_] && o_ != x_) {\n"
+            "                shift_o = (own - mass[o_]) * w[o_];\n"
+            "                mass[o_] = own;",
         ),
-        Verbatim("_stepwise.hpp", "fill_vector(s);", "fill_vector(s, view.is_ghost());"),
         Verbatim(
             "_stepwise.hpp",
-            "fill_vector(Transitions &s) {",
-            "fill_vector(Transitions &s, bool is_ghost) {",
+            "fill_sparse(s, s.dense_row(i_), s.dense_column(o_));",
+            "fill_sparse(s, s.dense_row(i_), s.dense_column(o_), view.is_ghost());",
+        ),
+        Verbatim(
+            "_stepwise.hpp",
+            "fill_sparse(s, row_.data(), column_.data());",
+            "fill_sparse(s, row_.data(), column_.data(), view.is_ghost());",
+        ),
+        Verbatim(
+            "_stepwise.hpp",
+            "const Count *column_counts) {\n        double *w = w_.data(), *mass",
+            "const Count *column_counts, bool is_ghost) {\n"
+            "        double *w = w_.data(), *mass",
         ),
     ],
     "exact: own row": [

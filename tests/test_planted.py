@@ -46,7 +46,6 @@ pytestmark = pytest.mark.statistical
 
 KERNELS = {
     "stepwise": (STEPWISE, lambda m: RCDKernel(m.StepwiseProposal())),
-    "sparse": (STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(0))),
     "exact": (STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(exact=True))),
     "blocked": (BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 6)),
     "beam": (BLOCKED, lambda m: RCDKernel(m.BeamProposal(), 3)),
@@ -123,14 +122,11 @@ CAUGHT = {
         *map(Enumeration, ("two sequences", "configuration I", "missing")),
         Sampler(),
     ],
-    ("sparse", "accept always"): [Enumeration("configuration I")],
     ("stepwise", "transitions at s_0"): [
         *map(Enumeration, ("two sequences", "configuration I", "missing")),
         Sampler(),
     ],
-    ("sparse", "transitions at s_0"): [Enumeration("configuration I")],
     ("stepwise", "the printed ratio"): [Enumeration("configuration I"), Sampler()],
-    ("sparse", "the printed ratio"): [Enumeration("configuration I")],
     # The partitions look right, with a total variation of 0.008; the tables do not.
     ("stepwise", "seat anew on rejection"): [
         Enumeration("missing at the end", 25_000, tables=True)
@@ -297,7 +293,7 @@ def test_errors_of_concentrations_are_caught(monkeypatch, pvalues, update, case,
 
 
 @pytest.mark.parametrize("name", ["configuration I", "self-transitions"])
-@pytest.mark.parametrize("kernel", ["stepwise", "sparse", "blocked"])
+@pytest.mark.parametrize("kernel", ["stepwise", "blocked"])
 def test_more_rejections_are_no_error(kernel, name):
     """They undo many moves that would have been kept."""
     assert_exact(

@@ -105,13 +105,6 @@ struct SeatingEmission {
         *offset = seating->alpha;
         return seating->row_customers.data();
     }
-    // Whether every concentration lies strictly between the two, so that products of a few
-    // of these probabilities fit in a float.
-    bool is_moderate(double least, double most) const {
-        const SymbolSeating &s = *seating;
-        return least < s.alpha && s.alpha < most && least < s.base.gamma
-               && s.base.gamma < most && least < s.alpha / s.base.n_symbols * 1e5;
-    }
     // out[i] = p(y[t] | state k[i]) up to a factor that is common to the two.
     void fill_pair(int64_t t, const int32_t *k, double *out) const {
         const int32_t symbol = codes[t];

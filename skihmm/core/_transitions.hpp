@@ -232,12 +232,6 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         const double self = law().self_weight(kNew);
         return self / dish_weight(self, new_table(kNew));
     }
-    // Whether all weights lie strictly between the two, so that products of a few of them fit in
-    // a float.
-    bool is_moderate(double least, double most) const {
-        return least < alpha && alpha < most && least < mass(kNew) && mass(kNew) < most;
-    }
-
     // ---- the draw of k after label j, made for step t (see Seating)
 
     SKIHMM_INLINE double add_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,

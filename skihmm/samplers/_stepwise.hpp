@@ -14,9 +14,6 @@
 // seating *between* moves, and x is outside of every sum, so that a move without a change writes
 // nothing and there is no cancellation.
 //
-// Vector, for few slots: one vectorised pass in float over contiguous 16-bit counts.  The
-// proposal has exactly these rounded weights: they are summed and drawn from in double, and the
-// Metropolis-Hastings ratio uses the same values.
 // Sparse, in double: the product is expanded,
 //     sum_k q(k) = sum_k e_ky w_k (n_ik + c m_k)(n_ko + b)               over the symbol
 //                  + d (sum_k n_ik w_k (n_ko + b)                        over the row
@@ -37,7 +34,6 @@
 // but k = o that opens a table has one table more, b' = c' (m_o + 1), and k = i one customer
 // more in its row (and in n_ko, if o is the same label).  This is the conditional distribution,
 // without rejections.  So o is outside of the sums, like x, and i's w is the one between moves.
-// The weights must be correct to rounding, which excludes a pass in float.
 #pragma once
 #include <cmath>
 #include <cstdint>
@@ -56,11 +52,9 @@ class Stepwise {
     using Transitions = typename Chain::Transitions;
     static constexpr bool kReadsTouched = false, kReadsView = true, kMayBeExact = true;
 
-    // The vector pass up to `vector_slots` slots; dense counts to look up single pairs in
-    // up to `lookup_slots`.
-    Stepwise(bool is_exact, int32_t vector_slots, int32_t lookup_slots)
-        : is_exact_(is_exact), vector_slots_(vector_slots),
-          lookup_slots_(std::max(vector_slots, lookup_slots)) {}
+    // Dense counts to look up single pairs in up to `lookup_slots`.
+    Stepwise(bool is_exact, int32_t lookup_slots)
+        : is_exact_(is_exact), lookup_slots_(lookup_slots) {}
     bool is_exact() const { return is_exact_; }
 
     // Start of a sweep, or more slots than before; only between moves.
@@ -137,8 +131,7 @@ class Stepwise {
             shown_in_ = s.show_dense(i_, x_, n_in_);
             shown_out_ = s.show_dense(x_, o_, n_out_);
         }
-        if (kind_ == kVector) fill_vector(s);
-        else if (has_lookup_) fill_sparse(s, s.dense_row(i_), s.dense_column(o_));
+        if (has_lookup_) fill_sparse(s, s.dense_row(i_), s.dense_column(o_));
         else {
             s.row(i_).scatter(row_.data());
             s.column(o_).scatter(column_.data());
@@ -176,31 +169,17 @@ class Stepwise {
             }
             absorb_mass(s, x_);
             if (o_ >= 0) absorb_mass(s, o_);
-        } else if (mode_ == kVector) {
-            mass_f_[x_] = static_cast<float>(s.own_mass(x_));
-            if (o_ >= 0) mass_f_[o_] = static_cast<float>(s.own_mass(o_));
-            if (k != x_) {
-                mass_f_[k] = static_cast<float>(s.own_mass(k));
-                weights_f_[k] = float_weight(s, k);
-                weights_f_[x_] = float_weight(s, x_);
-            }
         }
     }
 
   private:
-    enum Kind { kVector, kSparse, kAll, kContexts };
+    enum Kind { kSparse, kAll, kContexts };
     // A label's weight, the part of it that opens no table (exact only), and a number
     // uniform on [0, weight).
     struct Choice {
         double q, stays, u;
     };
     static constexpr int32_t kLanes = 16;
-    // The float pass stays in range for concentrations between these.  (Posterior draws
-    // outside them are rare; then the sparse pass in double serves.)
-    static constexpr double kLeast = 1e-2, kMost = 1e6;
-    // Float weights are held a power of two higher: no product then leaves float's normal
-    // range.
-    static constexpr double kUnit = 1048576.0;  // 2^20
     // A cached sum that falls by more than this factor has lost too many digits and is recomputed.
     static constexpr double kCancelled = 1e-3;
 
@@ -211,21 +190,8 @@ class Stepwise {
         for (int32_t k = 0; k < n_slots_; ++k) h_[k] = 1.0 / total_weight(totals_[k], offset_);
         if (!s.is_plain()) return;          // the passes in parts are those of the plain law
         s.set_dense_limit(lookup_slots_);
-        const bool is_moderate = s.is_moderate(kLeast, kMost)
-                                 && emission.is_moderate(kLeast, kMost);
         has_lookup_ = s.has_dense();
-        mode_ = has_lookup_ && is_moderate && n_slots_ <= vector_slots_ && !is_exact_
-            ? kVector : kSparse;
-        if (mode_ == kVector) {
-            mass_f_.assign(padded_, 0.0f);
-            weights_f_.assign(padded_, 0.0f);
-            q_.assign(padded_, 0.0f);
-            for (int32_t k = 0; k < n_slots_; ++k) {
-                mass_f_[k] = static_cast<float>(s.own_mass(k));
-                weights_f_[k] = k == kStart ? 0.0f : float_weight(s, k);
-            }
-            return;
-        }
+        mode_ = kSparse;
         w_.resize(n);
         mass_.resize(n);
         v_.resize(n);
@@ -238,12 +204,8 @@ class Stepwise {
         }
         total_ = sum_all();
     }
-    double denominator(const Transitions &s, int32_t k) const {
-        return s.total(k) * total_weight(totals_[k], offset_);
-    }
-    double weight_now(const Transitions &s, int32_t k) const { return 1.0 / denominator(s, k); }
-    float float_weight(const Transitions &s, int32_t k) const {
-        return static_cast<float>(kUnit / denominator(s, k));
+    double weight_now(const Transitions &s, int32_t k) const {
+        return 1.0 / (s.total(k) * total_weight(totals_[k], offset_));
     }
     int32_t symbol_count(int32_t k) const {
         // Ids are distinct, so the compiler may compare many at once.
@@ -253,8 +215,6 @@ class Stepwise {
         return count;
     }
     double weight_of(const Transitions &s, int32_t k) const {
-        if (kind_ == kVector)
-            return float_part(q_[k], symbol_count(k));
         if (kind_ == kAll) return weights_[k];
         if (kind_ == kContexts) return step_.weights.q[k] * (1.0 + symbol_count(k) * by_smooth_);
         const double row = has_lookup_ ? s.dense_row(i_)[k] : row_[k];
@@ -301,7 +261,6 @@ class Stepwise {
     }
     int32_t draw_other(const Transitions &s, double u) const {
         switch (kind_) {
-            case kVector: return draw_vector(u);
             case kContexts: return draw_contexts(u);
             case kSparse:
                 return has_lookup_ ? draw_sparse(s, s.dense_row(i_), s.dense_column(o_), u)
@@ -318,7 +277,6 @@ class Stepwise {
             s.show_dense(x_, o_, shown_out_);
             s.show_dense(i_, x_, shown_in_);
         }
-        if (kind_ == kVector) return;
         if (is_exact_) {
             if (apart_ >= 0) w_[apart_] = saved_w_o_;
         } else {
@@ -342,67 +300,6 @@ class Stepwise {
             }
         }
         return chosen;
-    }
-
-    // ---- vector
-
-    double float_part(float q, int32_t count) const {
-        return q + static_cast<double>(q * (static_cast<float>(count) * by_d_));
-    }
-    SKIHMM_INLINE void fill_vector(Transitions &s) {
-        const float b = static_cast<float>(b_), c = static_cast<float>(c_);
-        if (mass_f_[o_] != static_cast<float>(mass_o_))
-            mass_f_[o_] = static_cast<float>(mass_o_);
-        stepwise_weights(padded_, x_, s.dense_row(i_), s.dense_column(o_), mass_f_.data(),
-                         weights_f_.data(), c, b, q_.data(), lanes_);
-        if (i_ != x_ && i_ != kStart) {
-            // i has one customer less than in its cached weight.  A store before the pass
-            // would stall the wide load right behind it.
-            const float q = dish_weight<float>(s.dense_row(i_)[i_], c, mass_f_[i_])
-                            * dish_weight<float>(s.dense_column(o_)[i_], b)
-                            * static_cast<float>(kUnit / by_i_);
-            lanes_[i_ % kLanes] += static_cast<double>(q) - q_[i_];
-            q_[i_] = q;
-        }
-        // Contribution of the symbol's counts: q(k) = q_[k] (1 + e_ky / d).
-        by_d_ = static_cast<float>(1.0 / d_);
-        double extra = 0.0;
-        for (int32_t at = 0; at < view_->size; at += 4) {
-            for (int32_t l = at; l < at + 4; ++l)
-                extra += q_[view_->ids[l]] * (static_cast<float>(view_->counts[l]) * by_d_);
-        }
-        extra_ = extra;
-        if (SKIHMM_LIKELY(first_ == x_)) {
-            const float q = dish_weight<float>(n_in_, c, mass_x_)
-                            * dish_weight<float>(n_out_, b)
-                            * static_cast<float>(kUnit / by_x_);
-            first_q_ = float_part(q, e_in_);
-        } else {
-            first_q_ = q_[kNew];
-            lanes_[kNew] -= q_[kNew];
-            q_[kNew] = 0.0f;
-        }
-        // lanes_[l] is the total of q_[l], q_[l + 16], q_[l + 32], ...
-        for (int32_t a = 0; a < 4; ++a)
-            groups_[a] = (lanes_[4 * a] + lanes_[4 * a + 1])
-                         + (lanes_[4 * a + 2] + lanes_[4 * a + 3]);
-        rest_ = ((groups_[0] + groups_[1]) + (groups_[2] + groups_[3])) + extra_;
-    }
-    SKIHMM_NOINLINE int32_t draw_vector(double u) const {
-        // The symbol's states, then groups of four lanes, lanes, members of one lane.
-        if (u < extra_) {
-            return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
-                          [&](int32_t at) { return q_[view_->ids[at]]
-                              * (static_cast<float>(view_->counts[at]) * by_d_); }, u);
-        }
-        u -= extra_;
-        int32_t group = 0;
-        while (group < 3 && u >= groups_[group]) u -= groups_[group++];
-        int32_t lane = 4 * group;
-        while (lane < 4 * group + 3 && u >= lanes_[lane]) u -= lanes_[lane++];
-        const int32_t size = (padded_ - lane + kLanes - 1) / kLanes;
-        return search(size, [&](int32_t at) { return lane + kLanes * at; },
-                      [&](int32_t at) { return q_[lane + kLanes * at]; }, u);
     }
 
     // ---- sparse
@@ -717,7 +614,7 @@ class Stepwise {
     }
 
     const bool is_exact_;
-    const int32_t vector_slots_, lookup_slots_;
+    const int32_t lookup_slots_;
     Kind mode_ = kAll, kind_ = kAll;      // of the sweep, of this step
     bool has_lookup_ = false, shows_ = false;
     int32_t n_slots_ = 0, padded_ = 0;
@@ -735,11 +632,6 @@ class Stepwise {
     double apart_q_ = 0.0, apart_stays_ = 0.0, first_stays_ = 0.0, saved_w_o_ = 0.0;
     double opened_b_ = 1.0, opened_b_o_ = 1.0;  // b' for most labels, and for o
     const SymbolColumn *view_ = nullptr;  // of y[t]; lives as long as the move
-    // vector
-    WideVector<float> mass_f_, weights_f_, q_;
-    double lanes_[kLanes], groups_[4];
-    float by_d_ = 1.0f;
-    double extra_ = 0.0;                  // what the listed states' symbol counts add
     // sparse
     std::vector<double> w_, mass_;        // w_k and m_k, of i, x and o as at s_0
     std::vector<double> v_;               // m_k w_k between moves
@@ -753,14 +645,14 @@ class Stepwise {
     // contexts
     ContextStep step_;
     std::vector<double> h_;               // 1/(e_k + alpha_e), padded
+    double extra_ = 0.0;                  // what the listed states' symbol counts add
     double by_smooth_ = 0.0;              // over the symbol's smooth part
     const double *h_now_ = nullptr;       // of this step
 };
 
 template <class Chain>
-Proposal<Chain> *make_stepwise(Chain &chain, bool is_exact, int32_t vector_slots,
-                               int32_t lookup_slots) {
-    return make_proposal<Stepwise>(chain, is_exact, vector_slots, lookup_slots);
+Proposal<Chain> *make_stepwise(Chain &chain, bool is_exact, int32_t lookup_slots) {
+    return make_proposal<Stepwise>(chain, is_exact, lookup_slots);
 }
 
 }  // namespace skihmm

@@ -7,12 +7,8 @@ from skihmm.core._types cimport int32_t
 
 cdef extern from "_stepwise.hpp" namespace "skihmm" nogil:
     Proposal *make_stepwise(
-        Chain &chain, bint is_exact, int32_t vector_slots, int32_t lookup_slots) except +
+        Chain &chain, bint is_exact, int32_t lookup_slots) except +
 
-
-# Up to this many slots all K weights are computed in one vectorised pass; beyond it the
-# proposal loops over the non-zeros of one row and one symbol.
-DENSE_SLOTS = 128
 
 # Up to this many slots counts of single pairs are in two dense matrices of 16 bits; beyond it
 # one row and one column are expanded for every step.
@@ -24,8 +20,6 @@ cdef class StepwiseProposal(BlockProposal):
 
     Parameters
     ----------
-    dense_slots : int
-        Number of slots up to which the dense pass is used, unless `exact`.
     lookup_slots : int
         Number of slots up to which dense counts are kept.
     exact : bool, default=False
@@ -33,15 +27,13 @@ cdef class StepwiseProposal(BlockProposal):
         of a table, without rejections.
     """
 
-    cdef int32_t dense_slots, lookup_slots
+    cdef int32_t lookup_slots
     cdef readonly bint exact
 
-    def __init__(self, int32_t dense_slots=DENSE_SLOTS, int32_t lookup_slots=LOOKUP_SLOTS,
-                 bint exact=False):
+    def __init__(self, int32_t lookup_slots=LOOKUP_SLOTS, bint exact=False):
         self.is_single_step = True
-        self.dense_slots = dense_slots
         self.lookup_slots = lookup_slots
         self.exact = exact
 
     cdef Proposal *build(self, Chain &chain) except NULL:
-        return make_stepwise(chain, self.exact, self.dense_slots, self.lookup_slots)
+        return make_stepwise(chain, self.exact, self.lookup_slots)

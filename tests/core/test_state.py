@@ -24,7 +24,7 @@ EMISSIONS = {
 }
 KERNELS = {
     "dense": lambda: RCDKernel(StepwiseProposal()),
-    "sparse": lambda: RCDKernel(StepwiseProposal(0, 0)),
+    "sparse": lambda: RCDKernel(StepwiseProposal(0)),
     "blocks": lambda: RCDKernel(BlockedProposal(), 4),
 }
 

@@ -324,7 +324,7 @@ cdef extern from *:
     }  // namespace skihmm
     """
     Proposal *make_stepwise "skihmm::make_generic<skihmm::Stepwise>" (
-        Chain &chain, bint exact, int32_t, int32_t) except +
+        Chain &chain, bint exact, int32_t) except +
     Proposal *make_blocked "skihmm::make_generic<skihmm::BlockedMessages>" (
         Chain &chain, float64_t cut) except +
     Proposal *make_beam "skihmm::make_generic<skihmm::BlockedSlices>" (
@@ -742,7 +742,7 @@ cdef class GenericProposal(BlockProposal):
             return make_beam(chain, self.cut)
         if self.kind == "slice":
             return make_slice(chain, 1024)
-        return make_stepwise(chain, self.kind == "exact", 128, 1024)
+        return make_stepwise(chain, self.kind == "exact", 1024)
 
 
 cdef class PriorProposal(BlockProposal):

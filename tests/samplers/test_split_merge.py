@@ -145,9 +145,9 @@ def test_large_trials_do_not_depend_on_earlier_ones():
 
 def test_trials_and_local_moves_keep_every_count():
     """Lists of steps, caches and slots stay right while the number of states changes."""
-    for seed, dense_slots in ((0, 1024), (1, 0)):
+    for seed, lookup_slots in ((0, 1024), (1, 0)):
         state = middle_sized(seed)
-        local = RCDKernel(StepwiseProposal(dense_slots))
+        local = RCDKernel(StepwiseProposal(lookup_slots))
         kernel = RunSplitMergeKernel(InterleavedKernel(local, 7.5), 3.5)
         for sweep in range(150):
             if sweep % 20 == 0:

@@ -42,14 +42,12 @@ def dense_kernel():
     return RCDKernel(StepwiseProposal())
 
 
-# One vectorised pass; a walk over non-zeros with dense counts to look up single pairs;
-# the same without.  "hooks": as a proposal from another package would be called.
+# With dense counts to look up single pairs, and without.
 LIMITS = {
-    "dense": (128, 1024),
-    "sparse": (0, 1024),
-    "sparse, no lookup": (0, 0),
-    "exact": (128, 1024, True),
-    "exact, no lookup": (0, 0, True),
+    "sparse": (1024,),
+    "sparse, no lookup": (0,),
+    "exact": (1024, True),
+    "exact, no lookup": (0, True),
 }
 PROPOSALS = {
     name: lambda limits=limits: StepwiseProposal(*limits)
@@ -139,7 +137,7 @@ class OneMove:
     "kernel",
     [
         pytest.param(kernel, marks=[pytest.mark.slow] * (kernel != "exact"))
-        for kernel in (*JOINT, "dense")
+        for kernel in (*JOINT, "sparse")
     ],
 )
 @pytest.mark.parametrize(
@@ -214,8 +212,6 @@ def long_chain(
 
 CASES = {
     # proposal, columns, HCRP, tolerance of a logarithm
-    "dense": ("dense", 1, True, 2e-6),
-    "dense, Dirichlet": ("dense", 1, False, 2e-6),
     "sparse": ("sparse", 1, True, 1e-9),
     "sparse, Dirichlet": ("sparse", 1, False, 1e-9),
     "sparse, no lookup": ("sparse, no lookup", 1, True, 1e-9),
@@ -223,7 +219,7 @@ CASES = {
     "exact, Dirichlet": ("exact", 1, False, 1e-9),
     "exact, no lookup": ("exact, no lookup", 1, True, 1e-9),
     "sparse, no lookup, Dirichlet": ("sparse, no lookup", 1, False, 1e-9),
-    "rows": ("dense", 2, True, 1e-9),
+    "rows": ("sparse", 2, True, 1e-9),
     "rows, Dirichlet": ("sparse", 2, False, 1e-9),
     "exact, rows": ("exact", 2, True, 1e-9),
 }
@@ -298,24 +294,24 @@ def test_caches_of_other_proposals_stay_up_to_date(case):
 def test_proposals_follow_their_definition_with_many_states(name):
     """Hundreds of states: all lanes, long rows, most of the weight in few labels."""
     state = long_chain(9, n=2500, n_symbols=40, n_labels=400)
-    proposal = StepwiseProposal(2048) if name == "dense" else PROPOSALS[name]()
+    proposal = PROPOSALS[name]()
     ranks = []
     for _ in range(4):
         error, uniforms, *_ = native.moves.checked_sweep(
             state, proposal, exact=proposal.exact
         )
-        assert error < (5e-6 if name == "dense" else 1e-8)
+        assert error < 1e-8
         ranks.append(uniforms)
     assert state.check() is None
     assert state.n_states > 100
     assert stats.kstest(np.concatenate(ranks), "uniform").pvalue > 1e-3
 
 
-def test_dense_and_sparse_are_really_used():
+def test_dense_counts_are_really_used():
     state = long_chain(1)
     RCDKernel(StepwiseProposal()).sweep(state)
     assert native.moves.peek(state)["has_dense"]
-    RCDKernel(StepwiseProposal(0, 0)).sweep(state)
+    RCDKernel(StepwiseProposal(0)).sweep(state)
     assert not native.moves.peek(state)["has_dense"]
     assert state.check() is None
 

@@ -71,9 +71,8 @@ BLOCKED = {
     "crude messages, generic": lambda: native.moves.GenericProposal("blocked", 3.0),
 }
 STEPWISE = {
-    "vector": StepwiseProposal,
-    "sparse": lambda: StepwiseProposal(0),
-    "sparse without lookup": lambda: StepwiseProposal(0, 0),
+    "sparse": StepwiseProposal,
+    "sparse without lookup": lambda: StepwiseProposal(0),
     "generic": lambda: native.moves.GenericProposal("stepwise"),
 }
 

@@ -284,7 +284,7 @@ def test_samplers_that_leave_contexts_out_refuse_them():
         StickBreakingGibbs(),
         StickBreakingBeam(),
     ):
-        with pytest.raises(TypeError, match="Use StepwiseGibbs or BlockedGibbs"):
+        with pytest.raises(TypeError, match="Use StepwiseGibbs, BlockedGibbs or Bl"):
             model(sampler).fit(X)
     with pytest.raises(TypeError, match=r"min_dwell=2.* Use BlockedGibbs"):
         model("stepwise", min_dwell=2).fit(X)

@@ -181,7 +181,7 @@ class ChainState {
     }
 };
 
-// The chain of the plain model.
+// The chain of the compiled samplers.  What its transitions are is known at run time.
 using Chain = ChainState<HCRPTransitions>;
 
 }  // namespace skihmm

@@ -146,7 +146,8 @@ class BaseSampler(Recipe, metaclass=ABCMeta):
         if not self.supports_contexts and transitions.has_contexts:
             raise TypeError(
                 f"{type(self).__name__} does not support transitions that depend on "
-                "contexts (context_features). Use StepwiseGibbs or BlockedGibbs."
+                "contexts (context_features). Use StepwiseGibbs, BlockedGibbs or "
+                "BlockedBeam."
             )
 
     @abstractmethod

@@ -26,8 +26,7 @@ class StepwiseGibbs(FranchiseSampler):
     Metropolis-Hastings ratio of the restricted collapsed draw corrects for it.
 
     The cost of a step depends on the states that share a transition or a symbol with it,
-    not on the number of states ("rcd": one vectorised pass over the states while there
-    are at most about a hundred).
+    not on the number of states.
 
     Parameters
     ----------

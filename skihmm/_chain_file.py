@@ -12,11 +12,12 @@ from typing import TypeGuard
 
 import numpy as np
 
-from skihmm._chain import Chain, History, ModelSettings
+from skihmm._chain import Chain, History
 from skihmm._checkpoint import load, prepare, save
 from skihmm._decoding import frozen_model
 from skihmm._draws import Draw
 from skihmm._sequences import Sequences
+from skihmm._starts import ModelSettings
 from skihmm._typing import NamedValues
 from skihmm._validation import warn_caller
 from skihmm._version import __version__

@@ -17,10 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
 from skihmm._callbacks import FitTasks
-from skihmm._chain import History, ModelSettings, check_dwells, extended_record
+from skihmm._chain import History, extended_record
 from skihmm._chain_file import ChainFile, Header, chain_paths, seed_of_run
 from skihmm._contexts import (
     GivenColumns,
+    StepContexts,
     find_categories,
     warn_of_many_values,
     without_columns,
@@ -41,6 +42,7 @@ from skihmm._run import (
     run_chain,
 )
 from skihmm._sequences import Sequences, make_sequences
+from skihmm._starts import ModelSettings, are_matched, check_dwells
 from skihmm._typing import Array, Flags, Labels, RandomState
 from skihmm._validation import (
     as_array,
@@ -228,6 +230,23 @@ class Parameters:
             )
 
 
+@dataclass(frozen=True)
+class _Data:
+    """Observed columns, first rows of sequences, and contexts of the emission."""
+
+    observed: Array
+    starts: NDArray[np.intp]
+    contexts: Array
+
+    def encoded(self, emission: BaseEmission, entropy: list[int]) -> Array:
+        """Encode the data with the noise of a fit."""
+        noise = emission.noise(len(self.observed), 0, _noise_entropy(entropy))
+        given = {} if noise is None else {"noise": noise}
+        return emission.encode(
+            self.observed, self.starts, contexts=self.contexts, **given
+        )
+
+
 class Fit:
     """One fit of an estimator to validated data.
 
@@ -274,109 +293,142 @@ class Fit:
         `starts` and `states` are those of `make_sequences`; returns the fitted
         attributes.
         """
-        params = self.parameters
-        emission = params.emission
+        resumed = earlier if self.parameters.warm_start else None
+        given, data, contexts = self._separate(X, starts)
+        entropy = self._entropy(resumed)
+        emission, codes = self._fitted(data, entropy)
+        sequences = make_sequences(codes, starts, states, contexts)
+        if resumed and earlier_emission:
+            known = self._as_before(data, sequences, emission, resumed, earlier_emission)
+            if known is not None:
+                emission, sequences = known
+            elif resumed.is_extended:
+                # As everywhere in scikit-learn, fit drops the data of partial_fit.
+                resumed, entropy = None, self._entropy(None)
+                emission, codes = self._fitted(data, entropy)
+                sequences = replace(sequences, codes=codes)
+            self._check_resumed(resumed, known is not None)
+        settings = self._check(data, sequences, emission, resumed is None)
+        histories, files, entropy = self._begin(resumed, entropy, sequences, settings)
+        is_extended = resumed is not None and resumed.is_extended
+        state = FitState(
+            histories, sequences, self.parameters.model_hash, entropy, is_extended, given
+        )
+        return self._sample(X, settings, state, files)
+
+    def _separate(
+        self, X: Array, starts: NDArray[np.intp]
+    ) -> tuple[GivenColumns, _Data, StepContexts | None]:
+        """Separate the observed columns from those of contexts."""
+        emission, transitions = self.parameters.emission, self.parameters.transitions
         n_features = X.shape[1]
         given = GivenColumns.join(
-            params.transitions.context_columns(n_features, self._names),
+            transitions.context_columns(n_features, self._names),
             emission.context_columns(n_features, self._names),
             n_features,
         )
-        if len(given):
-            categories = find_categories(X[:, given.columns])
-            labels = given.columns.tolist()
-            if self._names is not None:
-                labels = [self._names[c] for c in labels]
-            warn_of_many_values(X[:, given.columns], categories, labels)
-            # Without names errors and warnings have indices of columns of X.
-            every = range(n_features) if self._names is None else self._names
-            self._names = np.delete(every, given.columns).tolist()
         columns = X[:, given.columns]
-        contexts = params.transitions.fit_contexts(given.transitions(columns))
-        columns = given.emission(columns)
-        whole, X = X, without_columns(X, given.columns)
+        if len(given):
+            # Without names errors and warnings have indices of columns of X.
+            names = range(n_features) if self._names is None else self._names
+            labels = [names[c] for c in given.columns.tolist()]
+            warn_of_many_values(columns, find_categories(columns), labels)
+            self._names = np.delete(names, given.columns).tolist()
+        contexts = transitions.fit_contexts(given.transitions(columns))
         orders = [o for c, o in enumerate(self._orders) if c not in given.columns]
         emission.name_columns(self._names, orders)
-        recipe = emission
+        observed = without_columns(X, given.columns)
+        return given, _Data(observed, starts, given.emission(columns)), contexts
 
-        def fitted(entropy: list[int]) -> tuple[BaseEmission, Array]:
-            noise = _noise_entropy(entropy)
-            emission = recipe.fit_with_noise(X, starts, noise).with_contexts(columns)
-            return emission, _encoded(X, starts, columns, emission, noise)
+    def _fitted(self, data: _Data, entropy: list[int]) -> tuple[BaseEmission, Array]:
+        """Fit the emission; return it and the encoded data."""
+        emission = self.parameters.emission.fit_with_noise(
+            data.observed, data.starts, _noise_entropy(entropy)
+        ).with_contexts(data.contexts)
+        return emission, data.encoded(emission, entropy)
 
-        resumed = earlier if params.warm_start else None
-        entropy = self._entropy(resumed)
-        emission, codes = fitted(entropy)
-        sequences = make_sequences(codes, starts, states, contexts)
-        is_same = (
-            resumed is not None and sequences.fingerprint == resumed.sequences.fingerprint
-        )
-        if resumed and earlier_emission and params.model_hash == resumed.model_hash:
+    def _as_before(
+        self,
+        data: _Data,
+        sequences: Sequences,
+        emission: BaseEmission,
+        resumed: FitState,
+        earlier_emission: BaseEmission,
+    ) -> tuple[BaseEmission, Sequences] | None:
+        """Emission and sequences of the earlier fit; None if its data are others."""
+        before = resumed.sequences
+        if self.parameters.model_hash == resumed.model_hash:
             # The chains keep their emission: after partial_fit it was fitted to the first
             # data only, and has other offsets and hyperpriors.
-            earlier_codes = _encoded_as_before(
-                X, starts, columns, earlier_emission, resumed
-            )
-            is_same = False
-            if earlier_codes is not None:
-                as_before = replace(sequences, codes=earlier_codes)
-                is_same = as_before.fingerprint == resumed.sequences.fingerprint
-                if is_same:
-                    emission, sequences = earlier_emission, as_before
-        if resumed and is_same:
-            # After partial_fit the contexts have other numbers.
-            sequences = replace(sequences, contexts=resumed.sequences.contexts)
-        if resumed and resumed.is_extended and not is_same:
-            # As everywhere in scikit-learn, fit drops the data of partial_fit.
-            resumed, entropy = None, self._entropy(None)
-            emission, codes = fitted(entropy)
+            emission = earlier_emission
+            if data.observed.shape[1] != before.codes.shape[1] - emission.n_inputs:
+                return None
+            try:
+                codes = data.encoded(emission, resumed.entropy)
+            except ValueError:
+                return None
             sequences = replace(sequences, codes=codes)
-        self._warn_of_missing(X, _lost_rows(emission, sequences), emission)
+        if sequences.fingerprint != before.fingerprint:
+            return None
+        # After partial_fit the contexts have other numbers.
+        return emission, replace(sequences, contexts=before.contexts)
+
+    def _check_resumed(self, resumed: FitState | None, is_same: bool) -> None:
+        params = self.parameters
         if not resumed:
+            return
+        if params.checkpoint is not None:
+            raise ValueError(
+                "warm_start=True goes on from the earlier fit, and checkpoint "
+                f"from the files in {str(params.checkpoint)!r}; one of them has to "
+                "be left out. (With a checkpoint, set a larger n_draws and refit.)"
+            )
+        if not is_same:
+            raise ValueError(
+                "warm_start=True continues the chains of the earlier fit, but X (or "
+                "its division into sequences, or states) is not that of the earlier "
+                "fit. Pass the same data, or set warm_start=False to start afresh."
+            )
+        params.check_continued(resumed, "warm_start=True")
+        if params.point_estimate == "binder" and not resumed.has_states:
+            raise ValueError(
+                "point_estimate='binder' compares the state paths of all draws, but "
+                "the earlier fit, which warm_start=True continues, had "
+                "store_states=False. Set point_estimate='map', or warm_start=False."
+            )
+
+    def _check(
+        self, data: _Data, sequences: Sequences, emission: BaseEmission, is_new: bool
+    ) -> ModelSettings:
+        """Check the data with all recipes before work; return the settings of chains."""
+        params = self.parameters
+        self._warn_of_missing(data.observed, _lost_rows(emission, sequences), emission)
+        if is_new:
             for text in emission.data_warnings():
                 warn_caller(text)
-        # Errors of the emission's parameters, and of emission and sampler, before work.
         params.sampler.check_emission(emission, emission.make_stats(sequences.codes[:0]))
         check_dwells(sequences, params.transitions)
         _warn_of_long_dwells(sequences, params.transitions)
-        settings = params.settings(emission, self._check_init(sequences, emission))
+        return params.settings(emission, self._check_init(sequences, emission))
 
-        files: Sequence[ChainFile | None] = [None] * params.n_chains
+    def _begin(
+        self,
+        resumed: FitState | None,
+        entropy: list[int],
+        sequences: Sequences,
+        settings: ModelSettings,
+    ) -> tuple[list[History], Sequence[ChainFile | None], list[int]]:
+        """Resume or begin chains; return their histories and files, and the seed."""
+        params = self.parameters
+        if params.checkpoint is not None:
+            return self._open_files(params.checkpoint, entropy, sequences, settings)
+        histories = [History(params.plan.n_burnin)] * params.n_chains
         if resumed:
-            if params.checkpoint is not None:
-                raise ValueError(
-                    "warm_start=True goes on from the earlier fit, and checkpoint "
-                    f"from the files in {str(params.checkpoint)!r}; one of them has to "
-                    "be left out. (With a checkpoint, set a larger n_draws and refit.)"
-                )
-            if not is_same:
-                raise ValueError(
-                    "warm_start=True continues the chains of the earlier fit, but X (or "
-                    "its division into sequences, or states) is not that of the earlier "
-                    "fit. Pass the same data, or set warm_start=False to start afresh."
-                )
-            params.check_continued(resumed, "warm_start=True")
-            if params.point_estimate == "binder" and not resumed.has_states:
-                raise ValueError(
-                    "point_estimate='binder' compares the state paths of all draws, but "
-                    "the earlier fit, which warm_start=True continues, had "
-                    "store_states=False. Set point_estimate='map', or warm_start=False."
-                )
             histories = [
                 history.continued(params.plan.thin, params.plan.n_burnin)
                 for history in resumed.chains
             ]
-        else:
-            histories = [History(params.plan.n_burnin)] * params.n_chains
-            if params.checkpoint is not None:
-                files, histories, entropy = self._open_files(
-                    params.checkpoint, entropy, sequences, settings
-                )
-        is_extended = resumed is not None and resumed.is_extended
-        state = FitState(
-            histories, sequences, params.model_hash, entropy, is_extended, given
-        )
-        return self._sample(whole, settings, state, files)
+        return histories, [None] * params.n_chains, entropy
 
     def _entropy(self, resumed: FitState | None) -> list[int]:
         """Entropy of an earlier fit, of files without a random_state, or a new one."""
@@ -525,8 +577,8 @@ class Fit:
         entropy: list[int],
         sequences: Sequences,
         settings: ModelSettings,
-    ) -> tuple[list[ChainFile], list[History], list[int]]:
-        """Open the files of all chains; return them, their histories and the seed."""
+    ) -> tuple[list[History], list[ChainFile], list[int]]:
+        """Open the files of all chains; return their histories, them and the seed."""
         params, plan, sampler = self.parameters, self.parameters.plan, settings.sampler
         sampler_params = sampler.get_params()
         # Draws do not depend on it.
@@ -569,7 +621,7 @@ class Fit:
             file.header = replace(file.header, seed=seed)
             if len(history.draws) < params.n_draws:
                 file.begin()
-        return files, histories, seed
+        return histories, files, seed
 
     def warn_of_stops(self, n_draws: NDArray[np.int_]) -> None:
         """Warn of chains that ended early; `n_draws` has the draws of every chain."""
@@ -650,19 +702,11 @@ class Fit:
                 f"expected one of {INITS} or {n_samples} non-negative integers, one "
                 "state per row of X."
             )
-        if known is not None:
-            pairs = {
-                (k, label) for k, label in zip(labels, known, strict=True) if label >= 0
-            }
-            if (
-                not len(pairs)
-                == len({k for k, _ in pairs})
-                == len(sequences.known_labels)
-            ):
-                raise ValueError(
-                    "init and states contradict each other: in init, the steps of every "
-                    "known state have to be in one state, and those of two in two."
-                )
+        if known is not None and not are_matched(labels, known):
+            raise ValueError(
+                "init and states contradict each other: in init, the steps of every "
+                "known state have to be in one state, and those of two in two."
+            )
         return labels.astype(np.int64)
 
 
@@ -731,36 +775,6 @@ def _noise_entropy(entropy: list[int]) -> list[int]:
     """Entropy of the noise of rounded columns."""
     root = np.random.SeedSequence(entropy).spawn(3)[2]
     return [int(word) for word in root.generate_state(4)]
-
-
-def _encoded(
-    X: Array,
-    starts: NDArray[np.intp],
-    contexts: Array,
-    emission: BaseEmission,
-    entropy: list[int],
-) -> Array:
-    """Encode the data with the noise of a fit."""
-    noise = emission.noise(len(X), 0, entropy)
-    if noise is None:
-        return emission.encode(X, starts, contexts=contexts)
-    return emission.encode(X, starts, contexts=contexts, noise=noise)
-
-
-def _encoded_as_before(
-    X: Array,
-    starts: NDArray[np.intp],
-    contexts: Array,
-    emission: BaseEmission,
-    state: FitState,
-) -> Array | None:
-    """Encode the data by the emission of the earlier fit; None if it refuses them."""
-    if X.shape[1] != state.sequences.codes.shape[1] - emission.n_inputs:
-        return None
-    try:
-        return _encoded(X, starts, contexts, emission, _noise_entropy(state.entropy))
-    except ValueError:
-        return None
 
 
 def _summary(

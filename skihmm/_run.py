@@ -19,11 +19,12 @@ from typing import NamedTuple
 import numpy as np
 
 from skihmm._callbacks import FitTasks
-from skihmm._chain import Chain, History, ModelSettings
+from skihmm._chain import Chain, History
 from skihmm._chain_file import ChainFile
 from skihmm._draws import narrow
 from skihmm._progress import Progress, SweepReport
 from skihmm._sequences import Sequences
+from skihmm._starts import ModelSettings
 from skihmm.core._sweep_info import SweepInfo
 
 # Why a chain ended before it had all its draws.

@@ -15,9 +15,9 @@ from scipy.stats import kstest
 from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM, _fit
-from skihmm._chain import with_shortest_dwell
 from skihmm._draws import PosteriorDraws
 from skihmm._dwell_times import DwellLaw
+from skihmm._starts import with_shortest_dwell
 from skihmm.core._franchise import Franchise
 from skihmm.core._particle_filter import filter_particles
 from skihmm.core._random import RandomStream

@@ -704,8 +704,8 @@ def test_memory_of_starts_and_draws(monkeypatch):
     n_steps = 60_000
     # What does not depend on the number of steps would hide the rest.
     monkeypatch.setattr("skihmm._validation.CHUNK_ROWS", 1000)
-    monkeypatch.setattr("skihmm._chain.PIECE", 50)
-    monkeypatch.setattr("skihmm._chain.CHUNK", 1000)
+    monkeypatch.setattr("skihmm._starts.PIECE", 50)
+    monkeypatch.setattr("skihmm._starts.CHUNK", 1000)
     X = np.random.default_rng(0).integers(3, size=(n_steps, 1))
     emission = HCRPCategorical().fit(X)
     codes, starts = emission.encode_values(X), np.zeros(1, dtype=np.intp)

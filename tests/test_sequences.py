@@ -20,9 +20,9 @@ from sklearn.preprocessing import OrdinalEncoder
 from test_garbage import METHODS
 
 from skihmm import HCRPHMM, _validation
-from skihmm._chain import packed
 from skihmm._draws import occupancy_order
 from skihmm._sequences import row_index, sequence_starts
+from skihmm._starts import packed
 from skihmm.emissions import HCRPCategorical
 from skihmm.metrics import ParticleFilterScorer
 

@@ -10,7 +10,7 @@ from reference.conjugate import DiagonalGaussian, FullGaussian
 from sklearn.metrics import adjusted_rand_score, homogeneity_score
 from threadpoolctl import threadpool_info
 
-from skihmm import HCRPHMM, _chain
+from skihmm import HCRPHMM, _starts
 from skihmm._chain import Chain, ModelSettings
 from skihmm._decoding import frozen_model
 from skihmm._sequences import Sequences
@@ -284,9 +284,9 @@ def test_auto_chooses_by_the_emission(emission, init):
 )
 def test_auto_takes_the_best_of_several_starts(emission, n_columns, size, monkeypatch):
     """On all steps, or on a part of them that stands for the others."""
-    monkeypatch.setattr(_chain, "N_PIECES", 4)
-    monkeypatch.setattr(_chain, "PIECE", size // 4)
-    monkeypatch.setattr(_chain, "CHUNK", 150)
+    monkeypatch.setattr(_starts, "N_PIECES", 4)
+    monkeypatch.setattr(_starts, "PIECE", size // 4)
+    monkeypatch.setattr(_starts, "CHUNK", 150)
     X, states = two_states(n=600)
     X = np.repeat(6.0 * states[:, None], n_columns, axis=1)
     X += np.random.default_rng(1).normal(size=X.shape)
@@ -307,9 +307,9 @@ def test_long_symbols_start_from_a_filter_or_from_their_symbols(
     symbols_are_states, n_columns, monkeypatch
 ):
     """Of twelve states with a symbol each, and of two states with six symbols each."""
-    monkeypatch.setattr(_chain, "N_PIECES", 4)
-    monkeypatch.setattr(_chain, "PIECE", 100)
-    monkeypatch.setattr(_chain, "CHUNK", 700)
+    monkeypatch.setattr(_starts, "N_PIECES", 4)
+    monkeypatch.setattr(_starts, "PIECE", 100)
+    monkeypatch.setattr(_starts, "CHUNK", 700)
     rng = np.random.default_rng(0)
     if symbols_are_states:
         states = X = np.cumsum(rng.choice(3, size=2000, p=[0.1, 0.8, 0.1])) % 12
@@ -345,13 +345,13 @@ def test_rare_pairs_have_the_state_of_their_symbol():
     labels = np.array(8 * [0, 1] + 3 * [2] + [0])
     expected = [2, 0, *7 * [1, 0], 3, 3, 3, 2]
     starts = np.array([0, 19])
-    np.testing.assert_array_equal(_chain.frequent_pairs(labels, starts), expected)
+    np.testing.assert_array_equal(_starts.frequent_pairs(labels, starts), expected)
 
 
 def test_rare_and_missing_symbols_share_a_state():
     symbols = np.repeat([3, 1, 7, 8, -1], [6, 9, 5, 1, 20])[:, None]
     expected = np.repeat([2, 1, 0], [6, 9, 26])
-    np.testing.assert_array_equal(_chain.frequent_symbols(symbols), expected)
+    np.testing.assert_array_equal(_starts.frequent_symbols(symbols), expected)
 
 
 def test_starts_can_be_stopped():

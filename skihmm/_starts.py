@@ -1,0 +1,367 @@
+"""First paths of chains: functions from data to paths."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from skihmm._decoding import rank
+from skihmm._draws import Draw
+from skihmm._sequences import Sequences
+from skihmm._typing import Floats, Integers, Labels
+from skihmm._validation import distinct, row_chunks
+from skihmm.core._emission import EmissionStats
+from skihmm.core._messages import FrozenModel
+from skihmm.core._particle_filter import filter_particles
+from skihmm.core._random import RandomStream
+from skihmm.emissions import BaseEmission
+from skihmm.samplers import BaseSampler, BlockedGibbs
+from skihmm.transitions import BaseTransitions
+
+# Number of states of init="random" and init="kmeans" (fewer for shorter data).
+N_START_STATES = 20
+# The same of init="blocks", and the least number of steps of a block.
+N_START_BLOCKS, LEAST_BLOCK = 40, 25
+# After so many steps the particle filter of a start has one particle.  A hundred cost as
+# much as a hundred sweeps (1e5 steps, 20 states: 2.7 s, with this limit 0.6 s, and the
+# chains are equally far after 4 s).
+N_FILTERED = 20_000
+# Where data would start from clusters, and long data from blocks too: chains from that
+# division, from one state and, if there are few columns, from a particle filter make some
+# sweeps on so many pieces of so many steps, or on all steps if there are not more.  Of
+# longer data the path is the most probable one, in chunks, given the best last draw.
+# (k-means alone: two states 6 standard deviations apart, 3,000 steps: 11 to 19 states;
+# lasting states, 1e5 steps: 58,500 segments of 1,900.)
+# Sequences of many symbols: from a particle filter, and from a state for every frequent
+# symbol.  The filter finds too few states in a text (of about 600 it has 30 at the start,
+# 330 after 4,000 sweeps), and one state per symbol is too many where symbols say little
+# (20 states, 100 symbols, 1e5 steps: 79 states after 400 sweeps).  And from a state for
+# every frequent pair of successive symbols: states that share symbols are told apart
+# by the symbol before, and blocks merge what is one state, which single steps do slowly.
+# (Automaton of 15 states, every three of which share symbols, 2,500 steps, 16 chains: 13
+# find the 15 states in 1,000 sweeps of blocks; of chains from a filter one of 16.)
+N_PIECES, PIECE = 10, 500
+CHUNK = 10_000
+# In more columns a particle filter starts with very many states.
+MOST_FILTERED_COLUMNS = 4
+# k-means: in white noise with many columns, clusters of fewer rows than this, or than
+# four times the columns, do not merge again.  It uses at most so many rows.
+LEAST_CLUSTER, MOST_CLUSTERED = 25, 10_000
+# Symbols that occur less often than this in the pieces share one state of their start.
+LEAST_FREQUENT = 6
+# More symbols than this begin with the best of the three, after so many sweeps of single
+# steps at least, and of blocks (after 200 the merging is not over).
+LEAST_TRIED, SYMBOL_SWEEPS, PAIR_SWEEPS = 1000, 200, 400
+CLUSTERING = threading.Lock()
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Settings of a chain: recipes, of which the emission is fitted, and initialisation.
+
+    `init` is a name or the state of every step.
+    """
+
+    sampler: BaseSampler
+    emission: BaseEmission
+    transitions: BaseTransitions
+    init: str | Labels
+    n_particles: int
+
+
+# The last draw of a new chain that makes so many sweeps from this seed.
+LastDraw: TypeAlias = Callable[
+    [Sequences, ModelSettings, np.random.SeedSequence, int], Draw
+]
+
+
+def start_path(
+    sequences: Sequences,
+    settings: ModelSettings,
+    stats: EmissionStats,
+    stream: RandomStream,
+    last_draw: LastDraw,
+    is_stopped: Callable[[], bool] | None,
+) -> Labels:
+    """First path of a chain, with its known states and shortest dwell."""
+
+    def path_of(init: str | Labels) -> Labels:
+        if not isinstance(init, str):
+            return packed(init)
+        if init == "single":
+            return np.zeros(n_steps, dtype=np.int32)
+        if init == "blocks":
+            n_blocks = max(1, min(N_START_BLOCKS, n_steps // LEAST_BLOCK))
+            return (np.arange(n_steps) * n_blocks // n_steps).astype(np.int32)
+        if init == "kmeans":
+            values = sequences.codes[:, settings.emission.numeric_columns()]
+            return clusters(values, stream.generator)
+        if init == "random":
+            n_states = min(N_START_STATES, n_steps)
+            return packed(stream.generator.integers(n_states, size=n_steps))
+        # Without contexts: every level of a tree makes new states rarer, and a path with
+        # too few states is left slowly.
+        return filter_particles(
+            sequences.codes,
+            sequences.starts,
+            stats.columns(),
+            stream,
+            n_particles=settings.n_particles,
+            transitions=settings.transitions.make_seating(),
+            is_stopped=is_stopped,
+            n_filtered=N_FILTERED,
+            path_only=True,
+        )[1]
+
+    n_steps, known, init = sequences.n_steps, sequences.known_states, settings.init
+    path = None
+    if isinstance(init, str) and init == "auto":
+        init = settings.emission.default_init
+        # Contiguous blocks are tried against others only where the data are cut.
+        least = N_PIECES * PIECE if init == "blocks" else LEAST_TRIED
+        if init == "kmeans" or n_steps > least:
+            path = _best_path(sequences, settings, init, stream, last_draw, is_stopped)
+    if path is None:
+        path = path_of(init)
+    if known is not None:
+        path = with_known_states(path, known)
+    seating = settings.transitions.make_seating()
+    if seating.n_stages > 1:
+        dwell = sequences.starts, seating.n_stages, seating.starts_inside
+        path = with_shortest_dwell(path, *dwell)
+        if known is not None and not are_matched(path, known):
+            path = _path_of_known(known, *dwell)
+    return path
+
+
+def packed(labels: Integers) -> Labels:
+    """Number labels 0, 1, ..., in their order."""
+    values = distinct(labels)
+    numbers = np.empty(len(labels), dtype=np.int32)
+    for rows in row_chunks(len(labels)):
+        numbers[rows] = np.searchsorted(values, labels[rows])
+    return numbers
+
+
+def with_known_states(path: Labels, known: Labels) -> Labels:
+    """Change a path as little as possible to agree with the known states.
+
+    Every known state, -1 where there is none, is matched with a state of the path, such
+    that as many steps as possible keep their states.  Every state from 0 on is used.
+    """
+    steps = np.flatnonzero(known >= 0)
+    n_labels, n_states = int(known.max()) + 1, int(path.max()) + 1
+    together = np.zeros((n_labels, n_states))
+    np.add.at(together, (known[steps], path[steps]), 1)
+    labels, states = linear_sum_assignment(together, maximize=True)
+    state_of = n_states + np.arange(n_labels)
+    is_there = together[labels, states] > 0
+    state_of[labels[is_there]] = states[is_there]
+    path = path.copy()
+    path[steps] = state_of[known[steps]]
+    return packed(path)
+
+
+def with_shortest_dwell(
+    path: Labels, starts: Integers, min_dwell: int, starts_inside: bool = False
+) -> Labels:
+    """Change a path such that states last for `min_dwell` steps or longer.
+
+    Shorter runs in a row become one run, in the most frequent one of their states, if
+    they are long enough together; or else they join a neighbour.  The last run of a
+    sequence may be shorter and, with `starts_inside`, the first one.  Every state from 0
+    on is used.
+    """
+    path = path.copy()
+    begins = np.r_[True, path[1:] != path[:-1], True]
+    begins[starts] = True
+    edges = np.flatnonzero(begins).tolist()
+    is_first = np.isin(edges, starts)
+    short: list[int] = []  # the first step of short runs in a row, if there are any
+    for run, (start, stop) in enumerate(pairwise(edges)):
+        if is_first[run]:
+            begin, before = start, -1
+        is_last = is_first[run + 1] or stop == len(path)
+        may_be_short = is_last or (starts_inside and start == begin)
+        if may_be_short or stop - start >= min_dwell:
+            if short:
+                path[short[0] : start] = path[start if before < 0 else before]
+                short.clear()
+            before = start
+            continue
+        short.append(start)
+        if stop - short[0] >= min_dwell:
+            path[short[0] : stop] = np.bincount(path[short[0] : stop]).argmax()
+            before = short[0]
+            short.clear()
+    return packed(path)
+
+
+def check_dwells(sequences: Sequences, transitions: BaseTransitions) -> None:
+    """Raise ValueError if the known states contradict the shortest dwell."""
+    seating = transitions.make_seating()
+    known = sequences.known_states
+    if known is not None and seating.n_stages > 1:
+        _path_of_known(known, sequences.starts, seating.n_stages, seating.starts_inside)
+
+
+def _path_of_known(
+    known: Labels, starts: Integers, min_dwell: int, starts_inside: bool
+) -> Labels:
+    """Path in known states only, in which each begins as early as possible.
+
+    Then there is the most room for those after it, so there is no path if this fails.
+    """
+    path = np.zeros(len(known), dtype=np.int32)
+    for first, stop in pairwise([*starts.tolist(), len(known)]):
+        steps = first + np.flatnonzero(known[first:stop] >= 0)
+        if not len(steps):
+            continue
+        begin = first
+        for i in np.flatnonzero(np.diff(known[steps])).tolist():
+            last, other = steps[i].item(), steps[i + 1].item()
+            change = last + 1
+            if begin > first or not starts_inside:
+                change = max(change, begin + min_dwell)
+            if change > other:
+                raise ValueError(
+                    f"Some of the known states last for less than min_dwell={min_dwell} "
+                    f"steps: that of row {last} ends before row {other}. Lower min_dwell "
+                    "of the transitions, or set steps of such states to -1 in `states`: "
+                    "unknown."
+                )
+            path[begin:change] = known[last]
+            begin = change
+        path[begin:stop] = known[steps[-1]]
+    return path
+
+
+def are_matched(path: Labels, known: Labels) -> bool:
+    """Whether every known state is one state of the path, and another one for each."""
+    steps = np.flatnonzero(known >= 0)
+    pairs = np.unique(np.stack([known[steps], path[steps]]), axis=1)
+    return all(len(np.unique(labels)) == len(labels) for labels in pairs)
+
+
+def clusters(values: Floats, generator: np.random.Generator) -> Labels:
+    """Labels by k-means of the standardised rows; NaN is the mean of its column."""
+    # Imported here, because importing them takes longer than importing this package.
+    from sklearn.cluster import KMeans
+    from sklearn.impute import SimpleImputer
+    from sklearn.preprocessing import StandardScaler
+    from threadpoolctl import threadpool_limits
+
+    n_samples, n_features = values.shape
+    n_clusters = n_samples // max(LEAST_CLUSTER, 4 * n_features)
+    n_clusters = max(1, min(N_START_STATES, n_clusters))
+    rows = values
+    for step in SimpleImputer(keep_empty_features=True), StandardScaler():
+        # Arrays, whatever scikit-learn's global transform_output is.
+        rows = step.set_output(transform="default").fit_transform(rows)
+    seen = rows
+    if n_samples > MOST_CLUSTERED:
+        seen = rows[generator.choice(n_samples, MOST_CLUSTERED, replace=False)]
+    n_clusters = min(n_clusters, len(np.unique(seen, axis=0)))
+    kmeans = KMeans(n_clusters, n_init=1, random_state=int(generator.integers(2**31)))
+    # One thread, because the order of sums of several threads varies.
+    # Limits are those of the process: chains that run as threads take turns, or they
+    # would restore one another's.
+    with CLUSTERING, threadpool_limits(1):
+        labels = kmeans.fit(seen).predict(rows)
+    return packed(labels)
+
+
+def frequent_symbols(symbols: Labels) -> Labels:
+    """Labels of rows of symbols: one for every frequent row, and one for all others.
+
+    Rows with a missing symbol, -1, are among the others.
+    """
+    _, labels, counts = np.unique(
+        symbols, axis=0, return_inverse=True, return_counts=True
+    )
+    labels = labels.ravel()
+    is_other = (counts[labels] < LEAST_FREQUENT) | (symbols < 0).any(axis=1)
+    labels[is_other] = -1
+    return packed(labels)
+
+
+def frequent_pairs(labels: Labels, starts: Integers) -> Labels:
+    """Labels of rows and the rows before them: one for every frequent pair.
+
+    Rows in rare pairs have their own label alone.
+    """
+    before = np.roll(labels, 1).astype(np.int64)
+    before[starts] = none = labels.max() + 1
+    pairs = before * none + labels
+    _, index, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    is_rare = counts[index] < LEAST_FREQUENT
+    pairs[is_rare] = (none + 1) * none + labels[is_rare]
+    return packed(pairs)
+
+
+def _best_path(
+    sequences: Sequences,
+    settings: ModelSettings,
+    init: str,
+    stream: RandomStream,
+    last_draw: LastDraw,
+    is_stopped: Callable[[], bool] | None,
+) -> Labels:
+    """Path of the best of several short chains on all steps, or on pieces of them."""
+    n_steps, emission = sequences.n_steps, settings.emission
+    begins, length = np.zeros(1, dtype=int), n_steps
+    if n_steps > N_PIECES * PIECE:
+        begins = np.linspace(0, n_steps - PIECE, N_PIECES).astype(int)
+        length = PIECE
+    rows = (begins[:, None] + np.arange(length)).ravel()
+    is_start = np.zeros(n_steps, dtype=bool)
+    is_start[sequences.starts] = is_start[begins] = is_start[::CHUNK] = True
+    # Without contexts, as for the particle filter.
+    pieces = Sequences(sequences.codes[rows], np.flatnonzero(is_start[rows]))
+    own = settings.sampler
+    tries: list[tuple[str | Labels, BaseSampler, int]]
+    if emission.is_categorical:
+        n_sweeps = int(np.clip(n_steps // 200, SYMBOL_SWEEPS, 500))
+        n_columns = pieces.codes.shape[1] - emission.n_inputs
+        symbols = frequent_symbols(pieces.codes[:, :n_columns])
+        pairs = frequent_pairs(symbols, pieces.starts)
+        has_stages = settings.transitions.make_seating().n_stages > 1
+        blocks = BlockedGibbs(split_merge_rate=0 if has_stages else 2)
+        tries = [
+            (init, own, n_sweeps),
+            (symbols, own, n_sweeps),
+            (pairs, blocks, PAIR_SWEEPS),
+        ]
+    else:
+        n_sweeps = int(np.clip(n_steps // 200, 50, 500))
+        tries = [(init, own, n_sweeps), ("single", own, n_sweeps)]
+        n_numbers = pieces.codes[:1, emission.numeric_columns()].shape[1]
+        if init != "particle_filter" and n_numbers <= MOST_FILTERED_COLUMNS:
+            tries.append(("particle_filter", own, n_sweeps))
+        elif init == "particle_filter" and n_numbers:
+            tries.append(("kmeans", own, n_sweeps))
+    draws = []
+    for start, sampler, n_sweeps in tries:
+        seed = np.random.SeedSequence(stream.generator.integers(2**63))
+        tried = replace(settings, init=start, sampler=sampler)
+        draws.append(last_draw(pieces, tried, seed, n_sweeps))
+    prior = settings.transitions
+    best = max(draws, key=lambda draw: rank(draw, pieces, emission, prior))
+    if len(rows) == n_steps:
+        return np.asarray(best.states, dtype=np.int32)
+    # A new state has the label n_states.
+    path = np.empty(n_steps, dtype=np.min_scalar_type(best.n_states))
+    for begin in range(0, n_steps, CHUNK):
+        if is_stopped is not None and is_stopped():
+            raise KeyboardInterrupt
+        chunk = slice(begin, begin + CHUNK)
+        stats = emission.make_stats(sequences.codes[chunk])
+        frozen = FrozenModel(best.arrays, stats, np.flatnonzero(is_start[chunk]))
+        path[chunk] = frozen.viterbi()[1]
+    return packed(path)

@@ -7,8 +7,9 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain as chained
 from pathlib import Path
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -298,10 +299,16 @@ def _check_number(value: object, low: float) -> None:
 
 def _history(content: NamedValues) -> History:
     """Build the history from the content of a file."""
-    draws = [
-        Draw(**{**draw, "info": SweepInfo(*draw["info"])}) for draw in content["draws"]
-    ]
-    return History(**{**content, "draws": draws, "tally": SweepInfo(*content["tally"])})
+    draws = [Draw(**{**draw, "info": _info(draw["info"])}) for draw in content["draws"]]
+    return History(**{**content, "draws": draws, "tally": _info(content["tally"])})
+
+
+def _info(stored: Sequence[Any]) -> SweepInfo:
+    # The sum has tuples where files have lists.
+    info = SweepInfo().plus(SweepInfo(*stored))
+    for value in (*info[:2], info.seconds, *chained(*info.trials.values())):
+        _check_number(value, 0)
+    return info
 
 
 def _check_history(
@@ -324,8 +331,7 @@ def _check_history(
         or history.origin_seconds != 0
     ):
         raise ValueError("the numbers of sweeps and draws do not go together")
-    for value in (history.seconds, *history.tally):
-        _check_number(value, 0)
+    _check_number(history.seconds, 0)
     chain = Chain(sequences, settings, None, record)
     problem = chain.state.check()
     if problem is not None:
@@ -345,8 +351,6 @@ def _check_history(
     for d, compact in enumerate(draws):
         draw = compact.widened()
         _check_number(draw.lp, -np.finfo(float).max)
-        for value in draw.info:
-            _check_number(value, 0)
         if draw.sweep != n_burnin + (d + 1) * thin:
             raise ValueError("a draw is of another sweep than it should be")
         if not 0 <= draw.last_state < draw.n_states:

@@ -29,7 +29,7 @@ from skihmm._validation import check_flag, row_chunks
 from skihmm._version import __version__
 from skihmm.core._emission import EmissionStats
 from skihmm.core._franchise import CONTEXT_ALPHA, STAY_PRIOR, hyperparameters_of
-from skihmm.core._sweep_info import SweepInfo
+from skihmm.core._sweep_info import RATES, SweepInfo
 
 if TYPE_CHECKING:
     from skihmm.core._emission import Column
@@ -343,13 +343,11 @@ class PosteriorDraws:
         self.lp = self._collect("lp", float)
         self.n_states = self._collect("n_states", int)
         self.n_tables = self._collect("n_tables", int)
-        self.acceptance_rate = self._collect("info.acceptance_rate", float)
-        self.split_merge_acceptance_rate = self._collect(
-            "info.split_merge_acceptance_rate", float
-        )
-        self.run_split_merge_acceptance_rate = self._collect(
-            "info.run_split_merge_acceptance_rate", float
-        )
+        (
+            self.acceptance_rate,
+            self.split_merge_acceptance_rate,
+            self.run_split_merge_acceptance_rate,
+        ) = (self._collect(f"info.{name}", float) for name in RATES)
         self.seconds = self._collect("info.seconds", float)
         self.sweep = self._collect("sweep", int)
         self.hyperparameters: dict[str, Array] = {}
@@ -556,15 +554,7 @@ class PosteriorDraws:
         if self.states is not None:
             posterior["states"] = self.states
         stats = {
-            name: getattr(self, name)
-            for name in (
-                "lp",
-                "acceptance_rate",
-                "split_merge_acceptance_rate",
-                "run_split_merge_acceptance_rate",
-                "n_tables",
-                "seconds",
-            )
+            name: getattr(self, name) for name in ("lp", *RATES, "n_tables", "seconds")
         }
         return {
             group: {name: array[chains, :n_draws] for name, array in arrays.items()}

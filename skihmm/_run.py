@@ -25,7 +25,7 @@ from skihmm._draws import narrow
 from skihmm._progress import Progress, SweepReport
 from skihmm._sequences import Sequences
 from skihmm._starts import ModelSettings
-from skihmm.core._sweep_info import SweepInfo
+from skihmm.core._sweep_info import RATES, SweepInfo
 
 # Why a chain ended before it had all its draws.
 INTERRUPTED, MAX_TIME, CALLBACK = "interrupted", "max_time", "callback"
@@ -279,10 +279,8 @@ class Monitor:
                 lp=chain.state.log_joint(),
                 alpha=hyperparameters["alpha"],
                 gamma=hyperparameters["gamma"],
-                acceptance_rate=info.acceptance_rate,
-                split_merge_acceptance_rate=info.split_merge_acceptance_rate,
-                run_split_merge_acceptance_rate=info.run_split_merge_acceptance_rate,
                 seconds=seconds,
+                **{name: getattr(info, name) for name in RATES},
             )
             if self.callback is not None:
                 end = _is_true(self.callback(report))

@@ -290,12 +290,12 @@ SPLITS = {
 # back.
 COUNT_STEPS = (
     "_split_merge.hpp",
-    "        ++*n;\n        *n_accepted += run(chain, emission);\n",
-    """*n_accepted += run(chain, emission);
+    "        ++n;\n        n_accepted += run(chain, emission);\n",
+    """n_accepted += run(chain, emission);
 if (is_split_) return;
 for (size_t i = 0; i < n_seated_; ++i) {
     const Fragment f = fragment(chain, i);
-    *n += f.stop - f.start;
+    n += f.stop - f.start;
 }
 """,
 )

@@ -14,7 +14,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -599,8 +601,8 @@ Proposal<Chain> *make_proposal(Chain &chain, Args... args) {
 // ---- kernels -------------------------------------------------------------------------------
 
 struct SweepCounts {
-    int64_t n_proposed = 0, n_accepted = 0, n_trials = 0, n_trials_accepted = 0;
-    int64_t n_run_trials = 0, n_run_trials_accepted = 0;
+    int64_t n_proposed = 0, n_accepted = 0;
+    std::map<std::string, std::pair<int64_t, int64_t>> trials = {};     // tried, accepted
 };
 
 // What makes sweeps, compiled for one kind of emission and built for one chain's.

@@ -1,7 +1,10 @@
 # The restricted collapsed draw.  The algorithm, with the Metropolis-Hastings ratio, is the
 # template in _rcd.hpp; proposals and kernels are C++ classes that are compiled for a chain and
 # its emission.
+from libcpp.map cimport map as cpp_map
 from libcpp.memory cimport shared_ptr, unique_ptr
+from libcpp.string cimport string
+from libcpp.utility cimport pair
 
 from skihmm.core._emission cimport Emission
 from skihmm.core._franchise cimport Product
@@ -50,9 +53,9 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         int64_t run(Chain &chain, Emission &emission, const Blocks &blocks,
                     int32_t *path) except +
 
-    cdef struct SweepCounts:
-        int64_t n_proposed, n_accepted, n_trials, n_trials_accepted
-        int64_t n_run_trials, n_run_trials_accepted
+    cdef cppclass SweepCounts:
+        int64_t n_proposed, n_accepted
+        cpp_map[string, pair[int64_t, int64_t]] trials
 
     cdef cppclass Kernel "skihmm::Kernel<skihmm::Chain>":
         SweepCounts sweep(Chain &chain) except +

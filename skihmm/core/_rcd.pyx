@@ -1,3 +1,4 @@
+# cython: c_string_type=str, c_string_encoding=ascii
 """The restricted collapsed draw (Makino et al. 2011, arXiv 1106.0474)."""
 
 from cython.operator cimport dereference as deref
@@ -299,9 +300,7 @@ cdef class CompiledKernel:
             self.emission = state.emission.shared
         with nogil:
             counts = self.kernel.get().sweep(deref(state.chain))
-        return SweepInfo(counts.n_proposed, counts.n_accepted, counts.n_trials,
-                         counts.n_trials_accepted, counts.n_run_trials,
-                         counts.n_run_trials_accepted)
+        return SweepInfo(counts.n_proposed, counts.n_accepted, counts.trials)
 
     def n_bytes(self):
         """Size of the kernel's own large arrays in bytes."""

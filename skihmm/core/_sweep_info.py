@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from operator import add
 from typing import NamedTuple
 
+# Acceptance rates of sweeps, draws and reports.
+RATES = tuple(
+    f"{kind}acceptance_rate" for kind in ("", "split_merge_", "run_split_merge_")
+)
 
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else float("nan")
+
+def _rate(n: int, n_accepted: int) -> float:
+    return n_accepted / n if n else float("nan")
 
 
 class SweepInfo(NamedTuple):
@@ -17,10 +23,9 @@ class SweepInfo(NamedTuple):
     ----------
     n_proposed, n_accepted : int
         Numbers of local moves.
-    n_trials, n_trials_accepted : int
-        Numbers of split-merge trials.
-    n_run_trials, n_run_trials_accepted : int
-        Numbers of split-merge trials of whole runs.
+    trials : dict of {str: (int, int)}
+        Numbers of trials made and accepted of ``"split_merge"``, of ``"run_split_merge"``
+        (those of whole runs), and of a sampler's own kinds.
     seconds : float
         CPU seconds of this thread, which the chain measures.
 
@@ -33,26 +38,23 @@ class SweepInfo(NamedTuple):
 
     n_proposed: int = 0
     n_accepted: int = 0
-    n_trials: int = 0
-    n_trials_accepted: int = 0
-    n_run_trials: int = 0
-    n_run_trials_accepted: int = 0
+    trials: Mapping[str, tuple[int, ...]] = {}
     seconds: float = 0.0
 
     @property
     def acceptance_rate(self) -> float:
         """Acceptance rate of the local proposals; NaN if there were none."""
-        return _share(self.n_accepted, self.n_proposed)
+        return _rate(self.n_proposed, self.n_accepted)
 
     @property
     def split_merge_acceptance_rate(self) -> float:
         """The same of split-merge trials."""
-        return _share(self.n_trials_accepted, self.n_trials)
+        return _rate(*self.trials.get("split_merge", (0, 0)))
 
     @property
     def run_split_merge_acceptance_rate(self) -> float:
         """The same of split-merge trials of whole runs."""
-        return _share(self.n_run_trials_accepted, self.n_run_trials)
+        return _rate(*self.trials.get("run_split_merge", (0, 0)))
 
     def plus(self, other: SweepInfo) -> SweepInfo:
         """Add the counts and seconds of another sweep.
@@ -65,4 +67,8 @@ class SweepInfo(NamedTuple):
         -------
         total : SweepInfo
         """
-        return SweepInfo(*map(add, self, other))
+        trials = {**self.trials}
+        for name, pair in other.trials.items():
+            trials[name] = tuple(map(add, trials.get(name, (0, 0)), pair))
+        n_proposed, n_accepted = map(add, self[:2], other[:2])
+        return SweepInfo(n_proposed, n_accepted, trials, self.seconds + other.seconds)

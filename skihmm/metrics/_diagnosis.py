@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from skihmm._draws import PosteriorDraws
 from skihmm._typing import Array, Floats
 from skihmm.core._franchise import occupancies_of
+from skihmm.core._sweep_info import RATES
 from skihmm.metrics._convergence import (
     effective_sample_size,
     rank_normalised,
@@ -296,13 +297,11 @@ class Diagnosis:
         self.chains = [int(c) for c in chains]
         self.n_draws = n_draws
         self.seconds = float(np.nansum(draws.seconds[chains, :n_draws]))
-        self.acceptance_rate = _mean_rate(draws.acceptance_rate[chains, :n_draws])
-        self.split_merge_acceptance_rate = _mean_rate(
-            draws.split_merge_acceptance_rate[chains, :n_draws]
-        )
-        self.run_split_merge_acceptance_rate = _mean_rate(
-            draws.run_split_merge_acceptance_rate[chains, :n_draws]
-        )
+        (
+            self.acceptance_rate,
+            self.split_merge_acceptance_rate,
+            self.run_split_merge_acceptance_rate,
+        ) = (_mean_rate(getattr(draws, name)[chains, :n_draws]) for name in RATES)
         values = _quantities(draws, chains, n_draws, reference)
         self.table = {name: _row(rows, self.seconds) for name, rows in values.items()}
         self.warnings: list[str] = []
@@ -642,19 +641,12 @@ class Diagnosis:
                 )
         lines += ["", *self._table_lines(), ""]
         n = len(self.chains)
-        rates = []
-        if not math.isnan(self.acceptance_rate):
-            rates.append(f"{100 * self.acceptance_rate:.1f} % of the local moves")
-        if not math.isnan(self.split_merge_acceptance_rate):
-            rates.append(
-                f"{100 * self.split_merge_acceptance_rate:.2g} % of the split-merge "
-                "trials"
-            )
-        if not math.isnan(self.run_split_merge_acceptance_rate):
-            rates.append(
-                f"{100 * self.run_split_merge_acceptance_rate:.2g} % of those of whole "
-                "runs"
-            )
+        moves = "the local moves", "the split-merge trials", "those of whole runs"
+        rates = [
+            f"{100 * rate:{'.1f' if name == RATES[0] else '.2g'}} % of {kind}"
+            for name, kind in zip(RATES, moves, strict=True)
+            if not math.isnan(rate := getattr(self, name))
+        ]
         accepted = f" Accepted: {', '.join(rates)}." if rates else ""
         lines.append(
             f"{n} chain{'s' * (n > 1)}, {self.n_draws} draw{'s' * (self.n_draws > 1)} "

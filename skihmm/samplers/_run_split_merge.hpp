@@ -401,9 +401,9 @@ class RunSplitMergeSweeps final : public Kernel<Chain> {
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
         if (local_) counts = local_->sweep(chain);
-        counts.n_run_trials = draw_number(chain.bits, rate_);
-        for (int64_t i = 0; i < counts.n_run_trials; ++i)
-            counts.n_run_trials_accepted += trials_.run(chain);
+        auto &[n, n_accepted] = counts.trials["run_split_merge"];
+        n = draw_number(chain.bits, rate_);
+        for (int64_t i = 0; i < n; ++i) n_accepted += trials_.run(chain);
         return counts;
     }
     size_t n_bytes() const override { return local_ ? local_->n_bytes() : 0; }

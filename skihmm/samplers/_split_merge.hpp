@@ -49,10 +49,11 @@ class SplitMerge {
     using Transitions = typename Chain::Transitions;
 
     // One trial, if there is a pair of steps.
-    void run(Chain &chain, Emission &emission, int64_t *n, int64_t *n_accepted) {
+    void run(Chain &chain, Emission &emission, SweepCounts *counts) {
         if (chain.n_steps < 2) return;
-        ++*n;
-        *n_accepted += run(chain, emission);
+        auto &[n, n_accepted] = counts->trials["split_merge"];
+        ++n;
+        n_accepted += run(chain, emission);
         // Between trials their memory is of use elsewhere.
         fragments_ = {};
         moves_ = {};
@@ -297,7 +298,7 @@ class InterleavedSweeps final : public Kernel<Chain> {
             // Every part rebuilds the caches of the local moves, which a trial invalidates.
             if (end > begin) local_->run(chain, end - begin, &counts);
             begin = end;
-            trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
+            trials_.run(chain, emission_, &counts);
         }
         return counts;
     }
@@ -320,8 +321,7 @@ class FollowedSweeps final : public Kernel<Chain> {
         SweepCounts counts;
         if (local_) counts = local_->sweep(chain);
         const int64_t n = draw_number(chain.bits, rate_);
-        for (int64_t i = 0; i < n; ++i)
-            trials_.run(chain, emission_, &counts.n_trials, &counts.n_trials_accepted);
+        for (int64_t i = 0; i < n; ++i) trials_.run(chain, emission_, &counts);
         return counts;
     }
     size_t n_bytes() const override { return local_ ? local_->n_bytes() : 0; }

@@ -349,7 +349,9 @@ def record_cells(kernel, ChainState state, intp_t n_sweeps, intp_t canonicalise_
         if canonicalise_every and i % canonicalise_every == 0:
             state.canonicalise()
         info = sweep(state)
-        n_proposed += sum(info[0:6:2])
-        n_accepted += sum(info[1:6:2])
+        trials = info[2].values() if len(info) > 2 else ()
+        for tried, accepted in (info[:2], *trials):
+            n_proposed += tried
+            n_accepted += accepted
         view[i] = _cell(state, &name)
     return out, n_proposed, n_accepted

@@ -87,7 +87,7 @@ def test_trials_change_what_they_say_and_nothing_else(n_columns, whole_runs):
             )
             lp = state.log_joint()
             info = kernel.sweep(state)
-            n, n_accepted = info[4:6] if whole_runs else info[2:4]
+            ((n, n_accepted),) = info.trials.values()
             assert n == 1
             assert state.check() is None
             after = native.moves.peek(state)["slots"].copy()
@@ -120,7 +120,7 @@ def test_trials_too_large_for_a_journal():
     state.start_from(np.random.default_rng(0).integers(3, size=n).astype(np.int32))
     for _ in range(8):
         before, lp = copy.deepcopy(state.to_arrays()), state.log_joint()
-        accepted = bool(kernel.sweep(state).n_trials_accepted)
+        accepted = bool(kernel.sweep(state).trials["split_merge"][1])
         assert state.check() is None
         assert (abs(state.log_joint() - lp) < 1e-6) == (not accepted)
         if not accepted:
@@ -168,7 +168,7 @@ def test_trials_alone_pile_nothing_up():
     """What local moves would have to look at again, they find when they begin."""
     state, kernel, n_accepted = middle_sized(0), InterleavedKernel(None, 100), 0
     for _ in range(50):
-        n_accepted += kernel.sweep(state).n_trials_accepted
+        n_accepted += kernel.sweep(state).trials["split_merge"][1]
     assert n_accepted > 20
     assert native.moves.peek(state)["n_touched"] == 0
 
@@ -203,7 +203,29 @@ def test_one_step_has_no_pair():
     assert InterleavedKernel(None, 4).sweep(state) == SweepInfo()
     assert InterleavedKernel(stepwise(), 2).sweep(state).n_proposed == 1
     info = RunSplitMergeKernel(stepwise(), 20).sweep(state)
-    assert (info.n_proposed, info.n_run_trials, info.n_run_trials_accepted) == (1, 20, 0)
+    assert (info.n_proposed, info.trials) == (1, {"run_split_merge": (20, 0)})
+
+
+def test_trials_of_every_kind_are_added_and_stored(tmp_path):
+    one = SweepInfo(3, 2, {"split_merge": (4, 1)}, 0.5)
+    total = one.plus(SweepInfo(1, 1, {"split_merge": (2, 2), "windows": (5, 0)}, 0.25))
+    assert total == (4, 3, {"split_merge": (6, 3), "windows": (5, 0)}, 0.75)
+    assert one == (3, 2, {"split_merge": (4, 1)}, 0.5)
+    sampler = StepwiseGibbs(split_merge_rate=0.7, run_split_merge_rate=1)
+    infos = []
+    for file, lengths in ((None, [6]), (tmp_path, [2, 6])):
+        for n_draws in lengths:
+            hmm = HCRPHMM(
+                sampler=sampler,
+                n_burnin=3,
+                n_draws=n_draws,
+                thin=3,
+                checkpoint=file,
+            )
+            hmm.set_params(random_state=0).fit([[0], [1], [1]] * 20)
+        infos.append([hmm.draws_[0, d].info[:3] for d in range(6)])
+    assert infos[0] == infos[1]
+    assert infos[0][0][2].keys() == {"split_merge", "run_split_merge"}
 
 
 def values_in_two_groups(seed, bits, n=400):
@@ -266,9 +288,10 @@ def test_rate_is_met(rate, whole_runs):
     for _ in range(n_sweeps):
         info = kernel.sweep(state)
         assert info.n_accepted <= info.n_proposed == state.n_steps
-        n, n_accepted, n_others = (*info[4:6], info.n_trials) if whole_runs else info[2:5]
+        name = "run_split_merge" if whole_runs else "split_merge"
+        assert info.trials.keys() <= {name}
+        n, n_accepted = info.trials.get(name, (0, 0))
         assert n_accepted <= n
-        assert n_others == 0
         counts.append(n)
     assert set(counts) <= {int(np.floor(rate)), int(np.ceil(rate))}
     fraction = rate - np.floor(rate)

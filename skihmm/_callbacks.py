@@ -67,16 +67,7 @@ class FitTasks:
     def after_sweep(self, index: int, history: Callable[[], History]) -> bool:
         """Report a sweep; return whether to end the chain.
 
-        Parameters
-        ----------
-        index : int
-            Number of the chain.
-        history : callable
-            Returns the history of the chain up to this sweep.
-
-        Returns
-        -------
-        end : bool
+        `history` returns the history of the chain up to this sweep.
         """
         task = self._chains[index].subcontext(task_name="sweep")
         task.call_on_fit_task_begin(**self._given)

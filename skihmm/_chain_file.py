@@ -86,20 +86,8 @@ class ChainFile:
     def load(self, sequences: Sequences, settings: ModelSettings) -> History | None:
         """Read the history; None if there is no file or it has no sweep yet.
 
-        Parameters
-        ----------
-        sequences : Sequences
-        settings : ModelSettings
-
-        Returns
-        -------
-        history : History or None
-
-        Raises
-        ------
-        ValueError
-            If the file is torn, foreign, of another run, or not of a chain on this data.
-            The file is kept.
+        A file that is torn, foreign, of another run, or not of a chain on this data
+        raises ValueError, and is kept.
         """
         try:
             content = load(self.path, KIND)
@@ -174,10 +162,6 @@ class ChainFile:
 
         The first failure gives a warning.  The chain continues, because the next write
         may succeed.
-
-        Parameters
-        ----------
-        history : History
         """
         if history.record is None or history is self._saved:
             return
@@ -233,15 +217,8 @@ def _is_seed(seed: object) -> TypeGuard[list[int]]:
 def chain_paths(checkpoint: str | os.PathLike[str], n_chains: int) -> list[Path]:
     """List the paths of the files of all chains.
 
-    Parameters
-    ----------
-    checkpoint : path-like
-        A file that ends in ``.npz``, for one chain, or a folder, created if missing.
-    n_chains : int
-
-    Returns
-    -------
-    paths : list of Path
+    `checkpoint` is a file that ends in ``.npz``, for one chain, or a folder, created if
+    missing.
     """
     try:
         path = Path(checkpoint)

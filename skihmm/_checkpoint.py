@@ -77,17 +77,7 @@ def _unfinished(path: Path) -> Path:
 
 
 def prepare(path: str | os.PathLike[str]) -> None:
-    """Remove files of killed processes beside `path`, and check that it is writable.
-
-    Parameters
-    ----------
-    path : path-like
-
-    Raises
-    ------
-    OSError
-        If no file can be created in its folder.
-    """
+    """Remove files of killed processes beside `path`, and check that it is writable."""
     path = Path(path)
     for name in path.parent.glob(f".{glob.escape(path.name)}.*.unfinished"):
         with suppress(OSError):
@@ -101,15 +91,9 @@ def prepare(path: str | os.PathLike[str]) -> None:
 def save(path: str | os.PathLike[str], kind: str, content: Mapping[str, object]) -> None:
     """Write `content` atomically: `path` always holds a complete file.
 
-    Parameters
-    ----------
-    path : path-like
-        Its folder must exist.  A symbolic link would be replaced, not its target.
-    kind : str
-        Kind of the file, which `load` checks.
-    content : dict
-        Nested dicts with string keys, lists, arrays, numbers, strings, booleans and None.
-        Tuples are loaded as lists, dataclasses as dicts.
+    Its folder must exist, and a symbolic link would be replaced, not its target.
+    `content` is nested dicts with string keys, lists, arrays, numbers, strings, booleans
+    and None.  Tuples are loaded as lists, dataclasses as dicts.
     """
     path = Path(path)
     arrays: NamedValues = {}
@@ -169,20 +153,7 @@ def _read_arrays(path: Path) -> dict[str, Array]:
 def load(path: str | os.PathLike[str], kind: str) -> NamedValues:
     """Read a file of `save`.
 
-    Parameters
-    ----------
-    path : path-like
-    kind : str
-
-    Returns
-    -------
-    content : dict
-
-    Raises
-    ------
-    FileNotFoundError
-    ValueError
-        If the file is torn, or of another format, version or kind.
+    One that is torn, or of another format, version or kind raises ValueError.
     """
     path = Path(path)
     try:

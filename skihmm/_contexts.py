@@ -90,19 +90,7 @@ class ContextTree:
     def of_record(cls, record: object) -> ContextTree:
         """Make the tree of a record, which may be anything.
 
-        Parameters
-        ----------
-        record : dict
-            Result of :meth:`to_record`.
-
-        Returns
-        -------
-        tree : ContextTree
-
-        Raises
-        ------
-        ValueError
-            If there is no such tree.
+        It raises ValueError if there is no such tree.
         """
         columns = record if isinstance(record, dict) else {}
         parents, values = columns.get("parents"), columns.get("values")
@@ -146,16 +134,8 @@ class ContextTree:
     def extended(self, codes: Labels, *, seats_missing: bool = False) -> ContextTree:
         """Add the contexts of more steps; the earlier ones keep their numbers.
 
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_columns)
-        seats_missing : bool, default=False
-            Whether a step that misses the columns above the states has a prefix of its
-            own.
-
-        Returns
-        -------
-        tree : ContextTree
+        With `seats_missing` a step that misses the columns above the states has a prefix
+        of its own.
         """
         levels = tuple(dict(level) for level in self.levels)
         rows, first = np.unique(codes, axis=0, return_index=True)
@@ -286,16 +266,7 @@ class ContextColumns:
         return len(self.tree.levels)
 
     def steps(self, codes: Labels) -> StepContexts:
-        """Contexts of steps, in a tree that has all of them.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_steps, n_contexts)
-
-        Returns
-        -------
-        contexts : StepContexts
-        """
+        """Contexts of steps, in a tree that has all of them."""
         return StepContexts(self.tree, codes).adaptive()
 
 
@@ -324,19 +295,7 @@ class GivenColumns:
         emission: NDArray[np.intp],
         n_features: int,
     ) -> GivenColumns:
-        """Join the columns of the transitions and those of the emission.
-
-        Parameters
-        ----------
-        transitions, emission : ndarray of int
-            Indices of columns of X.
-        n_features : int
-            Number of columns of X.
-
-        Returns
-        -------
-        given : GivenColumns
-        """
+        """Join the columns of the transitions and those of the emission."""
         columns = list(dict.fromkeys([*transitions.tolist(), *emission.tolist()]))
         if len(columns) == n_features:
             raise ValueError(
@@ -355,17 +314,7 @@ class GivenColumns:
         return len(self.columns)
 
     def transitions(self, contexts: Array) -> Array:
-        """Select the contexts of the transitions.
-
-        Parameters
-        ----------
-        contexts : ndarray of shape (n_steps, n_columns)
-            All given columns.
-
-        Returns
-        -------
-        contexts : ndarray of shape (n_steps, n_transitions)
-        """
+        """Select the contexts of the transitions."""
         return contexts[:, : self.n_transitions]
 
     def emission(self, contexts: Array) -> Array:
@@ -374,18 +323,7 @@ class GivenColumns:
 
 
 def check_context_alpha(value: Any, n_columns: int) -> list[float]:
-    """Concentrations of the columns of contexts.
-
-    Parameters
-    ----------
-    value : float or array-like of shape (n_columns,)
-        The parameter `context_alpha`.
-    n_columns : int
-
-    Returns
-    -------
-    concentrations : list of float
-    """
+    """Concentrations of the columns of contexts."""
     if np.ndim(value) == 0:
         return [check_concentration("context_alpha", value)] * n_columns
     values = list(value)
@@ -398,17 +336,7 @@ def check_context_alpha(value: Any, n_columns: int) -> list[float]:
 
 
 def find_categories(columns: Array, known: Categories | None = None) -> Categories:
-    """Values of every column: the known ones, and others by first appearance.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_samples, n_columns)
-    known : tuple of tuple, optional
-
-    Returns
-    -------
-    categories : tuple of tuple
-    """
+    """Values of every column: the known ones, and others by first appearance."""
     known = known or ((),) * columns.shape[1]
     found = []
     for values, before in zip(columns.T, known, strict=True):
@@ -434,16 +362,7 @@ def _entries(values: Array) -> list[Hashable]:
 def warn_of_many_values(
     columns: Array, categories: Categories, names: Sequence[object]
 ) -> None:
-    """Warn of a column in which most rows have a value of their own.
-
-    Parameters
-    ----------
-    columns : ndarray of shape (n_samples, n_columns)
-    categories : tuple of tuple
-        Result of :func:`find_categories`.
-    names : sequence
-        Names or indices of the columns.
-    """
+    """Warn of a column in which most rows have a value of their own."""
     for name, values, found in zip(names, columns.T, categories, strict=False):
         n_present = int((~is_missing(values)).sum())
         if len(found) >= LEAST_VALUES and 2 * len(found) > n_present:
@@ -457,17 +376,8 @@ def warn_of_many_values(
 def encode_contexts(columns: Array, categories: Categories) -> Labels:
     """Encode columns of contexts.
 
-    Parameters
-    ----------
-    columns : ndarray of shape (n_samples, n_columns)
-    categories : tuple of tuple
-        Result of :func:`find_categories`.
-
-    Returns
-    -------
-    codes : ndarray of shape (n_samples, n_columns), int32
-        Index of the category, -1 where it is missing; other values have the indices after
-        those of the categories.
+    Codes are the index of the category, -1 where it is missing; other values have the
+    indices after those of the categories.
     """
     codes = np.full(columns.shape, MISSING, dtype=np.int32)
     every = find_categories(columns, categories)
@@ -493,19 +403,8 @@ def check_features(
 ) -> NDArray[np.intp]:
     """Indices of the columns of contexts.
 
-    Parameters
-    ----------
-    features : None or array-like
-        Indices, names or a mask, as scikit-learn's ``categorical_features``.
-    n_features : int
-        Number of columns of X.
-    names : sequence of str or None
-        Names of the columns of X.
-
-    Returns
-    -------
-    columns : ndarray of int
-        In the order of `features`, which is that of the hierarchy.
+    `features` are indices, names or a mask, as scikit-learn's ``categorical_features``;
+    their order is that of the hierarchy.
     """
     if features is None:
         return np.empty(0, dtype=np.intp)
@@ -564,17 +463,7 @@ def check_features(
 
 
 def count_features(features: Any) -> int:
-    """Number of columns that a list of indices or names, or a mask, selects.
-
-    Parameters
-    ----------
-    features : None or array-like
-        As for :func:`check_features`, which checks it.
-
-    Returns
-    -------
-    n_columns : int
-    """
+    """Number of columns that a list of indices or names, or a mask, selects."""
     if features is None or np.ndim(features) != 1:
         return 0
     entries = list(features)
@@ -616,17 +505,7 @@ def as_contexts(
 ) -> Array:
     """Check the contexts of coming steps.
 
-    Parameters
-    ----------
-    contexts : array-like of shape (n_steps,) or (n_steps, n_columns), or None
-        None: all are missing.
-    n_steps, n_columns : int
-    names : sequence of str, optional
-        Names of the columns, if the model was fitted to a frame.
-
-    Returns
-    -------
-    columns : ndarray of shape (n_steps, n_columns)
+    With None all are missing.
     """
     if contexts is None:
         return np.full((n_steps, n_columns), None, dtype=object)

@@ -16,19 +16,7 @@ from skihmm.transitions import BaseTransitions
 
 
 def frozen_model(draw: Draw, sequences: Sequences, emission: BaseEmission) -> FrozenModel:
-    """Build the HMM of K + 1 states of a draw over encoded sequences.
-
-    Parameters
-    ----------
-    draw : Draw
-    sequences : Sequences
-    emission : BaseEmission
-        Fitted.
-
-    Returns
-    -------
-    model : FrozenModel
-    """
+    """Build the HMM of K + 1 states of a draw over encoded sequences."""
     return FrozenModel(
         draw.arrays,
         emission.make_stats(sequences.codes),
@@ -49,20 +37,6 @@ def log_evidence(draw: Draw, sequences: Sequences, emission: BaseEmission) -> fl
     another conditional).  Their number is counted by p(x, y), in which they are
     integrated out.  Missing entries that the fit draws are a part of p(x, y) alone, which
     is the same for all draws but for the noise of these entries.
-
-    Parameters
-    ----------
-    draw : Draw
-        With its path.
-    sequences : Sequences
-        Data of the draw.
-    emission : BaseEmission
-        Fitted.
-
-    Returns
-    -------
-    log_p : float
-        Nats.
     """
     assert draw.states is not None
     model = frozen_model(draw, sequences, emission)
@@ -86,17 +60,7 @@ def rank(
 ) -> float:
     """Number by which starts, chains and draws of one model are compared.
 
-    Parameters
-    ----------
-    draw, sequences, emission
-        As for :func:`log_evidence`.
-    transitions : BaseTransitions
-
-    Returns
-    -------
-    rank : float
-        The evidence, or without one the log joint probability, nats; the higher the
-        better.
+    It is the evidence, or without one the log joint probability, nats.
     """
     if has_evidence(draw, transitions):
         return log_evidence(draw, sequences, emission)
@@ -106,16 +70,7 @@ def rank(
 def mean_values(totals: Array, period: float) -> Floats:
     """Means of numbers, or mean directions of angles, from sums of their predictives.
 
-    Parameters
-    ----------
-    totals : ndarray
-        Sums, or means, of what ``predictives`` returns: complex for angles.
-    period : float
-        Of the column; infinite if it does not hold angles.
-
-    Returns
-    -------
-    means : ndarray
+    `totals` are complex for angles; the period of numbers is infinite.
     """
     if np.isfinite(period):
         return np.asarray(np.angle(totals) * (period / (2 * np.pi)))
@@ -123,19 +78,7 @@ def mean_values(totals: Array, period: float) -> Floats:
 
 
 def around(values: Floats, centre: Floats, period: float) -> Floats:
-    """Angles that are at most half a period from a centre; other numbers unchanged.
-
-    Parameters
-    ----------
-    values, centre : ndarray
-        Of shapes that broadcast.
-    period : float
-        As for :func:`mean_values`.
-
-    Returns
-    -------
-    values : ndarray
-    """
+    """Angles that are at most half a period from a centre; other numbers unchanged."""
     if not np.isfinite(period):
         return values
     return np.asarray(
@@ -146,19 +89,7 @@ def around(values: Floats, centre: Floats, period: float) -> Floats:
 def known_symbols(emission: BaseEmission) -> list[int]:
     """Number of symbols that may be drawn, for every column of symbols.
 
-    Parameters
-    ----------
-    emission : BaseEmission
-        Fitted.
-
-    Returns
-    -------
-    n_known : list of int
-
-    Raises
-    ------
-    ValueError
-        If there is none to draw in some column.
+    It raises ValueError if there is none to draw in some column.
     """
     n_known = emission.n_known()
     if n_known and min(n_known) == 0:
@@ -172,21 +103,7 @@ def known_symbols(emission: BaseEmission) -> list[int]:
 def symbol_limits(emission: BaseEmission, codes: Array) -> list[int]:
     """Number of symbols that may be drawn, for every column; 0 for numbers.
 
-    Parameters
-    ----------
-    emission : BaseEmission
-        Fitted.
-    codes : ndarray of shape (n_samples, n_features)
-        Encoded data; only their columns count.
-
-    Returns
-    -------
-    limits : list of int
-
-    Raises
-    ------
-    ValueError
-        If there is no symbol to draw in some column.
+    Of the encoded data only the columns count.
     """
     n_known = iter(known_symbols(emission))
     # With no states, because only the shapes are needed.
@@ -205,22 +122,8 @@ def simulate_sequence(
 ) -> tuple[Array, Labels]:
     """Simulate a new sequence from the draw's predictive distribution.
 
-    Parameters
-    ----------
-    draw : Draw
-    n_samples, n_features : int
-    emission : BaseEmission
-        Fitted.
-    seed : numpy.random.SeedSequence
-    contexts : StepContexts, optional
-        Contexts of the steps, if transitions depend on them.
-    given : ndarray of shape (n_samples, n_contexts), optional
-        Encoded contexts of the steps, if the emission depends on them.
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, n_features)
-    states : ndarray of shape (n_samples,), int32
+    `contexts` are those on which transitions depend, and `given`, encoded, those on which
+    the emission does.
     """
     n_known = known_symbols(emission)
     dtype = np.int32 if emission.is_categorical else np.float64

@@ -40,18 +40,7 @@ def occupancy_order(
 ) -> NDArray[np.intp]:
     """Order states by decreasing occupancy, ties by first appearance.
 
-    Parameters
-    ----------
-    states : ndarray of shape (n_samples,)
-        Labels ``0 .. n_states - 1``.
-    n_states : int
-    known : ndarray of shape (n_samples,), optional
-        Labels 0, 1, ... of steps whose state is known, -1 for others: these states come
-        first, in this order.
-
-    Returns
-    -------
-    order : ndarray of shape (n_states,)
+    The known states, 0, 1, ... or -1 where there is none, come first, in this order.
     """
     first = np.full(n_states, len(states))
     sizes = np.zeros(n_states, dtype=np.intp)
@@ -75,14 +64,7 @@ def spacing(n_steps: int, most: int | None) -> int:
 def narrow(values: Integers) -> Integers:
     """Convert non-negative integers to the smallest type of one or two bytes that fits.
 
-    Parameters
-    ----------
-    values : ndarray of int
-
-    Returns
-    -------
-    values : ndarray
-        As uint8 or uint16; unchanged if it is that already, or neither fits.
+    They are unchanged if they have that type already, or neither fits.
     """
     top = int(values.max(initial=0))
     for dtype in (np.uint8, np.uint16):

@@ -72,14 +72,7 @@ class DwellLaw:
     def survival(self, lengths: Integers) -> Floats:
         """Probability that a stay lasts for at least so many steps.
 
-        Parameters
-        ----------
-        lengths : ndarray of shape (n_lengths,)
-            1 or more, increasing.
-
-        Returns
-        -------
-        probs : ndarray of shape (n_states, n_lengths)
+        `lengths` are 1 or more, increasing; the result has a row for every state.
         """
         r = self.n_stages
         step = np.zeros((len(self.leave), r, r))

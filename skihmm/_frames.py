@@ -63,20 +63,8 @@ def make_frame(
 ) -> Any:
     """Convert an array to a data frame.
 
-    Parameters
-    ----------
-    library : {"pandas", "polars"}
-    values : ndarray of shape (n_samples, n_columns)
-        The library infers the types of columns of objects.
-    names : sequence of str
-    X : object
-        Data of the rows; the index of a pandas frame is kept.
-    types : sequence of ColumnType, optional
-        Types that columns get unless a value does not fit, of the same library.
-
-    Returns
-    -------
-    frame : pandas.DataFrame or polars.DataFrame
+    The index of a pandas frame `X` is kept.  Columns get `types`, of the same library,
+    unless a value does not fit.
     """
     module = import_module(library)
     rows = values.tolist() if values.dtype == object else values
@@ -98,17 +86,7 @@ def make_frame(
 def fill_frame(X: Any, missing: Flags, values: Array) -> Any:
     """Copy a data frame with its missing entries filled in.
 
-    Parameters
-    ----------
-    X : pandas.DataFrame or polars.DataFrame
-    missing : ndarray of shape (n_samples, n_features), bool
-    values : ndarray of shape (n_samples, n_features)
-        All entries.
-
-    Returns
-    -------
-    frame : pandas.DataFrame or polars.DataFrame
-        Columns have the types that they have in X, unless a value does not fit.
+    Columns have the types that they have in X, unless a value does not fit.
     """
     is_pandas = library_of(X) == "pandas"
     module = import_module(type(X).__module__.partition(".")[0])

@@ -148,18 +148,7 @@ def expected_codes(
 ) -> Array:
     """Most probable codes or means of missing entries, over all draws.
 
-    Parameters
-    ----------
-    draws : sequence of Draw
-    sequences : Sequences
-    emission : BaseEmission
-        Fitted.
-    seed : numpy.random.SeedSequence
-
-    Returns
-    -------
-    codes : ndarray of shape (n_samples, n_features)
-        0 where something is observed.
+    They are 0 where something is observed.
     """
     limits = symbol_limits(emission, sequences.codes)
     missing = _missing_values(sequences.codes, limits)
@@ -232,18 +221,7 @@ def drawn_codes(
 ) -> Array:
     """Draw codes or numbers of missing entries jointly, under one of the draws.
 
-    Parameters
-    ----------
-    draws : sequence of Draw
-    sequences : Sequences
-    emission : BaseEmission
-        Fitted.
-    seed : numpy.random.SeedSequence
-
-    Returns
-    -------
-    codes : ndarray of shape (n_samples, n_features)
-        0 where something is observed.
+    They are 0 where something is observed.
     """
     limits = symbol_limits(emission, sequences.codes)
     missing = _missing_values(sequences.codes, limits)
@@ -272,17 +250,8 @@ def drawn_codes(
 def fill(X: Array, missing: Flags, filled: Array) -> Array:
     """Fill the missing entries of one array from another.
 
-    Parameters
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    missing : ndarray of shape (n_samples, n_features), bool
-    filled : ndarray of shape (n_samples, n_features)
-
-    Returns
-    -------
-    X_filled : ndarray of shape (n_samples, n_features)
-        Integers if all entries are whole numbers and those of `filled` are integers,
-        floats if all are numbers, else objects.
+    The result has integers if all entries are whole numbers and those of `filled` are
+    integers, floats if all are numbers, else objects.
     """
     if X.dtype.kind == "f" and filled.dtype.kind in "if":
         is_whole = filled.dtype.kind == "i" and _are_whole(X[~missing])

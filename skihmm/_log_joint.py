@@ -62,14 +62,7 @@ def _large_log_cycles(n: Floats, m: Floats) -> Floats:
 def log_cycles(n: Integers, m: Integers) -> Floats:
     """Logs of unsigned Stirling numbers of the first kind, ``|s(n, m)|``.
 
-    Parameters
-    ----------
-    n, m : ndarray of int
-        Customers and tables, ``1 <= m <= n``.
-
-    Returns
-    -------
-    logs : ndarray of float
+    There are n customers at m tables, ``1 <= m <= n``.
     """
     # There is one seating at n tables, with logarithm 0.
     logs = np.zeros(len(n))
@@ -89,16 +82,8 @@ def log_seatings(records: Iterable[SeatingRecord]) -> float:
     The seating of a draw is one of many with the same table counts; they differ only in
     the assignment of customers to tables, which carries no information about the states
     and changes slowly.  Their probabilities are proportional to the product of
-    ``(size - 1)!`` over tables, and their sum is a Stirling number for every cell.
-
-    Parameters
-    ----------
-    records : iterable of SeatingRecord
-
-    Returns
-    -------
-    log_ratio : float
-        Nats; added to the log joint probability of the draw it gives the sum.
+    ``(size - 1)!`` over tables, and their sum is a Stirling number for every cell.  The
+    ratio, in nats, added to the log joint probability of the draw gives the sum.
     """
     seated = [record for record in records if len(record["sizes"])]
     if not seated:
@@ -114,17 +99,8 @@ def log_stays(record: TransitionsRecord) -> float:
     """Log of the number of ways to choose the stays among the self-transitions.
 
     All ways with the same number of stays of every state are equally probable, unless
-    transitions depend on contexts.
-
-    Parameters
-    ----------
-    record : TransitionsRecord
-
-    Returns
-    -------
-    log_number : float
-        0 with contexts, where the stays stay those of the draw, and with several stages,
-        which determine them.
+    transitions depend on contexts.  The log is 0 with contexts, where the stays are those
+    of the draw, and with several stages, which determine them.
     """
     if "stays" not in record or "contexts" in record or "n_stages" in record:
         return 0.0

@@ -107,10 +107,6 @@ def raised_by_interrupts(flag: StopFlag) -> Iterator[None]:
 
     It has no effect outside of the main thread, which alone gets signals, and does not
     replace another handler than Python's own.
-
-    Parameters
-    ----------
-    flag : StopFlag
     """
     ours = (
         threading.current_thread() is threading.main_thread()
@@ -207,15 +203,7 @@ class Plan:
     def n_sweeps(self, history: History, n_draws: int) -> int:
         """Total number of sweeps of this fit in a chain.
 
-        Parameters
-        ----------
-        history : History
-        n_draws : int
-            Total number of draws, with those of the history.
-
-        Returns
-        -------
-        n_sweeps : int
+        `n_draws` includes those of the history.
         """
         n_missing = n_draws - len(history.draws)
         return history.last + n_missing * self.thin - history.origin_sweeps

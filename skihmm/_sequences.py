@@ -63,16 +63,7 @@ class Sequences:
         return digest.hexdigest()
 
     def joined(self, other: Sequences) -> Sequences:
-        """Concatenate with other sequences.
-
-        Parameters
-        ----------
-        other : Sequences
-
-        Returns
-        -------
-        sequences : Sequences
-        """
+        """Concatenate with other sequences."""
         contexts = self.contexts
         if contexts is not None and other.contexts is not None:
             contexts = contexts.joined(other.contexts)
@@ -98,20 +89,7 @@ def make_sequences(
     labels: NDArray[np.int64] | None,
     contexts: StepContexts | None = None,
 ) -> Sequences:
-    """Make sequences with the known states of the user.
-
-    Parameters
-    ----------
-    codes : ndarray of shape (n_samples, n_features + n_inputs)
-    starts : ndarray of shape (n_sequences,)
-    labels : ndarray of shape (n_samples,) or None
-        Result of :func:`check_states`.
-    contexts : StepContexts, optional
-
-    Returns
-    -------
-    sequences : Sequences
-    """
+    """Make sequences with the known states of the user."""
     if labels is None or (labels < 0).all():
         return Sequences(codes, starts, contexts=contexts)
     known = np.unique(labels[labels >= 0])
@@ -122,19 +100,7 @@ def make_sequences(
 def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64] | None:
     """Check the user's known states.
 
-    Parameters
-    ----------
-    states : array-like of shape (n_samples,) or None
-    n_samples : int
-
-    Returns
-    -------
-    labels : ndarray of shape (n_samples,), int64, or None
-
-    Raises
-    ------
-    ValueError
-        If it is not one integer >= -1 per step.
+    It raises ValueError if they are not one integer >= -1 per step.
     """
     if states is None:
         return None
@@ -171,17 +137,7 @@ def check_states(states: VectorLike | None, n_samples: int) -> NDArray[np.int64]
 def row_times(X: object, *, local: bool = True) -> NDArray[np.datetime64] | None:
     """Times of the rows of a data frame; None if its index has none.
 
-    Parameters
-    ----------
-    X : object
-        The user's data.
-    local : bool, default=True
-        Whether times are in the zone of the index, if it has one; otherwise in UTC, where
-        no hour is repeated.
-
-    Returns
-    -------
-    times : ndarray of shape (n_samples,), datetime64, or None
+    Without `local`, times in a zone are in UTC, where no hour is repeated.
     """
     index: Any = getattr(X, "index", None)
     # A period is represented by its start.
@@ -233,12 +189,6 @@ def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
 
     Slicing keeps the labels of a data frame, so that they reveal training sets of KFold,
     shuffled rows and concatenated frames.
-
-    Parameters
-    ----------
-    index : ndarray of shape (n_samples,), int64
-    starts : ndarray of shape (n_sequences,)
-        First row of every sequence.
     """
     steps = np.diff(index)
     inside = np.ones(len(steps), dtype=bool)
@@ -270,16 +220,7 @@ def warn_of_gaps(index: Array, starts: NDArray[np.intp]) -> None:
 
 
 def time_texts(times: NDArray[np.datetime64]) -> list[str]:
-    """Format times in the coarsest unit of which all of them are multiples.
-
-    Parameters
-    ----------
-    times : ndarray of shape (n_times,), datetime64
-
-    Returns
-    -------
-    texts : list of str
-    """
+    """Format times in the coarsest unit of which all of them are multiples."""
     for unit in ("Y", "M", "D", "m", "s", "ms", "us", "ns"):
         rounded = times.astype(f"M8[{unit}]")
         if ((rounded == times) | np.isnat(times)).all():
@@ -345,25 +286,8 @@ def sequence_starts(
 ) -> NDArray[np.intp]:
     """First step of every sequence.
 
-    Parameters
-    ----------
-    n_samples : int
-        Number of time steps in all.
-    groups : array-like of shape (n_samples,), optional
-        One id per step; a new sequence begins where it changes.
-    lengths : array-like of shape (n_sequences,), optional
-        Steps per sequence.
-    index : ndarray of shape (n_samples,), optional
-        Integer row labels, or times; a warning shows contradictions to the sequences.
-
-    Returns
-    -------
-    starts : ndarray of shape (n_sequences,)
-
-    Raises
-    ------
-    ValueError
-        If both are given, or they do not match `n_samples` steps.
+    A sequence begins where `groups` change; integer row labels, or times, of `index` that
+    contradict the sequences give a warning.
     """
     if groups is not None and lengths is not None:
         raise ValueError(

@@ -188,21 +188,7 @@ def check_flag(name: str, value: object) -> bool:
 
 
 def draw_entropy(random_state: object) -> list[int]:
-    """Convert scikit-learn's random_state to the entropy of a SeedSequence.
-
-    Parameters
-    ----------
-    random_state : int, RandomState or None
-
-    Returns
-    -------
-    entropy : list of int
-
-    Raises
-    ------
-    ValueError
-        If it is none of these.
-    """
+    """Convert scikit-learn's random_state to the entropy of a SeedSequence."""
     try:
         generator = check_random_state(random_state)
     except ValueError:
@@ -216,14 +202,7 @@ def draw_entropy(random_state: object) -> list[int]:
 def unmask(X: object) -> Any:
     """Convert a masked array to a plain one with NaN (or None) where it is masked.
 
-    Parameters
-    ----------
-    X : object
-        Other objects are returned unchanged.
-
-    Returns
-    -------
-    X : object
+    Other objects are returned unchanged.
     """
     if not isinstance(X, np.ma.MaskedArray):
         return X
@@ -239,17 +218,8 @@ def unmask(X: object) -> Any:
 def as_array(name: str, values: object) -> Array:
     """Convert an array-like without coercing its entries.
 
-    NumPy would turn NaN among strings into "nan".
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for errors.
-    values : array-like
-
-    Returns
-    -------
-    array : ndarray
+    NumPy would turn NaN among strings into "nan".  `name` is that of the argument, for
+    errors.
     """
     values = unmask(values)
     if not isinstance(values, np.ndarray):
@@ -275,18 +245,7 @@ def _has_rows(value: ArrayLike) -> bool:
 
 
 def refuse_one_dimension(X: Any) -> None:
-    """Refuse a single column or row that is not marked as one.
-
-    Parameters
-    ----------
-    X : object
-        The user's data, an array or a frame.
-
-    Raises
-    ------
-    ValueError
-        If it has one dimension.
-    """
+    """Refuse a single column or row that is not marked as one."""
     if len(getattr(X, "shape", ())) == 1:
         n = len(X)
         raise ValueError(
@@ -300,18 +259,8 @@ def refuse_one_dimension(X: Any) -> None:
 def refuse_sequences(X: Any) -> None:
     """Refuse several sequences in a list or in three dimensions, and lazy frames.
 
-    Parameters
-    ----------
-    X : object
-        The user's data.
-
-    Raises
-    ------
-    ValueError
-        If the entries of a list have two dimensions or different lengths, or those of an
-        array are in three dimensions.
-    TypeError
-        If X is a query without data.
+    The entries of a list have two dimensions or different lengths, and those of an array
+    are in three dimensions.
     """
     if type(X).__name__ == "LazyFrame":
         raise TypeError("X is a LazyFrame; expected a DataFrame: X.collect().")
@@ -341,30 +290,12 @@ def refuse_sequences(X: Any) -> None:
 
 
 def shown(value: object) -> str:
-    """Format a number with all digits, for errors.
-
-    Parameters
-    ----------
-    value : int or float
-
-    Returns
-    -------
-    text : str
-    """
+    """Format a number with all digits, for errors."""
     return str(value).removesuffix(".0")
 
 
 def as_matrix(X: object) -> Array:
-    """Convert X by :func:`as_array` and check that it has two dimensions.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-
-    Returns
-    -------
-    X : ndarray of shape (n_samples, n_features)
-    """
+    """Convert X by :func:`as_array` and check that it has two dimensions."""
     refuse_sequences(X)
     X = as_array("X", X)
     if X.ndim != 2:
@@ -379,16 +310,7 @@ def unify_frame(X: Any) -> Any:
     """Convert a data frame without a common type to Python objects.
 
     scikit-learn before 1.9 treats a frame with other types than NumPy's as numbers and
-    fails on strings.
-
-    Parameters
-    ----------
-    X : object
-        Other objects are returned unchanged.
-
-    Returns
-    -------
-    X : object
+    fails on strings.  Other objects are returned unchanged.
     """
     if not (hasattr(X, "iloc") and hasattr(X, "columns")):
         return X
@@ -403,16 +325,7 @@ def unify_frame(X: Any) -> Any:
 
 
 def is_number(value: object) -> bool:
-    """Whether a Python object is a real number.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    is_number : bool
-    """
+    """Whether a Python object is a real number."""
     # NumPy's times are Integral; Decimal and NumPy's bool are not Real.
     return isinstance(value, Real | Decimal | np.bool_) and not isinstance(
         value, np.timedelta64
@@ -420,16 +333,7 @@ def is_number(value: object) -> bool:
 
 
 def is_missing_entry(value: object) -> bool:
-    """Whether a Python object is NaN, NaT, None or pandas.NA.
-
-    Parameters
-    ----------
-    value : object
-
-    Returns
-    -------
-    is_missing : bool
-    """
+    """Whether a Python object is NaN, NaT, None or pandas.NA."""
     if value is None or isinstance(value, str):
         return value is None
     name = type(value).__name__
@@ -439,16 +343,7 @@ def is_missing_entry(value: object) -> bool:
 
 
 def is_missing(values: Array) -> Flags:
-    """Mask of entries of a one-dimensional array that are NaN, NaT, None or pandas.NA.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,)
-
-    Returns
-    -------
-    missing : ndarray of shape (n_samples,), bool
-    """
+    """Mask of entries of a one-dimensional array that are NaN, NaT, None or pandas.NA."""
     if values.dtype.kind == "f":
         return np.isnan(values)
     if values.dtype.kind in "mM":
@@ -459,16 +354,7 @@ def is_missing(values: Array) -> Flags:
 
 
 def distinct(values: Array) -> Array:
-    """Sorted entries of a one-dimensional array, each once, without missing ones.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_samples,)
-
-    Returns
-    -------
-    distinct : ndarray
-    """
+    """Sorted entries of a one-dimensional array, each once, without missing ones."""
     parts = [values[:0]]
     for rows in row_chunks(len(values)):
         part = values[rows]
@@ -481,24 +367,8 @@ def resolve(
 ) -> Recipe:
     """Make the object of a short name, or clone an object.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for errors.
-    value : str or object
-    known : dict
-        Factories of objects by short name.
-    base : type
-        Base class of objects.
-
-    Returns
-    -------
-    recipe : object
-
-    Raises
-    ------
-    ValueError
-        If it is neither.
+    `name` is that of the argument, for errors; `known` has factories of objects by short
+    name.
     """
     if isinstance(value, str) and value in known:
         return known[value]()
@@ -525,18 +395,8 @@ def nested_short_names(
 ) -> dict[str, object]:
     """Make objects of the short names whose own parameters are to be set.
 
-    Parameters
-    ----------
-    params : dict
-        As for ``set_params``.
-    given : dict
-        Current value of every nested parameter.
-    known : dict
-        Factories of objects by short name.
-
-    Returns
-    -------
-    recipes : dict
+    `params` are those of ``set_params``, `given` has the current value of every nested
+    parameter, and `known` factories of objects by short name.
     """
     recipes = {}
     for name, value in given.items():
@@ -550,14 +410,7 @@ def nested_short_names(
 def check_column_names(name: str, X: object, names: Sequence[str] | None) -> None:
     """Raise ValueError if a frame has other columns, or in another order, than expected.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    X : object
-        A frame, or anything else, which is not checked.
-    names : sequence of str or None
-        Empty or None: not known.
+    Other data are not checked, nor is a frame if names are not known.
     """
     given = list(getattr(X, "columns", ()))
     if not names or given == list(names):
@@ -577,16 +430,7 @@ class HasLock(Protocol):
 
 
 def preferred_jobs(*recipes: HasLock) -> str:
-    """Kind of joblib's workers: threads, unless a recipe holds the GIL.
-
-    Parameters
-    ----------
-    *recipes : BaseSampler or BaseEmission
-
-    Returns
-    -------
-    prefer : {"threads", "processes"}
-    """
+    """Kind of joblib's workers: threads, unless a recipe holds the GIL."""
     is_free = all(recipe.releases_gil for recipe in recipes)
     return "threads" if is_free else "processes"
 
@@ -603,18 +447,8 @@ def _n_entries(value: Any) -> int | None:
 def check_ignored(y: object, X: object) -> None:
     """Refuse a `y` that cannot have been meant to be ignored.
 
-    Parameters
-    ----------
-    y : object
-        Argument of scikit-learn's interface.
-    X : object
-        The unchecked data.
-
-    Raises
-    ------
-    ValueError
-        If it does not have an entry for every row: probably the `lengths` of sequences,
-        which are the second argument in some packages.
+    One without an entry for every row is probably the `lengths` of sequences, which are
+    the second argument in some packages.
     """
     n_entries, n_rows = _n_entries(y), _n_entries(X)
     if None not in (n_entries, n_rows) and n_entries != n_rows:

@@ -60,17 +60,7 @@ def segments_of(
 ) -> Segments:
     """Divide a path where its label changes or a sequence begins.
 
-    Parameters
-    ----------
-    path : ndarray of shape (n_samples,), int
-    starts : ndarray of int
-        First steps of sequences.
-    starts_inside : bool, default=False
-        Whether to leave out the first segment of every sequence.
-
-    Returns
-    -------
-    segments : Segments
+    With `starts_inside` the first segment of every sequence is left out.
     """
     is_start = np.zeros(len(path) + 1, dtype=bool)
     is_start[starts] = is_start[-1] = True
@@ -85,15 +75,7 @@ def segments_of(
 def shares_by_duration(segments: Segments, durations: Array) -> Floats:
     """Shares of segments that last for at least so many steps, by Kaplan and Meier.
 
-    Parameters
-    ----------
-    segments : Segments
-    durations : ndarray of shape (n_durations,), int
-
-    Returns
-    -------
-    shares : ndarray of shape (n_durations,)
-        NaN where nothing is known, since all longer segments were cut.
+    They are NaN where nothing is known, since all longer segments were cut.
     """
     n = max(durations.max(), segments.durations.max(initial=0)) + 1
     ended = np.bincount(segments.durations[~segments.is_cut], minlength=n)

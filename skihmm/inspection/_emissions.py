@@ -81,17 +81,7 @@ def _column_kind(part: BaseEmission, is_symbols: bool, codes: Array) -> str:
 
 
 def column_kinds(hmm: HCRPHMM) -> list[str]:
-    """Kind of each column of X: "symbols", "real", "counts", "binary" or "context".
-
-    Parameters
-    ----------
-    hmm : HCRPHMM
-        Fitted.
-
-    Returns
-    -------
-    kinds : list of str
-    """
+    """Kind of each column of X: "symbols", "real", "counts", "binary" or "context"."""
     emission, observed = hmm.emission_, hmm._observed_columns
     n_features = len(observed)
     nothing = emission.encode(np.full((1, n_features), np.nan), np.array([0]))[:0]
@@ -154,22 +144,9 @@ def column_predictives(
 ) -> list[Bunch]:
     """Posterior predictive distributions of the selected draw's states, by column.
 
-    Parameters
-    ----------
-    hmm : HCRPHMM
-        Fitted.
-    probability : float
-        Probability of the intervals.
-    seed : int
-        Seed of the draws whose quantiles are the ends of the intervals.
-    context : object, default=None
-        As for :meth:`EmissionDisplay.from_estimator`.
-
-    Returns
-    -------
-    columns : list of Bunch
-        In the order of the columns of X, without those of contexts; see
-        :class:`EmissionDisplay`.
+    They are in the order of the columns of X, without those of contexts; see
+    :class:`EmissionDisplay`.  `seed` is that of the draws whose quantiles are the ends of
+    the intervals.
     """
     emission, draw = hmm.emission_, hmm.draws_[hmm._best]
     observed = hmm._observed_columns

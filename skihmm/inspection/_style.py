@@ -47,22 +47,7 @@ SEQUENTIAL = "cividis"
 
 
 def import_pyplot(caller: str) -> ModuleType:
-    """Import ``matplotlib.pyplot``, or raise an error that explains its installation.
-
-    Parameters
-    ----------
-    caller : str
-        Name of the display, for the error.
-
-    Returns
-    -------
-    pyplot : module
-
-    Raises
-    ------
-    ImportError
-        If there is no matplotlib.
-    """
+    """Import ``matplotlib.pyplot``, or raise an error that explains its installation."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -83,22 +68,7 @@ Columns: TypeAlias = str | int | Sequence[str | int]
 def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
     """Check that an object is a fitted HCRPHMM.
 
-    Parameters
-    ----------
-    name : str
-        Name of the argument, for errors.
-    hmm : object
-
-    Returns
-    -------
-    hmm : HCRPHMM
-
-    Raises
-    ------
-    TypeError
-        If it is of another type.
-    sklearn.exceptions.NotFittedError
-        If it is not fitted.
+    `name` is that of the argument, for errors.
     """
     if not isinstance(hmm, HCRPHMM):
         remedy = " Pass its last step." if hasattr(hmm, "named_steps") else ""
@@ -112,21 +82,7 @@ def check_fitted_hmm(name: str, hmm: object) -> HCRPHMM:
 def places_of_columns(columns: Columns | None, names: Sequence[str]) -> list[int]:
     """Indices of columns that are given by index or name.
 
-    Parameters
-    ----------
-    columns : int, str or list of these, or None
-        None: all.
-    names : sequence of str
-        Of all columns.
-
-    Returns
-    -------
-    places : list of int
-
-    Raises
-    ------
-    ValueError
-        If there is no such column.
+    None selects all of them.
     """
     if columns is None:
         return list(range(len(names)))
@@ -150,30 +106,12 @@ def places_of_columns(columns: Columns | None, names: Sequence[str]) -> list[int
 
 
 def state_colours(n_states: int) -> list[str]:
-    """Colours of the states; from the 33rd on they repeat.
-
-    Parameters
-    ----------
-    n_states : int
-
-    Returns
-    -------
-    colours : list of str
-    """
+    """Colours of the states; from the 33rd on they repeat."""
     return [_COLOURS[k % len(_COLOURS)] for k in range(n_states)]
 
 
 def line_look(i: int) -> NamedValues:
-    """Colour and style of the i-th line of a plot, distinct for 32 of them.
-
-    Parameters
-    ----------
-    i : int
-
-    Returns
-    -------
-    look : dict
-    """
+    """Colour and style of the i-th line of a plot, distinct for 32 of them."""
     n = len(_LINE_COLOURS)
     return {
         "color": _LINE_COLOURS[i % n],
@@ -182,17 +120,7 @@ def line_look(i: int) -> NamedValues:
 
 
 def ink_on(colour: ColorType | Array) -> str:
-    """Choose black or white for text on a colour, by the larger contrast.
-
-    Parameters
-    ----------
-    colour : (float, float, float, ...) or str
-        A colour of matplotlib.
-
-    Returns
-    -------
-    colour : str
-    """
+    """Choose black or white for text on a colour, by the larger contrast."""
     from matplotlib.colors import to_rgb
 
     rgb = np.array(to_rgb(cast("ColorType", colour)))
@@ -214,23 +142,8 @@ def make_axes(
 ) -> tuple[Figure, Array]:
     """Make axes: new ones, the ones of the caller, or one divided into several.
 
-    Parameters
-    ----------
-    caller : str
-    ax : matplotlib Axes, array-like of Axes, or None
-    n_axes : int
-    figsize : (float, float)
-        Size of a new figure, inches.
-    n_columns : int, default=1
-    height_ratios : sequence of float, optional
-        Relative heights of the rows.
-    sharex : bool, default=False
-        Whether all axes have one x-axis.
-
-    Returns
-    -------
-    figure : matplotlib Figure
-    axes : ndarray of shape (n_axes,)
+    `figsize` is that of a new figure in inches, and `height_ratios` are relative heights
+    of the rows.
     """
     plt = import_pyplot(caller)
     from matplotlib.axes import Axes
@@ -306,12 +219,7 @@ def set_state_ticks(
 ) -> None:
     """Set ticks 0, 1, ... with labels, as many of them as have room.
 
-    Parameters
-    ----------
-    axis : matplotlib Axis
-    labels : sequence of str
-    size : float, default=8.0
-        Points.
+    `size` is in points.
     """
     ax = axis.axes
     box = ax.get_window_extent()

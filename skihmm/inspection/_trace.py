@@ -75,30 +75,13 @@ def concentration_name(name: str) -> str:
 def elapsed(draws: PosteriorDraws) -> Floats:
     """CPU seconds of each chain's sweeps from the end of its burn-in to each draw.
 
-    Parameters
-    ----------
-    draws : PosteriorDraws
-
-    Returns
-    -------
-    seconds : ndarray of shape (n_chains, max(n_draws))
-        NaN where there is no draw.
+    They are NaN where there is no draw.
     """
     return np.cumsum(draws.seconds, axis=1)
 
 
 def as_floats(values: Array, n_draws: Array) -> Floats:
-    """Values of all draws, NaN where there is no draw.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_chains, max(n_draws))
-    n_draws : ndarray of shape (n_chains,)
-
-    Returns
-    -------
-    values : ndarray of shape (n_chains, max(n_draws))
-    """
+    """Values of all draws, NaN where there is no draw."""
     is_there = np.arange(values.shape[1]) < n_draws[:, None]
     return np.where(is_there, values, np.nan)
 

@@ -45,16 +45,6 @@ def cycle_order(transmat: Floats, first: int = 0) -> NDArray[np.intp]:
     Pairs of states are linked greedily, from the most probable transition on, except if
     the first has a successor, the second a predecessor, or the link would close the
     circle before all states are in it.
-
-    Parameters
-    ----------
-    transmat : ndarray of shape (n_states, n_states)
-    first : int, default=0
-        State to begin with.
-
-    Returns
-    -------
-    order : ndarray of shape (n_states,)
     """
     n = len(transmat)
     successor = np.full(n, -1, dtype=np.intp)
@@ -82,14 +72,6 @@ def block_order(transmat: Floats) -> NDArray[np.intp]:
 
     The order is the optimal leaf order of average linkage; the similarity of a pair is
     the larger of its two transition probabilities.
-
-    Parameters
-    ----------
-    transmat : ndarray of shape (n_states, n_states)
-
-    Returns
-    -------
-    order : ndarray of shape (n_states,)
     """
     n = len(transmat)
     if n < 3:

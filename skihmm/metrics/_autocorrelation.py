@@ -15,16 +15,7 @@ _WINDOW = 10
 
 
 def autocovariances(values: Floats) -> Floats:
-    """Autocovariance at lags 0, 1, ... along the last axis, all divided by the same n.
-
-    Parameters
-    ----------
-    values : ndarray of shape (..., n)
-
-    Returns
-    -------
-    covariances : ndarray of shape (..., n)
-    """
+    """Autocovariance at lags 0, 1, ... along the last axis, all divided by the same n."""
     n = values.shape[-1]
     centred = values - values.mean(axis=-1, keepdims=True)
     length = fft.next_fast_len(2 * n, real=True)

@@ -26,16 +26,7 @@ def _halves(chains: Floats) -> Floats:
 
 
 def rank_normalised(chains: Floats) -> Floats:
-    """Normal scores of the ranks among all draws, ties with their average rank.
-
-    Parameters
-    ----------
-    chains : ndarray of any shape
-
-    Returns
-    -------
-    scores : ndarray of the same shape
-    """
+    """Normal scores of the ranks among all draws, ties with their average rank."""
     # Blom's offset, as in Vehtari et al.
     shares = (rankdata(chains) - 0.375) / (chains.size + 0.25)
     return ndtri(shares).reshape(chains.shape)

@@ -214,14 +214,9 @@ def write_times(axes: Array, times: NDArray[np.datetime64], first: int) -> None:
         one.xaxis.set_major_formatter(FuncFormatter(text_of))
 
 
-def set_state_ticks(
-    axis: XAxis | YAxis, labels: Sequence[str], size: float = 8.0
-) -> None:
-    """Set ticks 0, 1, ... with labels, as many of them as have room.
-
-    `size` is in points.
-    """
-    ax = axis.axes
+def set_state_ticks(axis: XAxis | YAxis, labels: Sequence[str]) -> None:
+    """Set ticks 0, 1, ... with labels, as many of them as have room."""
+    ax, size = axis.axes, 8.0
     box = ax.get_window_extent()
     is_x = axis.axis_name == "x"
     room = (box.width if is_x else box.height) / ax.figure.dpi * 72 / max(len(labels), 1)

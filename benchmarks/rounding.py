@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from skihmm import HCRPHMM
 
-SEEDS = range(3)
+SEEDS = range(5)
 STEPS = [0.0, 0.1, 0.25, 0.5, 1.0, 2.0]
 LEVELS = 6.0 * np.array([[0, 0, 0], [1, -1, 1], [-1, 2, 2]])
 TURN = 0.99 * np.array([[0.9, 0.4], [-0.4, 0.9]])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -13,7 +15,6 @@ from skihmm.emissions._conjugate import (
     _Gaussian,
     _positive_values,
 )
-from skihmm.emissions._conjugate_stats import ConjugateStats, autoregressive_normal
 from skihmm.emissions._resolution import wrong_values
 
 # Added to the residual covariance of standardised columns, which is zero where the past
@@ -136,6 +137,7 @@ default=None
 
     default_init = "blocks"
     has_lasting_states = True
+    _family = "autoregressive_normal"
     _are_series = True
 
     test_params = ({}, {"order": 0}, {"order": 1, "mean": 1.0, "scale": 1.0})
@@ -305,18 +307,15 @@ default=None
         """
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    def make_stats(self, codes: Array) -> ConjugateStats:
+    @property
+    def _constant(self) -> float:  # type: ignore[override]
+        return self.dof_
+
+    def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
         deviation = np.sqrt(self._units[1])
-        return autoregressive_normal(
-            codes,
-            self.order,
-            (self._units[0], deviation),
-            self._mean,
-            self.strength_,
-            self.dof_,
-            self.scale_ / np.outer(deviation, deviation),
-            self._drawn,
-        )
+        scale = self.scale_ / np.outer(deviation, deviation)
+        triangle = scale[np.tri(len(scale), dtype=bool)]
+        return [self._mean, self.strength_, triangle], [self._units[0], deviation]
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         n, p = len(self.offset_), self.n_inputs

@@ -219,17 +219,22 @@ SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, i
 // first lag, else 0; variance 1), precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).
 class AutoregressiveFamily final : public Family {
   public:
-    // centre, deviation: of the columns; scale: its lower triangle, row by row.
-    AutoregressiveFamily(int32_t d, int32_t order, const double *centre,
-                         const double *deviation, const double *mean, const double *strength,
-                         double dof, const double *scale, bool draws_mean,
-                         bool draws_strength, bool draws_scale, int64_t n_steps)
-        : order_(order), q_(d * order + 1), size_(q_ + d), centre_(centre, centre + d),
-          deviation_(deviation, deviation + d), mean_(mean, mean + d * q_),
-          strength_(strength, strength + order + 1), dof_(dof), draws_mean_(draws_mean),
-          draws_strength_(draws_strength), draws_scale_(draws_scale),
-          unit_(scale, scale + d * (d + 1) / 2), z_(in_panels(size_)),
+    // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row.  Units:
+    // centres and deviations of the columns.
+    explicit AutoregressiveFamily(const FamilySetting &setting)
+        : order_(setting.n_inputs / setting.n_columns), q_(setting.n_inputs + 1),
+          size_(q_ + setting.n_columns), dof_(setting.constant), z_(in_panels(size_)),
           scratch_(4 * z_.size() + kPanel) {
+        const int32_t d = setting.n_columns, order = order_;
+        const double *hyper = setting.hyperparameters, *units = setting.units;
+        mean_.assign(hyper, hyper + d * q_);
+        hyper += d * q_;
+        strength_.assign(hyper, hyper + order + 1);
+        hyper += order + 1;
+        unit_.assign(hyper, hyper + d * (d + 1) / 2);
+        centre_.assign(units, units + d);
+        deviation_.assign(units + d, units + 2 * d);
+        std::copy_n(setting.is_drawn, 3, is_drawn_);
         n_columns = d;
         is_concurrent = true;
         n_inputs = d * order;
@@ -244,10 +249,10 @@ class AutoregressiveFamily final : public Family {
         width = growth_at_ + 2;
         parameter_width = d * q_ + d * (d + 1) / 2 + 1;
         n_hyperparameters = d * q_ + order + 2;
-        draws_hyperparameters = draws_mean || draws_strength || draws_scale;
+        draws_hyperparameters = is_drawn_[0] || is_drawn_[1] || is_drawn_[2];
         n_expected = d * q_ + d * d;
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
-        ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
+        ratio_.configure((dof_ + 1.0 - d) / 2.0, 0.5, d / 2.0, setting.n_steps);
         for (const double value : deviation_) log_unit_ += std::log(value);
         prior_.resize(inverse_at_ - 1 + size_);
         factorise(d, unit_.data());
@@ -492,7 +497,7 @@ class AutoregressiveFamily final : public Family {
                 add_to_root(d, row.data(), R.data());
             }
         }
-        if (draws_scale_) {
+        if (is_drawn_[2]) {
             // The squares of R U, U U^T the scale.
             double squares = 0.0;
             for (int32_t i = 0; i < d; ++i)
@@ -505,7 +510,7 @@ class AutoregressiveFamily final : public Family {
             scale_ = draw_bounded_gamma(g, scale_, kHyperShape + 0.5 * n * dof_ * d,
                                         kHyperRate + 0.5 * squares, kLeastScale, kMostHyper);
         }
-        if (draws_strength_) {
+        if (is_drawn_[1]) {
             std::vector<double> squares(order_ + 1, 0.0);
             row.resize(q_);
             for (int32_t k = 0; k < n; ++k) {
@@ -524,7 +529,7 @@ class AutoregressiveFamily final : public Family {
                                        0.1 + 0.5 * squares[i], kLeastHyper, kMostHyper);
             }
         }
-        if (draws_mean_) {
+        if (is_drawn_[0]) {
             // Column j is N(P^-1 (l weighted_j + its prior mean), P^-1), P = I + l R^T R.
             std::vector<double> T(d * d), m(d);     // T^T T = P
             row.resize(d);
@@ -636,7 +641,7 @@ class AutoregressiveFamily final : public Family {
     int32_t order_, q_, size_, inverse_at_, growth_at_;
     std::vector<double> centre_, deviation_, mean_, strength_;
     double dof_, scale_ = 1.0, log_unit_ = 0.0, log_det_ = 0.0;
-    bool draws_mean_, draws_strength_, draws_scale_;
+    int32_t is_drawn_[3];
     std::vector<double> unit_, prior_;      // the Cholesky factor of the scale; of S_0
     RisingTable ratio_;
     // Scratch; a family belongs to one thread.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from copy import copy
-from typing import cast
+from typing import ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,13 +22,7 @@ from skihmm._validation import (
     shown,
 )
 from skihmm.emissions._base import BaseEmission
-from skihmm.emissions._conjugate_stats import (
-    ConjugateStats,
-    beta_bernoulli,
-    gamma_poisson,
-    normal_inverse_gamma,
-    normal_inverse_wishart,
-)
+from skihmm.emissions._conjugate_stats import ConjugateStats, conjugate_stats
 from skihmm.emissions._resolution import (
     NOISE_OF_DETERMINED,
     constant_columns,
@@ -218,12 +212,26 @@ class _Conjugate(BaseEmission):
     is_categorical = False
     takes_integers = False
     _emits_integers = False
+    _family: ClassVar[str]
     # Hyperparameters that are drawn if their parameter is None.
     _hyperparameters: tuple[str, ...] = ()
+    _units: tuple[Floats, ...]
+    # Shape, degrees of freedom or period.
+    _constant = 1.0
 
     @property
     def _drawn(self) -> set[str]:
         return {name for name in self._hyperparameters if getattr(self, name) is None}
+
+    def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
+        """Hyperparameters of the family, and their typical values."""
+        return [getattr(self, name + "_") for name in self._hyperparameters], self._units
+
+    def make_stats(self, codes: Array) -> ConjugateStats:
+        is_drawn = [name in self._drawn for name in self._hyperparameters]
+        return conjugate_stats(
+            self._family, codes, *self._prior(), is_drawn, self._constant, self.n_inputs
+        )
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         """Attributes of the states, from the family's array of expectations."""
@@ -425,6 +433,10 @@ class _Gaussian(_Conjugate):
             )
         return self._units[1]
 
+    def _typical_values(self) -> list[Floats]:
+        means, variances = self._units
+        return [means, np.ones_like(means), variances]
+
     def encode_values(self, X: MatrixLike) -> Floats:
         return super().encode_values(X) - self.offset_
 
@@ -534,6 +546,7 @@ class NormalInverseGamma(_Gaussian):
     2
     """
 
+    _family = "normal_inverse_gamma"
     _has_full_covariance = False
 
     def __init__(
@@ -577,16 +590,13 @@ class NormalInverseGamma(_Gaussian):
         )
         return self
 
-    def make_stats(self, codes: Array) -> ConjugateStats:
-        return normal_inverse_gamma(
-            codes,
-            self.mean_ - self.offset_,
-            self.strength_,
-            check_positive("shape", self.shape),
-            self.scale_,
-            self._units,
-            self._drawn,
-        )
+    @property
+    def _constant(self) -> float:  # type: ignore[override]
+        return check_positive("shape", self.shape)
+
+    def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
+        prior = [self.mean_ - self.offset_, self.strength_, self.scale_]
+        return prior, self._typical_values()
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         means, variances = np.split(expected, 2, axis=1)
@@ -670,6 +680,8 @@ class NormalInverseWishart(_Gaussian):
     2
     """
 
+    _family = "normal_inverse_wishart"
+
     def __init__(
         self,
         mean: ArrayLike | None = None,
@@ -726,16 +738,14 @@ class NormalInverseWishart(_Gaussian):
         """
         return np.asarray(np.isnan(codes).any(axis=1))
 
-    def make_stats(self, codes: Array) -> ConjugateStats:
-        return normal_inverse_wishart(
-            codes,
-            self.mean_ - self.offset_,
-            self.strength_,
-            self.dof_,
-            self.scale_,
-            self._units,
-            self._drawn,
-        )
+    @property
+    def _constant(self) -> float:  # type: ignore[override]
+        return self.dof_
+
+    def _prior(self) -> tuple[Sequence[Floats], Sequence[Floats]]:
+        triangle = self.scale_[np.tri(len(self.scale_), dtype=bool)]
+        prior = [self.mean_ - self.offset_, np.array(self.strength_), triangle]
+        return prior, self._typical_values()
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         n = len(self.mean_)
@@ -804,6 +814,7 @@ class GammaPoisson(_Conjugate):
     takes_integers = True
     is_positive_only = True
     _emits_integers = True
+    _family = "gamma_poisson"
     _hyperparameters = ("shape", "rate")
 
     def __init__(
@@ -834,17 +845,15 @@ class GammaPoisson(_Conjugate):
         shape = 1.0 if self.shape is None else self.shape
         self.shape_ = _positive_values("shape", shape, n)
         means = _column_means(X)
-        self._means = np.where(means > 0, means, 1.0)
+        means = np.where(means > 0, means, 1.0)
+        self._units = np.ones(n), 1 / means
         self.rate_ = (
-            self.shape_ / self._means
+            self.shape_ / means
             if self.rate is None
             else _positive_values("rate", self.rate, n)
         )
         self._check(X)
         return self
-
-    def make_stats(self, codes: Array) -> ConjugateStats:
-        return gamma_poisson(codes, self.shape_, self.rate_, self._means, self._drawn)
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         return {"rates_": expected}
@@ -893,6 +902,7 @@ class BetaBernoulli(_Conjugate):
     """
 
     _emits_integers = True
+    _family = "beta_bernoulli"
     _hyperparameters = ("a", "b")
 
     test_params = ({"binarize": 1.0},)
@@ -940,13 +950,11 @@ class BetaBernoulli(_Conjugate):
         n = X.shape[1]
         self.a_ = _positive_values("a", 1.0 if self.a is None else self.a, n)
         self.b_ = _positive_values("b", 1.0 if self.b is None else self.b, n)
+        self._units = np.ones(n), np.ones(n)
         if self.binarize is not None:
             check_finite("binarize", self.binarize)
         self._check(X)
         return self
-
-    def make_stats(self, codes: Array) -> ConjugateStats:
-        return beta_bernoulli(codes, self.a_, self.b_, self._drawn)
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         return {"probabilities_": expected}

@@ -1,4 +1,4 @@
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from numpy.typing import ArrayLike
 
@@ -12,41 +12,12 @@ class ConjugateStats(EmissionStats):
     def hyperparameters(self) -> Floats: ...
     def expectations(self, arrays: EmissionRecord, n_states: int) -> Floats: ...
 
-def normal_inverse_gamma(
+def conjugate_stats(
+    name: str,
     values: Floats,
-    mean: ArrayLike,
-    strength: ArrayLike,
-    shape: float,
-    scale: ArrayLike,
-    units: tuple[ArrayLike, ArrayLike] = ...,
-    drawn: Collection[str] = ...,
-) -> ConjugateStats: ...
-def normal_inverse_wishart(
-    values: Floats,
-    mean: ArrayLike,
-    strength: float,
-    dof: float,
-    scale: Floats,
-    units: tuple[ArrayLike, ArrayLike] = ...,
-    drawn: Collection[str] = ...,
-) -> ConjugateStats: ...
-def autoregressive_normal(
-    values: Floats,
-    order: int,
-    units: tuple[ArrayLike, ArrayLike],
-    mean: ArrayLike,
-    strength: ArrayLike,
-    dof: float,
-    scale: Floats,
-    drawn: Collection[str] = ...,
-) -> ConjugateStats: ...
-def gamma_poisson(
-    values: Floats,
-    shape: ArrayLike,
-    rate: ArrayLike,
-    means: ArrayLike = ...,
-    drawn: Collection[str] = ...,
-) -> ConjugateStats: ...
-def beta_bernoulli(
-    values: Floats, a: ArrayLike, b: ArrayLike, drawn: Collection[str] = ...
+    hyperparameters: Sequence[ArrayLike],
+    units: Sequence[ArrayLike] | Floats,
+    is_drawn: Sequence[bool],
+    constant: float = ...,
+    n_inputs: int = ...,
 ) -> ConjugateStats: ...

@@ -1,8 +1,9 @@
-"""Statistics of conjugate families: Gaussian, autoregressive, Poisson, Bernoulli."""
+"""Statistics of conjugate families."""
 
 import numpy as np
+from scipy.special import i0e, i1e
 
-from libcpp cimport bool as cbool
+from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport Emission
@@ -13,43 +14,17 @@ from skihmm.core._record cimport entry_of
 from skihmm.emissions._gaps import filled_places, first_fillings
 
 
-cdef extern from "_gaussian_families.hpp" namespace "skihmm" nogil:
-    cdef cppclass GaussianHyperprior:
-        GaussianHyperprior(int32_t d, const float64_t *means, const float64_t *variances,
-                           cbool draws_mean, cbool draws_strength,
-                           cbool draws_scale) except +
+cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
+    struct FamilySetting:
+        int32_t n_columns, n_inputs
+        const float64_t *hyperparameters
+        const float64_t *units
+        const int32_t *is_drawn
+        float64_t constant
+        const float64_t *values
+        int64_t n_steps
 
-    cdef cppclass NormalInverseGammaFamily(Family):
-        NormalInverseGammaFamily(int32_t d, const float64_t *mean,
-                                 const float64_t *strength, float64_t shape,
-                                 const float64_t *scale,
-                                 const GaussianHyperprior &hyperprior,
-                                 int64_t n_steps) except +
-
-    cdef cppclass NormalInverseWishartFamily(Family):
-        NormalInverseWishartFamily(int32_t d, const float64_t *mean, float64_t strength,
-                                   float64_t dof, const float64_t *scale,
-                                   const GaussianHyperprior &hyperprior,
-                                   int64_t n_steps) except +
-
-cdef extern from "_count_families.hpp" namespace "skihmm" nogil:
-    cdef cppclass GammaPoissonFamily(Family):
-        GammaPoissonFamily(int32_t d, const float64_t *shape, const float64_t *rate,
-                           const float64_t *means, cbool draws_shape,
-                           cbool draws_rate) except +
-
-    cdef cppclass BetaBernoulliFamily(Family):
-        BetaBernoulliFamily(int32_t d, const float64_t *a, const float64_t *b,
-                            cbool draws_a, cbool draws_b) except +
-
-cdef extern from "_autoregressive_family.hpp" namespace "skihmm" nogil:
-    cdef cppclass AutoregressiveFamily(Family):
-        AutoregressiveFamily(int32_t d, int32_t order, const float64_t *centre,
-                             const float64_t *deviation, const float64_t *mean,
-                             const float64_t *strength, float64_t dof,
-                             const float64_t *scale, cbool draws_mean,
-                             cbool draws_strength, cbool draws_scale,
-                             int64_t n_steps) except +
+    Family *make_family(const string &name, const FamilySetting &setting) except +
 
 
 # Tolerance of the probabilities of a record against a recount: well above the rounding errors
@@ -68,9 +43,8 @@ cdef object _floats_of(arrays, str name, tuple shape):
     return np.ascontiguousarray(numbers)
 
 
-cdef const float64_t[::1] _floats(values, n):
-    # One number per column.
-    return np.ascontiguousarray(np.broadcast_to(values, n), dtype=np.float64)
+cdef const float64_t[::1] _joined(arrays):
+    return np.concatenate([np.ravel(values) for values in arrays]).astype(np.float64)
 
 
 cdef int _stop(void *is_stopped) except -1 with gil:
@@ -83,7 +57,7 @@ cdef int _stop(void *is_stopped) except -1 with gil:
 cdef class ConjugateStats(EmissionStats):
     """Sufficient statistics of every state for a conjugate family.
 
-    Build it with one of the functions of this module.
+    Build it with :func:`conjugate_stats`.
 
     Parameters
     ----------
@@ -314,152 +288,62 @@ cdef class ConjugateStats(EmissionStats):
         return self.problem_of(numbers, slots)
 
 
-def normal_inverse_gamma(values, mean, strength, shape, scale, units=(0.0, 1.0),
-                         drawn=()):
-    """Independent Gaussian columns.
+cdef class AngleStats(ConjugateStats):
+    """Statistics of angles, which have no means but mean directions.
+
+    The predictives are the means of exp(i angle): complex, as mixtures of angles are means of
+    these numbers.
+    """
+
+    def predictives(self, slots, inputs=None):
+        cdef intp_t i
+        cdef const int32_t[::1] slot = np.ascontiguousarray(slots, dtype=np.int32)
+        numbers = np.empty((slot.shape[0], self.table.family().width))
+        cdef float64_t[:, ::1] view = numbers
+        for i in range(slot.shape[0]):
+            self.table.read(slot[i], &view[i, 0])
+        # Of every column: number, sums of cosines and sines, norm.
+        _, x, y, _ = numbers.reshape(len(numbers), self.table.family().n_columns, 4).T
+        kappa = 1 / self.hyperparameters()[:, None]
+        # The direction of an angle around its mean, and that of the mean in its posterior.
+        length = np.ones_like(x)
+        for concentration in (kappa, kappa * np.hypot(x, y)):
+            length = length * i1e(concentration) / i0e(concentration)
+        return list(length * np.exp(1j * np.arctan2(y, x)))
+
+
+def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
+                    float64_t constant=1.0, int32_t n_inputs=0):
+    """Build empty statistics of a conjugate family.
 
     Parameters
     ----------
-    values : ndarray of shape (n_steps, n_columns)
-    mean, strength, scale : ndarray of shape (n_columns,)
-        Of the prior at the start of a chain: ``sigma^2 ~ InvGamma(shape, scale)``,
-        ``mu ~ Normal(mean, sigma^2 / strength)``.
-    shape : float
-    units : (ndarray of shape (n_columns,), ndarray of shape (n_columns,))
-        Means and variances of the data: the units of the hyperpriors.
-    drawn : collection of {"mean", "strength", "scale"}
-        Hyperparameters that chains draw from their posterior.
+    name : str
+        That of the family, as in _conjugate_families.hpp.
+    values : ndarray of shape (n_steps, n_columns + n_inputs)
+    hyperparameters : sequence of array-like
+        Of the prior at the start of a chain, in the order of the recipe: one number per
+        column, of matrices the lower triangle.
+    units : sequence of array-like
+        Typical values, by which hyperparameters have their priors: of Gaussian columns
+        the means, one and the variances, of autoregressions the means and standard
+        deviations by which columns are standardised, otherwise one per hyperparameter.
+    is_drawn : sequence of bool
+        Which hyperparameters chains draw from their posterior.
+    constant : float
+        Shape, degrees of freedom or period, which is never drawn.
+    n_inputs : int
 
     Returns
     -------
     stats : ConjugateStats
     """
-    cdef ConjugateStats stats = ConjugateStats(values)
-    cdef int32_t d = <int32_t> stats.values.shape[1]
-    cdef const float64_t[::1] at = _floats(mean, d), strengths = _floats(strength, d)
-    cdef const float64_t[::1] scales = _floats(scale, d)
-    cdef const float64_t[::1] centre = _floats(units[0], d), variance = _floats(units[1], d)
-    return stats.set_family(new NormalInverseGammaFamily(
-        d, &at[0], &strengths[0], shape, &scales[0],
-        GaussianHyperprior(d, &centre[0], &variance[0], "mean" in drawn,
-                           "strength" in drawn, "scale" in drawn), stats.values.shape[0]))
-
-
-def normal_inverse_wishart(values, mean, strength, dof, scale, units=(0.0, 1.0),
-                           drawn=()):
-    """Gaussian observations with full covariance.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps, n_columns)
-    mean : ndarray of shape (n_columns,)
-        Of the prior at the start of a chain: ``Sigma ~ InvWishart(scale, dof)``,
-        ``mu ~ Normal(mean, Sigma / strength)``.
-    strength, dof : float
-    scale : ndarray of shape (n_columns, n_columns)
-        Positive definite; diagonal if it is drawn.
-    units : (ndarray of shape (n_columns,), ndarray of shape (n_columns,))
-        Means and variances of the data: the units of the hyperpriors.
-    drawn : collection of {"mean", "strength", "scale"}
-        Hyperparameters that chains draw from their posterior.
-
-    Returns
-    -------
-    stats : ConjugateStats
-    """
-    cdef ConjugateStats stats = ConjugateStats(values)
-    cdef int32_t d = <int32_t> stats.values.shape[1]
-    cdef const float64_t[::1] triangle = scale[np.tri(d, dtype=bool)]
-    cdef const float64_t[::1] at = _floats(mean, d)
-    cdef const float64_t[::1] centre = _floats(units[0], d), variance = _floats(units[1], d)
-    return stats.set_family(new NormalInverseWishartFamily(
-        d, &at[0], strength, dof, &triangle[0],
-        GaussianHyperprior(d, &centre[0], &variance[0], "mean" in drawn,
-                           "strength" in drawn, "scale" in drawn), stats.values.shape[0]))
-
-
-def autoregressive_normal(values, int32_t order, units, mean, strength, dof, scale,
-                          drawn=()):
-    """Vector autoregression with intercept.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps, n_columns * (order + 1))
-    order : int
-    units : (ndarray of shape (n_columns,), ndarray of shape (n_columns,))
-        Means and standard deviations of the columns, by which they are standardised; all
-        other parameters are those of standardised columns.
-    mean : ndarray of shape (n_columns, n_columns * order + 1)
-        Of the prior at the start of a chain: ``Sigma ~ InvWishart(scale, dof)``,
-        ``A[:, j] | Sigma ~ Normal(mean[:, j], Sigma / strength)``.
-    strength : ndarray of shape (order + 1,)
-        Of the coefficients of every lag, and of the intercepts.
-    dof : float
-    scale : ndarray of shape (n_columns, n_columns)
-        Positive definite; its factor is drawn.
-    drawn : collection of {"mean", "strength", "scale"}
-        Hyperparameters that chains draw from their posterior.
-
-    Returns
-    -------
-    stats : ConjugateStats
-    """
-    cdef ConjugateStats stats = ConjugateStats(values)
-    cdef int32_t d = <int32_t> scale.shape[0]
-    cdef const float64_t[::1] triangle = scale[np.tri(d, dtype=bool)]
-    cdef const float64_t[::1] centre = _floats(units[0], d), deviation = _floats(units[1], d)
-    cdef const float64_t[::1] at = _floats(np.ravel(mean), d * (d * order + 1))
-    cdef const float64_t[::1] strengths = _floats(strength, order + 1)
-    return stats.set_family(new AutoregressiveFamily(
-        d, order, &centre[0], &deviation[0], &at[0], &strengths[0], dof, &triangle[0],
-        "mean" in drawn, "strength" in drawn, "scale" in drawn, stats.values.shape[0]))
-
-
-def gamma_poisson(values, shape, rate, means=1.0, drawn=()):
-    """Independent Poisson columns.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps, n_columns)
-        Counts.
-    shape, rate : ndarray of shape (n_columns,)
-        Of the Gamma prior on the columns' rates at the start of a chain.
-    means : ndarray of shape (n_columns,)
-        Of the data, > 0: the units of the hyperpriors.
-    drawn : collection of {"shape", "rate"}
-        Hyperparameters that chains draw from their posterior.
-
-    Returns
-    -------
-    stats : ConjugateStats
-    """
-    cdef ConjugateStats stats = ConjugateStats(values)
-    cdef int32_t d = <int32_t> stats.values.shape[1]
-    cdef const float64_t[::1] shapes = _floats(shape, d), rates = _floats(rate, d)
-    cdef const float64_t[::1] centre = _floats(means, d)
-    return stats.set_family(new GammaPoissonFamily(
-        d, &shapes[0], &rates[0], &centre[0], "shape" in drawn,
-        "rate" in drawn))
-
-
-def beta_bernoulli(values, a, b, drawn=()):
-    """Independent binary columns.
-
-    Parameters
-    ----------
-    values : ndarray of shape (n_steps, n_columns)
-        0 and 1.
-    a, b : ndarray of shape (n_columns,)
-        Of the Beta prior on the columns' probabilities of 1 at the start of a chain.
-    drawn : collection of {"a", "b"}
-        Hyperparameters that chains draw from their posterior.
-
-    Returns
-    -------
-    stats : ConjugateStats
-    """
-    cdef ConjugateStats stats = ConjugateStats(values)
-    cdef int32_t d = <int32_t> stats.values.shape[1]
-    cdef const float64_t[::1] ones = _floats(a, d), zeros = _floats(b, d)
-    return stats.set_family(new BetaBernoulliFamily(
-        d, &ones[0], &zeros[0], "a" in drawn, "b" in drawn))
+    cdef ConjugateStats stats = (AngleStats if name == "von_mises" else ConjugateStats)(values)
+    cdef const float64_t[::1] prior = _joined(hyperparameters), typical = _joined(units)
+    cdef const int32_t[::1] drawn = np.array(is_drawn, dtype=np.int32)
+    cdef int64_t n_steps = stats.values.shape[0]
+    cdef const float64_t *observed = &stats.values[0, 0] if n_steps else NULL
+    cdef FamilySetting setting = FamilySetting(
+        <int32_t> stats.values.shape[1] - n_inputs, n_inputs, &prior[0], &typical[0], &drawn[0],
+        constant, observed, n_steps)
+    return stats.set_family(make_family(name.encode(), setting))

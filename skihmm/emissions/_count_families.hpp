@@ -1,17 +1,12 @@
-// Families of independent counts and binary columns: Poisson and Bernoulli.
+// Laws of counts and binary columns: Poisson and Bernoulli.
 //
 // Formulas: A. Gelman et al., "Bayesian Data Analysis", 3rd edition, 2013, chapter 2.
 #pragma once
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <limits>
-#include <vector>
 
-#include "_family.hpp"
-#include "_family_parts.hpp"
-#include "_hyperparameters.hpp"
-#include "_random.hpp"
+#include "_independent_columns.hpp"
 
 namespace skihmm {
 
@@ -48,161 +43,65 @@ SKIHMM_CLONES static void fill_poisson(int32_t n, double y, double rest,
     for (int32_t k = 0; k < n; ++k) out[k] += y * log_rate[k] - rate[k] - rest;
 }
 
-// rate ~ Gamma(shape, rate), per column.  Hyperparameters: the shapes and the rates of all
-// columns; drawn ones have the prior Gamma(1/2, 1/2), the rate in units of 1 / (mean of the
-// column).
-class GammaPoissonFamily final : public Family {
+// y ~ Poisson(rate), rate ~ Gamma(shape, rate).
+class PoissonLaw : public ColumnLaw {
   public:
-    GammaPoissonFamily(int32_t d, const double *shape, const double *rate,
-                       const double *means, bool draws_shape, bool draws_rate)
-        : shape_(shape, shape + d), rate_(rate, rate + d), means_(means, means + d),
-          draws_shape_(draws_shape), draws_rate_(draws_rate) {
-        n_columns = d;
-        is_concurrent = true;
-        width = kWidth * d;
-        parameter_width = 2 * d;
-        n_hyperparameters = 2 * d;
-        draws_hyperparameters = draws_shape || draws_rate;
-        n_expected = d;
+    using ColumnLaw::ColumnLaw;
+    enum { kShape, kRate, kHyperparameters };
+    enum { kN, kSum, kAfter, kStop, kMore, kWidth };
+    static constexpr bool kFillsDensities = true;
+    double hyper[kHyperparameters];
+
+    bool add(Column s, double y, double sign) const {
+        s[kN] += sign;
+        s[kSum] += sign * y;
+        return true;    // Whole numbers: nothing is ever lost.
     }
-    void reset(double *s, int64_t stride) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            s[kN * stride] = s[kSum * stride] = 0.0;
-            update(s, stride, c);
-        }
+    void update(Column s) const {
+        const double rate = hyper[kRate] + s[kN];
+        s[kAfter] = hyper[kShape] + s[kSum];
+        s[kStop] = -s[kAfter] * std::log1p(1.0 / rate);
+        s[kMore] = -std::log1p(rate);
     }
-    double log_predictive(const double *s, int64_t stride, const double *y) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
-            if (!std::isnan(y[c]))
-                lp += log_rising(s[kShape * stride], y[c]) - std::lgamma(y[c] + 1.0)
-                      + s[kStop * stride] + y[c] * s[kMore * stride];
-        return lp;
+    bool is_sound(ConstColumn s) const { return s[kSum] >= 0.0 && s[kAfter] > 0.0; }
+    double log_constant(double y) const { return -std::lgamma(y + 1.0); }
+    double log_predictive(ConstColumn s, double y) const {
+        return log_rising(s[kAfter], y) - std::lgamma(y + 1.0) + s[kStop] + y * s[kMore];
     }
-    void add(double *s, int64_t stride, const double *y) const override {
-        move(s, stride, y, 1.0);
+    void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
+        const double *a = s + kAfter * stride, *stop = s + kStop * stride,
+                     *more = s + kMore * stride;
+        if (y <= 16.0) fill_few(n, static_cast<int32_t>(y), a, stop, more, out);
+        else fill_many(n, y, a, stop, more, out);
+        const double factorial = std::lgamma(y + 1.0);
+        for (int32_t k = 0; k < n; ++k) out[k] -= factorial;
     }
-    bool remove(double *s, int64_t stride, const double *y) const override {
-        // Whole numbers: nothing is ever lost.
-        move(s, stride, y, -1.0);
-        return true;
+    static double log_marginal(ConstColumn s, const double *h) {
+        return log_rising(h[kShape], s[kSum]) - h[kShape] * std::log1p(s[kN] / h[kRate])
+               - s[kSum] * std::log(h[kRate] + s[kN]);
     }
-    double log_constant(const double *y) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c)
-            if (!std::isnan(y[c])) lp -= std::lgamma(y[c] + 1.0);
-        return lp;
+    // The logarithm of the rate, and the rate.
+    void draw(ConstColumn s, Column p, bitgen_t *g) const {
+        p[0] = draw_log_gamma(g, s[kAfter]) - std::log(hyper[kRate] + s[kN]);
+        p[1] = std::exp(p[0]);
     }
-    double log_marginal(const double *s, int64_t stride) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            lp += log_marginal(s[kN * stride], s[kSum * stride], shape_[c], rate_[c]);
-        }
-        return lp;
+    double log_density(ConstColumn p, double y) const {
+        return y * p[0] - p[1] - std::lgamma(y + 1.0);
     }
-    void fill(const double *table, int64_t stride, int32_t n, const double *y,
-              double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride) {
-            if (std::isnan(y[c])) continue;
-            const double *a = table + kShape * stride, *stop = table + kStop * stride,
-                         *more = table + kMore * stride;
-            if (y[c] <= 16.0) fill_few(n, static_cast<int32_t>(y[c]), a, stop, more, out);
-            else fill_many(n, y[c], a, stop, more, out);
-            const double factorial = std::lgamma(y[c] + 1.0);
-            for (int32_t k = 0; k < n; ++k) out[k] -= factorial;
-        }
+    void fill_densities(const double *p, int64_t stride, int32_t n, double y,
+                        double *out) const {
+        fill_poisson(n, y, std::lgamma(y + 1.0), p, p + stride, out);
     }
-    bool is_sound(const double *s, int64_t stride) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            for (int32_t i = 0; i < kWidth; ++i)
-                if (!std::isfinite(s[i * stride])) return false;
-            if (!(s[kN * stride] >= 0.0 && s[kSum * stride] >= 0.0 && s[kShape * stride] > 0.0))
-                return false;
-        }
-        return true;
+    double emit(ConstColumn p, bitgen_t *g) const {
+        return static_cast<double>(random_poisson(g, std::min(p[1], kLargestRate)));
     }
-    void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
-              bitgen_t *g) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride, p += 2 * p_stride) {
-            p[0] = draw_log_gamma(g, s[kShape * stride]) - std::log(rate_[c] + s[kN * stride]);
-            p[p_stride] = std::exp(p[0]);
-        }
-    }
-    double log_density(const double *p, int64_t stride, const double *y) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
-            if (!std::isnan(y[c])) lp += y[c] * p[0] - p[stride] - std::lgamma(y[c] + 1.0);
-        return lp;
-    }
-    void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
-                        double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, table += 2 * stride)
-            if (!std::isnan(y[c]))
-                fill_poisson(n, y[c], std::lgamma(y[c] + 1.0), table, table + stride, out);
-    }
-    void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
-        for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
-            y[c] = static_cast<double>(random_poisson(g, std::min(p[stride], kLargestRate)));
-    }
-    void mean(const double *s, int64_t stride, double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
-            out[c] = std::min(s[kShape * stride] / (rate_[c] + s[kN * stride]), kLargestRate);
-    }
-    void expect(const double *s, int64_t stride, double *out) const override {
-        mean(s, stride, out);
-    }
-    void read_hyperparameters(double *out) const override {
-        out = std::copy(shape_.begin(), shape_.end(), out);
-        std::copy(rate_.begin(), rate_.end(), out);
-    }
-    bool set_hyperparameters(const double *in) override {
-        if (!all_positive(in, n_hyperparameters)) return false;
-        std::copy_n(in, n_columns, shape_.begin());
-        std::copy_n(in + n_columns, n_columns, rate_.begin());
-        return true;
-    }
-    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
-                              int32_t n, bitgen_t *g) override {
-        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
-            draw_pair(g, &shape_[c], &rate_[c], draws_shape_, draws_rate_, 1.0, 1.0 / means_[c],
-                      [&](double a, double b) {
-                          double lp = 0.0;
-                          for (int32_t k = 0; k < n; ++k)
-                              lp += log_marginal(table[kN * stride + places[k]],
-                                                 table[kSum * stride + places[k]], a, b);
-                          return lp;
-                      });
-    }
-    bool refresh(double *s, int64_t stride) const override {
-        for (int32_t c = 0; c < n_columns; ++c) update(s + c * kWidth * stride, stride, c);
-        return true;
+    double mean(ConstColumn s) const {
+        return std::min(s[kAfter] / (hyper[kRate] + s[kN]), kLargestRate);
     }
 
   private:
-    static double log_marginal(double n, double sum, double shape, double rate) {
-        return log_rising(shape, sum) - shape * std::log1p(n / rate) - sum * std::log(rate + n);
-    }
-    enum { kN, kSum, kShape, kStop, kMore, kWidth };
     // Counts have to fit into 64 bits.
     static constexpr double kLargestRate = 9e18;
-
-    void move(double *s, int64_t stride, const double *y, double sign) const {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            if (std::isnan(y[c])) continue;
-            s[kN * stride] += sign;
-            s[kSum * stride] += sign * y[c];
-            update(s, stride, c);
-        }
-    }
-    void update(double *s, int64_t stride, int32_t c) const {
-        const double rate = rate_[c] + s[kN * stride];
-        s[kShape * stride] = shape_[c] + s[kSum * stride];
-        s[kStop * stride] = -s[kShape * stride] * std::log1p(1.0 / rate);
-        s[kMore * stride] = -std::log1p(rate);
-    }
-
-    std::vector<double> shape_, rate_, means_;
-    bool draws_shape_, draws_rate_;
 };
 
 // ---- binary columns ------------------------------------------------------------------------
@@ -212,144 +111,55 @@ SKIHMM_CLONES static void fill_sum(int32_t n, const double *value, double *out) 
     for (int32_t k = 0; k < n; ++k) out[k] += value[k];
 }
 
-// P(1) ~ Beta(a, b), per column.  Hyperparameters: a and b of all columns; drawn ones have the
-// prior Gamma(1/2, 1/2).
-class BetaBernoulliFamily final : public Family {
+// P(y = 1) ~ Beta(a, b).
+class BernoulliLaw : public ColumnLaw {
   public:
-    BetaBernoulliFamily(int32_t d, const double *a, const double *b, bool draws_a,
-                        bool draws_b)
-        : a_(a, a + d), b_(b, b + d), draws_a_(draws_a), draws_b_(draws_b) {
-        n_columns = d;
-        is_concurrent = true;
-        width = kWidth * d;
-        parameter_width = 2 * d;
-        n_hyperparameters = 2 * d;
-        draws_hyperparameters = draws_a || draws_b;
-        n_expected = d;
-    }
-    void reset(double *s, int64_t stride) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            s[kN * stride] = s[kOnes * stride] = 0.0;
-            update(s, stride, c);
-        }
-    }
-    double log_predictive(const double *s, int64_t stride, const double *y) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
-            if (!std::isnan(y[c])) lp += s[(y[c] > 0.5 ? kLogOne : kLogZero) * stride];
-        return lp;
-    }
-    void add(double *s, int64_t stride, const double *y) const override {
-        move(s, stride, y, 1.0);
-    }
-    bool remove(double *s, int64_t stride, const double *y) const override {
-        move(s, stride, y, -1.0);
-        return true;
-    }
-    double log_marginal(const double *s, int64_t stride) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            lp += log_marginal(s[kN * stride], s[kOnes * stride], a_[c], b_[c]);
-        }
-        return lp;
-    }
-    void fill(const double *table, int64_t stride, int32_t n, const double *y,
-              double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
-            if (!std::isnan(y[c]))
-                fill_sum(n, table + (y[c] > 0.5 ? kLogOne : kLogZero) * stride, out);
-    }
-    bool is_sound(const double *s, int64_t stride) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            for (int32_t i = 0; i < kWidth; ++i)
-                if (!std::isfinite(s[i * stride])) return false;
-            if (!(s[kOnes * stride] >= 0.0 && s[kN * stride] >= s[kOnes * stride])) return false;
-        }
-        return true;
-    }
-    void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
-              bitgen_t *g) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride, p += 2 * p_stride) {
-            const double ones = s[kOnes * stride], n = s[kN * stride];
-            const double x = draw_log_gamma(g, a_[c] + ones),
-                         y = draw_log_gamma(g, b_[c] + (n - ones));
-            // log of x / (x + y) and of y / (x + y), from logs
-            p[0] = -std::log1p(std::exp(y - x));
-            p[p_stride] = -std::log1p(std::exp(x - y));
-            if (y - x > 700.0) p[0] = x - y;
-            if (x - y > 700.0) p[p_stride] = y - x;
-        }
-    }
-    double log_density(const double *p, int64_t stride, const double *y) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
-            if (!std::isnan(y[c])) lp += p[(y[c] > 0.5 ? 0 : 1) * stride];
-        return lp;
-    }
-    void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
-                        double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, table += 2 * stride)
-            if (!std::isnan(y[c])) fill_sum(n, table + (y[c] > 0.5 ? 0 : 1) * stride, out);
-    }
-    void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
-        for (int32_t c = 0; c < n_columns; ++c, p += 2 * stride)
-            y[c] = random_standard_uniform(g) < std::exp(p[0]) ? 1.0 : 0.0;
-    }
-    void mean(const double *s, int64_t stride, double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride)
-            out[c] = std::exp(s[kLogOne * stride]);
-    }
-    void expect(const double *s, int64_t stride, double *out) const override {
-        mean(s, stride, out);
-    }
-    void read_hyperparameters(double *out) const override {
-        out = std::copy(a_.begin(), a_.end(), out);
-        std::copy(b_.begin(), b_.end(), out);
-    }
-    bool set_hyperparameters(const double *in) override {
-        if (!all_positive(in, n_hyperparameters)) return false;
-        std::copy_n(in, n_columns, a_.begin());
-        std::copy_n(in + n_columns, n_columns, b_.begin());
-        return true;
-    }
-    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
-                              int32_t n, bitgen_t *g) override {
-        for (int32_t c = 0; c < n_columns; ++c, table += kWidth * stride)
-            draw_pair(g, &a_[c], &b_[c], draws_a_, draws_b_, 1.0, 1.0, [&](double a, double b) {
-                double lp = 0.0;
-                for (int32_t k = 0; k < n; ++k)
-                    lp += log_marginal(table[kN * stride + places[k]],
-                                       table[kOnes * stride + places[k]], a, b);
-                return lp;
-            });
-    }
-    bool refresh(double *s, int64_t stride) const override {
-        for (int32_t c = 0; c < n_columns; ++c) update(s + c * kWidth * stride, stride, c);
-        return true;
-    }
-
-  private:
-    static double log_marginal(double n, double ones, double a, double b) {
-        return log_rising(a, ones) + log_rising(b, n - ones) - log_rising(a + b, n);
-    }
+    using ColumnLaw::ColumnLaw;
+    enum { kA, kB, kHyperparameters };
     enum { kN, kOnes, kLogOne, kLogZero, kWidth };
+    static constexpr bool kFillsDensities = true;
+    double hyper[kHyperparameters];
 
-    void move(double *s, int64_t stride, const double *y, double sign) const {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            if (std::isnan(y[c])) continue;
-            s[kN * stride] += sign;
-            s[kOnes * stride] += y[c] > 0.5 ? sign : 0.0;
-            update(s, stride, c);
-        }
+    bool add(Column s, double y, double sign) const {
+        s[kN] += sign;
+        s[kOnes] += y > 0.5 ? sign : 0.0;
+        return true;
     }
-    void update(double *s, int64_t stride, int32_t c) const {
-        const double n = s[kN * stride], ones = s[kOnes * stride];
-        s[kLogOne * stride] = std::log((a_[c] + ones) / (a_[c] + b_[c] + n));
-        s[kLogZero * stride] = std::log((b_[c] + (n - ones)) / (a_[c] + b_[c] + n));
+    void update(Column s) const {
+        const double a = hyper[kA], b = hyper[kB], n = s[kN], ones = s[kOnes];
+        s[kLogOne] = std::log((a + ones) / (a + b + n));
+        s[kLogZero] = std::log((b + (n - ones)) / (a + b + n));
     }
-
-    std::vector<double> a_, b_;
-    bool draws_a_, draws_b_;
+    bool is_sound(ConstColumn s) const { return s[kOnes] >= 0.0 && s[kN] >= s[kOnes]; }
+    double log_predictive(ConstColumn s, double y) const {
+        return s[y > 0.5 ? kLogOne : kLogZero];
+    }
+    void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
+        fill_sum(n, s + (y > 0.5 ? kLogOne : kLogZero) * stride, out);
+    }
+    static double log_marginal(ConstColumn s, const double *h) {
+        return log_rising(h[kA], s[kOnes]) + log_rising(h[kB], s[kN] - s[kOnes])
+               - log_rising(h[kA] + h[kB], s[kN]);
+    }
+    // Logarithms of P(1) and P(0).
+    void draw(ConstColumn s, Column p, bitgen_t *g) const {
+        const double x = draw_log_gamma(g, hyper[kA] + s[kOnes]),
+                     y = draw_log_gamma(g, hyper[kB] + (s[kN] - s[kOnes]));
+        // log of x / (x + y) and of y / (x + y), from logs
+        p[0] = -std::log1p(std::exp(y - x));
+        p[1] = -std::log1p(std::exp(x - y));
+        if (y - x > 700.0) p[0] = x - y;
+        if (x - y > 700.0) p[1] = y - x;
+    }
+    double log_density(ConstColumn p, double y) const { return p[y > 0.5 ? 0 : 1]; }
+    void fill_densities(const double *p, int64_t stride, int32_t n, double y,
+                        double *out) const {
+        fill_sum(n, p + (y > 0.5 ? 0 : 1) * stride, out);
+    }
+    double emit(ConstColumn p, bitgen_t *g) const {
+        return random_standard_uniform(g) < std::exp(p[0]) ? 1.0 : 0.0;
+    }
+    double mean(ConstColumn s) const { return std::exp(s[kLogOne]); }
 };
 
 }  // namespace skihmm

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._typing import Array, Floats, MatrixLike
+from skihmm._typing import Floats, MatrixLike
 from skihmm._validation import check_positive
 from skihmm.emissions._conjugate import (
     _LARGEST_COUNT,
@@ -22,8 +20,6 @@ from skihmm.emissions._conjugate import (
     _entry,
     _positive_values,
 )
-from skihmm.emissions._conjugate_stats import ConjugateStats
-from skihmm.emissions._dispersed_stats import dispersed
 
 # Of gamma distributions, whose log probabilities have terms of the size of 1 / dispersion
 # that nearly cancel.  The same as in _dispersed_families.hpp.
@@ -32,10 +28,6 @@ _LEAST_DISPERSION = 1e-10
 
 class _Dispersed(_Conjugate):
     """Base class: means of states given a common dispersion have a conjugate prior."""
-
-    _law: ClassVar[str]
-    # Of angles.
-    _period = 1.0
 
     def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
         """Typical values and initial values of the hyperparameters of every column."""
@@ -56,7 +48,8 @@ class _Dispersed(_Conjugate):
         self : object
         """
         X = _as_floats(X, self)
-        self._units, initial = self._fit_scale(self._transform(X))
+        units, initial = self._fit_scale(self._transform(X))
+        self._units = tuple(units)
         for name, values in zip(self._hyperparameters, initial, strict=True):
             fixed = getattr(self, name)
             if fixed is not None:
@@ -75,16 +68,6 @@ class _Dispersed(_Conjugate):
 
     def encode_values(self, X: MatrixLike) -> Floats:
         return self._transform(super().encode_values(X))
-
-    def make_stats(self, codes: Array) -> ConjugateStats:
-        return dispersed(
-            self._law,
-            codes,
-            [getattr(self, name + "_") for name in self._hyperparameters],
-            self._units,
-            [name in self._drawn for name in self._hyperparameters],
-            self._period,
-        )
 
 
 def _means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
@@ -153,7 +136,7 @@ class BetaNegativeBinomial(_Dispersed):
     is_positive_only = True
     _emits_integers = True
     _hyperparameters = ("shape", "rate", "dispersion")
-    _law = "negative_binomial"
+    _family = "negative_binomial"
 
     def __init__(
         self,
@@ -235,7 +218,7 @@ class GammaGamma(_Dispersed):
 
     is_positive_only = True
     _hyperparameters = ("shape", "scale", "dispersion")
-    _law = "gamma"
+    _family = "gamma"
 
     test_params = ({"least": 0.1},)
 
@@ -352,7 +335,7 @@ class VonMises(_Dispersed):
     """
 
     _hyperparameters = ("dispersion",)
-    _law = "von_mises"
+    _family = "von_mises"
 
     test_params = ({"period": 1000.0},)
 
@@ -363,14 +346,14 @@ class VonMises(_Dispersed):
         self.dispersion = dispersion
 
     @property
-    def _period(self) -> float:  # type: ignore[override]
+    def _constant(self) -> float:  # type: ignore[override]
         return check_positive("period", self.period)
 
     def periods(self, n_columns: int) -> Floats:
-        return np.full(n_columns, self._period)
+        return np.full(n_columns, self._constant)
 
     def _check(self, X: Floats) -> None:
-        for row, c in np.argwhere(np.abs(X) > self._period):
+        for row, c in np.argwhere(np.abs(X) > self._constant):
             raise ValueError(
                 f"{_entry(X, row, c, self)}, but period={self.period:.4g}; expected "
                 "numbers between -period and period. Set the period of the data, 360 for "

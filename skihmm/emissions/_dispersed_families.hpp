@@ -1,5 +1,5 @@
-// Families of independent columns whose states have a mean each and a dispersion in common:
-// negative binomial, gamma, von Mises.
+// Laws of columns whose states have a mean each and a dispersion in common: negative binomial,
+// gamma, von Mises.
 //
 // Given the dispersion of its column the mean of a state has a conjugate prior and is
 // integrated out.  The dispersion is a hyperparameter, drawn like the others by slice sampling
@@ -12,10 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "_family.hpp"
-#include "_family_parts.hpp"
-#include "_hyperparameters.hpp"
-#include "_random.hpp"
+#include "_independent_columns.hpp"
 
 namespace skihmm {
 
@@ -95,25 +92,20 @@ SKIHMM_CLONES static void fill_large_bessel(int32_t n, const double *x, const do
 }
 
 // ---- laws of one column --------------------------------------------------------------------
-//
-// A law has hyperparameters `hyper`, the last of which is the dispersion; `s` are a state's
-// sufficient statistics, followed by what `update` derives from them; `p` a state's drawn
-// parameters.
 
 // y ~ NegativeBinomial(mean mu, variance mu + dispersion mu^2).  With r = 1/dispersion and the
 // probability q = r/(r + mu) the prior is q ~ Beta(rate r, shape): for small dispersions y is
 // Poisson with the rate mu ~ Gamma(shape, rate).
-class NegativeBinomialLaw {
+class NegativeBinomialLaw : public ColumnLaw {
   public:
+    using ColumnLaw::ColumnLaw;
     enum { kShape, kRate, kDispersion, kHyperparameters };
     enum { kN, kSum, kRest, kAfter, kTotal, kNorm, kWidth };
-    static constexpr int32_t kParameters = 2;
-    static constexpr double kLeastDispersion = 0.0;
     // The statistic kRest depends on the dispersion.
     static constexpr bool kAdapts = false;
     double hyper[kHyperparameters];
 
-    void configure(const double *values, int64_t stride, int64_t n, double) {
+    void observe(const double *values, int64_t stride, int64_t n) {
         values_ = values;
         stride_ = stride;
         n_ = n;
@@ -122,15 +114,13 @@ class NegativeBinomialLaw {
         r_ = 1.0 / hyper[kDispersion];
         for (int32_t y = 0; y < kTable; ++y) rising_[y] = log_rising(r_, y);
     }
-    void add(double *s, double y, double sign) const {
+    bool add(Column s, double y, double sign) const {
         s[kN] += sign;
         s[kSum] += sign * y;
         s[kRest] += sign * rest(y);
+        return true;    // Counts are whole numbers.
     }
-    // Counts are whole numbers.
-    static bool is_lost(const double *, const double *) { return false; }
-    double cancelled(const double *) const { return 0.0; }
-    void update(double *s) const {
+    void update(Column s) const {
         const double a = r_ * (hyper[kRate] + s[kN]);
         s[kAfter] = hyper[kShape] + s[kSum];
         s[kTotal] = a + s[kAfter] + r_;
@@ -139,37 +129,37 @@ class NegativeBinomialLaw {
                        ? log_rising(a, r_) - log_rising(a + s[kAfter], r_)
                        : log_rising(a, s[kAfter]) - log_rising(a + r_, s[kAfter]);
     }
-    bool is_sound(const double *s) const { return s[kSum] >= 0.0 && s[kAfter] > 0.0; }
+    bool is_sound(ConstColumn s) const { return s[kSum] >= 0.0 && s[kAfter] > 0.0; }
     double log_constant(double y) const { return -std::lgamma(y + 1.0); }
     // What log p(y) has in common under all states; `y` prepared for the functions below.
     double common(double y) const { return rest(y) - std::lgamma(y + 1.0); }
-    double log_predictive(const double *s, int64_t stride, double y) const {
-        const double after = s[kAfter * stride], total = s[kTotal * stride];
+    double log_predictive(ConstColumn s, double y) const {
+        const double after = s[kAfter], total = s[kTotal];
         if (y > 16.0 || total > 1e15)
-            return s[kNorm * stride] + log_rising(after, y) - log_rising(total, y);
+            return s[kNorm] + log_rising(after, y) - log_rising(total, y);
         double ratio = 1.0;
         for (int32_t i = 0; i < y; ++i) ratio *= (after + i) / (total + i);
-        return s[kNorm * stride] + std::log(ratio);
+        return s[kNorm] + std::log(ratio);
     }
     void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
         const double *after = s + kAfter * stride, *total = s + kTotal * stride,
                      *norm = s + kNorm * stride;
         if (*std::max_element(total, total + n) > 1e15) {
             for (int32_t k = 0; k < n; ++k)
-                out[k] += common(y) + log_predictive(s + k, stride, y);
+                out[k] += common(y) + log_predictive({s + k, stride}, y);
         } else if (y > 16.0) {
             fill_rising(n, y, after, total, norm, common(y), out);
         } else {
             fill_ratios(n, static_cast<int32_t>(y), after, total, norm, common(y), out);
         }
     }
-    static double log_marginal(const double *s, const double *h) {
+    static double log_marginal(ConstColumn s, const double *h) {
         const double r = 1.0 / h[kDispersion], a = r * h[kRate], b = h[kShape];
         const double n = r * s[kN];
         return log_rising(b, s[kSum]) - log_rising(a + b + n, s[kSum]) + log_rising(a, b)
                - log_rising(a + n, b);
     }
-    double log_rest(const double *s) const { return s[kRest]; }
+    double log_rest(ConstColumn s) const { return s[kRest]; }
     double log_likelihood(const double *h) {
         count();
         double lp = 0.0;
@@ -178,7 +168,7 @@ class NegativeBinomialLaw {
         return lp;
     }
     // Logarithms of q and 1 - q.
-    void draw(const double *s, double *p, bitgen_t *g) const {
+    void draw(ConstColumn s, Column p, bitgen_t *g) const {
         const double a = draw_log_gamma(g, r_ * (hyper[kRate] + s[kN]));
         const double b = draw_log_gamma(g, s[kAfter]);
         const double larger = std::max(a, b);
@@ -186,15 +176,15 @@ class NegativeBinomialLaw {
         p[0] = a - total;
         p[1] = b - total;
     }
-    double log_density(const double *p, int64_t stride, double y) const {
-        return r_ * p[0] + (y > 0.0 ? y * p[stride] : 0.0);
+    double log_density(ConstColumn p, double y) const {
+        return r_ * p[0] + (y > 0.0 ? y * p[1] : 0.0);
     }
-    double emit(const double *p, bitgen_t *g) const {
+    double emit(ConstColumn p, bitgen_t *g) const {
         const double log_mean = draw_log_gamma(g, r_) + p[1] - p[0];
         return static_cast<double>(
             random_poisson(g, log_mean < kLargestLog ? std::exp(log_mean) : kLargestMean));
     }
-    double mean(const double *s) const {
+    double mean(ConstColumn s) const {
         const double a = r_ * (hyper[kRate] + s[kN]);
         // Without an expectation the quotient of the expectations of 1 - q and q.
         return std::min(r_ * s[kAfter] / (a > 1.0 ? a - 1.0 : a), kLargestMean);
@@ -226,66 +216,60 @@ class NegativeBinomialLaw {
 
 // y ~ Gamma(shape c, rate c/mu) with c = 1/dispersion: variance dispersion mu^2.  The prior is
 // 1/mu ~ Gamma(shape, scale).
-class GammaLaw {
+class GammaLaw : public ColumnLaw {
   public:
+    using ColumnLaw::ColumnLaw;
     enum { kShape, kScale, kDispersion, kHyperparameters };
     enum { kN, kSum, kLogs, kPower, kRate, kNorm, kWidth };
-    static constexpr int32_t kParameters = 2;
     // Terms of the size of 1/dispersion nearly cancel: for less, few digits are left.
     static constexpr double kLeastDispersion = 1e-10;
-    static constexpr bool kAdapts = true;
     double hyper[kHyperparameters];
 
-    void configure(const double *, int64_t, int64_t, double) {}
     void prepare() {
         c_ = 1.0 / hyper[kDispersion];
         log_gamma_ = std::lgamma(c_);
     }
-    void add(double *s, double y, double sign) const {
+    bool add(Column s, double y, double sign) const {
+        const double before = s[kSum];
         s[kN] += sign;
         s[kSum] += sign * y;
         s[kLogs] += sign * std::log(y);
+        return s[kSum] >= kLeastShare * before;
     }
-    static bool is_lost(const double *before, const double *s) {
-        return s[kSum] < kLeastShare * before[kSum];
-    }
-    double cancelled(const double *) const { return c_; }
-    void update(double *s) const {
+    double cancelled(ConstColumn) const { return c_; }
+    void update(Column s) const {
         const double a = hyper[kShape] + c_ * s[kN];
         s[kPower] = a + c_;
         s[kRate] = hyper[kScale] * hyper[kDispersion] + s[kSum];
         s[kNorm] = log_rising(a, c_) - c_ * std::log(s[kRate]);
     }
-    bool is_sound(const double *s) const { return s[kSum] >= 0.0 && s[kRate] > 0.0; }
-    double log_constant(double) const { return 0.0; }
+    bool is_sound(ConstColumn s) const { return s[kSum] >= 0.0 && s[kRate] > 0.0; }
     double common(double y) const { return (c_ - 1.0) * std::log(y) - log_gamma_; }
-    double log_predictive(const double *s, int64_t stride, double y) const {
-        return s[kNorm * stride] - s[kPower * stride] * log1p_of(y / s[kRate * stride]);
+    double log_predictive(ConstColumn s, double y) const {
+        return s[kNorm] - s[kPower] * log1p_of(y / s[kRate]);
     }
     void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
         fill_beta_prime(n, y, s + kRate * stride, s + kPower * stride, s + kNorm * stride,
                         common(y), out);
     }
-    static double log_marginal(const double *s, const double *h) {
+    static double log_marginal(ConstColumn s, const double *h) {
         const double c = 1.0 / h[kDispersion], rate = h[kScale] * h[kDispersion];
         return log_rising(h[kShape], c * s[kN]) - h[kShape] * std::log1p(s[kSum] / rate)
                - s[kN] * (c * std::log(rate + s[kSum]) + std::lgamma(c))
                + (c - 1.0) * s[kLogs];
     }
-    double log_rest(const double *) const { return 0.0; }
-    double log_likelihood(const double *) const { return 0.0; }
     // The rate c/mu and its logarithm.
-    void draw(const double *s, double *p, bitgen_t *g) const {
+    void draw(ConstColumn s, Column p, bitgen_t *g) const {
         p[0] = draw_log_gamma(g, hyper[kShape] + c_ * s[kN]) - std::log(s[kRate]);
         p[1] = std::exp(p[0]);
     }
-    double log_density(const double *p, int64_t stride, double y) const {
-        return c_ * p[0] - p[stride] * y;
+    double log_density(ConstColumn p, double y) const {
+        return c_ * p[0] - p[1] * y;
     }
-    double emit(const double *p, bitgen_t *g) const {
+    double emit(ConstColumn p, bitgen_t *g) const {
         return std::exp(std::min(std::max(draw_log_gamma(g, c_) - p[0], -700.0), 700.0));
     }
-    double mean(const double *s) const {
+    double mean(ConstColumn s) const {
         const double a = hyper[kShape] + c_ * s[kN];
         // Without an expectation the inverse of the expected rate.
         return c_ * s[kRate] / (a > 1.0 ? a - 1.0 : a);
@@ -296,40 +280,34 @@ class GammaLaw {
 };
 
 // 2 pi y/period ~ VonMises(mu, 1/dispersion), mu uniform on the circle.
-class VonMisesLaw {
+class VonMisesLaw : public ColumnLaw {
   public:
     enum { kDispersion, kHyperparameters };
     enum { kN, kCos, kSin, kNorm, kWidth };
-    static constexpr int32_t kParameters = 2;
-    static constexpr double kLeastDispersion = 0.0;
-    static constexpr bool kAdapts = true;
     double hyper[kHyperparameters];
 
-    void configure(const double *, int64_t, int64_t, double period) {
-        period_ = period;
-        frequency_ = 2.0 * kPi / period;
-    }
+    VonMisesLaw(double period, int64_t n_steps)
+        : ColumnLaw(period, n_steps), period_(period), frequency_(2.0 * kPi / period) {}
     void prepare() {
         kappa_ = 1.0 / hyper[kDispersion];
         log_norm_ = std::log(period_) + log_bessel(kappa_);
     }
-    void add(double *s, double y, double sign) const {
+    bool add(Column s, double y, double sign) const {
         s[kN] += sign;
         s[kCos] += sign * std::cos(frequency_ * y);
         s[kSin] += sign * std::sin(frequency_ * y);
+        return true;
     }
-    static bool is_lost(const double *, const double *) { return false; }
-    double cancelled(const double *s) const { return kappa_ * s[kN]; }
-    void update(double *s) const { s[kNorm] = -log_bessel(kappa_ * length(s[kCos], s[kSin])); }
-    bool is_sound(const double *s) const {
+    double cancelled(ConstColumn s) const { return kappa_ * s[kN]; }
+    void update(Column s) const { s[kNorm] = -log_bessel(kappa_ * length(s[kCos], s[kSin])); }
+    bool is_sound(ConstColumn s) const {
         return length(s[kCos], s[kSin]) <= s[kN] * (1.0 + 1e-6) + 1e-6;
     }
-    double log_constant(double) const { return 0.0; }
     double common(double) const { return -log_norm_; }
-    double log_predictive(const double *s, int64_t stride, double y) const {
-        const double c = s[kCos * stride] + std::cos(frequency_ * y);
-        const double d = s[kSin * stride] + std::sin(frequency_ * y);
-        return s[kNorm * stride] + log_bessel(kappa_ * length(c, d));
+    double log_predictive(ConstColumn s, double y) const {
+        const double c = s[kCos] + std::cos(frequency_ * y);
+        const double d = s[kSin] + std::sin(frequency_ * y);
+        return s[kNorm] + log_bessel(kappa_ * length(c, d));
     }
     void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
         lengths_.resize(stride, kSmallBessel);
@@ -349,266 +327,34 @@ class VonMisesLaw {
             out[k] += rest;
         }
     }
-    static double log_marginal(const double *s, const double *h) {
+    static double log_marginal(ConstColumn s, const double *h) {
         const double kappa = 1.0 / h[kDispersion];
         return log_bessel(kappa * length(s[kCos], s[kSin])) - s[kN] * log_bessel(kappa);
     }
-    double log_rest(const double *s) const { return -s[kN] * std::log(period_); }
-    double log_likelihood(const double *) const { return 0.0; }
+    double log_rest(ConstColumn s) const { return -s[kN] * std::log(period_); }
     // The mean direction times kappa, as a vector.
-    void draw(const double *s, double *p, bitgen_t *g) const {
+    void draw(ConstColumn s, Column p, bitgen_t *g) const {
         const double mu = random_vonmises(g, direction(s), kappa_ * length(s[kCos], s[kSin]));
         p[0] = kappa_ * std::cos(mu);
         p[1] = kappa_ * std::sin(mu);
     }
-    double log_density(const double *p, int64_t stride, double y) const {
-        return p[0] * std::cos(frequency_ * y) + p[stride] * std::sin(frequency_ * y);
+    double log_density(ConstColumn p, double y) const {
+        return p[0] * std::cos(frequency_ * y) + p[1] * std::sin(frequency_ * y);
     }
-    double emit(const double *p, bitgen_t *g) const {
+    double emit(ConstColumn p, bitgen_t *g) const {
         return random_vonmises(g, std::atan2(p[1], p[0]), kappa_) / frequency_;
     }
-    double mean(const double *s) const { return direction(s) / frequency_; }
+    double mean(ConstColumn s) const { return direction(s) / frequency_; }
 
   private:
-    static double direction(const double *s) {
+    static double direction(ConstColumn s) {
         return s[kN] > 0.0 ? std::atan2(s[kSin], s[kCos]) : 0.0;
     }
     static double length(double c, double s) { return std::sqrt(c * c + s * s); }
 
-    double kappa_ = 1.0, log_norm_ = 0.0, period_ = 1.0, frequency_ = 1.0;
+    double kappa_ = 1.0, log_norm_ = 0.0, period_, frequency_;
     double log_small_ = log_bessel(kSmallBessel);
     mutable std::vector<double> lengths_;       // scratch
-};
-
-// ---- the family ----------------------------------------------------------------------------
-
-template <class Law>
-class DispersedFamily final : public Family {
-  public:
-    static constexpr int32_t kHyperparameters = Law::kHyperparameters;
-
-    // hyperparameters: kHyperparameters arrays with one entry per column; `units` likewise;
-    // is_drawn: which of them are not fixed; values: all the data; period: that of angles.
-    DispersedFamily(int32_t d, const double *hyperparameters, const double *units,
-                    const int32_t *is_drawn, const double *values, int64_t n_steps,
-                    double period)
-        : laws_(d), units_(units, units + d * kHyperparameters),
-          is_drawn_(is_drawn, is_drawn + kHyperparameters) {
-        n_columns = d;
-        is_concurrent = true;
-        width = Law::kWidth * d;
-        parameter_width = Law::kParameters * d;
-        n_hyperparameters = kHyperparameters * d;
-        draws_hyperparameters =
-            std::any_of(is_drawn_.begin(), is_drawn_.end(), [](int32_t x) { return x; });
-        n_expected = d;
-        for (int32_t c = 0; c < d; ++c) laws_[c].configure(values + c, d, n_steps, period);
-        set_hyperparameters(hyperparameters);
-    }
-    void reset(double *s, int64_t stride) const override {
-        double own[Law::kWidth] = {0.0};
-        for (int32_t c = 0; c < n_columns; ++c) {
-            laws_[c].update(own);
-            write(own, s + c * Law::kWidth * stride, stride);
-        }
-    }
-    double log_predictive(const double *s, int64_t stride, const double *y) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride)
-            if (!std::isnan(y[c]))
-                lp += laws_[c].common(y[c]) + laws_[c].log_predictive(s, stride, y[c]);
-        return lp;
-    }
-    double cancelled(const double *s, int64_t stride) const override {
-        double size = 0.0, own[Law::kWidth];
-        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            read(s, stride, own);
-            size += laws_[c].cancelled(own);
-        }
-        return size;
-    }
-    void add(double *s, int64_t stride, const double *y) const override {
-        change(s, stride, y, 1.0);
-    }
-    bool remove(double *s, int64_t stride, const double *y) const override {
-        return change(s, stride, y, -1.0);
-    }
-    void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
-                  int64_t n) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            double own[Law::kWidth];
-            read(s, stride, own);
-            for (int64_t i = 0; i < n; ++i) {
-                const double y = values[steps[i] * row_width() + c];
-                if (!std::isnan(y)) laws_[c].add(own, y, 1.0);
-            }
-            laws_[c].update(own);
-            write(own, s, stride);
-        }
-    }
-    double log_marginal(const double *s, int64_t stride) const override {
-        double lp = 0.0, own[Law::kWidth];
-        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            read(s, stride, own);
-            lp += Law::log_marginal(own, laws_[c].hyper) + laws_[c].log_rest(own);
-        }
-        return lp;
-    }
-    void fill(const double *table, int64_t stride, int32_t n, const double *y,
-              double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, table += Law::kWidth * stride)
-            if (!std::isnan(y[c])) laws_[c].fill(table, stride, n, y[c], out);
-    }
-    double log_constant(const double *y) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c)
-            if (!std::isnan(y[c])) lp += laws_[c].log_constant(y[c]);
-        return lp;
-    }
-    bool is_sound(const double *s, int64_t stride) const override {
-        double own[Law::kWidth];
-        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            read(s, stride, own);
-            if (!all_finite(own, Law::kWidth) || !(own[Law::kN] >= 0.0) || !laws_[c].is_sound(own))
-                return false;
-        }
-        return true;
-    }
-
-    void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
-              bitgen_t *g) const override {
-        double own[Law::kWidth], drawn[Law::kParameters];
-        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            read(s, stride, own);
-            laws_[c].draw(own, drawn, g);
-            for (const double value : drawn) {
-                *p = value;
-                p += p_stride;
-            }
-        }
-    }
-    double log_density(const double *p, int64_t stride, const double *y) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, p += Law::kParameters * stride)
-            if (!std::isnan(y[c]))
-                lp += laws_[c].common(y[c]) + laws_[c].log_density(p, stride, y[c]);
-        return lp;
-    }
-    void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
-                        double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, table += Law::kParameters * stride) {
-            if (std::isnan(y[c])) continue;
-            const double common = laws_[c].common(y[c]);
-            for (int32_t k = 0; k < n; ++k)
-                out[k] += common + laws_[c].log_density(table + k, stride, y[c]);
-        }
-    }
-    void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
-        for (int32_t c = 0; c < n_columns; ++c, p += Law::kParameters * stride) {
-            double drawn[Law::kParameters];
-            for (int32_t i = 0; i < Law::kParameters; ++i) drawn[i] = p[i * stride];
-            y[c] = laws_[c].emit(drawn, g);
-        }
-    }
-    void mean(const double *s, int64_t stride, double *out) const override {
-        double own[Law::kWidth];
-        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            read(s, stride, own);
-            out[c] = laws_[c].mean(own);
-        }
-    }
-    void expect(const double *s, int64_t stride, double *out) const override {
-        mean(s, stride, out);
-    }
-
-    void read_hyperparameters(double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c)
-            for (int32_t i = 0; i < kHyperparameters; ++i)
-                out[i * n_columns + c] = laws_[c].hyper[i];
-    }
-    bool set_hyperparameters(const double *in) override {
-        if (!all_positive(in, n_hyperparameters)) return false;
-        for (int32_t c = 0; c < n_columns; ++c) {
-            for (int32_t i = 0; i < kHyperparameters; ++i)
-                laws_[c].hyper[i] = in[i * n_columns + c];
-            laws_[c].prepare();
-        }
-        return true;
-    }
-    void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
-                              int32_t n, bitgen_t *g) override {
-        std::vector<double> rows(static_cast<size_t>(n) * Law::kWidth);
-        for (int32_t c = 0; c < n_columns; ++c, table += Law::kWidth * stride) {
-            for (int32_t k = 0; k < n; ++k)
-                read(table + places[k], stride, &rows[static_cast<size_t>(k) * Law::kWidth]);
-            double h[kHyperparameters];
-            std::copy_n(laws_[c].hyper, kHyperparameters, h);
-            const auto log_states = [&rows](const double *trial) {
-                double lp = 0.0;
-                for (size_t at = 0; at < rows.size(); at += Law::kWidth)
-                    lp += Law::log_marginal(&rows[at], trial);
-                return lp;
-            };
-            if constexpr (kHyperparameters == 3)
-                draw_pair(g, &h[0], &h[1], is_drawn_[0], is_drawn_[1], units_[c],
-                          units_[n_columns + c], [&](double first, double second) {
-                    const double trial[] = {first, second, h[2]};
-                    return log_states(trial);
-                });
-            double &dispersion = h[Law::kDispersion];
-            if (is_drawn_[Law::kDispersion]) {
-                const double unit = units_[Law::kDispersion * n_columns + c];
-                const double reach = -std::log(kLeastScale);
-                const double least = std::log(std::max(kLeastScale,
-                                                       Law::kLeastDispersion / unit));
-                dispersion = unit * std::exp(draw_by_slice(
-                    g, std::log(dispersion / unit), least, reach, [&](double u) {
-                        dispersion = unit * std::exp(u);
-                        return log_hyperprior(u) + log_states(h) + laws_[c].log_likelihood(h);
-                    }));
-            }
-            std::copy_n(h, kHyperparameters, laws_[c].hyper);
-            laws_[c].prepare();
-        }
-    }
-    bool refresh(double *s, int64_t stride) const override {
-        if (!Law::kAdapts && is_drawn_.back()) return false;
-        double own[Law::kWidth];
-        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            read(s, stride, own);
-            laws_[c].update(own);
-            write(own, s, stride);
-        }
-        return true;
-    }
-
-  private:
-    static void read(const double *s, int64_t stride, double *out) {
-        for (int32_t i = 0; i < Law::kWidth; ++i) out[i] = s[i * stride];
-    }
-    static void write(const double *in, double *s, int64_t stride) {
-        for (int32_t i = 0; i < Law::kWidth; ++i) s[i * stride] = in[i];
-    }
-    bool change(double *s, int64_t stride, const double *y, double sign) const {
-        bool is_kept = true;
-        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
-            if (std::isnan(y[c])) continue;
-            double own[Law::kWidth], before[Law::kWidth];
-            read(s, stride, before);
-            std::copy_n(before, Law::kWidth, own);
-            laws_[c].add(own, y[c], sign);
-            // An empty state is the prior exactly.
-            if (own[Law::kN] == 0.0) std::fill_n(own, Law::kWidth, 0.0);
-            else if (sign < 0.0 && Law::is_lost(before, own)) is_kept = false;
-            laws_[c].update(own);
-            write(own, s, stride);
-        }
-        return is_kept;
-    }
-
-    std::vector<Law> laws_;             // by column
-    std::vector<double> units_;
-    std::vector<int32_t> is_drawn_;
 };
 
 }  // namespace skihmm

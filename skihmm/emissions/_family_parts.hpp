@@ -20,6 +20,17 @@ constexpr double kLog2Pi = 1.8378770664093454836;
 // earlier value: nine of sixteen digits remain.
 constexpr double kLeastShare = 1e-7;
 
+// What a family is built from.
+struct FamilySetting {
+    int32_t n_columns, n_inputs;
+    const double *hyperparameters;  // of the prior at the start of a chain, one after the other
+    const double *units;            // typical values, by which hyperparameters have their priors
+    const int32_t *is_drawn;        // which hyperparameters chains draw from their posterior
+    double constant;                // shape, degrees of freedom or period, never drawn
+    const double *values;           // all rows
+    int64_t n_steps;
+};
+
 // log Gamma(a + n step + rise) - log Gamma(a + n step) for n = 0, 1, ..., by table.
 class RisingTable {
   public:

@@ -7,31 +7,13 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <numeric>
 #include <vector>
 
-#include "_family.hpp"
-#include "_family_parts.hpp"
-#include "_hyperparameters.hpp"
-#include "_random.hpp"
+#include "_independent_columns.hpp"
 
 namespace skihmm {
-
-// Which hyperparameters of a Gaussian family are drawn, and their priors, in the units of the
-// data: with the mean m and the variance v of a column, the prior mean is N(m, v), the
-// strength Gamma(1/2, 1/2), and the diagonal of an inverse Wishart scale Gamma(1/2, 1/(2 v)),
-// truncated below kLeastScale v.
-struct GaussianHyperprior {
-    GaussianHyperprior() = default;
-    GaussianHyperprior(int32_t d, const double *means, const double *variances,
-                       bool draws_mean, bool draws_strength, bool draws_scale)
-        : centre(means, means + d), variance(variances, variances + d), mean(draws_mean),
-          strength(draws_strength), scale(draws_scale) {}
-    bool any() const { return mean || strength || scale; }
-
-    std::vector<double> centre, variance;
-    bool mean = false, strength = false, scale = false;
-};
 
 // ---- independent Gaussian columns --------------------------------------------------------
 
@@ -101,167 +83,138 @@ SKIHMM_CLONES static void fill_normal(int32_t n, double y, const double *locatio
     }
 }
 
-// sigma^2 ~ InvGamma(shape, scale), mu | sigma^2 ~ N(mean, sigma^2 / strength), per column.
-// Hyperparameters: the means, the strengths and the scales of all columns.
-class NormalInverseGammaFamily final : public Family, private StudentColumn {
+// y ~ N(mu, sigma^2), sigma^2 ~ InvGamma(shape, scale), mu | sigma^2 ~ N(mean, sigma^2 / strength).
+class NormalLaw : public ColumnLaw, public StudentColumn {
   public:
-    NormalInverseGammaFamily(int32_t d, const double *mean, const double *strength,
-                             double shape, const double *scale,
-                             const GaussianHyperprior &hyperprior, int64_t n_steps)
-        : mean_(mean, mean + d), strength_(strength, strength + d), scale_(scale, scale + d),
-          shape_(shape), hyperprior_(hyperprior) {
-        n_columns = d;
-        is_concurrent = true;
-        width = kWidth * d;
-        parameter_width = 3 * d;
-        n_hyperparameters = 3 * d;
-        draws_hyperparameters = hyperprior.any();
-        n_expected = 2 * d;
-        ratio_.configure(shape, 0.5, 0.5, n_steps);
+    enum { kPriorMean, kStrength, kScale, kHyperparameters };
+    static constexpr int32_t kParameters = 3, kExpected = 2, kSigned = 1;
+    static constexpr bool kFillsDensities = true;
+    const double shape;
+    double hyper[kHyperparameters];
+
+    NormalLaw(double shape_of_prior, int64_t n_steps)
+        : ColumnLaw(shape_of_prior, n_steps), shape(shape_of_prior) {
+        auto table = std::make_shared<RisingTable>();
+        table->configure(shape, 0.5, 0.5, n_steps);
+        ratio_ = table;
     }
-    void reset(double *s, int64_t stride) const override {
-        for (int32_t c = 0; c < n_columns; ++c) clear(s + c * kWidth * stride, stride, c);
+    bool add(Column s, double y, double sign) const {
+        const double n = s[kN] + sign, mean = s[kMean];
+        if (sign > 0.0) {
+            s[kN] = n;
+            s[kMean] += (y - mean) / n;
+            s[kSquares] += (y - mean) * (y - s[kMean]);
+            return true;
+        }
+        const double before = posterior_scale(s);
+        s[kN] = n;
+        s[kMean] = mean - (y - mean) / n;
+        s[kSquares] -= (y - mean) * (y - s[kMean]);
+        // The sum of squares of a single value is exactly zero.
+        if (n == 1.0 || s[kSquares] < 0.0) s[kSquares] = 0.0;
+        return posterior_scale(s) >= kLeastShare * before;
     }
+    // Set the predictive distribution from count, mean and squares.
+    void update(Column s) const {
+        const double n = s[kN], strength = hyper[kStrength] + n, mean = hyper[kPriorMean];
+        const double spread = 2.0 * posterior_scale(s) * (strength + 1.0) / strength;
+        s[kLocation] = n == 0.0 ? mean : mean + n * (s[kMean] - mean) / strength;
+        s[kPower] = shape + 0.5 * n + 0.5;
+        s[kInverse] = 1.0 / spread;
+        s[kNorm] = (*ratio_)(n) - 0.5 * (kLogPi + std::log(spread));
+    }
+    bool is_sound(ConstColumn s) const {
+        return s[kSquares] >= 0.0 && s[kInverse] > 0.0 && s[kPower] > 0.0;
+    }
+    double log_predictive(ConstColumn s, double y) const {
+        const double d = y - s[kLocation];
+        return s[kNorm] - s[kPower] * log1p_of(d * d * s[kInverse]);
+    }
+    void fill(const double *s, int64_t stride, int32_t n, double y, double *out) const {
+        fill_student(n, y, s + kLocation * stride, s + kPower * stride, s + kInverse * stride,
+                     s + kNorm * stride, out);
+    }
+    double log_marginal(ConstColumn s, const double *h) const {
+        const double n = s[kN], prior = h[kScale];
+        if (n == 0.0) return 0.0;
+        const double more = added_scale(s, h), scale = prior + more;
+        // log1p: beside a large shape and scale the observations add little.
+        const double growth = more < prior ? std::log1p(more / prior)
+                                           : std::log(scale) - std::log(prior);
+        return log_rising(shape, n / 2.0) - n / 2.0 * kLog2Pi
+               - 0.5 * std::log1p(n / h[kStrength]) - shape * growth - n / 2.0 * std::log(scale);
+    }
+    // Mean, 1 / (2 variance) and the norm of the density.
+    void draw(ConstColumn s, Column p, bitgen_t *g) const {
+        const double n = s[kN];
+        const double log_variance = std::log(posterior_scale(s))
+                                    - draw_log_gamma(g, shape + n / 2.0);
+        const double deviation = std::exp(0.5 * log_variance);
+        p[0] = s[kLocation]
+               + deviation / std::sqrt(hyper[kStrength] + n) * random_standard_normal(g);
+        p[1] = 0.5 * std::exp(-log_variance);
+        p[2] = -0.5 * (kLog2Pi + log_variance);
+    }
+    double log_density(ConstColumn p, double y) const {
+        const double d = y - p[0];
+        return p[2] - d * d * p[1];
+    }
+    void fill_densities(const double *p, int64_t stride, int32_t n, double y,
+                        double *out) const {
+        fill_normal(n, y, p, p + stride, p + 2 * stride, out);
+    }
+    double emit(ConstColumn p, bitgen_t *g) const {
+        return p[0] + random_standard_normal(g) / std::sqrt(2.0 * p[1]);
+    }
+    double mean(ConstColumn s) const { return s[kLocation]; }
+    double variance(ConstColumn s) const {
+        const double rest = shape + 0.5 * s[kN] - 1.0;
+        return rest > 0.0 ? posterior_scale(s) / rest : INFINITY;
+    }
+
+  private:
+    // Contribution of the observations to the scale.
+    static double added_scale(ConstColumn s, const double *h) {
+        const double n = s[kN], off = s[kMean] - h[kPriorMean];
+        if (n == 0.0) return 0.0;
+        return 0.5 * s[kSquares] + 0.5 * h[kStrength] * n * off * off / (h[kStrength] + n);
+    }
+    double posterior_scale(ConstColumn s) const { return hyper[kScale] + added_scale(s, hyper); }
+
+    std::shared_ptr<const RisingTable> ratio_;      // of all columns
+};
+
+class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw> {
+  public:
+    using IndependentColumns::IndependentColumns;
+
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
         // One logarithm for columns of the same power.
+        using Law = NormalLaw;
         double lp = 0.0, power = 0.0;
         LogProduct product;
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
+        for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
             if (std::isnan(y[c])) continue;
-            const double d = y[c] - s[kLocation * stride], x = d * d * s[kInverse * stride];
-            lp += s[kNorm * stride];
-            if (s[kPower * stride] > kMostPower) {
-                lp -= s[kPower * stride] * log1p_of(x);
+            const double d = y[c] - s[Law::kLocation * stride];
+            const double x = d * d * s[Law::kInverse * stride], own = s[Law::kPower * stride];
+            lp += s[Law::kNorm * stride];
+            if (own > Law::kMostPower) {
+                lp -= own * log1p_of(x);
                 continue;
             }
-            if (s[kPower * stride] != power) {
+            if (own != power) {
                 lp -= power * product.log();
-                power = s[kPower * stride];
+                power = own;
                 product = {};
             }
             product.multiply(x);
         }
         return lp - power * product.log();
     }
-    void add(double *s, int64_t stride, const double *y) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            if (std::isnan(y[c])) continue;
-            const double d = y[c] - s[kMean * stride];
-            s[kN * stride] += 1.0;
-            s[kMean * stride] += d / s[kN * stride];
-            s[kSquares * stride] += d * (y[c] - s[kMean * stride]);
-            update(s, stride, c);
-        }
-    }
-    bool remove(double *s, int64_t stride, const double *y) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            if (std::isnan(y[c])) continue;
-            const double n = s[kN * stride] - 1.0;
-            if (n == 0.0) {
-                clear(s, stride, c);
-                continue;
-            }
-            const double before = posterior_scale(s, stride, c);
-            const double mean = s[kMean * stride];
-            s[kN * stride] = n;
-            s[kMean * stride] = mean - (y[c] - mean) / n;
-            s[kSquares * stride] -= (y[c] - mean) * (y[c] - s[kMean * stride]);
-            // The sum of squares of a single value is exactly zero.
-            if (n == 1.0 || s[kSquares * stride] < 0.0) s[kSquares * stride] = 0.0;
-            if (!(update(s, stride, c) >= kLeastShare * before)) return false;
-        }
-        return true;
-    }
-    double log_marginal(const double *s, int64_t stride) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            const double n = s[kN * stride];
-            if (n == 0.0) continue;
-            const double more = added_scale(s, stride, c), scale = scale_[c] + more;
-            // log1p: beside a large shape and scale the observations add little.
-            const double growth = more < scale_[c] ? std::log1p(more / scale_[c])
-                                                   : std::log(scale) - std::log(scale_[c]);
-            lp += log_rising(shape_, n / 2.0) - n / 2.0 * kLog2Pi
-                  - 0.5 * std::log1p(n / strength_[c]) - shape_ * growth
-                  - n / 2.0 * std::log(scale);
-        }
-        return lp;
-    }
     void fill(const double *table, int64_t stride, int32_t n, const double *y,
               double *out) const override {
-        if (n_columns > 1) {
-            fill_students(n, stride, n_columns, y, table, out);
-        } else if (!std::isnan(y[0])) {
-            fill_student(n, y[0], table + kLocation * stride, table + kPower * stride,
-                         table + kInverse * stride, table + kNorm * stride, out);
-        }
-    }
-    bool is_sound(const double *s, int64_t stride) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            for (int32_t i = 0; i < kWidth; ++i)
-                if (!std::isfinite(s[i * stride])) return false;
-            if (!(s[kN * stride] >= 0.0 && s[kSquares * stride] >= 0.0
-                  && s[kInverse * stride] > 0.0 && s[kPower * stride] > 0.0))
-                return false;
-        }
-        return true;
-    }
-    void draw(const double *s, int64_t stride, double *p, int64_t p_stride,
-              bitgen_t *g) const override {
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride, p += 3 * p_stride) {
-            const double n = s[kN * stride];
-            const double log_variance = std::log(posterior_scale(s, stride, c))
-                                        - draw_log_gamma(g, shape_ + n / 2.0);
-            const double deviation = std::exp(0.5 * log_variance);
-            p[0] = s[kLocation * stride]
-                   + deviation / std::sqrt(strength_[c] + n) * random_standard_normal(g);
-            p[p_stride] = 0.5 * std::exp(-log_variance);
-            p[2 * p_stride] = -0.5 * (kLog2Pi + log_variance);
-        }
-    }
-    double log_density(const double *p, int64_t stride, const double *y) const override {
-        double lp = 0.0;
-        for (int32_t c = 0; c < n_columns; ++c, p += 3 * stride) {
-            if (std::isnan(y[c])) continue;
-            const double d = y[c] - p[0];
-            lp += p[2 * stride] - d * d * p[stride];
-        }
-        return lp;
-    }
-    void fill_densities(const double *table, int64_t stride, int32_t n, const double *y,
-                        double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c, table += 3 * stride)
-            if (!std::isnan(y[c]))
-                fill_normal(n, y[c], table, table + stride, table + 2 * stride, out);
-    }
-    void emit(const double *p, int64_t stride, double *y, bitgen_t *g) const override {
-        for (int32_t c = 0; c < n_columns; ++c, p += 3 * stride)
-            y[c] = p[0] + random_standard_normal(g) / std::sqrt(2.0 * p[stride]);
-    }
-    void mean(const double *s, int64_t stride, double *out) const override {
-        for (int32_t c = 0; c < n_columns; ++c) out[c] = s[(c * kWidth + kLocation) * stride];
-    }
-    // Means and variances.
-    void expect(const double *s, int64_t stride, double *out) const override {
-        mean(s, stride, out);
-        for (int32_t c = 0; c < n_columns; ++c, s += kWidth * stride) {
-            const double rest = shape_ + 0.5 * s[kN * stride] - 1.0;
-            out[n_columns + c] =
-                rest > 0.0 ? posterior_scale(s, stride, c) / rest : INFINITY;
-        }
-    }
-    void read_hyperparameters(double *out) const override {
-        out = std::copy(mean_.begin(), mean_.end(), out);
-        out = std::copy(strength_.begin(), strength_.end(), out);
-        std::copy(scale_.begin(), scale_.end(), out);
-    }
-    bool set_hyperparameters(const double *in) override {
-        const int32_t d = n_columns;
-        if (!all_finite(in, d) || !all_positive(in + d, 2 * d)) return false;
-        std::copy_n(in, d, mean_.begin());
-        std::copy_n(in + d, d, strength_.begin());
-        std::copy_n(in + 2 * d, d, scale_.begin());
-        return true;
+        if (n_columns > 1) fill_students(n, stride, n_columns, y, table, out);
+        else IndependentColumns::fill(table, stride, n, y, out);
     }
     // Gibbs sampling augmented by the states' means and variances, which are discarded
     // afterwards.
@@ -273,72 +226,35 @@ class NormalInverseGammaFamily final : public Family, private StudentColumn {
         const double *p = parameters.data();    // of column c: mean, 1/(2 variance)
         for (int32_t c = 0; c < n_columns; ++c, p += 3 * n) {
             const double *location = p, *half_precision = p + n;
-            const double variance = hyperprior_.variance[c];
+            const double centre = units_[c], variance = units_[2 * n_columns + c];
+            double &mean = laws_[c].hyper[NormalLaw::kPriorMean];
+            double &strength = laws_[c].hyper[NormalLaw::kStrength];
+            double &scale = laws_[c].hyper[NormalLaw::kScale];
             double precision = 0.0, weighted = 0.0;
             for (int32_t k = 0; k < n; ++k) {
                 precision += 2.0 * half_precision[k];
-                weighted += 2.0 * half_precision[k] * (location[k] - hyperprior_.centre[c]);
+                weighted += 2.0 * half_precision[k] * (location[k] - centre);
             }
-            if (hyperprior_.scale)
-                scale_[c] = draw_bounded_gamma(
-                    g, scale_[c], kHyperShape + n * shape_,
-                    2.0 * kHyperRate / variance + precision, 0.5 * kLeastScale * variance,
-                    kMostHyper * variance);
-            if (hyperprior_.strength) {
+            if (is_drawn_[NormalLaw::kScale])
+                scale = draw_bounded_gamma(g, scale, kHyperShape + n * laws_[c].shape,
+                                           2.0 * kHyperRate / variance + precision,
+                                           0.5 * kLeastScale * variance, kMostHyper * variance);
+            if (is_drawn_[NormalLaw::kStrength]) {
                 double squares = 0.0;
                 for (int32_t k = 0; k < n; ++k) {
-                    const double off = location[k] - mean_[c];
+                    const double off = location[k] - mean;
                     squares += 2.0 * half_precision[k] * off * off;
                 }
-                strength_[c] =
-                    draw_bounded_gamma(g, strength_[c], kHyperShape + 0.5 * n,
-                                       kHyperRate + 0.5 * squares, kLeastHyper, kMostHyper);
+                strength = draw_bounded_gamma(g, strength, kHyperShape + 0.5 * n,
+                                              kHyperRate + 0.5 * squares, kLeastHyper, kMostHyper);
             }
-            if (hyperprior_.mean) {
-                const double total = 1.0 / variance + strength_[c] * precision;
-                mean_[c] = hyperprior_.centre[c] + strength_[c] * weighted / total
-                           + random_standard_normal(g) / std::sqrt(total);
+            if (is_drawn_[NormalLaw::kPriorMean]) {
+                const double total = 1.0 / variance + strength * precision;
+                mean = centre + strength * weighted / total
+                       + random_standard_normal(g) / std::sqrt(total);
             }
         }
     }
-    bool refresh(double *s, int64_t stride) const override {
-        for (int32_t c = 0; c < n_columns; ++c) update(s + c * kWidth * stride, stride, c);
-        return true;
-    }
-
-  private:
-    void clear(double *s, int64_t stride, int32_t c) const {
-        s[kN * stride] = s[kMean * stride] = s[kSquares * stride] = 0.0;
-        update(s, stride, c);
-    }
-    // Contribution of the observations to the scale.
-    double added_scale(const double *s, int64_t stride, int32_t c) const {
-        const double n = s[kN * stride], off = s[kMean * stride] - mean_[c];
-        if (n == 0.0) return 0.0;
-        return 0.5 * s[kSquares * stride]
-               + 0.5 * strength_[c] * n * off * off / (strength_[c] + n);
-    }
-    double posterior_scale(const double *s, int64_t stride, int32_t c) const {
-        return scale_[c] + added_scale(s, stride, c);
-    }
-    // Set the predictive distribution from count, mean and squares; return the posterior scale.
-    double update(double *s, int64_t stride, int32_t c) const {
-        const double n = s[kN * stride], strength = strength_[c] + n;
-        const double scale = posterior_scale(s, stride, c);
-        const double spread = 2.0 * scale * (strength + 1.0) / strength;
-        s[kLocation * stride] =
-            n == 0.0 ? mean_[c]
-                     : mean_[c] + n * (s[kMean * stride] - mean_[c]) / strength;
-        s[kPower * stride] = shape_ + 0.5 * n + 0.5;
-        s[kInverse * stride] = 1.0 / spread;
-        s[kNorm * stride] = ratio_(n) - 0.5 * (kLogPi + std::log(spread));
-        return scale;
-    }
-
-    std::vector<double> mean_, strength_, scale_;
-    double shape_;
-    GaussianHyperprior hyperprior_;
-    RisingTable ratio_;
 };
 
 // ---- Gaussian with full covariance ---------------------------------------------------------
@@ -451,24 +367,30 @@ SKIHMM_CLONES static void fill_moments(const double *values, const int64_t *step
 // by 1 + factor |v|^2_D, which is also what the predictive density has of y: one pass gives both.
 class NormalInverseWishartFamily final : public Family {
   public:
-    // scale: the lower triangle of Psi, row by row.
-    NormalInverseWishartFamily(int32_t d, const double *mean, double strength, double dof,
-                               const double *scale,
-                               const GaussianHyperprior &hyperprior, int64_t n_steps)
-        : mean_(mean, mean + d), triangle_(scale, scale + d * (d + 1) / 2),
-          strength_(strength), dof_(dof), hyperprior_(hyperprior),
-          z_(d), lanes_(d) {
-        n_columns = d;
+    // Hyperparameters: mean, strength, and the lower triangle of Psi, row by row.  Units: those of
+    // NormalInverseGammaFamily.
+    explicit NormalInverseWishartFamily(const FamilySetting &setting)
+        : dof_(setting.constant) {
+        const int32_t d = n_columns = setting.n_columns;
+        size_ = d * (d + 1) / 2;
+        const double *hyper = setting.hyperparameters, *units = setting.units;
+        mean_.assign(hyper, hyper + d);
+        strength_ = hyper[d];
+        triangle_.assign(hyper + d + 1, hyper + d + 1 + size_);
+        centre_.assign(units, units + d);
+        variance_.assign(units + 2 * d, units + 3 * d);
+        std::copy_n(setting.is_drawn, 3, is_drawn_);
+        z_.resize(d);
+        lanes_.resize(d);
         gap_order = 0;
         is_concurrent = true;
-        size_ = d * (d + 1) / 2;
         width = 1 + d + size_ + 4;
         parameter_width = d + size_ + 1;
         n_hyperparameters = d + 1 + size_;
-        draws_hyperparameters = hyperprior.any();
+        draws_hyperparameters = is_drawn_[0] || is_drawn_[1] || is_drawn_[2];
         n_expected = d + d * d;
         // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
-        ratio_.configure((dof + 1.0 - d) / 2.0, 0.5, d / 2.0, n_steps);
+        ratio_.configure((dof_ + 1.0 - d) / 2.0, 0.5, d / 2.0, setting.n_steps);
         factorise(d, triangle_.data());
         prior_.resize(size_);
         set_prior();
@@ -745,7 +667,7 @@ class NormalInverseWishartFamily final : public Family {
             for (int32_t r = 0; r < d; ++r) {
                 double product = 0.0;
                 for (int32_t i = 0; i <= r; ++i)
-                    product += W[at(r, i)] * (p[i] - hyperprior_.centre[i]);
+                    product += W[at(r, i)] * (p[i] - centre_[i]);
                 for (int32_t i = 0; i <= r; ++i) {
                     weighted[i] += W[at(r, i)] * product;
                     for (int32_t j = 0; j <= i; ++j)
@@ -753,9 +675,9 @@ class NormalInverseWishartFamily final : public Family {
                 }
             }
         }
-        if (hyperprior_.scale) {
+        if (is_drawn_[2]) {
             for (int32_t i = 0; i < d; ++i) {
-                const double variance = hyperprior_.variance[i];
+                const double variance = variance_[i];
                 double *root = &triangle_[at(i, i)];
                 *root = std::sqrt(draw_bounded_gamma(
                     g, *root * *root, kHyperShape + 0.5 * n * dof_,
@@ -764,7 +686,7 @@ class NormalInverseWishartFamily final : public Family {
             }
             set_prior();
         }
-        if (hyperprior_.strength) {
+        if (is_drawn_[1]) {
             double squares = 0.0;
             for (int32_t k = 0; k < n; ++k) {
                 const double *p = &parameters[static_cast<size_t>(k) * parameter_width];
@@ -779,17 +701,17 @@ class NormalInverseWishartFamily final : public Family {
                                            kHyperRate + 0.5 * squares, kLeastHyper,
                                            kMostHyper);
         }
-        if (hyperprior_.mean) {
+        if (is_drawn_[0]) {
             // N(centre + P^-1 strength weighted, P^-1), P = V^-1 + strength precision = L L^T.
             for (int32_t i = 0; i < d; ++i) {
                 for (int32_t j = 0; j <= i; ++j) precision[at(i, j)] *= strength_;
-                precision[at(i, i)] += 1.0 / hyperprior_.variance[i];
+                precision[at(i, i)] += 1.0 / variance_[i];
                 weighted[i] *= strength_;
             }
             if (!factorise(d, precision.data())) {
                 std::vector<double> R(static_cast<size_t>(d) * d, 0.0), row(d);
                 for (int32_t i = 0; i < d; ++i)
-                    R[i * d + i] = 1.0 / std::sqrt(hyperprior_.variance[i]);
+                    R[i * d + i] = 1.0 / std::sqrt(variance_[i]);
                 for (int32_t k = 0; k < n; ++k)
                     for (int32_t r = 0; r < d; ++r) {
                         const double *W = &parameters[static_cast<size_t>(k) * parameter_width] + d;
@@ -806,7 +728,7 @@ class NormalInverseWishartFamily final : public Family {
                 for (int32_t j = i + 1; j < d; ++j)
                     weighted[i] -= precision[at(j, i)] * weighted[j];
                 weighted[i] /= precision[at(i, i)];
-                mean_[i] = hyperprior_.centre[i] + weighted[i];
+                mean_[i] = centre_[i] + weighted[i];
             }
         }
     }
@@ -892,7 +814,8 @@ class NormalInverseWishartFamily final : public Family {
     std::vector<double> prior_;             // U and 1 / D of Psi
     double strength_, dof_, log_det_ = 0.0;
     int32_t size_ = 0;
-    GaussianHyperprior hyperprior_;
+    std::vector<double> centre_, variance_;     // of the columns of the data
+    int32_t is_drawn_[3];
     RisingTable ratio_;
     // Scratch; a family belongs to one thread.
     mutable std::vector<double> z_;

@@ -17,7 +17,7 @@ from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions._categorical_stats import CategoricalStats
-from skihmm.emissions._conjugate_stats import normal_inverse_gamma
+from skihmm.emissions._conjugate_stats import conjugate_stats
 from skihmm.samplers._base import Kernel
 from skihmm.testing._enumeration import (
     DirichletEmission,
@@ -82,7 +82,11 @@ class Model:
             return self.emission.stats(self.y)
         if isinstance(self.emission, GaussianEmission):
             values = np.array(self.y, dtype=float)[:, None]
-            return normal_inverse_gamma(values, *astuple(self.emission))
+            mean, strength, shape, scale = astuple(self.emission)
+            prior, units = [mean, strength, scale], np.ones(3)
+            return conjugate_stats(
+                "normal_inverse_gamma", values, prior, units, [False] * 3, shape
+            )
         return make_stats(self.codes, self.emission, **options)
 
     def state(

@@ -111,13 +111,17 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_gaussian_families.hpp" namespace "skihmm" nogil:
-    cdef cppclass GaussianHyperprior:
-        GaussianHyperprior(int32_t, const float64_t *, const float64_t *, bint, bint,
-                           bint) except +
+    struct FamilySetting:
+        int32_t n_columns, n_inputs
+        const float64_t *hyperparameters
+        const float64_t *units
+        const int32_t *is_drawn
+        float64_t constant
+        const float64_t *values
+        int64_t n_steps
 
     cdef cppclass NormalInverseGammaFamily(Family):
-        NormalInverseGammaFamily(int32_t, const float64_t *, const float64_t *, float64_t,
-                                 const float64_t *, GaussianHyperprior, int64_t) except +
+        NormalInverseGammaFamily(const FamilySetting &setting) except +
 
 
 cdef extern from *:
@@ -795,16 +799,19 @@ cdef class FaultyStats(ConjugateStats):
     cdef str bug
 
     def __init__(self, values, bug=None):
-        cdef float64_t mean = 0.0, strength = 0.5, scale = 1.5, variance = 1.0
+        cdef float64_t[3] prior = [0.0, 0.5, 1.5], units = [0.0, 1.0, 1.0]
+        cdef int32_t[3] drawn = [0, 0, 0]
+        cdef const float64_t *rows = NULL
+        cdef FamilySetting setting
         cdef FaultyEmission *native
         ConjugateStats.__init__(self, values)
         self.bug = bug or ""
+        if self.values.shape[0]:
+            rows = &self.values[0, 0]
+        setting = FamilySetting(
+            1, 0, &prior[0], &units[0], &drawn[0], 3.0, rows, self.values.shape[0])
         native = new FaultyEmission(
-            new NormalInverseGammaFamily(
-                1, &mean, &strength, 3.0, &scale,
-                GaussianHyperprior(1, &mean, &variance, False, False, False),
-                self.values.shape[0]),
-            &self.values[0, 0] if self.values.shape[0] else NULL, self.values.shape[0],
+            new NormalInverseGammaFamily(setting), rows, self.values.shape[0],
             self.bug.encode())
         self.table = &native.table
         self.shared.reset(<Emission *> native)

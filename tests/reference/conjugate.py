@@ -11,14 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from skihmm.emissions import _conjugate_stats as compiled
-from skihmm.emissions._dispersed_stats import dispersed
+from skihmm.emissions._conjugate_stats import conjugate_stats
 
 
 def as_matrix(y) -> np.ndarray:
     """Rows of numbers, missing ones as NaN."""
     rows = [row if isinstance(row, tuple) else (row,) for row in y]
     return np.array([[np.nan if v is None else v for v in row] for row in rows], float)
+
+
+def stats_of(name, y, prior, constant=1.0):
+    """Compiled statistics of a family with a fixed prior, one number per column."""
+    y = as_matrix(y)
+    units, fixed = np.ones((3, y.shape[1])), [False] * 3
+    return conjugate_stats(name, y, prior, units, fixed, constant)
 
 
 class ConjugateEmission:
@@ -73,13 +79,9 @@ class DiagonalGaussian(ConjugateEmission):
 
     def stats(self, y):
         """Compiled statistics."""
-        return compiled.normal_inverse_gamma(
-            as_matrix(y),
-            np.array(self.mean),
-            self.strength,
-            self.shape,
-            np.array(self.scale),
-        )
+        n = len(self.mean)
+        prior = [self.mean, np.full(n, self.strength), self.scale]
+        return stats_of("normal_inverse_gamma", y, prior, self.shape)
 
 
 @dataclass(frozen=True)
@@ -110,13 +112,9 @@ class FullGaussian(ConjugateEmission):
 
     def stats(self, y):
         """Compiled statistics."""
-        return compiled.normal_inverse_wishart(
-            as_matrix(y),
-            np.array(self.mean),
-            self.strength,
-            self.dof,
-            np.array(self.scale),
-        )
+        n = len(self.mean)
+        prior = [self.mean, self.strength, np.array(self.scale)[np.tri(n, dtype=bool)]]
+        return stats_of("normal_inverse_wishart", y, prior, self.dof)
 
 
 @dataclass(frozen=True)
@@ -172,14 +170,15 @@ class Autoregression(ConjugateEmission):
 
     def stats(self, y):
         """Compiled statistics."""
-        return compiled.autoregressive_normal(
+        n = len(self.centre)
+        return conjugate_stats(
+            "autoregressive_normal",
             as_matrix(y),
-            self.order,
-            (np.array(self.centre), np.array(self.deviation)),
-            np.array(self.mean),
-            np.array(self.strength),
+            [self.mean, self.strength, np.array(self.scale)[np.tri(n, dtype=bool)]],
+            [self.centre, self.deviation],
+            [False] * 3,
             self.dof,
-            np.array(self.scale),
+            n * self.order,
         )
 
 
@@ -200,9 +199,7 @@ class Poisson(ConjugateEmission):
 
     def stats(self, y):
         """Compiled statistics."""
-        return compiled.gamma_poisson(
-            as_matrix(y), np.array(self.shape), np.array(self.rate)
-        )
+        return stats_of("gamma_poisson", y, [self.shape, self.rate])
 
 
 @dataclass(frozen=True)
@@ -222,7 +219,8 @@ class Bernoulli(ConjugateEmission):
 
     def stats(self, y):
         """Compiled statistics."""
-        return compiled.beta_bernoulli(as_matrix(y), self.a, self.b)
+        n = as_matrix(y).shape[1]
+        return stats_of("beta_bernoulli", y, np.repeat([[self.a], [self.b]], n, axis=1))
 
 
 class Dispersed(ConjugateEmission):
@@ -230,11 +228,9 @@ class Dispersed(ConjugateEmission):
 
     def stats(self, y):
         """Compiled statistics."""
-        y = as_matrix(y)
-        hyper = [np.broadcast_to(v, y.shape[1]) for v in vars(self).values()]
-        return dispersed(
-            self.law, y, hyper, np.ones_like(hyper), [False] * len(hyper), 2 * np.pi
-        )
+        n = as_matrix(y).shape[1]
+        prior = [np.broadcast_to(v, n) for v in vars(self).values()]
+        return stats_of(self.law, y, prior, 2 * np.pi)
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,19 @@ from scipy import stats
 from scipy.special import betaln, gammaln, i0e, logsumexp, multigammaln
 
 from reference.conjugate import as_matrix
-from skihmm.emissions import _conjugate_stats as compiled
 from skihmm.emissions._categorical_stats import CategoricalStats
-from skihmm.emissions._dispersed_stats import dispersed
+from skihmm.emissions._conjugate_stats import conjugate_stats
 
 
 def gamma_quantile(u, unit):
     """Of Gamma(1/2, rate 1/2) in a unit."""
     return unit * stats.gamma.ppf(u, 0.5, scale=2.0)
+
+
+def stats_of(name, y, prior, units, constant=1.0):
+    """Compiled statistics of a family, all of whose hyperparameters are drawn."""
+    is_drawn = [True] * len(prior)
+    return conjugate_stats(name, as_matrix(y), prior, units, is_drawn, constant)
 
 
 @dataclass(frozen=True)
@@ -97,15 +102,8 @@ class SampledDiagonalGaussian(SampledPrior):
         )
 
     def stats(self, y):
-        return compiled.normal_inverse_gamma(
-            as_matrix(y),
-            0.0,
-            1.0,
-            self.shape,
-            1.0,
-            (self.centre, self.variance),
-            ("mean", "strength", "scale"),
-        )
+        units = [self.centre, 1.0, self.variance]
+        return stats_of("normal_inverse_gamma", y, [0.0, 1.0, 1.0], units, self.shape)
 
     def read(self, numbers) -> dict:
         return dict(zip(("mean", "strength", "scale"), numbers[[0, 1, 2]], strict=True))
@@ -150,15 +148,9 @@ class SampledFullGaussian(SampledPrior):
         )
 
     def stats(self, y):
-        return compiled.normal_inverse_wishart(
-            as_matrix(y),
-            0.0,
-            1.0,
-            self.dof,
-            np.eye(2),
-            (self.centre, self.variance),
-            ("mean", "strength", "scale"),
-        )
+        prior = [[0.0, 0.0], 1.0, [1.0, 0.0, 1.0]]
+        units = [self.centre, [1.0, 1.0], self.variance]
+        return stats_of("normal_inverse_wishart", y, prior, units, self.dof)
 
     def read(self, numbers) -> dict:
         return {
@@ -230,15 +222,15 @@ class SampledAutoregression(SampledPrior):
         )
 
     def stats(self, y):
-        return compiled.autoregressive_normal(
+        n = self.columns
+        return conjugate_stats(
+            "autoregressive_normal",
             as_matrix(y),
-            self.order,
-            (0.0, 1.0),
-            self.first,
-            1.0,
+            [self.first, np.ones(self.order + 1), self.scale[np.tri(n, dtype=bool)]],
+            [np.zeros(n), np.ones(n)],
+            [self.draws_mean, True, True],
             self.dof,
-            self.scale,
-            ("mean", "strength", "scale")[not self.draws_mean :],
+            n * self.order,
         )
 
     def read(self, numbers) -> dict:
@@ -273,9 +265,7 @@ class SampledPoisson(SampledPrior):
         )
 
     def stats(self, y):
-        return compiled.gamma_poisson(
-            as_matrix(y), 1.0, 1.0, self.unit, ("shape", "rate")
-        )
+        return stats_of("gamma_poisson", y, [1.0, 1.0], [1.0, 1 / self.unit])
 
     def read(self, numbers) -> dict:
         return dict(zip(("shape", "rate"), numbers, strict=True))
@@ -295,9 +285,7 @@ class SampledDispersed(SampledPrior):
         return len(self.names)
 
     def stats(self, y):
-        units = np.array(self.units)[:, None]
-        drawn = [True] * len(units)
-        return dispersed(self.law, as_matrix(y), units, units, drawn, 2 * np.pi)
+        return stats_of(self.law, y, self.units, self.units, 2 * np.pi)
 
     def read(self, numbers) -> dict:
         return dict(zip(self.names, numbers, strict=True))
@@ -376,7 +364,7 @@ class SampledBernoulli(SampledPrior):
         return betaln(a + ones, b + zeros) - betaln(a, b)
 
     def stats(self, y):
-        return compiled.beta_bernoulli(as_matrix(y), 1.0, 1.0, ("a", "b"))
+        return stats_of("beta_bernoulli", y, [1.0, 1.0], [1.0, 1.0])
 
     def read(self, numbers) -> dict:
         return dict(zip(("a", "b"), numbers, strict=True))

@@ -1,0 +1,25 @@
+// The conjugate families by name.
+#pragma once
+#include <stdexcept>
+#include <string>
+
+#include "_autoregressive_family.hpp"
+#include "_count_families.hpp"
+#include "_dispersed_families.hpp"
+#include "_gaussian_families.hpp"
+
+namespace skihmm {
+
+inline Family *make_family(const std::string &name, const FamilySetting &setting) {
+    if (name == "normal_inverse_gamma") return new NormalInverseGammaFamily(setting);
+    if (name == "normal_inverse_wishart") return new NormalInverseWishartFamily(setting);
+    if (name == "autoregressive_normal") return new AutoregressiveFamily(setting);
+    if (name == "gamma_poisson") return new IndependentColumns<PoissonLaw>(setting);
+    if (name == "beta_bernoulli") return new IndependentColumns<BernoulliLaw>(setting);
+    if (name == "negative_binomial") return new IndependentColumns<NegativeBinomialLaw>(setting);
+    if (name == "gamma") return new IndependentColumns<GammaLaw>(setting);
+    if (name == "von_mises") return new IndependentColumns<VonMisesLaw>(setting);
+    throw std::invalid_argument(name);
+}
+
+}  // namespace skihmm

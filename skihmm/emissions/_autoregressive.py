@@ -159,7 +159,7 @@ default=None
         self.resolution = resolution
 
     @property
-    def n_inputs(self) -> int:
+    def n_inputs(self) -> int:  # type: ignore[override]
         """Number of inputs of a step: the entries of the earlier rows."""
         return len(self.offset_) * self.order
 

@@ -26,62 +26,40 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     test_params : sequence of dict
         Of the class: parameters of the instances that tests should cover, which
         :func:`skihmm.testing.make_instances` builds.
+    is_categorical : bool, default=True
+        Whether observations are symbols.
+    n_inputs : int, default=0
+        Number of inputs of a step: what precedes an observation in its sequence, or is
+        given.  They follow the values in a row of the encoded data.
+    n_contexts : int, default=0
+        Number of the inputs that are given, as contexts.
+    takes_integers : bool, default=True
+        Whether numbers have to be integers.
+    releases_gil : bool, default=True
+        Whether the statistics work without the GIL, which compiled ones do: then chains
+        run as threads, otherwise as processes.
+    default_init : str, default="particle_filter"
+        Initialisation by ``init="auto"``.
+    has_lasting_states : bool, default=False
+        Whether states usually last for many steps: then ``sampler="auto"`` samples blocks
+        and splits and merges whole runs.
+    is_positive_only : bool, default=False
+        Whether negative numbers are refused.
     """
 
-    @property
-    def is_categorical(self) -> bool:
-        """Whether observations are symbols, True by default."""
-        return True
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of inputs of a step, 0 by default.
-
-        Inputs are what precedes an observation in its sequence, or is given; they follow
-        the values in a row of the encoded data.
-        """
-        return 0
-
-    @property
-    def n_contexts(self) -> int:
-        """Number of the inputs that are given, as contexts, 0 by default."""
-        return 0
+    is_categorical: bool = True
+    n_inputs: int = 0
+    n_contexts: int = 0
+    takes_integers: bool = True
+    releases_gil: bool = True
+    default_init: str = "particle_filter"
+    has_lasting_states: bool = False
+    is_positive_only: bool = False
 
     @property
     def looks_back(self) -> bool:
         """Whether there are inputs that precede an observation in its sequence."""
         return self.n_inputs > self.n_contexts
-
-    @property
-    def takes_integers(self) -> bool:
-        """Whether numbers have to be integers, True by default."""
-        return True
-
-    @property
-    def releases_gil(self) -> bool:
-        """Whether the statistics work without the GIL, which compiled ones do.
-
-        If so, chains run as threads, otherwise as processes.
-        """
-        return True
-
-    @property
-    def default_init(self) -> str:
-        """Initialisation by ``init="auto"``, "particle_filter" by default."""
-        return "particle_filter"
-
-    @property
-    def has_lasting_states(self) -> bool:
-        """Whether states usually last for many steps, False by default.
-
-        If so, ``sampler="auto"`` samples blocks and splits and merges whole runs.
-        """
-        return False
-
-    @property
-    def is_positive_only(self) -> bool:
-        """Whether negative numbers are refused, False by default."""
-        return False
 
     def name_columns(
         self,

@@ -459,12 +459,12 @@ class HCRPCategorical(_Categorical):
         self.context_alpha = context_alpha
 
     @property
-    def n_inputs(self) -> int:
+    def n_inputs(self) -> int:  # type: ignore[override]
         """Number of inputs of a step: its contexts."""
         return self.n_contexts
 
     @property
-    def n_contexts(self) -> int:
+    def n_contexts(self) -> int:  # type: ignore[override]
         """Number of contexts of a step."""
         return count_features(self.context_features)
 

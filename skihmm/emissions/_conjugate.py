@@ -211,7 +211,7 @@ class _Conjugate(BaseEmission):
 
     is_categorical = False
     takes_integers = False
-    _emits_integers = False
+    emits_integers = False
     _family: ClassVar[str]
     # Hyperparameters that are drawn if their parameter is None.
     _hyperparameters: tuple[str, ...] = ()
@@ -306,7 +306,7 @@ class _Conjugate(BaseEmission):
         return slice(-self.n_inputs or None)
 
     def decode(self, codes: Array) -> Array:
-        is_whole = self._emits_integers and not np.isnan(codes).any()
+        is_whole = self.emits_integers and not np.isnan(codes).any()
         return np.rint(codes).astype(np.int64) if is_whole else codes
 
     def is_missing(self, codes: Array) -> Flags:
@@ -813,7 +813,7 @@ class GammaPoisson(_Conjugate):
 
     takes_integers = True
     is_positive_only = True
-    _emits_integers = True
+    emits_integers = True
     _family = "gamma_poisson"
     _hyperparameters = ("shape", "rate")
 
@@ -901,7 +901,7 @@ class BetaBernoulli(_Conjugate):
     2
     """
 
-    _emits_integers = True
+    emits_integers = True
     _family = "beta_bernoulli"
     _hyperparameters = ("a", "b")
 
@@ -918,7 +918,7 @@ class BetaBernoulli(_Conjugate):
         self.binarize = binarize
 
     @property
-    def is_positive_only(self) -> bool:
+    def is_positive_only(self) -> bool:  # type: ignore[override]
         """Whether negative numbers are refused."""
         return self.binarize is None
 

@@ -87,13 +87,7 @@ class ConjugateEmission(_Conjugate):
     """
 
     takes_partial_rows = False
-    n_inputs = 0
-    emits_integers = False
     releases_gil = False
-
-    @property
-    def _emits_integers(self) -> bool:  # type: ignore[override]
-        return self.emits_integers
 
     def check_values(self, X: Floats) -> None:
         """Raise ValueError if values are outside of the emission's range.

@@ -134,7 +134,7 @@ class BetaNegativeBinomial(_Dispersed):
 
     takes_integers = True
     is_positive_only = True
-    _emits_integers = True
+    emits_integers = True
     _hyperparameters = ("shape", "rate", "dispersion")
     _family = "negative_binomial"
 

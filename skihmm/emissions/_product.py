@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import Any, TypeAlias, cast
 
@@ -75,6 +75,29 @@ def _column_places(
     if not places:
         raise ValueError(f"{part!r} gets no column; expected one or more.")
     return np.array(places, dtype=np.intp)
+
+
+def _first_own(inits: list[str]) -> str:
+    """Initialisation of the first part with its own, or the default."""
+    own = [init for init in inits if init != BaseEmission.default_init]
+    return (own or [BaseEmission.default_init])[0]
+
+
+def _merged(merge: Callable[[list[Any]], Any], name: str) -> Any:
+    """Property of a product, from that of the parts, fitted ones if there are any."""
+    return property(lambda product: merge(product._of_parts(name)))
+
+
+def _joined(name: str) -> Any:
+    """Method of a product: what every part says of its columns, one after the other."""
+
+    def join(self: ProductEmission, n_columns: int) -> Array:
+        return np.concatenate(
+            [getattr(part, name)(len(places)) for _, part, places in self.emissions_]
+        )
+
+    join.__doc__ = getattr(BaseEmission, name).__doc__
+    return join
 
 
 class ProductEmission(_BaseComposition, BaseEmission):
@@ -204,34 +227,24 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self._validate_names([name for name, _, _ in parts])
         return parts
 
-    def _of_parts(self, attribute: str) -> list[bool]:
+    def _of_parts(self, attribute: str) -> list[Any]:
         try:
-            return [getattr(part, attribute) for _, part, _ in self._parts()]
+            parts = getattr(self, "emissions_", None) or self._parts()
         except (TypeError, ValueError):
-            return []
+            return []  # fit raises the error
+        return [getattr(part, attribute) for _, part, _ in parts]
 
-    def _any_part(self, attribute: str) -> bool:
-        return any(self._of_parts(attribute))
-
-    @property
-    def is_categorical(self) -> bool:
-        """Whether all columns are symbols."""
-        return all(self._of_parts("is_categorical"))
-
-    @property
-    def takes_integers(self) -> bool:
-        """Whether any part takes only integers."""
-        return self._any_part("takes_integers")
-
-    @property
-    def has_lasting_states(self) -> bool:
-        """Whether the states of any part usually last for many steps."""
-        return self._any_part("has_lasting_states")
-
-    @property
-    def is_positive_only(self) -> bool:
-        """Whether any part refuses negative numbers."""
-        return self._any_part("is_positive_only")
+    is_categorical = _merged(all, "is_categorical")
+    n_inputs = _merged(sum, "n_inputs")
+    n_contexts = _merged(sum, "n_contexts")
+    takes_integers = _merged(any, "takes_integers")
+    releases_gil = _merged(all, "releases_gil")
+    default_init = _merged(_first_own, "default_init")
+    has_lasting_states = _merged(any, "has_lasting_states")
+    is_positive_only = _merged(any, "is_positive_only")
+    offsets = _joined("offsets")
+    periods = _joined("periods")
+    columns_that_look_back = _joined("columns_that_look_back")
 
     def column_order(self, n_columns: int) -> NDArray[np.intp]:
         return np.concatenate(
@@ -241,19 +254,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
             ]
         )
 
-    @property
-    def releases_gil(self) -> bool:
-        """Whether all parts release the GIL."""
-        return all(part.releases_gil for _, part, _ in self.emissions_)
-
     def n_known(self) -> list[int]:
         return [n for _, part, _ in self.emissions_ for n in part.n_known()]
-
-    @property
-    def default_init(self) -> str:
-        """Initialisation by ``init="auto"``: that of the first part with its own."""
-        parts = [part.default_init for _, part, _ in self.emissions_]
-        return next((init for init in parts if init != "particle_filter"), parts[0])
 
     def numeric_columns(self) -> NDArray[np.intp]:
         found, n = [], 0
@@ -262,24 +264,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
             found.append(np.arange(n, n + width)[part.numeric_columns()])
             n += len(places)
         return np.concatenate(found)
-
-    def offsets(self, n_columns: int) -> Floats:
-        return np.concatenate(
-            [part.offsets(len(places)) for _, part, places in self.emissions_]
-        )
-
-    def periods(self, n_columns: int) -> Floats:
-        return np.concatenate(
-            [part.periods(len(places)) for _, part, places in self.emissions_]
-        )
-
-    def columns_that_look_back(self, n_columns: int) -> Flags:
-        return np.concatenate(
-            [
-                part.columns_that_look_back(len(places))
-                for _, part, places in self.emissions_
-            ]
-        )
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
         """Hyperparameters of a posterior draw, by name.
@@ -390,16 +374,6 @@ class ProductEmission(_BaseComposition, BaseEmission):
             )
         self.emissions_ = fitted
         return self
-
-    @property
-    def n_inputs(self) -> int:
-        """Number of inputs of a step, over all parts."""
-        return sum(part.n_inputs for _, part, _ in self.emissions_)
-
-    @property
-    def n_contexts(self) -> int:
-        """Number of contexts of a step, over all parts."""
-        return sum(part.n_contexts for _, part, _ in self.emissions_)
 
     def context_columns(
         self, n_features: int, names: Sequence[str] | Array | None

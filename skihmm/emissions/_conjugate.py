@@ -216,6 +216,8 @@ class _Conjugate(BaseEmission):
     # Hyperparameters that are drawn if their parameter is None.
     _hyperparameters: tuple[str, ...] = ()
     _units: tuple[Floats, ...]
+    # Name of the attribute of states that holds the family's expectations.
+    _expected: ClassVar[str]
     # Shape, degrees of freedom or period.
     _constant = 1.0
 
@@ -235,7 +237,7 @@ class _Conjugate(BaseEmission):
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
         """Attributes of the states, from the family's array of expectations."""
-        return {}
+        return {self._expected: expected}
 
     def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
         if not self._hyperparameters:
@@ -311,6 +313,50 @@ class _Conjugate(BaseEmission):
 
     def is_missing(self, codes: Array) -> Flags:
         return np.asarray(np.isnan(codes).all(axis=1))
+
+
+class _Columns(_Conjugate):
+    """Base class of independent columns whose prior is in units of typical values."""
+
+    def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
+        """Typical values and initial values of the hyperparameters of every column."""
+        raise NotImplementedError
+
+    def fit(self, X: MatrixLike, y: None = None) -> _Columns:
+        """Set the prior from the scale of the data.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Numbers in the range of the distribution; NaN, None or masked: missing.
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        self : object
+        """
+        X = _as_floats(X, self)
+        units, initial = self._fit_scale(self._transform(X))
+        self._units = tuple(units)
+        for name, values in zip(self._hyperparameters, initial, strict=True):
+            fixed = getattr(self, name)
+            if fixed is not None:
+                values = _positive_values(name, fixed, X.shape[1])
+            setattr(self, name + "_", values)
+        self._check(X)
+        self._check_prior()
+        return self
+
+    def _check_prior(self) -> None:
+        """Raise ValueError if the hyperparameters are impossible."""
+
+    def _transform(self, X: Floats) -> Floats:
+        """Change values before anything is computed from them."""
+        return X
+
+    def encode_values(self, X: MatrixLike) -> Floats:
+        return self._transform(super().encode_values(X))
 
 
 class _Gaussian(_Conjugate):
@@ -766,7 +812,7 @@ class NormalInverseWishart(_Gaussian):
         }
 
 
-class GammaPoisson(_Conjugate):
+class GammaPoisson(_Columns):
     """Counts: Poisson observations, columns independent given the state.
 
     In every state and column the rate is ``Gamma(shape, rate)`` and integrated out, and
@@ -815,6 +861,7 @@ class GammaPoisson(_Conjugate):
     is_positive_only = True
     emits_integers = True
     _family = "gamma_poisson"
+    _expected = "rates_"
     _hyperparameters = ("shape", "rate")
 
     def __init__(
@@ -826,40 +873,16 @@ class GammaPoisson(_Conjugate):
     def _check(self, X: Floats) -> None:
         _check_counts(X, _LARGEST_COUNT, "counts from 0 to 1e12", self)
 
-    def fit(self, X: MatrixLike, y: None = None) -> GammaPoisson:
-        """Set the prior from the scale of the data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Non-negative integers; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : GammaPoisson
-        """
-        X = _as_floats(X, self)
-        n = X.shape[1]
-        shape = 1.0 if self.shape is None else self.shape
-        self.shape_ = _positive_values("shape", shape, n)
+    def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
         means = _column_means(X)
         means = np.where(means > 0, means, 1.0)
-        self._units = np.ones(n), 1 / means
-        self.rate_ = (
-            self.shape_ / means
-            if self.rate is None
-            else _positive_values("rate", self.rate, n)
-        )
-        self._check(X)
-        return self
-
-    def _describe(self, expected: Floats) -> dict[str, Floats]:
-        return {"rates_": expected}
+        shape = 1.0 if self.shape is None else self.shape
+        shapes = _positive_values("shape", shape, len(means))
+        units = np.array([np.ones_like(means), 1 / means])
+        return units, np.array([shapes, shapes / means])
 
 
-class BetaBernoulli(_Conjugate):
+class BetaBernoulli(_Columns):
     """Binary observations, columns independent given the state.
 
     In every state and column the probability of 1 is ``Beta(a, b)`` and integrated out.
@@ -903,6 +926,7 @@ class BetaBernoulli(_Conjugate):
 
     emits_integers = True
     _family = "beta_bernoulli"
+    _expected = "probabilities_"
     _hyperparameters = ("a", "b")
 
     test_params = ({"binarize": 1.0},)
@@ -926,35 +950,12 @@ class BetaBernoulli(_Conjugate):
         if self.binarize is None:
             _check_counts(X, 1.0, "0 or 1", self)
 
-    def encode_values(self, X: MatrixLike) -> Floats:
-        X = super().encode_values(X)
+    def _transform(self, X: Floats) -> Floats:
         if self.binarize is None:
             return X
-        return np.where(np.isnan(X), np.nan, self.binarize < X)
+        threshold = check_finite("binarize", self.binarize)
+        return np.where(np.isnan(X), np.nan, threshold < X)
 
-    def fit(self, X: MatrixLike, y: None = None) -> BetaBernoulli:
-        """Check the data and the prior.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            0 and 1, or booleans; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : BetaBernoulli
-        """
-        X = _as_floats(X, self)
-        n = X.shape[1]
-        self.a_ = _positive_values("a", 1.0 if self.a is None else self.a, n)
-        self.b_ = _positive_values("b", 1.0 if self.b is None else self.b, n)
-        self._units = np.ones(n), np.ones(n)
-        if self.binarize is not None:
-            check_finite("binarize", self.binarize)
-        self._check(X)
-        return self
-
-    def _describe(self, expected: Floats) -> dict[str, Floats]:
-        return {"probabilities_": expected}
+    def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
+        units = np.ones((2, X.shape[1]))
+        return units, units

@@ -5,69 +5,23 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skihmm._typing import Floats, MatrixLike
+from skihmm._typing import Floats
 from skihmm._validation import check_positive
 from skihmm.emissions._conjugate import (
     _LARGEST_COUNT,
     _LARGEST_SIZE,
     _LEAST_SIZE,
     SHARE_WITHIN,
-    _as_floats,
     _check_counts,
     _column_means,
     _column_variances,
-    _Conjugate,
+    _Columns,
     _entry,
-    _positive_values,
 )
 
 # Of gamma distributions, whose log probabilities have terms of the size of 1 / dispersion
 # that nearly cancel.  The same as in _dispersed_families.hpp.
 _LEAST_DISPERSION = 1e-10
-
-
-class _Dispersed(_Conjugate):
-    """Base class: means of states given a common dispersion have a conjugate prior."""
-
-    def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
-        """Typical values and initial values of the hyperparameters of every column."""
-        raise NotImplementedError
-
-    def fit(self, X: MatrixLike, y: None = None) -> _Dispersed:
-        """Set the prior from the scale of the data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers in the range of the distribution; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-        """
-        X = _as_floats(X, self)
-        units, initial = self._fit_scale(self._transform(X))
-        self._units = tuple(units)
-        for name, values in zip(self._hyperparameters, initial, strict=True):
-            fixed = getattr(self, name)
-            if fixed is not None:
-                values = _positive_values(name, fixed, X.shape[1])
-            setattr(self, name + "_", values)
-        self._check(X)
-        self._check_prior()
-        return self
-
-    def _check_prior(self) -> None:
-        """Raise ValueError if the hyperparameters are impossible."""
-
-    def _transform(self, X: Floats) -> Floats:
-        """Change values before anything is computed from them."""
-        return X
-
-    def encode_values(self, X: MatrixLike) -> Floats:
-        return self._transform(super().encode_values(X))
 
 
 def _means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
@@ -78,7 +32,7 @@ def _means_and_dispersions(X: Floats) -> tuple[Floats, Floats]:
     return means, _column_variances(X / means)
 
 
-class BetaNegativeBinomial(_Dispersed):
+class BetaNegativeBinomial(_Columns):
     """Overdispersed counts: negative binomial, columns independent given the state.
 
     In every state the counts of a column have a mean ``mu`` of their own and the variance
@@ -137,6 +91,7 @@ class BetaNegativeBinomial(_Dispersed):
     emits_integers = True
     _hyperparameters = ("shape", "rate", "dispersion")
     _family = "negative_binomial"
+    _expected = "means_"
 
     def __init__(
         self,
@@ -157,11 +112,8 @@ class BetaNegativeBinomial(_Dispersed):
         units = np.array([ones, 1 / means, dispersions])
         return units, units * [[1.0], [1.0], [SHARE_WITHIN]]
 
-    def _describe(self, expected: Floats) -> dict[str, Floats]:
-        return {"means_": expected}
 
-
-class GammaGamma(_Dispersed):
+class GammaGamma(_Columns):
     """Positive numbers: gamma distributions, columns independent given the state.
 
     In every state the numbers of a column have a mean ``mu`` of their own and the
@@ -219,6 +171,7 @@ class GammaGamma(_Dispersed):
     is_positive_only = True
     _hyperparameters = ("shape", "scale", "dispersion")
     _family = "gamma"
+    _expected = "means_"
 
     test_params = ({"least": 0.1},)
 
@@ -282,11 +235,8 @@ class GammaGamma(_Dispersed):
                 "what all rows have in common, or use NormalInverseGamma."
             )
 
-    def _describe(self, expected: Floats) -> dict[str, Floats]:
-        return {"means_": expected}
 
-
-class VonMises(_Dispersed):
+class VonMises(_Columns):
     """Angles, times of the day: von Mises columns, independent given the state.
 
     In every state a column has a mean direction of its own, uniform on the circle and
@@ -336,6 +286,7 @@ class VonMises(_Dispersed):
 
     _hyperparameters = ("dispersion",)
     _family = "von_mises"
+    _expected = "directions_"
 
     test_params = ({"period": 1000.0},)
 
@@ -363,6 +314,3 @@ class VonMises(_Dispersed):
     def _fit_scale(self, X: Floats) -> tuple[Floats, Floats]:
         units = np.ones((1, X.shape[1]))
         return units, SHARE_WITHIN * units
-
-    def _describe(self, expected: Floats) -> dict[str, Floats]:
-        return {"directions_": expected}

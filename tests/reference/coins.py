@@ -309,5 +309,9 @@ class CoinModel(Model):
             self.stats(**options),
             seed if isinstance(seed, RandomStream) else RandomStream(seed),
         )
-        state.start_from(np.zeros(self.n_steps, int) if labels is None else labels)
+        if labels is None:
+            labels = np.zeros(self.n_steps, int)
+            if hasattr(self.emission, "start"):
+                labels = self.emission.start(self.n_steps)
+        state.start_from(labels)
         return state

@@ -13,8 +13,16 @@ from reference.enumeration import (
     HCRPEmission,
     set_partitions,
 )
+from small_models import (
+    KNOWN,
+    SAMPLED,
+    SUSPECT,
+    WithHyperparameters,
+    assert_exact,
+    compare,
+    crossed,
+)
 from small_models import SAMPLERS as ALL_SAMPLERS
-from small_models import SUSPECT, assert_exact, compare, crossed
 
 from skihmm import HCRPHMM
 from skihmm.core._rcd import RCDKernel
@@ -142,6 +150,21 @@ def test_chains_have_the_exact_posterior(name, sampler):
     found = assert_exact(MODELS[name], SAMPLERS[sampler], n_sweeps=n_sweeps)
     if sampler in ACCEPTANCE:
         assert found.acceptance >= ACCEPTANCE[sampler][[*MODELS].index(name)]
+
+
+@pytest.mark.statistical
+@pytest.mark.parametrize("sampler", ["exact", "blocks of 3", "whole runs"])
+@pytest.mark.parametrize(
+    "model", [KNOWN["known, two states"], SAMPLED["sampled symbols"]]
+)
+def test_a_penalty_with_known_states_and_drawn_hyperparameters(model, sampler):
+    given = model.y, model.emission, model.starts, model.alpha, model.gamma
+    penalised = CoinModel(*given, kappa=2.0, omega=1.0, penalty=1.3)
+    assert_exact(
+        penalised,
+        lambda state: WithHyperparameters(SAMPLERS[sampler](state)),
+        n_sweeps=2000,
+    )
 
 
 # -- planted errors -------------------------------------------------------------------

@@ -750,9 +750,10 @@ def _warn_of_long_dwells(sequences: Sequences, transitions: BaseTransitions) -> 
 
 def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
     """Mask of the rows without likelihood in a fit, which draws some missing entries."""
-    stats = emission.make_stats(sequences.codes)
     lost = emission.is_missing(sequences.codes)
-    places = stats.open_gaps(sequences.starts)
+    if not lost.any():
+        return lost
+    places = emission.make_stats(sequences.codes).open_gaps(sequences.starts)
     if len(filled := np.unique(places[0])):
         remain = np.isnan(sequences.codes)
         remain[places] = False

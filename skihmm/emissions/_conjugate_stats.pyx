@@ -87,9 +87,10 @@ cdef class ConjugateStats(EmissionStats):
         cdef int32_t order = self.table.family().gap_order, d = self.table.family().n_columns
         if order < 0:
             return super().open_gaps(starts)
-        values = np.array(self.values)
-        steps, columns = places = filled_places(values[:, :d], starts, order, every)
+        given = np.asarray(self.values)
+        steps, columns = places = filled_places(given[:, :d], starts, order, every)
         if len(steps):
+            values = given.copy()
             values[places] = first_fillings(values[:, :d], starts, order, steps, columns)
             ends = np.append(starts[1:], len(values))
             ends = ends[np.searchsorted(ends, steps, side="right")]

@@ -40,12 +40,12 @@ def filled_places(
     is_empty: Flags = np.asarray(missing.all(axis=1))
     if order == 0:
         missing[is_empty] = False
-    for start, stop in zip(starts, [*starts[1:], len(values)], strict=True):
-        while stop > start and is_empty[stop - 1]:
-            stop -= 1
-            missing[stop] = False
-    if order and not every:
-        for column in missing.T:
+    elif missing.any():
+        for start, stop in zip(starts, [*starts[1:], len(values)], strict=True):
+            while stop > start and is_empty[stop - 1]:
+                stop -= 1
+                missing[stop] = False
+        for column in [] if every else missing.T:
             is_new = np.diff(column, prepend=False)
             is_new[starts] = True
             lengths = np.diff(np.flatnonzero(is_new), append=len(column))

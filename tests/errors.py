@@ -1,8 +1,8 @@
 """Errors planted in the native code: edits of the package's own source, by module.
 
-All errors of a module are compiled together, each behind a switch (`native.switched`): an
-edit of whole statements becomes an ``if`` statement, one of an expression a conditional
-expression; in other edits `PLANTED` says whether the error is on.
+Comments in the source, ``// planted: name``, name the places of edits.  All errors of a
+module are compiled together, each behind a switch (`native.switched`); in edits that are
+`Verbatim` `PLANTED` says whether the error is on.
 """
 
 from __future__ import annotations
@@ -19,158 +19,124 @@ STICKS = "samplers._stick_breaking_kernel"
 MIXED = "samplers._mixed_kernel"
 
 # Of Metropolis-Hastings moves, whatever proposes.
-DECIDE = ("_rcd.hpp", "this->is_accepted(chain, q_old, q_new)")
 MOVE = {
-    "accept always": [(*DECIDE, "true")],
+    "accept always": [("decision on a block", "const bool accepted = true;")],
     "seat anew on rejection": [
         (
-            "_rcd.hpp",
-            "            this->restore(chain, emission);\n            return false;\n",
-            """            const int32_t j = chain.previous(start), o = chain.successor(stop - 1);
+            "rejected block",
+            """const int32_t j = chain.previous(start), o = chain.successor(stop - 1);
             this->remove_block(chain, emission, start, stop, j, path, o);
             this->add_block(chain, emission, start, stop, j, &chain.states[start], o);
-            this->keep(chain, emission);
-            return false;
-""",
+            this->keep(chain, emission);""",
         )
     ],
     "the printed ratio": [
-        ("_rcd.hpp", "r_old.value * q_new.value", "q_new.value"),
-        (
-            "_rcd.hpp",
-            "r_new.value * q_old.value",
-            "r_new.value * r_old.value * q_old.value",
-        ),
+        Verbatim(
+            "the ratio",
+            """PLACE
+            if (PLANTED) sides = {q_new.value, r_new.value * r_old.value * q_old.value};""",
+        )
     ],
     "transitions at s_0": [
         Verbatim(
-            "_rcd.hpp",
-            """            remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
-        }
-""",
-            """            const Product factor = r_old;
-            remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
+            "removed draw of a block",
+            """const Product factor = r_old;
+            PLACE
             if (PLANTED) r_old = factor;
-        }
-        if (PLANTED) multiply_at_once(chain, start, stop, j, labels, follower, &r_old);
-""",
+            if (PLANTED && t == start)
+                multiply_at_once(chain, start, stop, j, labels, follower, &r_old);""",
         ),
         (
-            "_rcd.hpp",
-            "if (SKIHMM_LIKELY(follower >= 0))\n"
-            "            remove_draw(chain, labels[stop - 1 - start], follower, stop);\n",
-            """if (follower >= 0) {
-            Product factor = r_old;
-            remove_draw(chain, labels[stop - 1 - start], follower, stop);
-            r_old = factor;
-        }
-""",
+            "removed draw of the follower",
+            """const Product factor = r_old;
+            PLACE
+            r_old = factor;""",
         ),
         Verbatim(
-            "_rcd.hpp",
-            "        for (int64_t t = start; t < stop; ++t) {\n"
-            "            const int32_t k = labels[t - start];\n"
-            "            add_draw(chain, j, k, t);\n",
-            """        if (PLANTED) multiply_at_once(chain, start, stop, j, labels, follower, &r_new);
-        for (int64_t t = start; t < stop; ++t) {
-            const int32_t k = labels[t - start];
+            "added draw of a block",
+            """if (PLANTED && t == start)
+                multiply_at_once(chain, start, stop, j, labels, follower, &r_new);
             const Product factor = r_new;
-            add_draw(chain, j, k, t);
-            if (PLANTED) r_new = factor;
-""",
+            PLACE
+            if (PLANTED) r_new = factor;""",
         ),
         (
-            "_rcd.hpp",
-            "if (SKIHMM_LIKELY(follower >= 0)) add_draw(chain, j, follower, stop);\n",
-            """if (follower >= 0) {
-            Product factor = r_new;
-            add_draw(chain, j, follower, stop);
-            r_new = factor;
-        }
-""",
+            "added draw of the follower",
+            """const Product factor = r_new;
+            PLACE
+            r_new = factor;""",
         ),
         Verbatim(
-            "_rcd.hpp",
-            "  private:\n    struct Sides {\n",
-            """  private:
-    static void multiply_at_once(const Chain &chain, int64_t start, int64_t stop, int32_t j,
-                                 const int32_t *labels, int32_t follower, Product *r) {
+            "sides of the ratio",
+            """static void multiply_at_once(const Chain &chain, int64_t start, int64_t stop,
+                                 int32_t j, const int32_t *labels, int32_t follower,
+                                 Product *r) {
         for (int64_t t = start; t < stop; ++t) {
             r->multiply(chain.transitions->prob(j, labels[t - start]));
             j = labels[t - start];
         }
         if (follower >= 0) r->multiply(chain.transitions->prob(j, follower));
     }
-    struct Sides {
-""",
+    PLACE""",
         ),
     ],
 }
 # No error: many moves that would have been kept are undone.
 OFTEN_REJECTED = {
-    "rejected more often": [(*DECIDE, f"{DECIDE[1]} && uniform(chain.bits) < 0.5")]
+    "rejected more often": [
+        (
+            "decision on a block",
+            "const bool accepted = this->is_accepted(chain, q_old, q_new)\n"
+            "    && uniform(chain.bits) < 0.5;",
+        )
+    ]
 }
 STEP = {
     # The printed formula has the tables of the dish only.
     "the printed denominator": [
         Verbatim(
-            "_rcd.hpp",
-            "    // The draw of k after label j, made for step t.\n",
-            """    static double printed(const HCRPTransitions &s, int32_t j, int32_t k) {
+            "removal of a draw",
+            """static double printed(const HCRPTransitions &s, int32_t j, int32_t k) {
         const double m = s.base.dish_tables[k];
         return (s.count(j, k) + s.alpha * s.mass(k) / (m + s.base.gamma)) / s.total(j);
     }
-""",
+    PLACE""",
         ),
         (
-            "_rcd.hpp",
-            "        r_old.multiply(\n"
-            "            chain.transitions->remove_draw(t, j, k, chain.bits, &chain.hints[t]));\n",
+            "factor of a removed draw",
             "chain.transitions->remove_draw(t, j, k, chain.bits, &chain.hints[t]);\n"
-            "r_old.multiply(printed(*chain.transitions, j, k));\n",
+            "r_old.multiply(printed(*chain.transitions, j, k));",
         ),
         (
-            "_rcd.hpp",
-            "r_new.multiply(chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]));",
+            "factor of an added draw",
             "r_new.multiply(printed(*chain.transitions, j, k));\n"
             "chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]);",
         ),
     ],
     "no unserved successor": [
         Verbatim(
-            "_stepwise.hpp",
-            "            if (mass_o_ != mass[o_] && o_ != x_) {\n"
-            "                shift_o = (mass_o_ - mass[o_]) * w[o_];\n"
-            "                mass[o_] = mass_o_;",
-            "            const double own = PLANTED && is_ghost ? 0.0 : mass_o_;\n"
-            "            if (own != mass[o_] && o_ != x_) {\n"
-            "                shift_o = (own - mass[o_]) * w[o_];\n"
-            "                mass[o_] = own;",
+            "mass of the successor",
+            "const double own = PLANTED && is_ghost ? 0.0 : mass_o_;\n"
+            "if (own != mass[o_] && o_ != x_) {",
+        ),
+        Verbatim("change of the successor", "shift_o = (own - mass[o_]) * w[o_];"),
+        Verbatim("new mass of the successor", "mass[o_] = own;"),
+        Verbatim(
+            "sparse weights by dense counts",
+            "if (has_lookup_) fill_sparse(s, s.dense_row(i_), s.dense_column(o_), "
+            "view.is_ghost());",
         ),
         Verbatim(
-            "_stepwise.hpp",
-            "fill_sparse(s, s.dense_row(i_), s.dense_column(o_));",
-            "fill_sparse(s, s.dense_row(i_), s.dense_column(o_), view.is_ghost());",
-        ),
-        Verbatim(
-            "_stepwise.hpp",
-            "fill_sparse(s, row_.data(), column_.data());",
+            "sparse weights by lists",
             "fill_sparse(s, row_.data(), column_.data(), view.is_ghost());",
         ),
         Verbatim(
-            "_stepwise.hpp",
-            "const Count *column_counts) {\n        double *w = w_.data(), *mass",
-            "const Count *column_counts, bool is_ghost) {\n"
-            "        double *w = w_.data(), *mass",
+            "sparse weights",
+            "SKIHMM_INLINE void fill_sparse(const Transitions &s, const Count *row_counts,\n"
+            "    const Count *column_counts, bool is_ghost) {",
         ),
     ],
-    "exact: own row": [
-        (
-            "_stepwise.hpp",
-            "is_exact_ && i_ == x_ ? s.total(x_, 1) : view.total_x",
-            "view.total_x",
-        )
-    ],
+    "exact: own row": [("own row", "by_x_ = view.total_x;")],
 }
 BLOCK = {
     "labels not counted": [
@@ -185,16 +151,8 @@ BLOCK = {
             "labels_.seat(path[l], before);",
         ),
     ],
-    "labels without the successor's": [
-        ("_fresh_labels.hpp", "if (ghost >= 0) seat(ghost, -1);", "")
-    ],
-    "labels drawn otherwise": [
-        (
-            "_fresh_labels.hpp",
-            "uniform(g) * total_weight(n_, concentration_)",
-            "uniform(g) * n_",
-        )
-    ],
+    "labels without the successor's": [("label of the successor", "")],
+    "labels drawn otherwise": [("number of a label", "double u = uniform(g) * n_;")],
     "old path counted twice": [
         (
             "_blocked.hpp",
@@ -211,33 +169,24 @@ BLOCK = {
     ],
 }
 SPLITS = {
-    "no reverse": [
-        ("_split_merge.hpp", "if (!is_split_) score(chain, emission, f);", "")
-    ],
+    "no reverse": [("score of a merge", "")],
     "no value": [
         (
-            "_split_merge.hpp",
-            "emission.remove(t, k, chain.bits, &ratio_.r_old);",
+            "removed observation",
             "Product ignored;\nemission.remove(t, k, chain.bits, &ignored);",
         ),
         (
-            "_split_merge.hpp",
-            "emission.add(t, k, chain.bits, &ratio_.r_new);",
+            "added observation",
             "Product ignored;\nemission.add(t, k, chain.bits, &ignored);",
         ),
     ],
     "score too early": [
-        ("_split_merge.hpp", "if (!is_split_) score(chain, emission, f);", ""),
-        (
-            "_split_merge.hpp",
-            "remove(chain, emission, f);\n",
-            "if (!is_split_) score(chain, emission, f);\nremove(chain, emission, f);\n",
-        ),
+        ("score of a merge", ""),
+        ("removed fragment", "if (!is_split_) score(chain, emission, f);\nPLACE"),
     ],
     "seat anew on rejection": [
         (
-            "_split_merge.hpp",
-            "ratio_.restore(chain, emission);",
+            "rejected trial",
             """
             size_t n = moves_.size();
             for (size_t i = fragments_.size(); i-- > 0;) {
@@ -266,316 +215,231 @@ SPLITS = {
     ],
     "t2 as it was": [
         (
-            "_split_merge.hpp",
-            "filter(chain, emission, f, j, o);",
+            "label before a fragment",
             "filter(chain, emission, f, chain.previous(f.start), o);",
         )
     ],
     # Merges end with observations still to come, whose densities may exceed one.
     "the printed stop": [
+        ("observations of a merge", ";"),
         (
-            "_split_merge.hpp",
-            "            seat_values(chain, emission, fragment(chain, i));",
-            ";",
-        ),
-        (
-            "_split_merge.hpp",
-            "seat_draws(chain, fragment(chain, n_seated_));",
-            "seat_values(chain, emission, fragment(chain, n_seated_));\n"
-            "seat_draws(chain, fragment(chain, n_seated_));",
+            "draws of a merge",
+            "seat_values(chain, emission, fragment(chain, n_seated_));\nPLACE",
         ),
     ],
 }
 # No errors.  Instead of the number of trials: the steps whose transitions merges have put
 # back.
 COUNT_STEPS = (
-    "_split_merge.hpp",
-    "        ++n;\n        n_accepted += run(chain, emission);\n",
-    """n_accepted += run(chain, emission);
+    "result of a trial",
+    """PLACE
+--n;
 if (is_split_) return;
 for (size_t i = 0; i < n_seated_; ++i) {
     const Fragment f = fragment(chain, i);
     n += f.stop - f.start;
-}
-""",
+}""",
 )
 STEPS_COUNTED = {
     "steps counted": [COUNT_STEPS],
-    "steps counted, no stop": [
-        COUNT_STEPS,
-        ("_split_merge.hpp", "if (!is_accepted()) return false;", ""),
-    ],
+    "steps counted, no stop": [COUNT_STEPS, ("early stop", ";")],
 }
-RUNS, SCANS = "_run_split_merge.hpp", "_scanned_allocation.hpp"
-ALL_SCAN = (RUNS, "uniform(chain.bits) < kScanned", "true")
+ALL_SCAN = (
+    "share of scans",
+    "return ScannedAllocation<Chain>::allows(chain, steps_.size());",
+)
 RUN_SPLITS = {
     "no number of states": [
-        (RUNS, "q.multiply(1.0 / (states_.size() - 1));", ""),
-        (RUNS, "q.multiply(weight / states_.size());", "q.multiply(weight);"),
+        ("state to split", ""),
+        ("states to merge", "q.multiply(weight);"),
     ],
-    "no partner": [
-        (
-            RUNS,
-            "q.multiply(weight / states_.size());",
-            "q.multiply(1.0 / states_.size());",
-        )
-    ],
+    "no partner": [("states to merge", "q.multiply(1.0 / states_.size());")],
     "one order of the pair": [
-        (RUNS, "partner_weight(chain, two_[1], two_[0])", "0.0"),
         (
-            RUNS,
-            "weight + partner_weight(chain, b, a)",
-            "partner_weight(chain, two_[0], two_[1])",
+            "weight of a split",
+            "const double weight = partner_weight(chain, two_[0], two_[1]);",
+        ),
+        (
+            "weight of a merge",
+            "const Product forward = q_merge(partner_weight(chain, two_[0], two_[1]));",
         ),
     ],
     "partner without its steps": [
-        Verbatim(RUNS, "const Product forward = q_merge(", "Product forward = q_merge("),
-        Verbatim(
-            RUNS,
-            "        std::fill(path_.begin(), path_.end(), two_[0]);\n",
-            "        if (PLANTED)\n"
-            "            forward = q_merge(partner_weight(chain, a, b)\n"
-            "                              + partner_weight(chain, b, a));\n"
-            "        std::fill(path_.begin(), path_.end(), two_[0]);\n",
-        ),
-    ],
-    "no allocation": [(RUNS, "q.multiply_log(log_allocation);", "")],
-    "no reverse": [
+        Verbatim("weight of a merge", "PLACE\nProduct without;"),
         (
-            RUNS,
-            "            take(chain, runs_[i]);\n"
-            "            if (scans) continue;\n"
-            "            look(chain, i);\n"
-            "            q += allocation_.score(chain, path_of(runs_[i]));\n",
-            "take(chain, runs_[i]);\n",
-        )
+            "label of a merge",
+            "without = q_merge(partner_weight(chain, a, b) + partner_weight(chain, b, a));\n"
+            "PLACE",
+        ),
+        ("decision on a merge", "return decide(chain, q_split(q), without);"),
     ],
+    "no allocation": [("factor of the allocation", "")],
+    "no reverse": [("allocation of a merge", "continue;")],
     "score too early": [
         (
-            RUNS,
-            "            take(chain, runs_[i]);\n"
-            "            if (scans) continue;\n"
-            "            look(chain, i);\n"
-            "            q += allocation_.score(chain, path_of(runs_[i]));\n",
+            "run to merge",
             "if (!scans) look(chain, i);\n"
-            "if (!scans) q += allocation_.score(chain, path_of(runs_[i]));\n"
-            "take(chain, runs_[i]);\n",
-        )
+            "if (!scans) q += allocation_.score(chain, path_of(runs_[i]));\nPLACE",
+        ),
+        ("allocation of a merge", "continue;"),
     ],
     "whole runs only": [
-        (RUNS, "(u < kFilter)", "(false)"),
-        (RUNS, "u < kFilter + kChange", "false"),
+        ("draw by the filter", "if (false) {"),
+        ("draw of a change", "if (n_labels_ < 0) {"),
     ],
     "not the mixture": [
-        (
-            RUNS,
-            "return add_in_logs(q, std::log(1.0 - kFilter - change) + whole_[first]);",
-            "return whole_[first];",
-        ),
-        (
-            RUNS,
-            "return add_in_logs(q, std::log(kChange) + changes_[2 * (at - 1) + first]);",
-            "return changes_[2 * (at - 1) + first];",
-        ),
+        ("share of whole runs", "return whole_[first];"),
+        ("share of changes", "return changes_[2 * (at - 1) + first];"),
     ],
-    "the first label is free": [(RUNS, "i == 0", "false")],
+    "the first label is free": [
+        (
+            "first run",
+            "allocation_.look(chain, runs_[i].start, runs_[i].stop, two_, false);",
+        )
+    ],
     # These are no errors.
     "scans": [ALL_SCAN],
     "scans of short blocks": [
         ALL_SCAN,
-        (SCANS, "blocks_.back().size < kLongest", "blocks_.back().size < 2"),
+        (
+            "longest block of a scan",
+            "if (goes_on && blocks_.back().size < 2) ++blocks_.back().size;",
+        ),
     ],
-    "scans: no allocation": [ALL_SCAN, (SCANS, "return q.log();", "return 0.0;")],
+    "scans: no allocation": [ALL_SCAN, ("factor of scans", "return 0.0;")],
     "scans: the first one counts": [
         ALL_SCAN,
-        (SCANS, "scan == kScans - 1", "scan == 0"),
+        ("scan that counts", "const bool is_last = scan == 0;"),
     ],
-    "scans: from the old labels": [ALL_SCAN, (SCANS, "draws || !is_last", "draws")],
+    "scans: from the old labels": [ALL_SCAN, ("drawn scans", "if (draws) {")],
     "scans: the first label is free": [
         ALL_SCAN,
-        (SCANS, "block.at == blocks_[0].at", "false"),
+        Verbatim("first block of a scan", "PLANTED ? false : PLACE"),
     ],
 }
 DIRECT_ASSIGNMENT = {
     "own transition not counted": [
-        (
-            "_direct_assignment.hpp",
-            "if (k == at.i && k == at.o) out += 1.0;",
-            "if (k == at.i) size -= 1.0;",
-        ),
-        (
-            "_direct_assignment.hpp",
-            "if (SKIHMM_LIKELY(at.i != at.o && at.i != at.x && at.o != at.x)) return;",
-            "",
-        ),
+        ("own transition", "if (k == at.i) size -= 1.0;"),
+        ("labels without a correction", ""),
     ],
     "one of two equal transitions": [
-        ("_direct_assignment.hpp", "at.i == at.x && at.o == at.x", "false")
+        ("two equal transitions", "const bool is_loop = false;")
     ],
 }
 STICK_BREAKING = {
     "blind births": [
-        ("_stick_breaking_steps.hpp", "of_k + (j == i ? 1.0 : 0.0)", "of_k"),
-        ("_stick_breaking_steps.hpp", "if (o >= 0) shapes_[o] += 1.0;", ""),
+        (
+            "row of a birth",
+            "row[k] = row[kNew] * draw_beta(chain.bits, of_k, of_rest, &rest);",
+        ),
+        ("successor of a birth", ""),
     ],
     "burials without the start": [
         Verbatim(
-            "_stick_breaking_steps.hpp",
-            "        into_[x].clear();\n        for (int32_t j = kStart;",
-            "        into_[x].clear();\n        for (int32_t j = PLANTED ? kFirst : kStart;",
+            "rows of a burial",
+            "for (int32_t j = PLANTED ? kFirst : kStart; j < n_slots_; ++j) {",
         )
     ],
     "births take nothing": [
-        Verbatim(
-            "_stick_breaking_steps.hpp",
-            "        sticks_.break_off(chain, k);\n        into_[k]",
-            """        const double before = sticks_.beta[kNew];
-        sticks_.break_off(chain, k);
-        if (PLANTED) sticks_.beta[kNew] = before;
-        into_[k]""",
-        ),
-        ("_stick_breaking_steps.hpp", "row[kNew] *= rest;", ""),
-    ],
-    "no start": [
         (
-            "_stick_breaking_steps.hpp",
-            "            (*shapes)[line.ids[at]] += line.counts[at];",
-            "            if (j != kStart) (*shapes)[line.ids[at]] += line.counts[at];",
-        )
+            "stick of a birth",
+            "const double before = sticks_.beta[kNew];\nPLACE\nsticks_.beta[kNew] = before;",
+        ),
+        ("rest of a birth", ""),
     ],
+    "no start": [("counts of a row", "if (j != kStart) PLACE")],
     "pieces: into all states": [
         (
-            "_stick_breaking_steps.hpp",
-            "restricted_.restrict_to(staying, pi_, used_, workers_.size());",
+            "states of pieces",
             "restricted_.restrict_to(chain.occupancy, pi_, used_, workers_.size());",
         ),
         # With this error or the next one states die here; the chain has to go on.
         Verbatim(
-            "_stick_breaking_steps.hpp",
-            "add_gained(&chain.occupancy);\n    }\n",
-            """add_gained(&chain.occupancy);
+            "gained steps",
+            """PLACE
         for (int32_t k = kFirst; k < n_slots_; ++k) {
             if (chain.occupancy[k] > 0 || pi_[k].empty()) continue;
             bury(chain, k);
             std::vector<int32_t> path = chain.states;
             chain.replace_path(&path, std::vector<int32_t>(chain.occupancy));
-        }
-    }
-""",
+        }""",
         ),
     ],
-    "pieces: from all states": [
-        ("_restricted_steps.hpp", "if (staying_[x] == 0) continue;", "")
-    ],
+    "pieces: from all states": [("states that may empty", "")],
     "pieces: held steps chosen by their states": [
-        (
-            "_stick_breaking_steps.hpp",
-            "step(chain, emission, t);",
-            "if (chain.occupancy[chain.states[t]] > 1) step(chain, emission, t);",
-        )
+        ("held step", "if (chain.occupancy[chain.states[t]] > 1) PLACE")
     ],
     "pieces: free ends": [
         Verbatim(
-            "_restricted_steps.hpp",
-            "*row = within_[i].data(),\n                         *out = o >= 0 ?",
-            "*row = within_[i].data(),\n"
-            "*out = o >= 0 && !(PLANTED && t + 1 == piece.held) ?",
+            "ends of pieces",
+            "PLACE\nif (PLANTED && t + 1 == piece.held) out = ones_.data();",
         )
     ],
     "pieces: one stream for all": [
-        ("_stick_breaking_steps.hpp", "streams[i]", "streams[0]")
+        ("streams of pieces", "TaskStream stream = streams[0];")
     ],
     "pieces: one stream for all rows": [
-        ("_stick_breaking_steps.hpp", "rows[i]", "rows[0]")
+        ("streams of rows", "TaskStream stream = rows[0];")
     ],
-    "no sticks broken": [("_stick_breaking_paths.hpp", "(!pending.empty())", "(false)")],
-    "beam: no start": [
-        (
-            "_stick_breaking_paths.hpp",
-            "shapes[line.ids[at]] += line.counts[at];",
-            "if (j != kStart) shapes[line.ids[at]] += line.counts[at];",
-        )
-    ],
-    "beam: free ends": [("_sliced_paths.hpp", "chain.successor(stop - 1)", "-1")],
+    "no sticks broken": [("sticks to break", "while (false) {")],
+    "beam: no start": [("counts of the beam", "if (j != kStart) PLACE")],
+    "beam: free ends": [("end of a piece", "const int32_t follower = -1;")],
     "beam: old slices of held steps": [
-        (
-            "_sliced_paths.hpp",
-            "t < piece.stop",
-            "t < piece.held",
+        Verbatim(
+            "new slices",
+            "for (int64_t t = piece.start; t < (PLANTED ? piece.held : piece.stop); ++t) {",
         )
     ],
     "beam: rests above slices": [
         (
-            "_stick_breaking_paths.hpp",
-            "*std::min_element(least_.begin(), least_.end())",
-            "*std::max_element(least_.begin(), least_.end())",
+            "lowest slice",
+            "low_ = std::max(*std::max_element(least_.begin(), least_.end()), 1e-300);",
         )
     ],
     "beam: one stream for all": [
-        ("_stick_breaking_paths.hpp", "streams[piece]", "streams[0]")
+        ("streams of pieces of the beam", "TaskStream stream = streams[0];")
     ],
     "beam: one stream for all rows": [
-        ("_stick_breaking_paths.hpp", "row_streams_[j]", "row_streams_[0]")
+        ("streams of rows of the beam", "row.stream = row_streams_[0];")
     ],
     "beam: new rows miss broken sticks": [
-        (
-            "_stick_breaking_paths.hpp",
-            "shapes[kNew] = s.alpha * first_rest_;",
-            "shapes[kNew] = s.alpha * sticks_.beta[kNew];",
-        )
+        ("rest of a row", "shapes[kNew] = s.alpha * sticks_.beta[kNew];")
     ],
 }
 CONCENTRATION = {
     "alpha without the start": [
         (
-            "_concentration.hpp",
-            "for (const int32_t n : s.row_customers) count_restaurant(s.alpha, n, g);",
+            "customers of alpha",
             "for (size_t j = 0; j < s.row_customers.size(); ++j)\n"
             "            if (j != 1) count_restaurant(s.alpha, s.row_customers[j], g);",
         )
     ],
 }
 CATEGORICAL = {
-    "gamma from symbols, not tables": [
-        (
-            "_concentration.hpp",
-            "shape_ += table == 0 || opens_table(table, a, uniform(g));",
-            "shape_ += table == 0;",
-        ),
-    ],
+    "gamma from symbols, not tables": [("tables of gamma", "shape_ += table == 0;")],
 }
 
 # Of states with a probability of their own to stay.
-ODDS = ("_transitions.hpp", "all * weight_of_row(j, change)")
-SHARE = ("_transitions.hpp", "uniform(g) * p < stay(k)")
+SHARE = "if (j == k && {}) coins_.toggle(t, k);"
 STEPWISE_COINS = {
-    "stays are the draws that join a table": [(*SHARE, "count(k, k) > 0")],
+    "stays are the draws that join a table": [
+        ("share of stays", SHARE.format("count(k, k) > 0"))
+    ],
     "stays are drawn by the prior coin": [
-        (*SHARE, "uniform(g) * (coins_.kappa + coins_.omega) < coins_.kappa")
+        (
+            "share of stays",
+            SHARE.format("uniform(g) * (coins_.kappa + coins_.omega) < coins_.kappa"),
+        )
     ],
     "two cases instead of three": [
-        (
-            "_transitions.hpp",
-            "return stay(i) * next(i, o, 1, 0, a);",
-            "return stay(i) * next(i, o, 0, 1, a);",
-        )
+        ("two stays", "return stay(i) * next(i, o, 0, 1, a);")
     ],
-    "conditional without the coin": [
-        (
-            "_transitions.hpp",
-            "if (!coins_.exist() || !after || i == kStart) return;",
-            "return;",
-        )
-    ],
-    "no ghost candidate": [
-        ("_transitions.hpp", "if (view.is_ghost()) weights[o] = c * mass(kNew);", "")
-    ],
+    "conditional without the coin": [("stays of a step", "return;")],
+    "no ghost candidate": [("successor without a table", "")],
 }
 BLOCKED_COINS = {
-    "no coin in the denominator": [(*ODDS, "all")],
-    "labels without the repeated ones": [
-        ("_fresh_labels.hpp", "(before >= 0 && self_share_ > 0.0)", "(false)")
-    ],
+    "no coin in the denominator": [("denominator with a stay", "return all;")],
+    "labels without the repeated ones": [("repeated labels", "if (false) {")],
     "labels of a process that is not counted": [
         ("_blocked.hpp", "q->multiply(labels_.seat(path[l], before));", "")
     ],
@@ -594,77 +458,63 @@ BLOCKED_COINS = {
         )
     ],
     # Flags and counts of stays are not restored.
-    "no rollback of stays": [("_transitions.hpp", "coins_.rollback();", "")],
+    "no rollback of stays": [("rollback of stays", "")],
     # A stay in the place of a draw, or the other way, is a change.
-    "no commit of stays": [
-        (
-            "_transitions.hpp",
-            "if (SKIHMM_UNLIKELY(!is_plain())) commit();\n        else Draws::commit_same();",
-            "Draws::commit_same();",
-        )
-    ],
+    "no commit of stays": [("commit of the same", "if (false) commit();")],
 }
 SPLIT_COINS = {
-    "a table at (j, j) if there is none": [(*SHARE, "tables_of(k) > 0 && " + SHARE[1])]
+    "a table at (j, j) if there is none": [
+        ("share of stays", SHARE.format("tables_of(k) > 0 && uniform(g) * p < stay(k)"))
+    ]
 }
 
-# Of states with several stages.
-COIN_OF_STEP = ("_transitions.hpp", "inner_prob(kind, k)")
 # Of the penalty of changes of state.
 PENALTY_OF_STEPS = {
     "no penalty of the follower": [
         (
-            "_transitions.hpp",
-            "(1.0 - w) * coins_.escape() * dish_weight(n, a) / Draws::total(i, draws)",
-            "(1.0 - w) * dish_weight(n, a) / Draws::total(i, draws)",
+            "follower of a step",
+            "return (i == o ? w : 0.0)\n"
+            "       + (1.0 - w) * dish_weight(n, a) / Draws::total(i, draws);",
         )
     ],
     "no penalty of the follower in a tree": [
         (
-            "_transitions.hpp",
-            "(k == o ? w * p : 0.0) + (1.0 - w) * coins_.escape() * and_o",
-            "(k == o ? w * p : 0.0) + (1.0 - w) * and_o",
+            "follower in a tree",
+            "return leave(i) * ((k == o ? w * p : 0.0) + (1.0 - w) * and_o);",
         )
     ],
     "penalty of stays": [
         (
-            "_transitions.hpp",
-            "k == kStart ? 0.0 : coins_.stay(k, draws()[k])",
-            "k == kStart ? 0.0 : coins_.escape() * coins_.stay(k, draws()[k])",
+            "stay probability",
+            "return k == kStart ? 0.0 : coins_.escape() * coins_.stay(k, draws()[k]);",
         )
     ],
 }
 PENALTY_OF_BLOCKS = {
     "penalty of advances": [
         (
-            *COIN_OF_STEP,
-            "inner_prob(kind, j) * (kind == Coins::Kind::kStay ? 1.0 : coins_.escape())",
+            "stage of a step",
+            "const double p = inner_prob(kind, j)"
+            " * (kind == Coins::Kind::kStay ? 1.0 : coins_.escape());",
         )
     ],
 }
+# Of states with several stages.
 DENSE = "_dense_blocked.hpp"
 STAGES = {
-    "stays and advances without the coin": [(*COIN_OF_STEP, "1.0")],
+    "stays and advances without the coin": [("stage of a step", "const double p = 1.0;")],
     "the prior coin": [
         (
-            *COIN_OF_STEP,
-            "(kind == Coins::Kind::kStay ? coins_.kappa : coins_.omega) "
-            "/ (coins_.kappa + coins_.omega)",
+            "stage of a step",
+            "const double p = (kind == Coins::Kind::kStay ? coins_.kappa : coins_.omega)"
+            " / (coins_.kappa + coins_.omega);",
         )
     ],
     "draws without the coin": [
-        (
-            "_transitions.hpp",
-            "left * add_customer(t, j, k, g, hint)",
-            "add_customer(t, j, k, g, hint)",
-        )
+        ("draw after a stage", "return add_customer(t, j, k, g, hint);")
     ],
     "any stage at the start": [
-        (
-            "_transitions.hpp",
-            "!coins_.starts_inside || weights[kStart] == 0.0",
-            "weights[kStart] == 0.0",
-        )
+        ("stages of the start", "if (weights[kStart] == 0.0) return;")
     ],
     "labels of runs that are not counted": [
         (DENSE, "q->multiply(labels_.seat(label, -1));", "")
@@ -676,67 +526,47 @@ STAGES = {
             "label = path[l - 1];\nq->multiply(labels_.seat(label, -1));",
         )
     ],
-    "no rollback of stays in stages": [
-        ("_coins.hpp", "stays_[change.k] -= change.last;", "")
-    ],
-    "no rollback of advances": [
-        ("_coins.hpp", "advances_[change.k] -= change.last;", "")
-    ],
-    "no rollback of stages": [
-        ("_coins.hpp", "stages_[change.last] = static_cast<uint8_t>(change.k);", "")
-    ],
+    "no rollback of stays in stages": [("rollback of counted stays", "break;")],
+    "no rollback of advances": [("rollback of advances", "break;")],
+    "no rollback of stages": [("rollback of stages", "break;")],
 }
 SPLIT_STAGES = {
     "the second run's coins left out": [
         (
-            "_split_merge.hpp",
-            "if (t > start) ratio_.add_draw(chain, k, k, t);",
-            "if (t > start) chain.transitions->add_draw(t, k, k, chain.bits, "
-            "&chain.hints[t]);",
+            "draw within a run",
+            "if (t > start)\n"
+            "    chain.transitions->add_draw(t, k, k, chain.bits, &chain.hints[t]);",
         )
     ],
 }
 RUN_SPLIT_STAGES = {
     "allocation of runs left out": [
-        (
-            "_run_split_merge.hpp",
-            "if (!has_changes) return q;",
-            "if (!has_changes) return 0.0;",
-        )
+        ("runs without a change", "if (!has_changes) return 0.0;")
     ],
 }
 
 # Of single steps whose transitions depend on contexts.
 STEPS_IN_CONTEXTS = {
     "a new state without its table at the top": [
-        Verbatim(
-            "_context_step.hpp",
-            "const double last = bases_[at_.depth];",
-            "const double last = bases_[PLANTED ? 0 : at_.depth];",
-        ),
+        ("base of the leaf", "const double last = bases_[0];")
     ],
     "upper restaurants of i as they were": [
         (
-            "_contexts.hpp",
-            "d >= lowest && d <= depth && v == rows[d]",
-            "d == depth && v == rows[d]",
-        ),
-    ],
-    "shared restaurants as they were": [
-        (
-            "_contexts.hpp",
-            "after && d >= depth - h && d <= depth && rows[d] == v",
-            "0",
+            "customer of a middle restaurant",
+            "const int32_t came = d == depth && v == rows[d];",
         )
     ],
-    "shared counts as they were": [("_contexts.hpp", "count(1, prefix, draw.k)", "0")],
-    "tables opened whatever follows": [
+    "shared restaurants as they were": [
+        ("customer of a shared restaurant", "const int32_t came = 0;")
+    ],
+    "shared counts as they were": [
         (
-            "_contexts.hpp",
-            "for (int32_t h = 1; h <= at.depth; ++h) sum += parts_[h];",
-            "set_parts(at, next, i, k, -1, stay);\n"
-            "for (int32_t h = 1; h <= at.depth; ++h) sum += parts_[h];",
-        ),
+            "counts of a shared restaurant",
+            "shared_[static_cast<size_t>(prefix) * padded_ + draw.k] = 0;",
+        )
+    ],
+    "tables opened whatever follows": [
+        ("sum of parts", "set_parts(at, next, i, k, -1, stay);\nPLACE")
     ],
 }
 SLICES_IN_CONTEXTS = {
@@ -783,59 +613,38 @@ BLOCKS_IN_CONTEXTS = {
 
 # Of every tree of restaurants; for kernels and statistics that are compiled apart.
 TOP = (
-    "_contexts.hpp",
-    "    void set(Deep *deep) { deep_ = deep; }\n",
-    "    void set(Deep *deep) { deep_ = deep; }\n"
+    "parent of a level",
+    "PLACE\n"
     "    double top(int32_t k) const {\n"
     "        return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
-    "    }\n",
+    "    }",
 )
 TREE = {
     "a new table from the top": [
         TOP,
         (
-            "_seating.hpp",
-            "            const double u = uniform(g) * weight;\n",
-            "            double fresh = 0.0;\n"
-            "            if constexpr (Base::kIsRoot) fresh = weight - n;\n"
-            "            else fresh = alpha * base.top(dish);\n"
-            "            const double u = uniform(g) * (n + fresh);\n",
+            "number of a table",
+            "double fresh = 0.0;\n"
+            "if constexpr (Base::kIsRoot) fresh = weight - n;\n"
+            "else fresh = alpha * base.top(dish);\n"
+            "const double u = uniform(g) * (n + fresh);",
         ),
     ],
     "the middle skipped": [
         TOP,
-        (
-            "_seating.hpp",
-            "else return alpha * base.prob(parents_[row], dish);",
-            "else return alpha * base.top(dish);",
-        ),
-        (
-            "_seating.hpp",
-            "else return alpha * base.prob(parents_[cell.row], cell.dish, "
-            "&links_[c].above);",
-            "else return alpha * base.top(cell.dish);",
-        ),
+        ("new table of a dish", "return alpha * base.top(dish);"),
+        ("new table of a cell", "return alpha * base.top(cell.dish);"),
     ],
 }
-
 # No error.  Kernels for any emission serve all of them; those for symbols take a third of
 # the time of compiling.  Only step-wise ones have formulas of their own for symbols.
-ANY_EMISSION = {
-    "kernels for any emission only": [
-        Verbatim(
-            "_emission.hpp",
-            "    if (SeatingEmission *symbols = emission.symbols()) return make(*symbols);\n",
-            "",
-        )
-    ]
-}
+ANY_EMISSION = {"kernels for any emission only": [Verbatim("kernels for symbols", "")]}
 
 MIXTURE = {
     "sweeps chosen by the labels": [
         (
-            "_mixed_sweeps.hpp",
-            "uniform(chain.bits) < share_",
-            "chain.states[0] == chain.states[1]",
+            "choice of a sweep",
+            "return (chain.states[0] == chain.states[1] ? other_ : usual_)->sweep(chain);",
         )
     ],
 }

@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import copy
 import importlib
+import re
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
+import native
 import numpy as np
 import pytest
 from core.test_concentration import LEVEL, fixed_pvalues, whole_pvalues
@@ -26,6 +29,7 @@ from errors import (
     edited,
     maker,
 )
+from native import build
 from samplers.test_split_merge import CHAINS, assert_equal_records
 from samplers.test_split_merge import MODELS as SPLIT_MERGE_MODELS
 from samplers.test_threads import draw_alike
@@ -287,6 +291,23 @@ def test_errors_of_concentrations_are_caught(monkeypatch, pvalues, update, case,
         monkeypatch.setattr(_small_models, "CategoricalStats", wrong.CategoricalStats)
     found = pvalues(case, update, n_draws=800 if pvalues is fixed_pvalues else 2000)
     assert found[caught] <= LEVEL, found
+
+
+@pytest.mark.parametrize("edit", [("nowhere", ""), ("twice", "")])
+def test_anchors_that_are_missing_or_not_unique(monkeypatch, tmp_path, edit):
+    for name in ("first.hpp", "second.hpp"):
+        (tmp_path / name).write_text("int i;  // planted: twice\n")
+    monkeypatch.setattr(build, "INCLUDE", [tmp_path])
+    with pytest.raises(AssertionError, match=r"[02] times in the headers, expected once"):
+        native.planted("samplers._mixed_kernel", edit)
+
+
+def test_every_anchor_is_used():
+    sources = "".join(path.read_text("utf-8") for path in build._headers())
+    tests = "".join(p.read_text("utf-8") for p in Path(__file__).parent.rglob("*.py"))
+    anchors = re.findall("// planted: (.*)", sources)
+    assert len(anchors) > 100
+    assert [name for name in anchors if f'"{name}"' not in tests] == []
 
 
 # -- edits that are no errors ---------------------------------------------------------

@@ -175,9 +175,12 @@ class Coins {
             const Change &change = changes_[i];
             switch (change.what) {
                 case Change::kFlag: flip(change.last, change.k); break;
+                // planted: rollback of counted stays
                 case Change::kStays: stays_[change.k] -= change.last; break;
+                // planted: rollback of advances
                 case Change::kAdvances: advances_[change.k] -= change.last; break;
                 case Change::kDraws: draws_[change.k] -= change.last; break;
+                // planted: rollback of stages
                 case Change::kStage: stages_[change.last] = static_cast<uint8_t>(change.k);
             }
         }

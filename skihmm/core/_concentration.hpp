@@ -19,6 +19,7 @@ class ConcentrationPosterior {
     // For alpha: all restaurants of a seating, that of the start too.
     template <class Root> void count_rows(const Seating<Root> &s, bitgen_t *g) {
         shape_ += s.count_tables();
+        // planted: customers of alpha
         for (const int32_t n : s.row_customers) count_restaurant(s.alpha, n, g);
     }
     // For gamma: the root is one restaurant, in which every dish has one table ...
@@ -32,6 +33,7 @@ class ConcentrationPosterior {
         const double a = root.symbol_mass;
         for (const int32_t m : root.dish_tables)
             for (int32_t table = 0; table < m; ++table)
+                // planted: tables of gamma
                 shape_ += table == 0 || opens_table(table, a, uniform(g));
         count_restaurant(root.gamma, root.n_tables, g);
     }

@@ -50,7 +50,7 @@ template <class Root> class LevelAbove {
     static constexpr bool has_tables() { return true; }
 
     void set(First *first) { first_ = first; }
-    void set(Deep *deep) { deep_ = deep; }
+    void set(Deep *deep) { deep_ = deep; }  // planted: parent of a level
     double prob(int32_t row, int32_t dish) const {
         return first_ ? first_->prob(row, dish) : deep_->prob(row, dish);
     }
@@ -230,7 +230,7 @@ class ContextTree {
     }
     void rollback() {
         deepest().rollback();
-        n_refreshed_ = 0;
+        n_refreshed_ = 0;  // planted: sizes after a rejection
         settle();
     }
     double log_joint() const { return deepest().log_joint(); }
@@ -502,10 +502,10 @@ class ContextTree {
                         bool opens, bitgen_t *g, double stay = 0.0) const {
         if (!opens) return 0;
         if (at.depth == 1) return 1;
-        set_parts(at, next, i, k, o, stay);
+        set_parts(at, next, i, k, o, stay);  // planted: parts of restaurants
         double sum = 0.0;
-        for (int32_t h = 1; h <= at.depth; ++h) sum += parts_[h];
-        double u = uniform(g) * sum;
+        for (int32_t h = 1; h <= at.depth; ++h) sum += parts_[h];  // planted: sum of parts
+        double u = uniform(g) * sum;  // planted: number of a restaurant
         int32_t chosen = at.depth;
         for (int32_t h = 1; h <= at.depth; ++h) {
             if (!(parts_[h] > 0.0)) continue;
@@ -632,6 +632,7 @@ class ContextTree {
             double p = mass / total_weight(root.n_tables + opened, root.gamma);
             for (int32_t d = 1; d <= n_shared; ++d) {
                 const int32_t v = shape.row(d, 0, next[d]);
+                // planted: customer of a shared restaurant
                 const int32_t came = after && d >= depth - h && d <= depth && rows[d] == v;
                 p = dish_weight<double>(shared[d], alpha(d) * p) / total(d, v, came);
             }
@@ -650,6 +651,7 @@ class ContextTree {
                    / total_weight(root.n_tables + opened, root.gamma);
         for (int32_t d = 1; d <= next_depth; ++d) {
             const int32_t v = shape.row(d, k, next[d]);
+            // planted: customer of a middle restaurant
             const int32_t came = d >= lowest && d <= depth && v == rows[d];
             const double n = counts[d] + (came && k == o);
             p = dish_weight(n, alpha(d) * p) / total(d, v, came);
@@ -746,6 +748,7 @@ class ContextTree {
             if (d > 1) prefix = shape.prefix_above(d, prefix);
         }
         if (shape.n_before > 0 && draw.depth > 0)
+            // planted: counts of a shared restaurant
             shared_[static_cast<size_t>(prefix) * padded_ + draw.k] = count(1, prefix, draw.k);
     }
     // visit(d, j, n) for the n > 0 customers of dish k in the restaurants of every label before,

@@ -223,8 +223,9 @@ class Emission {
 // SeatingEmission or of an Emission.
 template <class Make>
 auto with_compiled(Emission &emission, Make make) {
+    // planted: kernels for symbols
     if (SeatingEmission *symbols = emission.symbols()) return make(*symbols);
-    return make(emission);
+    return make(emission);  // planted: kernels for any emission
 }
 
 }  // namespace skihmm

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+// planted: containers of numbers
 #include <vector>
 
 #include "numpy/random/distributions.h"
@@ -60,10 +61,10 @@ class TaskStreams {
     uint64_t a_ = 0, b_ = 0;
 };
 
-inline double uniform(bitgen_t *g) { return g->next_double(g->state); }
+inline double uniform(bitgen_t *g) { return g->next_double(g->state); }  // planted: uniform number
 
 // Uniform on 0 .. n-1 without bias (Lemire's multiply-and-reject), n >= 1.
-inline int64_t below(bitgen_t *g, int64_t n) {
+inline int64_t below(bitgen_t *g, int64_t n) {  // planted: number below
     const uint64_t range = static_cast<uint64_t>(n);
     if (range <= 0xffffffffu) {
         uint64_t product = static_cast<uint64_t>(g->next_uint32(g->state)) * range;

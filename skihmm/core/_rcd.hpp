@@ -46,11 +46,14 @@ class Exchange {
     Product r_old, r_new, r_observed;
 
     // The draw of k after label j, made for step t.
+    // planted: removal of a draw
     SKIHMM_INLINE void remove_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
+        // planted: factor of a removed draw
         r_old.multiply(
             chain.transitions->remove_draw(t, j, k, chain.bits, &chain.hints[t]));
     }
     SKIHMM_INLINE void add_draw(Chain &chain, int32_t j, int32_t k, int64_t t) {
+        // planted: factor of an added draw
         r_new.multiply(chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]));
     }
     // Steps [start, stop) of one sequence with the given labels, the first one after label
@@ -61,11 +64,13 @@ class Exchange {
                                     int64_t start, int64_t stop, int32_t j,
                                     const int32_t *labels, int32_t follower) {
         if constexpr (!Emission::kIsSeating) r_observed.reset();
+        // planted: removed draw of the follower
         if (SKIHMM_LIKELY(follower >= 0))
             remove_draw(chain, labels[stop - 1 - start], follower, stop);
         for (int64_t t = stop - 1; t >= start; --t) {
             const int32_t k = labels[t - start];
             emission.remove(t, k, chain.bits, Emission::kIsSeating ? &r_old : &r_observed);
+            // planted: removed draw of a block
             remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
         }
         if constexpr (!Emission::kIsSeating) r_old.multiply(r_observed);
@@ -77,10 +82,11 @@ class Exchange {
                                  const int32_t *labels, int32_t follower) {
         for (int64_t t = start; t < stop; ++t) {
             const int32_t k = labels[t - start];
-            add_draw(chain, j, k, t);
+            add_draw(chain, j, k, t);  // planted: added draw of a block
             emission.add(t, k, chain.bits, &r_new);
             j = k;
         }
+        // planted: added draw of the follower
         if (SKIHMM_LIKELY(follower >= 0)) add_draw(chain, j, follower, stop);
     }
     // The same without the observations.
@@ -103,6 +109,7 @@ class Exchange {
         return uniform(chain.bits) * sides.old_side < sides.new_side;
     }
     // The same with a uniform number u that has been drawn before: is u < R?
+    // planted: decision by a drawn number
     bool is_accepted(double u, const Product &q_old, const Product &q_new) const {
         const Sides sides = weigh(q_old, q_new);
         return u * sides.old_side < sides.new_side;
@@ -119,14 +126,14 @@ class Exchange {
     }
 
   private:
-    struct Sides {
+    struct Sides {  // planted: sides of the ratio
         double old_side, new_side;      // R is the second over the first
     };
     // At least the relative rounding error of R: a thousand factors have about 1e-13.
     static constexpr double kRounding = 1e-10;
 
     SKIHMM_INLINE Sides weigh(const Product &q_old, const Product &q_new) const {
-        Sides sides{r_old.value * q_new.value, r_new.value * q_old.value};
+        Sides sides{r_old.value * q_new.value, r_new.value * q_old.value};  // planted: the ratio
         const double scale = (r_new.log_scale + q_old.log_scale)
                              - (r_old.log_scale + q_new.log_scale);
         if (SKIHMM_UNLIKELY(scale != 0.0)) weigh_scaled(scale, &sides);
@@ -229,13 +236,14 @@ class Move : public Exchange<Chain, Emission> {
     SKIHMM_INLINE bool decide(Chain &chain, Emission &emission,
                               const int32_t *path, const Product &q_old,
                               const Product &q_new) {
+        // planted: decision on a block
         const bool accepted = this->is_accepted(chain, q_old, q_new);
         if (is_lifted_) {
             if (SKIHMM_LIKELY(accepted)) put_back(chain, emission);
             return accepted;
         }
         if (SKIHMM_UNLIKELY(!accepted)) {
-            this->restore(chain, emission);
+            this->restore(chain, emission);  // planted: rejected block
             return false;
         }
         if (std::equal(path, path + (stop - start), &chain.states[start])) {
@@ -466,7 +474,7 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
     const bool has_many_cells = chain.transitions->n_cells() > kCachedCells;
     chain.touched.clear();
     proposal.attach(chain, emission);
-    for (int64_t b = 0; b < blocks.n; ++b) {
+    for (int64_t b = 0; b < blocks.n; ++b) {  // planted: blocks of a sweep
         if (has_many_steps && b + kPrefetchSteps < blocks.n)
             prefetch_steps(chain, emission, blocks.start(b + kPrefetchSteps));
         if (has_many_cells && b + kPrefetchCells < blocks.n) {

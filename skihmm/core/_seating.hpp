@@ -252,7 +252,7 @@ class Seating {
     // The same in a restaurant of any seating.
     double new_table_in(int32_t row, int32_t dish) const {
         if constexpr (Base::kIsRoot) return new_table(dish);
-        else return alpha * base.prob(parents_[row], dish);
+        else return alpha * base.prob(parents_[row], dish);  // planted: new table of a dish
     }
     // p(dish | row): the predictive probability of the next customer's dish.
     double prob(int32_t row, int32_t dish) const {
@@ -320,7 +320,7 @@ class Seating {
         } else if (n == 0) {
             sit_alone(c, g);
         } else {
-            const double u = uniform(g) * weight;
+            const double u = uniform(g) * weight;  // planted: number of a table
             if (u >= n) sit_alone(c, g);
             else join(c, static_cast<int64_t>(u));
         }
@@ -493,7 +493,7 @@ class Seating {
         clear_journal();
         sweep_pending();
         // A base that is a seating has a journal of its own.
-        if constexpr (!Base::kIsRoot) base.rollback();
+        if constexpr (!Base::kIsRoot) base.rollback();  // planted: rollback of the base
     }
 
     // ---- records
@@ -807,6 +807,7 @@ class Seating {
     double new_table_at(int32_t c) const {
         const Cell &cell = cells_[c];
         if constexpr (Base::kIsRoot) return new_table(cell.dish);
+        // planted: new table of a cell
         else return alpha * base.prob(parents_[cell.row], cell.dish, &links_[c].above);
     }
     int32_t find(int32_t row, int32_t dish, int32_t *hint) const {
@@ -891,6 +892,7 @@ class Seating {
         if (!lifted.closes) return;
         close_table(cell, lifted.table);
         if constexpr (Base::kIsRoot) change_tables(cell.dish, -1);
+        // planted: emptied table
         else base.take(parents_[cell.row], cell.dish, g, &links_[lifted.cell].above);
     }
     // The table at which customer number u, 0 <= u < lifted.n, sits when the lifted one has

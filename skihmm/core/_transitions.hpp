@@ -330,7 +330,7 @@ class FranchiseTransitions : public Seating<InfiniteRoot> {
         const double c = view.scale;
         for (int32_t k = 0; k < n; ++k) weights[k] = c * own_mass(k);
         weights[kStart] = 0.0;
-        if (view.is_ghost()) weights[o] = c * mass(kNew);
+        if (view.is_ghost()) weights[o] = c * mass(kNew);  // planted: successor without a table
         row(i).scatter(in);
         in[i] = with_self(in[i], i, i);
         if (o >= 0) {
@@ -634,6 +634,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     SKIHMM_INLINE bool is_plain() const { return is_plain_; }
     SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
         const double all = Draws::total(j, change);
+        // planted: denominator with a stay
         return SKIHMM_LIKELY(!has_self_weight()) ? all : all * weight_of_row(j, change);
     }
     double self_weight(int32_t k) const {
@@ -650,12 +651,13 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     // The probability that the next step stays in the stage of k, and that it leaves it for a
     // draw, with the penalty of that; 0 and 1 of kStart.
     double stay(int32_t k) const {
-        return k == kStart ? 0.0 : coins_.stay(k, draws()[k]);
+        return k == kStart ? 0.0 : coins_.stay(k, draws()[k]);  // planted: stay probability
     }
     double leave(int32_t j) const {
         return j == kStart ? 1.0 : coins_.leave(j, draws()[j]) * coins_.escape();
     }
     // By slot: the number of draws after a state, if there are coins.
+    // planted: draws after states
     const std::vector<int32_t> &draws() const { return tree_ ? coins_.draws() : row_customers; }
 
     // ---- changes
@@ -666,7 +668,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         if (!coins_.exist()) return add_customer(t, j, k, g, hint);
         if (are_staged()) return add_staged(t, j, k, g, hint);
         const double p = prob(t, j, k);
-        if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);
+        if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);  // planted: share of stays
         else add_customer(t, j, k, g, hint);
         return p;
     }
@@ -678,6 +680,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
             if (coins_.exist()) {
                 if (j == k && !opens) {
                     const double stayed = stay_part(t, k, o),
+                                 // planted: stay or draw
                                  drawn = draw_part(j, k, o, tree_->join_prob(at, j, k),
                                                    tree_->joining_part(at, next, j, k, o));
                     if (uniform(g) * (stayed + drawn) < stayed) return coins_.toggle(t, k);
@@ -721,13 +724,13 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
     // The same labels may be other counts: a stay in the place of a draw.
     SKIHMM_INLINE void commit_same() {
-        if (SKIHMM_UNLIKELY(!is_plain())) commit();
+        if (SKIHMM_UNLIKELY(!is_plain())) commit();  // planted: commit of the same
         else Draws::commit_same();
     }
     void rollback() {
         if (tree_) tree_->rollback();
         else Draws::rollback();
-        coins_.rollback();
+        coins_.rollback();  // planted: rollback of stays
     }
 
     // ---- probabilities of the labels of step t, with its context
@@ -739,8 +742,9 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     }
     double prob(int64_t t, int32_t j, int32_t k) const {
         if (!tree_) return prob(j, k);
-        const double p = tree_->prob(tree_->place(t), j, k);
+        const double p = tree_->prob(tree_->place(t), j, k);  // planted: probability in a tree
         if (!coins_.exist()) return p;
+        // planted: probability with a stay
         return (j == k && !are_staged() ? stay(k) : 0.0) + leave(j) * p;
     }
     // The sum of the weights of which prob is one: in units of customers.
@@ -767,13 +771,14 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
                    double *in, double *out) const {
         const int32_t i = view.i, o = view.o;
         if (tree_) {
+            // planted: weights in a tree
             tree_->fill_step(tree_->place(t), tree_->place(t + 1), i, o, view.is_ghost(), after,
                              weights, stays);
             if (coins_.exist()) add_coins(t, i, o, after, weights, stays);
             return;
         }
         Draws::fill_step(view, after, weights, stays, in, out);
-        if (!coins_.exist() || !after || i == kStart) return;
+        if (!coins_.exist() || !after || i == kStart) return;  // planted: stays of a step
         const double a = new_table_of(o), opened = o < 0 ? 0.0 : successor_table(view, o == i);
         stays[i] = total(i) * (stay_part(i, o, a) + draw_part(i, o, count(i, i), a));
         weights[i] = stays[i] + total(i) * draw_part(i, o, new_table(i), opened);
@@ -843,6 +848,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
                 out[c + k] = weights[c + k] * stays[k] + weights[c + k - n] * (1.0 - stays[k]);
             out[c + kStart] = 0.0;
         }
+        // planted: stages of the start
         if (!coins_.starts_inside || weights[kStart] == 0.0) return;
         fill_draws(t, kStart, scratch_.data());
         if (ghost >= 0) scratch_[ghost] = scratch_[kNew];
@@ -969,9 +975,9 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         const Coins::Kind kind = coins_.kind(t, j, k);
         if (kind == Coins::Kind::kDraw) {
             const double left = leave(j);
-            return left * add_customer(t, j, k, g, hint);
+            return left * add_customer(t, j, k, g, hint);  // planted: draw after a stage
         }
-        const double p = inner_prob(kind, k);
+        const double p = inner_prob(kind, k);  // planted: stage of a step
         coins_.count(kind, k, 1);
         return p;
     }
@@ -1011,7 +1017,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     double new_table_of(int32_t o) const { return o < 0 ? 0.0 : new_table(o); }
     // p(i -> i by a stay, o | i), and by a draw with weight n; a: new table of o then.
     double stay_part(int32_t i, int32_t o, double a) const {
-        return stay(i) * next(i, o, 1, 0, a);
+        return stay(i) * next(i, o, 1, 0, a);  // planted: two stays
     }
     double draw_part(int32_t i, int32_t o, double n, double a) const {
         return (1.0 - stay(i)) * coins_.escape() * n / Draws::total(i) * next(i, o, 0, 1, a);
@@ -1020,6 +1026,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
         if (o < 0) return 1.0;
         const double w = coins_.stay(i, row_customers[i] + draws, stays),
                      n = count(i, o) + (i == o ? draws : 0);
+        // planted: follower of a step
         return (i == o ? w : 0.0)
                + (1.0 - w) * coins_.escape() * dish_weight(n, a) / Draws::total(i, draws);
     }
@@ -1034,6 +1041,7 @@ class HCRPTransitions : public FranchiseTransitions<HCRPTransitions> {
     double draw_part(int32_t i, int32_t k, int32_t o, double p, double and_o) const {
         if (o < 0) return leave(i) * p;
         const double w = coins_.stay(k, draws()[k] + (k == i));
+        // planted: follower in a tree
         return leave(i) * ((k == o ? w * p : 0.0) + (1.0 - w) * coins_.escape() * and_o);
     }
     // Of the weights of step t in the tree; see fill_step.

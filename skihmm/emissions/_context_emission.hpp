@@ -229,7 +229,7 @@ class ContextEmission final : public SymbolColumns {
     // be followed by set_concentrations.
     void set_contexts(ContextShape shape, std::vector<ContextPlace> places) {
         shape_ = std::move(shape);
-        places_ = std::move(places);
+        places_ = std::move(places);  // planted: places of symbols
         trees.clear();
         for (const int32_t n : n_symbols_) {
             trees.emplace_back(n, &shape_);

@@ -191,7 +191,7 @@ class ContextStep {
         c_ = c;
         d_ = d;
         a_ = a;
-        const double last = bases_[at_.depth];
+        const double last = bases_[at_.depth];  // planted: base of the leaf
         const double u = shared_row_ ? w_[1] : 0.0;
         const double u_to = shared_row_ ? u * bases_[at_.depth - 1] : 0.0;
         context_weights({static_cast<int32_t>(s_.size()), s_.data(),
@@ -290,6 +290,7 @@ class ContextStep {
         const double mass = root.mass_of(root.dish_tables[o]);
         const double own = (root.dish_tables[o] + 1.0)
                            / total_weight(root.n_tables + 1, root.gamma);
+        // planted: successor without a table in a tree
         if (is_ghost) weights.change(o, g_ * mass * (o_[o] + rest(o) * own) * h);
         else weights.change(o, weights.q[o] + g_ * rest(o) * mass * (own - bases_[at_.depth]) * h);
     }

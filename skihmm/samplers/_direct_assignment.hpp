@@ -115,7 +115,7 @@ class DirectAssignment final : public Kernel<Chain> {
         at.i = chain.previous(t);
         at.x = chain.states[t];
         at.o = chain.successor(t);
-        const bool is_loop = at.i == at.x && at.o == at.x;
+        const bool is_loop = at.i == at.x && at.o == at.x;  // planted: two equal transitions
         at.n_in = counts_.count(at.i, at.x, chain.hints[t]) - 1 - is_loop;
         at.n_out = at.o < 0 ? 0
             : is_loop ? at.n_in : counts_.count(at.x, at.o, chain.hints[t + 1]) - 1;
@@ -248,12 +248,13 @@ class DirectAssignment final : public Kernel<Chain> {
         // Row x has lost both transitions of the step, row i the one into it; the transition
         // into k is in its row before the next one is drawn.
         if (k == at.x) size -= 1.0;
-        if (k == at.i && k == at.o) out += 1.0;
+        if (k == at.i && k == at.o) out += 1.0;  // planted: own transition
         return into * out / size;
     }
     // The labels, other than x, whose factors differ from those of the current counts.
     template <class Set>
     SKIHMM_INLINE void correct(const Place &at, Set set) const {
+        // planted: labels without a correction
         if (SKIHMM_LIKELY(at.i != at.o && at.i != at.x && at.o != at.x)) return;
         correct_these(at, set);
     }

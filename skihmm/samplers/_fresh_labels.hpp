@@ -19,12 +19,12 @@ class FreshLabels {
         labels_.clear();
         customers_.clear();
         n_ = 0.0;
-        if (ghost >= 0) seat(ghost, -1);
+        if (ghost >= 0) seat(ghost, -1);  // planted: label of the successor
     }
     void set_self_share(double share) { self_share_ = share; }
     // The probability that the next one is called `label`; seats it.
     double seat(int32_t label, int32_t before) {
-        if (before >= 0 && self_share_ > 0.0) {
+        if (before >= 0 && self_share_ > 0.0) {  // planted: repeated labels
             const double rest = 1.0 - self_share_;
             if (label == before) return self_share_ + rest * prob(label);
             return rest * seat(label, -1);
@@ -43,7 +43,7 @@ class FreshLabels {
     // A label in use already, or -1.
     int32_t draw(bitgen_t *g, int32_t before) const {
         if (before >= 0 && self_share_ > 0.0 && uniform(g) < self_share_) return before;
-        double u = uniform(g) * total_weight(n_, concentration_);
+        double u = uniform(g) * total_weight(n_, concentration_);  // planted: number of a label
         for (size_t i = 0; i < labels_.size(); ++i)
             if ((u -= customers_[i]) < 0.0) return labels_[i];
         return -1;

@@ -17,6 +17,7 @@ class MixedSweeps final : public Kernel<Chain> {
     MixedSweeps(Kernel<Chain> *usual, Kernel<Chain> *other, double share)
         : usual_(usual), other_(other), share_(share) {}
     SweepCounts sweep(Chain &chain) override {
+        // planted: choice of a sweep
         return (uniform(chain.bits) < share_ ? other_ : usual_)->sweep(chain);
     }
     size_t n_bytes() const override { return usual_->n_bytes() + other_->n_bytes(); }

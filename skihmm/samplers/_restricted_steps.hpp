@@ -96,7 +96,8 @@ class RestrictedSteps {
         for (const int32_t at : s.order) {
             const int64_t t = piece.start + at;
             const int32_t i = chain.previous(t), x = chain.states[t], o = chain.successor(t);
-            if (staying_[x] == 0) continue;
+            if (staying_[x] == 0) continue;  // planted: states that may empty
+            // planted: ends of pieces
             const double *row = within_[i].data(),
                          *out = o >= 0 ? into[o].data() : ones_.data(),
                          *probs = kIsTable ? emission.table_row(t) : fill_probs(emission, t, &s);

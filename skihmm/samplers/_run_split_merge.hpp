@@ -55,7 +55,7 @@ inline double normalise_logs(std::vector<double> *logs) {
 }
 // An index, by normalised logs.
 inline size_t draw_index(bitgen_t *g, const std::vector<double> &logs) {
-    double u = uniform(g);
+    double u = uniform(g);  // planted: number of an index
     for (size_t i = 0; i < logs.size(); ++i) {
         u -= std::exp(logs[i]);
         if (u < 0.0) return i;
@@ -94,11 +94,12 @@ class RunAllocation {
         n_labels_ = filter_.size();
     }
     void draw(Chain &chain, int32_t *path) {
+        // planted: number of an allocation
         const double u = n_labels_ > 1 ? uniform(chain.bits) : 1.0;
-        if (u < kFilter) {
+        if (u < kFilter) {  // planted: draw by the filter
             Product ignored;
             filter_.draw(chain.bits, path, &ignored);
-        } else if (u < kFilter + kChange && n_labels_ == length()) {
+        } else if (u < kFilter + kChange && n_labels_ == length()) {  // planted: draw of a change
             fill_changes(chain);
             const size_t i = draw_index(chain.bits, changes_);
             const int64_t at = 1 + static_cast<int64_t>(i / 2);
@@ -120,10 +121,12 @@ class RunAllocation {
         const bool has_changes = n_labels_ == n;
         const double change = has_changes ? kChange : 0.0;
         if (at == n)
+            // planted: share of whole runs
             return add_in_logs(q, std::log(1.0 - kFilter - change) + whole_[first]);
-        if (!has_changes) return q;
+        if (!has_changes) return q;  // planted: runs without a change
         if (std::find(path + at, path + n, two_[first]) != path + n) return q;
         fill_changes(chain);
+        // planted: share of changes
         return add_in_logs(q, std::log(kChange) + changes_[2 * (at - 1) + first]);
     }
 
@@ -241,6 +244,7 @@ class RunSplitMerge {
             return false;
         }
         states_.push_back(two_[1]);
+        // planted: weight of a split
         const double weight = partner_weight(chain, two_[0], two_[1])
                               + partner_weight(chain, two_[1], two_[0]);
         return decide(chain, q_merge(weight), q_split(q));
@@ -258,32 +262,33 @@ class RunSplitMerge {
         begin(chain);
         two_[0] = path_of(runs_[0])[0];
         two_[1] = two_[0] == a ? b : a;
+        // planted: weight of a merge
         const Product forward = q_merge(weight + partner_weight(chain, b, a));
         const bool scans = draw_whether_scans(chain);
         double q = scans ? scanned_.run(chain, steps_, false, two_, &path_) : 0.0;
         for (size_t i = runs_.size(); i-- > 0;) {
-            take(chain, runs_[i]);
-            if (scans) continue;
+            take(chain, runs_[i]);  // planted: run to merge
+            if (scans) continue;  // planted: allocation of a merge
             look(chain, i);
             q += allocation_.score(chain, path_of(runs_[i]));
         }
-        std::fill(path_.begin(), path_.end(), two_[0]);
+        std::fill(path_.begin(), path_.end(), two_[0]);  // planted: label of a merge
         for (const Run &run : runs_) seat(chain, run);
-        return decide(chain, q_split(q), forward);
+        return decide(chain, q_split(q), forward);  // planted: decision on a merge
     }
 
     // ---- probabilities of proposals, without the 1/2 of both; states_ has both states
 
     Product q_split(double log_allocation) const {
         Product q;
-        q.multiply(1.0 / (states_.size() - 1));
-        q.multiply_log(log_allocation);
+        q.multiply(1.0 / (states_.size() - 1));  // planted: state to split
+        q.multiply_log(log_allocation);  // planted: factor of the allocation
         return q;
     }
     // weight: w(b | a) + w(a | b).
     Product q_merge(double weight) const {
         Product q;
-        q.multiply(weight / states_.size());
+        q.multiply(weight / states_.size());  // planted: states to merge
         return q;
     }
     // w(b | a)
@@ -336,6 +341,7 @@ class RunSplitMerge {
 
     // Whether scans allocate; the same chance for a split and the merge that undoes it.
     bool draw_whether_scans(Chain &chain) const {
+        // planted: share of scans
         return ScannedAllocation<Chain>::allows(chain, steps_.size())
                && uniform(chain.bits) < kScanned;
     }
@@ -361,6 +367,7 @@ class RunSplitMerge {
                          chain.successor(run.stop - 1));
     }
     void look(Chain &chain, size_t i) {
+        // planted: first run
         allocation_.look(chain, runs_[i].start, runs_[i].stop, two_, i == 0);
     }
     bool decide(Chain &chain, const Product &q_old, const Product &q_new) {

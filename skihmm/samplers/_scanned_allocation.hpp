@@ -90,15 +90,15 @@ class ScannedAllocation {
         for (int64_t i = n_; i-- > 0;) emission.remove(steps_[i], (*path)[i], chain.bits, &ignored);
         now_.assign(n_, -1);
         for (int scan = 0; scan < kScans; ++scan) {
-            const bool is_last = scan == kScans - 1;
+            const bool is_last = scan == kScans - 1;  // planted: scan that counts
             for (const Block &block : blocks_) {
                 int32_t *labels = &now_[block.at];
                 const int64_t start = steps_[block.at];
                 if (scan > 0) move(chain, block, -1.0);
                 filter_.run(chain, counts_, emission, start, start + block.size,
                             label_before(chain, block), label_after(chain, block), two[0], two[1],
-                            block.at == blocks_[0].at);
-                if (draws || !is_last) {
+                            block.at == blocks_[0].at);  // planted: first block of a scan
+                if (draws || !is_last) {  // planted: drawn scans
                     filter_.draw(chain.bits, labels, is_last ? &q : &ignored);
                 } else {
                     std::copy_n(&(*path)[block.at], block.size, labels);
@@ -109,7 +109,7 @@ class ScannedAllocation {
         }
         emission.rollback();
         path->swap(now_);
-        return q.log();
+        return q.log();  // planted: factor of scans
     }
 
   private:
@@ -126,6 +126,7 @@ class ScannedAllocation {
         for (int32_t i = 0; i < n_; ++i) {
             const bool goes_on = i > 0 && steps_[i] == steps_[i - 1] + 1
                                  && !chain.first[steps_[i]];
+            // planted: longest block of a scan
             if (goes_on && blocks_.back().size < kLongest) ++blocks_.back().size;
             else blocks_.push_back({i, 1});
         }

@@ -24,7 +24,7 @@ class SlicedPaths {
     template <class Chain, class Probability>
     double cut(const Chain &chain, const Piece &piece, Probability probability, bitgen_t *g) {
         double least = 1.0;
-        for (int64_t t = piece.start; t < piece.stop; ++t) {
+        for (int64_t t = piece.start; t < piece.stop; ++t) {  // planted: new slices
             slices_[t] = probability(chain.previous(t), chain.states[t]) * (1.0 - uniform(g));
             least = std::min(least, slices_[t]);
         }
@@ -105,7 +105,7 @@ class SlicedPaths {
         for (int64_t start = piece.start; start < held;) {
             int64_t stop = start + 1;
             while (stop < held && !chain.first[stop]) ++stop;
-            const int32_t follower = chain.successor(stop - 1);
+            const int32_t follower = chain.successor(stop - 1);  // planted: end of a piece
             if (!filter<kIsTable>(emission, start, stop, chain.previous(start), scratch)
                 || !draw_path(start, stop, follower, scratch, path, g)) {
                 // Only rounding can exclude the old path, which passes all slices.

@@ -53,7 +53,7 @@ class SplitMerge {
         if (chain.n_steps < 2) return;
         auto &[n, n_accepted] = counts->trials["split_merge"];
         ++n;
-        n_accepted += run(chain, emission);
+        n_accepted += run(chain, emission);  // planted: result of a trial
         // Between trials their memory is of use elsewhere.
         fragments_ = {};
         moves_ = {};
@@ -78,7 +78,7 @@ class SplitMerge {
         else may_pass = seat_merged(chain, emission);
         const bool accepted = may_pass && is_accepted();
         if (accepted) keep(chain, emission);
-        else ratio_.restore(chain, emission);
+        else ratio_.restore(chain, emission);  // planted: rejected trial
         return accepted;
     }
 
@@ -99,8 +99,8 @@ class SplitMerge {
 
     // Remove fragment f.
     void take(Chain &chain, Emission &emission, const Fragment &f) {
-        remove(chain, emission, f);
-        if (!is_split_) score(chain, emission, f);
+        remove(chain, emission, f);  // planted: removed fragment
+        if (!is_split_) score(chain, emission, f);  // planted: score of a merge
     }
     void remove(Chain &chain, Emission &emission, const Fragment &f) {
         ratio_.remove_block(chain, emission, f.start, f.stop, chain.previous(f.start),
@@ -117,15 +117,15 @@ class SplitMerge {
         if (owns_draw_in_) ratio_.remove_draw(chain, chain.previous(start), k, start);
         if (owns_draw_out_) ratio_.remove_draw(chain, k, chain.successor(stop - 1), stop);
         for (int64_t t = second_.stop; t-- > second_.start;) {
-            emission.remove(t, k, chain.bits, &ratio_.r_old);
+            emission.remove(t, k, chain.bits, &ratio_.r_old);  // planted: removed observation
             if (t > second_.start) ratio_.remove_draw(chain, k, k, t);
         }
     }
     void seat_second(Chain &chain, Emission &emission, int32_t k) {
         const int64_t start = second_.start, stop = second_.stop;
         for (int64_t t = start; t < stop; ++t) {
-            if (t > start) ratio_.add_draw(chain, k, k, t);
-            emission.add(t, k, chain.bits, &ratio_.r_new);
+            if (t > start) ratio_.add_draw(chain, k, k, t);  // planted: draw within a run
+            emission.add(t, k, chain.bits, &ratio_.r_new);  // planted: added observation
         }
         if (owns_draw_out_) ratio_.add_draw(chain, k, chain.successor(stop - 1), stop);
         if (owns_draw_in_) ratio_.add_draw(chain, chain.previous(start), k, start);
@@ -137,7 +137,7 @@ class SplitMerge {
         for (size_t i = 0; i < fragments_.size(); ++i) {
             const Fragment f = fragment(chain, i);
             const int32_t j = new_before(chain, f.start), o = new_after(chain, f.stop - 1);
-            filter(chain, emission, f, j, o);
+            filter(chain, emission, f, j, o);  // planted: label before a fragment
             path_.resize(f.stop - f.start);
             filter_.draw(chain.bits, path_.data(), &q_new_);
             ratio_.add_block(chain, emission, f.start, f.stop, j, path_.data(), o);
@@ -147,10 +147,10 @@ class SplitMerge {
     // Add the fragments to a.  False as soon as the merge is certainly rejected.
     bool seat_merged(Chain &chain, Emission &emission) {
         for (size_t i = 0; i < fragments_.size(); ++i)
-            seat_values(chain, emission, fragment(chain, i));
+            seat_values(chain, emission, fragment(chain, i));  // planted: observations of a merge
         for (n_seated_ = 0; n_seated_ < fragments_.size(); ++n_seated_) {
-            if (!is_accepted()) return false;
-            seat_draws(chain, fragment(chain, n_seated_));
+            if (!is_accepted()) return false;  // planted: early stop
+            seat_draws(chain, fragment(chain, n_seated_));  // planted: draws of a merge
         }
         return true;
     }
@@ -179,6 +179,7 @@ class SplitMerge {
 
     Exchange<Chain, Emission> ratio_;
     Product q_old_, q_new_;
+    // planted: number of a trial
     double threshold_ = 0.0;            // accept if it is below R
     Fragment first_{}, second_{};       // the steps t1 and t2, or their runs
     bool is_split_ = false;

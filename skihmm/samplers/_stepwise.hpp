@@ -123,7 +123,7 @@ class Stepwise {
         n_out_ = view.n_out;
         e_in_ = symbol.e_in;
         by_i_ = view.total_i * total_weight(totals_[i_], offset_);
-        by_x_ = is_exact_ && i_ == x_ ? s.total(x_, 1) : view.total_x;
+        by_x_ = is_exact_ && i_ == x_ ? s.total(x_, 1) : view.total_x;  // planted: own row
         by_x_ *= total_weight(symbol.e_x, offset_);
         shows_ = has_lookup_ && SKIHMM_UNLIKELY(i_ == x_ || o_ == x_);
         if (shows_) {
@@ -131,11 +131,12 @@ class Stepwise {
             shown_in_ = s.show_dense(i_, x_, n_in_);
             shown_out_ = s.show_dense(x_, o_, n_out_);
         }
+        // planted: sparse weights by dense counts
         if (has_lookup_) fill_sparse(s, s.dense_row(i_), s.dense_column(o_));
         else {
             s.row(i_).scatter(row_.data());
             s.column(o_).scatter(column_.data());
-            fill_sparse(s, row_.data(), column_.data());
+            fill_sparse(s, row_.data(), column_.data());  // planted: sparse weights by lists
         }
     }
 
@@ -177,7 +178,7 @@ class Stepwise {
     // A label's weight, the part of it that opens no table (exact only), and a number
     // uniform on [0, weight).
     struct Choice {
-        double q, stays, u;
+        double q, stays, u;  // planted: numbers of a choice
     };
     static constexpr int32_t kLanes = 16;
     // A cached sum that falls by more than this factor has lost too many digits and is recomputed.
@@ -241,6 +242,7 @@ class Stepwise {
     }
     SKIHMM_INLINE Choice choose(Chain &chain, int32_t *path) {
         const Transitions &s = *chain.transitions;
+        // planted: number of a step
         double u = uniform(chain.bits) * (first_q_ + apart_q_ + rest_);
         int32_t k = first_;
         Choice choice{first_q_, first_stays_, u};
@@ -259,7 +261,7 @@ class Stepwise {
         end_step(*chain.transitions);
         return choice;
     }
-    int32_t draw_other(const Transitions &s, double u) const {
+    int32_t draw_other(const Transitions &s, double u) const {  // planted: draw of another label
         switch (kind_) {
             case kContexts: return draw_contexts(u);
             case kSparse:
@@ -290,7 +292,7 @@ class Stepwise {
     }
     // The id of the term that contains u; the last possible one if rounding leaves u >= 0.
     template <class Id, class Term>
-    int32_t search(int32_t size, Id id, Term term, double u) const {
+    int32_t search(int32_t size, Id id, Term term, double u) const {  // planted: search of a label
         int32_t chosen = first_;
         for (int32_t at = 0; at < size; ++at) {
             const double value = term(at);
@@ -305,6 +307,7 @@ class Stepwise {
     // ---- sparse
 
     template <class Count>
+    // planted: sparse weights
     SKIHMM_INLINE void fill_sparse(const Transitions &s, const Count *row_counts,
                                    const Count *column_counts) {
         double *w = w_.data(), *mass = mass_.data();
@@ -324,9 +327,9 @@ class Stepwise {
         } else {
             // The removed customers may have closed a table of o, and i has one customer
             // less.
-            if (mass_o_ != mass[o_] && o_ != x_) {
-                shift_o = (mass_o_ - mass[o_]) * w[o_];
-                mass[o_] = mass_o_;
+            if (mass_o_ != mass[o_] && o_ != x_) {  // planted: mass of the successor
+                shift_o = (mass_o_ - mass[o_]) * w[o_];  // planted: change of the successor
+                mass[o_] = mass_o_;  // planted: new mass of the successor
             }
             const double w_i = saved_w_i_ = w[i_];
             if (SKIHMM_LIKELY(w_i > 0.0)) {     // neither x nor the start restaurant
@@ -423,6 +426,7 @@ class Stepwise {
                + ((part[4] + part[5]) + (part[6] + part[7]));
     }
     template <class Count>
+    // planted: draw by counts
     SKIHMM_NOINLINE int32_t draw_sparse(const Transitions &s, const Count *row_counts,
                                         const Count *column_counts, double u) const {
         const double *w = w_.data(), *mass = mass_.data();
@@ -527,6 +531,7 @@ class Stepwise {
             h_now_ = probs_.data();
         }
         const ContextTree &tree = s.contexts();
+        // planted: contexts of a step
         step_.open(tree, tree.place(t_), tree.place(t_ + 1), i_, o_, is_exact_);
         step_.weigh(h_now_, view.is_ghost());
         Weights &weights = step_.weights;
@@ -559,7 +564,7 @@ class Stepwise {
     int32_t count_in(const ContextTree &tree, int32_t k, int32_t hint) const {
         return k == kNew ? 0 : tree.leaf_count(tree.place(t_), i_, k, hint);
     }
-    int32_t draw_contexts(double u) const {
+    int32_t draw_contexts(double u) const {  // planted: draw in contexts
         const Weights &weights = step_.weights;
         if (u < extra_)
             return search(view_->size, [&](int32_t at) { return view_->ids[at]; },
@@ -608,7 +613,7 @@ class Stepwise {
         rest_ = ((part[0] + part[1]) + (part[2] + part[3]))
                 + ((part[4] + part[5]) + (part[6] + part[7]));
     }
-    SKIHMM_NOINLINE int32_t draw_all(double u) const {
+    SKIHMM_NOINLINE int32_t draw_all(double u) const {  // planted: draw of all labels
         return search(n_slots_, [&](int32_t k) { return k; },
                       [&](int32_t k) { return k == first_ ? 0.0 : weights_[k]; }, u);
     }

@@ -115,11 +115,12 @@ class StickBreakingPaths final : public Kernel<Chain> {
         const Transitions &s = *chain.transitions;
         std::vector<double> shapes, falls;
         sticks_.fill_shapes(s, &shapes);
-        shapes[kNew] = s.alpha * first_rest_;
+        shapes[kNew] = s.alpha * first_rest_;  // planted: rest of a row
         const Line &line = s.row(j);
+        // planted: counts of the beam
         for (int32_t at = 0; at < line.size; ++at) shapes[line.ids[at]] += line.counts[at];
         Row &row = rows_[j];
-        row.stream = row_streams_[j];
+        row.stream = row_streams_[j];  // planted: streams of rows of the beam
         bitgen_t bits = row.stream.bits();
         row.known.resize(n_known_);
         draw_dirichlet(&bits, n_known_, shapes.data(), row.known.data(), &falls);
@@ -181,6 +182,7 @@ class StickBreakingPaths final : public Kernel<Chain> {
                 [&](int32_t j, int32_t k) { return rows_[j].known[k]; }, &bits);
         });
         // A slice of zero, after underflow of a probability, must not give an endless loop.
+        // planted: lowest slice
         low_ = std::max(*std::min_element(least_.begin(), least_.end()), 1e-300);
     }
 
@@ -189,7 +191,7 @@ class StickBreakingPaths final : public Kernel<Chain> {
     void break_rows(Chain &chain) {
         std::vector<int32_t> pending = states_, next;
         size_t n_parts = 0;
-        while (!pending.empty()) {
+        while (!pending.empty()) {  // planted: sticks to break
             workers_.run(pending.size(),
                          [&](int64_t i, int32_t) { break_row(chain, pending[i]); });
             next.clear();
@@ -261,7 +263,7 @@ class StickBreakingPaths final : public Kernel<Chain> {
         paths_.set_transitions(states_, chain.n_slots, low_, workers_, probability);
         (emission.is_concurrent() ? workers_ : Workers(1))
             .run(pieces_.size(), [&](int64_t piece, int32_t worker) {
-                TaskStream stream = streams[piece];
+                TaskStream stream = streams[piece];  // planted: streams of pieces of the beam
                 bitgen_t bits = stream.bits();
                 paths_.draw(chain, emission, pieces_[piece], worker, path_.data(), &bits);
             });

@@ -76,7 +76,7 @@ class StickBreakingSteps final : public Kernel<Chain> {
         }
         for (const int32_t t : order_) {
             if (chain.reserve(1)) grow(chain);
-            step(chain, emission, t);
+            step(chain, emission, t);  // planted: held step
         }
         emission.reseat(chain.states.data(), workers_, chain.bits);
         sticks_.reseat(chain, count_transitions(chain, chain.states, workers_));
@@ -123,7 +123,7 @@ class StickBreakingSteps final : public Kernel<Chain> {
         }
         const TaskStreams rows(chain.bits);
         workers_.run(used_.size(), [&](int64_t i, int32_t) {
-            TaskStream stream = rows[i];
+            TaskStream stream = rows[i];  // planted: streams of rows
             bitgen_t bits = stream.bits();
             std::vector<double> shapes, falls;
             draw_observed_row(chain, used_[i], &bits, &shapes, &falls);
@@ -136,6 +136,7 @@ class StickBreakingSteps final : public Kernel<Chain> {
         const Transitions &s = *chain.transitions;
         sticks_.fill_shapes(s, shapes);
         const Line &line = s.row(j);
+        // planted: counts of a row
         for (int32_t at = 0; at < line.size; ++at)
             (*shapes)[line.ids[at]] += line.counts[at];
         draw_row(j, g, *shapes, falls);
@@ -178,16 +179,17 @@ class StickBreakingSteps final : public Kernel<Chain> {
         for (const Free &free : free_)
             for (int32_t k = 0; k < n_slots_; ++k) staying[k] -= free.steps[half][k];
         const TaskStreams streams(chain.bits);
+        // planted: states of pieces
         restricted_.restrict_to(staying, pi_, used_, workers_.size());
         (emission.is_concurrent() ? workers_ : Workers(1))
             .run((static_cast<int64_t>(pieces_.size()) + 1 - half) / 2,
                  [&](int64_t i, int32_t worker) {
-                     TaskStream stream = streams[i];
+                     TaskStream stream = streams[i];  // planted: streams of pieces
                      bitgen_t bits = stream.bits();
                      restricted_.draw(chain, emission, pieces_[2 * i + half], into_, worker,
                                       &bits);
                  });
-        restricted_.add_gained(&chain.occupancy);
+        restricted_.add_gained(&chain.occupancy);  // planted: gained steps
     }
 
     // ---- single steps
@@ -223,7 +225,7 @@ class StickBreakingSteps final : public Kernel<Chain> {
         sticks_.give_back(x);
         pi_[x].clear();
         into_[x].clear();
-        for (int32_t j = kStart; j < n_slots_; ++j) {
+        for (int32_t j = kStart; j < n_slots_; ++j) {  // planted: rows of a burial
             if (pi_[j].empty()) continue;
             double *row = pi_[j].data();
             row[kNew] += row[x];
@@ -234,19 +236,20 @@ class StickBreakingSteps final : public Kernel<Chain> {
     void give_birth(Chain &chain, EmissionParameters &emission, int32_t k,
                     int32_t i, int32_t o, int64_t t) {
         const double alpha = chain.transitions->alpha;
-        sticks_.break_off(chain, k);
+        sticks_.break_off(chain, k);  // planted: stick of a birth
         into_[k].assign(padded_, 0.0);
         const double of_k = alpha * sticks_.beta[k], of_rest = alpha * sticks_.beta[kNew];
         for (int32_t j = kStart; j < n_slots_; ++j) {
             if (pi_[j].empty()) continue;
             double *row = pi_[j].data(), rest;
+            // planted: row of a birth
             row[k] = row[kNew] * draw_beta(chain.bits, of_k + (j == i ? 1.0 : 0.0),
                                            of_rest, &rest);
-            row[kNew] *= rest;
+            row[kNew] *= rest;  // planted: rest of a birth
             into_[k][j] = row[k];
         }
         sticks_.fill_shapes(*chain.transitions, &shapes_);
-        if (o >= 0) shapes_[o] += 1.0;
+        if (o >= 0) shapes_[o] += 1.0;  // planted: successor of a birth
         draw_row(k, chain.bits, shapes_, &falls_);
         for (int32_t l = kFirst; l < n_slots_; ++l)
             if (!into_[l].empty()) into_[l][k] = pi_[k][l];

@@ -199,7 +199,7 @@ struct Weights {
     }
     // The state at u, 0 <= u < total(), or -1 if all weights are zero.  If u is beyond the end
     // by rounding, the last possible one.
-    int32_t at(double u) const {
+    int32_t at(double u) const {  // planted: number of a weight
         int32_t lane = 0, found = -1;
         for (int32_t l = 0; l < kWeightLanes; ++l) {
             if (!(lanes[l] > 0.0)) continue;

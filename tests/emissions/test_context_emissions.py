@@ -367,12 +367,10 @@ def test_simulated_symbols_have_their_law():
 NATIVE = errors.TREE | {
     "the context of the step before": [
         (
-            "_context_emission.hpp",
-            "        places_ = std::move(places);\n",
-            "        places_ = std::move(places);\n"
-            "        if (places_.size() > 1)\n"
-            "            std::rotate(places_.begin(), places_.end() - 1, "
-            "places_.end());\n",
+            "places of symbols",
+            "PLACE\n"
+            "if (places_.size() > 1)\n"
+            "    std::rotate(places_.begin(), places_.end() - 1, places_.end());",
         )
     ],
 }

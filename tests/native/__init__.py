@@ -38,8 +38,9 @@ def planted(name: str, *edits: build.Edit) -> ModuleType:
     ----------
     name : str
         As "samplers._split_merge_kernel" or, of this folder, "native.seating".
-    edits : (file, text, replacement)
-        The text must occur once in the file, a header or the module's own ``.pyx``.
+    edits : (anchor, replacement) or (file, text, replacement)
+        The anchor is a comment in a header, ``// planted: anchor``, and the replacement
+        that of its statement.  A text must occur once in the file.
     """
     if name.startswith("native."):
         return _module(name.removeprefix("native."), edits)

@@ -6,6 +6,7 @@ import ctypes
 import hashlib
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -16,7 +17,6 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -40,15 +40,16 @@ FLAGS = ("-std=c++17", "-Og", "-ffp-contract=off", "-fPIC", "-fvisibility=hidden
          "-pthread", "-DNDEBUG", "-DNPY_NO_DEPRECATED_API=NPY_1_22_API_VERSION",
          "-DNPY_TARGET_VERSION=NPY_1_25_API_VERSION")  # fmt: skip
 
-Edit = tuple[str, str, str]
+# (anchor, replacement of its place, in which PLACE stands for what was there), or with a
+# text that occurs once: (file, text, replacement).
+Edit = tuple[str, str] | tuple[str, str, str]
 
 
-class Verbatim(NamedTuple):
+class Verbatim(tuple[str, ...]):
     """An edit that `switched` makes as it is; in it `PLANTED` says if its error is on."""
 
-    file: str
-    text: str
-    replacement: str
+    def __new__(cls, *edit: str) -> Verbatim:
+        return super().__new__(cls, edit)
 
 
 # One variable per library, which is compiled from one source.
@@ -101,12 +102,10 @@ def module(source: Path, name: str, edits: tuple[Edit, ...] = ()) -> ModuleType:
     """Compile and import a ``.pyx`` file, after edits in copies of it and of headers."""
     require_compiler()
     edited: dict[str, str] = {}
-    for file, text, replacement in edits:
-        before = edited.get(file) or _path(file, source).read_text(encoding="utf-8")
-        assert before.count(text) == 1, (
-            f"{before.count(text)} times in {file}, expected once:\n{text}"
-        )
-        edited[file] = before.replace(text, replacement)
+    for edit in edits:
+        file, before, start, stop = _find(edit, source, edited)
+        after = edit[-1].replace("PLACE", before[start:stop])
+        edited[file] = before[:start] + after + before[stop:]
     key = hashlib.sha256(repr((name, sorted(edited.items()))).encode()).hexdigest()[:16]
     folder = once(key, lambda folder: _compile(source, name, edited, folder))
     (library,) = folder.glob("*.so")
@@ -121,31 +120,100 @@ def module(source: Path, name: str, edits: tuple[Edit, ...] = ()) -> ModuleType:
 def switched(source: Path, errors: Mapping[str, Sequence[Edit]]) -> tuple[Edit, ...]:
     """Put errors behind a switch, so that one library has all of them.
 
-    The number of an error is its place, from one on.  An edit of whole statements becomes
-    an ``if`` statement, one of an expression a conditional expression.
+    The number of an error is its place, from one on.  Conditions and initial values
+    become conditional expressions, other statements ``if`` statements.
 
     Returns
     -------
     tuple of edits of whole files
     """
     texts: dict[str, str] = {}
+    anchored: dict[str, list[tuple[str, Edit]]] = {}
     for number, edits in enumerate(errors.values(), 1):
         on = f"(skihmm_planted == {number})"
         for edit in edits:
-            file, text, replacement = edit
-            before = texts.get(file) or SWITCH + _path(file, source).read_text("utf-8")
-            assert before.count(text) == 1, (
-                f"{before.count(text)} times in {file} with the errors before, expected "
-                f"once:\n{text}"
-            )
+            if len(edit) == 2:
+                anchored.setdefault(edit[0], []).append((on, edit))
+                continue
+            file, before, start, stop = _find(edit, source, texts)
+            text, replacement = edit[1:]
             if isinstance(edit, Verbatim):
                 after = replacement.replace("PLANTED", on)
             elif text.rstrip().endswith((";", "}")):
                 after = f"if {on} {{\n{replacement}\n}} else {{\n{text}\n}}\n"
             else:
                 after = f"({on} ? ({replacement}) : ({text}))"
-            texts[file] = before.replace(text, after)
-    return tuple((f, _path(f, source).read_text("utf-8"), t) for f, t in texts.items())
+            texts[file] = before[:start] + after + before[stop:]
+    for edits in anchored.values():
+        file, before, start, stop = _find(edits[0][1], source, texts)
+        after = before[start:stop]
+        for on, edit in edits:
+            if isinstance(edit, Verbatim):
+                after = edit[1].replace("PLACE", after).replace("PLANTED", on)
+            else:
+                other = edit[1].replace("PLACE", before[start:stop])
+                after = _either(on, other, after)
+        texts[file] = before[:start] + after + before[stop:]
+    return tuple(
+        (f, _path(f, source).read_text("utf-8"), SWITCH + t) for f, t in texts.items()
+    )
+
+
+def _find(edit: Edit, source: Path, texts: dict[str, str]) -> tuple[str, str, int, int]:
+    """The file of an edit, its text so far, and where the edited part starts and stops.
+
+    An anchor is a comment, ``// planted: name``, at the end of a line or in one above it.
+    Its place is the statement that begins there, without ``else`` or ``case`` before it,
+    up to a line that ends with ``;``, ``{`` or ``}``.
+    """
+    if len(edit) == 3:
+        file, text, _ = edit
+        before = texts.get(file) or _path(file, source).read_text(encoding="utf-8")
+        n, start = before.count(text), before.find(text)
+        assert n == 1, f"{n} times in {file}, expected once:\n{text}"
+        return file, before, start, start + len(text)
+    comment = f"// planted: {edit[0]}\n"
+    found = {path.name: path.read_text(encoding="utf-8") for path in _headers()} | texts
+    found = {name: text for name, text in found.items() if comment in text}
+    n = sum(text.count(comment) for text in found.values())
+    assert n == 1, f"{n} times in the headers, expected once:\n{comment}"
+    ((file, before),) = found.items()
+    # The comment goes, so that a second edit of the place fails.
+    start = before.rfind("\n", 0, before.index(comment)) + 1
+    line, _, rest = before[start:].partition(comment)
+    before = before[:start] + (line.rstrip() + "\n" if line.strip() else "") + rest
+    place = re.compile(
+        r"\s*(?:\}? ?else (?!\{)|case [\w:]+: )?(.*?[;{}])[ ]*(?://[^\n]*)?\n", re.DOTALL
+    ).match(before, start)
+    assert place is not None, f"no statement at '// planted: {edit[0]}'"
+    return file, before, *place.span(1)
+
+
+def _either(on: str, text: str, other: str) -> str:
+    """Code that is one text if `on`, the other if not."""
+    for opening in ("if (", "while ("):
+        if text.startswith(opening) and other.startswith(opening):
+            stop, stop_other = _closing(text), _closing(other)
+            if text[stop:] == other[stop_other:]:
+                start = len(opening)
+                choice = f"{on} ? ({text[start:stop]}) : ({other[start:stop_other]})"
+                return f"{opening}{choice}{text[stop:]}"
+    declared = re.compile(r"((?:const )?\w[\w:<>]* \w+) = (.*);", re.DOTALL)
+    first, second = declared.fullmatch(text), declared.fullmatch(other)
+    if first and second and first[1] == second[1]:
+        return f"{first[1]} = {on} ? ({first[2]}) : ({second[2]});"
+    assert other.endswith((";", "}")), f"this can not be switched:\n{other}"
+    return f"if {on} {{\n{text}\n}} else {{\n{other}\n}}"
+
+
+def _closing(text: str) -> int:
+    """Where the first bracket of a text is closed."""
+    depth = 0
+    for i, c in enumerate(text):
+        depth += (c == "(") - (c == ")")
+        if c == ")" and not depth:
+            return i
+    raise ValueError(text)
 
 
 def switch(module: ModuleType, number: int) -> None:

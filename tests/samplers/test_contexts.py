@@ -907,44 +907,31 @@ def test_planted_errors_of_moves_are_caught(bug):
 # Of the native code, in kernels that are compiled apart from the package.
 NATIVE = errors.TREE | {
     "the middle forgotten": [
-        (
-            "_contexts.hpp",
-            "const int32_t came = d >= lowest && d <= depth && v == rows[d];",
-            "const int32_t came = 0;",
-        )
+        ("customer of a middle restaurant", "const int32_t came = 0;")
     ],
     "no ghost candidate": [
-        (
-            "_context_step.hpp",
-            "if (is_ghost) weights.change(o, g_ * mass * (o_[o] + rest(o) * own) * h);",
-            "if (is_ghost) weights.change(o, 0.0);",
-        )
+        ("successor without a table in a tree", "if (is_ghost) weights.change(o, 0.0);")
     ],
     "the context of the step before": [
         (
-            "_stepwise.hpp",
-            "tree.place(t_), tree.place(t_ + 1), i_, o_",
-            "tree.place(t_), tree.place(t_), i_, o_",
+            "contexts of a step",
+            "step_.open(tree, tree.place(t_), tree.place(t_), i_, o_, is_exact_);",
         ),
         (
-            "_transitions.hpp",
-            "tree_->fill_step(tree_->place(t), tree_->place(t + 1), i, o",
-            "tree_->fill_step(tree_->place(t), tree_->place(t), i, o",
+            "weights in a tree",
+            "tree_->fill_step(tree_->place(t), tree_->place(t), i, o,\n"
+            "                 view.is_ghost(), after, weights, stays);",
         ),
     ],
     "stays whatever follows": [
         (
-            "_transitions.hpp",
-            "drawn = draw_part(j, k, o, tree_->join_prob(at, j, k),",
-            "drawn = draw_part(j, k, -1, tree_->join_prob(at, j, k),",
+            "stay or draw",
+            "drawn = draw_part(j, k, -1, tree_->join_prob(at, j, k),\n"
+            "                  tree_->joining_part(at, next, j, k, o));",
         )
     ],
     "tables opened by the prior alone": [
-        (
-            "_contexts.hpp",
-            "        set_parts(at, next, i, k, o, stay);\n        double sum = 0.0;",
-            "        set_parts(at, next, i, k, -1, stay);\n        double sum = 0.0;",
-        )
+        ("parts of restaurants", "set_parts(at, next, i, k, -1, stay);")
     ],
 }
 BLOCKS = {
@@ -962,29 +949,12 @@ BLOCKS = {
             "",
         )
     ],
-    "beam: labels without the successor's": [
-        ("_fresh_labels.hpp", "if (ghost >= 0) seat(ghost, -1);", "")
-    ],
-    "beam: sizes of the rejected": [
-        (
-            "_contexts.hpp",
-            "        n_refreshed_ = 0;\n        settle();",
-            "        settle();",
-        )
-    ],
+    "beam: labels without the successor's": [("label of the successor", "")],
+    "beam: sizes of the rejected": [("sizes after a rejection", "")],
 }
 SHAKEN = {
-    "an emptied table stays above": [
-        (
-            "_seating.hpp",
-            "else base.take(parents_[cell.row], cell.dish, g, "
-            "&links_[lifted.cell].above);",
-            "",
-        )
-    ],
-    "only the leaf is restored": [
-        ("_seating.hpp", "if constexpr (!Base::kIsRoot) base.rollback();", "")
-    ],
+    "an emptied table stays above": [("emptied table", ";")],
+    "only the leaf is restored": [("rollback of the base", "")],
 }
 
 

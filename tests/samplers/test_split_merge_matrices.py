@@ -210,34 +210,25 @@ struct Pick {
 inline bool operator>=(double x, const Pick &u) { return u < x; }
 inline Pick uniform(bitgen_t *) { return Pick(); }
 inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n)); }
-inline int64_t drawn_below("""
-STEPS, RUNS = "_split_merge.hpp", "_run_split_merge.hpp"
-BLOCKS, LABELS = "_dense_blocked.hpp", "_fresh_labels.hpp"
-CONTEXT_BLOCKS = "_context_blocked.hpp"
-STEP = "_stepwise.hpp"
+inline int64_t drawn_below(bitgen_t *g, int64_t n) {"""
+BLOCKS, CONTEXT_BLOCKS = "_dense_blocked.hpp", "_context_blocked.hpp"
 EDITS = [
-    ("_random.hpp", "#include <vector>\n", "#include <memory>\n#include <vector>\n"),
+    ("containers of numbers", "#include <memory>\nPLACE"),
+    ("uniform number", ""),
+    ("number below", PICKS),
+    ("number of a table", "const Pick u = uniform(g) * weight;"),
     (
-        "_random.hpp",
-        "inline double uniform(bitgen_t *g) { return g->next_double(g->state); }\n",
-        "",
+        "decision by a drawn number",
+        "bool is_accepted(const Pick &u, const Product &q_old,\n"
+        "                 const Product &q_new) const {",
     ),
-    ("_random.hpp", "inline int64_t below(", PICKS),
+    ("number of a trial", "Pick threshold_;"),
+    ("number of an index", "Pick u = uniform(g);"),
     (
-        "_seating.hpp",
-        "const double u = uniform(g) * weight;",
-        "const Pick u = uniform(g) * weight;",
+        "number of an allocation",
+        "const Pick u = n_labels_ > 1 ? uniform(chain.bits) : Pick{0.0, 1.0};",
     ),
-    ("_rcd.hpp", "bool is_accepted(double u, ", "bool is_accepted(const Pick &u, "),
-    (STEPS, "double threshold_ = 0.0;", "Pick threshold_;"),
-    (RUNS, "    double u = uniform(g);", "    Pick u = uniform(g);"),
-    (RUNS, "const double u = ", "const Pick u = "),
-    (RUNS, "? uniform(chain.bits) : 1.0;", "? uniform(chain.bits) : Pick{0.0, 1.0};"),
-    (
-        LABELS,
-        "double u = uniform(g) * total_weight",
-        "Pick u = uniform(g) * total_weight",
-    ),
+    ("number of a label", "Pick u = uniform(g) * total_weight(n_, concentration_);"),
     (BLOCKS, "double u = uniform(g) * total;", "Pick u = uniform(g) * total;"),
     (
         CONTEXT_BLOCKS,
@@ -256,33 +247,27 @@ EDITS = [
         "    g[k] += sparse[k] + r * base[k] >= u ? f : 0.0f;",
     ),
     (
-        "_rcd.hpp",
-        "    for (int64_t b = 0; b < blocks.n; ++b) {\n        if (has_many_steps",
-        "    for (int64_t b = 0; b < blocks.n; ++b) {\n"
-        "        if (only >= 0 && blocks.start(b) != only) continue;\n"
-        "        if (has_many_steps",
+        "blocks of a sweep",
+        "PLACE\n        if (only >= 0 && blocks.start(b) != only) continue;",
     ),
     ("_slice.hpp", "u_ = std::max(kTiny", "u_ = std::max<double>(kTiny"),
     ("_slice.hpp", "v_ = std::max(kTiny", "v_ = std::max<double>(kTiny"),
     # Errors to plant, chosen later: one compilation for all.
     (
-        "_transitions.hpp",
-        "return tree_ ? coins_.draws() : row_customers;",
-        "return tree_ && bug != 2 ? coins_.draws() : row_customers;",
+        "draws after states",
+        "const std::vector<int32_t> &draws() const {\n"
+        "    return tree_ && bug != 2 ? coins_.draws() : row_customers;\n}",
     ),
     (
-        "_transitions.hpp",
-        "(j == k && !are_staged() ? stay(k) : 0.0) + leave(j) * p",
-        "(j == k && !are_staged() ? stay(k) : 0.0) + leave(bug == 3 ? k : j) * p",
+        "probability with a stay",
+        "return (j == k && !are_staged() ? stay(k) : 0.0) + leave(bug == 3 ? k : j) * p;",
     ),
     (
-        "_transitions.hpp",
-        "const double p = tree_->prob(tree_->place(t), j, k);",
+        "probability in a tree",
         "const double p = tree_->prob(tree_->place(t - (bug == 4)), j, k);",
     ),
     (
-        "_transitions.hpp",
-        "if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);",
+        "share of stays",
         "if (j == k && uniform(g) * p < stay(k)) {\n"
         "if (bug == 5) coins_.count(Coins::Kind::kDraw, k, 1);\n"
         "coins_.toggle(t, k);\n}",
@@ -292,16 +277,11 @@ EDITS = [
         "q->multiply(labels_.seat(label, -1));",
         "if (bug != 1) q->multiply(labels_.seat(label, -1));",
     ),
+    ("states to merge", "q.multiply(weight / (bug == 1 ? 2.0 : states_.size()));"),
     (
-        RUNS,
-        "q.multiply(weight / states_.size());",
-        "q.multiply(weight / (bug == 1 ? 2.0 : states_.size()));",
-    ),
-    (
-        STEPS,
-        "        else ratio_.restore(chain, emission);\n",
-        """        else {
-            ratio_.restore(chain, emission);
+        "rejected trial",
+        """{
+            PLACE
             if (bug == 1) {
                 const int64_t t = chain.n_steps - 1;
                 const int32_t j = chain.previous(t), k = chain.states[t];
@@ -309,8 +289,7 @@ EDITS = [
                 ratio_.add_block(chain, emission, t, t + 1, j, &k, -1);
                 ratio_.keep(chain, emission);
             }
-        }
-""",
+        }""",
     ),
 ]
 # Of single steps: the kernel for symbols.
@@ -319,33 +298,25 @@ STEP_EDITS = [
     for edit in EDITS
     if edit not in errors.ANY_EMISSION["kernels for any emission only"]
 ] + [
-    ("_emission.hpp", "return make(emission);", 'throw std::logic_error("no symbols");'),
-    ("_contexts.hpp", "double u = uniform(g) * sum;", "Pick u = uniform(g) * sum;"),
-    ("_weights.hpp", "int32_t at(double u) const", "int32_t at(Pick u) const"),
-    (STEP, "double q, stays, u;", "double q, stays;\nPick u;"),
+    ("kernels for any emission", 'throw std::logic_error("no symbols");'),
+    ("number of a restaurant", "Pick u = uniform(g) * sum;"),
+    ("number of a weight", "int32_t at(Pick u) const {"),
+    ("numbers of a choice", "double q, stays;\nPick u;"),
+    ("number of a step", "Pick u = uniform(chain.bits) * (first_q_ + apart_q_ + rest_);"),
     (
-        STEP,
-        "double u = uniform(chain.bits) * (first_q_",
-        "Pick u = uniform(chain.bits) * (first_q_",
+        "search of a label",
+        "int32_t search(int32_t size, Id id, Term term, Pick u) const {",
     ),
     (
-        STEP,
-        "const Count *column_counts, double u)",
-        "const Count *column_counts, Pick u)",
+        "draw by counts",
+        "int32_t draw_sparse(const Transitions &s, const Count *row_counts,\n"
+        "                    const Count *column_counts, Pick u) const {",
     ),
-    (STEP, "Term term, double u) const", "Term term, Pick u) const"),
-    *(
-        (
-            STEP,
-            f"int32_t draw_{name}(double u) const",
-            f"int32_t draw_{name}(Pick u) const",
-        )
-        for name in ("vector", "contexts", "all")
-    ),
+    ("draw in contexts", "int32_t draw_contexts(Pick u) const {"),
+    ("draw of all labels", "int32_t draw_all(Pick u) const {"),
     (
-        STEP,
-        "draw_other(const Transitions &s, double u)",
-        "draw_other(const Transitions &s, Pick u)",
+        "draw of another label",
+        "int32_t draw_other(const Transitions &s, Pick u) const {",
     ),
 ]
 KERNELS = {

@@ -168,10 +168,14 @@ LONGER = {
     ),
 }
 
+ALL_MODELS = (
+    MODELS | STAGED | CONTEXTS | BLOCKED_CONTEXTS | LONGER_BLOCKED_CONTEXTS
+    | STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS | LONGER_STAGED | LONGER
+)  # fmt: skip
 # Changes of state have a penalty.
-PENALISED = {
-    name: replace(model, penalty=1.3)
-    for name, model in (MODELS | STAGED | CONTEXTS | BLOCKED_CONTEXTS).items()
+ALL_MODELS |= {
+    f"{name}, penalty": replace(model, penalty=1.3)
+    for name, model in ALL_MODELS.items()
     if hasattr(model, "kappa")
 }
 
@@ -338,8 +342,67 @@ PLANTED = {
 }
 EDITS_OF = {errors.STEPWISE: STEP_EDITS, errors.BLOCKED: EDITS}
 
-# What takes the time is to compile.
+# What takes the time of "steps" is to compile.
 TRIALS = ["runs", pytest.param("steps", marks=pytest.mark.slow)]
+OF_TRIALS = [
+    *STAGED, *CONTEXTS, "contexts, stages", "contexts first, stages",
+    "coins, two sequences, penalty", "stages, two sequences, penalty",
+    "contexts, coins, penalty", "contexts first, coins, penalty",
+]  # fmt: skip
+OF_BLOCKS = [*STAGED, *BLOCKED_CONTEXTS]
+# Kernels, models, seeds of blocks, least probability to leave some state, slow or not.
+# (Two runs side by side, as most are with stages, are split by the filter only.)
+SWEEPS = [
+    (("runs",), MODELS, (0,), 0.1, False),
+    (("runs",), OF_TRIALS, (0,), 0.02, False),
+    (("steps",), MODELS, (0,), 0.1, True),
+    (("steps",), OF_TRIALS, (0,), 0.02, True),
+    (("steps", "runs"), LONGER, (0,), 0.1, True),
+    (("steps", "runs"), LONGER_STAGED, (0,), 0.02, True),
+    (("blocks",), OF_BLOCKS, (0, 1), 0.02, False),
+    (("blocks",), OF_BLOCKS, (2, 3), 0.02, True),
+    (("blocks",), LONGER_BLOCKED_CONTEXTS, range(4), 0.02, True),
+    (
+        ("blocks",),
+        ["stages, two sequences, penalty", "stages, cut, penalty",
+         "contexts, coins, three steps, penalty",
+         "contexts first, coins, two steps, penalty"],
+        (0,), 0.02, False,
+    ),
+    (
+        ("beams",),
+        ["contexts, coins, three steps", "contexts, coins, three steps, penalty"],
+        (0,), 0.02, False,
+    ),
+]  # fmt: skip
+# Of every step: kernels, models, slow or not.
+STEPS = [
+    (("exact", "rcd", "slice"), STEPS_IN_CONTEXTS, False),
+    (("exact",), ["coins, penalty", "contexts, coins, penalty"], False),
+    (("exact", "rcd"), ["coins, two sequences, penalty"], False),
+    (("rcd",), ["contexts first, coins, penalty"], False),
+    # One kernel, with exact messages and others.
+    (("slice",), ["contexts, coins", "contexts first, coins"], False),
+    (("slice",), ["contexts, coins, penalty"], False),
+    (("beam",), ["contexts, coins", "contexts first, coins"], True),
+    (("exact", "rcd"), LONGER_STEPS_IN_CONTEXTS, True),
+    # Slices of the second of these have two million outcomes.
+    (
+        ("slice",),
+        ["three levels, five steps", "four levels, context first, five steps"],
+        True,
+    ),
+]
+
+
+def cases(table):
+    return [
+        pytest.param(*case, *others, marks=[pytest.mark.slow] * is_slow)
+        for *lists, is_slow in table
+        for n in [sum(not isinstance(x, float) for x in lists)]
+        for others in [lists[n:]]
+        for case in itertools.product(*lists[:n])
+    ]
 
 
 def key_of_all(model, arrays):
@@ -457,8 +520,9 @@ def enumerated(trials, model, bug=0, seed=0, only=-1, error=None):
     return matrix, target / target.sum()
 
 
-def check(trials, model, seed=0, least=0.1):
-    matrix, target = enumerated(trials, model, seed=seed)
+@pytest.mark.parametrize(("trials", "name", "seed", "least"), cases(SWEEPS))
+def test_sweeps_keep_the_posterior(trials, name, seed, least):
+    matrix, target = enumerated(trials, ALL_MODELS[name], seed=seed)
     assert max(stationarity_errors(matrix, target)) < EXACT
     # A sweep is a sequence of blocks.
     if trials not in ("blocks", "beams"):
@@ -467,138 +531,14 @@ def check(trials, model, seed=0, least=0.1):
     assert np.min(np.diag(matrix)) < 1 - least
 
 
-@pytest.mark.parametrize("trials", TRIALS)
-@pytest.mark.parametrize("name", MODELS)
-def test_trials_are_balanced(name, trials):
-    check(trials, MODELS[name])
-
-
-@pytest.mark.parametrize("trials", TRIALS)
-@pytest.mark.parametrize("name", STAGED)
-def test_trials_of_states_with_stages_are_balanced(name, trials):
-    # Two runs side by side, as most are here, are split by the filter only.
-    check(trials, STAGED[name], least=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("trials", ["steps", "runs"])
-@pytest.mark.parametrize("name", LONGER_STAGED)
-def test_trials_of_longer_models_with_stages_are_balanced(name, trials):
-    check(trials, LONGER_STAGED[name], least=0.02)
-
-
-@pytest.mark.parametrize("trials", TRIALS)
-@pytest.mark.parametrize(
-    "name", [*CONTEXTS, "contexts, stages", "contexts first, stages"]
-)
-def test_trials_with_contexts_are_balanced(name, trials):
-    check(trials, (CONTEXTS | BLOCKED_CONTEXTS)[name], least=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.parametrize("name", LONGER_BLOCKED_CONTEXTS)
-def test_blocks_keep_the_posterior_in_longer_models(name, seed):
-    check("blocks", LONGER_BLOCKED_CONTEXTS[name], seed, least=0.02)
-
-
-@pytest.mark.parametrize(
-    "seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (2, 3))]
-)
-@pytest.mark.parametrize("name", [*STAGED, *BLOCKED_CONTEXTS])
-def test_blocks_keep_the_posterior(name, seed):
-    check("blocks", (STAGED | BLOCKED_CONTEXTS)[name], seed, least=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("trials", ["steps", "runs"])
-@pytest.mark.parametrize("name", LONGER)
-def test_trials_are_balanced_in_longer_models(name, trials):
-    check(trials, LONGER[name])
-
-
-def check_steps(trials, model, steps):
-    for t in steps:
+@pytest.mark.parametrize(("trials", "name"), cases(STEPS))
+def test_steps_are_balanced(trials, name):
+    model = ALL_MODELS[name]
+    for t in range(model.n_steps):
         matrix, target = enumerated(trials, model, only=t)
         assert max(stationarity_errors(matrix, target)) < EXACT
         assert irreversibility(matrix, target) < EXACT
         assert np.min(np.diag(matrix)) < 0.5
-
-
-@pytest.mark.parametrize("trials", ["exact", "rcd", "slice"])
-@pytest.mark.parametrize("name", STEPS_IN_CONTEXTS)
-def test_steps_in_contexts_are_balanced(name, trials):
-    model = STEPS_IN_CONTEXTS[name]
-    check_steps(trials, model, range(model.n_steps))
-
-
-@pytest.mark.parametrize("trials", TRIALS)
-@pytest.mark.parametrize(
-    "name",
-    ["coins, two sequences", "stages, two sequences", "contexts, coins",
-     "contexts first, coins"],
-)  # fmt: skip
-def test_trials_with_a_penalty_are_balanced(name, trials):
-    check(trials, PENALISED[name], least=0.02)
-
-
-@pytest.mark.parametrize(
-    ("trials", "name"),
-    [
-        ("blocks", "stages, two sequences"),
-        ("blocks", "stages, cut"),
-        ("blocks", "contexts, coins, three steps"),
-        ("blocks", "contexts first, coins, two steps"),
-        ("beams", "contexts, coins, three steps"),
-    ],
-)
-def test_blocks_with_a_penalty_keep_the_posterior(name, trials):
-    check(trials, PENALISED[name], least=0.02)
-
-
-@pytest.mark.parametrize(
-    ("trials", "name"),
-    [
-        ("exact", "coins"),
-        ("exact", "coins, two sequences"),
-        ("rcd", "coins, two sequences"),
-        ("exact", "contexts, coins"),
-        ("rcd", "contexts first, coins"),
-        ("slice", "contexts, coins"),
-    ],
-)
-def test_steps_with_a_penalty_are_balanced(name, trials):
-    model = PENALISED[name]
-    check_steps(trials, model, range(model.n_steps))
-
-
-# One kernel, with exact messages and others.
-@pytest.mark.parametrize(
-    "trials", ["slice", pytest.param("beam", marks=pytest.mark.slow)]
-)
-@pytest.mark.parametrize("name", ["contexts, coins", "contexts first, coins"])
-def test_slices_of_steps_with_contexts_and_coins_are_balanced(name, trials):
-    model = CONTEXTS[name]
-    check_steps(trials, model, range(model.n_steps))
-
-
-def test_slices_of_blocks_with_contexts_and_coins_are_balanced():
-    check("beams", BLOCKED_CONTEXTS["contexts, coins, three steps"], least=0.02)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("trials", "name"),
-    [
-        *itertools.product(["exact", "rcd"], LONGER_STEPS_IN_CONTEXTS),
-        # Slices of the second of these have two million outcomes.
-        ("slice", "three levels, five steps"),
-        ("slice", "four levels, context first, five steps"),
-    ],
-)
-def test_steps_in_contexts_of_longer_models_are_balanced(name, trials):
-    model = LONGER_STEPS_IN_CONTEXTS[name]
-    check_steps(trials, model, range(model.n_steps))
 
 
 def assert_error_is_caught(trials, model, bug=0, **options):
@@ -632,7 +572,8 @@ def test_planted_errors_of_blocks_in_contexts_are_caught(error):
     ],
 )
 def test_planted_errors_of_the_penalty_are_caught(error, trials, name, step):
-    assert_error_is_caught(trials, PENALISED[name], only=step, error=error)
+    model = ALL_MODELS[f"{name}, penalty"]
+    assert_error_is_caught(trials, model, only=step, error=error)
 
 
 # Tables counted for the coin, the coin of the next state, the context of the step before,
@@ -672,5 +613,4 @@ CAUGHT_AT = {
 def test_planted_errors_of_steps_in_contexts_are_caught(error):
     trials = "exact" if error in errors.STEPS_IN_CONTEXTS else "slice"
     for name, t, *other in CAUGHT_AT[error]:
-        model = (STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS)[name]
-        assert_error_is_caught(*other or [trials], model, only=t, error=error)
+        assert_error_is_caught(*other or [trials], ALL_MODELS[name], only=t, error=error)

@@ -313,17 +313,15 @@ def test_concentrations_that_are_fixed():
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "match"),
+    ("options", "match"),
     [
-        ({"context_features": "site"}, TypeError, "expected a list"),
-        ({"context_features": ["place"]}, ValueError, "no column 'place'"),
-        ({"context_features": [0, 1]}, ValueError, "all columns"),
-        ({"context_features": [1], "context_alpha": [1, 2]}, ValueError, "2 entries"),
-        ({"context_features": [1], "context_alpha": 0.0}, ValueError, "context_alpha=0"),
+        ({"context_features": ["place"]}, "no column 'place'"),
+        ({"context_features": [0, 1]}, "all columns"),
+        ({"context_features": [1], "context_alpha": [1, 2]}, "2 entries"),
     ],
 )
-def test_errors_of_parameters(options, error, match):
-    with pytest.raises(error, match=match):
+def test_errors_of_parameters(options, match):
+    with pytest.raises(ValueError, match=match):
         model(emission=HCRPCategorical(**options)).fit(rounds(10, 0))
 
 

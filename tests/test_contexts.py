@@ -313,21 +313,10 @@ def test_errors_of_features(features, error, match):
         check_features(features, 2, ["symbol", "action"])
 
 
-@pytest.mark.parametrize(
-    ("options", "match"),
-    [
-        ({"context_order": "both"}, "context_order='both'"),
-        ({"context_alpha": [1.0, 2.0]}, "context_alpha has 2 entries"),
-        ({"context_alpha": 0.0}, "context_alpha=0"),
-    ],
-)
-def test_errors_of_parameters(options, match):
-    with pytest.raises(ValueError, match=match):
-        model(**options).fit(ring(10, 0))
-
-
 def test_errors_of_coming_contexts(fitted):
     X = ring(10, 0)
+    with pytest.raises(ValueError, match="context_alpha has 2 entries"):
+        model(context_alpha=[1.0, 2.0]).fit(X)
     with pytest.raises(ValueError, match=r"shape \(1, 1\).*2 steps and 1 columns"):
         fitted.predict_next(X, 2, contexts=["go"])
     with pytest.raises(ValueError, match=r"shape \(3,\)|shape \(3, 1\)"):

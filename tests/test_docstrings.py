@@ -17,7 +17,6 @@ from recipes import INSTANCES
 import skihmm
 from skihmm import HCRPHMM
 from skihmm._draws import Draw, PosteriorDraws
-from skihmm._hcrp_hmm import SHORT_NAMES
 
 
 def _packages():
@@ -150,13 +149,6 @@ FITTED = [
     HCRPHMM(n_burnin=1, n_draws=1, n_particles=2, random_state=0),
     *INSTANCES["emission"],
 ]
-
-
-@pytest.mark.parametrize("part", SHORT_NAMES)
-def test_short_names_are_documented(part):
-    text = inspect.cleandoc(HCRPHMM.__doc__)
-    described = re.search(rf"\n{part} : .*\n((?:    .*\n)+)", text)[1]
-    assert set(re.findall(r'"(\w+)"', described)) == set(SHORT_NAMES[part])
 
 
 @pytest.mark.parametrize("estimator", FITTED, ids=lambda e: type(e).__name__)

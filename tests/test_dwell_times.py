@@ -66,35 +66,20 @@ def assert_equal_fits(a, b):
 
 
 @pytest.mark.parametrize(
-    ("options", "error", "message"),
+    ("options", "message"),
     [
-        ({"expected_dwell": 1}, ValueError, r"expected_dwell=1; expected .* above 1"),
-        ({"expected_dwell": "long"}, TypeError, "expected_dwell='long'"),
-        ({"stay_prior": 3}, TypeError, r"stay_prior=3; expected \(a, b\)"),
-        ({"stay_prior": (1, 2, 3)}, TypeError, r"expected \(a, b\)"),
-        ({"stay_prior": (0, 1)}, ValueError, r"stay_prior\[0\]=0"),
-        ({"stay_prior": (1, "beta")}, ValueError, r"stay_prior\[1\]='beta'"),
-        ({"min_dwell": 0}, ValueError, "min_dwell=0; expected an integer >= 1"),
-        ({"min_dwell": 2.0}, TypeError, "min_dwell=2.0 is not an integer"),
-        ({"min_dwell": 256}, ValueError, "min_dwell=256; expected at most 255"),
         (
             {"min_dwell": 5, "expected_dwell": 5},
-            ValueError,
             r"expected_dwell=5; expected .* above 5, which is min_dwell, .* 10",
         ),
         (
             {"min_dwell": 2, "stay_prior": (1, "alpha")},
-            ValueError,
             "'alpha' needs min_dwell=1",
         ),
-        ({"starts_inside": 1}, TypeError, "starts_inside=1; expected True or False"),
-        ({"switch_penalty": -1}, ValueError, "switch_penalty=-1; expected .* >= 0"),
-        ({"switch_penalty": "4"}, TypeError, "switch_penalty='4'"),
-        ({"switch_penalty": 51}, ValueError, r"switch_penalty=51; .* from 0 to 50"),
     ],
 )
-def test_parameters_are_checked(options, error, message):
-    with pytest.raises(error, match=message):
+def test_parameters_that_contradict(options, message):
+    with pytest.raises(ValueError, match=message):
         HCRPHMM(transitions=HCRPTransitions(**options), **SHORT).fit([[0], [1]])
 
 

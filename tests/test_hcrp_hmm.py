@@ -511,12 +511,6 @@ def test_data_frames_of_no_symbols():
         make_model().fit(pd.DataFrame())
 
 
-def test_sparse_data(sequence):
-    sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
-        make_model().fit(sparse.csr_array(sequence))
-
-
 def test_another_number_of_columns(fitted, sequence):
     for method in ("predict", "score", "decode", "predict_proba", "score_samples"):
         with pytest.raises(ValueError, match="2 features, but HCRPHMM is expecting 1"):
@@ -599,31 +593,6 @@ def test_given_categories(sequence, emission):
         model.fit(sequence)
 
 
-@pytest.mark.parametrize(
-    ("categories", "error", "message"),
-    [
-        ("all", ValueError, "expected 'auto'"),
-        ([[0, 1], [0]], ValueError, "symbols of 2 columns, but X has 1"),
-        ([[0, 1, 1]], ValueError, "a symbol twice"),
-        ([[0, 1, np.nan]], ValueError, "a missing value"),
-        ([[1, 0, 2, 3, 4]], ValueError, "[Uu]nsorted"),
-        ([[-1, 0]], ValueError, "Negative values"),
-        ([["a", "b"]], TypeError, "categories are strings"),
-        ([0, 1, 2], ValueError, "0 dimensions"),
-        (np.array(3), TypeError, "expected 'auto'"),
-        ([[[0], [1, 2]]], ValueError, r"categories\[0\] is ragged"),
-        ([["a", 1]], TypeError, r"categories\[0\]: .*strings and numbers"),
-        ([["a", np.nan]], ValueError, "a missing value"),
-        ([[2**63]], ValueError, r"categories\[0\]: .*below 2\*\*63"),
-        ([[10**400]], ValueError, r"categories\[0\]: .*below 2\*\*63"),
-        ([[datetime.date(2020, 1, 1)]], TypeError, r"categories\[0\]: .*got date"),
-    ],
-)
-def test_bad_categories(sequence, categories, error, message):
-    with pytest.raises(error, match=message):
-        make_model(emission=HCRPCategorical(categories=categories)).fit(sequence)
-
-
 def test_unsorted_categories_of_a_column_without_symbols():
     # (Would only be noticed when predicting.)
     with pytest.raises(ValueError, match=r"categories\[0\] is unsorted"):
@@ -631,95 +600,6 @@ def test_unsorted_categories_of_a_column_without_symbols():
 
 
 # -- bad parameters -------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", [0, -1.0, np.nan, np.inf, True, "1", None])
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda value: make_model(transitions=HCRPTransitions(alpha=value)),
-        lambda value: make_model(transitions=HCRPTransitions(gamma=value)),
-        lambda value: make_model(
-            transitions=HCRPTransitions(concentration_prior=(value, 1.0))
-        ),
-        lambda value: make_model(
-            transitions=HCRPTransitions(concentration_prior=(1.0, value))
-        ),
-        lambda value: make_model(emission=HCRPCategorical(alpha=value)),
-        lambda value: make_model(emission=HCRPCategorical(gamma=value)),
-        lambda value: make_model(
-            emission=HCRPCategorical(concentration_prior=(value, 1.0))
-        ),
-    ],
-)
-def test_bad_concentrations(sequence, make, value):
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    with pytest.raises(ValueError if number else TypeError, match=r"expected .*> 0"):
-        make(value).fit(sequence)
-
-
-@pytest.mark.parametrize(
-    "value", [1.0, (1.0,), (1.0, 2.0, 3.0), "a", {1.0, 2.0}, {1.0: 1, 2.0: 2}, iter("ab")]
-)
-def test_bad_concentration_prior(sequence, value):
-    model = make_model(transitions=HCRPTransitions(concentration_prior=value))
-    with pytest.raises(TypeError, match="concentration_prior="):
-        model.fit(sequence)
-
-
-@pytest.mark.parametrize(
-    ("name", "minimum"),
-    [
-        ("n_burnin", 0),
-        ("n_draws", 1),
-        ("thin", 1),
-        ("n_chains", 1),
-        ("n_particles", 1),
-    ],
-)
-def test_bad_integers(sequence, name, minimum):
-    with pytest.raises(ValueError, match=f"{name}={minimum - 1}; expected an integer >="):
-        make_model(**{name: minimum - 1}).fit(sequence)
-    for value in (True, 2.0, "2", None):
-        with pytest.raises(TypeError, match=f"{name}={value!r}.*integer"):
-            make_model(**{name: value}).fit(sequence)
-    make_model(**{name: np.int64(2)}).fit(sequence)
-
-
-@pytest.mark.parametrize(
-    ("params", "error", "message"),
-    [
-        ({"sampler": "none"}, ValueError, "sampler='none'; expected one of 'auto', 'st"),
-        ({"sampler": StepwiseGibbs}, ValueError, "not the class"),
-        ({"emission": None}, ValueError, "emission=None"),
-        ({"emission": StepwiseGibbs()}, ValueError, "BaseEmission"),
-        (
-            {"emission": HCRPCategorical(handle_unknown="ignore")},
-            ValueError,
-            "handle_unknown='ignore'",
-        ),
-        ({"init": "zeros"}, ValueError, "init='zeros'"),
-        ({"init": None}, ValueError, "init=None"),
-        ({"init": np.zeros(59, dtype=int)}, ValueError, "array of 59 entries"),
-        ({"init": np.full(60, -1)}, ValueError, "non-negative integers"),
-        ({"init": np.zeros(60)}, ValueError, "type float64"),
-        ({"init": np.zeros((60, 1), dtype=int)}, ValueError, "one state per row"),
-        ({"init": [[0], [1, 2]]}, ValueError, "init is ragged"),
-        ({"store_states": 1}, TypeError, "store_states=1"),
-        ({"warm_start": "yes"}, TypeError, "warm_start='yes'"),
-        ({"verbose": -1}, ValueError, "verbose=-1"),
-        ({"max_time": 0}, ValueError, "max_time=0"),
-        ({"max_time": "1 h"}, TypeError, "max_time='1 h'"),
-        ({"callback": 3}, TypeError, "callback=3"),
-        ({"checkpoint": 3}, TypeError, "checkpoint=3"),
-        ({"checkpoint_interval": -1.0}, ValueError, "checkpoint_interval=-1"),
-        ({"verbose": None}, TypeError, "verbose=None"),
-        ({"random_state": "seed"}, ValueError, "seed"),
-    ],
-)
-def test_bad_parameters(sequence, params, error, message):
-    with pytest.raises(error, match=message):
-        make_model(**params).fit(sequence)
 
 
 def test_a_sampler_can_refuse_transitions(sequence):
@@ -732,12 +612,6 @@ def test_a_sampler_can_refuse_transitions(sequence):
     make_model(sampler=OnlyFixed(), transitions=fixed).fit(sequence)
     with pytest.raises(TypeError, match="only with concentration_prior=None"):
         make_model(sampler=OnlyFixed()).fit(sequence)
-
-
-def test_sample_weight_is_refused(fitted, sequence):
-    with pytest.raises(ValueError, match="sample_weight"):
-        fitted.score(sequence, sample_weight=np.ones(60))
-    assert fitted.score(sequence, sample_weight=None) == fitted.score(sequence)
 
 
 def test_y_is_ignored(sequence):

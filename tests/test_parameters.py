@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+from datetime import date
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -103,8 +104,13 @@ def prior():
     """Values that are no (shape, rate) of a Gamma distribution."""
     pair = "expected (shape, rate) of a Gamma distribution, two numbers > 0, or None"
     values: list[Bad] = [
-        Bad(value, TypeError, pair) for value in (1.0, (1.0,), (1, 2, 3), "a", True)
+        Bad(value, TypeError, pair)
+        for value in (
+            *(1.0, (1.0,), (1, 2, 3), "a", True),
+            *({1.0, 2.0}, {1.0: 1, 2.0: 2}),
+        )
     ]
+    values.append(Bad(iter("ab"), TypeError, pair, "concentration_prior=<str"))
     for bad in number():
         values += [
             bad._replace(value=pair, shown=f"concentration_prior[{i}]={bad.value!r}")
@@ -151,7 +157,12 @@ def recipe(base, *names):
     """Values that are neither a short name nor an object of a kind."""
     expected = "expected one of " + ", ".join(repr(name) for name in names)
     values = ("other", None, 3, base, HCRPHMM())
-    return [Bad(value, ValueError, expected) for value in values]
+    kind = next(parent for parent in base.__mro__ if parent.__name__.startswith("Base"))
+    return [
+        *(Bad(value, ValueError, expected) for value in values),
+        Bad(base, ValueError, "not the class"),
+        Bad(3, ValueError, kind.__name__),
+    ]
 
 
 def categories():
@@ -159,12 +170,22 @@ def categories():
     expected = "expected 'auto' or a list with one array of symbols per column"
     return [
         *(Bad(value, TypeError, expected) for value in (None, 5, {0, 1}, {0: [1]})),
+        Bad(np.array(3), TypeError, expected),
         Bad("all", ValueError, expected),
         Bad([[0, 1], [0]], ValueError, "but X has 1", "categories lists the symbols"),
         Bad([], ValueError, "but X has 1", "categories lists the symbols of 0 columns"),
         Bad([5], ValueError, "expected one array of symbols per column", "categories[0]"),
         Bad([[1, 1]], ValueError, "expected each once", "categories[0]"),
         Bad([[1, np.nan]], ValueError, "missing is no symbol", "categories[0]"),
+        Bad([["a", np.nan]], ValueError, "missing is no symbol", "categories[0]"),
+        Bad([[1, 0, 2, 3, 4]], ValueError, "nsorted", "categories[0]"),
+        Bad([[-1, 0]], ValueError, "Negative values", "categories[0]"),
+        Bad([["a", "b"]], TypeError, "categories are strings", ""),
+        Bad([[[0], [1, 2]]], ValueError, "is ragged", "categories[0]"),
+        Bad([["a", 1]], TypeError, "strings and numbers", "categories[0]: "),
+        Bad([[2**63]], ValueError, "below 2**63", "categories[0]: "),
+        Bad([[10**400]], ValueError, "below 2**63", "categories[0]: "),
+        Bad([[date(2020, 1, 1)]], TypeError, "got date", "categories[0]: "),
     ]
 
 
@@ -190,6 +211,7 @@ def init():
         ),
         *(Bad(value, ValueError, expected) for value in (None, 3, 2.5, [[0] * 20])),
         Bad([0] * 19, ValueError, expected, "init is an array of 19 entries"),
+        Bad([[0], [1, 2]], ValueError, "init is ragged", ""),
         Bad([], ValueError, expected, "init is an array of 0 entries"),
         Bad([0.0] * 20, ValueError, expected, "init is an array of 20 entries of type f"),
         Bad([True] * 20, ValueError, expected, "of type bool"),
@@ -583,6 +605,7 @@ def test_sample_weight_is_refused_everywhere(X, model):
         HCRPHMM(**SHORT).fit(X, sample_weight=weights)
     with pytest.raises(ValueError, match="steps of a sequence cannot be weighted"):
         model.score(X, sample_weight=weights)
+    assert model.score(X, sample_weight=None) == model.score(X)
     pipeline = make_pipeline(HCRPHMM(**SHORT))
     with pytest.raises(TypeError, match=r"fit\(\) got an unexpected .*'sample_weight'"):
         pipeline.fit(X, hcrphmm__sample_weight=weights)

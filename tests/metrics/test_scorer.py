@@ -411,25 +411,6 @@ def test_resampling_schemes_differ(fitted, sequence, global_random_seed):
     assert len(scores) == 3
 
 
-@pytest.mark.parametrize(
-    ("params", "error", "message"),
-    [
-        ({"n_particles": 0}, ValueError, "n_particles=0; expected an integer >= 1"),
-        ({"n_particles": 1.5}, TypeError, "n_particles=1.5"),
-        ({"n_particles": True}, TypeError, "n_particles=True"),
-        ({"adaptive": 1}, TypeError, "adaptive=1; expected True or False"),
-        ({"resampling": "none"}, ValueError, "resampling='none'; expected one of 'sys"),
-        ({"max_draws": 0}, ValueError, "max_draws=0"),
-        ({"max_draws": "all"}, TypeError, "max_draws='all'"),
-        ({"start": "end"}, ValueError, "start='end'; expected one of 'new', 'continue'"),
-        ({"random_state": "x"}, ValueError, "x"),
-    ],
-)
-def test_bad_parameters(fitted, sequence, params, error, message):
-    with pytest.raises(error, match=message):
-        ParticleFilterScorer(**params)(fitted, sequence)
-
-
 def test_bad_data(fitted, sequence):
     scorer = ParticleFilterScorer()
     with pytest.raises(ValueError, match="groups has 3 entries"):

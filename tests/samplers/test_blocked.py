@@ -148,15 +148,6 @@ def test_estimator(name):
 
 
 @pytest.mark.parametrize("recipe", [BlockedGibbs, BlockedBeam])
-def test_bad_block_sizes(recipe):
-    hmm = HCRPHMM(sampler=recipe(block_size=0))
-    with pytest.raises(ValueError, match=r"block_size=0; expected an integer >= 1\."):
-        hmm.fit([[0], [1]])
-    with pytest.raises(TypeError, match=r"block_size=2\.5 is not an integer"):
-        hmm.set_params(sampler__block_size=2.5).fit([[0], [1]])
-
-
-@pytest.mark.parametrize("recipe", [BlockedGibbs, BlockedBeam])
 def test_blocks_longer_than_the_data(recipe):
     hmm = HCRPHMM(sampler=recipe(block_size=10**9), n_burnin=3, n_draws=2)
     assert hmm.set_params(random_state=0).fit([[0], [1], [0]]).n_states_ >= 1

@@ -405,21 +405,6 @@ def test_warm_start_continues_the_stream(X):
         )
 
 
-@pytest.mark.parametrize(
-    ("rate", "error", "message"),
-    [
-        (-1, ValueError, "split_merge_rate=-1; expected a number >= 0."),
-        (np.nan, ValueError, "split_merge_rate=nan; expected a number >= 0."),
-        (np.inf, ValueError, "split_merge_rate=inf; expected a number >= 0."),
-        ("2", TypeError, "split_merge_rate='2' is not a number"),
-        (True, TypeError, "split_merge_rate=True is not a number"),
-    ],
-)
-def test_wrong_rates_are_named(X, rate, error, message):
-    with pytest.raises(error, match=message.replace(".", r"\.")):
-        fitted(X, rate)
-
-
 def test_grid_search_over_the_rates(X):
     grid = {"sampler__split_merge_rate": [0, 2], "sampler__run_split_merge_rate": [0, 2]}
     hmm = HCRPHMM("stepwise", n_burnin=5, n_draws=2, n_particles=5, random_state=0)

@@ -28,7 +28,6 @@ from small_models import (
     random_chain,
 )
 
-from skihmm import HCRPHMM
 from skihmm.core._random import RandomStream
 from skihmm.core._rcd import RCDKernel
 from skihmm.samplers import StepwiseGibbs
@@ -394,12 +393,6 @@ def test_exact_recipe_rejects_nothing(name):
         rate = np.mean([kernel.sweep(state).acceptance_rate for _ in range(300)])
         assert (rate == 1) == (proposal == "exact")
         assert state.check() is None
-
-
-def test_unknown_proposal_is_named():
-    sampler = StepwiseGibbs(proposal="gibbs")
-    with pytest.raises(ValueError, match=r"proposal='gibbs'.*'exact'.*'rcd'"):
-        HCRPHMM(sampler=sampler).fit([[0], [1], [0]])
 
 
 @pytest.mark.parametrize("concentration", [1e-6, 1e7])

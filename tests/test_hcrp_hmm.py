@@ -17,7 +17,7 @@ from reference.enumeration import (
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from skihmm import HCRPHMM, _fit, _hcrp_hmm
+from skihmm import HCRPHMM, _fit
 from skihmm.datasets import make_hcrp_hmm
 from skihmm.emissions import BaseEmission, DirichletCategorical, HCRPCategorical
 from skihmm.posterior._estimate import best_draw
@@ -1053,16 +1053,6 @@ def test_pickle(fitted, sequence):
     np.testing.assert_array_equal(copy.draws_.states, fitted.draws_.states)
     np.testing.assert_array_equal(copy.sample(9)[0], fitted.sample(9)[0])
     assert set(vars(copy)) == set(vars(fitted))
-
-
-def test_pickle_of_another_version(fitted, sequence):
-    state = fitted.__getstate__()
-    assert state["_skihmm_version"] == _hcrp_hmm.__version__
-    copy = HCRPHMM()
-    with pytest.warns(UserWarning, match=r"pickled by skihmm 0\.0\.1"):
-        copy.__setstate__({**state, "_skihmm_version": "0.0.1"})
-    np.testing.assert_array_equal(copy.predict(sequence), fitted.predict(sequence))
-    assert not hasattr(copy, "_skihmm_version")
 
 
 def test_store_states(sequence):

@@ -229,9 +229,9 @@ def normalised(q):
     return [row - math.log(total_of(row)) for row in q]
 
 
-def cases(models):
+def cases(models, is_slow=False):
     return [
-        (name, span)
+        pytest.param(name, span, marks=[pytest.mark.slow] * is_slow)
         for name, model in models.items()
         for span in spans(model.n_steps, model.starts)
     ]
@@ -249,7 +249,10 @@ def singles(models):
 # -- proposals without slices ---------------------------------------------------------
 
 
-def check_blocks(name, span):
+@pytest.mark.parametrize(
+    ("name", "span"), [*cases(MODELS | LONGER), *cases(LONG, is_slow=True)]
+)
+def test_blocked(name, span):
     block = block_of(name, *span)
     for make_proposal in BLOCKED.values():
         q = block.log_q(make_proposal())
@@ -258,22 +261,6 @@ def check_blocks(name, span):
         matrix = assert_stationary(block, q)
         # Nothing of the above is empty: the matrix moves.
         assert np.min(np.diag(matrix)) < 0.9
-
-
-@pytest.mark.parametrize(("name", "span"), cases(MODELS))
-def test_blocked(name, span):
-    check_blocks(name, span)
-
-
-@pytest.mark.parametrize(("name", "span"), cases(LONGER))
-def test_blocked_in_longer_models(name, span):
-    check_blocks(name, span)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("name", "span"), cases(LONG))
-def test_blocked_in_long_models(name, span):
-    check_blocks(name, span)
 
 
 def share_of_old(block, proposal, removal, uniforms=()):

@@ -329,7 +329,7 @@ KERNELS = {
     "slice": (errors.BLOCKED, lambda m: RCDKernel(m.SliceProposal())),
     "beam": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal())),
     "beams": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal(0.0), 2)),
-    "steps": (errors.SPLIT_MERGE, lambda m: m.SplitMergeKernel(1)),
+    "steps": (errors.SPLIT_MERGE, lambda m: m.InterleavedKernel(None, 1)),
     "runs": (errors.RUN_SPLIT_MERGE, lambda m: m.RunSplitMergeKernel(None, 1)),
     "blocks": (errors.BLOCKED, lambda m: RCDKernel(m.BlockedProposal(), 4)),
 }

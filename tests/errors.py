@@ -140,31 +140,21 @@ STEP = {
 }
 BLOCK = {
     "labels not counted": [
-        (
-            "_blocked.hpp",
-            "q->multiply(labels_.seat(label, before));",
-            "labels_.seat(label, before);",
-        ),
-        (
-            "_blocked.hpp",
-            "q->multiply(labels_.seat(path[l], before));",
-            "labels_.seat(path[l], before);",
-        ),
+        ("label of the old path", "labels_.seat(label, before);"),
+        ("seat of a label", "labels_.seat(path[l], before);"),
     ],
     "labels without the successor's": [("label of the successor", "")],
     "labels drawn otherwise": [("number of a label", "double u = uniform(g) * n_;")],
     "old path counted twice": [
         (
-            "_blocked.hpp",
-            "q->multiply(path_factor(l, step.bar, k, steps_[l + 1].n) / step.total);",
+            "factor of the old path",
             "q->multiply(2.0 * path_factor(l, step.bar, k, steps_[l + 1].n) / step.total);",
         )
     ],
     "messages not counted": [
         (
-            "_blocked.hpp",
-            "return k < 0 ? f : f * link(n, mass_[k], c_[j]);",
-            "return k < 0 ? f : link(n, mass_[k], c_[j]);",
+            "factor of a step",
+            "if (kSliced) return k < 0 ? f : view_.link(l + 1, j, k, n);",
         )
     ],
 }
@@ -440,23 +430,11 @@ STEPWISE_COINS = {
 BLOCKED_COINS = {
     "no coin in the denominator": [("denominator with a stay", "return all;")],
     "labels without the repeated ones": [("repeated labels", "if (false) {")],
-    "labels of a process that is not counted": [
-        ("_blocked.hpp", "q->multiply(labels_.seat(path[l], before));", "")
-    ],
+    "labels of a process that is not counted": [("seat of a label", "")],
     "neither column nor label of the ghost": [
-        (
-            "_blocked.hpp",
-            "apart_ = s.has_self_weight() ? ghost_ : -1;",
-            "apart_ = ghost_ = -1;",
-        )
+        ("column of the successor", "masses_.apart = ghost_ = -1;")
     ],
-    "proposals without the coin": [
-        Verbatim(
-            "_blocked.hpp",
-            "if (SKIHMM_UNLIKELY(s.has_self_weight())) {\n                g[j] += h_f *",
-            "if (!PLANTED && s.has_self_weight()) {\n                g[j] += h_f *",
-        )
-    ],
+    "proposals without the coin": [("stay in a message", "")],
     # Flags and counts of stays are not restored.
     "no rollback of stays": [("rollback of stays", "")],
     # A stay in the place of a draw, or the other way, is a change.
@@ -569,46 +547,30 @@ STEPS_IN_CONTEXTS = {
         ("sum of parts", "set_parts(at, next, i, k, -1, stay);\nPLACE")
     ],
 }
+LEAF = "s.contexts().join_prob(s.contexts().place(start_ + l), j, label)"
 SLICES_IN_CONTEXTS = {
     "threshold of the leaf alone": [
-        Verbatim(
-            "_context_blocked.hpp",
-            "uniform(chain.bits) * step.pi);",
-            "uniform(chain.bits)\n"
-            "    * (PLANTED ? tree_->join_prob(step.at, j, chain.states[start_ + l]) : step.pi));",
-        ),
+        ("bound of a slice", f"const double most = {LEAF};"),
     ],
     "threshold without the leaf": [
-        Verbatim(
-            "_context_blocked.hpp",
-            "uniform(chain.bits)\n",
-            "uniform(chain.bits) * (PLANTED ? 1.0 - tree_->join_prob(step.at, j,\n"
-            "    chain.states[start_ + l]) / step.pi : 1.0)\n",
+        (
+            "bound of a slice",
+            f"const double most = view_.link(l, j, k, step.n) - {LEAF};",
         ),
     ],
 }
 
 # Of blocks whose transitions depend on contexts, with coins.
 BLOCKS_IN_CONTEXTS = {
-    "a stay that does not count": [
-        ("_context_blocked.hpp", "(j == k ? stay_weight(l, k) : 0.0)", "0.0")
-    ],
+    "a stay that does not count": [("stay of a pair", "double sum = 0.0;")],
     "a stay of a new state that is not drawn": [
-        (
-            "_context_blocked.hpp",
-            "path[l] = labels_.draw(chain.bits, before);",
-            "path[l] = labels_.draw(chain.bits, -1);",
-        )
+        ("label of a path", "path[l] = labels_.draw(chain.bits, -1);")
     ],
     "a successor without its own coin": [
-        ("_context_blocked.hpp", "is_served(k) || k == apart_", "is_served(k)")
+        ("column of a label", "return s.is_served(k) ? k : kNew;")
     ],
-    "slices: a stay that passes none": [
-        ("_context_blocked.hpp", "if (passes_by_stay(l, k)) visit(0, k, true);", "")
-    ],
-    "slices: a stay that does not count": [
-        ("_context_blocked.hpp", "has_coins_ && j == k", "false")
-    ],
+    "slices: a stay that passes none": [("slice passed by a stay", "")],
+    "slices: a stay that does not count": [("stay of a slice", "return drawn;")],
 }
 
 # Of every tree of restaurants; for kernels and statistics that are compiled apart.

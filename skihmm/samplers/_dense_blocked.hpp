@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "_blocked.hpp"
-#include "_context_blocked.hpp"
 #include "_fresh_labels.hpp"
 #include "_rcd.hpp"
 #include "_slice.hpp"

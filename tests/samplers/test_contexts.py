@@ -935,18 +935,11 @@ NATIVE = errors.TREE | {
     ],
 }
 BLOCKS = {
-    "blocks: labels not counted": [
-        (
-            "_context_blocked.hpp",
-            "q->multiply(labels_.seat(path[l], before));",
-            "labels_.seat(path[l], before);",
-        )
-    ],
+    "blocks: labels not counted": [("seat of a label", "labels_.seat(path[l], before);")],
     "beam: pi not counted": [
         (
-            "_context_blocked.hpp",
-            "if (kSliced && k >= 0) q->multiply(prob(l + 1, j, k));",
-            "",
+            "factor of a path",
+            "q->multiply((kSliced ? message(l)[j] : path_factor(l, j, k, n)) / sum);",
         )
     ],
     "beam: labels without the successor's": [("label of the successor", "")],

@@ -215,7 +215,7 @@ inline bool operator>=(double x, const Pick &u) { return u < x; }
 inline Pick uniform(bitgen_t *) { return Pick(); }
 inline int64_t below(bitgen_t *, int64_t n) { return int64_t(Pick() * double(n)); }
 inline int64_t drawn_below(bitgen_t *g, int64_t n) {"""
-BLOCKS, CONTEXT_BLOCKS = "_dense_blocked.hpp", "_context_blocked.hpp"
+BLOCKS = "_dense_blocked.hpp"
 EDITS = [
     ("containers of numbers", "#include <memory>\nPLACE"),
     ("uniform number", ""),
@@ -234,21 +234,18 @@ EDITS = [
     ),
     ("number of a label", "Pick u = uniform(g) * total_weight(n_, concentration_);"),
     (BLOCKS, "double u = uniform(g) * total;", "Pick u = uniform(g) * total;"),
+    ("number of a path", "const Pick u = uniform(chain.bits) * sum;"),
     (
-        CONTEXT_BLOCKS,
-        "const double u = uniform(chain.bits) * sum;",
-        "const Pick u = uniform(chain.bits) * sum;",
+        "draw of a label before",
+        "int32_t draw(int64_t l, int32_t k, Pick u, int32_t skip, double *n) {",
     ),
-    (CONTEXT_BLOCKS, "double u, int32_t skip", "Pick u, int32_t skip"),
     *errors.ANY_EMISSION["kernels for any emission only"],
-    ("_blocked.hpp", "std::max(kTiny, uniform", "std::max<double>(kTiny, uniform"),
-    (CONTEXT_BLOCKS, "double slice = 0.0;", "Pick slice;"),
-    (CONTEXT_BLOCKS, "std::max(kTiny, uniform", "(uniform"),
+    ("slice of a step", "Pick slice;"),
+    ("slice of a transition", "step.slice = uniform(chain.bits) * most;"),
     (
-        CONTEXT_BLOCKS,
-        "add_passing(n_slots_, sparse, r, base, u, f, g);",
+        "labels that pass",
         "for (int32_t k = 0; k < n_slots_; ++k)\n"
-        "    g[k] += sparse[k] + r * base[k] >= u ? f : 0.0f;",
+        "    g[k] += sparse[k] + r * base[k] >= u ? f_f : 0.0f;",
     ),
     (
         "blocks of a sweep",

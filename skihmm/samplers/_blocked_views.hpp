@@ -1,0 +1,608 @@
+// The law of transitions as _blocked.hpp sees it: one class without contexts, one with them.
+//
+//     p(k | j) = R_j (counts_jk + [j = k] stay_k + base_k),
+//     counts_jk = sum over depths d of v_d(j) n_d(j, k),
+//
+// of the transition into each step of a block, at s_0: sparse counts and a base that all labels j
+// share.  Without contexts there is one depth with v = 1, and R_j = c_j = 1/total(j) is the same at
+// every step.  In a tree of restaurants (_contexts.hpp), of sizes N_e = n_e + a_e and
+// concentrations a_e,
+//
+//     R_j = leave_j prod_e a_e/N_e(j),   v_d(j) = prod_{e<d} N_e(j) / prod_{e<=d} a_e,
+//
+// over the depths that depend on j, and the base is the law of the restaurants above those.
+//
+// Messages are stored as f_j R_j of the transition that follows, so that they need no R.  With
+// slices they are f_j, and p(k | j) is a sum in one fixed order (link), which every comparison with
+// a slice repeats to the bit.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "_blocked_vector.hpp"
+#include "_contexts.hpp"
+#include "_vector.hpp"
+
+namespace skihmm {
+
+// By slot, at s_0: the tables of a label; of NEW, which stands for all labels that no table serves,
+// gamma; and of a label that is apart from it, the same.
+struct LabelMasses {
+    WideVector<double> all;
+    WideVector<float> floats;
+    double largest = 0.0;           // at least every mass
+    // Represented states and NEW.  Not the number of slots: that depends on the labels of the
+    // whole chain, and the path back would be proposed with another cut.
+    int32_t n_live = 0;
+    int32_t apart = -1;             // the successor if it has a column of its own
+
+    void clear(int32_t n) {
+        all.assign(n, 0.0);
+        floats.assign(n, 0.0f);
+        largest = 0.0;
+        n_live = 0;
+    }
+    void set(int32_t k, double mass) {
+        n_live += (mass > 0.0) - (all[k] > 0.0);
+        largest = std::max(largest, mass);
+        all[k] = mass;
+        floats[k] = static_cast<float>(mass);
+    }
+};
+
+template <class Transitions, bool kSliced>
+class TableView {
+  public:
+    explicit TableView(const LabelMasses &masses) : masses_(masses) {}
+
+    void attach(const Transitions &s, int32_t n_slots, int32_t stride) {
+        s_ = &s;
+        n_slots_ = n_slots;
+        stride_ = stride;
+        c_.assign(stride, 0.0);
+        size_.assign(stride, 1.0f);
+        found_.resize(kSliced ? stride + kLanes : 0);
+    }
+    void refresh(int32_t k) {
+        const double size = s_->total(k);
+        c_[k] = 1.0 / size;
+        if (!kSliced) size_[k] = static_cast<float>(size);
+    }
+    void open(int64_t, int64_t) { scale_ = s_->scale(); }
+    void open_step(int64_t, int32_t) const {}
+    // The base is `scale` times a mass, and scale times smooth_weight if all masses are added up.
+    double scale() const { return scale_; }
+    double smooth_weight() const { return s_->smooth_weight(); }
+    double self_share(int64_t) const { return s_->self_share(); }
+
+    // ---- messages
+
+    // What keeps stored messages among the floats, by its logarithm.
+    double log2_unit() const { return std::log2(s_->smooth_weight()) / 2; }
+    // R, as far as it is the same at all steps.
+    double factor(int32_t k) const { return kSliced ? 1.0 : c_[k]; }
+    // w R of the step after message l (`row` may hold it), and 1/R.
+    const float *weigh(int64_t, const float *w, float *) const { return w; }
+    const float *sizes(int64_t) const { return size_.data(); }
+    void drop_sizes(int64_t) const {}
+    const float *base(int64_t, double *) const { return masses_.floats.data(); }
+    double rest(int64_t, int32_t j) const { return c_[j]; }
+    // g_k += h (counts_jk + stay), and the share of the message that this, and what is lost, takes.
+    SKIHMM_INLINE void spread(int64_t, int32_t j, double h, float *g) const {
+        const float h_f = static_cast<float>(h);
+        s_->row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
+            g[k] += h_f * static_cast<float>(n);
+        });
+        if (SKIHMM_UNLIKELY(s_->has_self_weight()))
+            g[j] += h_f * static_cast<float>(s_->self_weight(j));  // planted: stay in a message
+    }
+    SKIHMM_INLINE void take(int64_t, int32_t j, double h, double *taken) const {
+        *taken += h * s_->sparse_weight(j);
+        if (SKIHMM_UNLIKELY(s_->has_self_weight())) *taken += h * s_->lost_weight(j);
+    }
+    double base_of(int64_t, int32_t k) const {
+        return new_table_weight(scale_, masses_.all[k]);
+    }
+    bool has_stays() const { return s_->has_self_weight(); }
+    double stay(int64_t, int32_t k) const { return s_->self_weight(k); }
+    // counts_jk, with the stay.
+    double counts(int64_t, int32_t j, int32_t k, const int32_t *hint) const {
+        if (j == kNew || k == kNew) return j == k ? s_->self_weight(kNew) : 0.0;
+        return s_->pair_weight(j, k, *hint);
+    }
+    // sum_j f_j counts_jk without stays, and visit(j, counts_jk) until it says to stop.
+    double sum_column(int64_t, int32_t k, const float *f) const {
+        const Line &column = s_->column(k);
+        Pair sum = Pair::of(0.0);
+        for (int32_t at = 0; at < column.size; at += 2)
+            sum = sum + pair_at(f, column.ids[at], column.ids[at + 1])
+                        * Pair::next(column.counts + at);
+        return sum.sum();
+    }
+    template <class Visit> bool visit_column(int64_t, int32_t k, Visit visit) const {
+        const Line &column = s_->column(k);
+        for (int32_t at = 0; at < column.size; ++at)
+            if (visit(column.ids[at], column.counts[at])) return true;
+        return false;
+    }
+
+    // ---- slices
+
+    double link(int64_t, int32_t j, int32_t k, double n) const {
+        return link(n, masses_.all[k], c_[j]);
+    }
+    // g_k += f 1[p(k | j) >= u].
+    //
+    // Where u is so small that p(k | j) passes without customers, it does for m_k from some
+    // number on: f is added there to bins_, whose sums up to m_k are what k gets.
+    template <class Real>
+    SKIHMM_INLINE void spread_slice(int64_t, int32_t j, double f, const Real &u, float *g) {
+        const double *mass = masses_.all.data(), c = c_[j];
+        const int32_t apart = masses_.apart;
+        const float if_passes[2] = {0.0f, static_cast<float>(f)};
+        if (s_->has_self_weight()) g[j] += if_passes[passes_as_self(j, c, mass[j], u)];
+        if (!(link(0.0, masses_.largest, c) >= u)) {
+            s_->row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
+                g[k] += if_passes[link(n, mass[k], c) >= u];
+            });
+            return;
+        }
+        const double from = u / (scale_ * c);
+        if (from <= kBins - 1) {
+            const int32_t bin = static_cast<int32_t>(std::ceil(from));
+            if (bin <= last_bin()) {
+                first_bin_ = std::min(first_bin_, bin);
+                bins_[bin] += if_passes[1];
+            }
+            g[kNew] += if_passes[link(0.0, mass[kNew], c) >= u];
+            if (apart >= 0) g[apart] += if_passes[link(0.0, mass[apart], c) >= u];
+        } else {
+            blocked_passes.add_where(stride_, scale_, mass, c, u, if_passes[1], g);
+        }
+        s_->row(j).for_fours([&](int32_t, int32_t k, int32_t n) {
+            g[k] += if_passes[(link(n, mass[k], c) >= u) & !(link(0.0, mass[k], c) >= u)];
+        });
+    }
+    // After all labels of a step.
+    void finish_slice(float *g) {
+        if (first_bin_ == kBins) return;
+        const int32_t last = last_bin();
+        float sum = 0.0f;
+        for (int32_t m = first_bin_; m <= last; ++m) bins_[m] = sum += bins_[m];
+        // size_ is one everywhere.  NEW and the label apart have had their shares.
+        const int32_t n = blocked_passes.select(stride_, first_bin_ - 0.5f, masses_.floats.data(),
+                                                size_.data(), found_.data());
+        for (int32_t at = 0; at < n; ++at) {
+            const int32_t k = found_[at];
+            if (k != kNew && k != masses_.apart) g[k] += bins_[std::min(s_->tables_of(k), last)];
+        }
+        std::fill(bins_ + first_bin_, bins_ + last + 1, 0.0f);
+        first_bin_ = kBins;
+    }
+    // sum_j f_j 1[p(k | j) >= u], and visit(j) for those that pass until it says to stop.
+    template <class Real>
+    double sum_passing(int64_t, int32_t k, const Real &u, const float *f) const {
+        const Line &column = s_->column(k);
+        const double mass = masses_.all[k], smooth = new_table_weight(scale_, mass);
+        const double *c = c_.data();
+        // Without a weight of self-transitions no other c is larger.
+        if (!s_->has_self_weight() && !(smooth * c[kNew] >= u)) {
+            double sums[4] = {};
+            for (int32_t at = 0; at < column.size; at += 4)
+                for (int32_t i = 0; i < 4; ++i) {
+                    const int32_t j = column.ids[at + i], n = column.counts[at + i];
+                    sums[i] += f[j] * static_cast<double>(link(n, mass, c[j]) >= u);
+                }
+            return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+        }
+        double sum = blocked_passes.sum_where(stride_, smooth, c, u, f);
+        if (passes_as_self(k, c[k], mass, u)) sum += f[k];
+        for (int32_t at = 0; at < column.size; ++at) {
+            const int32_t j = column.ids[at];
+            sum += f[j] * static_cast<double>((link(column.counts[at], mass, c[j]) >= u)
+                                              & !(link(0.0, mass, c[j]) >= u));
+        }
+        return sum;
+    }
+    template <class Real, class Visit>
+    void visit_passing(int64_t, int32_t k, const Real &u, Visit visit) const {
+        const Line &column = s_->column(k);
+        const double mass = masses_.all[k];
+        for (int32_t at = 0; at < column.size; ++at) {
+            const int32_t j = column.ids[at];
+            if (!(link(0.0, mass, c_[j]) >= u) && link(column.counts[at], mass, c_[j]) >= u
+                && visit(j))
+                return;
+        }
+        if (passes_as_self(k, c_[k], mass, u) && visit(k)) return;
+        for (int32_t j = 0; j < n_slots_; ++j)
+            if (link(0.0, mass, c_[j]) >= u && visit(j)) return;
+    }
+
+  private:
+    double link(double n, double mass, double c) const {
+        return dish_weight(n, scale_, mass) * c;
+    }
+    // Whether k -> k passes the slice u by its self_weight only, in the loops over customers and
+    // over the smooth part not.
+    template <class Real>
+    bool passes_as_self(int32_t k, double c, double mass, const Real &u) const {
+        if (!s_->has_self_weight()) return false;
+        const int32_t none = -1;
+        return link(counts(0, k, k, &none), mass, c) >= u
+               && !(link(s_->count(k, k), mass, c) >= u);
+    }
+    int32_t last_bin() const {
+        return static_cast<int32_t>(std::min(masses_.largest, kBins - 1.0));
+    }
+
+    static constexpr int32_t kLanes = 16, kBins = 1024;
+
+    const LabelMasses &masses_;
+    const Transitions *s_ = nullptr;
+    int32_t n_slots_ = 0, stride_ = 0;
+    double scale_ = 0.0;
+    WideVector<double> c_;          // 1/(n_k + alpha)
+    WideVector<float> size_;        // the inverse; with slices 1
+    std::vector<int32_t> found_;
+    int32_t first_bin_ = kBins;
+    float bins_[kBins] = {};        // zero between steps
+};
+
+// out[k] = by[k] a c[k]; by and out may be the same.
+SKIHMM_CLONES static void scale_row(int32_t n, float a, const float *by, const float *c,
+                                    float *out) {
+    for (int32_t k = 0; k < n; ++k) out[k] = by[k] * (a * c[k]);
+}
+// g[k] += f where sparse[k] + r base[k] >= u.
+SKIHMM_CLONES static void add_passing(int32_t n, const double *sparse, double r,
+                                      const double *base, double u, float f, float *g) {
+    for (int32_t k = 0; k < n; ++k) g[k] += sparse[k] + r * base[k] >= u ? f : 0.0f;
+}
+
+// With slices p(k | j) is the sum of the counts' parts, from the leaf on, then R_j base(k), then the
+// stay.  A row of the first depth has all labels that those below it have, so only these are looked
+// at, unless the base alone may pass; what passes only with a stay is looked at apart.
+template <class Transitions, bool kSliced>
+class TreeView {
+  public:
+    explicit TreeView(const LabelMasses &masses) : masses_(masses) {}
+
+    void attach(const Transitions &s, int32_t n_slots, int32_t stride) {
+        s_ = &s;
+        tree_ = &s.contexts();
+        tree_->refresh();
+        has_coins_ = s.coins().exist();
+        n_slots_ = n_slots;
+        stride_ = stride;
+        n_depths_ = tree_->shape.depth() + 1;
+        first_ = tree_->first_own();
+        ones_.assign(stride, 1.0f);
+        stays_.assign(stride, 0.0f);
+        leaves_.assign(stride, 1.0f);
+        by_leaves_.assign(stride, 1.0f);
+        sparse_.assign(kSliced ? stride : 0, 0.0);
+        counts_.resize(n_depths_);
+        inverses_.assign(n_depths_, nullptr);
+        alphas_.assign(n_depths_, 0.0);
+        for (int32_t d = 1; d < n_depths_; ++d) alphas_[d] = tree_->alpha(d);
+    }
+    void refresh(int32_t k) {
+        if (SKIHMM_LIKELY(!has_coins_)) return;
+        stays_[k] = static_cast<float>(s_->stay(k));
+        leaves_[k] = static_cast<float>(s_->leave(k));
+        by_leaves_[k] = 1.0f / leaves_[k];
+    }
+    void open(int64_t start, int64_t length) {
+        tree_->refresh();
+        start_ = start;
+        last_ = length;
+        steps_.resize(std::max<size_t>(steps_.size(), length + 1));
+        prefixes_.resize(std::max<size_t>(prefixes_.size(), (length + 1) * n_depths_));
+        const size_t room = static_cast<size_t>(length) * stride_;
+        if (!kSliced) sizes_.resize(std::max(sizes_.size(), room));
+        if (tree_->shape.n_before > 0) bases_.resize(kSliced ? room + stride_ : stride_);
+    }
+    // The old label of step l, -1 if there is none, is k.
+    void open_step(int64_t l, int32_t k) {
+        Step &step = steps_[l];
+        step.at = tree_->place(start_ + l);
+        step.is_end = k < 0;
+        if (step.is_end) step.at.depth = 0;
+        tree_->fill_prefixes(step.at, prefixes(l));
+        if (kSliced) look_at_base(l, k);
+    }
+    static constexpr double scale() { return 1.0; }
+    static constexpr double smooth_weight() { return 1.0; }
+    double self_share(int64_t l) const { return s_->self_share_at(start_ + l); }
+
+    // ---- messages
+
+    static constexpr double log2_unit() { return 0.0; }
+    static constexpr double factor(int32_t) { return 1.0; }
+    const float *weigh(int64_t l, const float *w, float *row) {
+        if (kSliced) return w;
+        const Step &next = steps_[l + 1];
+        const int32_t *prefix = prefixes(l + 1);
+        float *size = own_sizes(l);
+        const float *size_above = ones_.data();
+        for (int32_t d = first_; d <= next.at.depth; ++d) {
+            const float a = static_cast<float>(alphas_[d]);
+            scale_row(stride_, a, w, tree_->inverse_f(d, prefix[d]), row);
+            scale_row(stride_, 1.0f / a, size_above, tree_->sizes(d, prefix[d]), size);
+            w = row;
+            size_above = size;
+        }
+        if (SKIHMM_UNLIKELY(has_coins_ && !next.is_end)) {
+            scale_row(stride_, 1.0f, w, leaves_.data(), row);
+            scale_row(stride_, 1.0f, size_above, by_leaves_.data(), size);
+            return row;
+        }
+        if (size_above != size) std::copy_n(size_above, stride_, size);
+        return w;
+    }
+    const float *sizes(int64_t l) const {
+        return kSliced ? ones_.data() : &sizes_[static_cast<size_t>(l) * stride_];
+    }
+    void drop_sizes(int64_t l) {
+        if (!kSliced) std::fill_n(own_sizes(l), stride_, 1.0f);
+    }
+    // The base of all labels at step l, over a factor that `smooth` takes.
+    const float *base(int64_t l, double *smooth) {
+        if (tree_->shape.n_before == 0 || steps_[l].at.depth == 0 || *smooth == 0.0) {
+            *smooth /= total_weight(tree_->root().n_tables, tree_->root().gamma);
+            return masses_.floats.data();
+        }
+        const double *base = kSliced ? steps_[l].base : bases_.data();
+        if (!kSliced) tree_->fill_base(steps_[l].at, bases_.data());
+        base_f_.resize(stride_);
+        for (int32_t k = 0; k < n_slots_; ++k) base_f_[k] = static_cast<float>(base[k]);
+        if (masses_.apart >= 0) base_f_[masses_.apart] = base_f_[kNew];
+        return base_f_.data();
+    }
+    double rest(int64_t l, int32_t j) const { return 1.0 / by_rest(l, j); }
+    SKIHMM_INLINE void spread(int64_t l, int32_t j, double h, float *g) {
+        for (int32_t d = first_; d <= steps_[l].at.depth; ++d) {
+            const float share = static_cast<float>(h * by_depth(l, d, j));
+            row_line(l, d, j).for_fours([&](int32_t, int32_t k, int32_t n) {
+                g[k] += share * static_cast<float>(n);
+            });
+        }
+        if (SKIHMM_UNLIKELY(has_coins_)) g[j] += static_cast<float>(h * stay(l, j));
+    }
+    SKIHMM_INLINE void take(int64_t l, int32_t j, double h, double *taken) const {
+        *taken += h * sizes(l - 1)[j] - h;
+    }
+    double base_of(int64_t l, int32_t k) const {
+        return tree_->base_of(steps_[l].at.depth, prefixes(l), k);
+    }
+    bool has_stays() const { return has_coins_; }
+    double stay(int64_t l, int32_t k) const { return by_rest(l, k) * stays_[k]; }
+    double counts(int64_t l, int32_t j, int32_t k, int32_t *hint) {
+        const ContextPlace at = steps_[l].at;
+        // With slices a stay comes last, in `link`.
+        // planted: stay of a pair
+        double sum = !kSliced && has_coins_ && j == k ? stay(l, k) : 0.0;
+        if (j == kNew || k == kNew || at.depth < first_) return sum;
+        tree_->fill_counts(at, j, k, hint, counts_.data());
+        if constexpr (kSliced) {
+            look_at_sizes(l);
+            for (int32_t d = at.depth; d >= first_; --d) sum += share_of(d, j) * counts_[d];
+        } else {
+            for (int32_t d = first_; d <= at.depth; ++d)
+                if (counts_[d]) sum += by_depth(l, d, j) * counts_[d];
+        }
+        return sum;
+    }
+    double sum_column(int64_t l, int32_t k, const float *f) {
+        double sum = 0.0;
+        visit_column(l, k, [&](int32_t j, double n) {
+            sum += f[j] * n;
+            return false;
+        });
+        return sum;
+    }
+    template <class Visit> SKIHMM_INLINE bool visit_column(int64_t l, int32_t k, Visit visit) {
+        const int32_t *prefix = prefixes(l);
+        for (int32_t d = first_; d <= steps_[l].at.depth; ++d) {
+            const Line &line = column_line(l, d, k);
+            double a = 1.0;
+            for (int32_t e = first_; e <= d; ++e) a /= alphas_[e];
+            for (int32_t at = 0; at < line.size; ++at) {
+                const int32_t j = line.ids[at];
+                double v = a;
+                for (int32_t e = first_; e < d; ++e) v *= tree_->sizes(e, prefix[e])[j];
+                if (visit(j, v * line.counts[at])) return true;
+            }
+        }
+        return false;
+    }
+
+    // ---- slices
+
+    double link(int64_t l, int32_t j, int32_t k, double n) {
+        look_at_sizes(l);
+        const double drawn = n + rest_of(j) * steps_[l].base[k];
+        // planted: stay of a slice
+        return SKIHMM_UNLIKELY(has_coins_ && j == k) ? drawn + stays_[k] : drawn;
+    }
+    template <class Real>
+    void spread_slice(int64_t l, int32_t j, double f, const Real &u, float *g) {
+        look_at_sizes(l);
+        const double r = rest_of(j), *base = steps_[l].base;
+        const float f_f = static_cast<float>(f);
+        const bool is_wide = r * steps_[l].largest >= u;
+        const int32_t last = first_ + !is_wide;
+        double *sparse = sparse_.data();
+        for (int32_t d = depth_; d >= last; --d) {
+            const double w = share_of(d, j);
+            row_line(l, d, j).for_fours(
+                [&](int32_t, int32_t k, int32_t n) { sparse[k] += w * n; });
+        }
+        if (is_wide) {
+            add_passing(n_slots_, sparse, r, base, u, f_f, g);  // planted: labels that pass
+        } else if (first_ <= depth_) {
+            const double w = share_of(first_, j);
+            const float if_passes[2] = {0.0f, f_f};
+            row_line(l, first_, j).for_fours([&](int32_t, int32_t k, int32_t n) {
+                g[k] += if_passes[sparse[k] + w * n + r * base[k] >= u];
+            });
+        }
+        if (last <= depth_) row_line(l, last, j).unscatter(sparse);
+        if (passes_by_stay(l, j, u)) g[j] += f_f;
+    }
+    void finish_slice(float *) const {}
+    template <class Real>
+    double sum_passing(int64_t l, int32_t k, const Real &u, const float *f) {
+        double sums[4] = {};
+        for_passing(l, k, u, [&](int32_t lane, int32_t j, bool passes) {
+            sums[lane] += f[j] * static_cast<double>(passes);
+        });
+        return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+    }
+    template <class Real, class Visit>
+    void visit_passing(int64_t l, int32_t k, const Real &u, Visit visit) {
+        bool is_done = false;
+        for_passing(l, k, u, [&](int32_t, int32_t j, bool passes) {
+            if (passes && !is_done) is_done = visit(j);
+        });
+    }
+
+  private:
+    // The transition into a step of the block; one more stands for the successor.
+    struct Step {
+        ContextPlace at;
+        bool is_end = false;
+        // With slices: the base of all labels, which counts with a factor, and at least its
+        // largest value.
+        const double *base = nullptr;
+        double by = 1.0, largest = 0.0;
+    };
+
+    int32_t *prefixes(int64_t l) { return &prefixes_[static_cast<size_t>(l) * n_depths_]; }
+    const int32_t *prefixes(int64_t l) const {
+        return &prefixes_[static_cast<size_t>(l) * n_depths_];
+    }
+    float *own_sizes(int64_t l) { return &sizes_[static_cast<size_t>(l) * stride_]; }
+    const Line &row_line(int64_t l, int32_t d, int32_t j) const {
+        return tree_->row_line(d, tree_->shape.row(d, j, prefixes(l)[d]));
+    }
+    const Line &column_line(int64_t l, int32_t d, int32_t k) const {
+        return tree_->column_line(d, k, prefixes(l)[d]);
+    }
+    // v_d(j) of the transition into step l, and 1/R_j.
+    double by_depth(int64_t l, int32_t d, int32_t j) const {
+        double v = 1.0 / alphas_[d];
+        for (int32_t e = first_; e < d; ++e) v *= tree_->sizes(e, prefixes(l)[e])[j] / alphas_[e];
+        return v;
+    }
+    double by_rest(int64_t l, int32_t j) const {
+        double by = by_leaves_[j];
+        for (int32_t e = first_; e <= steps_[l].at.depth; ++e)
+            by *= tree_->sizes(e, prefixes(l)[e])[j] / alphas_[e];
+        return by;
+    }
+    // Where all labels share restaurants below the top their base is written out.  Of the
+    // successor, whose label is k, only one entry is read.
+    void look_at_base(int64_t l, int32_t k) {
+        Step &step = steps_[l];
+        if (tree_->shape.n_before == 0 || step.at.depth == 0) {
+            step.base = masses_.all.data();
+            step.by = 1.0 / total_weight(tree_->root().n_tables, tree_->root().gamma);
+            step.largest = masses_.largest;
+            return;
+        }
+        double *base = &bases_[static_cast<size_t>(l) * stride_];
+        step.base = base;
+        step.by = 1.0;
+        if (l == last_) {
+            base[k] = step.largest = base_of(l, k);
+            return;
+        }
+        tree_->fill_base(step.at, base);
+        if (masses_.apart >= 0) base[masses_.apart] = base[kNew];
+        step.largest = *std::max_element(base, base + n_slots_);
+    }
+    // Before the next three of the same step.
+    void look_at_sizes(int64_t l) {
+        depth_ = steps_[l].at.depth;
+        by_ = steps_[l].by;
+        for (int32_t d = first_; d <= depth_; ++d)
+            inverses_[d] = tree_->inverse(d, prefixes(l)[d]);
+    }
+    // R_j v_d(j), R_j times the factor of the base, and the probability to draw after j.
+    SKIHMM_INLINE double share_of(int32_t d, int32_t j) const {
+        double share = leave_of(j);
+        for (int32_t e = depth_; e > d; --e) share = share * inverses_[e][j] * alphas_[e];
+        return share * inverses_[d][j];
+    }
+    double rest_of(int32_t j) const {
+        return first_ > depth_ ? leave_of(j) * by_ : share_of(first_, j) * alphas_[first_] * by_;
+    }
+    double leave_of(int32_t j) const { return SKIHMM_UNLIKELY(has_coins_) ? leaves_[j] : 1.0; }
+    // Whether k -> k passes the slice of step l, whose sizes have been looked at, by a stay: the
+    // loops over draws leave it out.
+    template <class Real> bool passes_by_stay(int64_t l, int32_t k, const Real &u) {
+        if (SKIHMM_LIKELY(!has_coins_)) return false;
+        const double stayed = stays_[k];
+        // Mostly clear without a look at the counts.
+        const double most = (1.0 + kRounding) * leaves_[k];
+        if (!(stayed + most >= u)) return false;
+        if (stayed >= u && !(most >= u)) return true;
+        int32_t none = -1;
+        const double drawn = counts(l, k, k, &none) + rest_of(k) * steps_[l].base[k];
+        return drawn + stayed >= u && !(drawn >= u);
+    }
+    // visit(lane, j, whether p(k | j) passes the slice of step l) for all labels j that may.  The
+    // lanes are four; in between is kNew, and does not pass.
+    template <class Real, class Visit>
+    SKIHMM_INLINE void for_passing(int64_t l, int32_t k, const Real &u, Visit visit) {
+        look_at_sizes(l);
+        const double base = steps_[l].base[k];
+        // R_j is at most 1, but for its rounding errors.
+        const bool is_wide = by_ * base >= u * (1.0 - kRounding);
+        const int32_t last = first_ + !is_wide;
+        double *sparse = sparse_.data();
+        for (int32_t d = depth_; d >= last; --d)
+            column_line(l, d, k).for_fours(
+                [&](int32_t, int32_t j, int32_t n) { sparse[j] += share_of(d, j) * n; });
+        if (is_wide) {
+            for (int32_t j = 0; j < n_slots_; ++j)
+                visit(j % 4, j, sparse[j] + rest_of(j) * base >= u);
+        } else if (first_ <= depth_) {
+            column_line(l, first_, k).for_fours([&](int32_t lane, int32_t j, int32_t n) {
+                const double w = share_of(first_, j);
+                visit(lane, j, sparse[j] + w * n + w * alphas_[first_] * by_ * base >= u);
+            });
+        }
+        // Where a restaurant has customers its parent has some too.
+        if (last <= depth_) column_line(l, last, k).unscatter(sparse);
+        if (passes_by_stay(l, k, u)) visit(0, k, true);  // planted: slice passed by a stay
+    }
+
+    static constexpr double kRounding = 1e-10;
+
+    const LabelMasses &masses_;
+    const Transitions *s_ = nullptr;
+    const ContextTree *tree_ = nullptr;
+    bool has_coins_ = false;
+    int32_t n_slots_ = 0, stride_ = 0, n_depths_ = 0, first_ = 1;
+    std::vector<double> alphas_;                    // by depth
+    WideVector<float> ones_, stays_, leaves_, by_leaves_;   // of coins; the last is 1/leave
+    int64_t start_ = 0, last_ = 0;                  // of this block
+    std::vector<Step> steps_;
+    std::vector<int32_t> prefixes_;                 // by step, then by depth
+    WideVector<float> sizes_;                       // 1/R, by step, then by slot
+    WideVector<float> base_f_;
+    WideVector<double> bases_;                      // of shared restaurants, by step with slices
+    std::vector<int32_t> counts_;                   // scratch, by depth
+    WideVector<double> sparse_;                     // by label, zero between steps
+    std::vector<const double *> inverses_;          // of one step
+    int32_t depth_ = 0;
+    double by_ = 1.0;
+};
+
+}  // namespace skihmm

@@ -410,6 +410,7 @@ class Seating {
         constexpr double unit = 1.0 / (1 << kChoiceBits);
         const double width = dish_weight<double>(lifted.n, fresh) * unit;
         const double least = bits * width, most = (bits + 1.0) * width;
+        // planted: table by random bits
         if (SKIHMM_LIKELY(lifted.n_tables == 1 && most <= lifted.n)) return 0;
         if (least >= lifted.n) return kNewTable;
         int32_t table;

@@ -221,6 +221,20 @@ EDITS = [
     ("uniform number", ""),
     ("number below", PICKS),
     ("number of a table", "const Pick u = uniform(g) * weight;"),
+    # A customer who comes back to the same label is given 21 random bits.
+    (
+        "table by random bits",
+        """{
+            const Pick p = uniform(g) * dish_weight<double>(lifted.n, fresh);
+            if (p >= lifted.n) return kNewTable;
+            if (lifted.n_tables == 1) return 0;
+            const int32_t *sizes = pool_.at(cells_[lifted.cell].pool);
+            int32_t at = 0;
+            int64_t end = sizes[0] - (lifted.table == 0);
+            for (; p >= end; end += sizes[at] - (at == lifted.table)) ++at;
+            return at;
+        }""",
+    ),
     (
         "decision by a drawn number",
         "bool is_accepted(const Pick &u, const Product &q_old,\n"
@@ -375,6 +389,7 @@ SWEEPS = [
 # Of every step: kernels, models, slow or not.
 STEPS = [
     (("exact", "rcd", "slice"), STEPS_IN_CONTEXTS, False),
+    (("exact", "rcd"), ["one sequence", "two sequences", "missing"], False),
     (("exact",), ["coins, penalty", "contexts, coins, penalty"], False),
     (("exact", "rcd"), ["coins, two sequences, penalty"], False),
     (("rcd",), ["contexts first, coins, penalty"], False),

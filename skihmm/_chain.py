@@ -66,6 +66,7 @@ class Chain(Iterator[SweepInfo]):
         if is_stopped is not None:
             self.stats.watch(is_stopped)
         self._has_gaps = len(self.stats.open_gaps(sequences.starts)[0]) > 0
+        self.stats.set_filled(self.stats.first_filled(sequences.starts))
         self._known = sequences.known_states
         self.state = ChainState(
             sequences.starts,

@@ -750,19 +750,14 @@ def _warn_of_long_dwells(sequences: Sequences, transitions: BaseTransitions) -> 
 
 def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
     """Mask of the rows without likelihood in a fit, which draws some missing entries."""
-    lost = emission.is_missing(sequences.codes)
-    if not lost.any():
-        return lost
-    places = emission.make_stats(sequences.codes).open_gaps(sequences.starts)
-    if len(filled := np.unique(places[0])):
-        remain = np.isnan(sequences.codes)
-        remain[places] = False
-        own = remain[:, : remain.shape[1] - emission.n_inputs].any(axis=1)
-        rows = np.flatnonzero(lost & ~own)
-        before = filled[np.maximum(np.searchsorted(filled, rows, side="right") - 1, 0)]
-        is_near = (before <= rows) & (rows - before <= emission.n_inputs)
-        lost[rows[is_near]] = False
-    return lost
+    codes, starts = sequences.codes, sequences.starts
+    places = emission.make_stats(codes).open_gaps(starts)
+    if len(places[0]):
+        # It does not matter with what, but rows that look back see it too.
+        values = codes[:, : codes.shape[1] - emission.n_inputs].copy()
+        values[places] = 0.0
+        codes = emission.with_inputs(values, starts, contexts=emission.contexts_of(codes))
+    return emission.is_missing(codes)
 
 
 def _share_lost(X: Array, missing_rows: Flags) -> float:

@@ -52,22 +52,24 @@ def _blocks(
         yield block, rows[block, rows.shape[1] - emission.n_inputs :]
 
 
-def _linear_places(
+def _linear_gaps(
     emission: BaseEmission, sequences: Sequences
-) -> tuple[Integers, Integers]:
-    """Steps and columns of the missing entries that have neighbours on both sides."""
+) -> tuple[tuple[Integers, Integers], Floats]:
+    """Missing entries with neighbours on both sides: steps, columns; first fillings."""
     stats = emission.make_stats(sequences.codes)
-    return stats.open_gaps(sequences.starts, every=True)
+    places = stats.open_gaps(sequences.starts, every=True)
+    return places, stats.first_filled(sequences.starts)
 
 
 def _fill_linear(
     draw: Draw,
     sequences: Sequences,
     emission: BaseEmission,
+    first: Floats,
     n_rounds: int,
     stream: RandomStream,
-) -> tuple[Floats, Floats, Integers]:
-    """Draw the entries of :func:`_linear_places` and paths in turn.
+) -> tuple[Floats, Integers, FrozenModel]:
+    """Draw the entries of :func:`_linear_gaps` and paths in turn.
 
     What is drawn confirms the states that it was drawn with.  So in every fourth round,
     if earlier rows say more, the path is drawn without the entries.
@@ -76,23 +78,24 @@ def _fill_linear(
     -------
     means : ndarray of shape (n_filled,)
         Conditional means, averaged over the latter two of every four rounds.
-    filled : ndarray of shape (n_filled,)
-        The last draw.
     path : ndarray of shape (n_steps,)
-        The states that it was made with.
+        The states that the last draw was made with.
+    model : FrozenModel
+        Its emission is filled with this draw.
     """
-    without, model = (frozen_model(draw, sequences, emission) for _ in range(2))
+    model = frozen_model(draw, sequences, emission)
+    without = frozen_model(draw, sequences, emission) if len(first) else model
     model.emission.open_gaps(sequences.starts, every=True)
-    filled = model.emission.filled()
-    means = np.zeros(len(filled))
+    model.emission.set_filled(first)
+    means = np.zeros(len(first))
     path = without.sample_path(stream)
-    for i in range(n_rounds if len(filled) else 0):
+    for i in range(n_rounds if len(first) else 0):
         restarts = emission.looks_back and i % 4 == 0
         path = (without if restarts else model).sample_path(stream)
         conditional = model.augment(path, stream)
         if i % 4 >= 2:
             means += conditional / (n_rounds // 2)
-    return means, model.emission.filled(), path
+    return means, path, model
 
 
 def _walks(
@@ -153,12 +156,12 @@ def expected_codes(
     limits = symbol_limits(emission, sequences.codes)
     missing = _missing_values(sequences.codes, limits)
     stream = RandomStream(seed)
-    places, codes = _linear_places(emission, sequences), sequences.codes.copy()
-    if len(places[0]):
+    (places, first), codes = _linear_gaps(emission, sequences), sequences.codes.copy()
+    if len(first):
         n_rounds = 4 * max(3, -(-N_ROUNDS // (4 * len(draws))))
         codes[places] = np.mean(
             [
-                _fill_linear(draw, sequences, emission, n_rounds, stream)[0]
+                _fill_linear(draw, sequences, emission, first, n_rounds, stream)[0]
                 for draw in draws
             ],
             axis=0,
@@ -228,10 +231,10 @@ def drawn_codes(
     stream = RandomStream(seed)
     draw = draws[int(stream.generator.integers(len(draws)))]
     rows, every = sequences.codes.copy(), missing.copy()
-    places = _linear_places(emission, sequences)
-    _, rows[places], path = _fill_linear(draw, sequences, emission, 20, stream)
+    places, first = _linear_gaps(emission, sequences)
+    _, path, model = _fill_linear(draw, sequences, emission, first, 20, stream)
+    rows[places] = model.emission.filled()
     missing[places] = False
-    model = frozen_model(draw, sequences, emission)
     if emission.looks_back and missing.any():
         completed = replace(sequences, codes=rows.copy())
         for t, _, values in _walks(model, completed, emission, missing, path, stream):

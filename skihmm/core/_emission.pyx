@@ -74,7 +74,7 @@ cdef class EmissionStats:
         """
 
     def open_gaps(self, starts, every=False):
-        """Fill missing entries that :meth:`augment` draws, with first values.
+        """Fill missing entries that :meth:`augment` draws, with zeros before others are set.
 
         Which: :func:`skihmm.emissions._gaps.filled_places`; by default none.
 
@@ -88,6 +88,10 @@ cdef class EmissionStats:
         steps, columns : ndarray of shape (n_filled,)
         """
         return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.intp)
+
+    def first_filled(self, starts):
+        """Return values for these entries before any are drawn, shape (n_filled,)."""
+        return np.empty(0)
 
     def filled(self):
         """Return what these entries are filled with, shape (n_filled,)."""

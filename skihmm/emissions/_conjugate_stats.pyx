@@ -91,7 +91,7 @@ cdef class ConjugateStats(EmissionStats):
         steps, columns = places = filled_places(given[:, :d], starts, order, every)
         if len(steps):
             values = given.copy()
-            values[places] = first_fillings(values[:, :d], starts, order, steps, columns)
+            values[places] = 0.0
             ends = np.append(starts[1:], len(values))
             ends = ends[np.searchsorted(ends, steps, side="right")]
             for gap.t, gap.column, gap.end in zip(steps, columns, ends, strict=True):
@@ -101,6 +101,13 @@ cdef class ConjugateStats(EmissionStats):
             self.values = view
             self.table.take_gaps(&view[0, 0], gaps)
         return places
+
+    def first_filled(self, starts):
+        if self.places is None:
+            return super().first_filled(starts)
+        values = self.completed[:, :self.table.family().n_columns].copy()
+        values[self.places] = np.nan
+        return first_fillings(values, starts, self.table.family().gap_order, *self.places)
 
     def filled(self):
         return super().filled() if self.places is None else self.completed[self.places]

@@ -51,6 +51,9 @@ cdef class ProductStats(EmissionStats):
             first += len(part.columns())
         return np.concatenate(steps), np.concatenate(columns)
 
+    def first_filled(self, starts):
+        return np.concatenate([part.first_filled(starts) for part in self.parts])
+
     def filled(self):
         return np.concatenate([part.filled() for part in self.parts])
 

@@ -16,10 +16,16 @@ from small_models import Model, assert_caught, assert_exact
 
 from skihmm import HCRPHMM
 from skihmm._chain import Chain, ModelSettings
+from skihmm._fit import _lost_rows
 from skihmm._sequences import Sequences
 from skihmm.core._random import RandomStream
-from skihmm.emissions import AutoregressiveNormal, NormalInverseWishart, ProductEmission
-from skihmm.emissions._gaps import filled_places
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    NormalInverseWishart,
+    ProductEmission,
+    _conjugate_stats,
+)
+from skihmm.emissions._gaps import filled_places, first_fillings
 from skihmm.samplers import BlockedGibbs, StepwiseGibbs, StickBreakingGibbs
 from skihmm.testing._probes import EmissionProbe
 from skihmm.transitions import HCRPTransitions
@@ -302,3 +308,33 @@ def test_parts_of_mixed_data_are_filled_alike(one_regression):
     gaps = np.isnan(X[:, 0])
     filled = mixed.impute(data)[gaps, 1].astype(float)
     assert_allclose(filled, alone.impute(X)[gaps, 0], atol=0.5)
+
+
+# -- what is counted and paid for ------------------------------------------------------
+
+
+def test_rows_after_a_filled_entry_count_unless_they_see_a_long_run():
+    X = np.random.default_rng(0).normal(size=(60, 1))
+    X[20:32] = X[33] = X[40] = np.nan
+    starts = np.array([0, 41])
+    emission = AutoregressiveNormal(order=2).fit_sequences(X, starts)
+    sequences = Sequences(emission.encode(X, starts), starts)
+    # The first rows of a sequence, the last row of one, what is in the run or after it.
+    # Row 33 is filled, but row 31 is not, which it looks back at.
+    expected = [0, 1, *range(20, 34), 40, 41, 42]
+    assert_array_equal(np.flatnonzero(_lost_rows(emission, sequences)), expected)
+
+
+def test_similar_rows_are_sought_once_for_all_draws(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(50, 2))
+    X[[3, 20], [0, 1]] = np.nan
+    hmm = HCRPHMM(emission="gaussian", n_burnin=2, n_draws=4, random_state=0).fit(X)
+    calls = []
+
+    def counted(*args):
+        calls.append(len(args[0]))
+        return first_fillings(*args)
+
+    monkeypatch.setattr(_conjugate_stats, "first_fillings", counted)
+    hmm.impute(X)
+    assert calls == [50]

@@ -160,11 +160,9 @@ class Parameters:
                 "store_states=False. Set store_states=True, or point_estimate='map'."
             )
         emission = resolve("emission", params["emission"], EMISSIONS, BaseEmission)
+        named = transitions_for(emission)
         transitions = resolve(
-            "transitions",
-            params["transitions"],
-            transitions_for(emission),
-            BaseTransitions,
+            "transitions", params["transitions"], named, BaseTransitions
         )
         sampler = params["sampler"]
         if isinstance(sampler, str) and sampler == "auto":
@@ -207,11 +205,7 @@ class Parameters:
     def settings(self, emission: BaseEmission, init: str | Labels) -> ModelSettings:
         """Settings of the chains, with the fitted emission."""
         return ModelSettings(
-            self.sampler,
-            emission,
-            self.transitions,
-            init,
-            self.n_particles,
+            self.sampler, emission, self.transitions, init, self.n_particles
         )
 
     def check_continued(self, state: FitState, what: str) -> None:
@@ -494,19 +488,11 @@ class Fit:
         """Run all chains to the end."""
         params = self.parameters
         seeds = np.random.SeedSequence(state.entropy).spawn(2)[0].spawn(params.n_chains)
-        chains = [
+        chains = []
+        for c, (history, file) in enumerate(zip(state.chains, files, strict=True)):
             # The total number of draws includes those of a file.
-            ChainTask(
-                c,
-                seed,
-                history,
-                params.n_draws + (0 if file else len(history.draws)),
-                file,
-            )
-            for c, (seed, history, file) in enumerate(
-                zip(seeds, state.chains, files, strict=True)
-            )
-        ]
+            n_draws = params.n_draws + (0 if file else len(history.draws))
+            chains.append(ChainTask(c, seeds[c], history, n_draws, file))
         summarise = partial(_summary, settings, state, params.point_estimate)
         return summarise(self._run(X, settings, state.sequences, chains, summarise))
 
@@ -583,16 +569,11 @@ class Fit:
         sampler_params = sampler.get_params()
         # Draws do not depend on it.
         sampler_params.pop("n_jobs", None)
+        # Codes do not contain the offsets of the columns.
+        n_columns = sequences.codes.shape[1] - settings.emission.n_inputs
+        offsets = settings.emission.offsets(n_columns).tolist()
         header = Header(
-            # Codes do not contain the offsets of the columns.
-            data=joblib.hash(
-                (
-                    sequences.fingerprint,
-                    settings.emission.offsets(
-                        sequences.codes.shape[1] - settings.emission.n_inputs
-                    ).tolist(),
-                )
-            ),
+            data=joblib.hash((sequences.fingerprint, offsets)),
             model=params.model_hash,
             sampler=joblib.hash((type(sampler).__name__, sampler_params)),
             start=joblib.hash((settings.init, settings.n_particles)),

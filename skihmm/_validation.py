@@ -123,18 +123,25 @@ def check_n_jobs(name: str, value: object) -> int | None:
     return int(value)
 
 
+def _pair(name: str, value: object, expected: str) -> Sequence[Any]:
+    """Return two entries, or raise TypeError that says what was expected."""
+    # A set has no first entry, and an iterator could be read only once.
+    pair = value.tolist() if isinstance(value, np.ndarray) else value
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise TypeError(f"{name}={value!r}; expected {expected}.")
+    return pair
+
+
 def check_concentration_prior(name: str, value: object) -> tuple[float, float] | None:
     """Return a Gamma prior as (shape, rate), or None if concentrations are fixed."""
     if value is None:
         return None
-    # A set has no first entry, and an iterator could be read only once.
-    pair = value.tolist() if isinstance(value, np.ndarray) else value
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise TypeError(
-            f"{name}={value!r}; expected (shape, rate) of a Gamma distribution, two "
-            "numbers > 0, or None to keep the concentrations fixed."
-        )
-    shape, rate = pair
+    shape, rate = _pair(
+        name,
+        value,
+        "(shape, rate) of a Gamma distribution, two numbers > 0, or None to keep the "
+        "concentrations fixed",
+    )
     return check_positive(f"{name}[0]", shape), check_positive(f"{name}[1]", rate)
 
 
@@ -160,13 +167,9 @@ def check_stay_prior(name: str, value: object) -> tuple[float, float | str] | No
     """Check two parameters of a Beta prior, or one and "alpha", or None."""
     if value is None:
         return None
-    pair = value.tolist() if isinstance(value, np.ndarray) else value
-    if not isinstance(pair, tuple | list) or len(pair) != 2:
-        raise TypeError(
-            f"{name}={value!r}; expected (a, b), pseudo-counts of staying and of "
-            "leaving, (a, 'alpha'), or None."
-        )
-    a, b = check_concentration(f"{name}[0]", pair[0]), pair[1]
+    expected = "(a, b), pseudo-counts of staying and of leaving, (a, 'alpha'), or None"
+    a, b = _pair(name, value, expected)
+    a = check_concentration(f"{name}[0]", a)
     if isinstance(b, str):
         return a, check_choice(f"{name}[1]", b, ("alpha",))
     return a, check_concentration(f"{name}[1]", b)

@@ -164,19 +164,6 @@ default=None
         return len(self.offset_) * self.order
 
     def fit(self, X: MatrixLike, y: None = None) -> AutoregressiveNormal:
-        """Set the prior from one regression on all data, taken for one sequence.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : AutoregressiveNormal
-        """
         return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
 
     def fit_sequences(self, X: MatrixLike, starts: Integers) -> AutoregressiveNormal:

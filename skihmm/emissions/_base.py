@@ -267,11 +267,13 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
     @abstractmethod
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
-        """Fit the encoding and the prior to the data.
+        """Fit the encoding, and set the prior from the scale of the data.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
+            Finite numbers in the range of the distribution, or symbols; NaN, None or
+            masked: missing.
         y : None
             Ignored.
 
@@ -448,6 +450,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         Returns
         -------
         values : ndarray of shape (n_samples, n_features)
+            Floats, of which NaN is missing, or codes of symbols (int32), of which -1 is.
         """
 
     @abstractmethod

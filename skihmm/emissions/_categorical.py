@@ -476,20 +476,7 @@ class HCRPCategorical(_Categorical):
         return columns
 
     def fit(self, X: MatrixLike, y: None = None) -> HCRPCategorical:
-        """Collect the symbols of every column; contexts are those of `with_contexts`.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Non-negative integers or strings; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-            The fitted emission.
-        """
+        # Contexts are those of `with_contexts`.
         super().fit(X)
         self.context_categories_: Categories = ((),) * self.n_contexts
         return self

@@ -268,17 +268,6 @@ class _Conjugate(BaseEmission):
         """Raise ValueError if values are outside of the emission's range."""
 
     def encode_values(self, X: MatrixLike) -> Floats:
-        """Convert data to floats.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_features), float64
-            NaN is missing.
-        """
         check_is_fitted(self)
         X = _as_floats(X, self)
         self._check(X)
@@ -323,19 +312,6 @@ class _Columns(_Conjugate):
         raise NotImplementedError
 
     def fit(self, X: MatrixLike, y: None = None) -> _Columns:
-        """Set the prior from the scale of the data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Numbers in the range of the distribution; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : object
-        """
         X = _as_floats(X, self)
         units, initial = self._fit_scale(self._transform(X))
         self._units = tuple(units)
@@ -610,19 +586,6 @@ class NormalInverseGamma(_Gaussian):
         self.resolution = resolution
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseGamma:
-        """Set the prior from the scale of the data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : NormalInverseGamma
-        """
         variances = self._fit_columns(X)
         check_positive("shape", self.shape)
         n = len(variances)
@@ -743,19 +706,6 @@ class NormalInverseWishart(_Gaussian):
         self.resolution = resolution
 
     def fit(self, X: MatrixLike, y: None = None) -> NormalInverseWishart:
-        """Set the prior from the scale of the data.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite numbers; NaN, None or masked: missing.
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : NormalInverseWishart
-        """
         variances = self._fit_columns(X)
         n = len(variances)
         self.strength_ = (

@@ -284,31 +284,27 @@ class ProductEmission(_BaseComposition, BaseEmission):
             for key, value in part.hyperparameters(own).items()
         }
 
-    def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
+    def _described(
+        self,
+        describe: Callable[[BaseEmission, Any], BaseEmission],
+        of_parts: Sequence[object],
+    ) -> BaseEmission:
+        """Copy with described parts, each from its own."""
         described = copy(self)
         described.emissions_ = [
-            (name, part.with_states(own, n_states), places)
-            for (name, part, places), own in zip(
-                self.emissions_, record["parts"], strict=True
-            )
+            (name, describe(part, own), places)
+            for (name, part, places), own in zip(self.emissions_, of_parts, strict=True)
         ]
         return described
+
+    def with_states(self, record: EmissionRecord, n_states: int) -> BaseEmission:
+        return self._described(
+            lambda part, own: part.with_states(own, n_states), record["parts"]
+        )
 
     # ---- data
 
     def fit(self, X: MatrixLike, y: None = None) -> ProductEmission:
-        """Fit the emission of every group to its columns.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        self : ProductEmission
-        """
         return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
 
     def fit_sequences(self, X: MatrixLike, starts: Integers) -> ProductEmission:
@@ -360,11 +356,10 @@ class ProductEmission(_BaseComposition, BaseEmission):
                 owner[c] = name
             part.name_columns([labels[c] for c in places], [orders[c] for c in places])
             own = X[:, places]
-            part = (
-                part.fit_sequences(own, starts)
-                if entropy is None
-                else part.fit_with_noise(own, starts, [*entropy, len(fitted)])
-            )
+            if entropy is None:
+                part = part.fit_sequences(own, starts)
+            else:
+                part = part.fit_with_noise(own, starts, [*entropy, len(fitted)])
             fitted.append((name, part, places))
         left = [c for c in range(n_features) if c not in owner]
         if left:
@@ -378,43 +373,19 @@ class ProductEmission(_BaseComposition, BaseEmission):
     def context_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
-        """Indices of the columns of X that hold contexts, of one part after the other.
-
-        Parameters
-        ----------
-        n_features : int
-            Number of columns of X.
-        names : sequence of str or None
-            Names of the columns of X.
-
-        Returns
-        -------
-        columns : ndarray of int
-            A column may occur several times.
-        """
+        # Those of one part after the other; a column may occur several times.
         return np.concatenate(
             [part.context_columns(n_features, names) for _, part, _ in self._parts()]
         )
 
     def with_contexts(self, columns: Array) -> BaseEmission:
-        described = copy(self)
-        described.emissions_ = [
-            (name, part.with_contexts(own), places)
-            for (name, part, places), own in zip(
-                self.emissions_, self._split_contexts(columns), strict=True
-            )
-        ]
-        return described
+        return self._described(
+            lambda part, own: part.with_contexts(own), self._split_contexts(columns)
+        )
 
     def encode_contexts(self, columns: Array) -> Labels:
-        return np.hstack(
-            [
-                part.encode_contexts(own)
-                for (_, part, _), own in zip(
-                    self.emissions_, self._split_contexts(columns), strict=True
-                )
-            ]
-        )
+        pairs = zip(self.emissions_, self._split_contexts(columns), strict=True)
+        return np.hstack([part.encode_contexts(own) for (_, part, _), own in pairs])
 
     def contexts_of(self, codes: Array) -> Array:
         return np.hstack([part.contexts_of(own) for part, own in self._split(codes)])
@@ -425,17 +396,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return np.split(columns, stops[:-1], axis=1)
 
     def encode_values(self, X: MatrixLike) -> Array:
-        """Convert data to the values of all groups, one group after the other.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        values : ndarray of shape (n_samples, n_features)
-            Integers (int32) if all columns are symbols, otherwise floats.
-        """
+        # Integers if all columns are symbols, otherwise floats.
         check_is_fitted(self)
         X = as_matrix(X)
         return np.column_stack(
@@ -455,8 +416,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
             earlier = [rows for _, rows in self._split(before)]
         given: list[Array | None] = [None] * len(parts)
         if contexts is not None:
-            stops = np.cumsum([part.n_contexts for part, _ in parts])
-            given = list(np.split(contexts, stops[:-1], axis=1))
+            given = list(self._split_contexts(contexts))
         return np.hstack(
             [
                 part.inputs(own, starts, rows, now)
@@ -478,17 +438,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
         return pairs
 
     def decode(self, codes: Array) -> Array:
-        """Convert values back to data, with the columns in the order of X.
-
-        Parameters
-        ----------
-        codes : ndarray of shape (n_samples, n_features)
-
-        Returns
-        -------
-        X : ndarray of shape (n_samples, n_features)
-            Array of Python objects if any group has strings.
-        """
+        # Python objects if any group has strings; the columns are in the order of X.
         decoded = [part.decode(values) for part, values in self._split(codes)]
         dtypes = [values.dtype for values in decoded]
         dtype = object if object in dtypes else np.result_type(*dtypes)

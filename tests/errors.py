@@ -432,7 +432,11 @@ STEPWISE_COINS = {
         )
     ],
     "two cases instead of three": [
-        ("two stays", "return stay(i) * next(i, o, 0, 1, a);")
+        (
+            "two stays",
+            "if (o < 0) return stay(i);\n"
+            "return stay(i) / leave(i) * plain_part(i, o, Seating::total(i), new_table(o));",
+        )
     ],
     "conditional without the coin": [("stays of a step", "return;")],
     "no ghost candidate": [("successor without a table", "")],
@@ -473,8 +477,7 @@ PENALTY_OF_STEPS = {
     "no penalty of the follower": [
         (
             "follower of a step",
-            "return (i == o ? w : 0.0)\n"
-            "       + (1.0 - w) * dish_weight(n, a) / Draws::total(i, draws);",
+            "const double p = (i == o ? w : 0.0) + (1.0 - w) * drawn;",
         )
     ],
     "no penalty of the follower in a tree": [
@@ -614,10 +617,8 @@ BLOCKS_IN_CONTEXTS = {
 # Of every tree of restaurants; for kernels and statistics that are compiled apart.
 TOP = (
     "parent of a level",
-    "PLACE\n"
-    "    double top(int32_t k) const {\n"
-    "        return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
-    "    }",
+    "double top(int32_t k) const { return prob_at(*root, k); }\n"
+    "PLACE",
 )
 TREE = {
     "a new table from the top": [

@@ -442,7 +442,9 @@ STEPWISE_COINS = {
     "no ghost candidate": [("successor without a table", "")],
 }
 BLOCKED_COINS = {
-    "no coin in the denominator": [("denominator with a stay", "return all;")],
+    "no coin before a draw": [
+        ("probability with a stay", "return (j == k ? stay(k) : 0.0) + p;")
+    ],
     "labels without the repeated ones": [("repeated labels", "if (false) {")],
     "labels of a process that is not counted": [
         ("_blocked.hpp", "q->multiply(labels_.seat(path[l], before));", "")

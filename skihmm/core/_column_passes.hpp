@@ -9,14 +9,14 @@
 #include <cstdint>
 #include <vector>
 
-#include "_transitions.hpp"
+#include "_transition_law.hpp"
 
 namespace skihmm {
 
 class ColumnPasses {
   public:
     // `transitions` must outlive this.
-    explicit ColumnPasses(const HCRPTransitions &transitions)
+    explicit ColumnPasses(const TransitionLaw &transitions)
         : s_(transitions), coins_(s_.coins()) {}
 
     // out[c] = sum_j weights[j] p(c | j).  With contexts labels with up to the share `least` of
@@ -177,7 +177,7 @@ class ColumnPasses {
         }
     }
 
-    const HCRPTransitions &s_;
+    const TransitionLaw &s_;
     const Coins &coins_;
     int64_t version_ = 0;
     std::vector<double> scratch_, one_;

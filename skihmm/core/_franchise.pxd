@@ -147,6 +147,7 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
     cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
         int32_t n_slots()
         cbool has_contexts()
+        const ContextShape &shape()
         int64_t count_deep_tables()
         void set_contexts(const ContextShape &shape) except +
         void set_places(vector[ContextPlace] places)

@@ -101,8 +101,7 @@ cdef class Franchise:
     @property
     def n_contexts(self):
         """Number of columns of contexts."""
-        cdef size_t n = self.seating.hyperparameters().size()
-        return n - len(HYPERPARAMETERS) - 2 * self.has_coins if self.has_contexts else 0
+        return self.seating.shape().n_columns()
 
     @property
     def has_contexts(self):

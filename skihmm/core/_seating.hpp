@@ -4,8 +4,8 @@
 // k, n_jk customers of (j, k) at m_jk tables.  Its base says where the dish of a new table
 // comes from: a root or, in a tree (_tree.hpp), the level above, in which every table is a
 // customer.  Transitions (restaurant = previous state, dish = next state) have an InfiniteRoot,
-// HCRP emissions (restaurant = state, dish = symbol) a UniformRoot, Dirichlet emissions a
-// FixedBase.  The predictive probability is that of _law.hpp.
+// emissions (restaurant = state, dish = symbol) a SymbolBase, which is fixed for Dirichlet
+// emissions.  The predictive probability is that of _law.hpp.
 //
 // Notation of arXiv 1106.0474 beside the names here (docs/notation.md has the table):
 //   n_jk  cell.n_customers      m_jk  cell.n_tables       alpha_0  alpha
@@ -95,11 +95,14 @@ struct InfiniteRoot : Root {
     }
 };
 
-// V dishes, equally probable; the restaurant of the root is integrated out.
-struct UniformRoot : Root {
+// V dishes, equally probable; the restaurant of the root is integrated out.  Of a fixed one they
+// have the probability 1/V whatever happens: customers are counted, not seated.
+struct SymbolBase : Root {
+    bool is_fixed = false;
     int32_t n_symbols = 1;                  // V
     double symbol_mass = 1.0;               // gamma / V
 
+    bool has_tables() const { return !is_fixed; }
     void set_symbols(int32_t n) {
         n_symbols = n;
         symbol_mass = gamma / n;
@@ -108,36 +111,14 @@ struct UniformRoot : Root {
         gamma = value;
         symbol_mass = gamma / n_symbols;
     }
-    double mass_of(int32_t n) const { return n + symbol_mass; }
-    void add_log_joint(double *lp) const {
-        *lp -= log_rising(gamma, n_tables);
-        for (int32_t m : dish_tables) if (m) *lp += log_rising(symbol_mass, m);
-    }
-};
-
-// V dishes of probability 1/V whatever happens: customers are counted, not seated.
-struct FixedBase : Root {
-    static constexpr bool has_tables() { return false; }
-
-    int32_t n_symbols = 1;                  // V
-
-    void set_symbols(int32_t n) { n_symbols = n; }
-    double scale(double alpha, int32_t = 0) const { return alpha / n_symbols; }
-    double mass_of(int32_t) const { return 1.0; }
-    void add_log_joint(double *) const {}
-};
-
-// Of a column of symbols: which of the two is chosen when it is set up.
-struct SymbolBase : UniformRoot {
-    bool is_fixed = false;
-
-    bool has_tables() const { return !is_fixed; }
     double scale(double alpha, int32_t change = 0) const {
         return is_fixed ? alpha / n_symbols : Root::scale(alpha, change);
     }
-    double mass_of(int32_t n) const { return is_fixed ? 1.0 : UniformRoot::mass_of(n); }
+    double mass_of(int32_t n) const { return is_fixed ? 1.0 : n + symbol_mass; }
     void add_log_joint(double *lp) const {
-        if (!is_fixed) UniformRoot::add_log_joint(lp);
+        if (is_fixed) return;
+        *lp -= log_rising(gamma, n_tables);
+        for (int32_t m : dish_tables) if (m) *lp += log_rising(symbol_mass, m);
     }
 };
 

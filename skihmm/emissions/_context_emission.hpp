@@ -26,7 +26,7 @@
 namespace skihmm {
 
 // The restaurants of one column of symbols, states first.
-class SymbolTree : public Tree<UniformRoot> {
+class SymbolTree : public Tree<SymbolBase> {
   public:
     SymbolTree(int32_t n_symbols, const ContextShape &shape) : Tree(&own_root_, shape, false) {
         own_root_.set_symbols(n_symbols);
@@ -131,7 +131,7 @@ class SymbolTree : public Tree<UniformRoot> {
     // A column with at most this multiple of the states that it names is read through.
     static constexpr int32_t kFewContexts = 16;
 
-    UniformRoot own_root_;
+    SymbolBase own_root_;
     mutable std::vector<int32_t> prefixes_, counts_;    // scratch: by depth, by slot
     mutable std::vector<double> law_;               // scratch, by slot
 };

@@ -422,13 +422,19 @@ STEPWISE_COINS = {
         )
     ],
     "two cases instead of three": [
-        ("two stays", "return stay(i) * next(i, o, 0, 1, a);")
+        (
+            "two stays",
+            "if (o < 0) return stay(i);\n"
+            "return stay(i) / leave(i) * plain_part(i, o, Seating::total(i), new_table(o));",
+        )
     ],
     "conditional without the coin": [("stays of a step", "return;")],
     "no ghost candidate": [("successor without a table", "")],
 }
 BLOCKED_COINS = {
-    "no coin in the denominator": [("denominator with a stay", "return all;")],
+    "no coin before a draw": [
+        ("probability with a stay", "return (j == k ? stay(k) : 0.0) + p;")
+    ],
     "labels without the repeated ones": [("repeated labels", "if (false) {")],
     "labels of a process that is not counted": [("seat of a label", "")],
     "neither column nor label of the ghost": [
@@ -451,8 +457,7 @@ PENALTY_OF_STEPS = {
     "no penalty of the follower": [
         (
             "follower of a step",
-            "return (i == o ? w : 0.0)\n"
-            "       + (1.0 - w) * dish_weight(n, a) / Draws::total(i, draws);",
+            "const double p = (i == o ? w : 0.0) + (1.0 - w) * drawn;",
         )
     ],
     "no penalty of the follower in a tree": [
@@ -576,10 +581,8 @@ BLOCKS_IN_CONTEXTS = {
 # Of every tree of restaurants; for kernels and statistics that are compiled apart.
 TOP = (
     "parent of a level",
-    "PLACE\n"
-    "    double top(int32_t k) const {\n"
-    "        return first_->mass(k) / (first_->base.n_tables + first_->base.gamma);\n"
-    "    }",
+    "double top(int32_t k) const { return prob_at(*root, k); }\n"
+    "PLACE",
 )
 TREE = {
     "a new table from the top": [

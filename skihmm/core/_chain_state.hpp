@@ -14,11 +14,9 @@
 
 namespace skihmm {
 
-template <class T>
-class ChainState {
+class Chain {
   public:
-    using Transitions = T;
-    using Record = typename T::Record;
+    using Transitions = HCRPTransitions;
 
     const int64_t n_steps;
     int32_t n_slots = 0;
@@ -32,13 +30,13 @@ class ChainState {
     // last `prepare`: those that cache per-state weights refresh exactly these.  Between runs
     // it is not valid: `attach` finds those changes.
     Stack<int32_t> touched;
-    std::shared_ptr<Transitions> transitions;
+    std::shared_ptr<HCRPTransitions> transitions;
     std::shared_ptr<Emission> emission;
     bitgen_t *bits;                     // borrowed
 
     // starts: first step of every sequence, increasing, starts[0] = 0.
-    ChainState(const std::vector<int32_t> &starts, std::shared_ptr<Transitions> transitions,
-               std::shared_ptr<Emission> emission, bitgen_t *bits)
+    Chain(const std::vector<int32_t> &starts, std::shared_ptr<HCRPTransitions> transitions,
+          std::shared_ptr<Emission> emission, bitgen_t *bits)
         : n_steps(emission->n_steps), states(n_steps, kFirst), first(n_steps + 1, 0),
           hints(n_steps, -1), transitions(std::move(transitions)),
           emission(std::move(emission)), bits(bits) {
@@ -49,10 +47,9 @@ class ChainState {
     }
 
     bool is_last(int64_t t) const { return first[t + 1]; }
-    // The label before x[t] and the one after it, -1 if there is none; x[t]'s restaurant.
+    // The label before x[t] and the one after it, -1 if there is none.
     int32_t previous(int64_t t) const { return first[t] ? kStart : states[t - 1]; }
     int32_t successor(int64_t t) const { return is_last(t) ? -1 : states[t + 1]; }
-    int32_t restaurant(int64_t t) const { return transitions->restaurant(previous(t), t); }
     // Whether step t may have another label than the step before it while stages are kept.
     bool begins_run(int64_t t) const { return first[t] || transitions->begins_run(t); }
     // The i-th slot that no step carries.  Valid for i < the number given to reserve at the
@@ -124,7 +121,7 @@ class ChainState {
     }
     // Load a checked record with the labels of all steps; the emission is loaded and settled
     // afterwards.
-    template <class Label> void load(const Record &record, const Label *labels) {
+    template <class Label> void load(const TransitionsRecord &record, const Label *labels) {
         // A few spare slots, a function of the record only, so that resumed chains grow at
         // the same moments.
         const int32_t n = kFirst + record.n_states + 8 + record.n_states / 16;
@@ -134,13 +131,10 @@ class ChainState {
         touched.clear();
     }
     // Refuse a checked record that is not the one of these labels.
-    void check_path(const Record &record, const std::vector<int32_t> &labels) const {
-        if (record.hyperparameters.size() != transitions->hyperparameters().size()
-            || !transitions->has_stages_of(record))
-            refuse("transitions", "the record is that of another recipe");
+    void check_path(const TransitionsRecord &record, const std::vector<int32_t> &labels) const {
         std::vector<int32_t> rows(n_steps);
         for (int64_t t = 0; t < n_steps; ++t)
-            rows[t] = transitions->restaurant(first[t] ? record.n_states : labels[t - 1], t);
+            rows[t] = first[t] ? record.n_states : labels[t - 1];
         transitions->check_path(record, rows, labels);
     }
     // Draw all hyperparameters given labels and seating.
@@ -156,7 +150,7 @@ class ChainState {
   private:
     void set_slots(int32_t n) {
         n_slots = n;
-        transitions->resize(n, n);
+        transitions->resize(n);
         emission->resize(n);
         occupancy.resize(n, 0);
         rebuild_free();
@@ -180,8 +174,5 @@ class ChainState {
         }
     }
 };
-
-// The chain of the compiled samplers.  What its transitions are is known at run time.
-using Chain = ChainState<HCRPTransitions>;
 
 }  // namespace skihmm

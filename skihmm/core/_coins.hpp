@@ -95,13 +95,9 @@ class Coins {
         return stages_[t] == stages_[t - 1] ? Kind::kStay : Kind::kAdvance;
     }
 
-    // Whether anything may have changed since the last call.
-    bool take_changed() const {
-        const bool changed = has_changed_;
-        has_changed_ = false;
-        return changed;
-    }
-    void touch() { has_changed_ = true; }
+    // Another number after every change.
+    int64_t version() const { return version_; }
+    void touch() { ++version_; }
 
     void set_steps(int64_t n_steps) {
         flags_.assign(are_staged() ? 0 : n_steps, 0);
@@ -247,7 +243,7 @@ class Coins {
     std::vector<int32_t> advances_;
     std::vector<int32_t> draws_;            // with contexts only
     std::vector<uint8_t> flags_, stages_;   // by step; of stays if there is one stage
-    mutable bool has_changed_ = true;
+    int64_t version_ = 1;
     Stack<Change> changes_;                 // of this move
 };
 

@@ -29,7 +29,7 @@ class ConcentrationPosterior {
     }
     // ... or, integrated out, a number of tables that is drawn first: of the m tables of a
     // symbol, sum_i Bernoulli(a / (a + i)) with a = gamma/V open one at the root.
-    void count_root(const UniformRoot &root, bitgen_t *g) {
+    void count_root(const SymbolBase &root, bitgen_t *g) {
         const double a = root.symbol_mass;
         for (const int32_t m : root.dish_tables)
             for (int32_t table = 0; table < m; ++table)

@@ -1,23 +1,17 @@
 // Transitions that depend on a context: restaurants in a tree of any depth.
 //
 // A step has a context, a path of columns u_1 .. u_C, and the label after j is drawn in a leaf
-// of the tree.  The top is the root of the law's seating, which is the restaurants of depth 1;
-// those of depth 2 and more are here.  A restaurant of depth d belongs to the first columns of a
-// context and, below the first `n_before` of them, to the label before:
+// of the tree (_tree.hpp), whose root, the top, is that of the law.  A restaurant of depth d
+// belongs to the first columns of a context and, below the first `n_before` of them, to the label
+// before:
 //
 //     state first, n_before = 0:       j | j, u_1 | j, u_1, u_2 | ...
 //     context first, n_before = 1:     u_1 | u_1, j | u_1, j, u_2 | ...
 //
-// Its dishes are drawn from its parent, the restaurant one depth above:  with n_v customers in
-// restaurant v and concentration a of its depth
-//
-//     p(k | v) = (n_vk + a p(k | parent of v)) / (n_v + a),
-//
-// and every table in v is a customer of the parent.  A step whose context is missing from some
-// column on is drawn in the restaurant of the columns before.  (If these are fewer than
-// `n_before`, that would be the top.  Such a step has a restaurant of depth 1 of its own, which
-// is the same law.)  A context that has not been seen has an empty restaurant, the law of which
-// is its parent's.
+// A step whose context is missing from some column on is drawn in the restaurant of the columns
+// before.  (If these are fewer than `n_before`, that would be the top.  Such a step has a
+// restaurant of depth 1 of its own, which is the same law.)  A context that has not been seen has
+// an empty restaurant, the law of which is its parent's.
 //
 // Sums over labels are taken apart as in _transitions.hpp:
 //
@@ -28,271 +22,67 @@
 #pragma once
 #include <algorithm>
 #include <cstdint>
-#include <memory>
-#include <stdexcept>
-#include <string>
 #include <utility>
 #include <vector>
 
-#include "_concentration.hpp"
-#include "_record.hpp"
-#include "_seating.hpp"
 #include "_slots.hpp"
+#include "_tree.hpp"
 
 namespace skihmm {
 
-// Base of a level of depth 2 or more: the level above, whose class depends on its depth.
-template <class Root> class LevelAbove {
+class ContextTree : public Tree<InfiniteRoot> {
   public:
-    using First = Seating<Root>;
-    using Deep = Seating<LevelAbove>;
-    static constexpr bool kIsRoot = false;
-    static constexpr bool has_tables() { return true; }
-
-    void set(First *first) { first_ = first; }
-    void set(Deep *deep) { deep_ = deep; }  // planted: parent of a level
-    double prob(int32_t row, int32_t dish) const {
-        return first_ ? first_->prob(row, dish) : deep_->prob(row, dish);
-    }
-    double prob(int32_t row, int32_t dish, int32_t *hint) const {
-        return first_ ? first_->prob(row, dish, hint) : deep_->prob(row, dish, hint);
-    }
-    double add(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
-        return first_ ? first_->add(row, dish, g, hint) : deep_->add(row, dish, g, hint);
-    }
-    void add_at(int32_t row, int32_t dish, int32_t n_opened, bitgen_t *g, int32_t *hint) {
-        if (first_) first_->add_at(row, dish, n_opened, g, hint);
-        else deep_->add_at(row, dish, n_opened, g, hint);
-    }
-    void take(int32_t row, int32_t dish, bitgen_t *g, int32_t *hint) {
-        if (first_) first_->take(row, dish, g, hint);
-        else deep_->take(row, dish, g, hint);
-    }
-    int32_t count(int32_t row, int32_t dish) const {
-        return first_ ? first_->count(row, dish) : deep_->count(row, dish);
-    }
-    void count_path(int32_t depth, int32_t row, int32_t dish, int32_t *hint,
-                    int32_t *counts) const {
-        if (first_) first_->count_path(depth, row, dish, hint, counts);
-        else deep_->count_path(depth, row, dish, hint, counts);
-    }
-    void prefetch_cell(int32_t hint) const {
-        if (first_) first_->prefetch_cell(hint);
-        else deep_->prefetch_cell(hint);
-    }
-    void commit() {
-        if (first_) first_->commit();
-        else deep_->commit();
-    }
-    void rollback() {
-        if (first_) first_->rollback();
-        else deep_->rollback();
-    }
-    void clear() {
-        if (first_) first_->clear();
-        else deep_->clear();
-    }
-    double log_joint() const { return first_ ? first_->log_joint() : deep_->log_joint(); }
-    size_t n_bytes() const { return first_ ? first_->n_bytes() : deep_->n_bytes(); }
-    const char *check() const { return first_ ? first_->check() : deep_->check(); }
-
-  private:
-    First *first_ = nullptr;
-    Deep *deep_ = nullptr;
-};
-
-using FirstLevel = Seating<InfiniteRoot>;
-using DeepLevel = Seating<LevelAbove<InfiniteRoot>>;
-
-// The contexts of some data: prefixes of n columns are numbered for every n, and parents[n - 1]
-// has of each the number of its own prefix of n - 1 columns, which is 0 if that has no columns.
-struct ContextShape {
-    int32_t n_before = 0;
-    std::vector<std::vector<int32_t>> parents;
-
-    bool exists() const { return !parents.empty(); }
-    int32_t n_columns() const { return static_cast<int32_t>(parents.size()); }
-    // Depth of the leaves of complete contexts.
-    int32_t depth() const { return n_columns() + 1; }
-    bool has_state(int32_t depth) const { return depth > n_before; }
-    int32_t n_prefixes(int32_t n_columns) const {
-        return n_columns ? static_cast<int32_t>(parents[n_columns - 1].size()) : 1;
-    }
-    // Of the restaurants of a depth: the columns that they belong to, the number of prefixes,
-    // that of restaurants for n labels, the restaurant of label j and a prefix.
-    int32_t columns_of(int32_t depth) const { return has_state(depth) ? depth - 1 : depth; }
-    int32_t stride(int32_t depth) const { return n_prefixes(columns_of(depth)); }
-    int64_t n_rows(int32_t depth, int32_t n) const {
-        return static_cast<int64_t>(stride(depth)) * (has_state(depth) ? n : 1);
-    }
-    int32_t row(int32_t depth, int32_t j, int32_t prefix) const {
-        return has_state(depth) ? j * stride(depth) + prefix : prefix;
-    }
-    // The prefix to which the parents of a prefix's restaurants belong.
-    int32_t prefix_above(int32_t depth, int32_t prefix) const {
-        const int32_t n = columns_of(depth);
-        return n == columns_of(depth - 1) ? prefix : parents[n - 1][prefix];
-    }
-    int32_t row_above(int32_t depth, int32_t row) const {
-        const int32_t n = stride(depth), j = has_state(depth) ? row / n : 0;
-        return this->row(depth - 1, j, prefix_above(depth, row % n));
-    }
-    // Refuse what is no tree.
-    void check(const std::string &what) const {
-        if (n_before < 0 || n_before > 1 || n_before > n_columns())
-            refuse(what, std::to_string(n_before) + " columns before the state; expected 0 or 1");
-        for (int32_t n = 1; n <= n_columns(); ++n) {
-            if (parents[n - 1].size() > static_cast<size_t>(kMostCustomers))
-                refuse(what, "too many contexts");
-            for (const int32_t p : parents[n - 1])
-                if (p < 0 || p >= n_prefixes(n - 1))
-                    refuse(what, "a context has the parent " + std::to_string(p) + " of "
-                                 + std::to_string(n_prefixes(n - 1)));
-        }
-    }
-    bool operator==(const ContextShape &other) const {
-        return n_before == other.n_before && parents == other.parents;
-    }
-};
-
-// Where a step is drawn: the depth of its leaf, 0 for the top, and the prefix of its context.
-struct ContextPlace {
-    int32_t depth = 0, prefix = 0;
-};
-
-class ContextTree {
-  public:
-    const ContextShape shape;
-
-    // `first` is the level of depth 1, and outlives the tree.
-    ContextTree(FirstLevel *first, ContextShape tree)
-        : shape(std::move(tree)), first_(first), offsets_(shape.depth() + 1),
-          weights_(shape.depth() + 1) {
-        for (int32_t d = 2; d <= shape.depth(); ++d) {
-            levels_.push_back(std::make_unique<DeepLevel>());
-            if (d == 2) levels_.back()->base.set(first);
-            else levels_.back()->base.set(levels_[d - 3].get());
-        }
-    }
+    ContextTree(InfiniteRoot *root, const ContextShape &tree)
+        : Tree(root, tree, true), offsets_(shape.depth() + 1), weights_(shape.depth() + 1) {}
 
     // ---- places
 
     void set_places(std::vector<ContextPlace> places) { places_ = std::move(places); }
-    size_t n_places() const { return places_.size(); }
+    const std::vector<ContextPlace> &places() const { return places_; }
     // Of a step; of others that without a context.
     ContextPlace place(int64_t t) const {
         if (t >= 0 && t < static_cast<int64_t>(places_.size())) return places_[t];
-        return {shape.n_before ? 0 : 1, 0};
+        return {shape.has_state(1), 0};
     }
 
-    // ---- concentrations: of depth 1, 2, ...
-
-    SKIHMM_INLINE double alpha(int32_t d) const {
-        return d == 1 ? first_->alpha : levels_[d - 2]->alpha;
-    }
+    SKIHMM_INLINE double alpha(int32_t d) const { return level(d).alpha; }
     void set_alpha(int32_t d, double value) {
         is_fresh_ = false;
-        if (d == 1) first_->set_alpha(value);
-        else levels_[d - 2]->set_alpha(value);
-    }
-    // Those of all depths but one, if that is not 0.
-    void draw_concentrations(double prior_shape, double rate, int32_t but, bitgen_t *g) {
-        for (int32_t d = 1; d <= shape.depth(); ++d) {
-            if (d == but) continue;
-            ConcentrationPosterior posterior(prior_shape, rate);
-            if (d == 1) posterior.count_rows(*first_, g);
-            else posterior.count_rows(*levels_[d - 2], g);
-            set_alpha(d, posterior.draw(g));
-        }
+        level(d).set_alpha(value);
     }
 
-    // ---- size, records
+    // ---- size, moves
 
-    // Of all depths but the first, which is the caller's.
-    void resize(int32_t n_slots) {
+    void resize(int32_t n_labels, int32_t n_dishes) {
         is_fresh_ = false;
-        for (int32_t d = 2; d <= shape.depth(); ++d) {
-            const int64_t n = shape.n_rows(d, n_slots);
-            if (n > kMostCustomers) throw std::bad_alloc();
-            std::vector<int32_t> parents(n);
-            for (int32_t row = 0; row < n; ++row) parents[row] = shape.row_above(d, row);
-            levels_[d - 2]->set_parents(std::move(parents), shape.stride(d));
-            levels_[d - 2]->resize(static_cast<int32_t>(n), n_slots);
-        }
+        Tree::resize(n_labels, n_dishes);
+    }
+    void load(const std::vector<SeatingRecord> &records, int32_t n_slots) {
+        is_fresh_ = false;
+        Tree::load(records, n_slots, n_slots);
     }
     void clear() {
-        deepest().clear();
+        Tree::clear();
         is_fresh_ = false;
     }
     void commit() {
-        deepest().commit();
+        Tree::commit();
         settle();
     }
     void rollback() {
-        deepest().rollback();
+        Tree::rollback();
         n_refreshed_ = 0;  // planted: sizes after a rejection
         settle();
     }
-    double log_joint() const { return deepest().log_joint(); }
     int64_t count_deep_tables() const {
         int64_t n = 0;
-        for (const auto &level : levels_) n += level->count_tables();
+        for (int32_t d = 2; d <= shape.depth(); ++d) n += level(d).count_tables();
         return n;
     }
     size_t n_bytes() const {
-        size_t n = deepest().n_bytes() + places_.capacity() * sizeof(ContextPlace);
+        size_t n = Tree::n_bytes() + places_.capacity() * sizeof(ContextPlace);
         for (const Sizes &sizes : sizes_) n += 16 * sizes.inverse.capacity();
-        n += shared_.capacity() * sizeof(double);
-        return n;
-    }
-    const char *check() const { return deepest().check(); }
-    // The record of a depth over slots, with other labels.
-    SeatingRecord record(int32_t d, const std::vector<int32_t> &labels) const {
-        const SeatingRecord own = d == 1 ? first_->record() : levels_[d - 2]->record();
-        std::vector<int32_t> rows(shape.n_rows(d, static_cast<int32_t>(labels.size())));
-        const int32_t n = shape.stride(d);
-        for (size_t row = 0; row < rows.size(); ++row) {
-            const int32_t label = shape.has_state(d) ? labels[row / n] : 0;
-            rows[row] = shape.row(d, label, static_cast<int32_t>(row) % n);
-        }
-        return relabelled(own, rows, &labels);
-    }
-    // The other way round, for the states 0 .. n_states - 1 of a checked record; the start
-    // restaurant is n_states.
-    void load(int32_t d, SeatingRecord record, int32_t n_states, int32_t n_slots) {
-        const int32_t n = shape.stride(d);
-        if (shape.has_state(d)) {
-            for (int32_t &row : record.rows) {
-                const int32_t j = row / n == n_states ? kStart : kFirst + row / n;
-                row = shape.row(d, j, row % n);
-            }
-        }
-        for (int32_t &dish : record.dishes) dish += kFirst;
-        is_fresh_ = false;
-        const int32_t n_rows = static_cast<int32_t>(shape.n_rows(d, n_slots));
-        if (d == 1) first_->load(record, n_rows, n_slots);
-        else levels_[d - 2]->load(record, n_rows, n_slots);
-    }
-    // Refuse customers of a depth other than those of the steps, which follow the labels `before`
-    // by a draw (label -1: they do not), and the tables of `below`, the record one depth deeper, if
-    // there is one.
-    void check_customers_of(int32_t d, const SeatingRecord &record, const SeatingRecord *below,
-                            const std::vector<int32_t> &before,
-                            const std::vector<int32_t> &labels, int32_t n_states,
-                            const std::string &what) const {
-        std::vector<int32_t> rows, dishes;
-        for (size_t t = 0; t < labels.size(); ++t) {
-            if (places_[t].depth != d || labels[t] < 0) continue;
-            rows.push_back(shape.row(d, before[t], places_[t].prefix));
-            dishes.push_back(labels[t]);
-        }
-        for (size_t i = 0; below && i < below->rows.size(); ++i) {
-            rows.insert(rows.end(), below->n_tables[i], shape.row_above(d + 1, below->rows[i]));
-            dishes.insert(dishes.end(), below->n_tables[i], below->dishes[i]);
-        }
-        check_customers(record, rows.data(), dishes.data(), 1,
-                        static_cast<int64_t>(rows.size()),
-                        static_cast<int32_t>(shape.n_rows(d, n_states + 1)), what);
+        return n + shared_.capacity() * sizeof(double);
     }
 
     // visit(d, j, prefix, k, n) for the n customers of dish k in every restaurant.
@@ -311,61 +101,38 @@ class ContextTree {
 
     double add(ContextPlace at, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
         touch(at, j, k);
-        const int32_t row = leaf(at, j);
-        return at.depth == 1 ? first_->add(row, k, g, hint)
-                             : levels_[at.depth - 2]->add(row, k, g, hint);
+        return Tree::add(at, j, k, g, hint);
     }
     void add_at(ContextPlace at, int32_t j, int32_t k, int32_t n_opened, bitgen_t *g,
                 int32_t *hint) {
         touch(at, j, k);
-        const int32_t row = leaf(at, j);
-        if (at.depth == 1) first_->add_at(row, k, n_opened, g, hint);
-        else levels_[at.depth - 2]->add_at(row, k, n_opened, g, hint);
+        level(at.depth).add_at(leaf(at, j), k, n_opened, g, hint);
     }
     double remove(ContextPlace at, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
         touch(at, j, k);
-        const int32_t row = leaf(at, j);
-        return at.depth == 1 ? first_->remove(row, k, g, hint)
-                             : levels_[at.depth - 2]->remove(row, k, g, hint);
-    }
-
-    size_t n_cells() const {
-        size_t n = first_->n_cells();
-        for (const auto &level : levels_) n += level->n_cells();
-        return n;
+        return Tree::remove(at, j, k, g, hint);
     }
     // Of steps with complete contexts.
-    void prefetch_cell(int32_t hint) const { deepest().prefetch_cell(hint); }
-    void prefetch_lists(int32_t hint) const { deepest().prefetch_lists(hint); }
-    double prob(ContextPlace at, int32_t j, int32_t k) const {
-        if (at.depth == 0) return top(k);
-        const int32_t row = leaf(at, j);
-        return at.depth == 1 ? first_->prob(row, k) : levels_[at.depth - 2]->prob(row, k);
-    }
+    void prefetch_cell(int32_t hint) const { level(shape.depth()).prefetch_cell(hint); }
+    void prefetch_lists(int32_t hint) const { level(shape.depth()).prefetch_lists(hint); }
 
     // Customers and concentration of the restaurant in which the draw is made, and the probability
     // that k joins a table there.
+    using Tree::total;
     double total(ContextPlace at, int32_t j) const {
-        if (at.depth == 0) return total_weight(first_->base.n_tables, first_->base.gamma);
+        if (at.depth == 0) return total_of_top();
         return total(at.depth, leaf(at, j));
     }
     double join_prob(ContextPlace at, int32_t j, int32_t k) const {
         if (at.depth == 0) return 0.0;
         return count(at.depth, leaf(at, j), k) / total(at, j);
     }
-    // Of one depth: the customers of every restaurant, the tables of all.
-    const std::vector<int32_t> &customers(int32_t d) const {
-        return d == 1 ? first_->row_customers : levels_[d - 2]->row_customers;
-    }
-    int64_t count_tables(int32_t d) const {
-        return d == 1 ? first_->base.n_tables : levels_[d - 2]->count_tables();
-    }
 
     // ---- passes over all labels; see _transitions.hpp
 
     void fill_row(ContextPlace at, int32_t j, double *out) const {
         fill_base(at, out);
-        const double rest = split_one(at, j);
+        const double rest = split(at, j);
         for (int32_t k = 0; k < n_slots(); ++k) out[k] *= rest;
         for (int32_t d = first_own(); d <= at.depth; ++d)
             for_line(row_line(d, row(d, j)), [&](int32_t k, int32_t n) {
@@ -455,41 +222,6 @@ class ContextTree {
 
     // ---- one step between i, at one place, and o, at the next; the customers have been removed
 
-    // Weights of a step for all labels as in _transitions.hpp, FranchiseTransitions::fill_step,
-    // up to one factor.  `ghost`: o is served by no table.
-    void fill_step(ContextPlace at, ContextPlace next, int32_t i, int32_t o, bool ghost,
-                   bool after, double *weights, double *stays) const {
-        const int32_t n = n_slots();
-        if (!after || o < 0) {
-            fill_row(at, i, weights);
-            if (ghost) weights[o] = weights[kNew];
-            std::fill_n(stays, n, 0.0);
-            if (after && at.depth > 0) {
-                // Nothing comes after that would depend on the tables opened.
-                const int32_t v = leaf(at, i);
-                const double by = 1.0 / total(at.depth, v);
-                for_line(row_line(at.depth, v), [&](int32_t k, int32_t n_k) {
-                    stays[k] = by * n_k;
-                });
-            } else if (o >= 0) {
-                fill_column(next, o, stays);
-                for (int32_t k = 0; k < n; ++k) weights[k] *= stays[k];
-            }
-            return;
-        }
-        fill_parts(at, next, i, o, weights, stays);
-        // These are in the same restaurants as the draw before, and the table that it opens
-        // serves o.
-        for (const int32_t k : {i, o}) {
-            if (k == kStart) continue;
-            set_parts(at, next, i, k, o);
-            const bool is_label = first_->base.dish_tables[k] > 0 || (ghost && k == o);
-            stays[k] = is_label || k == kNew ? parts_[0] : 0.0;
-            weights[k] = 0.0;
-            if (is_label || k == kNew) for (const double part : parts_) weights[k] += part;
-        }
-        weights[kStart] = stays[kStart] = 0.0;
-    }
     // p(k by a draw that joins a table, o | i).
     double joining_part(ContextPlace at, ContextPlace next, int32_t i, int32_t k,
                         int32_t o) const {
@@ -517,16 +249,8 @@ class ContextTree {
 
     // ---- parts, for kernels that put passes together themselves
 
-    // The first depth that depends on the label before.
-    int32_t first_own() const { return shape.n_before + 1; }
     // The prefixes of a place's restaurants by depth.
-    void fill_prefixes(ContextPlace at, int32_t *out) const {
-        int32_t prefix = at.prefix;
-        for (int32_t d = at.depth; d >= 1; --d) {
-            out[d] = prefix;
-            if (d > 1) prefix = shape.prefix_above(d, prefix);
-        }
-    }
+    void fill_prefixes(ContextPlace at, int32_t *out) const { shape.fill_prefixes(at, out); }
     int32_t padded() const { return padded_; }
     // Bring the arrays below up to date: of all labels, of those of one depth and prefix.
     void refresh() const {
@@ -548,32 +272,22 @@ class ContextTree {
     const float *inverse_f(int32_t d, int32_t prefix) const {
         return &sizes_[d].inverse_f[static_cast<size_t>(prefix) * padded_];
     }
-    const Line &row_line(int32_t d, int32_t v) const {
-        return d == 1 ? first_->rows[v] : levels_[d - 2]->rows[v];
+    const Line &row_line(int32_t d, int32_t v) const { return level(d).rows[v]; }
+    // visit(k, n) for the n customers of dish k in the leaf of label j.
+    template <class Visit> void visit_leaf(ContextPlace at, int32_t j, Visit visit) const {
+        if (at.depth) for_line(row_line(at.depth, leaf(at, j)), visit);
     }
     // Labels before, in the restaurants of one prefix (where the depth has labels).
     const Line &column_line(int32_t d, int32_t k, int32_t prefix) const {
-        return d == 1 ? first_->columns[k]
-                      : levels_[d - 2]->columns[static_cast<size_t>(k) * shape.stride(d) + prefix];
-    }
-    const InfiniteRoot &root() const { return first_->base; }
-    double total(int32_t d, int32_t v, int32_t change = 0) const {
-        return d == 1 ? first_->total(v, change) : levels_[d - 2]->total(v, change);
-    }
-    int32_t count(int32_t d, int32_t v, int32_t k) const {
-        return d == 1 ? first_->count(v, k) : levels_[d - 2]->count(v, k);
+        return level(d).columns[static_cast<size_t>(k) * shape.stride(d) + prefix];
     }
     int32_t leaf_count(ContextPlace at, int32_t j, int32_t k, int32_t hint) const {
-        if (at.depth == 0) return 0;
-        return at.depth == 1 ? first_->count(leaf(at, j), k, hint)
-                             : levels_[at.depth - 2]->count(leaf(at, j), k, hint);
+        return at.depth ? level(at.depth).count(leaf(at, j), k, hint) : 0;
     }
     // Customers of dish k in the restaurants of j: counts[d] by depth, from a place's on.
     void fill_counts(ContextPlace at, int32_t j, int32_t k, int32_t *hint,
                      int32_t *counts) const {
-        if (at.depth == 0) return;
-        if (at.depth == 1) first_->count_path(1, leaf(at, j), k, hint, counts);
-        else levels_[at.depth - 2]->count_path(at.depth, leaf(at, j), k, hint, counts);
+        if (at.depth) level(at.depth).count_path(at.depth, leaf(at, j), k, hint, counts);
     }
     template <class Visit> static void for_line(const Line &line, Visit visit) {
         for (int32_t i = 0; i < line.size; ++i)
@@ -593,9 +307,9 @@ class ContextTree {
     // base(k) of all labels, 0 of those for which kNew stands.
     void fill_base(ContextPlace at, double *out) const {
         follow(at);
-        const double c = 1.0 / total_weight(first_->base.n_tables, first_->base.gamma);
-        for (int32_t k = 0; k < n_slots(); ++k) out[k] = c * first_->base.dish_tables[k];
-        out[kNew] = c * first_->base.gamma;
+        const double c = 1.0 / total_of_top();
+        for (int32_t k = 0; k < n_slots(); ++k) out[k] = c * root_->dish_tables[k];
+        out[kNew] = c * root_->gamma;
         if (at.depth == 0 || shape.n_before == 0) return;
         refresh();
         const double by = 1.0 / total(1, row(1, 0)), smooth = alpha(1) * by;
@@ -604,7 +318,7 @@ class ContextTree {
     }
     // Of one label; `prefixes` are those of a place, by depth.
     double base_of(int32_t depth, const int32_t *prefixes, int32_t k) const {
-        double p = top(k);
+        double p = prob_at(*root_, k);
         for (int32_t d = 1; d <= std::min(depth, shape.n_before); ++d) {
             const int32_t v = shape.row(d, 0, prefixes[d]), n = k == kNew ? 0 : count(d, v, k);
             p = dish_weight<double>(n, alpha(d) * p) / total(d, v);
@@ -618,7 +332,7 @@ class ContextTree {
     // bases but the last are the same.
     bool fill_bases(const int32_t *rows, int32_t depth, const int32_t *next, int32_t next_depth,
                     int32_t o, bool after, int32_t *shared, double *bases) const {
-        const InfiniteRoot &root = first_->base;
+        const InfiniteRoot &root = *root_;
         const int32_t n_shared = std::min(next_depth, shape.n_before);
         const double mass = root.mass_of(root.dish_tables[o]);
         bool is_one = true;
@@ -646,7 +360,7 @@ class ContextTree {
     double follower(const int32_t *rows, int32_t depth, const int32_t *next, int32_t next_depth,
                     const int32_t *counts, int32_t k, int32_t o, int32_t lowest,
                     bool opened) const {
-        const InfiniteRoot &root = first_->base;
+        const InfiniteRoot &root = *root_;
         double p = root.mass_of(root.dish_tables[o] + (opened && k == o))
                    / total_weight(root.n_tables + opened, root.gamma);
         for (int32_t d = 1; d <= next_depth; ++d) {
@@ -658,27 +372,20 @@ class ContextTree {
         }
         return p;
     }
-    // The law of the top, also of a label without tables.
-    double top(int32_t k) const {
-        return first_->mass(k) / total_weight(first_->base.n_tables, first_->base.gamma);
-    }
 
   private:
-    DeepLevel &deepest() { return *levels_.back(); }
-    const DeepLevel &deepest() const { return *levels_.back(); }
-    int32_t n_slots() const { return static_cast<int32_t>(first_->columns.size()); }
-    int32_t leaf(ContextPlace at, int32_t j) const { return shape.row(at.depth, j, at.prefix); }
+    int32_t n_slots() const { return static_cast<int32_t>(root_->dish_tables.size()); }
+    double total_of_top() const { return total_weight(root_->n_tables, root_->gamma); }
 
     // The prefixes, for `row`.
     void follow(ContextPlace at) const { fill_prefixes(at, offsets_.data()); }
     int32_t row(int32_t d, int32_t j) const { return shape.row(d, j, offsets_[d]); }
     // Of label j, after `follow`: weights_[d] of the counts; returns that of the base.
-    double split_one(ContextPlace at, int32_t j) const {
+    double split(ContextPlace at, int32_t j) const {
         double rest = 1.0;
         for (int32_t d = at.depth; d >= first_own(); --d) {
-            const double c = rest / total(d, row(d, j));
-            weights_[d] = c;
-            rest = c * alpha(d);
+            weights_[d] = rest / total(d, row(d, j));
+            rest = weights_[d] * alpha(d);
         }
         return rest;
     }
@@ -710,8 +417,8 @@ class ContextTree {
     SKIHMM_NOINLINE void rebuild() const {
         padded_ = (n_slots() + kLanes - 1) / kLanes * kLanes;
         mass_.assign(padded_, 0.0);
-        for (int32_t k = 0; k < n_slots(); ++k) mass_[k] = first_->base.dish_tables[k];
-        mass_[kNew] = first_->base.gamma;
+        for (int32_t k = 0; k < n_slots(); ++k) mass_[k] = root_->dish_tables[k];
+        mass_[kNew] = root_->gamma;
         const int32_t n_shared = shape.n_before ? shape.stride(1) : 0;
         shared_.assign(static_cast<size_t>(n_shared) * padded_, 0.0);
         for (int32_t v = 0; v < n_shared; ++v)
@@ -725,8 +432,7 @@ class ContextTree {
             sizes_[d].inverse.assign(n, 1.0 / a);
             sizes_[d].sizes.assign(n, static_cast<float>(a));
             sizes_[d].inverse_f.assign(n, static_cast<float>(1.0 / a));
-            const std::vector<int32_t> &customers =
-                d == 1 ? first_->row_customers : levels_[d - 2]->row_customers;
+            const std::vector<int32_t> &customers = level(d).row_customers;
             for (size_t v = 0; v < customers.size(); ++v)
                 if (customers[v]) set_size(d, v % shape.stride(d), v / shape.stride(d));
         }
@@ -741,7 +447,7 @@ class ContextTree {
         sizes_[d].inverse_f[at] = static_cast<float>(by);
     }
     void refresh_draw(const Draw &draw) const {
-        if (draw.k != kNew) mass_[draw.k] = first_->base.dish_tables[draw.k];
+        if (draw.k != kNew) mass_[draw.k] = root_->dish_tables[draw.k];
         int32_t prefix = draw.prefix;
         for (int32_t d = draw.depth; d >= first_own(); --d) {
             set_size(d, prefix, draw.j);
@@ -763,60 +469,6 @@ class ContextTree {
         follow(at);
         return base_of(at.depth, offsets_.data(), k);
     }
-    // ---- a step after label i and the one after that, with label o or -1
-
-    // weights[k] = p(k, o | i) and the parts that open no table, of all labels whose own
-    // restaurants do not change by the draw: all but i and, because of the top, o.  The draw
-    // changes the base of what follows if it comes to a restaurant above the states or to the
-    // top: then o has there the probability bases_[h], h being the number of tables opened.
-    void fill_parts(ContextPlace at, ContextPlace next, int32_t i, int32_t o, double *weights,
-                    double *stays) const {
-        const int32_t n = n_slots();
-        base_.resize(n);
-        sparse_.assign(n, 0.0);
-        // Of what follows: sparse_ and rest times the base.
-        rest_.resize(n);
-        fill_rest(next, rest_.data());
-        for_column(next, o, [&](int32_t d, int32_t j, int32_t n_o) {
-            sparse_[j] += weight_of(next, d, j) * n_o;
-        });
-        trail_.resize(shape.depth() + 1);
-        following_.resize(shape.depth() + 1);
-        bases_.resize(at.depth + 1);
-        follow(at);
-        for (int32_t d = 1; d <= at.depth; ++d) trail_[d] = row(d, i);
-        follow(next);
-        fill_bases(trail_.data(), at.depth, offsets_.data(), next.depth, o, true,
-                   following_.data(), bases_.data());
-        const double *rest = rest_.data();
-        // A table at the top.
-        follow(at);
-        const double share = split_to_top(at, i), b = bases_[at.depth];
-        const double by = share / total_weight(first_->base.n_tables, first_->base.gamma);
-        const int32_t *tables = first_->base.dish_tables.data();
-        for (int32_t k = 0; k < n; ++k)
-            weights[k] = by * tables[k] * (sparse_[k] + rest[k] * b);
-        weights[kNew] = by * first_->base.gamma * (sparse_[kNew] + rest[kNew] * b);
-        std::fill_n(stays, n, 0.0);
-        // No table, or one or more below a table of depth d that is there.
-        for (int32_t d = 1; d <= at.depth; ++d) {
-            const double to = bases_[at.depth - d], c = weights_[d];
-            for_line(row_line(d, row(d, i)), [&](int32_t k, int32_t n_k) {
-                const double part = c * n_k * (sparse_[k] + rest[k] * to);
-                weights[k] += part;
-                if (d == at.depth) stays[k] = part;
-            });
-        }
-    }
-    // As split_one, down to the top.
-    double split_to_top(ContextPlace at, int32_t i) const {
-        double share = 1.0;
-        for (int32_t d = at.depth; d >= 1; --d) {
-            weights_[d] = share / total(d, row(d, i));
-            share = weights_[d] * alpha(d);
-        }
-        return share;
-    }
     // parts_[h] = p(k and that h tables are opened, o | i): the h lowest restaurants each get a
     // table, that of the last one is a customer of a table in the restaurant above or of the top.
     void set_parts(ContextPlace at, ContextPlace next, int32_t i, int32_t k, int32_t o,
@@ -836,7 +488,8 @@ class ContextTree {
             parts_[h] = n > 0 ? c * n * after(stay, prob_of_next(at, next, k, o, d, false)) : 0.0;
             share = c * alpha(d);
         }
-        parts_[at.depth] = share * top(k) * after(stay, prob_of_next(at, next, k, o, 1, true));
+        parts_[at.depth] = share * prob_at(*root_, k)
+                           * after(stay, prob_of_next(at, next, k, o, 1, true));
     }
     static double after(double stay, double p) { return stay + (1.0 - stay) * p; }
     // That of o after k, after set_parts has counted; 1 if there is no o.
@@ -849,8 +502,6 @@ class ContextTree {
 
     static constexpr int32_t kLanes = 16;
 
-    FirstLevel *first_;
-    std::vector<std::unique_ptr<DeepLevel>> levels_;        // of depth 2, 3, ...
     std::vector<ContextPlace> places_;                      // by step
     Stack<Draw> touched_;                   // in this move, whose sizes may have changed
     mutable size_t n_refreshed_ = 0;        // of them
@@ -861,7 +512,7 @@ class ContextTree {
     mutable WideVector<double> shared_;     // by prefix of depth 1 and by label, the same
     // Scratch, by depth or by label.
     mutable std::vector<int32_t> offsets_, trail_, following_;
-    mutable std::vector<double> weights_, base_, parts_, bases_, sparse_, rest_;
+    mutable std::vector<double> weights_, base_, parts_, rest_;
 };
 
 }  // namespace skihmm

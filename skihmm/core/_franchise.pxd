@@ -108,7 +108,7 @@ cdef extern from "_seating.hpp" namespace "skihmm" nogil:
         void set_symbols(int32_t n_symbols)
 
 
-cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
+cdef extern from "_context_shape.hpp" namespace "skihmm" nogil:
     cdef cppclass ContextShape:
         int32_t n_before
         vector[vector[int32_t]] parents
@@ -116,6 +116,7 @@ cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
         int32_t n_columns()
         int32_t depth()
         int64_t n_rows(int32_t depth, int32_t n)
+        string name(const string &what, int32_t depth)
         void check(const string &what) except +
 
     cdef struct ContextPlace:
@@ -131,23 +132,22 @@ cdef extern from "_coins.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
-    cdef cppclass TransitionsRecord "skihmm::HCRPTransitions::Record":
+    cdef cppclass TransitionsRecord:
         int32_t n_states
         vector[float64_t] hyperparameters
-        SeatingRecord seating
+        ContextShape contexts
+        vector[SeatingRecord] levels    # of depth 1, 2, ...
         int32_t n_stages
         cbool starts_inside
         vector[int32_t] stays, advances
         vector[uint8_t] stayed, stages
-        ContextShape contexts
-        vector[SeatingRecord] levels
         vector[int32_t] draws
         void check() except +
 
     cdef cppclass Seating "skihmm::HCRPTransitions"(SeatingOn[InfiniteRoot]):
         int32_t n_slots()
-        int32_t restaurant(int32_t j, int64_t t)
         cbool has_contexts()
+        const ContextShape &shape()
         int64_t count_deep_tables()
         void set_contexts(const ContextShape &shape) except +
         void set_places(vector[ContextPlace] places)
@@ -165,13 +165,9 @@ cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
         void draw_hyperparameters(bitgen_t *g)
         TransitionsRecord record(const vector[int32_t] &labels) except +
         void load(const TransitionsRecord &record, int32_t n_slots) except +
-        # With the context of step t, or of a step without one; all but rows over columns.
+        # With the context of step t, or of a step without one.
         float64_t prob(int64_t t, int32_t j, int32_t k)
         void fill_row(int64_t t, int32_t j, float64_t *out)
-        void push(int64_t t, const float64_t *weights, float64_t *out)
-        void pull(int64_t t, const float64_t *values, float64_t *out)
-        void push_max(int64_t t, const float64_t *weights, float64_t *out,
-                      int32_t *argmax_out)
 
 
 ctypedef SeatingOn[SymbolBase] SymbolSeating    # emissions: dishes are symbols

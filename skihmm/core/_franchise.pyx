@@ -101,8 +101,7 @@ cdef class Franchise:
     @property
     def n_contexts(self):
         """Number of columns of contexts."""
-        cdef size_t n = self.seating.hyperparameters().size()
-        return n - len(HYPERPARAMETERS) - 2 * self.has_coins if self.has_contexts else 0
+        return self.seating.shape().n_columns()
 
     @property
     def has_contexts(self):
@@ -167,11 +166,11 @@ cdef dict name_hyperparameters(const vector[float64_t] &values, size_t n_context
 
 cdef dict transitions_to_arrays(const TransitionsRecord &record):
     cdef size_t i
-    arrays = {**record_to_arrays(record.seating),
+    arrays = {**record_to_arrays(record.levels[0]),
               **name_hyperparameters(record.hyperparameters, record.contexts.parents.size())}
     if record.contexts.exists():
         arrays["levels"] = [record_to_arrays(record.levels[i])
-                            for i in range(record.levels.size())]
+                            for i in range(1, record.levels.size())]
         arrays["contexts"] = {
             "n_before": record.contexts.n_before,
             "parents": [array_of(record.contexts.parents[i])
@@ -254,16 +253,14 @@ cdef int transitions_from_arrays(object arrays, TransitionsRecord *out) except -
         for name in HYPERPARAMETERS]
     if STAY_PRIOR in transitions:
         stays_from_arrays(arrays, transitions, out)
-    if "contexts" in transitions:
-        tree_from_arrays(transitions, out)
-    else:
-        record_from_arrays(transitions, "transitions", out.n_states + 1, out.n_states, True,
-                           &out.seating)
+    levels = tree_from_arrays(transitions, out) if "contexts" in transitions else []
+    levels_from_arrays([transitions, *levels], "transitions", out.contexts, out.n_states + 1,
+                       out.n_states, &out.levels)
     out.check()
     return 0
 
 
-cdef int tree_from_arrays(object transitions, TransitionsRecord *out) except -1:
+cdef list tree_from_arrays(object transitions, TransitionsRecord *out):
     contexts = entry_of(transitions, "contexts", "transitions")
     shape_of(entry_of(contexts, "n_before", "contexts"),
              entry_of(contexts, "parents", "contexts"), &out.contexts)
@@ -279,11 +276,7 @@ cdef int tree_from_arrays(object transitions, TransitionsRecord *out) except -1:
     if not isinstance(levels, list) or len(levels) != n_columns:
         raise ValueError(
             f"transitions: levels is {levels!r:.100}; expected a list of {n_columns} dicts")
-    levels_from_arrays([transitions, *levels], "transitions", out.contexts, out.n_states + 1,
-                       out.n_states, &out.levels)
-    out.seating = out.levels[0]
-    out.levels.erase(out.levels.begin())
-    return 0
+    return levels
 
 
 cdef int levels_from_arrays(list levels, str what, const ContextShape &shape,
@@ -294,8 +287,8 @@ cdef int levels_from_arrays(list levels, str what, const ContextShape &shape,
     for d in range(1, shape.depth() + 1):
         n_rows = integer_of(shape.n_rows(d, n_labels), "the number of restaurants", 0,
                             MOST_CUSTOMERS)
-        record_from_arrays(levels[d - 1], f"{what}, depth {d}", <int32_t> n_rows, n_dishes,
-                           True, &level)
+        record_from_arrays(levels[d - 1], shape.name(what.encode(), d).decode(),
+                           <int32_t> n_rows, n_dishes, True, &level)
         out.push_back(level)
     return 0
 

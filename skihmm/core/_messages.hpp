@@ -1,5 +1,5 @@
 // Message passing under a frozen seating: passes over the columns of the transitions, states with
-// their stages (_transitions.hpp), along all steps.
+// their stages (_column_passes.hpp), along all steps.
 //
 // Transitions are sparse plus rank one, so a step costs the non-zeros plus K; of few states with
 // many non-zeros the whole matrix is faster, as its loops are vectorised.
@@ -18,12 +18,12 @@
 #include <utility>
 #include <vector>
 
+#include "_column_passes.hpp"
 #include "_emission.hpp"
 #include "_math.hpp"
 #include "_platform.hpp"
 #include "_random.hpp"
 #include "_slots.hpp"
-#include "_transitions.hpp"
 
 namespace skihmm {
 
@@ -211,7 +211,7 @@ class StagedTransitions {
     std::vector<int32_t> argmax_;
 };
 
-// p(column | column before), its passes as those of HCRPTransitions.  All vectors have `width`
+// p(column | column before), its passes as those of ColumnPasses.  All vectors have `width`
 // entries, zero beyond the columns.
 class FrozenTransitions {
   public:
@@ -220,7 +220,7 @@ class FrozenTransitions {
     // n_cells: non-zeros.  `transitions` must outlive this, and not change.
     FrozenTransitions(const HCRPTransitions &transitions, int64_t n_cells, int64_t n_steps)
         : n_columns(transitions.n_columns()), width((n_columns + 7) / 8 * 8),
-          transitions_(transitions), argmax_(width) {
+          transitions_(transitions), passes_(transitions), argmax_(width) {
         // Matrices of the size of a cache; 10: an entry costs 0.07 ns, a non-zero 0.8.
         const int64_t n = n_columns;
         if (transitions.has_contexts() || transitions.are_staged() || n > kMostDense
@@ -230,17 +230,17 @@ class FrozenTransitions {
         std::vector<double> one(width, 0.0);
         for (int32_t c = 0; c < n_columns; ++c) {
             one[c] = 1.0;
-            transitions.push(0, one.data(), &rows_[static_cast<size_t>(c) * width]);
+            passes_.push(0, one.data(), &rows_[static_cast<size_t>(c) * width]);
             one[c] = 0.0;
         }
     }
     double prob(int64_t t, int32_t j, int32_t k) const { return transitions_.prob(t, j, k); }
-    void push(int64_t t, const double *weights, double *out) const {
-        if (rows_.empty()) transitions_.push(t, weights, out);
+    void push(int64_t t, const double *weights, double *out) {
+        if (rows_.empty()) passes_.push(t, weights, out);
         else weighted_rows(width, weights, rows_.data(), out);
     }
     void pull(int64_t t, const double *values, double *out) {
-        if (rows_.empty()) return transitions_.pull(t, values, out);
+        if (rows_.empty()) return passes_.pull(t, values, out);
         if (columns_.empty()) {
             columns_.resize(rows_.size());
             for (size_t j = 0; j < static_cast<size_t>(width); ++j)
@@ -254,7 +254,7 @@ class FrozenTransitions {
     void push_max(int64_t t, const double *weights, double *out, Label *argmax_out) {
         if (rows_.empty()) {
             sparse_argmax_.resize(width);
-            transitions_.push_max(t, weights, out, sparse_argmax_.data());
+            passes_.push_max(t, weights, out, sparse_argmax_.data());
             std::copy_n(sparse_argmax_.data(), n_columns, argmax_out);
         } else {
             largest_of_rows(width, weights, rows_.data(), out, argmax_.data());
@@ -267,6 +267,7 @@ class FrozenTransitions {
     static constexpr int32_t kMostDense = 512;
 
     const HCRPTransitions &transitions_;
+    ColumnPasses passes_;
     std::vector<double> rows_, columns_;    // the matrix, and its transpose; or none
     std::vector<int64_t> argmax_;
     std::vector<int32_t> sparse_argmax_;

@@ -382,13 +382,10 @@ class ParticleFilter {
             n_lines = static_cast<int32_t>(sum);
         }
         void find(int64_t t) {
-            ContextPlace at{1, 0};
+            ContextPlace at;
             if (t < static_cast<int64_t>(places.size())) at = places[t];
             depth = at.depth;
-            for (int32_t d = at.depth, prefix = at.prefix; d >= 1; --d) {
-                prefixes[d] = prefix;
-                if (d > 1) prefix = shape.prefix_above(d, prefix);
-            }
+            shape.fill_prefixes(at, prefixes.data());
         }
         int32_t line(int32_t symbol, int32_t d, int32_t prefix) const {
             return symbol * n_lines + first_line[d] + prefix;
@@ -804,10 +801,7 @@ class ParticleFilter {
         ContextPlace at{shape_.n_before ? 0 : 1, 0};
         if (t < static_cast<int64_t>(places_.size())) at = places_[t];
         depth_ = at.depth;
-        for (int32_t d = at.depth, prefix = at.prefix; d >= 1; --d) {
-            prefixes_[d] = prefix;
-            if (d > 1) prefix = shape_.prefix_above(d, prefix);
-        }
+        shape_.fill_prefixes(at, prefixes_.data());
     }
     int32_t line_of(int32_t d, int32_t j) const {
         return (shape_.has_state(d) ? j : 0) * n_lines_ + first_line_[d] + prefixes_[d];

@@ -199,7 +199,7 @@ class Move : public Exchange<Chain, Emission> {
             return false;
         } else {
             const Transitions &s = *chain.transitions;
-            if (!s.lifts() || !can_lift(chain, emission, t)) return false;
+            if (!s.is_plain() || !can_lift(chain, emission, t)) return false;
             s.lift_out(chain.bits, &chain.hints[t + 1], &view);
             lift_value(chain, emission, t);
             s.lift_in(chain.bits, &chain.hints[t], &view);

@@ -2,10 +2,10 @@
 //
 // A `Seating` is all the customers of one level of a franchise: restaurants j (rows), dishes
 // k, n_jk customers of (j, k) at m_jk tables.  Its base says where the dish of a new table
-// comes from: a root, or another seating, in which every table is a customer.  Transitions
-// (restaurant = previous state, dish = next state) have an InfiniteRoot, HCRP emissions
-// (restaurant = state, dish = symbol) a UniformRoot, Dirichlet emissions a FixedBase.  The
-// predictive probability is that of _law.hpp.
+// comes from: a root or, in a tree (_tree.hpp), the level above, in which every table is a
+// customer.  Transitions (restaurant = previous state, dish = next state) have an InfiniteRoot,
+// emissions (restaurant = state, dish = symbol) a SymbolBase, which is fixed for Dirichlet
+// emissions.  The predictive probability is that of _law.hpp.
 //
 // Notation of arXiv 1106.0474 beside the names here (docs/notation.md has the table):
 //   n_jk  cell.n_customers      m_jk  cell.n_tables       alpha_0  alpha
@@ -95,11 +95,14 @@ struct InfiniteRoot : Root {
     }
 };
 
-// V dishes, equally probable; the restaurant of the root is integrated out.
-struct UniformRoot : Root {
+// V dishes, equally probable; the restaurant of the root is integrated out.  Of a fixed one they
+// have the probability 1/V whatever happens: customers are counted, not seated.
+struct SymbolBase : Root {
+    bool is_fixed = false;
     int32_t n_symbols = 1;                  // V
     double symbol_mass = 1.0;               // gamma / V
 
+    bool has_tables() const { return !is_fixed; }
     void set_symbols(int32_t n) {
         n_symbols = n;
         symbol_mass = gamma / n;
@@ -108,36 +111,14 @@ struct UniformRoot : Root {
         gamma = value;
         symbol_mass = gamma / n_symbols;
     }
-    double mass_of(int32_t n) const { return n + symbol_mass; }
-    void add_log_joint(double *lp) const {
-        *lp -= log_rising(gamma, n_tables);
-        for (int32_t m : dish_tables) if (m) *lp += log_rising(symbol_mass, m);
-    }
-};
-
-// V dishes of probability 1/V whatever happens: customers are counted, not seated.
-struct FixedBase : Root {
-    static constexpr bool has_tables() { return false; }
-
-    int32_t n_symbols = 1;                  // V
-
-    void set_symbols(int32_t n) { n_symbols = n; }
-    double scale(double alpha, int32_t = 0) const { return alpha / n_symbols; }
-    double mass_of(int32_t) const { return 1.0; }
-    void add_log_joint(double *) const {}
-};
-
-// Of a column of symbols: which of the two is chosen when it is set up.
-struct SymbolBase : UniformRoot {
-    bool is_fixed = false;
-
-    bool has_tables() const { return !is_fixed; }
     double scale(double alpha, int32_t change = 0) const {
         return is_fixed ? alpha / n_symbols : Root::scale(alpha, change);
     }
-    double mass_of(int32_t n) const { return is_fixed ? 1.0 : UniformRoot::mass_of(n); }
+    double mass_of(int32_t n) const { return is_fixed ? 1.0 : n + symbol_mass; }
     void add_log_joint(double *lp) const {
-        if (!is_fixed) UniformRoot::add_log_joint(lp);
+        if (is_fixed) return;
+        *lp -= log_rising(gamma, n_tables);
+        for (int32_t m : dish_tables) if (m) *lp += log_rising(symbol_mass, m);
     }
 };
 
@@ -173,9 +154,9 @@ class Seating {
 
     // ---- set-up
 
-    // Of a base that is a seating only: the restaurant there in which each of the rows is a
-    // customer.  Concentrations, size and record of the base are set there.  With groups, that of
-    // row j n_groups + g is g, and columns[k n_groups + g] has (j, n_jk) of the rows of one group.
+    // Of a level of a tree only: the restaurant one level above in which each of the rows is a
+    // customer.  With groups, that of row j n_groups + g is g, and columns[k n_groups + g] has
+    // (j, n_jk) of the rows of one group.
     void set_parents(std::vector<int32_t> parents, int32_t n_groups = 1) {
         parents_ = std::move(parents);
         n_groups_ = n_groups;
@@ -226,7 +207,6 @@ class Seating {
     }
     void clear() {
         forget();
-        if constexpr (!Base::kIsRoot) base.clear();
         rebuild_dense();
     }
 
@@ -283,11 +263,8 @@ class Seating {
                     int32_t *counts) const {
         const int32_t c = find(row, dish, hint);
         counts[depth] = c < 0 ? 0 : cells_[c].n_customers;
-        if constexpr (!Base::kIsRoot) {
-            int32_t none = -1;
-            base.count_path(depth - 1, parents_[row], dish, c < 0 ? &none : &links_[c].above,
-                            counts);
-        }
+        int32_t none = -1;
+        base.count_path(depth - 1, parents_[row], dish, c < 0 ? &none : &links_[c].above, counts);
     }
     // count(row, dish) for a pair whose cell `hint` may remember.
     int32_t count(int32_t row, int32_t dish, int32_t hint) const {
@@ -303,7 +280,7 @@ class Seating {
     // Seat a customer of `row` at `dish`; returns p(dish | row) as it was before.  An
     // existing table is chosen with weight its size, a new one with new_table_in; a cell
     // without tables opens one with certainty (the paper's weight for that case is 0 when
-    // m_.k = 0).  If the base is a seating, a new table is a customer there.
+    // m_.k = 0).  In a tree a new table is a customer one level above.
     //
     // `hint` remembers the cell for the next call about the same pair: a guess that is
     // checked, so any value is safe.
@@ -339,17 +316,12 @@ class Seating {
     // The same in a tree of restaurants, where it has been drawn how many tables are opened, one
     // above the other: 0, or as many as there are levels with the first one, or fewer.
     void add_at(int32_t row, int32_t dish, int32_t n_opened, bitgen_t *g, int32_t *hint) {
-        if constexpr (Base::kIsRoot) {
-            add(row, dish, n_opened > 0, g, hint);
-        } else if (n_opened == 0) {
-            add(row, dish, false, g, hint);
-        } else {
-            int32_t c = *hint;
-            if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
-            note_table(c);
-            base.add_at(parents_[row], dish, n_opened - 1, g, &links_[c].above);
-            change_customers(cells_[c], 1);
-        }
+        if (n_opened == 0) return add(row, dish, false, g, hint);
+        int32_t c = *hint;
+        if (!is_cell(c, row, dish)) *hint = c = obtain(row, dish);
+        note_table(c);
+        base.add_at(parents_[row], dish, n_opened - 1, g, &links_[c].above);
+        change_customers(cells_[c], 1);
     }
 
     // Take away one customer of (row, dish), who sits at a table with probability
@@ -455,7 +427,6 @@ class Seating {
     void commit_same() {
         clear_journal();
         sweep_pending();
-        if constexpr (!Base::kIsRoot) base.commit();
     }
     // Undo every operation since the last commit or rollback, newest first: afterwards
     // every table has its earlier size.  Seating the old customers anew would draw their tables
@@ -477,7 +448,7 @@ class Seating {
                 case Kind::kOpen:
                     change_customers(cell, -1);
                     close_table(cell, table);
-                    if constexpr (Base::kIsRoot) change_tables(cell.dish, -1);
+                    change_tables(cell.dish, -1);
                     if (cell.n_customers == 0) queue(c);
                     break;
                 case Kind::kRemove:
@@ -486,15 +457,13 @@ class Seating {
                     break;
                 case Kind::kClose:
                     reopen_table(cell, table);
-                    if constexpr (Base::kIsRoot) change_tables(cell.dish, 1);
+                    change_tables(cell.dish, 1);
                     change_customers(cell, 1);
                     break;
             }
         }
         clear_journal();
         sweep_pending();
-        // A base that is a seating has a journal of its own.
-        if constexpr (!Base::kIsRoot) base.rollback();  // planted: rollback of the base
     }
 
     // ---- records
@@ -575,7 +544,7 @@ class Seating {
     }
 
     // log of the joint probability of the seating (and, of a fixed base, of the customers'
-    // dishes given their rows).
+    // dishes given their rows); of a level of a tree without those above.
     double log_joint() const {
         double lp = 0.0;
         const double log_alpha = std::log(alpha);
@@ -595,8 +564,7 @@ class Seating {
                         lp += std::lgamma(pool_.at(cell.pool)[table]);
             }
         }
-        if constexpr (!Base::kIsRoot) lp += base.log_joint();
-        else base.add_log_joint(&lp);
+        if constexpr (Base::kIsRoot) base.add_log_joint(&lp);
         return lp;
     }
 
@@ -609,8 +577,7 @@ class Seating {
         }
         bytes += 2 * (dense_rows_.capacity() + dense_columns_.capacity());
         if constexpr (Base::kIsRoot) bytes += base.dish_tables.capacity() * sizeof(int32_t);
-        else bytes += base.n_bytes() + parents_.capacity() * sizeof(int32_t)
-                      + links_.capacity() * sizeof(Link);
+        bytes += parents_.capacity() * sizeof(int32_t) + links_.capacity() * sizeof(Link);
         return bytes + pool_.n_bytes() + row_customers.capacity() * sizeof(int32_t);
     }
 
@@ -675,7 +642,7 @@ class Seating {
             if (scale_ != base.scale(alpha)) return "the cached scale is stale";
             return nullptr;
         } else {
-            return check_flow() ? base.check() : "more tables than customers of the base";
+            return check_flow() ? nullptr : "more tables than customers of the level above";
         }
     }
 
@@ -714,7 +681,7 @@ class Seating {
         for (Line &line : rows) line.clear();
         for (Line &line : columns) line.clear();
         std::fill(row_customers.begin(), row_customers.end(), 0);
-        if constexpr (Base::kIsRoot) base.clear();
+        base.clear();
         cells_.clear();
         links_.clear();
         free_cells_.clear();
@@ -740,13 +707,13 @@ class Seating {
             }
             if (stride_) set_dense(cell);
             at += tables;
-            if constexpr (Base::kIsRoot) base.change(cell.dish, tables);
+            base.change(cell.dish, tables);
         }
         pending_.clear();
         for (Cell &cell : cells_) cell.pending = 0;
         update_scale();
     }
-    // Whether every table is a customer of the base, which may have others.
+    // Whether every table is a customer of the level above, which may have others.
     bool check_flow() const {
         std::map<std::pair<int32_t, int32_t>, int64_t> tables;
         for (const Cell &cell : cells_) {
@@ -912,7 +879,7 @@ class Seating {
         return static_cast<double>(end);
     }
     SKIHMM_NOINLINE void change_seat(const Lifted &lifted, int32_t table) {
-        static_assert(Base::kIsRoot, "customers of another seating come and go at random");
+        static_assert(Base::kIsRoot, "customers of a level above come and go at random");
         Cell &cell = cells_[lifted.cell];
         take_out(cell, lifted, nullptr);
         if (table == kNewTable) {

@@ -1,6 +1,5 @@
-# The state of one chain.  Sweeps change a C++ ChainState (_chain_state.hpp), of which `Chain` is
-# the one with the plain transitions; the class here owns it, and has the functions that need
-# Python.
+# The state of one chain.  Sweeps change a C++ Chain (_chain_state.hpp); the class here owns it, and
+# has the functions that need Python.
 from libcpp.memory cimport shared_ptr, unique_ptr
 from libcpp.vector cimport vector
 from numpy.random cimport bitgen_t
@@ -30,7 +29,6 @@ cdef extern from "_chain_state.hpp" namespace "skihmm" nogil:
         bint is_last(int64_t t)         # t ends a sequence
         int32_t previous(int64_t t)     # START at the start of a sequence
         int32_t successor(int64_t t)    # -1 at its end
-        int32_t restaurant(int64_t t)   # in which step t is drawn
         int32_t free_slot(size_t i)
         bint reserve(int64_t n_free) except +
         void start_from(const int32_t *labels) except +

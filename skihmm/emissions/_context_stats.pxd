@@ -1,3 +1,4 @@
+from libcpp.deque cimport deque
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
@@ -16,7 +17,7 @@ cdef extern from "_context_emission.hpp" namespace "skihmm" nogil:
         void load(vector[SeatingRecord] records, int32_t n_slots) except +
 
     cdef cppclass ContextEmission(Emission):
-        vector[SymbolTree] trees
+        deque[SymbolTree] trees
         vector[float64_t] alphas
         float64_t gamma
         ContextEmission(const int32_t *codes, int64_t n_steps,

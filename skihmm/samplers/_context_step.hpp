@@ -34,87 +34,24 @@ struct ContextWeights {
     double g, u, a, to, g_to, u_to;
 };
 
-SKIHMM_INLINE void context_weights_plain(const ContextWeights &in, double *q, double *lanes) {
-    for (int32_t l = 0; l < kWeightLanes; ++l) lanes[l] = 0.0;
+SKIHMM_CLONES static void context_weights(const ContextWeights &in, double *__restrict q,
+                                          double *__restrict lanes) {
+    const double *__restrict s = in.s, *__restrict t = in.t, *__restrict o = in.o,
+                 *__restrict mass = in.mass, *__restrict up = in.up, *__restrict c = in.c,
+                 *__restrict d = in.d, *__restrict h = in.h;
+    const double g = in.g, u = in.u, a = in.a, to = in.to, g_to = in.g_to, u_to = in.u_to;
+    double total[kWeightLanes] = {};
     for (int32_t at = 0; at < in.n; at += kWeightLanes) {
         for (int32_t l = 0; l < kWeightLanes; ++l) {
             const int32_t k = at + l;
-            q[k] = (in.o[k] * (in.s[k] + in.g * in.mass[k] + in.u * in.up[k])
-                    + in.a * in.c[k] * in.d[k]
-                          * (in.to * in.t[k] + in.g_to * in.mass[k] + in.u_to * in.up[k]))
-                   * in.h[k];
-            lanes[l] += q[k];
+            q[k] = (o[k] * (s[k] + g * mass[k] + u * up[k])
+                    + a * c[k] * d[k] * (to * t[k] + g_to * mass[k] + u_to * up[k]))
+                   * h[k];
+            total[l] += q[k];
         }
     }
+    std::copy_n(total, kWeightLanes, lanes);
 }
-
-static void context_weights_base(const ContextWeights &in, double *q, double *lanes) {
-    context_weights_plain(in, q, lanes);
-}
-
-#ifdef SKIHMM_DISPATCH
-SKIHMM_AVX2 static void context_weights_avx2(const ContextWeights &in, double *q,
-                                             double *lanes) {
-    const __m256d g = _mm256_set1_pd(in.g), a = _mm256_set1_pd(in.a),
-                  to = _mm256_set1_pd(in.to), g_to = _mm256_set1_pd(in.g_to),
-                  u = _mm256_set1_pd(in.u), u_to = _mm256_set1_pd(in.u_to);
-    __m256d total[4];
-    for (int32_t part = 0; part < 4; ++part) total[part] = _mm256_setzero_pd();
-    for (int32_t at = 0; at < in.n; at += kWeightLanes) {
-        for (int32_t part = 0; part < 4; ++part) {
-            const int32_t k = at + 4 * part;
-            const __m256d mass = _mm256_loadu_pd(in.mass + k), up = _mm256_loadu_pd(in.up + k);
-            const __m256d first = _mm256_mul_pd(
-                _mm256_loadu_pd(in.o + k),
-                _mm256_add_pd(_mm256_add_pd(_mm256_loadu_pd(in.s + k), _mm256_mul_pd(g, mass)),
-                              _mm256_mul_pd(u, up)));
-            const __m256d rest = _mm256_mul_pd(_mm256_mul_pd(a, _mm256_loadu_pd(in.c + k)),
-                                               _mm256_loadu_pd(in.d + k));
-            const __m256d second = _mm256_mul_pd(
-                rest, _mm256_add_pd(_mm256_add_pd(_mm256_mul_pd(to, _mm256_loadu_pd(in.t + k)),
-                                                  _mm256_mul_pd(g_to, mass)),
-                                    _mm256_mul_pd(u_to, up)));
-            const __m256d value = _mm256_mul_pd(_mm256_add_pd(first, second),
-                                                _mm256_loadu_pd(in.h + k));
-            _mm256_storeu_pd(q + k, value);
-            total[part] = _mm256_add_pd(total[part], value);
-        }
-    }
-    for (int32_t part = 0; part < 4; ++part) _mm256_storeu_pd(lanes + 4 * part, total[part]);
-}
-SKIHMM_AVX512 static void context_weights_avx512(const ContextWeights &in, double *q,
-                                                 double *lanes) {
-    const __m512d g = _mm512_set1_pd(in.g), a = _mm512_set1_pd(in.a),
-                  to = _mm512_set1_pd(in.to), g_to = _mm512_set1_pd(in.g_to),
-                  u = _mm512_set1_pd(in.u), u_to = _mm512_set1_pd(in.u_to);
-    __m512d total[2] = {_mm512_setzero_pd(), _mm512_setzero_pd()};
-    for (int32_t at = 0; at < in.n; at += kWeightLanes) {
-        for (int32_t part = 0; part < 2; ++part) {
-            const int32_t k = at + 8 * part;
-            const __m512d mass = _mm512_loadu_pd(in.mass + k), up = _mm512_loadu_pd(in.up + k);
-            const __m512d first = _mm512_mul_pd(
-                _mm512_loadu_pd(in.o + k),
-                _mm512_add_pd(_mm512_add_pd(_mm512_loadu_pd(in.s + k), _mm512_mul_pd(g, mass)),
-                              _mm512_mul_pd(u, up)));
-            const __m512d rest = _mm512_mul_pd(_mm512_mul_pd(a, _mm512_loadu_pd(in.c + k)),
-                                               _mm512_loadu_pd(in.d + k));
-            const __m512d second = _mm512_mul_pd(
-                rest, _mm512_add_pd(_mm512_add_pd(_mm512_mul_pd(to, _mm512_loadu_pd(in.t + k)),
-                                                  _mm512_mul_pd(g_to, mass)),
-                                    _mm512_mul_pd(u_to, up)));
-            const __m512d value = _mm512_mul_pd(_mm512_add_pd(first, second),
-                                                _mm512_loadu_pd(in.h + k));
-            _mm512_storeu_pd(q + k, value);
-            total[part] = _mm512_add_pd(total[part], value);
-        }
-    }
-    _mm512_storeu_pd(lanes, total[0]);
-    _mm512_storeu_pd(lanes + 8, total[1]);
-}
-#endif
-
-using ContextWeightsKernel = void (*)(const ContextWeights &in, double *q, double *lanes);
-static const ContextWeightsKernel context_weights = SKIHMM_CHOOSE(context_weights);
 
 class ContextStep {
   public:

@@ -16,9 +16,11 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <vector>
 
 #include "_blocked.hpp"
+#include "_column_passes.hpp"
 #include "_fresh_labels.hpp"
 #include "_rcd.hpp"
 #include "_slice.hpp"
@@ -33,7 +35,9 @@ class DenseBlocked {
 
     explicit DenseBlocked(double cut) : cut_(cut) {}
 
-    void attach(Chain &, Emission &) {}
+    void attach(Chain &chain, Emission &) {
+        passes_ = std::make_unique<ColumnPasses>(*chain.transitions);
+    }
     void prefetch(Chain &, int64_t, int64_t) const {}
 
     void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
@@ -65,12 +69,13 @@ class DenseBlocked {
         emission.look_ahead(start_, move.stop);
         for (int64_t l = 0; l < length_; ++l) {
             if (l > 0)
-                s.push(start_ + l, message(l - 1), message(l), cut_ / n_live, apart_, width_);
-            else s.push_one(start_, s.column_at(start_ - 1, chain.previous(start_)), message(0),
-                            apart_);
+                passes_->push(start_ + l, message(l - 1), message(l), cut_ / n_live, apart_,
+                              width_);
+            else passes_->push_one(start_, s.column_at(start_ - 1, chain.previous(start_)),
+                                   message(0), apart_);
             emission.fill_probs(start_ + l, probs_.data());
             weigh(message(l));
-            list_before(s, l, old_[l + 1], &before_[l]);
+            list_before(l, old_[l + 1], &before_[l]);
         }
     }
     void score(Chain &chain, int64_t, int64_t, Product *q) {
@@ -78,12 +83,11 @@ class DenseBlocked {
         name(chain, old_, &chain.states[start_], false, q);
     }
     void propose(Chain &chain, int64_t, int64_t, int32_t *path, Product *q) {
-        const Transitions &s = *chain.transitions;
         new_ = old_;
         for (int64_t l = length_ - 1; l >= 0; --l) {
             const Before *own = &before_[l];
             if (new_[l + 1] != old_[l + 1]) {
-                list_before(s, l, new_[l + 1], &scratch_);
+                list_before(l, new_[l + 1], &scratch_);
                 own = &scratch_;
             }
             if (!(own->total > 0.0)) {
@@ -152,8 +156,8 @@ class DenseBlocked {
                 f[c + k] = f[c + k] > 0.0 ? std::max(f[c + k] * probs[k], kLeast) : 0.0;
     }
     // For column c after step l of the block; -1: nothing follows.
-    void list_before(const Transitions &s, int64_t l, int32_t c, Before *out) {
-        const size_t n = std::max(n_, s.n_parts());
+    void list_before(int64_t l, int32_t c, Before *out) {
+        const size_t n = std::max(n_, passes_->n_parts());
         if (out->columns.size() < n) {
             out->columns.resize(n);
             out->weights.resize(n);
@@ -161,7 +165,7 @@ class DenseBlocked {
         int32_t *columns = out->columns.data();
         double *weights = out->weights.data();
         if (c >= 0) {
-            out->size = s.list_before(start_ + l + 1, c, columns, weights, width_);
+            out->size = passes_->list_before(start_ + l + 1, c, columns, weights, width_);
         } else {
             out->size = 0;
             for (int32_t first = 0; first < n_; first += n_slots_)
@@ -203,6 +207,7 @@ class DenseBlocked {
     static constexpr double kLeast = 1e-20;     // beside a sum of 1
 
     const double cut_;
+    std::unique_ptr<ColumnPasses> passes_;
     int32_t n_slots_ = 0, n_ = 0;       // of slots, of columns
     int32_t width_ = 0;                 // of slots that may have a column
     int32_t apart_ = -1;                // the successor if no table serves it

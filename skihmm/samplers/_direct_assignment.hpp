@@ -27,7 +27,9 @@ namespace skihmm {
 template <class Chain, class Emission>
 class DirectAssignment final : public Kernel<Chain> {
   public:
-    explicit DirectAssignment(Emission &emission) : emission_(emission) {}
+    explicit DirectAssignment(Emission &emission) : emission_(emission) {
+        counts_.base.is_fixed = true;
+    }
 
     // One sweep over all steps in random order.
     SweepCounts sweep(Chain &chain) override {
@@ -330,7 +332,7 @@ class DirectAssignment final : public Kernel<Chain> {
 
     Kept<Emission> emission_;
     Sticks sticks_;
-    Seating<FixedBase> counts_;             // n_jk
+    SymbolSeating counts_;                  // n_jk
     Weights weights_;
     WideVector<double> mass_, w_;           // alpha beta_k; 1/((n_k+alpha)(e_k+alpha_e))
     std::vector<double> row_, column_;      // zero between steps

@@ -55,7 +55,7 @@ class Slice {
         for (double mass : mass_) largest_ = std::max(largest_, mass);
     }
     void prefetch(Chain &chain, int64_t start, int64_t) const {
-        const Line &row = chain.transitions->row(chain.restaurant(start));
+        const Line &row = chain.transitions->row(chain.previous(start));
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.counts);
         const int32_t o = chain.successor(start);

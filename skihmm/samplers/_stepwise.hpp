@@ -71,8 +71,8 @@ class Stepwise {
         weights_.assign(n, 0.0);
         stays_.assign(n, 0.0);
         mode_ = kAll;
-        if (chain.transitions->depends_on_contexts()) {
-            mode_ = kContexts;
+        if (chain.transitions->has_contexts()) {
+            if (!chain.transitions->coins().exist()) mode_ = kContexts;
             step_.attach(chain.transitions->contexts());
         }
         if constexpr (Emission::kIsSeating) attach_columns(*chain.transitions, emission);
@@ -81,7 +81,7 @@ class Stepwise {
     void prefetch(Chain &chain, int64_t start, int64_t stop) const {
         if (mode_ != kSparse || chain.is_last(stop - 1)) return;
         const Transitions &s = *chain.transitions;
-        const Line &row = s.row(chain.restaurant(start));
+        const Line &row = s.row(chain.previous(start));
         SKIHMM_PREFETCH(row.ids);
         SKIHMM_PREFETCH(row.ids + 16);
         SKIHMM_PREFETCH(row.counts);
@@ -591,7 +591,8 @@ class Stepwise {
         apart_ = -1;
         const double d = view_->smooth;
         double *weights = weights_.data(), *stays = stays_.data();
-        s.fill_step(t_, view, is_exact_, weights, stays, row_.data(), column_.data());
+        if (s.has_contexts()) fill_in_tree(s, view);
+        else s.fill_step(t_, view, is_exact_, weights, stays, row_.data(), column_.data());
         if constexpr (!Emission::kIsSeating) emission.fill_probs(t_, probs_.data());
         if (has_symbol) {
             for (int32_t k = 0; k < n_slots_; ++k)
@@ -612,6 +613,26 @@ class Stepwise {
             part[k % 8] += k == first_ ? 0.0 : weights[k];
         rest_ = ((part[0] + part[1]) + (part[2] + part[3]))
                 + ((part[4] + part[5]) + (part[6] + part[7]));
+    }
+    // Without the observation.
+    void fill_in_tree(const Transitions &s, const StepView &view) {
+        const ContextTree &tree = s.contexts();
+        const ContextPlace at = tree.place(t_), next = tree.place(t_ + 1);
+        const double by = 1.0 / tree.total(at, i_);
+        std::fill_n(stays_.data(), n_slots_, 0.0);
+        if (o_ < 0) {
+            tree.fill_row(at, i_, weights_.data());
+            tree.visit_leaf(at, i_, [&](int32_t k, int32_t n) { stays_[k] = by * n; });
+        } else {
+            step_.open(tree, at, next, i_, o_, is_exact_);  // planted: weights in a tree
+            step_.weigh(step_.ones(), view.is_ghost());
+            std::copy_n(step_.weights.q.data(), n_slots_, weights_.data());
+            tree.visit_leaf(at, i_, [&](int32_t k, int32_t n) {
+                stays_[k] = step_.joining_part(k, n);
+            });
+            step_.close();
+        }
+        s.add_coins(t_, i_, o_, is_exact_, weights_.data(), stays_.data());
     }
     SKIHMM_NOINLINE int32_t draw_all(double u) const {  // planted: draw of all labels
         return search(n_slots_, [&](int32_t k) { return k; },

@@ -14,7 +14,7 @@ from small_models import packed, unpacked
 
 from skihmm.core._random import RandomStream
 
-KINDS = {"infinite": "InfiniteRoot", "uniform": "UniformRoot", "fixed": "FixedBase"}
+KINDS = {"infinite": "InfiniteRoot", "uniform": "SymbolBase", "fixed": "SymbolBase"}
 
 
 def make_probe(kind, *args):
@@ -22,7 +22,8 @@ def make_probe(kind, *args):
     other = (
         "_seating.hpp",
         "#pragma once",
-        f"#pragma once\n#define PROBED {KINDS[kind]}",
+        f"#pragma once\n#define PROBED {KINDS[kind]}\n"
+        f"#define IS_FIXED {int(kind == 'fixed')}",
     )
     module = native.planted("native.seating", *([other] if kind != "infinite" else []))
     return module.SeatingProbe(*args)

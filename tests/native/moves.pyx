@@ -34,31 +34,41 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
 
 
 cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
-    cdef cppclass StepView "skihmm::HCRPTransitions::Step":
+    cdef cppclass StepView "skihmm::PlainRestaurants::Step":
         int32_t i, x, o, n_in, n_out, m_x, m_o
         float64_t total_i, total_x, mass_o, scale
 
     cdef cppclass Laws "skihmm::HCRPTransitions":
         void look(int32_t hint_in, int32_t hint_out, StepView *view)
-        void fill_step(int64_t t, const StepView &view, bint after, float64_t *weights,
-                       float64_t *stays, float64_t *row, float64_t *column)
+        void add_coins(int64_t t, int32_t i, int32_t o, bint after, float64_t *weights,
+                       float64_t *stays)
         const ContextTree &contexts()
         float64_t repeat_prob(int32_t i, int32_t k, int32_t o)
 
 
 cdef extern from *:
     """
-    #include "_transitions.hpp"
+    #include "_column_passes.hpp"
     static void fill_before(const skihmm::HCRPTransitions &s, int64_t t, int32_t c,
                             double *out) {
+        skihmm::ColumnPasses passes(s);
         std::fill_n(out, s.n_columns(), 0.0);
-        std::vector<int32_t> columns(s.n_parts());
-        std::vector<double> probs(s.n_parts());
-        const int32_t size = s.list_before(t, c, columns.data(), probs.data());
+        std::vector<int32_t> columns(passes.n_parts());
+        std::vector<double> probs(passes.n_parts());
+        const int32_t size = passes.list_before(t, c, columns.data(), probs.data());
         for (int32_t i = 0; i < size; ++i) out[columns[i]] += probs[i];
     }
     """
     void fill_before(const Seating &s, int64_t t, int32_t c, float64_t *out) nogil
+
+
+cdef extern from "_column_passes.hpp" namespace "skihmm" nogil:
+    cdef cppclass ColumnPasses:
+        ColumnPasses(const Seating &s) except +
+        void push(int64_t t, const float64_t *weights, float64_t *out) except +
+        void pull(int64_t t, const float64_t *values, float64_t *out) except +
+        void push_max(int64_t t, const float64_t *weights, float64_t *out,
+                      int32_t *argmax_out) except +
 
 
 cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
@@ -70,6 +80,8 @@ cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
         ContextPlace place(int64_t t)
         int32_t padded()
         int32_t leaf_count(ContextPlace at, int32_t j, int32_t k, int32_t hint)
+        void fill_row(ContextPlace at, int32_t j, float64_t *out)
+        float64_t join_prob(ContextPlace at, int32_t j, int32_t k)
         int32_t draw_opened(ContextPlace at, ContextPlace next, int32_t i, int32_t k,
                             int32_t o, bint opens, bitgen_t *g, float64_t stay)
 
@@ -417,9 +429,11 @@ def steps(Franchise transitions, const float64_t[::1] weights,
     cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
     for j in range(n):
         transitions.seating.fill_row(-1, j, &rows[j, 0])
-    transitions.seating.push(-1, &weights[0], &out[0, 0])
-    transitions.seating.pull(-1, &values[0], &out[1, 0])
-    transitions.seating.push_max(-1, &weights[0], &out[2, 0], &argmax[0])
+    cdef ColumnPasses *passes = new ColumnPasses(transitions.seating[0])
+    passes.push(-1, &weights[0], &out[0, 0])
+    passes.pull(-1, &values[0], &out[1, 0])
+    passes.push_max(-1, &weights[0], &out[2, 0], &argmax[0])
+    del passes
     return np.asarray(rows), *np.asarray(out), np.asarray(argmax)
 
 
@@ -446,9 +460,11 @@ def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
         transitions.seating.fill_row(t, j, &rows[j, 0])
     for j in range(n_columns):
         fill_before(transitions.seating[0], t, j, &columns[j, 0])
-    transitions.seating.push(t, &weights[0], &out[0, 0])
-    transitions.seating.pull(t, &values[0], &out[1, 0])
-    transitions.seating.push_max(t, &weights[0], &out[2, 0], &argmax[0])
+    cdef ColumnPasses *passes = new ColumnPasses(transitions.seating[0])
+    passes.push(t, &weights[0], &out[0, 0])
+    passes.pull(t, &values[0], &out[1, 0])
+    passes.push_max(t, &weights[0], &out[2, 0], &argmax[0])
+    del passes
     probs = np.array([[transitions.seating.prob(t, j, k) for k in range(n)]
                       for j in range(n)])
     return (np.asarray(rows), probs, np.asarray(columns).T, *np.asarray(out),
@@ -464,8 +480,6 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
         Of the chain without the step.
     weights, stays : ndarray of shape (n_slots,)
         Weights of all slots, and their parts that open no table.
-    vectorised : ndarray of shape (2, n_slots)
-        The same of the vectorised pass, if a draw follows.
     opened : list of ndarray
         By slot, how often in n_trials its draw opens 0, 1, ... tables, given that it opens
         one; for slots with a weight.
@@ -479,15 +493,13 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
     cdef int32_t k
     cdef intp_t _trial
     chain.reserve(2)
-    cdef float64_t[:, ::1] out = np.zeros((4, chain.n_slots))
+    cdef float64_t[:, ::1] out = np.zeros((2, chain.n_slots))
     chain.bits = own.bits
     move.open(deref(chain), deref(state.emission.shared), t, t + 1)
     view.i = chain.previous(t)
     view.x = chain.states[t]
     view.o = chain.successor(t)
     s.look(-1, -1, &view)
-    s.fill_step(t, view, after, &out[0, 0], &out[1, 0], &out[2, 0], &out[3, 0])
-    vectorised = np.zeros((2, chain.n_slots))
     cdef ContextStep step
     cdef float64_t[::1] ones
     if view.o >= 0:
@@ -496,10 +508,14 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
         step.open(deref(tree), tree.place(t), tree.place(t + 1), view.i, view.o, after)
         step.weigh(&ones[0], view.m_o == 0)
         for k in range(chain.n_slots):
-            vectorised[0, k] = step.weights.data()[k]
-            vectorised[1, k] = step.joining_part(
-                k, tree.leaf_count(tree.place(t), view.i, k, -1))
+            out[0, k] = step.weights.data()[k]
+            out[1, k] = step.joining_part(k, tree.leaf_count(tree.place(t), view.i, k, -1))
         step.close()
+    else:
+        tree.fill_row(tree.place(t), view.i, &out[0, 0])
+        for k in range(chain.n_slots):
+            out[1, k] = tree.join_prob(tree.place(t), view.i, k)
+    s.add_coins(t, view.i, view.o, after, &out[0, 0], &out[1, 0])
     opened = []
     for k in range(chain.n_slots):
         counts = np.zeros(tree.place(t).depth + 1, dtype=int)
@@ -510,7 +526,7 @@ def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
     arrays = state.to_arrays()
     move.restore(deref(chain), deref(state.emission.shared))
     chain.bits = state.stream.bits
-    return arrays, np.array(out[0]), np.array(out[1]), vectorised, opened
+    return arrays, np.array(out[0]), np.array(out[1]), opened
 
 
 cdef tuple _numbers(const SeatedMove *move):

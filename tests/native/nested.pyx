@@ -1,30 +1,36 @@
-"""A seating whose base is another seating: three levels with the root."""
+"""Two levels of a tree and its root."""
 
 from libc.stdint cimport uint32_t
 from libcpp.vector cimport vector
 
-from skihmm.core._franchise cimport InfiniteRoot, SeatingOn
 from skihmm.core._random cimport bitgen_t
 from skihmm.core._record cimport SeatingRecord, record_to_arrays
 from skihmm.core._types cimport float64_t, int32_t
 
-ctypedef SeatingOn[InfiniteRoot] Parent
 
+cdef extern from "_tree.hpp" namespace "skihmm" nogil:
+    cdef cppclass Root "skihmm::InfiniteRoot":
+        void set_gamma(float64_t gamma)
 
-cdef extern from "_seating.hpp" namespace "skihmm" nogil:
-    cdef cppclass Child "skihmm::Seating<skihmm::Seating<skihmm::InfiniteRoot>>":
-        Parent base
-        void set_parents(vector[int32_t] parents)
+    cdef cppclass Level "skihmm::Tree<skihmm::InfiniteRoot>::Level":
         void set_alpha(float64_t alpha)
-        void resize(int32_t n_rows, int32_t n_dishes) except +
-        void clear()
         float64_t prob(int32_t row, int32_t dish)
         void fill_probs(int32_t row, float64_t *out)
         float64_t add(int32_t row, int32_t dish, bitgen_t *g) except +
         float64_t remove(int32_t row, int32_t dish, bitgen_t *g) except +
+        SeatingRecord record() except +
+
+    cdef cppclass ContextShape:
+        int32_t n_before
+        vector[vector[int32_t]] parents
+
+    cdef cppclass Tree "skihmm::Tree<skihmm::InfiniteRoot>":
+        Tree(Root *root, ContextShape shape, bint by_prefix) except +
+        Level &level(int32_t d)
+        void resize(int32_t n_labels, int32_t n_dishes) except +
+        void clear()
         void commit() except +
         void rollback() except +
-        SeatingRecord record() except +
         float64_t log_joint()
         const char *check() except +
 
@@ -48,18 +54,29 @@ cdef uint32_t _next_uint32(void *state) noexcept nogil:
 cdef class NestedProbe:
     """Child restaurants, each with its parent, under an infinite root.
 
+    Every parent has as many children, whose numbers follow each other; some may be left out.
+
     Random numbers are a list of uniforms for every call, all of which it has to use.
     """
 
-    cdef Child seating
+    cdef Root root
+    cdef Tree *tree
+    cdef Level *seating
 
     def __init__(self, parents, int32_t n_dishes, float64_t alpha, float64_t parent_alpha,
                  float64_t gamma):
-        self.seating.set_parents(parents)
+        cdef ContextShape shape
+        cdef vector[int32_t] contexts = [0] * parents.count(0)
+        shape.parents.push_back(contexts)
+        self.tree = new Tree(&self.root, shape, False)
+        self.tree.resize(max(parents) + 1, n_dishes)
+        self.root.set_gamma(gamma)
+        self.tree.level(1).set_alpha(parent_alpha)
+        self.seating = &self.tree.level(2)
         self.seating.set_alpha(alpha)
-        self.seating.resize(len(parents), n_dishes)
-        self.seating.base.set_concentrations(parent_alpha, gamma)
-        self.seating.base.resize(max(parents) + 1, n_dishes)
+
+    def __dealloc__(self):
+        del self.tree
 
     def change(self, int32_t row, int32_t dish, bint adds, uniforms):
         """Add or remove a customer; returns the predictive probability."""
@@ -87,22 +104,22 @@ cdef class NestedProbe:
         return [self.seating.prob(row, k) for k in range(n_dishes)], out
 
     def commit(self):
-        self.seating.commit()
+        self.tree.commit()
 
     def rollback(self):
-        self.seating.rollback()
+        self.tree.rollback()
 
     def clear(self):
-        self.seating.clear()
+        self.tree.clear()
 
     def records(self):
         """Of both levels: cells and sorted table sizes."""
         return (record_to_arrays(self.seating.record()),
-                record_to_arrays(self.seating.base.record()))
+                record_to_arrays(self.tree.level(1).record()))
 
     def log_joint(self):
-        return self.seating.log_joint()
+        return self.tree.log_joint()
 
     def check(self):
-        cdef const char *wrong = self.seating.check()
+        cdef const char *wrong = self.tree.check()
         return None if wrong is NULL else wrong.decode()

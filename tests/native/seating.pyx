@@ -22,8 +22,14 @@ cdef extern from *:
     #endif
     using Probed = skihmm::Seating<skihmm::PROBED>;
 
+    #ifndef IS_FIXED
+    #define IS_FIXED 0
+    #endif
     template <class Root> void set_symbols(skihmm::Seating<Root> &s, int32_t n) {
-        if constexpr (!std::is_same_v<Root, skihmm::InfiniteRoot>) s.set_symbols(n);
+        if constexpr (!std::is_same_v<Root, skihmm::InfiniteRoot>) {
+            s.base.is_fixed = IS_FIXED;
+            s.set_symbols(n);
+        }
     }
     """
     cdef cppclass Lifted "Probed::Lifted":

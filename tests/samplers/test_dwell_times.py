@@ -179,7 +179,7 @@ PLANTED_KERNELS = {
     ),
 }
 PLANTED = {
-    "no coin in the denominator": "blocked",
+    "no coin before a draw": "blocked",
     "stays are the draws that join a table": "step-wise",
     "stays are drawn by the prior coin": "step-wise",
     "two cases instead of three": "exact",

@@ -19,7 +19,7 @@ class ForwardProposal final : public skihmm::Proposal<skihmm::Chain> {
             // and a candidate of its own.
             const bool is_candidate = k == skihmm::kNew || k == o
                                       || transitions.is_served(k);
-            weights_[k] *= is_candidate ? transitions.prob(chain.restaurant(start), k) : 0.0;
+            weights_[k] *= is_candidate ? transitions.prob(chain.previous(start), k) : 0.0;
             total_ += weights_[k];
         }
     }

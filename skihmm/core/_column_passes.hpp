@@ -1,0 +1,187 @@
+// Passes over states and their stages: slot k in stage s is column s n_slots() + k, and kStart and
+// kNew are in the first stage, or wherever new states can be.
+//
+// In front of the draws, whose passes are those of the restaurants, coins stay in a stage or leave
+// it for the next one or, from the last one, for a draw.
+#pragma once
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "_transition_law.hpp"
+
+namespace skihmm {
+
+class ColumnPasses {
+  public:
+    // `transitions` must outlive this.
+    explicit ColumnPasses(const TransitionLaw &transitions)
+        : s_(transitions), coins_(s_.coins()) {}
+
+    // out[c] = sum_j weights[j] p(c | j).  With contexts labels with up to the share `least` of
+    // all that is drawn enter by their total only; weights sum to one.  `ghost` is a label without
+    // tables that is apart from kNew, or -1.
+    void push(int64_t t, const double *weights, double *out, double least = 0.0,
+              int32_t ghost = -1, int32_t width = -1) {
+        const int32_t n = s_.n_slots();
+        if (width < 0) width = n;
+        if (!coins_.exist()) return s_.push_draws(t, weights, out, least, width);
+        weigh_draws(weights, width);
+        if (coins_.starts_inside) scratch_[kStart] = 0.0;
+        double all = 0.0;
+        for (int32_t k = 0; k < width; ++k) all += scratch_[k];
+        s_.push_draws(t, scratch_.data(), out, least * all, width);
+        if (ghost >= 0) out[ghost] = out[kNew];
+        const double *stays = stays_.data();
+        for (int32_t k = 0; k < width; ++k) out[k] += weights[k] * stays[k];
+        for (int32_t c = n; c < s_.n_columns(); c += n) {
+            for (int32_t k = 0; k < width; ++k)
+                out[c + k] = weights[c + k] * stays[k] + weights[c + k - n] * (1.0 - stays[k]);
+            out[c + kStart] = 0.0;
+        }
+        // planted: stages of the start
+        if (!coins_.starts_inside || weights[kStart] == 0.0) return;
+        s_.fill_draws(t, kStart, scratch_.data());
+        if (ghost >= 0) scratch_[ghost] = scratch_[kNew];
+        for (int32_t c = 0; c < s_.n_columns(); ++c)
+            out[c] += weights[kStart] / coins_.n_stages * scratch_[c % n];
+    }
+    // The same of one column with weight one.
+    void push_one(int64_t t, int32_t column, double *out, int32_t ghost) {
+        one_.assign(s_.n_columns(), 0.0);
+        one_[column] = 1.0;
+        push(t, one_.data(), out, 0.0, ghost);
+    }
+    // out[j] = sum_c p(c | j) values[c].
+    void pull(int64_t t, const double *values, double *out) {
+        if (!coins_.exist()) return s_.pull_draws(t, values, out);
+        const int32_t n = s_.n_slots(), last = s_.n_columns() - n;
+        const double escape = coins_.escape();
+        read_coins();
+        scratch_.resize(n);
+        s_.pull_draws(t, values, scratch_.data());
+        for (int32_t k = 0; k < n; ++k) {
+            const double stayed = stays_[k], left = 1.0 - stayed;
+            for (int32_t c = k; c <= last + k; c += n)
+                out[c] = stayed * values[c]
+                         + left * (c < last ? values[c + n] : escape * scratch_[k]);
+        }
+        out[kStart] = scratch_[kStart];
+        if (!coins_.starts_inside) return;
+        s_.fill_draws(t, kStart, scratch_.data());
+        double sum = 0.0;
+        for (int32_t c = 0; c < s_.n_columns(); ++c) sum += scratch_[c % n] * values[c];
+        out[kStart] = sum / coins_.n_stages;
+    }
+    // out[c] = max_j weights[j] p(c | j), and the j that reaches it.
+    void push_max(int64_t t, const double *weights, double *out, int32_t *argmax_out) {
+        if (!coins_.exist()) return s_.push_max_of_draws(t, weights, out, argmax_out);
+        const int32_t n = s_.n_slots(), n_columns = s_.n_columns(), last = n_columns - n;
+        weigh_draws(weights, n);
+        s_.push_max_of_draws(t, scratch_.data(), out, argmax_out);
+        const double inside = coins_.starts_inside ? 1.0 / coins_.n_stages : 1.0;
+        for (int32_t k = 0; k < n; ++k) {
+            const bool starts = argmax_out[k] == kStart;
+            if (starts) out[k] *= inside;
+            else argmax_out[k] += last;
+            const double entered = starts && coins_.starts_inside ? out[k] : 0.0;
+            for (int32_t c = n + k; c < n_columns; c += n) {
+                out[c] = entered;
+                argmax_out[c] = kStart;
+            }
+            if (k == kStart) continue;
+            const double stayed = stays_[k], left = 1.0 - stayed;
+            for (int32_t c = k; c < n_columns; c += n) {
+                // (With one stage a draw of k after k leads there too.)
+                take_larger(weights[c] * (s_.are_staged() ? stayed : s_.prob(t, k, k)), c,
+                            &out[c], &argmax_out[c]);
+                if (c > k)
+                    take_larger(weights[c - n] * left, c - n, &out[c], &argmax_out[c]);
+            }
+        }
+    }
+    // Columns before and the parts of p(c | column), of which one may have several; returns how
+    // many parts there are, which has room for n_parts() of them.  Some table serves the label of
+    // c, or it is kNew or the ghost of `push`.
+    int32_t n_parts() const { return 1 + 2 * s_.n_slots(); }
+    int32_t list_before(int64_t t, int32_t c, int32_t *columns, double *probs,
+                        int32_t width = -1) {
+        const int32_t n = s_.n_slots(), k = c % n, last = s_.n_columns() - n;
+        // A tree writes all labels, which weigh nothing beyond the width.
+        if (width < 0 || s_.has_contexts()) width = n;
+        int32_t size = 0;
+        read_coins();
+        if (coins_.exist()) {
+            columns[0] = c;
+            probs[0] = stays_[k];
+            size = 1;
+            if (c >= n) {
+                columns[1] = c - n;
+                probs[1] = leaves_[k] * coins_.price();     // an advance
+                return 2;
+            }
+        }
+        if (!s_.has_contexts()) {
+            const Line &column = s_.column(k);
+            for (int32_t at = 0; at < column.size; ++at) {
+                const int32_t j = column.ids[at];
+                if (j == kStart) continue;
+                columns[size] = last + j;
+                probs[size++] = exits_[j] * column.counts[at];
+            }
+        }
+        for (int32_t j = 0; j < width; ++j) columns[size + j] = last + j;
+        probs += size;
+        if (s_.has_contexts()) {
+            s_.contexts().fill_column(s_.contexts().place(t), s_.is_served(k) ? k : kNew, probs);
+            if (coins_.exist()) for (int32_t j = 0; j < n; ++j) probs[j] *= leaves_[j];
+        } else {
+            const double a = s_.new_table(k);
+            for (int32_t j = 0; j < width; ++j) probs[j] = exits_[j] * a;
+            probs[kStart] = 0.0;
+        }
+        return size + width;
+    }
+
+  private:
+    static void take_larger(double value, int32_t column, double *most, int32_t *argmax) {
+        if (!(value > *most)) return;
+        *most = value;
+        *argmax = column;
+    }
+    // scratch_: of the weights of columns those of a draw, by slot.
+    void weigh_draws(const double *weights, int32_t width) {
+        const int32_t n = s_.n_slots(), last = s_.n_columns() - n;
+        read_coins();
+        scratch_.resize(n, 0.0);
+        for (int32_t k = 0; k < width; ++k) scratch_[k] = weights[last + k] * leaves_[k];
+        scratch_[kStart] = weights[kStart];
+    }
+    // Probabilities of coins, by slot, if they have changed: to stay, to leave, and the latter
+    // over the total of the draws.
+    void read_coins() {
+        const int32_t n = s_.n_slots();
+        // (Without coins changes are not counted.)
+        if (coins_.exist() && coins_.version() == version_
+            && static_cast<int32_t>(stays_.size()) == n)
+            return;
+        version_ = coins_.version();
+        stays_.resize(n);
+        leaves_.resize(n);
+        exits_.resize(n);
+        for (int32_t k = 0; k < n; ++k) {
+            stays_[k] = coins_.exist() ? s_.stay(k) : 0.0;
+            leaves_[k] = coins_.exist() ? s_.leave(k) : 1.0;
+            if (!s_.has_contexts()) exits_[k] = leaves_[k] / s_.PlainRestaurants::total(k);
+        }
+    }
+
+    const TransitionLaw &s_;
+    const Coins &coins_;
+    int64_t version_ = 0;
+    std::vector<double> scratch_, one_;
+    std::vector<double> stays_, leaves_, exits_;    // of read_coins
+};
+
+}  // namespace skihmm

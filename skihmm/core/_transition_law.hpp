@@ -1,0 +1,450 @@
+// The law of the label after restaurant j, as kernels see it.
+//
+// Restaurants are plain (_plain_restaurants.hpp) or, with contexts, a tree (_contexts.hpp), and
+// have one root.  In front of them there may be a coin for every state (_coins.hpp): with n_j
+// draws in restaurant j
+//
+//     p(k | j) = stay_j [j = k] + (1 - stay_j) (n_jk + a_k) / (n_j + alpha).
+//
+// With contexts the law depends on the step.  A state has one coin in front of its restaurants of
+// all contexts.  The coins may be tied: omega = alpha.
+//
+// Without contexts, and of coins with one stage, kernels may take the law apart:
+//
+//     p(k | j) = (n_jk + [j = k] s_k) c_j + smooth_j mass(k),
+//     c_j = 1/total(j),   smooth_j = scale() c_j,
+//
+// with a self_weight s_k.  Otherwise the functions with a step as their first parameter are all
+// that there is.
+//
+// If coins have several stages, p(k | j) is the probability of a draw of k in the last stage of j,
+// and the view of sparse counts is that of the draws alone; the passes over columns, states with
+// their stages (_column_passes.hpp), add the coins.  How a step is entered follows from its stage
+// and that of the step before it, so that add_draw and remove_draw count what stages and labels
+// say.  The steps between two draws, a run, change their label together in kernels that leave
+// stages as they are.
+#pragma once
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "_coins.hpp"
+#include "_contexts.hpp"
+#include "_plain_restaurants.hpp"
+
+namespace skihmm {
+
+class TransitionLaw : public PlainRestaurants {
+  public:
+    // ---- contexts; set before steps and labels
+
+    bool has_contexts() const { return tree_ != nullptr; }
+    const ContextTree &contexts() const { return *tree_; }
+    const ContextShape &shape() const { return tree_ ? tree_->shape : no_contexts_; }
+    void set_contexts(const ContextShape &shape) {
+        tree_ = std::make_unique<ContextTree>(&base, shape);
+        note_kind();
+    }
+    void set_places(std::vector<ContextPlace> places) { tree_->set_places(std::move(places)); }
+    // What `use` returns of the restaurants of depth d.
+    template <class Use> auto of_level(int32_t d, Use use) const {
+        return tree_ ? use(tree_->level(d)) : use(static_cast<const Seating &>(*this));
+    }
+    // Tables of all depths but the first.
+    int64_t count_deep_tables() const { return tree_ ? tree_->count_deep_tables() : 0; }
+
+    // ---- coins
+
+    const Coins &coins() const { return coins_; }
+    void set_stay_prior(double kappa, double omega) {
+        coins_.kappa = kappa;
+        coins_.omega = omega;
+        note_kind();
+    }
+    void set_dwell(double dwell) {
+        coins_.set_dwell(dwell);
+        note_kind();
+    }
+    // Nats per draw after a state, if there are coins (see _coins.hpp).
+    void set_switch_penalty(double nats) { coins_.set_penalty(nats); }
+    // Before the functions above.
+    void set_stages(int32_t n_stages, bool starts_inside) {
+        coins_.n_stages = n_stages;
+        coins_.starts_inside = starts_inside;
+        note_kind();
+    }
+    bool are_staged() const { return coins_.are_staged(); }
+    // Whether step t, which begins no sequence, may have another label than the step before it
+    // while stages are kept.
+    bool begins_run(int64_t t) const { return !are_staged() || coins_.begins_run(t); }
+    void set_stage(int64_t t, int32_t stage) { coins_.set_stage(t, stage); }
+    void spread_stages(const int32_t *labels, const std::vector<uint8_t> &first) {
+        if (are_staged()) coins_.spread_stages(labels, first);
+    }
+
+    // ---- the law by parts, for kernels of one stage without contexts
+
+    // Whether self_weight is ever positive, and whether the restaurants are all that there is.
+    SKIHMM_INLINE bool has_self_weight() const { return has_self_weight_; }
+    SKIHMM_INLINE bool is_plain() const { return is_plain_; }
+    SKIHMM_INLINE double total(int32_t j, int32_t change = 0) const {
+        const double all = Seating::total(j, change);
+        return SKIHMM_LIKELY(!has_self_weight()) ? all : all * weight_of_row(j, change);
+    }
+    // The weight of k -> k besides the customers'; 0 of kStart.
+    double self_weight(int32_t k) const {
+        return SKIHMM_LIKELY(!has_self_weight()) || k == kStart
+            ? 0.0 : Seating::total(k) * coins_.odds(k, row_customers[k]) * coins_.price();
+    }
+    // What the weights after j lack to total(j), where its probabilities sum to less than one.
+    double lost_weight(int32_t j) const {
+        return j == kStart ? 0.0 : Seating::total(j) * (coins_.price() - 1.0);
+    }
+    // The sum of a restaurant's sparse part, and that of the smooth one, times total(j).
+    double sparse_weight(int32_t j) const { return with_self(row_customers[j], j, j); }
+    double smooth_weight() const { return alpha; }
+    // The sparse part of p(k | j), times total(j); `hint` as for count.
+    double pair_weight(int32_t j, int32_t k, int32_t hint = -1) const {
+        return with_self(count(j, k, hint), j, k);
+    }
+    // The weight of a new table of the successor if the transition into the step opens a table,
+    // of the successor's label or of another one.
+    double successor_table(const StepView &view, bool is_its_own) const {
+        const double opened = table_scale_after(alpha, view.scale);
+        return opened * (is_its_own ? view.m_o + 1 : view.mass_o);
+    }
+
+    // ---- probabilities of the labels of step t, with its context
+
+    // The probability that the next step stays in the stage of k, and that it leaves it for a
+    // draw, with the penalty of that; 0 and 1 of kStart.
+    double stay(int32_t k) const {
+        return k == kStart ? 0.0 : coins_.stay(k, draws()[k]);  // planted: stay probability
+    }
+    double leave(int32_t j) const {
+        return j == kStart ? 1.0 : coins_.leave(j, draws()[j]) * coins_.escape();
+    }
+    // By slot: the number of draws after a state, if there are coins.
+    // planted: draws after states
+    const std::vector<int32_t> &draws() const { return tree_ ? coins_.draws() : row_customers; }
+    double prob(int64_t t, int32_t j, int32_t k) const {
+        if (SKIHMM_LIKELY(is_plain())) return Seating::prob(j, k);
+        const double p = draw_prob(t, j, k);
+        if (!coins_.exist()) return p;
+        // planted: probability with a stay
+        return (j == k && !are_staged() ? stay(k) : 0.0) + leave(j) * p;
+    }
+    // Of a step without a context.
+    double prob(int32_t j, int32_t k) const { return prob(-1, j, k); }
+    // The sum of the weights of which prob is one: in units of customers.
+    double total_at(int64_t t, int32_t j) const {
+        if (!tree_) return total(j);
+        const double size = tree_->total(tree_->place(t), j);
+        return has_coins_of_steps() ? size / leave(j) : size;
+    }
+    // The probability that a new state stays, given that it is the next one too.
+    double self_share_at(int64_t t) const {
+        return has_coins_of_steps() ? stay(kNew) / prob(t, kNew, kNew) : 0.0;
+    }
+    double self_share() const { return self_share_at(-1); }
+    // The probability that step t within a run is entered as it is if the run is in state k, after
+    // some stays and advances more.
+    double inner_prob(int64_t t, int32_t k, int32_t stays = 0, int32_t advances = 0) const {
+        const double p = coins_.stay(k, draws()[k] + advances, stays);
+        return is_stay(t) ? p : 1.0 - p;
+    }
+    bool is_stay(int64_t t) const { return coins_.stage(t) == coins_.stage(t - 1); }
+    // After a draw of k after i, the weight of a stay in that of o, over the sum of those of a
+    // stay and of a draw.
+    double repeat_prob(int32_t i, int32_t k, int32_t o) const {
+        if (!has_coins_of_steps() || k != o) return 0.0;
+        const double w = coins_.stay(k, draws()[k] + (k == i));
+        return w / (w + (1.0 - w) * coins_.escape());
+    }
+
+    // ---- changes: the draw of k after label j, made for step t (see Seating)
+
+    SKIHMM_INLINE double add_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
+                                  int32_t *hint) {
+        if (SKIHMM_LIKELY(is_plain())) return add(j, k, g, hint);
+        if (!coins_.exist()) return add_customer(t, j, k, g, hint);
+        if (are_staged()) return add_staged(t, j, k, g, hint);
+        const double p = prob(t, j, k);
+        if (j == k && uniform(g) * p < stay(k)) coins_.toggle(t, k);  // planted: share of stays
+        else add_customer(t, j, k, g, hint);
+        return p;
+    }
+    // The same where it has been drawn already, together with k and given that the next draw is
+    // o (-1: there is none), whether it opens a table.
+    SKIHMM_INLINE void add_draw(int64_t t, int32_t j, int32_t k, bool opens, int32_t o,
+                                bitgen_t *g, int32_t *hint) {
+        if (SKIHMM_LIKELY(is_plain())) return add(j, k, opens, g, hint);
+        if (j == k && !opens && coins_.exist()) {
+            const double stayed = stay_part(t, k, o), drawn = joining_part(t, k, o);
+            if (uniform(g) * (stayed + drawn) < stayed) return coins_.toggle(t, k);
+        }
+        if (!tree_) return add(j, k, opens, g, hint);
+        const double repeats = repeat_prob(j, k, o);
+        if (coins_.exist()) coins_.count(Coins::Kind::kDraw, j, 1);
+        const ContextPlace at = tree_->place(t);
+        const int32_t n = tree_->draw_opened(at, tree_->place(t + 1), j, k, o, opens, g, repeats);
+        tree_->add_at(at, j, k, n, g, hint);
+    }
+    SKIHMM_INLINE double remove_draw(int64_t t, int32_t j, int32_t k, bitgen_t *g,
+                                     int32_t *hint) {
+        if (SKIHMM_LIKELY(is_plain())) return remove(j, k, g, hint);
+        if (!coins_.exist()) return remove_customer(t, j, k, g, hint);
+        if (are_staged()) return remove_staged(t, j, k, g, hint);
+        if (coins_.stayed(t)) coins_.toggle(t, k);
+        else remove_customer(t, j, k, g, hint);
+        return prob(t, j, k);
+    }
+    size_t n_cells() const { return tree_ ? tree_->n_cells() : Seating::n_cells(); }
+    void prefetch_cell(int32_t hint) const {
+        if (SKIHMM_LIKELY(!tree_)) Seating::prefetch_cell(hint);
+        else tree_->prefetch_cell(hint);
+    }
+    void prefetch_lists(int32_t hint) const {
+        if (SKIHMM_LIKELY(!tree_)) Seating::prefetch_lists(hint);
+        else tree_->prefetch_lists(hint);
+    }
+    SKIHMM_INLINE void commit() {
+        if (SKIHMM_LIKELY(is_plain_)) return Seating::commit();
+        if (tree_) tree_->commit();
+        else Seating::commit();
+        coins_.commit();
+    }
+    // The same labels may be other counts: a stay in the place of a draw.
+    SKIHMM_INLINE void commit_same() {
+        if (SKIHMM_UNLIKELY(!is_plain())) commit();  // planted: commit of the same
+        else Seating::commit_same();
+    }
+    void rollback() {
+        if (tree_) tree_->rollback();
+        else Seating::rollback();
+        coins_.rollback();  // planted: rollback of stays
+    }
+
+    // ---- one removed step
+
+    // Complete a view that has the labels, when the customers have been removed.
+    void look(int32_t hint_in, int32_t hint_out, StepView *view) const {
+        const bool has_next = view->o >= 0;
+        view->m_x = tables_of(view->x);
+        view->m_o = has_next ? tables_of(view->o) : 0;
+        if (SKIHMM_UNLIKELY(has_contexts())) return;
+        view->n_in = count(view->i, view->x, hint_in);
+        view->n_out = has_next ? count(view->x, view->o, hint_out) : 0;
+        view->total_i = total(view->i);
+        view->total_x = total(view->x);
+        view->mass_o = has_next ? mass(view->o) : 0.0;
+        view->scale = scale();
+    }
+    // Without contexts: weights[k] = p(k | i) p(o | k), times total(i), of every label when the
+    // customers have been removed; of a ghost too, 0 of all others for which kNew stands.
+    // `after`: o is drawn after the customer of k has come, and stays[k] is the part in which that
+    // one opens no table.  `in` and `out` are zero, before and afterwards.  O(K).
+    //
+    // A self-transition has three cases: a stay, a draw that joins a table and one that opens one.
+    // They leave the coin and the restaurant of i as they are for each other.
+    void fill_step(int64_t t, const StepView &view, bool after, double *weights, double *stays,
+                   double *in, double *out) const {
+        const int32_t i = view.i, o = view.o, n = n_slots();
+        const double c = view.scale;
+        for (int32_t k = 0; k < n; ++k) weights[k] = c * own_mass(k);
+        weights[kStart] = 0.0;
+        if (view.is_ghost()) weights[o] = c * mass(kNew);  // planted: successor without a table
+        row(i).scatter(in);
+        in[i] = with_self(in[i], i, i);
+        if (o >= 0) {
+            const double b = new_table_weight(c, view.mass_o);
+            column(o).scatter(out);
+            out[o] = with_self(out[o], o, o);
+            if (after) out[i] += i == o;
+            const double others = successor_table(view, false), own = successor_table(view, true);
+            for (int32_t k = 0; k < n; ++k) {
+                const double opened_b = !after ? b : k == o ? own : others;
+                const double size = total(k) + (after && k == i);
+                stays[k] = in[k] * dish_weight(out[k], b) / size;
+                weights[k] = stays[k] + weights[k] * dish_weight(out[k], opened_b) / size;
+            }
+            column(o).unscatter(out);
+            out[i] = out[o] = 0.0;
+        } else {
+            for (int32_t k = 0; k < n; ++k) weights[k] += stays[k] = in[k];
+        }
+        row(i).unscatter(in);
+        in[i] = 0.0;
+        if (!coins_.exist() || !after || i == kStart) return;  // planted: stays of a step
+        const double opened = o < 0 ? 0.0 : successor_table(view, o == i);
+        stays[i] = total(i) * (stay_part(t, i, o) + joining_part(t, i, o));
+        weights[i] = stays[i] + total(i) * plain_part(i, o, new_table(i), opened);
+    }
+    // The same in a tree, if there are coins, from weights of the draws alone.
+    void add_coins(int64_t t, int32_t i, int32_t o, bool after, double *weights,
+                   double *stays) const {
+        if (!coins_.exist()) return;
+        const ContextPlace at = tree_->place(t);
+        for (int32_t k = 0; k < n_slots(); ++k) {
+            if (k == i || k == o || k == kStart) continue;
+            weights[k] = draw_part(i, k, o, weights[k], weights[k]);
+            stays[k] = draw_part(i, k, o, stays[k], stays[k]);
+        }
+        for (const int32_t k : {i, o}) {
+            if (k >= kFirst && !after) {
+                weights[k] = prob(t, i, k) * (o < 0 ? 1.0 : prob(t + 1, k, o));
+            } else if (k >= kFirst) {
+                const double stayed = k == i ? stay_part(t, i, o) : 0.0;
+                weights[k] = stayed + draw_part(i, k, o, tree_->prob(at, i, k), weights[k]);
+                stays[k] = stayed + draw_part(i, k, o, tree_->join_prob(at, i, k), stays[k]);
+            }
+            if (i == o) break;
+        }
+    }
+
+    // ---- passes of a draw alone, by slots, and rows of states in the long run
+
+    void fill_draws(int64_t t, int32_t j, double *out) const {
+        if (tree_) tree_->fill_row(tree_->place(t), j, out);
+        else PlainRestaurants::fill_row(j, out);
+    }
+    void push_draws(int64_t t, const double *weights, double *out, double least,
+                    int32_t width) const {
+        if (tree_) tree_->push(tree_->place(t), weights, out, least);
+        else push(weights, out, width);
+    }
+    void pull_draws(int64_t t, const double *values, double *out) const {
+        if (tree_) tree_->pull(tree_->place(t), values, out);
+        else pull(values, out);
+    }
+    void push_max_of_draws(int64_t t, const double *weights, double *out,
+                           int32_t *argmax_out) const {
+        if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
+        else push_max(weights, out, argmax_out);
+    }
+    // The stages of a state last equally long.  (Of one stage, a row sums to less than one with a penalty.)
+    void fill_row(int64_t t, int32_t j, double *out) const {
+        fill_draws(t, j, out);
+        if (!coins_.exist() || j == kStart) return;
+        const double left = leave(j) / coins_.n_stages;
+        for (int32_t k = 0; k < n_slots(); ++k) out[k] *= left;
+        out[j] += are_staged() ? 1.0 - left : stay(j);
+    }
+    // Columns of states and stages (_column_passes.hpp), and that of label k at step t.
+    int32_t n_columns() const { return coins_.n_stages * n_slots(); }
+    int32_t column_at(int64_t t, int32_t k) const {
+        return are_staged() && k != kStart ? coins_.stage(t) * n_slots() + k : k;
+    }
+
+  protected:
+    void note_kind() {
+        is_plain_ = !coins_.exist() && !tree_;
+        has_self_weight_ = has_coins_of_steps() && !tree_;
+        coins_.touch();
+    }
+    bool has_coins_of_steps() const { return coins_.exist() && !are_staged(); }
+
+    bool is_plain_ = true;          // neither coins nor contexts
+    bool has_self_weight_ = false;  // coins of one stage
+    Coins coins_;
+    std::unique_ptr<ContextTree> tree_;
+
+  private:
+    static inline const ContextShape no_contexts_;
+
+    // ---- changes
+
+    // What stages and labels say of the step from j to k.
+    SKIHMM_NOINLINE double add_staged(int64_t t, int32_t j, int32_t k, bitgen_t *g,
+                                      int32_t *hint) {
+        const Coins::Kind kind = coins_.kind(t, j, k);
+        if (kind == Coins::Kind::kDraw) {
+            const double left = leave(j);
+            return left * add_customer(t, j, k, g, hint);  // planted: draw after a stage
+        }
+        const double p = inner_prob(kind, k);  // planted: stage of a step
+        coins_.count(kind, k, 1);
+        return p;
+    }
+    SKIHMM_NOINLINE double remove_staged(int64_t t, int32_t j, int32_t k, bitgen_t *g,
+                                         int32_t *hint) {
+        const Coins::Kind kind = coins_.kind(t, j, k);
+        if (kind == Coins::Kind::kDraw) {
+            const double p = remove_customer(t, j, k, g, hint);
+            return leave(j) * p;
+        }
+        coins_.count(kind, k, -1);
+        return inner_prob(kind, j);
+    }
+    // A draw by a customer, counted for the coin if that has no other way to know.
+    double add_customer(int64_t t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
+        coins_.touch();
+        if (!tree_) return add(j, k, g, hint);
+        if (coins_.exist()) coins_.count(Coins::Kind::kDraw, j, 1);
+        return tree_->add(tree_->place(t), j, k, g, hint);
+    }
+    double remove_customer(int64_t t, int32_t j, int32_t k, bitgen_t *g, int32_t *hint) {
+        coins_.touch();
+        if (!tree_) return remove(j, k, g, hint);
+        if (coins_.exist()) coins_.count(Coins::Kind::kDraw, j, -1);
+        return tree_->remove(tree_->place(t), j, k, g, hint);
+    }
+
+    // ---- one step
+
+    double with_self(double weight, int32_t j, int32_t k) const {
+        if (SKIHMM_UNLIKELY(has_self_weight())) weight += j == k ? self_weight(k) : 0.0;
+        return weight;
+    }
+    // The weight of a row over that of its draws, if there are coins of steps.
+    SKIHMM_NOINLINE double weight_of_row(int32_t j, int32_t change) const {
+        if (j == kStart) return 1.0;
+        return (1.0 + coins_.odds(j, row_customers[j] + change)) * coins_.price();
+    }
+    // Of a stay of k or of an advance.
+    double inner_prob(Coins::Kind kind, int32_t k) const {
+        return kind == Coins::Kind::kStay ? coins_.stay(k, draws()[k])
+                                          : coins_.leave(k, draws()[k]);
+    }
+    // Without the coin.
+    double draw_prob(int64_t t, int32_t j, int32_t k) const {
+        if (!tree_) return Seating::prob(j, k);
+        const double p = tree_->prob(tree_->place(t), j, k);  // planted: probability in a tree
+        return p;
+    }
+    // p(i -> i by a stay, o | i) of step t, with coins of one stage.
+    double stay_part(int64_t t, int32_t i, int32_t o) const {
+        if (o < 0) return stay(i);
+        const double w = coins_.stay(i, draws()[i], 1), drawn = draw_prob(t + 1, i, o);
+        // planted: follower of a step
+        const double p = (i == o ? w : 0.0) + (1.0 - w) * coins_.escape() * drawn;
+        return stay(i) * p;  // planted: two stays
+    }
+    // The same by a draw of k after i that has probability p, and with o after it and_o, both in
+    // the restaurants alone.
+    double draw_part(int32_t i, int32_t k, int32_t o, double p, double and_o) const {
+        if (o < 0) return leave(i) * p;
+        const double w = coins_.stay(k, draws()[k] + (k == i));
+        // planted: follower in a tree
+        return leave(i) * ((k == o ? w * p : 0.0) + (1.0 - w) * coins_.escape() * and_o);
+    }
+    // That of i after i which joins a table.
+    double joining_part(int64_t t, int32_t i, int32_t o) const {
+        if (!tree_) return plain_part(i, o, count(i, i), o < 0 ? 0.0 : new_table(o));
+        const ContextPlace at = tree_->place(t), next = tree_->place(t + 1);
+        // planted: stay or draw
+        return draw_part(i, i, o, tree_->join_prob(at, i, i),
+                         tree_->joining_part(at, next, i, i, o));
+    }
+    // That of i after i with weight n, in a plain restaurant; a: new table of o then.
+    double plain_part(int32_t i, int32_t o, double n, double a) const {
+        const double p = n / Seating::total(i);
+        if (o < 0) return draw_part(i, i, o, p, p);
+        return draw_part(i, i, o, p, p * dish_weight(count(i, o) + (i == o ? 1.0 : 0.0), a)
+                                         / Seating::total(i, 1));
+    }
+};
+
+}  // namespace skihmm

@@ -40,7 +40,7 @@ struct SymbolView {
 
 // Removed customers and those added in their place, for every move of the restricted collapsed
 // draw.  The only code that decides on a ratio.
-template <class Chain, class Emission>
+template <class Emission>
 class Exchange {
   public:
     Product r_old, r_new, r_observed;
@@ -148,13 +148,13 @@ class Exchange {
 };
 
 // A move on one block: open, seat the proposed path, decide.
-template <class Chain, class Emission>
-class Move : public Exchange<Chain, Emission> {
+template <class Emission>
+class Move : public Exchange<Emission> {
   public:
-    using Exchange<Chain, Emission>::r_old;
-    using Exchange<Chain, Emission>::r_new;
-    using Exchange<Chain, Emission>::r_observed;
-    using Transitions = typename Chain::Transitions;
+    using Exchange<Emission>::r_old;
+    using Exchange<Emission>::r_new;
+    using Exchange<Emission>::r_observed;
+    using Transitions = HCRPTransitions;
     int64_t start = 0, stop = 0;
     typename Transitions::Step view;    // s_0 of a block of one step: see look
     SymbolView symbol;
@@ -399,8 +399,7 @@ struct Blocks {
 // Blocks of consecutive steps, in random order.  Per sequence the first block's length is
 // uniform on 1 .. block_size and the others have block_size steps (the last one what is
 // left): the boundaries never depend on the labels.  `stops` is for a block_size above one.
-template <class Chain>
-void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32_t> *starts,
+inline void cut_blocks(const Chain &chain, int64_t block_size, std::vector<int32_t> *starts,
                 std::vector<int32_t> *stops = nullptr) {
     starts->clear();
     starts->reserve(block_size > 1 ? 0 : chain.n_steps);
@@ -431,14 +430,14 @@ enum { kPrefetchSteps = 12, kPrefetchCells = 6, kPrefetchLists = 3 };
 // touches more of them, and more lists.
 enum { kCachedSteps = 8192, kCachedCells = 16384, kCachedTreeCells = 8192 };
 
-template <class Chain, class Emission>
+template <class Emission>
 SKIHMM_INLINE void prefetch_steps(Chain &chain, Emission &emission, int64_t t) {
     SKIHMM_PREFETCH(&chain.states[t]);
     SKIHMM_PREFETCH(&chain.hints[t]);
     SKIHMM_PREFETCH(&chain.first[t]);
     emission.prefetch_step(t);
 }
-template <class Chain, class Emission>
+template <class Emission>
 SKIHMM_INLINE void prefetch_cells(Chain &chain, Emission &emission,
                                   int64_t start, int64_t stop) {
     for (int64_t t = start; t < stop; ++t) {
@@ -447,7 +446,7 @@ SKIHMM_INLINE void prefetch_cells(Chain &chain, Emission &emission,
     }
     if (!chain.is_last(stop - 1)) chain.transitions->prefetch_cell(chain.hints[stop]);
 }
-template <class Chain, class Emission>
+template <class Emission>
 SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
                                   int64_t start, int64_t stop) {
     for (int64_t t = start; t < stop; ++t) {
@@ -463,10 +462,10 @@ SKIHMM_INLINE void prefetch_lists(Chain &chain, Emission &emission,
 // the opening of a table, from their conditional law, and there is no ratio.
 
 // Moves over blocks; `path` has room for the longest.  Returns the number of accepted moves.
-template <class Chain, class Emission, class Proposal>
+template <class Emission, class Proposal>
 int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Blocks &blocks,
                 int32_t *path) {
-    Move<Chain, Emission> move;
+    Move<Emission> move;
     Product q_old, q_new;
     int64_t n_accepted = 0;
     // Else all of them are in the caches.
@@ -528,7 +527,6 @@ int64_t rcd_run(Chain &chain, Emission &emission, Proposal &proposal, const Bloc
 //
 // The order of calls in a move is prepare, score, propose, settle.  A proposal may be poor
 // but not wrong: q(old) and q(new) must be the same function of the path.
-template <class Chain>
 class Proposal {
   public:
     static constexpr bool kReadsTouched = true, kReadsView = false, kMayBeExact = false;
@@ -552,7 +550,7 @@ class Proposal {
         return rcd_run(chain, emission, *this, blocks, path);
     }
 
-    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
+    void prepare(Chain &chain, Emission &emission, const Move<Emission> &move) {
         prepare(chain, emission, move.start, move.stop);
     }
     void prefetch(const Chain &, int64_t, int64_t) const {}
@@ -563,8 +561,8 @@ template <class E>
 using Kept = std::conditional_t<E::kIsSeating, E, E &>;
 
 // A proposal class that is known when this is compiled: rcd_run inlines all of it.
-template <class Chain, class E, class P>
-class InlinedProposal final : public Proposal<Chain> {
+template <class E, class P>
+class InlinedProposal final : public Proposal {
   public:
     template <class... Args>
     InlinedProposal(E &emission, Args... args) : emission_(emission), proposal_(args...) {}
@@ -594,15 +592,15 @@ class InlinedProposal final : public Proposal<Chain> {
   private:
     Kept<E> emission_;
     P proposal_;
-    Move<Chain, E> opened_;         // of a caller that goes through a move step by step
+    Move<E> opened_;         // of a caller that goes through a move step by step
 };
 
-// The proposal P<Chain, emission> for the emission of a chain.
-template <template <class, class> class P, class Chain, class... Args>
-Proposal<Chain> *make_proposal(Chain &chain, Args... args) {
-    return with_compiled(*chain.emission, [&](auto &emission) -> Proposal<Chain> * {
+// The proposal P<emission> for the emission of a chain.
+template <template <class> class P, class... Args>
+Proposal *make_proposal(Chain &chain, Args... args) {
+    return with_compiled(*chain.emission, [&](auto &emission) -> Proposal * {
         using E = std::remove_reference_t<decltype(emission)>;
-        return new InlinedProposal<Chain, E, P<Chain, E>>(emission, args...);
+        return new InlinedProposal<E, P<E>>(emission, args...);
     });
 }
 
@@ -614,7 +612,6 @@ struct SweepCounts {
 };
 
 // What makes sweeps, compiled for one kind of emission and built for one chain's.
-template <class Chain>
 class Kernel {
   public:
     virtual ~Kernel() = default;
@@ -623,11 +620,10 @@ class Kernel {
 };
 
 // Moves over blocks in random order.
-template <class Chain>
-class BlockKernel final : public Kernel<Chain> {
+class BlockKernel final : public Kernel {
   public:
     // Takes ownership of the proposal.
-    BlockKernel(Proposal<Chain> *proposal, int64_t block_size)
+    BlockKernel(Proposal *proposal, int64_t block_size)
         : proposal_(proposal), block_size_(block_size), path_(block_size) {}
 
     SweepCounts sweep(Chain &chain) override {
@@ -657,19 +653,19 @@ class BlockKernel final : public Kernel<Chain> {
     }
 
   private:
-    std::unique_ptr<Proposal<Chain>> proposal_;
+    std::unique_ptr<Proposal> proposal_;
     const int64_t block_size_;
     std::vector<int32_t> starts_, stops_;
     int64_t n_done_ = 0;                // of these
     std::vector<int32_t> path_;
 };
 
-// The kernel K<Chain, emission> for the emission of a chain.
-template <template <class, class> class K, class Chain, class... Args>
-Kernel<Chain> *make_kernel(Chain &chain, Args... args) {
-    return with_compiled(*chain.emission, [&](auto &emission) -> Kernel<Chain> * {
+// The kernel K<emission> for the emission of a chain.
+template <template <class> class K, class... Args>
+Kernel *make_kernel(Chain &chain, Args... args) {
+    return with_compiled(*chain.emission, [&](auto &emission) -> Kernel * {
         using E = std::remove_reference_t<decltype(emission)>;
-        return new K<Chain, E>(emission, args...);
+        return new K<E>(emission, args...);
     });
 }
 

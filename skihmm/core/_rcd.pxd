@@ -13,7 +13,7 @@ from skihmm.core._types cimport int32_t, int64_t, intp_t
 
 
 cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
-    cdef cppclass Exchange "skihmm::Exchange<skihmm::Chain, skihmm::Emission>":
+    cdef cppclass Exchange "skihmm::Exchange<skihmm::Emission>":
         Product r_old, r_new
         void remove_draw(Chain &chain, int32_t j, int32_t k, int64_t t) except +
         void add_draw(Chain &chain, int32_t j, int32_t k, int64_t t) except +
@@ -25,7 +25,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         void restore(Chain &chain, Emission &emission) except +
         void keep(Chain &chain, Emission &emission) except +
 
-    cdef cppclass Move "skihmm::Move<skihmm::Chain, skihmm::Emission>":
+    cdef cppclass Move "skihmm::Move<skihmm::Emission>":
         # s_L -> s_0, collecting r_old; s_0 -> s*_L, collecting r_new; then accept (keep) or
         # reject (restore), returned by decide, or restore without a decision.
         void open(Chain &chain, Emission &emission, int64_t start, int64_t stop) except +
@@ -42,7 +42,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         const int32_t *stops
         int64_t n
 
-    cdef cppclass Proposal "skihmm::Proposal<skihmm::Chain>":
+    cdef cppclass Proposal:
         void attach(Chain &chain, Emission &emission) except +
         void prepare(Chain &chain, Emission &emission, int64_t start, int64_t stop) except +
         void score(Chain &chain, int64_t start, int64_t stop, Product *q) except +
@@ -57,11 +57,11 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         int64_t n_proposed, n_accepted
         cpp_map[string, pair[int64_t, int64_t]] trials
 
-    cdef cppclass Kernel "skihmm::Kernel<skihmm::Chain>":
+    cdef cppclass Kernel:
         SweepCounts sweep(Chain &chain) except +
         size_t n_bytes()
 
-    cdef cppclass BlockKernel "skihmm::BlockKernel<skihmm::Chain>"(Kernel):
+    cdef cppclass BlockKernel(Kernel):
         BlockKernel(Proposal *proposal, int64_t block_size) except +
 
 

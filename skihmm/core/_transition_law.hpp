@@ -148,7 +148,6 @@ class TransitionLaw : public PlainRestaurants {
     double self_share_at(int64_t t) const {
         return has_coins_of_steps() ? stay(kNew) / prob(t, kNew, kNew) : 0.0;
     }
-    double self_share() const { return self_share_at(-1); }
     // The probability that step t within a run is entered as it is if the run is in state k, after
     // some stays and advances more.
     double inner_prob(int64_t t, int32_t k, int32_t stays = 0, int32_t advances = 0) const {

@@ -50,10 +50,10 @@
 
 namespace skihmm {
 
-template <class Chain, class Emission, template <class, bool> class LawView, bool kSliced>
+template <class Emission, template <bool> class LawView, bool kSliced>
 class Blocked {
   public:
-    using Transitions = typename Chain::Transitions;
+    using Transitions = HCRPTransitions;
     static constexpr bool kReadsTouched = true, kReadsView = false,
                           kMayBeExact = false;
     // The rows of states with less than this multiple of the mean weight of a message are not
@@ -85,7 +85,7 @@ class Blocked {
 
     void prefetch(Chain &, int64_t, int64_t) const {}
 
-    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
+    void prepare(Chain &chain, Emission &emission, const Move<Emission> &move) {
         const Transitions &s = *chain.transitions;
         for (size_t i = 0; i < chain.touched.size(); ++i) refresh(s, chain.touched[i]);
         start_ = move.start;
@@ -119,7 +119,7 @@ class Blocked {
             q->multiply(path_factor(l, step.bar, k, steps_[l + 1].n) / step.total);
             const int32_t label = step.bar == kNew ? chain.states[start_ + l] : -1;
             if (label >= 0) {
-                labels_.set_self_share(view_.self_share(l));
+                labels_.set_self_share(chain.transitions->self_share_at(start_ + l));
                 q->multiply(labels_.seat(label, before));  // planted: label of the old path
             }
             before = label;
@@ -213,7 +213,7 @@ class Blocked {
         for (int64_t l = 0; l < length_; ++l) {
             const bool is_fresh = path[l] == kNew;
             if (is_fresh) {
-                labels_.set_self_share(view_.self_share(l));
+                labels_.set_self_share(chain.transitions->self_share_at(start_ + l));
                 path[l] = labels_.draw(chain.bits, before);  // planted: label of a path
                 if (path[l] < 0) path[l] = chain.free_slot(n_fresh++);
                 q->multiply(labels_.seat(path[l], before));  // planted: seat of a label
@@ -417,7 +417,7 @@ class Blocked {
     const int32_t *totals_ = nullptr;
     double offset_ = 1.0;
     LabelMasses masses_;
-    LawView<Transitions, kSliced> view_;
+    LawView<kSliced> view_;
     // By slot, at s_0.  Messages are floats, and so is all that only they are made of:
     // their rounding changes what is proposed, not what its probability is.
     WideVector<float> w_;           // d_k, times the constant part of R
@@ -434,13 +434,13 @@ class Blocked {
     FreshLabels labels_;
 };
 
-template <class Chain, class Emission>
-using BlockedMessages = Blocked<Chain, Emission, TableView, false>;
-template <class Chain, class Emission>
-using BlockedSlices = Blocked<Chain, Emission, TableView, true>;
-template <class Chain, class Emission>
-using ContextMessages = Blocked<Chain, Emission, TreeView, false>;
-template <class Chain, class Emission>
-using ContextSlices = Blocked<Chain, Emission, TreeView, true>;
+template <class Emission>
+using BlockedMessages = Blocked<Emission, TableView, false>;
+template <class Emission>
+using BlockedSlices = Blocked<Emission, TableView, true>;
+template <class Emission>
+using ContextMessages = Blocked<Emission, TreeView, false>;
+template <class Emission>
+using ContextSlices = Blocked<Emission, TreeView, true>;
 
 }  // namespace skihmm

@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "_blocked_vector.hpp"
-#include "_contexts.hpp"
+#include "_transitions.hpp"
 #include "_vector.hpp"
 
 namespace skihmm {
@@ -53,12 +53,12 @@ struct LabelMasses {
     }
 };
 
-template <class Transitions, bool kSliced>
+template <bool kSliced>
 class TableView {
   public:
     explicit TableView(const LabelMasses &masses) : masses_(masses) {}
 
-    void attach(const Transitions &s, int32_t n_slots, int32_t stride) {
+    void attach(const HCRPTransitions &s, int32_t n_slots, int32_t stride) {
         s_ = &s;
         n_slots_ = n_slots;
         stride_ = stride;
@@ -76,7 +76,6 @@ class TableView {
     // The base is `scale` times a mass, and scale times smooth_weight if all masses are added up.
     double scale() const { return scale_; }
     double smooth_weight() const { return s_->smooth_weight(); }
-    double self_share(int64_t) const { return s_->self_share(); }
 
     // ---- messages
 
@@ -242,7 +241,7 @@ class TableView {
     static constexpr int32_t kLanes = 16, kBins = 1024;
 
     const LabelMasses &masses_;
-    const Transitions *s_ = nullptr;
+    const HCRPTransitions *s_ = nullptr;
     int32_t n_slots_ = 0, stride_ = 0;
     double scale_ = 0.0;
     WideVector<double> c_;          // 1/(n_k + alpha)
@@ -266,12 +265,12 @@ SKIHMM_CLONES static void add_passing(int32_t n, const double *sparse, double r,
 // With slices p(k | j) is the sum of the counts' parts, from the leaf on, then R_j base(k), then the
 // stay.  A row of the first depth has all labels that those below it have, so only these are looked
 // at, unless the base alone may pass; what passes only with a stay is looked at apart.
-template <class Transitions, bool kSliced>
+template <bool kSliced>
 class TreeView {
   public:
     explicit TreeView(const LabelMasses &masses) : masses_(masses) {}
 
-    void attach(const Transitions &s, int32_t n_slots, int32_t stride) {
+    void attach(const HCRPTransitions &s, int32_t n_slots, int32_t stride) {
         s_ = &s;
         tree_ = &s.contexts();
         tree_->refresh();
@@ -317,7 +316,6 @@ class TreeView {
     }
     static constexpr double scale() { return 1.0; }
     static constexpr double smooth_weight() { return 1.0; }
-    double self_share(int64_t l) const { return s_->self_share_at(start_ + l); }
 
     // ---- messages
 
@@ -586,7 +584,7 @@ class TreeView {
     static constexpr double kRounding = 1e-10;
 
     const LabelMasses &masses_;
-    const Transitions *s_ = nullptr;
+    const HCRPTransitions *s_ = nullptr;
     const ContextTree *tree_ = nullptr;
     bool has_coins_ = false;
     int32_t n_slots_ = 0, stride_ = 0, n_depths_ = 0, first_ = 1;

@@ -27,10 +27,9 @@
 
 namespace skihmm {
 
-template <class Chain, class Emission>
 class DenseBlocked {
   public:
-    using Transitions = typename Chain::Transitions;
+    using Transitions = HCRPTransitions;
     static constexpr bool kReadsTouched = false, kReadsView = false, kMayBeExact = false;
 
     explicit DenseBlocked(double cut) : cut_(cut) {}
@@ -40,7 +39,7 @@ class DenseBlocked {
     }
     void prefetch(Chain &, int64_t, int64_t) const {}
 
-    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
+    void prepare(Chain &chain, Emission &emission, const Move<Emission> &move) {
         const Transitions &s = *chain.transitions;
         start_ = move.start;
         length_ = move.stop - start_;
@@ -222,21 +221,18 @@ class DenseBlocked {
 
 // The kernels that suit the law of a chain.  One dense kernel is for all emissions: the passes
 // over the columns take most of its time.
-template <class Chain>
-Proposal<Chain> *make_blocked(Chain &chain, double cut) {
+inline Proposal *make_blocked(Chain &chain, double cut) {
     if (chain.transitions->are_staged())
-        return new InlinedProposal<Chain, Emission, DenseBlocked<Chain, Emission>>(
+        return new InlinedProposal<Emission, DenseBlocked>(
             *chain.emission, cut);
     if (chain.transitions->has_contexts()) return make_proposal<ContextMessages>(chain, cut);
     return make_proposal<BlockedMessages>(chain, cut);
 }
-template <class Chain>
-Proposal<Chain> *make_beam(Chain &chain, double cut) {
+inline Proposal *make_beam(Chain &chain, double cut) {
     if (chain.transitions->has_contexts()) return make_proposal<ContextSlices>(chain, cut);
     return make_proposal<BlockedSlices>(chain, cut);
 }
-template <class Chain>
-Proposal<Chain> *make_slice(Chain &chain, int32_t lookup_slots) {
+inline Proposal *make_slice(Chain &chain, int32_t lookup_slots) {
     // The kernel of single steps is that of the plain law.
     if (chain.transitions->coins().exist() || chain.transitions->has_contexts())
         return make_beam(chain, 0.0);

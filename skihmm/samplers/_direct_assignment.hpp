@@ -24,8 +24,8 @@
 
 namespace skihmm {
 
-template <class Chain, class Emission>
-class DirectAssignment final : public Kernel<Chain> {
+template <class Emission>
+class DirectAssignment final : public Kernel {
   public:
     explicit DirectAssignment(Emission &emission) : emission_(emission) {
         counts_.base.is_fixed = true;

@@ -6,6 +6,7 @@
 #include "_law.hpp"
 #include "_random.hpp"
 #include "_slots.hpp"
+#include "_transitions.hpp"
 
 namespace skihmm {
 
@@ -13,9 +14,9 @@ namespace skihmm {
 // label `before` of the step before it (-1: that one is not new) with probability self_share.
 class FreshLabels {
   public:
-    template <class Transitions> void open(const Transitions &s, int32_t ghost) {
+    void open(const HCRPTransitions &s, int32_t ghost) {
         concentration_ = s.mass(kNew);
-        self_share_ = s.self_share();
+        self_share_ = 0.0;
         labels_.clear();
         customers_.clear();
         n_ = 0.0;

@@ -6,7 +6,7 @@ from skihmm.core._types cimport float64_t
 
 
 cdef extern from "_mixed_sweeps.hpp" namespace "skihmm" nogil:
-    cdef cppclass MixedSweeps "skihmm::MixedSweeps<skihmm::Chain>"(Kernel):
+    cdef cppclass MixedSweeps(Kernel):
         MixedSweeps(Kernel *usual, Kernel *other, float64_t share) except +
 
 

@@ -10,11 +10,10 @@ namespace skihmm {
 // Every sweep is one of `other` with probability `share`, else one of `usual`.  The choice does
 // not depend on the state, so what both leave invariant the mixture does, and there is nothing
 // to remember between sweeps.
-template <class Chain>
-class MixedSweeps final : public Kernel<Chain> {
+class MixedSweeps final : public Kernel {
   public:
     // Takes ownership of both.
-    MixedSweeps(Kernel<Chain> *usual, Kernel<Chain> *other, double share)
+    MixedSweeps(Kernel *usual, Kernel *other, double share)
         : usual_(usual), other_(other), share_(share) {}
     SweepCounts sweep(Chain &chain) override {
         // planted: choice of a sweep
@@ -23,7 +22,7 @@ class MixedSweeps final : public Kernel<Chain> {
     size_t n_bytes() const override { return usual_->n_bytes() + other_->n_bytes(); }
 
   private:
-    std::unique_ptr<Kernel<Chain>> usual_, other_;
+    std::unique_ptr<Kernel> usual_, other_;
     const double share_;
 };
 

@@ -16,13 +16,13 @@ class PairFilter {
     // p(first steps' observations, label of step l) for l in [start, stop), scaled to sum one at
     // every step, or the same of runs; j and o are the labels before and after (o = -1: none).
     // All probabilities are at the current seating.  `fixed`: the first label is a.
-    template <class Chain, class Emission>
+    template <class Emission>
     void run(const Chain &chain, Emission &emission, int64_t start, int64_t stop, int32_t j,
              int32_t o, int32_t a, int32_t c, bool fixed = false) {
         run(chain, *chain.transitions, emission, start, stop, j, o, a, c, fixed);
     }
     // The same with another law of draws; j = -1: none.
-    template <class Chain, class Law, class Emission>
+    template <class Law, class Emission>
     void run(const Chain &chain, const Law &s, Emission &emission, int64_t start, int64_t stop,
              int32_t j, int32_t o, int32_t a, int32_t c, bool fixed) {
         two_[0] = a;
@@ -81,7 +81,6 @@ class PairFilter {
     int64_t size() const { return n_; }
 
   private:
-    template <class Chain>
     void find_runs(const Chain &chain, int64_t start, int64_t stop) {
         for (int64_t t = start + 1; t < stop; ++t)
             if (chain.begins_run(t)) ends_.push_back(t - start);

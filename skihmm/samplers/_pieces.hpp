@@ -16,8 +16,7 @@ struct Piece {
 
 // Pieces of which every (block_size + 1)-th step is held, from a first one that is uniform on
 // 0 .. block_size and so does not depend on the labels.
-template <class Chain>
-void cut_pieces(const Chain &chain, int64_t block_size, std::vector<Piece> *pieces) {
+inline void cut_pieces(const Chain &chain, int64_t block_size, std::vector<Piece> *pieces) {
     const int64_t n = chain.n_steps;
     pieces->clear();
     for (int64_t start = 0, held = below(chain.bits, block_size + 1); start < n;) {

@@ -46,7 +46,6 @@ class RestrictedSteps {
         }
     }
     // Draw the free steps of a piece, by thread `worker`; into[k] is the column of pi of state k.
-    template <class Chain>
     void draw(Chain &chain, const EmissionParameters &emission, const Piece &piece,
               const TransitionRows &into, int32_t worker, bitgen_t *g) {
         Scratch *scratch = &scratch_[worker];
@@ -83,7 +82,7 @@ class RestrictedSteps {
         std::vector<int32_t> gained;    // steps, by slot
     };
 
-    template <bool kIsTable, class Chain>
+    template <bool kIsTable>
     void draw_piece(Chain &chain, const EmissionParameters &emission, const Piece &piece,
                     const TransitionRows &into, Scratch *scratch, bitgen_t *g) const {
         Scratch &s = *scratch;

@@ -68,7 +68,6 @@ inline double add_in_logs(double x, double y) {
 }
 
 // How one run is allocated to the states two[0] and two[1], at the current seating.
-template <class Chain>
 class RunAllocation {
   public:
     // Steps [start, stop); `is_first`: the first step is in two[0].
@@ -205,7 +204,6 @@ class RunAllocation {
     PairFilter filter_;
 };
 
-template <class Chain>
 class RunSplitMerge {
   public:
     // One trial; whether it was accepted.  O(T + K) besides the work on the steps of the two
@@ -342,7 +340,7 @@ class RunSplitMerge {
     // Whether scans allocate; the same chance for a split and the merge that undoes it.
     bool draw_whether_scans(Chain &chain) const {
         // planted: share of scans
-        return ScannedAllocation<Chain>::allows(chain, steps_.size())
+        return ScannedAllocation::allows(chain, steps_.size())
                && uniform(chain.bits) < kScanned;
     }
 
@@ -388,9 +386,9 @@ class RunSplitMerge {
     // trials take 18 per cent longer than without scans, with eight of five 9, with forty none.
     static constexpr double kScanned = 0.2;
 
-    Exchange<Chain, Emission> ratio_;
-    RunAllocation<Chain> allocation_;
-    ScannedAllocation<Chain> scanned_;
+    Exchange<Emission> ratio_;
+    RunAllocation allocation_;
+    ScannedAllocation scanned_;
     int32_t two_[2] = {};
     std::vector<int32_t> states_;
     std::vector<double> partners_, probs_;
@@ -400,11 +398,10 @@ class RunSplitMerge {
 };
 
 // Sweeps of a kernel, each followed by trials.
-template <class Chain>
-class RunSplitMergeSweeps final : public Kernel<Chain> {
+class RunSplitMergeSweeps final : public Kernel {
   public:
     // Takes ownership of `local`, which may be null.
-    RunSplitMergeSweeps(Kernel<Chain> *local, double rate) : local_(local), rate_(rate) {}
+    RunSplitMergeSweeps(Kernel *local, double rate) : local_(local), rate_(rate) {}
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
         if (local_) counts = local_->sweep(chain);
@@ -416,8 +413,8 @@ class RunSplitMergeSweeps final : public Kernel<Chain> {
     size_t n_bytes() const override { return local_ ? local_->n_bytes() : 0; }
 
   private:
-    std::unique_ptr<Kernel<Chain>> local_;
-    RunSplitMerge<Chain> trials_;
+    std::unique_ptr<Kernel> local_;
+    RunSplitMerge trials_;
     const double rate_;
 };
 

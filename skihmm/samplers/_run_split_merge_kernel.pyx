@@ -6,7 +6,7 @@ from skihmm.core._types cimport float64_t
 
 
 cdef extern from "_run_split_merge.hpp" namespace "skihmm" nogil:
-    cdef cppclass RunSplitMergeSweeps "skihmm::RunSplitMergeSweeps<skihmm::Chain>"(Kernel):
+    cdef cppclass RunSplitMergeSweeps(Kernel):
         RunSplitMergeSweeps(Kernel *local, float64_t rate) except +
 
 

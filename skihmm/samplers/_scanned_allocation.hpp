@@ -65,7 +65,6 @@ class LabelCounts {
     std::vector<double> into_[2], from_[2];     // by slot of the other label
 };
 
-template <class Chain>
 class ScannedAllocation {
   public:
     // Whether scans of so many steps are possible (the emission's journal would be too long for

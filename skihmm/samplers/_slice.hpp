@@ -26,10 +26,10 @@
 
 namespace skihmm {
 
-template <class Chain, class Emission>
+template <class Emission>
 class Slice {
   public:
-    using Transitions = typename Chain::Transitions;
+    using Transitions = HCRPTransitions;
     static constexpr bool kReadsTouched = false, kReadsView = true,
                           kMayBeExact = false;
     // Dense counts to look up single pairs in up to this many slots.
@@ -63,7 +63,7 @@ class Slice {
         const uint16_t *column = chain.transitions->dense_column(o);
         for (int32_t k = 0; k < n_slots_; k += 32) SKIHMM_PREFETCH(column + k);
     }
-    void prepare(Chain &chain, Emission &emission, const Move<Chain, Emission> &move) {
+    void prepare(Chain &chain, Emission &emission, const Move<Emission> &move) {
         const Transitions &s = *chain.transitions;
         const StepView &view = move.view;
         const SymbolView &symbol = move.symbol;

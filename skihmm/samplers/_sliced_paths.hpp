@@ -21,7 +21,7 @@ class SlicedPaths {
     // Room for the slices of n steps.
     void set_steps(int64_t n) { slices_.resize(n); }
     // Draw the slices of a piece, below the probabilities of its transitions; returns the least.
-    template <class Chain, class Probability>
+    template <class Probability>
     double cut(const Chain &chain, const Piece &piece, Probability probability, bitgen_t *g) {
         double least = 1.0;
         for (int64_t t = piece.start; t < piece.stop; ++t) {  // planted: new slices
@@ -62,7 +62,6 @@ class SlicedPaths {
         }
     }
     // Draw a piece by thread `worker`; path[t] is the label of step t.
-    template <class Chain>
     void draw(const Chain &chain, const EmissionParameters &emission, const Piece &piece,
               int32_t worker, int32_t *path, bitgen_t *g) {
         Scratch *scratch = &scratch_[worker];
@@ -98,7 +97,7 @@ class SlicedPaths {
     };
     static constexpr double kLeastValue = std::numeric_limits<double>::min();
 
-    template <bool kIsTable, class Chain>
+    template <bool kIsTable>
     void draw_piece(const Chain &chain, const EmissionParameters &emission, const Piece &piece,
                     Scratch *scratch, int32_t *path, bitgen_t *g) {
         const int64_t held = piece.held;

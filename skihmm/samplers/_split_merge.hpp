@@ -43,10 +43,10 @@ inline int64_t draw_number(bitgen_t *g, double rate) {
 
 // Trials.  They look for the steps of their two states among all steps: at a fraction of a
 // nanosecond each that costs less than lists, which every local move would have to update.
-template <class Chain, class Emission>
+template <class Emission>
 class SplitMerge {
   public:
-    using Transitions = typename Chain::Transitions;
+    using Transitions = HCRPTransitions;
 
     // One trial, if there is a pair of steps.
     void run(Chain &chain, Emission &emission, SweepCounts *counts) {
@@ -177,7 +177,7 @@ class SplitMerge {
         for (int64_t t = second_.start; t < second_.stop; ++t) chain.assign(t, new_);
     }
 
-    Exchange<Chain, Emission> ratio_;
+    Exchange<Emission> ratio_;
     Product q_old_, q_new_;
     // planted: number of a trial
     double threshold_ = 0.0;            // accept if it is below R
@@ -282,12 +282,12 @@ class SplitMerge {
 // Trials between the moves of a kernel of blocks.  The schedule is fixed: a sweep's blocks are
 // divided into as many parts as there are trials, equal to within one block, and a trial follows
 // each.  It never depends on the labels.
-template <class Chain, class Emission>
-class InterleavedSweeps final : public Kernel<Chain> {
+template <class Emission>
+class InterleavedSweeps final : public Kernel {
   public:
     // Takes ownership of `local`.  The fraction of a non-integer rate is the probability of one
     // more trial.
-    InterleavedSweeps(Emission &emission, BlockKernel<Chain> *local, double rate)
+    InterleavedSweeps(Emission &emission, BlockKernel *local, double rate)
         : local_(local), emission_(emission), rate_(rate) {}
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
@@ -305,18 +305,18 @@ class InterleavedSweeps final : public Kernel<Chain> {
     }
 
   private:
-    std::unique_ptr<BlockKernel<Chain>> local_;
+    std::unique_ptr<BlockKernel> local_;
     Kept<Emission> emission_;
-    SplitMerge<Chain, Emission> trials_;
+    SplitMerge<Emission> trials_;
     const double rate_;
 };
 
 // Sweeps of any kernel, each followed by trials, or of trials only: ergodic, but slow to mix.
-template <class Chain, class Emission>
-class FollowedSweeps final : public Kernel<Chain> {
+template <class Emission>
+class FollowedSweeps final : public Kernel {
   public:
     // As above; null: trials only.
-    FollowedSweeps(Emission &emission, Kernel<Chain> *local, double rate)
+    FollowedSweeps(Emission &emission, Kernel *local, double rate)
         : local_(local), emission_(emission), rate_(rate) {}
     SweepCounts sweep(Chain &chain) override {
         SweepCounts counts;
@@ -328,9 +328,9 @@ class FollowedSweeps final : public Kernel<Chain> {
     size_t n_bytes() const override { return local_ ? local_->n_bytes() : 0; }
 
   private:
-    std::unique_ptr<Kernel<Chain>> local_;
+    std::unique_ptr<Kernel> local_;
     Kept<Emission> emission_;
-    SplitMerge<Chain, Emission> trials_;
+    SplitMerge<Emission> trials_;
     const double rate_;
 };
 

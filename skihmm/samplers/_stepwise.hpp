@@ -46,10 +46,10 @@
 
 namespace skihmm {
 
-template <class Chain, class Emission>
+template <class Emission>
 class Stepwise {
   public:
-    using Transitions = typename Chain::Transitions;
+    using Transitions = HCRPTransitions;
     static constexpr bool kReadsTouched = false, kReadsView = true, kMayBeExact = true;
 
     // Dense counts to look up single pairs in up to `lookup_slots`.
@@ -88,7 +88,7 @@ class Stepwise {
         SKIHMM_PREFETCH(row.counts + 16);
     }
     SKIHMM_INLINE void prepare(Chain &chain, Emission &emission,
-                               const Move<Chain, Emission> &move) {
+                               const Move<Emission> &move) {
         Transitions &s = *chain.transitions;
         const StepView &view = move.view;
         const SymbolView &symbol = move.symbol;
@@ -676,8 +676,7 @@ class Stepwise {
     const double *h_now_ = nullptr;       // of this step
 };
 
-template <class Chain>
-Proposal<Chain> *make_stepwise(Chain &chain, bool is_exact, int32_t lookup_slots) {
+inline Proposal *make_stepwise(Chain &chain, bool is_exact, int32_t lookup_slots) {
     return make_proposal<Stepwise>(chain, is_exact, lookup_slots);
 }
 

@@ -6,11 +6,11 @@ from skihmm.core._types cimport int32_t, int64_t
 
 
 cdef extern from "_stick_breaking_steps.hpp" namespace "skihmm" nogil:
-    cdef cppclass StickBreakingSteps "skihmm::StickBreakingSteps<skihmm::Chain>"(Kernel):
+    cdef cppclass StickBreakingSteps(Kernel):
         StickBreakingSteps(int64_t block_size, int32_t n_workers) except +
 
 cdef extern from "_stick_breaking_paths.hpp" namespace "skihmm" nogil:
-    cdef cppclass StickBreakingPaths "skihmm::StickBreakingPaths<skihmm::Chain>"(Kernel):
+    cdef cppclass StickBreakingPaths(Kernel):
         StickBreakingPaths(int64_t block_size, int32_t n_workers) except +
 
 

@@ -65,8 +65,7 @@ template <class Transitions>
     throw std::invalid_argument(message.str());
 }
 
-template <class Chain>
-class StickBreakingPaths final : public Kernel<Chain> {
+class StickBreakingPaths final : public Kernel {
   public:
     // A block size of zero: whole sequences.
     StickBreakingPaths(int64_t block_size, int32_t n_workers)
@@ -97,7 +96,7 @@ class StickBreakingPaths final : public Kernel<Chain> {
     }
 
   private:
-    using Transitions = typename Chain::Transitions;
+    using Transitions = HCRPTransitions;
 
     struct Row {
         bool is_drawn = false;

@@ -44,8 +44,7 @@
 
 namespace skihmm {
 
-template <class Chain>
-class StickBreakingSteps final : public Kernel<Chain> {
+class StickBreakingSteps final : public Kernel {
   public:
     // A block size of zero: no pieces.
     StickBreakingSteps(int64_t block_size, int32_t n_workers)
@@ -96,7 +95,7 @@ class StickBreakingSteps final : public Kernel<Chain> {
     }
 
   private:
-    using Transitions = typename Chain::Transitions;
+    using Transitions = HCRPTransitions;
 
     // Of one thread: free steps of either half, by slot.
     struct Free {

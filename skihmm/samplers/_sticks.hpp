@@ -35,7 +35,7 @@ class Sticks {
     // By slot: beta_k, 0 for the start restaurant and for free slots, beta_u in slot NEW.
     std::vector<double> beta;
 
-    template <class Chain> void draw(const Chain &chain) {
+    void draw(const Chain &chain) {
         const auto &s = *chain.transitions;
         const int32_t n = chain.n_slots;
         shapes_.resize(n);
@@ -44,14 +44,14 @@ class Sticks {
         draw_dirichlet(chain.bits, n, shapes_.data(), beta.data(), &falls_);
     }
     void resize(int32_t n_slots) { beta.resize(n_slots, 0.0); }
-    template <class Chain> double break_off(const Chain &chain) {
+    double break_off(const Chain &chain) {
         double rest;
         const double stick =
             beta[kNew] * draw_beta(chain.bits, 1.0, chain.transitions->base.gamma, &rest);
         beta[kNew] *= rest;
         return stick;
     }
-    template <class Chain> void break_off(const Chain &chain, int32_t k) {
+    void break_off(const Chain &chain, int32_t k) {
         const double stick = break_off(chain);
         beta[k] = stick;
     }
@@ -66,7 +66,7 @@ class Sticks {
         for (size_t k = 0; k < beta.size(); ++k) (*shapes)[k] = s.alpha * beta[k];
     }
     // The seating of all transitions, which have been counted, given x and beta.
-    template <class Chain> void reseat(const Chain &chain, const PairCounts &counts) {
+    void reseat(const Chain &chain, const PairCounts &counts) {
         fill_shapes(*chain.transitions, &shapes_);
         chain.transitions->reseat(counts, shapes_.data(), chain.bits);
     }
@@ -80,8 +80,7 @@ class Sticks {
 };
 
 // Draw the emission's parameters for the listed states, of which the first is the start.
-template <class Chain>
-void draw_emission(const Chain &chain, EmissionParameters &emission,
+inline void draw_emission(const Chain &chain, EmissionParameters &emission,
                    const std::vector<int32_t> &states, const Workers &workers) {
     TaskStream stream = TaskStreams(chain.bits)[0];
     bitgen_t bits = stream.bits();
@@ -90,8 +89,7 @@ void draw_emission(const Chain &chain, EmissionParameters &emission,
 }
 
 // Of the labels `path`.
-template <class Chain>
-PairCounts count_transitions(const Chain &chain, const std::vector<int32_t> &path,
+inline PairCounts count_transitions(const Chain &chain, const std::vector<int32_t> &path,
                              const Workers &workers) {
     return count_pairs(workers, chain.n_steps, chain.n_slots, chain.n_slots,
                        [&](int64_t t, int32_t *row, int32_t *dish) {

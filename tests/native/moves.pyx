@@ -108,7 +108,7 @@ cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
         SymbolColumn column
         int32_t e_in, e_x
 
-    cdef cppclass SeatedMove "skihmm::Move<skihmm::Chain, skihmm::SeatingEmission>":
+    cdef cppclass SeatedMove "skihmm::Move<skihmm::SeatingEmission>":
         StepView view
         SymbolView symbol
         Product r_old, r_new
@@ -148,14 +148,14 @@ cdef extern from *:
 
     namespace skihmm {
     // A proposal for any emission, where the package would take the one for a franchise.
-    template <template <class, class> class P, class... Args>
-    Proposal<Chain> *make_generic(Chain &chain, Args... args) {
-        return new InlinedProposal<Chain, Emission, P<Chain, Emission>>(*chain.emission,
+    template <template <class> class P, class... Args>
+    Proposal *make_generic(Chain &chain, Args... args) {
+        return new InlinedProposal<Emission, P<Emission>>(*chain.emission,
                                                                         args...);
     }
 
     // Labels one after the other at the frozen seating s_0; see PriorProposal.
-    class Prior final : public Proposal<Chain> {
+    class Prior final : public Proposal {
       public:
         Prior(bool uses_observations, double concentration)
             : uses_observations_(uses_observations), concentration_(concentration) {}

@@ -5,7 +5,7 @@
 #include "_rcd.hpp"
 
 // What follows the step is left to the acceptance.
-class ForwardProposal final : public skihmm::Proposal<skihmm::Chain> {
+class ForwardProposal final : public skihmm::Proposal {
   public:
     void prepare(skihmm::Chain &chain, skihmm::Emission &emission, int64_t start,
                  int64_t) override {

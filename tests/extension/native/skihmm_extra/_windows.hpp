@@ -6,7 +6,7 @@
 
 #include "_rcd.hpp"
 
-class WindowSweeps final : public skihmm::Kernel<skihmm::Chain> {
+class WindowSweeps final : public skihmm::Kernel {
   public:
     explicit WindowSweeps(int64_t longest) : longest_(longest) {}
     skihmm::SweepCounts sweep(skihmm::Chain &chain) override {

@@ -236,7 +236,7 @@ STEPS_COUNTED = {
 }
 ALL_SCAN = (
     "share of scans",
-    "return ScannedAllocation<Chain>::allows(chain, steps_.size());",
+    "return ScannedAllocation::allows(chain, steps_.size());",
 )
 RUN_SPLITS = {
     "no number of states": [

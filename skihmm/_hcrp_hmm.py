@@ -1007,7 +1007,7 @@ array-like of shape (n_samples,), default="auto"
             Contexts of the coming steps, if transitions or emission depend on them
             (``context_features``): the columns of the transitions and then those that
             only the emission depends on; a frame has their names.  Where they are
-            missing, and by default, the law is that without a context.
+            missing, and by default, the distribution is that without a context.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -1151,7 +1151,7 @@ array-like of shape (n_samples,), default="auto"
         ----------
         context : number, str or tuple
             A value of the first column of ``context_features``, or a tuple of those of
-            its first columns.  A value that was not seen in fit has the law without it.
+            its first columns.  A value that was not seen in fit is as if left out.
 
         Returns
         -------

@@ -390,7 +390,7 @@ class HCRPCategorical(_Categorical):
         are given, not modelled: they are taken out of what the emission sees.  Around
         every state's distribution lie those of its contexts; with several columns the
         later ones refine the earlier ones.  Where a context is missing (NaN, None), or
-        was not seen in training, the law is that of the columns before it.  The
+        was not seen in training, the distribution is that of the columns before it.  The
         transitions may depend on the same columns or others.
     context_alpha : float or array-like of shape (n_columns,), default=1.0
         Initial concentrations of the columns of `context_features`, of a context's

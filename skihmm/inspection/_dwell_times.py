@@ -107,7 +107,7 @@ def _mixture(law: Floats, states: Array) -> Floats:
 
 
 class DwellTimeDisplay:
-    """Dwell times: how long states last, observed and by the law of the model.
+    """Dwell times: how long states last, observed and by the model.
 
     The solid line is the share of the observed segments (stretches of a path in one
     state) that last for at least so many steps, the dashed line the probability of that
@@ -120,8 +120,8 @@ class DwellTimeDisplay:
     segments of its observed length (the estimate of Kaplan and Meier), and the line ends
     where only cut segments are left.
 
-    If transitions depend on contexts, the law is that without one, from which segments
-    may differ although they follow the model.
+    If transitions depend on contexts, the model is that without one, from which segments
+    may differ although they follow their own.
 
     Use :meth:`from_estimator` or :meth:`from_draws` to create and plot one.
 
@@ -193,7 +193,7 @@ class DwellTimeDisplay:
         level: float = 0.9,
         ax: Axes | None = None,
     ) -> DwellTimeDisplay:
-        """Plot the segments of a predicted path and the law of the selected draw.
+        """Plot the segments of a predicted path, and those expected by the selected draw.
 
         Parameters
         ----------
@@ -203,7 +203,7 @@ class DwellTimeDisplay:
             The data.
         method : {"viterbi", "smooth", "filter"}, default="viterbi"
             As in :meth:`skihmm.HCRPHMM.predict`.  Segments of the new state, of which
-            there is no law, are left out.
+            nothing is expected, are left out.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
         states : list of int, default=None
@@ -211,7 +211,7 @@ class DwellTimeDisplay:
             segments.
         pooled : bool, default=False
             Whether to show all these states together in one panel (without `states`: all
-            states), by the law of a segment of any of them.
+            states), by the distribution of a segment of any of them.
         starts_inside : bool, default=False
             Whether sequences are pieces of longer records, so that their first segments
             began before: these are left out.  False: a sequence begins with a segment.
@@ -284,7 +284,7 @@ class DwellTimeDisplay:
         level: float = 0.9,
         ax: Axes | None = None,
     ) -> DwellTimeDisplay:
-        """Plot the segments of the training data in posterior draws, and their laws.
+        """Plot the segments of the training data in posterior draws, and those expected.
 
         Both are means over draws, for all states together, since labels differ between
         draws.

@@ -183,7 +183,7 @@ def dwell_time_bands(
     Parameters
     ----------
     draws : PosteriorDraws
-        With paths; transitions that depend on contexts have the law without one.
+        With paths; transitions that depend on contexts are those without one.
     reference : array-like of shape (n_samples,)
         Path whose states the bands are of, such as ``labels_`` of the fitted model.
     probability : float, default=0.9

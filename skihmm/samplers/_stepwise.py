@@ -26,15 +26,14 @@ class StepwiseGibbs(FranchiseSampler):
     Metropolis-Hastings ratio of the restricted collapsed draw corrects for it.
 
     The cost of a step depends on the states that share a transition or a symbol with it,
-    not on the number of states.
+    not on the number of states, unless transitions have contexts or probabilities to
+    stay.
 
     Parameters
     ----------
     proposal : {"exact", "rcd"}, default="exact"
         The step without rejections, or the paper's, whose acceptance rate is comparable
-        with that of the other samplers.  In effective samples per second they differ by a
-        few per cent, in favour of "exact" on short sequences (2 to 7 per cent at 30 to
-        500 steps) and of "rcd" on long ones, where it rejects little.
+        with that of the other samplers.  Both take about as long.
     split_merge_rate : float, default=0
         Split-merge trials per sweep, spread evenly between the steps: each chooses two
         steps and proposes to split their common state in two, or to merge their states.

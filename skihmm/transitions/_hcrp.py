@@ -86,8 +86,8 @@ class HCRPTransitions(BaseTransitions):
         Contexts are given, not modelled: they are taken out of what the emission sees,
         and the transition into a step depends on the step's own context.  With several
         columns the later ones refine the earlier ones.  Where a context is missing (NaN,
-        None), or was not seen in training, the law is that of the columns before it.  A
-        state's probability to stay is the same in all contexts.
+        None), or was not seen in training, the distribution is that of the columns before
+        it.  A state's probability to stay is the same in all contexts.
     context_order : {"state", "context"}, default="state"
         "state": every state has a transition distribution, around which lie those of its
         contexts; a new context starts from the state's own.  "context": every value of

@@ -76,7 +76,7 @@ __all__ = [
     "WAITING",
     "Comparison",
     "Model",
-    "WithHyperparameters",
+    "WithDraws",
     "arrays_of",
     "assert_caught",
     "assert_exact",
@@ -442,15 +442,15 @@ WAITING = Model(
 )
 
 
-class WithHyperparameters:
-    """A sampler's sweep, and then a draw of the emission's hyperparameters."""
+class WithDraws:
+    """A sampler's sweep, and then a draw of hyperparameters, or of missing entries."""
 
-    def __init__(self, kernel):
-        self.kernel = kernel
+    def __init__(self, kernel, draw=ChainState.draw_hyperparameters):
+        self.kernel, self.draw = kernel, draw
 
     def sweep(self, state):
         counts = self.kernel.sweep(state)
-        state.draw_hyperparameters()
+        self.draw(state)
         return counts
 
 

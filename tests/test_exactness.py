@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from itertools import product
 
-import native
 import pytest
 from extension.random_scan import RandomScanGibbs, SequentialBlocks
 from reference import context_emissions
@@ -25,7 +24,7 @@ from small_models import (
     SAMPLED,
     SAMPLERS,
     WAITING,
-    WithHyperparameters,
+    WithDraws,
     assert_exact,
     assert_keeps_prior_draws,
     compare,
@@ -63,26 +62,18 @@ LIMITS = {
 HYPERPARAMETERS = [f"{name}, hyperparameters" for name in SAMPLERS]
 
 
-def prior_kernel(block_size, *options):
-    """Moves of blocks from any proposal, also a poor one."""
-    return RCDKernel(native.moves.PriorProposal(*options), block_size)
-
-
 KERNELS = {name: recipe.make_kernel for name, recipe in SAMPLERS.items()}
 KERNELS |= {
     name: lambda state, limits=limits: RCDKernel(StepwiseProposal(*limits))
     for name, limits in LIMITS.items()
 }
 KERNELS |= {
-    f"{name}, hyperparameters": lambda state, recipe=recipe: WithHyperparameters(
+    f"{name}, hyperparameters": lambda state, recipe=recipe: WithDraws(
         recipe.make_kernel(state)
     )
     for name, recipe in SAMPLERS.items()
 }
 KERNELS |= {
-    "prior, blocks of 2": lambda state: prior_kernel(2, False, 2.5),
-    "prior, blocks of 3": lambda state: prior_kernel(3),
-    "prior, blocks of 6": lambda state: prior_kernel(6),
     "single blocks": lambda state: RCDKernel(BlockedProposal(), 1),
     "single beams": lambda state: RCDKernel(BeamProposal(), 1),
     "blocks": lambda state: RCDKernel(BlockedProposal(), 3),
@@ -119,9 +110,6 @@ BASELINES = ("direct assignment", "stick-breaking", "stick-breaking beam")
 TABLE = [
     (LIMITS, ("two sequences", "self-transitions"), 4000),
     (("exact",), ("two columns",), 4000),
-    (("prior, blocks of 2",), ("two sequences",), 3000),
-    (("prior, blocks of 3",), ("two columns",), 3000),
-    (("prior, blocks of 6",), ("configuration I",), 4000),
     (("blocks", "beams"), ("two sequences", "two columns"), 2000),
     (("single blocks", "single beams"), ("large concentrations",), 2000),
     (("long blocks", "long beams"), ("configuration I",), 2000),
@@ -241,7 +229,7 @@ HALVED = {
     *LIMITS,
     *HYPERPARAMETERS,
     *(name for name in KERNELS if name.endswith(("trials", ", runs"))),
-    *(name for name in KERNELS if "prior, " in name or name in SAMPLERS),
+    *SAMPLERS,
     *("single blocks", "single beams", "blocks", "beams", "long blocks", "long beams"),
     *("blocks, exact messages", "beams, crude messages", "slices", "slices, no lookup"),
     *("split-merge", "runs", "interleaved"),

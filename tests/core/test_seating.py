@@ -8,7 +8,7 @@ import native
 import numpy as np
 import pytest
 from reference.seating import NaiveFranchise, random_choices
-from small_models import packed
+from small_models import packed, unpacked
 
 from skihmm.core._random import RandomStream
 
@@ -308,6 +308,8 @@ def test_records_round_trip(kind):
     other.load(record)
     assert other.check() is None
     assert records_equal(other.record(), record)
+    if kind != "fixed":
+        assert all(n == sorted(n, reverse=True) for n in unpacked(record).values())
     for key in ("row_customers", "dish_tables", "n_tables"):
         assert getattr(other, key) == getattr(probe, key)
     np.testing.assert_array_equal(other.dense()[0], probe.dense()[0])

@@ -150,12 +150,12 @@ def test_labels_against_enumeration(name, sampler):
     def make_kernel(state):
         return WithDraws(sampler.make_kernel(state), ChainState.augment)
 
-    assert_exact(MODELS[name], make_kernel, n_sweeps=2000)
+    assert_exact(MODELS[name], make_kernel, n_sweeps=1000)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_entries_that_are_not_drawn_are_noticed(name):
-    assert_caught(MODELS[name], StepwiseGibbs().make_kernel, n_sweeps=2000)
+    assert_caught(MODELS[name], StepwiseGibbs().make_kernel, n_sweeps=1000)
 
 
 # -- chains ----------------------------------------------------------------------------

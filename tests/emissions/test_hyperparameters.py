@@ -208,4 +208,4 @@ def test_errors_given_the_labels_are_noticed(kind, error):
 def test_fixed_hyperparameters_are_noticed(kind):
     """Enumeration sees whether hyperparameters are drawn at all."""
     model = MODELS[kind]
-    assert_caught(model, SAMPLERS["stepwise"].make_kernel, n_sweeps=2000)
+    assert_caught(model, SAMPLERS["stepwise"].make_kernel, n_sweeps=1000)

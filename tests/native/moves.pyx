@@ -209,46 +209,23 @@ def set_slot(ChainState state, intp_t t, int32_t k):
     state.chain.get().states[t] = k
 
 
-def steps(Franchise transitions, const float64_t[::1] weights,
-          const float64_t[::1] values):
-    """All passes over the transitions.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_slots, n_slots)
-        p(k | j).
-    pushed, pulled, best : ndarray of shape (n_columns,)
-        ``sum_j weights[j] p(k | j)``, ``sum_k p(k | j) values[k]`` and
-        ``max_j weights[j] p(k | j)``, over slots and stages.
-    argmax : ndarray of shape (n_columns,)
-        The j that reaches the maximum.
-    """
-    cdef int32_t j, n = <int32_t> transitions.seating.dish_tables.size()
-    cdef int32_t n_columns = transitions.seating.n_columns()
-    assert weights.shape[0] == values.shape[0] == n_columns
-    cdef float64_t[:, ::1] rows = np.empty((n, n))
-    cdef float64_t[:, ::1] out = np.empty((3, n_columns))
-    cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
-    for j in range(n):
-        transitions.seating.fill_row(-1, j, &rows[j, 0])
-    transitions.seating.push(-1, &weights[0], &out[0, 0])
-    transitions.seating.pull(-1, &values[0], &out[1, 0])
-    transitions.seating.push_max(-1, &weights[0], &out[2, 0], &argmax[0])
-    return np.asarray(rows), *np.asarray(out), np.asarray(argmax)
-
-
 def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
               const float64_t[::1] values):
     """All passes over the transitions into step t, with its context.
+
+    Without contexts t is -1, and pairs and columns are left out.
 
     Returns
     -------
     rows, probs : ndarray of shape (n_slots, n_slots)
         p(k | j) by rows and pairs.
     columns : ndarray of shape (n_columns, n_columns)
-        The same by columns.
-    pushed, pulled, best, argmax
-        As for `steps`.
+        The same by columns, over slots and stages.
+    pushed, pulled, best : ndarray of shape (n_columns,)
+        ``sum_j weights[j] p(k | j)``, ``sum_k p(k | j) values[k]`` and
+        ``max_j weights[j] p(k | j)``.
+    argmax : ndarray of shape (n_columns,)
+        The j that reaches the maximum.
     """
     cdef int32_t j, k, n = transitions.seating.n_slots()
     cdef int32_t n_columns = transitions.seating.n_columns()
@@ -258,13 +235,13 @@ def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
     cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
     for j in range(n):
         transitions.seating.fill_row(t, j, &rows[j, 0])
-    for j in range(n_columns):
+    for j in range(n_columns if t >= 0 else 0):
         fill_before(transitions.seating[0], t, j, &columns[j, 0])
     transitions.seating.push(t, &weights[0], &out[0, 0])
     transitions.seating.pull(t, &values[0], &out[1, 0])
     transitions.seating.push_max(t, &weights[0], &out[2, 0], &argmax[0])
     probs = np.array([[transitions.seating.prob(t, j, k) for k in range(n)]
-                      for j in range(n)])
+                      for j in range(n if t >= 0 else 0)])
     return (np.asarray(rows), probs, np.asarray(columns).T, *np.asarray(out),
             np.asarray(argmax))
 

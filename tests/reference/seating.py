@@ -346,7 +346,6 @@ class NaiveHMM:
         )
         self.emissions = kind(emission, len(self.y[0]))
         self.x = list(labels)
-        self.next_label = max(self.x, default=-1) + 1
         self.log_seated = 0.0
         """Log of the product of the predictives met while the steps were seated."""
         for t, label in enumerate(self.x):

@@ -169,8 +169,8 @@ def test_passes_against_dense_matrices(name):
             weights, values = np.zeros((2, r * n_slots))
             weights[columns] = rng.random(len(columns)) * possible
             values[columns] = rng.random(len(columns)) * (columns % n_slots != 1)
-            rows, pushed, pulled, best, argmax = native.moves.steps(
-                state.transitions, weights, values
+            rows, _, _, pushed, pulled, best, argmax = native.moves.passes_at(
+                state.transitions, -1, weights, values
             )
             products = weights[columns, None] * dense
             np.testing.assert_allclose(pushed[columns], products.sum(axis=0), rtol=1e-12)

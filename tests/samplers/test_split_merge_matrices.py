@@ -393,11 +393,9 @@ SWEEPS = [
          "contexts first, coins, two steps, penalty"],
         (0,), 0.02, False,
     ),
-    (
-        ("beams",),
-        ["contexts, coins, three steps", "contexts, coins, three steps, penalty"],
-        (0,), 0.02, False,
-    ),
+    # (With a penalty all else is in the matrix, too.)
+    (("beams",), ["contexts, coins, three steps, penalty"], (0,), 0.02, False),
+    (("beams",), ["contexts, coins, three steps"], (0,), 0.02, True),
 ]  # fmt: skip
 # Of every step: kernels, models, slow or not.
 STEPS = [
@@ -412,8 +410,8 @@ STEPS = [
     (("exact", "rcd"), ["coins, two sequences, penalty"], False),
     (("rcd",), ["contexts first, coins, penalty"], False),
     # One kernel, with exact messages and others.
-    (("slice",), ["contexts, coins", "contexts first, coins"], False),
-    (("slice",), ["contexts, coins, penalty"], False),
+    (("slice",), ["contexts first, coins", "contexts, coins, penalty"], False),
+    (("slice",), ["contexts, coins"], True),
     (("beam",), ["contexts, coins", "contexts first, coins"], True),
     (("exact", "rcd"), LONGER_STEPS_IN_CONTEXTS, True),
     # Slices of the second of these have two million outcomes.

@@ -562,7 +562,7 @@ def test_walk_over_seatings_with_coins(name):
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [
-        *crossed(COINS, [*SAMPLERS, *RUNS]),
+        *crossed(COINS, [*SAMPLERS, *RUNS], every=3),
         *crossed(CHAINS, RUNS),
         *crossed(STAGES, STAGED),
     ],
@@ -582,7 +582,7 @@ def test_moves_of_python_samplers():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("name", "sampler"), crossed(CHAINS, SAMPLERS))
+@pytest.mark.parametrize(("name", "sampler"), crossed(CHAINS, SAMPLERS, every=3))
 def test_chains_have_the_exact_posterior(name, sampler):
     """With the tables of all depths: partitions hardly show some errors."""
     assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=2000)

@@ -76,7 +76,7 @@ __all__ = [
     "WAITING",
     "Comparison",
     "Model",
-    "WithHyperparameters",
+    "WithDraws",
     "arrays_of",
     "assert_caught",
     "assert_exact",
@@ -442,15 +442,15 @@ WAITING = Model(
 )
 
 
-class WithHyperparameters:
-    """A sampler's sweep, and then a draw of the emission's hyperparameters."""
+class WithDraws:
+    """A sampler's sweep, and then a draw of hyperparameters, or of missing entries."""
 
-    def __init__(self, kernel):
-        self.kernel = kernel
+    def __init__(self, kernel, draw=ChainState.draw_hyperparameters):
+        self.kernel, self.draw = kernel, draw
 
     def sweep(self, state):
         counts = self.kernel.sweep(state)
-        state.draw_hyperparameters()
+        self.draw(state)
         return counts
 
 
@@ -474,10 +474,10 @@ def random_chain(seed, draw_labels, emission, n, n_columns=1, bits=None, **optio
     return state
 
 
-def crossed(models, samplers):
-    """All pairs; every other one is slow, so that by default each of both is there."""
+def crossed(models, samplers, every=2):
+    """All pairs; all but every other (or third) one are slow, none is without a pair."""
     return [
-        pytest.param(name, sampler, marks=[pytest.mark.slow] * ((i + j) % 2))
+        pytest.param(name, sampler, marks=[pytest.mark.slow] * ((i + j) % every > 0))
         for i, name in enumerate(models)
         for j, sampler in enumerate(samplers)
     ]

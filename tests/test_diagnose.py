@@ -466,12 +466,12 @@ def test_distance_of_two_paths(rng):
 
 
 @pytest.mark.statistical
-def test_good_runs_raise_no_alarm(easy):
-    for seed in range(2):
-        model = HCRPHMM(n_chains=4, n_draws=200, thin=20, random_state=seed)
-        found = model.fit(easy).diagnose(verbose=False)
-        assert found.warnings == [], seed
-        assert found.notes == []
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_good_runs_raise_no_alarm(easy, seed):
+    model = HCRPHMM(n_chains=4, n_draws=200, thin=20, random_state=seed)
+    found = model.fit(easy).diagnose(verbose=False)
+    assert found.warnings == []
+    assert found.notes == []
 
 
 def test_table(easy):

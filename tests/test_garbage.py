@@ -139,11 +139,11 @@ def frame_of(X):
 def with_one_entry(entry):
     """Arrays of objects, lists and data frames with one entry that is no symbol."""
     for i, background in enumerate([(1,), ("a", None), (1, "a", None)]):
-        for n in (1, N):
-            X = np.empty((n, len(background)), dtype=object)
-            X[:] = background
-            X[n // 2, i] = entry
-            yield from (X, X.tolist(), frame_of(X))
+        n = (N, 1, N)[i]
+        X = np.empty((n, len(background)), dtype=object)
+        X[:] = background
+        X[n // 2, i] = entry
+        yield from (X, X.tolist(), frame_of(X))
 
 
 NUMBERS = [

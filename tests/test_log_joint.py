@@ -188,7 +188,7 @@ def test_a_start_and_a_diagnosis_rank_by_the_evidence():
     assert ranks.shape == (2, 10)
     assert (ranks > hmm.draws_.summed_lp()[:, :10] + 300).all()
     # With a penalty, one of paths, there is none without them.
-    hmm.set_params(transitions="persistent", n_burnin=1).fit(X)
+    hmm.set_params(transitions="persistent", n_burnin=1).fit(X[:500])
     assert hmm._ranks() is None
     # Nor have paths without the stages of their steps.
     hmm.set_params(transitions=HCRPTransitions(min_dwell=2)).fit(X[:200])

@@ -289,7 +289,7 @@ def test_errors_of_concentrations_are_caught(monkeypatch, pvalues, update, case,
     if caught == "gamma_e":
         wrong = edited("emissions._categorical_stats", "gamma from symbols, not tables")
         monkeypatch.setattr(_small_models, "CategoricalStats", wrong.CategoricalStats)
-    found = pvalues(case, update, n_draws=800 if pvalues is fixed_pvalues else 2000)
+    found = pvalues(case, update, n_draws=400 if pvalues is fixed_pvalues else 1000)
     assert found[caught] <= LEVEL, found
 
 

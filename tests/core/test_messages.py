@@ -137,8 +137,8 @@ def test_steps_against_dense_matrices(seed):
         weights = rng.random(n + 2) * (rng.random(n + 2) < 0.7)
         values = rng.random(n + 2)
         values[1] = 0.0
-        rows, pushed, pulled, best, argmax = native.moves.steps(
-            transitions, weights, values
+        rows, _, _, pushed, pulled, best, argmax = native.moves.passes_at(
+            transitions, -1, weights, values
         )
         np.testing.assert_allclose(rows, dense, rtol=1e-12)
         np.testing.assert_allclose(rows.sum(axis=1), 1, rtol=1e-13)
@@ -167,7 +167,9 @@ def test_push_and_pull_are_adjoint_on_a_large_seating():
     for _ in range(5):
         weights, values = rng.random((2, n))
         values[1] = 0.0
-        rows, pushed, pulled, *_ = native.moves.steps(state.transitions, weights, values)
+        rows, _, _, pushed, pulled, *_ = native.moves.passes_at(
+            state.transitions, -1, weights, values
+        )
         np.testing.assert_allclose(pushed, weights @ rows, rtol=1e-10)
         np.testing.assert_allclose(pulled, rows @ values, rtol=1e-10)
 
@@ -176,36 +178,23 @@ def test_push_and_pull_are_adjoint_on_a_large_seating():
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_filter_against_all_paths(setting):
+def test_passes_against_all_paths(setting):
     model, dense = frozen(setting, 4)
-    n_steps, n_states = dense.likelihood.shape
-    log_predictive, probs = model.filter(with_probs=True)
-    for t in range(n_steps):
-        prefix = np.zeros(n_states)
-        whole = dense.likelihood
+    whole, probs = dense.likelihood, dict(dense.path_probs())
+    log_predictive, filtered = model.filter(with_probs=True)
+    for t in range(4):
+        prefix = np.zeros(whole.shape[1])
         dense.likelihood = whole[: t + 1]
         for path, p in dense.path_probs():
             prefix[path[-1]] += p
-        dense.likelihood = whole
         assert log_predictive[: t + 1].sum() == pytest.approx(
             np.log(prefix.sum()), rel=1e-10, abs=1e-12
         )
-        np.testing.assert_allclose(probs[t], prefix / prefix.sum(), rtol=1e-10)
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_smooth_against_all_paths(setting):
-    model, dense = frozen(setting, 4)
-    expected = np.zeros(dense.likelihood.shape)
-    for path, p in dense.path_probs():
-        expected[range(len(path)), path] += p
+        np.testing.assert_allclose(filtered[t], prefix / prefix.sum(), rtol=1e-10)
+    expected = np.zeros(whole.shape)
+    for path, p in probs.items():
+        expected[range(4), path] += p
     np.testing.assert_allclose(model.smooth(), expected / expected[0].sum(), rtol=1e-10)
-
-
-@pytest.mark.parametrize("setting", SETTINGS)
-def test_viterbi_against_all_paths(setting):
-    model, dense = frozen(setting, 4)
-    probs = dict(dense.path_probs())
     log_prob, path = model.viterbi()
     best = max(probs.values())
     assert log_prob == pytest.approx(np.log(best), rel=1e-12)
@@ -276,30 +265,6 @@ def test_filter_against_the_dense_forward_algorithm(emission, restaurant, n_colu
     log_prob, path = model.viterbi()
     assert path.shape == (3000,)
     assert log_prob <= found.sum() + 1e-9
-
-
-def test_sequences_are_independent_given_the_seating():
-    arrays = trained("hcrp", 5)
-    codes = held_out(5, 12)
-    whole = FrozenModel(arrays, make_stats(codes, EMISSIONS["hcrp"]), [0, 5])
-    pieces = [
-        FrozenModel(arrays, make_stats(part, EMISSIONS["hcrp"]), [0])
-        for part in (codes[:5], codes[5:])
-    ]
-    for name in ("smooth", "filter", "viterbi"):
-        together = getattr(whole, name)()
-        apart = [getattr(piece, name)() for piece in pieces]
-        if name == "smooth":
-            np.testing.assert_allclose(together, np.concatenate(apart), rtol=1e-12)
-        elif name == "filter":
-            np.testing.assert_allclose(
-                together[0], np.concatenate([log for log, _ in apart]), rtol=1e-12
-            )
-        else:
-            assert together[0] == pytest.approx(sum(log for log, _ in apart))
-            np.testing.assert_array_equal(
-                together[1], np.concatenate([path for _, path in apart])
-            )
 
 
 @pytest.mark.parametrize("transitions", [{}, {"expected_dwell": 4}])

@@ -15,7 +15,6 @@ from reference.enumeration import (
     START,
     DirichletEmission,
     HCRPEmission,
-    as_rows,
     canonical,
     evidence_continued,
     predictive_next,
@@ -26,7 +25,7 @@ from reference.seating import (
     all_seatings,
     random_choices,
 )
-from reference.statistics import two_sample_test, unbiased_mean_test
+from reference.statistics import unbiased_mean_test
 from scipy import stats
 from small_models import Model, arrays_of, counts_of
 
@@ -384,79 +383,6 @@ def test_predictive_probabilities_sum_to_one(emission, resampling):
             log_predictive, _ = run(model, RandomStream(13), 5, resampling=resampling)
             total += math.exp(log_predictive[t])
         assert total == pytest.approx(1, rel=1e-9)
-
-
-def naive_filter(model, n_particles, rng):
-    """Log predictive of every step and the number of states, by naive particles."""
-    choose, rows = random_choices(rng), as_rows(model.y)
-    seed = NaiveHMM(
-        rows[:1],
-        model.emission,
-        (0,),
-        model.alpha,
-        model.gamma,
-        labels=(0,),
-        choose=choose,
-    )
-    seed.emissions.remove_customer(0, rows[0], choose)
-    seed.transitions.remove_customer(START, 0, choose)
-    seed.x = []
-    particles = [seed.copy() for _ in range(n_particles)]
-    weights, result = np.full(n_particles, 1 / n_particles), []
-    for t, row in enumerate(rows):
-        tables = []
-        for particle in particles:
-            j = START if t in model.starts else particle.x[-1]
-            labels = [*particle.transitions.represented(), len(set(particle.x))]
-            tables.append(
-                (
-                    j,
-                    labels,
-                    [
-                        particle.transitions.get_prob(j, k)
-                        * particle.emissions.get_prob(k, row)
-                        for k in labels
-                    ],
-                )
-            )
-        likelihood = np.array([sum(w) for _, _, w in tables])
-        result.append(math.log(weights @ likelihood))
-        weights = weights * likelihood / (weights @ likelihood)
-        if n_particles * (weights**2).sum() > 2:
-            points = (np.arange(n_particles) + rng.random()) / n_particles
-            parents = np.searchsorted(np.cumsum(weights), points)
-            parents = np.minimum(parents, n_particles - 1)
-            particles = [particles[p].copy() for p in parents]
-            tables = [tables[p] for p in parents]
-            weights = np.full(n_particles, 1 / n_particles)
-        for particle, (j, labels, w) in zip(particles, tables, strict=True):
-            k = labels[choose(w)]
-            particle.transitions.add_customer(j, k, choose)
-            particle.emissions.add_customer(k, row, choose)
-            particle.x.append(k)
-    chosen = particles[int(rng.choice(n_particles, p=weights))]
-    return np.array(result), len(set(chosen.x))
-
-
-@pytest.mark.statistical
-@pytest.mark.parametrize(
-    "emission", [HCRPEmission(4, 1.0, 2.0), DirichletEmission(4, 0.2)]
-)
-def test_long_sequences_against_naive_particles(emission):
-    rng = np.random.default_rng(9)
-    y = np.repeat([0, 1, 2, 3, 1, 2], 40)[:150] ^ (rng.random(150) < 0.2)
-    y = tuple(int(w) if rng.random() < 0.9 else None for w in y)
-    model = Model(y, emission, (0, 70), 1.0, 1.0)
-
-    def summary(log_predictive, n_states):
-        return [*(part.sum() for part in np.split(log_predictive, 5)), n_states]
-
-    naive = [summary(*naive_filter(model, 6, rng)) for _ in range(60)]
-    stream, native = RandomStream(9), []
-    for _ in range(600):
-        log_predictive, path = run(model, stream, 6)
-        native.append(summary(log_predictive, len(set(path.tolist()))))
-    assert two_sample_test(naive, native) > LEVEL
 
 
 # -- shared histories, independent sequences ------------------------------------------

@@ -9,7 +9,7 @@ import native
 import numpy as np
 import pytest
 from reference.enumeration import DirichletEmission, HCRPEmission
-from small_models import arrays_of, counts_of, log_row, make_stats, unpacked
+from small_models import counts_of, make_stats
 
 from skihmm.core._franchise import Franchise
 from skihmm.core._random import RandomStream
@@ -107,43 +107,6 @@ def test_start_from_again_replaces_everything(emission):
     assert state.check() is None
 
 
-def test_sequences_have_no_transition_between_them():
-    state, _ = make_state()
-    state.start_from(np.zeros(60, int))
-    inside = native.moves.peek(state)
-    assert [t for t in range(60) if inside["before"][t] == 1] == [0, 20, 21]
-    assert [t for t in range(60) if inside["after"][t] == -1] == [19, 20, 59]
-
-
-@pytest.mark.parametrize("emission", EMISSIONS)
-def test_log_joint_is_that_of_the_product_of_predictives(emission):
-    """Up to the choices of tables, which log_joint contains: one state, one symbol."""
-    state = ChainState(
-        np.array([0]),
-        Franchise(2.0, 3.0),
-        make_stats(np.zeros((1, 1), int), EMISSIONS[emission]),
-        RandomStream(0),
-    )
-    state.start_from([0])
-    # A first draw is of a new state for certain, its symbol uniform.
-    assert state.log_joint() == pytest.approx(np.log(1 / 5))
-
-
-def test_the_two_views_of_an_emission_row_agree():
-    for emission in EMISSIONS:
-        state, codes = make_state(emission)
-        state.start_from(np.arange(60) % 7)
-        KERNELS["dense"]().sweep(state)
-        for t in range(60):
-            row = np.exp(log_row(state, t))
-            column = native.moves.emission_column(state, t)
-            if codes[t, 0] < 0:
-                assert column is None
-                np.testing.assert_array_equal(row, 1.0)
-            else:
-                np.testing.assert_allclose(row, column, rtol=1e-12)
-
-
 # -- packing --------------------------------------------------------------------------
 
 
@@ -208,31 +171,6 @@ def test_a_resumed_chain_continues_bit_for_bit(emission, n_columns, kernel):
         np.testing.assert_array_equal(slots(state), slots(twin))
     assert_same(twin.to_arrays(), state.to_arrays())
     assert twin.stream.state == state.stream.state
-
-
-def test_arrays_of_a_naive_model():
-    """The test helpers speak the same format."""
-    from reference.seating import NaiveHMM, random_choices
-
-    choose = random_choices(np.random.default_rng(3))
-    y = np.random.default_rng(4).integers(5, size=(40, 2))
-    starts, x = (0, 7), (np.arange(40) ** 2 % 11 % 6).tolist()
-    x = np.unique(x, return_inverse=True)[1].tolist()
-    for emission in EMISSIONS.values():
-        naive = NaiveHMM(y, emission, starts, 1.5, 2.5, labels=x, choose=choose)
-        state = ChainState(
-            np.array(starts), Franchise(), make_stats(y, emission), RandomStream(0)
-        )
-        state.from_arrays(arrays_of(naive))
-        assert state.check() is None
-        tables = unpacked(state.to_arrays()["transitions"])
-        assert sum(map(len, tables.values())) == naive.transitions.n_tables
-        found = counts_of(state.to_arrays())
-        assert (found.n, found.m) == (naive.counts().n, naive.counts().m)
-        for t in range(40):
-            row = np.exp(log_row(state, t))
-            for k in range(max(x) + 1):
-                assert row[2 + k] == pytest.approx(naive.emissions.get_prob(k, y[t]))
 
 
 # -- growth ---------------------------------------------------------------------------

@@ -2,10 +2,19 @@
 
 import itertools
 from collections import Counter
-from math import exp, lgamma, log, log2
+from math import exp, log, log2
 
 import numpy as np
 import pytest
+from reference.enumeration import (
+    DirichletEmission,
+    HCRPEmission,
+    log_likelihood,
+    log_likelihood_by_tables,
+    log_prior,
+    log_prior_by_tables,
+    set_partitions,
+)
 from scipy.stats import chi2, nbinom
 
 from skihmm.datasets import (
@@ -218,87 +227,19 @@ def test_automaton_model_is_a_fresh_copy():
 # Draws from the prior: closed forms
 
 
-def _stirling(n, m):
-    """Return the unsigned Stirling number of the first kind."""
-    if n == 0 or m == 0:
-        return int(n == m)
-    return _stirling(n - 1, m - 1) + (n - 1) * _stirling(n - 1, m)
-
-
-def _paths(n_samples):
-    """List the state paths that number states in the order of appearance."""
-    paths = [()]
-    for _ in range(n_samples):
-        paths = [(*p, k) for p in paths for k in range(max(p, default=-1) + 2)]
-    return paths
-
-
-def _table_laws(pairs, alpha):
-    """Yield (tables per dish, weight) over all numbers of tables, given customers.
-
-    `pairs` lists (restaurant, dish) of each customer.  The weight is the factor of the
-    lower level: rising factorials of restaurants, ways to seat, and alpha per table.
-    """
-    n_of_pair = Counter(pairs)
-    n_of_restaurant = Counter(j for j, _ in pairs)
-    common = sum(lgamma(alpha) - lgamma(alpha + n) for n in n_of_restaurant.values())
-    keys = list(n_of_pair)
-    for numbers in itertools.product(*(range(1, n_of_pair[key] + 1) for key in keys)):
-        tables = Counter()
-        weight = exp(common)
-        for (j, k), m in zip(keys, numbers, strict=True):
-            tables[k] += m
-            weight *= _stirling(n_of_pair[j, k], m) * alpha**m
-        yield tables, weight
-
-
-def _transition_pairs(path, starts):
-    return [(-1 if t in starts else path[t - 1], k) for t, k in enumerate(path)]
-
-
-def _path_law(path, starts, alpha, gamma):
-    """Return {total number of tables: joint probability with the path}."""
-    law = Counter()
-    for tables, weight in _table_laws(_transition_pairs(path, starts), alpha):
-        m = sum(tables.values())
-        top = exp(lgamma(gamma) - lgamma(gamma + m))
-        for m_k in tables.values():
-            top *= gamma * exp(lgamma(m_k))
-        law[m] += weight * top
-    return law
-
-
-def _hcrp_emission_law(path, symbols, n_symbols, alpha, gamma):
-    """Return {total number of tables: joint probability with the symbols}."""
-    law = Counter()
-    for tables, weight in _table_laws(list(zip(path, symbols, strict=True)), alpha):
-        e = sum(tables.values())
-        top = exp(lgamma(gamma) - lgamma(gamma + e))
-        for e_w in tables.values():
-            share = gamma / n_symbols
-            top *= exp(lgamma(share + e_w) - lgamma(share))
-        law[e] += weight * top
-    return law
-
-
-def _dirichlet_emission_prob(path, symbols, n_symbols, a):
-    prob = 1.0
-    for k in set(path):
-        counts = Counter(w for j, w in zip(path, symbols, strict=True) if j == k)
-        prob *= exp(lgamma(n_symbols * a) - lgamma(n_symbols * a + sum(counts.values())))
-        for c in counts.values():
-            prob *= exp(lgamma(a + c) - lgamma(a))
-    return prob
+def law_of(path, *law):
+    """``{number of tables: joint probability with the path}``."""
+    return {m: exp(log_p) for m, log_p in log_prior_by_tables(path, *law).items()}
 
 
 @pytest.mark.parametrize(("alpha", "gamma"), [(1.0, 1.0), (0.3, 4.0), (6.0, 0.7)])
-@pytest.mark.parametrize(("n_sequences", "starts"), [(1, {0}), (2, {0, 2})])
+@pytest.mark.parametrize(("n_sequences", "starts"), [(1, (0,)), (2, (0, 2))])
 def test_hcrp_paths_and_tables_follow_the_prior(alpha, gamma, n_sequences, starts):
     n_samples, n_draws = 4, 4000
     probs = {
         (path, m): prob
-        for path in _paths(n_samples)
-        for m, prob in _path_law(path, starts, alpha, gamma).items()
+        for path in set_partitions(n_samples)
+        for m, prob in law_of(path, starts, alpha, gamma).items()
     }
     rng = np.random.RandomState(0)
     counts = Counter()
@@ -317,34 +258,18 @@ def test_hcrp_paths_and_tables_follow_the_prior(alpha, gamma, n_sequences, start
     _check_frequencies(counts, probs, n_draws)
 
 
-@pytest.mark.parametrize("gamma", [0.5, 3.0])
-def test_hcrp_second_state_repeats_with_its_analytic_probability(gamma):
-    # One table in all, and an empty restaurant: alpha cancels.
-    n_draws = 3000
-    rng = np.random.RandomState(1)
-    n_same = 0
-    for _ in range(n_draws):
-        _, states = make_hcrp_hmm(2, alpha=0.2, gamma=gamma, random_state=rng)
-        n_same += states[0] == states[1]
-    same = 1 / (1 + gamma)
-    counts = Counter({True: n_same, False: n_draws - n_same})
-    _check_frequencies(counts, {True: same, False: 1 - same}, n_draws)
-
-
 @pytest.mark.parametrize("emission", ["hcrp", "dirichlet"])
 def test_hcrp_symbols_follow_the_prior_given_the_path(emission):
     n_samples, n_symbols, n_draws = 4, 2, 8000
     concentrations = {"emission_alpha": 2.5, "emission_gamma": 0.6}
     probs = {}
-    for path in _paths(n_samples):
-        path_prob = sum(_path_law(path, {0}, 0.4, 1.5).values())
+    spec = HCRPEmission(n_symbols, 2.5, 0.6)
+    if emission == "dirichlet":
+        spec = DirichletEmission(n_symbols, 2.5)
+    for path in set_partitions(n_samples):
+        log_p = log_prior(path, (0,), 0.4, 1.5)
         for symbols in itertools.product(range(n_symbols), repeat=n_samples):
-            if emission == "hcrp":
-                law = _hcrp_emission_law(path, symbols, n_symbols, 2.5, 0.6)
-                given = sum(law.values())
-            else:
-                given = _dirichlet_emission_prob(path, symbols, n_symbols, 2.5)
-            probs[path, symbols] = path_prob * given
+            probs[path, symbols] = exp(log_p + log_likelihood(path, symbols, spec))
     rng = np.random.RandomState(2)
     counts = Counter()
     for _ in range(n_draws):
@@ -364,11 +289,11 @@ def test_hcrp_symbols_follow_the_prior_given_the_path(emission):
 @pytest.mark.parametrize(("alpha", "gamma"), [(2.5, 0.6), (0.7, 5.0)])
 def test_hcrp_emission_tables_follow_the_prior(alpha, gamma):
     n_samples, n_symbols, n_draws = 4, 3, 4000
-    path = (0,) * n_samples
+    path, spec = (0,) * n_samples, HCRPEmission(n_symbols, alpha, gamma)
     probs = {
-        (symbols, e): prob
+        (symbols, e): exp(log_p)
         for symbols in itertools.product(range(n_symbols), repeat=n_samples)
-        for e, prob in _hcrp_emission_law(path, symbols, n_symbols, alpha, gamma).items()
+        for e, log_p in log_likelihood_by_tables(path, symbols, spec).items()
     }
     rng = np.random.RandomState(4)
     counts = Counter()
@@ -388,28 +313,6 @@ def test_hcrp_emission_tables_follow_the_prior(alpha, gamma):
     _check_frequencies(counts, probs, n_draws)
 
 
-def test_hcrp_symbols_are_exchangeable():
-    # The symbols of one state may be permuted; a single state is forced by gamma.
-    n_draws = 3000
-    rng = np.random.RandomState(3)
-    counts = Counter()
-    for _ in range(n_draws):
-        X, states = make_hcrp_hmm(
-            3,
-            gamma=1e-9,
-            n_symbols=3,
-            emission_alpha=20.0,
-            emission_gamma=30.0,
-            random_state=rng,
-        )
-        assert states.tolist() == [0, 0, 0]
-        if sorted(X[:, 0].tolist()) == [0, 1, 2]:
-            counts[tuple(X[:, 0].tolist())] += 1
-    probs = dict.fromkeys(itertools.permutations(range(3)), 1 / 6)
-    assert sum(counts.values()) > 300
-    _check_frequencies(counts, probs, sum(counts.values()))
-
-
 @pytest.mark.parametrize(("mean", "r", "n_samples"), [(2.5, 1, 4), (3.2, 2, 6)])
 def test_hcrp_runs_follow_the_prior(mean, r, n_samples):
     """Jointly with the number of tables, whose customers are runs."""
@@ -422,8 +325,8 @@ def test_hcrp_runs_follow_the_prior(mean, r, n_samples):
         length_prob *= nbinom.pmf(lengths[:-1] - r, r, r / mean).prod()
         if length_prob == 0:
             continue
-        for labels in _paths(len(lengths)):
-            for m, prob in _path_law(labels, {0}, 0.7, 1.4).items():
+        for labels in set_partitions(len(lengths)):
+            for m, prob in law_of(labels, (0,), 0.7, 1.4).items():
                 path = tuple(np.repeat(labels, lengths).tolist())
                 probs[path, m] += length_prob * prob
     rng = np.random.RandomState(3)

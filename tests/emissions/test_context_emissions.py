@@ -20,7 +20,6 @@ from reference.context_emissions import (
     naive_of,
     restaurant_of,
 )
-from reference.contexts import ERRORS
 from reference.enumeration import (
     START,
     GammaPrior,
@@ -49,11 +48,11 @@ ONE_COLUMN = [name for name in MODELS if "two columns" not in name]
 # -- the oracle -----------------------------------------------------------------------
 
 
-def seatings(emission, x, y, error=None):
+def seatings(emission, x, y):
     """All seatings of symbols given the states, ``[(probability, tree)]``."""
 
     def seat(choose):
-        tree, p = emission.tree(error), 1.0
+        tree, p = emission.tree(), 1.0
         for k, w, contexts in zip(x, y, emission.columns, strict=True):
             if w is not None:
                 v = restaurant_of(contexts, k)
@@ -106,18 +105,6 @@ def test_without_contexts_it_is_the_plain_emission():
         assert log_likelihood(x, y, missing) == pytest.approx(exact, rel=1e-12)
         exact = log_likelihood(x, y, once)
         assert log_likelihood(x, y, some) == pytest.approx(exact, rel=1e-12)
-
-
-@pytest.mark.parametrize("error", ["from the top", "middle skipped"])
-def test_planted_errors_of_the_tree_are_caught(error):
-    """The law of the tables, also where the partitions hardly show an error."""
-    m, worst = MODELS["two contexts of symbols"], 0.0
-    assert error in ERRORS
-    for x in set_partitions(m.n_steps):
-        exact = m.emission.log_likelihood_by_tables(x, m.y)
-        wrong = law_of(seatings(m.emission, x, m.y, error))
-        worst = max(worst, *(abs(wrong[e] / math.exp(p) - 1) for e, p in exact.items()))
-    assert worst > 0.05
 
 
 # -- the statistics -------------------------------------------------------------------

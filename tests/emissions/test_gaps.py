@@ -12,13 +12,14 @@ from reference.conjugate import Autoregression, FullGaussian
 from scipy.special import logsumexp
 from scipy.stats import norm
 from sklearn.metrics import adjusted_rand_score
-from small_models import Model, assert_caught, assert_exact
+from small_models import Model, WithDraws, assert_caught, assert_exact, crossed
 
 from skihmm import HCRPHMM
 from skihmm._chain import Chain, ModelSettings
 from skihmm._fit import _lost_rows
 from skihmm._sequences import Sequences
 from skihmm.core._random import RandomStream
+from skihmm.core._state import ChainState
 from skihmm.emissions import (
     AutoregressiveNormal,
     NormalInverseWishart,
@@ -136,18 +137,6 @@ class WithGap:
         return stats
 
 
-class WithAugmentation:
-    """A sampler's sweep, and then a draw of the missing entries."""
-
-    def __init__(self, kernel):
-        self.kernel = kernel
-
-    def sweep(self, state):
-        counts = self.kernel.sweep(state)
-        state.augment()
-        return counts
-
-
 AR = Autoregression(1, (0.2,), (1.5,), ((0.8, 0.1),), (1.0, 0.5), 3.0, ((0.7,),))
 GAUSSIAN = FullGaussian((0.5, -0.5), 0.5, 4.0, ((1.0, 0.3), (0.3, 0.8)))
 # Values, and the earlier row.
@@ -162,15 +151,17 @@ MODELS = {
 SAMPLERS = [StepwiseGibbs(), BlockedGibbs(3, split_merge_rate=1.0), StickBreakingGibbs()]
 
 
-@pytest.mark.parametrize("sampler", SAMPLERS)
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(("name", "sampler"), crossed(MODELS, SAMPLERS))
 def test_labels_against_enumeration(name, sampler):
-    assert_exact(MODELS[name], lambda state: WithAugmentation(sampler.make_kernel(state)))
+    def make_kernel(state):
+        return WithDraws(sampler.make_kernel(state), ChainState.augment)
+
+    assert_exact(MODELS[name], make_kernel, n_sweeps=1000)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_entries_that_are_not_drawn_are_noticed(name):
-    assert_caught(MODELS[name], StepwiseGibbs().make_kernel, n_sweeps=6000)
+    assert_caught(MODELS[name], StepwiseGibbs().make_kernel, n_sweeps=1000)
 
 
 # -- chains ----------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """What the tests compile against the installed package, when it is asked for.
 
-``native.seating``, ``nested`` and ``moves`` are the modules of this folder;
+``native.seating`` and ``moves`` are the modules of this folder;
 :func:`native.planted` gives a compiled module of the package with an error planted in it.
 Tests that ask for any of it skip without a C++ compiler.
 """
@@ -14,7 +14,7 @@ from types import ModuleType
 
 from native import build
 
-MODULES = ("seating", "nested", "moves")
+MODULES = ("seating", "moves")
 
 
 def __getattr__(name: str) -> ModuleType:

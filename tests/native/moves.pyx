@@ -10,40 +10,12 @@ from libcpp.vector cimport vector
 
 from skihmm.core._emission cimport Emission
 from skihmm.core._family cimport Family  # no-cython-lint
-from skihmm.core._franchise cimport NEW, ContextPlace, Franchise, Product, Seating
+from skihmm.core._franchise cimport NEW, Franchise, Product, Seating
 from skihmm.core._random cimport RandomStream, below, bitgen_t, uniform
-from skihmm.core._rcd cimport BlockProposal, Blocks, Move, Proposal
+from skihmm.core._rcd cimport BlockProposal, Move, Proposal
 from skihmm.core._state cimport Chain, ChainState
 from skihmm.core._types cimport float64_t, int32_t, int64_t, intp_t
 from skihmm.emissions._conjugate_stats cimport ConjugateStats, ConjugateTable
-
-
-cdef extern from "_emission.hpp" namespace "skihmm" nogil:
-    cdef struct SymbolColumn:
-        const int32_t *ids
-        const int32_t *counts
-        int32_t size
-        float64_t smooth
-
-    cdef cppclass SeatingEmission:
-        bint column(int64_t t, SymbolColumn *out)
-        const int32_t *totals(float64_t *offset)
-
-    cdef cppclass SymbolsOf "skihmm::Emission":
-        SeatingEmission *symbols()
-
-
-cdef extern from "_transitions.hpp" namespace "skihmm" nogil:
-    cdef cppclass StepView "skihmm::PlainRestaurants::Step":
-        int32_t i, x, o, n_in, n_out, m_x, m_o
-        float64_t total_i, total_x, mass_o, scale
-
-    cdef cppclass Laws "skihmm::HCRPTransitions":
-        void look(int32_t hint_in, int32_t hint_out, StepView *view)
-        void add_coins(int64_t t, int32_t i, int32_t o, bint after, float64_t *weights,
-                       float64_t *stays)
-        const ContextTree &contexts()
-        float64_t repeat_prob(int32_t i, int32_t k, int32_t o)
 
 
 cdef extern from *:
@@ -69,57 +41,6 @@ cdef extern from "_column_passes.hpp" namespace "skihmm" nogil:
         void pull(int64_t t, const float64_t *values, float64_t *out) except +
         void push_max(int64_t t, const float64_t *weights, float64_t *out,
                       int32_t *argmax_out) except +
-
-
-cdef extern from "_contexts.hpp" namespace "skihmm" nogil:
-    cdef cppclass ContextShape:
-        int32_t n_before
-
-    cdef cppclass ContextTree:
-        const ContextShape shape
-        ContextPlace place(int64_t t)
-        int32_t padded()
-        int32_t leaf_count(ContextPlace at, int32_t j, int32_t k, int32_t hint)
-        void fill_row(ContextPlace at, int32_t j, float64_t *out)
-        float64_t join_prob(ContextPlace at, int32_t j, int32_t k)
-        int32_t draw_opened(ContextPlace at, ContextPlace next, int32_t i, int32_t k,
-                            int32_t o, bint opens, bitgen_t *g, float64_t stay)
-
-
-cdef extern from "_weights.hpp" namespace "skihmm" nogil:
-    cdef cppclass StepWeights "skihmm::Weights":
-        float64_t *data "q.data" ()
-
-
-cdef extern from "_context_step.hpp" namespace "skihmm" nogil:
-    cdef cppclass ContextStep:
-        StepWeights weights
-        void attach(const ContextTree &tree) except +
-        void open(const ContextTree &tree, ContextPlace at, ContextPlace next, int32_t i,
-                  int32_t o, bint after) except +
-        void weigh(const float64_t *h, bint is_ghost)
-        float64_t joining_part(int32_t k, int32_t n)
-        void close()
-
-
-cdef extern from "_rcd.hpp" namespace "skihmm" nogil:
-    cdef struct SymbolView:
-        bint exists
-        SymbolColumn column
-        int32_t e_in, e_x
-
-    cdef cppclass SeatedMove "skihmm::Move<skihmm::SeatingEmission>":
-        StepView view
-        SymbolView symbol
-        Product r_old, r_new
-        void open(Chain &chain, SeatingEmission &emission, int64_t start,
-                  int64_t stop) except +
-        void look(Chain &chain, SeatingEmission &emission)
-        bint lift(Chain &chain, SeatingEmission &emission, int64_t t) except +
-        void seat(Chain &chain, SeatingEmission &emission, const int32_t *path) except +
-        bint decide(Chain &chain, SeatingEmission &emission, const int32_t *path,
-                    const Product &q_old, const Product &q_new) except +
-        void restore(Chain &chain, SeatingEmission &emission) except +
 
 
 cdef extern from "_gaussian_families.hpp" namespace "skihmm" nogil:
@@ -153,92 +74,6 @@ cdef extern from *:
         return new InlinedProposal<Emission, P<Emission>>(*chain.emission,
                                                                         args...);
     }
-
-    // Labels one after the other at the frozen seating s_0; see PriorProposal.
-    class Prior final : public Proposal {
-      public:
-        Prior(bool uses_observations, double concentration)
-            : uses_observations_(uses_observations), concentration_(concentration) {}
-        void attach(Chain &, Emission &emission) override { emission_ = &emission; }
-        void score(Chain &chain, int64_t start, int64_t stop, Product *q) override {
-            open_labels(chain, stop);
-            int32_t j = chain.previous(start);
-            for (int64_t t = start; t < stop; ++t) {
-                const int32_t k = chain.states[t];
-                const int32_t bar = chain.transitions->is_served(k) ? k : kNew;
-                const double total = fill(chain, t, j);
-                q->multiply(row_[bar] / total);
-                if (bar == kNew) q->multiply(seat_label(k));
-                j = bar;
-            }
-        }
-        void propose(Chain &chain, int64_t start, int64_t stop, int32_t *path,
-                     Product *q) override {
-            size_t n_fresh = 0;
-            open_labels(chain, stop);
-            int32_t j = chain.previous(start);
-            for (int64_t t = start; t < stop; ++t) {
-                const double total = fill(chain, t, j);
-                const int32_t bar = choose(row_, uniform(chain.bits) * total);
-                q->multiply(row_[bar] / total);
-                int32_t label = bar;
-                if (bar == kNew) {
-                    const double u = uniform(chain.bits) * (n_customers_ + concentration_);
-                    label = u < n_customers_ ? labels_[choose(customers_, u)]
-                                             : chain.free_slot(n_fresh++);
-                    q->multiply(seat_label(label));
-                }
-                path[t - start] = label;
-                j = bar;
-            }
-        }
-
-      private:
-        static int32_t choose(const std::vector<double> &weights, double u) {
-            int32_t chosen = kNew;
-            for (size_t k = 0; k < weights.size() && u >= 0.0; ++k) {
-                if (!(weights[k] > 0.0)) continue;
-                chosen = static_cast<int32_t>(k);
-                u -= weights[k];
-            }
-            return chosen;
-        }
-        void open_labels(Chain &chain, int64_t stop) {
-            const int32_t o = chain.successor(stop - 1);
-            labels_.clear();
-            customers_.clear();
-            n_customers_ = 0.0;
-            if (o >= 0 && !chain.transitions->is_served(o)) seat_label(o);
-        }
-        // Adds one customer of Q*; returns its probability.
-        double seat_label(int32_t label) {
-            const double total = n_customers_ + concentration_;
-            n_customers_ += 1.0;
-            for (size_t i = 0; i < labels_.size(); ++i)
-                if (labels_[i] == label) return customers_[i]++ / total;
-            labels_.push_back(label);
-            customers_.push_back(1.0);
-            return concentration_ / total;
-        }
-        // Weights of step t after the column j; returns their sum.
-        double fill(Chain &chain, int64_t t, int32_t j) {
-            row_.assign(chain.n_slots, 1.0);
-            if (uses_observations_) emission_->fill_probs(t, row_.data());
-            double total = 0.0;
-            for (int32_t k = 0; k < chain.n_slots; ++k) {
-                const bool is_label = k == kNew || chain.transitions->is_served(k);
-                total += row_[k] *= is_label ? chain.transitions->prob(j, k) : 0.0;
-            }
-            return total;
-        }
-
-        const bool uses_observations_;
-        const double concentration_;
-        Emission *emission_ = nullptr;
-        std::vector<double> row_, customers_;
-        std::vector<int32_t> labels_;       // tables of Q*
-        double n_customers_ = 0.0;
-    };
 
     // The functions of a conjugate table with a planted error; see FaultyStats.
     class FaultyEmission final : public Emission {
@@ -348,9 +183,6 @@ cdef extern from *:
     Proposal *make_slice "skihmm::make_generic<skihmm::Slice>" (
         Chain &chain, int32_t) except +
 
-    cdef cppclass Prior "skihmm::Prior"(Proposal):
-        Prior(bint uses_observations, float64_t concentration) except +
-
     cdef cppclass FaultyEmission "skihmm::FaultyEmission"(Emission):
         ConjugateTable table
         FaultyEmission(Family *family, const float64_t *values, int64_t n,
@@ -387,68 +219,23 @@ def set_slot(ChainState state, intp_t t, int32_t k):
     state.chain.get().states[t] = k
 
 
-cdef SeatingEmission *symbols_of(ChainState state):
-    return (<SymbolsOf *> state.emission.shared.get()).symbols()
-
-
-def emission_column(ChainState state, intp_t t):
-    """p(y[t] | k) of every slot k through the sparse view; None if y[t] is missing."""
-    cdef SymbolColumn column
-    cdef float64_t offset = 0.0
-    cdef const int32_t *totals
-    cdef int32_t k, n_slots = state.chain.get().n_slots
-    cdef SeatingEmission *symbols = symbols_of(state)
-    if not symbols.column(t, &column):
-        return None
-    totals = symbols.totals(&offset)
-    out = np.array([column.smooth / (totals[k] + offset) for k in range(n_slots)])
-    for k in range(column.size):
-        out[column.ids[k]] += column.counts[k] / (totals[column.ids[k]] + offset)
-    return out
-
-
-def steps(Franchise transitions, const float64_t[::1] weights,
-          const float64_t[::1] values):
-    """All passes over the transitions.
-
-    Returns
-    -------
-    rows : ndarray of shape (n_slots, n_slots)
-        p(k | j).
-    pushed, pulled, best : ndarray of shape (n_columns,)
-        ``sum_j weights[j] p(k | j)``, ``sum_k p(k | j) values[k]`` and
-        ``max_j weights[j] p(k | j)``, over slots and stages.
-    argmax : ndarray of shape (n_columns,)
-        The j that reaches the maximum.
-    """
-    cdef int32_t j, n = <int32_t> transitions.seating.dish_tables.size()
-    cdef int32_t n_columns = transitions.seating.n_columns()
-    assert weights.shape[0] == values.shape[0] == n_columns
-    cdef float64_t[:, ::1] rows = np.empty((n, n))
-    cdef float64_t[:, ::1] out = np.empty((3, n_columns))
-    cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
-    for j in range(n):
-        transitions.seating.fill_row(-1, j, &rows[j, 0])
-    cdef ColumnPasses *passes = new ColumnPasses(transitions.seating[0])
-    passes.push(-1, &weights[0], &out[0, 0])
-    passes.pull(-1, &values[0], &out[1, 0])
-    passes.push_max(-1, &weights[0], &out[2, 0], &argmax[0])
-    del passes
-    return np.asarray(rows), *np.asarray(out), np.asarray(argmax)
-
-
 def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
               const float64_t[::1] values):
     """All passes over the transitions into step t, with its context.
+
+    Without contexts t is -1, and pairs and columns are left out.
 
     Returns
     -------
     rows, probs : ndarray of shape (n_slots, n_slots)
         p(k | j) by rows and pairs.
     columns : ndarray of shape (n_columns, n_columns)
-        The same by columns.
-    pushed, pulled, best, argmax
-        As for `steps`.
+        The same by columns, over slots and stages.
+    pushed, pulled, best : ndarray of shape (n_columns,)
+        ``sum_j weights[j] p(k | j)``, ``sum_k p(k | j) values[k]`` and
+        ``max_j weights[j] p(k | j)``.
+    argmax : ndarray of shape (n_columns,)
+        The j that reaches the maximum.
     """
     cdef int32_t j, k, n = transitions.seating.n_slots()
     cdef int32_t n_columns = transitions.seating.n_columns()
@@ -458,7 +245,7 @@ def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
     cdef int32_t[::1] argmax = np.empty(n_columns, dtype=np.int32)
     for j in range(n):
         transitions.seating.fill_row(t, j, &rows[j, 0])
-    for j in range(n_columns):
+    for j in range(n_columns if t >= 0 else 0):
         fill_before(transitions.seating[0], t, j, &columns[j, 0])
     cdef ColumnPasses *passes = new ColumnPasses(transitions.seating[0])
     passes.push(t, &weights[0], &out[0, 0])
@@ -466,121 +253,9 @@ def passes_at(Franchise transitions, intp_t t, const float64_t[::1] weights,
     passes.push_max(t, &weights[0], &out[2, 0], &argmax[0])
     del passes
     probs = np.array([[transitions.seating.prob(t, j, k) for k in range(n)]
-                      for j in range(n)])
+                      for j in range(n if t >= 0 else 0)])
     return (np.asarray(rows), probs, np.asarray(columns).T, *np.asarray(out),
             np.asarray(argmax))
-
-
-def step_weights(ChainState state, intp_t t, seed, bint after, intp_t n_trials):
-    """What a law that depends on the step offers for a removed step.
-
-    Returns
-    -------
-    arrays : dict
-        Of the chain without the step.
-    weights, stays : ndarray of shape (n_slots,)
-        Weights of all slots, and their parts that open no table.
-    opened : list of ndarray
-        By slot, how often in n_trials its draw opens 0, 1, ... tables, given that it opens
-        one; for slots with a weight.
-    """
-    cdef Move move
-    cdef StepView view
-    cdef Chain *chain = state.chain.get()
-    cdef Laws *s = <Laws *> state.transitions.seating
-    cdef RandomStream own = RandomStream(seed)
-    cdef const ContextTree *tree = &s.contexts()
-    cdef int32_t k
-    cdef intp_t _trial
-    chain.reserve(2)
-    cdef float64_t[:, ::1] out = np.zeros((2, chain.n_slots))
-    chain.bits = own.bits
-    move.open(deref(chain), deref(state.emission.shared), t, t + 1)
-    view.i = chain.previous(t)
-    view.x = chain.states[t]
-    view.o = chain.successor(t)
-    s.look(-1, -1, &view)
-    cdef ContextStep step
-    cdef float64_t[::1] ones
-    if view.o >= 0:
-        step.attach(deref(tree))
-        ones = np.ones(tree.padded())
-        step.open(deref(tree), tree.place(t), tree.place(t + 1), view.i, view.o, after)
-        step.weigh(&ones[0], view.m_o == 0)
-        for k in range(chain.n_slots):
-            out[0, k] = step.weights.data()[k]
-            out[1, k] = step.joining_part(k, tree.leaf_count(tree.place(t), view.i, k, -1))
-        step.close()
-    else:
-        tree.fill_row(tree.place(t), view.i, &out[0, 0])
-        for k in range(chain.n_slots):
-            out[1, k] = tree.join_prob(tree.place(t), view.i, k)
-    s.add_coins(t, view.i, view.o, after, &out[0, 0], &out[1, 0])
-    opened = []
-    for k in range(chain.n_slots):
-        counts = np.zeros(tree.place(t).depth + 1, dtype=int)
-        for _trial in range(n_trials if out[0, k] > 0.0 else 0):
-            counts[tree.draw_opened(tree.place(t), tree.place(t + 1), view.i, k, view.o,
-                                    True, own.bits, s.repeat_prob(view.i, k, view.o))] += 1
-        opened.append(counts)
-    arrays = state.to_arrays()
-    move.restore(deref(chain), deref(state.emission.shared))
-    chain.bits = state.stream.bits
-    return arrays, np.array(out[0]), np.array(out[1]), opened
-
-
-cdef tuple _numbers(const SeatedMove *move):
-    cdef const StepView *view = &move.view
-    cdef const SymbolView *symbol = &move.symbol
-    cdef float64_t smooth = symbol.column.smooth if symbol.exists else -1.0
-    return (view.i, view.x, view.o, view.n_in, view.n_out, view.m_x, view.m_o, view.total_i,
-            view.total_x, view.mass_o, view.scale, symbol.e_in, symbol.e_x, smooth)
-
-
-def open_step(ChainState state, intp_t t, seed):
-    """Open and undo a move of one step: its view, and the chain at s_0."""
-    cdef SeatedMove move
-    cdef SeatingEmission *emission = symbols_of(state)
-    cdef Chain *chain = state.chain.get()
-    cdef RandomStream stream = RandomStream(seed)
-    chain.bits = stream.bits
-    move.open(deref(chain), deref(emission), t, t + 1)
-    move.look(deref(chain), deref(emission))
-    arrays = state.to_arrays()
-    view = _numbers(&move)
-    move.restore(deref(chain), deref(emission))
-    chain.bits = state.stream.bits
-    return view, arrays
-
-
-def lift_step(ChainState state, intp_t t, seed):
-    """Lift a step as sweeps do, put it back to its own label and accept.
-
-    Returns
-    -------
-    view : tuple or None
-        What it shows; None, and nothing done, for a step that must be opened.
-    log_ratio : float
-        log(r_new / r_old).
-    """
-    cdef SeatedMove move
-    cdef Chain *chain = state.chain.get()
-    cdef SeatingEmission *emission = symbols_of(state)
-    cdef Product large, one
-    cdef int32_t label = chain.states[t]
-    cdef RandomStream stream = RandomStream(seed)
-    large.multiply(1e100)
-    chain.bits = stream.bits
-    try:
-        if not move.lift(deref(chain), deref(emission), t):
-            return None, 0.0
-        view = _numbers(&move)
-        move.seat(deref(chain), deref(emission), &label)
-        log_ratio = move.r_new.log() - move.r_old.log()
-        move.decide(deref(chain), deref(emission), &label, large, one)
-        return view, log_ratio
-    finally:
-        chain.bits = state.stream.bits
 
 
 cdef double _constant(void *state) noexcept nogil:
@@ -725,18 +400,6 @@ def checked_sweep(ChainState state, BlockProposal proposal, float64_t edge=0.0,
     return error, ranks, n_ghosts, n_accepted, n_wrong
 
 
-def single_move(ChainState state, BlockProposal proposal, intp_t start, intp_t stop):
-    """One move on a block, as a sweep makes it; returns whether it was accepted."""
-    cdef vector[int32_t] path
-    path.resize(stop - start)
-    cdef Chain *chain = state.chain.get()
-    cdef unique_ptr[Proposal] native
-    native.reset(proposal.build(deref(chain)))
-    cdef int32_t first = <int32_t> start, end = <int32_t> stop
-    cdef Blocks block = Blocks(&first, &end, 1)
-    return bool(native.get().run(deref(chain), deref(chain.emission), block, path.data()))
-
-
 cdef class GenericProposal(BlockProposal):
     """The instantiation for any emission, through its virtual functions.
 
@@ -763,33 +426,6 @@ cdef class GenericProposal(BlockProposal):
         if self.kind == "slice":
             return make_slice(chain, 1024)
         return make_stepwise(chain, self.kind == "exact", 1024)
-
-
-cdef class PriorProposal(BlockProposal):
-    """Proposes the labels of a block one after the other, at the frozen seating s_0.
-
-    Step by step a represented state or "new" is drawn with its predictive probability
-    times, if asked for, that of the observation.  What follows the block is ignored, so
-    the acceptance has work to do.  Every "new" then gets a label from a Chinese
-    restaurant process Q* over labels; if the successor of the block lost its last table,
-    Q* starts with one customer at its label.
-
-    Parameters
-    ----------
-    uses_observations : bool, default=True
-    concentration : float, default=1
-        Of Q*.  Any positive number is exact.
-    """
-
-    cdef bint uses_observations
-    cdef float64_t concentration
-
-    def __init__(self, bint uses_observations=True, float64_t concentration=1.0):
-        self.uses_observations = uses_observations
-        self.concentration = concentration
-
-    cdef Proposal *build(self, Chain &chain) except NULL:
-        return new Prior(self.uses_observations, self.concentration)
 
 
 cdef class FaultyStats(ConjugateStats):

@@ -193,15 +193,8 @@ cdef class SeatingProbe:
             <uint32_t> below(g, 1 << 21), g))
         return 0
 
-    def relocate(self, int32_t row, int32_t dish, RandomStream stream, int32_t hint=-1):
-        """A customer leaves his table and sits down again at the same dish, for good."""
-        self._relocate(row, dish, stream.bits, &hint)
-
     def commit(self):
         self.seating.commit()
-
-    def commit_same(self):
-        self.seating.commit_same()
 
     def rollback(self):
         self.seating.rollback()
@@ -222,12 +215,6 @@ cdef class SeatingProbe:
     def count(self, int32_t row, int32_t dish, int32_t hint=-1):
         """n_jk, with the help of a hint."""
         return self.seating.count(row, dish, hint)
-
-    def table_count(self, int32_t row, int32_t dish):
-        return self.seating.table_count(row, dish)
-
-    def mass(self, int32_t dish):
-        return self.seating.mass(dish)
 
     def prefetch(self, int32_t hint):
         """All the calls that only touch memory."""
@@ -277,10 +264,6 @@ cdef class SeatingProbe:
                 a[j, k] = view.dense_row(j)[k]
                 b[j, k] = view.dense_column(k)[j]
         return by_row, by_column
-
-    @property
-    def scale(self):
-        return self.seating.scale()
 
     @property
     def n_tables(self):

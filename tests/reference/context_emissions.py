@@ -32,12 +32,12 @@ from skihmm.emissions._context_stats import ContextStats
 class NaiveSymbolTree(NaiveTree):
     """Restaurants of one column of symbols."""
 
-    def __init__(self, alphas, gamma, n_symbols, error=None):
-        super().__init__(alphas, gamma, 0, error)
+    def __init__(self, alphas, gamma, n_symbols):
+        super().__init__(alphas, gamma, 0)
         self.n_symbols = n_symbols
 
     def copy(self) -> NaiveSymbolTree:
-        other = NaiveSymbolTree(self.alphas, self.gamma, self.n_symbols, self.error)
+        other = NaiveSymbolTree(self.alphas, self.gamma, self.n_symbols)
         other.tables = {pair: list(sizes) for pair, sizes in self.tables.items()}
         other.top = self.top.copy()
         return other
@@ -151,9 +151,9 @@ class ContextEmission:
             prior,
         )
 
-    def tree(self, error=None) -> NaiveSymbolTree:
+    def tree(self) -> NaiveSymbolTree:
         """Empty restaurants of one column."""
-        return NaiveSymbolTree(self.alphas, self.gamma, self.n_symbols, error)
+        return NaiveSymbolTree(self.alphas, self.gamma, self.n_symbols)
 
 
 def tables_of(record: dict, c: int, contexts) -> dict:

@@ -35,7 +35,6 @@ from skihmm.core._state import ChainState
 from skihmm.testing._enumeration import log_crp
 
 TOP = None
-ERRORS = ("from the top", "middle skipped", "kept above", "stops at the leaf", "uniform")
 
 
 class NaiveTree:
@@ -48,20 +47,17 @@ class NaiveTree:
     gamma : float
     n_before : int
         Number of columns above the states.
-    error : str, optional
-        One of `ERRORS`, planted.
     """
 
     printed_denominator = False
 
-    def __init__(self, alphas, gamma, n_before, error=None):
+    def __init__(self, alphas, gamma, n_before):
         self.alphas, self.gamma, self.n_before = alphas, gamma, n_before
-        self.error = error
         self.tables: dict[tuple, list[int]] = {}
         self.top: Counter = Counter()
 
     def copy(self) -> NaiveTree:
-        other = NaiveTree(self.alphas, self.gamma, self.n_before, self.error)
+        other = NaiveTree(self.alphas, self.gamma, self.n_before)
         other.tables = {pair: list(sizes) for pair, sizes in self.tables.items()}
         other.top = self.top.copy()
         return other
@@ -103,22 +99,14 @@ class NaiveTree:
 
     def base(self, v, dish) -> float:
         """Weight of a new table."""
-        above = self.parent(v)
-        if self.error == "from the top":
-            above = TOP
-        if self.error == "middle skipped" and above is not TOP:
-            above = self.parent(above)
-        return self.alpha(v) * self.get_prob(above, dish)
+        return self.alpha(v) * self.get_prob(self.parent(v), dish)
 
     def get_prob(self, v, dish) -> float:
         if v is TOP:
             return (self.top[dish] or self.gamma) / (self.n_tables + self.gamma)
         n = sum(sum(s) for (w, _), s in self.tables.items() if w == v)
-        above = self.parent(v)
-        if self.error == "middle skipped" and above is not TOP:
-            above = self.parent(above)
-        base = self.alpha(v) * self.get_prob(above, dish)
-        return (sum(self.tables.get((v, dish), ())) + base) / (n + self.alpha(v))
+        draws = sum(self.tables.get((v, dish), ()))
+        return (draws + self.base(v, dish)) / (n + self.alpha(v))
 
     def add_customer(self, v, dish, choose) -> None:
         if v is TOP:
@@ -128,8 +116,7 @@ class NaiveTree:
         table = choose([*sizes, self.base(v, dish)])
         if table == len(sizes):
             sizes.append(0)
-            if self.error != "stops at the leaf":
-                self.add_customer(self.parent(v), dish, choose)
+            self.add_customer(self.parent(v), dish, choose)
         sizes[table] += 1
 
     def remove_customer(self, v, dish, choose) -> None:
@@ -137,12 +124,11 @@ class NaiveTree:
             self.top[dish] -= 1
             return
         sizes = self.tables[v, dish]
-        table = choose([1] * len(sizes) if self.error == "uniform" else sizes)
+        table = choose(sizes)
         sizes[table] -= 1
         if sizes[table] == 0:
             del sizes[table]
-            if self.error != "kept above":
-                self.remove_customer(self.parent(v), dish, choose)
+            self.remove_customer(self.parent(v), dish, choose)
         if not sizes:
             del self.tables[v, dish]
 
@@ -394,8 +380,8 @@ class ContextModel(Model):
         n = self.n_before
         return (*self.context_alpha[:n], self.alpha, *self.context_alpha[n:])
 
-    def tree(self, error=None) -> NaiveTree:
-        return NaiveTree(self.alphas, self.gamma, self.n_before, error)
+    def tree(self) -> NaiveTree:
+        return NaiveTree(self.alphas, self.gamma, self.n_before)
 
     def row_of(self, t, j):
         return leaf_of(self.columns, self.n_before, t, j)
@@ -413,14 +399,14 @@ class ContextModel(Model):
             self.alphas,
         )
 
-    def naive(self, labels, choose, error=None) -> NaiveHMM:
+    def naive(self, labels, choose) -> NaiveHMM:
         return NaiveHMM(
             self.y,
             self.emission,
             self.starts,
             labels=labels,
             choose=choose,
-            transitions=self.tree(error),
+            transitions=self.tree(),
             row_of=self.row_of,
         )
 

@@ -6,7 +6,6 @@ too.  That module, as this one, shares no code with any sampler.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
@@ -267,8 +266,6 @@ def frozen_log_probs(
     alpha=1.0,
     gamma=1.0,
     start_row=START,
-    *,
-    method="forward",
 ) -> np.ndarray:
     """Log predictive of every test step given the steps before, seating fixed.
 
@@ -278,8 +275,6 @@ def frozen_log_probs(
     ----------
     start_row : a state or ``START``
         Restaurant the first test step is drawn from.
-    method : {"forward", "brute"}
-        Dense forward algorithm, or the sum over all paths of every prefix.
     """
     rows = as_rows(y_test)
     initial, transitions, symbols = frozen_hmm(
@@ -290,27 +285,12 @@ def frozen_log_probs(
         for d, w in enumerate(row):
             if w is not None:
                 seen[t] *= symbols[d, :, w]
-    if method == "forward":
-        result, filtered = [], initial
-        for likelihood in seen:
-            weighted = filtered * likelihood
-            result.append(math.log(weighted.sum()))
-            filtered = weighted / weighted.sum() @ transitions
-        return np.array(result)
-    if method != "brute":
-        raise ValueError(f"unknown method {method!r}")
-    logs = [0.0]
-    for length in range(1, len(rows) + 1):
-        total = 0.0
-        for path in itertools.product(range(len(initial)), repeat=length):
-            p = initial[path[0]]
-            for j, k in itertools.pairwise(path):
-                p *= transitions[j, k]
-            for t, k in enumerate(path):
-                p *= seen[t, k]
-            total += p
-        logs.append(math.log(total))
-    return np.diff(logs)
+    result, filtered = [], initial
+    for likelihood in seen:
+        weighted = filtered * likelihood
+        result.append(math.log(weighted.sum()))
+        filtered = weighted / weighted.sum() @ transitions
+    return np.array(result)
 
 
 # -- concentrations -------------------------------------------------------------------

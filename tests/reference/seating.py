@@ -1,4 +1,4 @@
-"""Naive franchise and step-wise sampler, written from the definitions.
+"""Naive franchise and model, written from the definitions.
 
 The predictive and seating laws are those of the hierarchical Chinese restaurant process
 of Makino, Takei, Sato and Mochihashi (2011), arXiv 1106.0474, with the total number of
@@ -22,15 +22,6 @@ from reference.enumeration import (
     as_rows,
     set_partitions,
 )
-
-BUGS = (
-    "accept_always",
-    "no_ghost",
-    "reseat_on_rejection",
-    "base_denominator",
-    "first_seating",
-)
-"""Mistakes that `naive_stepwise_move` can be asked to make."""
 
 Choose = Callable[[Sequence[float]], int]
 
@@ -355,7 +346,6 @@ class NaiveHMM:
         )
         self.emissions = kind(emission, len(self.y[0]))
         self.x = list(labels)
-        self.next_label = max(self.x, default=-1) + 1
         self.log_seated = 0.0
         """Log of the product of the predictives met while the steps were seated."""
         for t, label in enumerate(self.x):
@@ -374,10 +364,6 @@ class NaiveHMM:
         other.transitions = self.transitions.copy()
         other.emissions = self.emissions.copy()
         return other
-
-    def restore(self, snapshot: NaiveHMM) -> None:
-        """Go back to a copy, which must not be used any more."""
-        self.__dict__.update(snapshot.__dict__)
 
     def predecessor(self, t: int):
         """Restaurant of the draw of step t."""
@@ -466,181 +452,3 @@ def all_seatings(y, emission, starts=(0,), alpha=1.0, gamma=1.0, **law) -> dict:
             models[model.key] = model
     total = math.fsum(weights.values())
     return {key: (models[key], weights[key] / total) for key in models}
-
-
-def stationarity_error(
-    seatings: dict, move: Callable[[NaiveHMM, Choose], object]
-) -> float:
-    """Largest change of the probability of a seating by one move from the exact law.
-
-    Parameters
-    ----------
-    seatings : dict
-        Result of `all_seatings`.
-    move : callable
-        ``move(model, choose)`` changes the model; all its outcomes are enumerated.
-    """
-    after = defaultdict(float)
-    for model, probability in seatings.values():
-
-        def outcome(choose, model=model):
-            copy = model.copy()
-            move(copy, choose)
-            return copy.key
-
-        for p, key in all_outcomes(outcome):
-            after[key] += probability * p
-    if not after.keys() <= seatings.keys():
-        raise ValueError("the move leads to an impossible seating")
-    return max(abs(after[key] - p) for key, (_, p) in seatings.items())
-
-
-# -- the step-wise sampler ------------------------------------------------------------
-
-
-def naive_stepwise_move(
-    model: NaiveHMM, t: int, choose: Choose, bug: str | None = None
-) -> bool:
-    """One restricted collapsed draw of the label of step t; returns the acceptance.
-
-    The three draws that involve the step are removed, a label is proposed from the
-    product of their predictives at the seating without them, the draws are seated
-    again, and the Metropolis-Hastings ratio compares the *successive* predictives with
-    those of the proposal.
-
-    With ``bug="first_seating"`` all factors are taken at the seating without the step.
-    The step-wise proposal is their product, so this accepts always, by another route.
-    """
-    transitions, emissions, y = model.transitions, model.emissions, model.y[t]
-    after, old = model.successor(t), model.x[t]
-    before = model.row_of(t, model.predecessor(t))
-
-    def next_row(label):
-        return model.row_of(t + 1, label)
-
-    snapshot = model.copy()
-    transitions.printed_denominator = bug == "base_denominator"
-
-    # Removal in the reverse of the order of addition.
-    r_old = 1.0
-    if after is not None:
-        transitions.remove_customer(next_row(old), after, choose)
-        r_old *= transitions.get_prob(next_row(old), after)
-    emissions.remove_customer(old, y, choose)
-    r_old *= emissions.get_prob(old, y)
-    transitions.remove_customer(before, old, choose)
-    r_old *= transitions.get_prob(before, old)
-
-    # All states, the successor if its only draw was the one removed, one fresh state.
-    ghost = after is not None and not transitions.is_represented(after)
-    candidates = transitions.represented()
-    if ghost and bug != "no_ghost":
-        candidates.append(after)
-    fresh = model.next_label
-    candidates.append(fresh)
-
-    def proposal(label):
-        q = transitions.get_prob(before, label) * emissions.get_prob(label, y)
-        if after is not None:
-            q *= transitions.get_prob(next_row(label), after)
-        return q
-
-    weights = [proposal(label) for label in candidates]
-    new = candidates[choose(weights)]
-    # An old label that vanished has an empty restaurant: it weighs as the fresh one
-    # (unless it is the ghost, which is a candidate of its own).
-    q_old, q_new = proposal(old), proposal(new)
-    if bug == "first_seating":
-        r_old = q_old
-
-    r_new = transitions.get_prob(before, new)
-    transitions.add_customer(before, new, choose)
-    r_new *= emissions.get_prob(new, y)
-    emissions.add_customer(new, y, choose)
-    if after is not None:
-        r_new *= transitions.get_prob(next_row(new), after)
-        transitions.add_customer(next_row(new), after, choose)
-    if bug == "first_seating":
-        r_new = q_new
-    model.x[t] = new
-
-    accept = min(1.0, r_new / r_old * q_old / q_new)
-    if bug == "accept_always":
-        accept = 1.0
-    if choose([accept, 1.0 - accept]) == 0:
-        if new == fresh:
-            model.next_label += 1
-        return True
-    if bug == "reseat_on_rejection":
-        if after is not None:
-            transitions.remove_customer(next_row(new), after, choose)
-        emissions.remove_customer(new, y, choose)
-        transitions.remove_customer(before, new, choose)
-        model.x[t] = old
-        transitions.add_customer(before, old, choose)
-        emissions.add_customer(old, y, choose)
-        if after is not None:
-            transitions.add_customer(next_row(old), after, choose)
-    else:
-        model.restore(snapshot)
-    return False
-
-
-def naive_exact_move(
-    model: NaiveHMM, t: int, choose: Choose, bug: str | None = None
-) -> bool:
-    """Draw the label of step t and the table of its transition from their joint law.
-
-    The conditional probability of a label, of the choice between its old tables and a new
-    one, and of the observation and the successor that come after, is the product of what
-    each has when its turn comes.  The law is complete, so nothing is rejected.
-
-    With ``bug="successor_at_first_seating"`` the successor's probability is taken before
-    the transition into the step is seated, as the restricted collapsed draw proposes, and
-    accepted all the same; with ``bug="no_ghost"`` its label is not a candidate if its
-    only draw was the one removed.
-    """
-    transitions, emissions, y = model.transitions, model.emissions, model.y[t]
-    after, old = model.successor(t), model.x[t]
-    before = model.row_of(t, model.predecessor(t))
-
-    def next_row(label):
-        return model.row_of(t + 1, label)
-
-    if after is not None:
-        transitions.remove_customer(next_row(old), after, choose)
-    emissions.remove_customer(old, y, choose)
-    transitions.remove_customer(before, old, choose)
-    candidates = transitions.represented()
-    if after is not None and after not in candidates and bug != "no_ghost":
-        candidates.append(after)
-    fresh = model.next_label
-    candidates.append(fresh)
-
-    # Every table of the new customer is tried: as many outcomes as tables, and one more.
-    outcomes, weights = [], []
-    for label in candidates:
-        factor = transitions.get_prob(before, label) * emissions.get_prob(label, y)
-        at_first = 1.0 if after is None else transitions.get_prob(next_row(label), after)
-
-        def seat(choose, label=label):
-            copy = transitions.copy()
-            copy.add_customer(before, label, choose)
-            return copy
-
-        for p, seated in all_outcomes(seat):
-            q = factor * p
-            if bug == "successor_at_first_seating":
-                q *= at_first
-            elif after is not None:
-                q *= seated.get_prob(next_row(label), after)
-            outcomes.append((label, seated))
-            weights.append(q)
-    new, model.transitions = outcomes[choose(weights)]
-    emissions.add_customer(new, y, choose)
-    if after is not None:
-        model.transitions.add_customer(next_row(new), after, choose)
-    model.x[t] = new
-    if new == fresh:
-        model.next_label += 1
-    return True

@@ -25,7 +25,6 @@ __all__ = [
     "TotalVariation",
     "cdf_frequencies",
     "frequency_table",
-    "rank_test",
     "total_variation_test",
     "two_sample_test",
     "unbiased_mean_test",
@@ -103,8 +102,3 @@ def unbiased_mean_test(samples, exact: float) -> MeanTest:
 def uniform_test(values) -> float:
     """Kolmogorov-Smirnov p-value that independent values are uniform on (0, 1)."""
     return float(stats.kstest(np.asarray(values, dtype=float), "uniform").pvalue)
-
-
-def rank_test(ranks, n_ranks: int) -> float:
-    """Chi-squared p-value that independent ranks are uniform on 0..n_ranks-1."""
-    return float(stats.chisquare(np.bincount(ranks, minlength=n_ranks)).pvalue)

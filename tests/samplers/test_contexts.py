@@ -22,7 +22,6 @@ from reference.coins import (
     ways_to_enter,
 )
 from reference.contexts import (
-    ERRORS,
     CoinContextModel,
     ContextModel,
     closed_form,
@@ -51,14 +50,10 @@ from reference.kernel import (
 from reference.seating import (
     NaiveHMM,
     all_outcomes,
-    naive_exact_move,
-    naive_stepwise_move,
     random_choices,
-    stationarity_error,
 )
 from reference.statistics import cdf_frequencies, total_variation_test
 from samplers.test_transition_kernels import (
-    CAUGHT,
     EXACT,
     Block,
     assert_stationary,
@@ -81,7 +76,6 @@ from skihmm.emissions import NormalInverseGamma
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
 from skihmm.samplers._split_merge_kernel import InterleavedKernel
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.transitions import HCRPTransitions
 
 
@@ -373,95 +367,6 @@ def prob(naive, t, j, k):
     return naive.transitions.get_prob(naive.row_of(t, j), k)
 
 
-def ways_to_seat(naive, t, k, coins=None):
-    """p(k and so many tables are opened, next label | label before), by seating.
-
-    `coins`: numbers of stays and of leaves by label; a stay opens no table.
-    """
-    i, after = naive.predecessor(t), naive.successor(t)
-    row = naive.row_of(t, i)
-    n_ways = len(naive.transitions.path(row)) + 1
-    ways = np.zeros(n_ways)
-
-    def stay(j, stays=0, leaves=0):
-        if coins is None or j == START:
-            return 0.0
-        q, left = coins[0].get(j, coins[0]["new"]), coins[1].get(j, coins[1]["new"])
-        return (q + stays) / (q + stays + left + leaves)
-
-    def follow(tree, stays, leaves):
-        if after is None:
-            return 1.0
-        again = stay(k, stays, leaves)
-        p = tree.get_prob(naive.row_of(t + 1, k), after)
-        return (k == after) * again + (1 - again) * p
-
-    def seat(choose):
-        seated = naive.transitions.copy()
-        seated.add_customer(row, k, choose)
-        return seated
-
-    def size(tree):
-        return sum(map(len, tree.tables.values()))
-
-    if k == i:
-        ways[0] = stay(i) * follow(naive.transitions, 1, 0)
-    for p, seated in all_outcomes(seat):
-        q = p * (1 - stay(i)) * naive.transitions.get_prob(row, k)
-        q *= follow(seated, 0, int(k == i))
-        ways[size(seated) - size(naive.transitions)] += q
-    return ways
-
-
-@pytest.mark.parametrize("name", MODELS | COINS)
-def test_weights_of_steps_against_all_ways_to_seat(name):
-    m, n_trials, n_tests = (MODELS | COINS)[name], 200, 0
-    for seed, t in itertools.product(range(3), range(m.n_steps)):
-        state = random_state(m, seed)[0]
-        after, old = None, int(state.labels[t])
-        if t + 1 < m.n_steps and t + 1 not in m.starts:
-            after = int(state.labels[t + 1])
-        s_0, weights, stays, opened = native.moves.step_weights(
-            state, t, seed, True, n_trials
-        )
-        assert state.check() is None
-        naive = naive_of(m, s_0)
-        tree, coins = naive.transitions, None
-        if name in COINS:
-            coins = coins_of(m, s_0)
-            names = ["new", START, *range(s_0["n_states"])]
-            coins = [dict(zip(names, counts, strict=True)) for counts in coins]
-        labels = {0: "new"} | {2 + k: k for k in tree.represented()}
-        if after is not None:
-            labels[2 + after] = after
-        assert set(np.flatnonzero(weights)) == set(labels)
-        for slot, k in labels.items():
-            ways = ways_to_seat(naive, t, k, coins)
-            assert weights[slot] == pytest.approx(ways.sum(), rel=1e-12)
-            assert stays[slot] == pytest.approx(ways[0], rel=1e-12)
-            law = ways[1:] / ways[1:].sum()
-            error = opened[slot][1:] / n_trials - law
-            assert opened[slot][0] == 0
-            assert np.all(np.abs(error) <= 5 * np.sqrt(law * (1 - law) / n_trials))
-            n_tests += len(law) > 1
-
-        def law(t, j, k, naive=naive, coins=coins):
-            p = prob(naive, t, j, k)
-            if coins is None or j == START:
-                return p
-            stays, leaves = coins[0][j], coins[1][j]
-            return ((j == k) * stays + leaves * p) / (stays + leaves)
-
-        _, weights, *_ = native.moves.step_weights(state, t, seed, False, 0)
-        for slot, k in labels.items():
-            want = law(t, naive.predecessor(t), k)
-            if after is not None:
-                want *= law(t + 1, k, after)
-            assert weights[slot] == pytest.approx(want, rel=1e-12)
-        assert old < state.n_states
-    assert n_tests > 0
-
-
 # -- kernels --------------------------------------------------------------------------
 
 
@@ -534,11 +439,6 @@ def test_slices(name, span):
             assert lost > -EXACT
             if proposal is proposals[2]:
                 assert lost < EXACT
-
-
-@pytest.mark.parametrize(("name", "t"), [(n, t) for n in MODELS for t in range(4)])
-def test_stepwise(name, t):
-    check_proposal(name, (t, t + 1), StepwiseProposal, False)
 
 
 def test_slices_leave_a_run_that_the_data_exclude():
@@ -662,7 +562,7 @@ def test_walk_over_seatings_with_coins(name):
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [
-        *crossed(COINS, [*SAMPLERS, *RUNS]),
+        *crossed(COINS, [*SAMPLERS, *RUNS], every=3),
         *crossed(CHAINS, RUNS),
         *crossed(STAGES, STAGED),
     ],
@@ -682,7 +582,7 @@ def test_moves_of_python_samplers():
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize(("name", "sampler"), crossed(CHAINS, SAMPLERS))
+@pytest.mark.parametrize(("name", "sampler"), crossed(CHAINS, SAMPLERS, every=3))
 def test_chains_have_the_exact_posterior(name, sampler):
     """With the tables of all depths: partitions hardly show some errors."""
     assert_exact(CHAINS[name], SAMPLERS[sampler], n_sweeps=2000)
@@ -849,55 +749,6 @@ def test_adaptive_predictions(name):
 
 
 # -- planted errors -------------------------------------------------------------------
-
-
-def naive_error(m, move, error=None):
-    """Change of the exact law by one move, of which all outcomes are enumerated."""
-    seatings = {key: (with_error(hmm, error), p) for key, (hmm, p) in m.seatings.items()}
-    return stationarity_error(seatings, move)
-
-
-def with_error(hmm, error):
-    copy = hmm.copy()
-    copy.transitions.error = error
-    return copy
-
-
-NAIVE_MODELS = ("three levels", "context first", "four levels", "missing")
-
-
-@pytest.mark.parametrize("name", NAIVE_MODELS)
-@pytest.mark.parametrize("move", [naive_stepwise_move, naive_exact_move])
-def test_naive_moves_keep_the_law(name, move):
-    for t in range(4):
-        error = naive_error(MODELS[name], lambda hmm, choose, t=t: move(hmm, t, choose))
-        assert error < EXACT
-
-
-@pytest.mark.parametrize("error", ERRORS)
-def test_planted_errors_of_the_tree_are_caught(error):
-    def change(name, t):
-        try:
-            return naive_error(
-                MODELS[name],
-                lambda hmm, choose: naive_stepwise_move(hmm, t, choose),
-                error,
-            )
-        except (ValueError, KeyError):  # an impossible seating
-            return 1.0
-
-    assert max(change(name, t) for name in NAIVE_MODELS[:3] for t in range(4)) > 1e-3
-
-
-@pytest.mark.parametrize(
-    "bug", ["accept_always", "no_ghost", "reseat_on_rejection", "first_seating"]
-)
-def test_planted_errors_of_moves_are_caught(bug):
-    def move(t):
-        return lambda hmm, choose: naive_stepwise_move(hmm, t, choose, bug)
-
-    found = [naive_error(MODELS["three levels"], move(t)) for t in range(4)]
-    assert max(found) > CAUGHT
 
 
 # Of the native code, in kernels that are compiled apart from the package.

@@ -21,14 +21,15 @@ from reference.contexts import CoinContextModel, ContextModel
 from reference.enumeration import (
     START,
     DirichletEmission,
+    HCRPEmission,
     as_rows,
     canonical,
     log_likelihood,
     set_partitions,
 )
 from reference.kernel import irreversibility, stationarity_errors
-from reference.seating import NaiveFranchise, all_outcomes
-from small_models import Model, key_of, packed
+from reference.seating import NaiveFranchise, all_outcomes, all_seatings
+from small_models import Model, arrays_of, key_of, packed
 
 from skihmm.core._rcd import RCDKernel
 
@@ -41,6 +42,13 @@ MODELS = {
     "coins": CoinModel((0, 1, 1, 0), DirichletEmission(2, 0.7), (0,), 2.0, 3.0, 3.0, 0.7),
     "coins, two sequences": CoinModel(
         (0, None, 1, 1), DirichletEmission(2, 0.5), (0, 2), 0.8, 1.5, 0.4, 2.0
+    ),
+}
+# Symbols have tables, too.
+HCRP = {
+    "HCRP": Model((0, 0, 1, 0), HCRPEmission(2, 1.5, 1.0), (0,), 3.0, 1.5),
+    "HCRP, two sequences": Model(
+        (0, None, 0, 0), HCRPEmission(2, 3.0, 2.0), (0, 3), 4.0, 1.5
     ),
 }
 # Runs of two steps, or fewer at the ends of sequences.
@@ -169,7 +177,7 @@ LONGER = {
 }
 
 ALL_MODELS = (
-    MODELS | STAGED | CONTEXTS | BLOCKED_CONTEXTS | LONGER_BLOCKED_CONTEXTS
+    MODELS | HCRP | STAGED | CONTEXTS | BLOCKED_CONTEXTS | LONGER_BLOCKED_CONTEXTS
     | STEPS_IN_CONTEXTS | LONGER_STEPS_IN_CONTEXTS | LONGER_STAGED | LONGER
 )  # fmt: skip
 # Changes of state have a penalty.
@@ -336,7 +344,12 @@ STEP_EDITS = [
 ]
 KERNELS = {
     "exact": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(exact=True))),
+    "exact, no lookup": (
+        errors.STEPWISE,
+        lambda m: RCDKernel(m.StepwiseProposal(0, exact=True)),
+    ),
     "rcd": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal())),
+    "rcd, no lookup": (errors.STEPWISE, lambda m: RCDKernel(m.StepwiseProposal(0))),
     "slice": (errors.BLOCKED, lambda m: RCDKernel(m.SliceProposal())),
     "beam": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal())),
     "beams": (errors.BLOCKED, lambda m: RCDKernel(m.BeamProposal(0.0), 2)),
@@ -380,22 +393,25 @@ SWEEPS = [
          "contexts first, coins, two steps, penalty"],
         (0,), 0.02, False,
     ),
-    (
-        ("beams",),
-        ["contexts, coins, three steps", "contexts, coins, three steps, penalty"],
-        (0,), 0.02, False,
-    ),
+    # (With a penalty all else is in the matrix, too.)
+    (("beams",), ["contexts, coins, three steps, penalty"], (0,), 0.02, False),
+    (("beams",), ["contexts, coins, three steps"], (0,), 0.02, True),
 ]  # fmt: skip
 # Of every step: kernels, models, slow or not.
 STEPS = [
     (("exact", "rcd", "slice"), STEPS_IN_CONTEXTS, False),
-    (("exact", "rcd"), ["one sequence", "two sequences", "missing"], False),
+    # Five steps have several tables of one transition, between other labels.
+    (
+        ("exact", "exact, no lookup", "rcd", "rcd, no lookup"),
+        ["one sequence", "two sequences", "missing", *HCRP, "five steps"],
+        False,
+    ),
     (("exact",), ["coins, penalty", "contexts, coins, penalty"], False),
     (("exact", "rcd"), ["coins, two sequences, penalty"], False),
     (("rcd",), ["contexts first, coins, penalty"], False),
     # One kernel, with exact messages and others.
-    (("slice",), ["contexts, coins", "contexts first, coins"], False),
-    (("slice",), ["contexts, coins, penalty"], False),
+    (("slice",), ["contexts first, coins", "contexts, coins, penalty"], False),
+    (("slice",), ["contexts, coins"], True),
     (("beam",), ["contexts, coins", "contexts first, coins"], True),
     (("exact", "rcd"), LONGER_STEPS_IN_CONTEXTS, True),
     # Slices of the second of these have two million outcomes.
@@ -421,7 +437,7 @@ def key_of_all(model, arrays):
     """The labels, tables of all depths, and stays or stages."""
     steps = (*arrays.get("stayed", ()), *arrays.get("stages", ()))
     if not isinstance(model, ContextModel):
-        return (*key_of(arrays, hierarchical=False), *steps)
+        return (*key_of(arrays, isinstance(model.emission, HCRPEmission)), *steps)
     labels = canonical(arrays["states"].tolist())
     names = {None: -2, START: -1} | dict(
         zip(arrays["states"].tolist(), labels, strict=True)
@@ -436,6 +452,10 @@ def key_of_all(model, arrays):
 @cache
 def all_states(model):
     """``{key: (arrays, log joint probability)}`` of all labels, stays and tables."""
+    if isinstance(model.emission, HCRPEmission):
+        law = model.y, model.emission, model.starts, model.alpha, model.gamma
+        seatings = all_seatings(*law).items()
+        return {key: (arrays_of(hmm), np.log(p)) for key, (hmm, p) in seatings}
     states, starts = {}, set(model.starts)
     has_coins, is_tree = hasattr(model, "kappa"), isinstance(model, ContextModel)
     options = (model.n_stages, model.starts_inside) if has_coins else ()

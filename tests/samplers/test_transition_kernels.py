@@ -25,10 +25,9 @@ from reference.kernel import (
     total_of,
 )
 from reference.seating import START, all_seatings
-from small_models import Model, arrays_of, key_of, unpacked
+from small_models import Model, arrays_of, unpacked
 
 from skihmm.samplers._blocked_kernel import BeamProposal, BlockedProposal, SliceProposal
-from skihmm.samplers._stepwise_kernel import StepwiseProposal
 from skihmm.testing._probes import ProposalProbe
 
 EXACT = 1e-12
@@ -69,11 +68,6 @@ BLOCKED = {
     "exact messages, generic": lambda: native.moves.GenericProposal("blocked", 0.0),
     "default, generic": lambda: native.moves.GenericProposal("blocked"),
     "crude messages, generic": lambda: native.moves.GenericProposal("blocked", 3.0),
-}
-STEPWISE = {
-    "sparse": StepwiseProposal,
-    "sparse without lookup": lambda: StepwiseProposal(0),
-    "generic": lambda: native.moves.GenericProposal("stepwise"),
 }
 
 
@@ -238,12 +232,7 @@ def cases(models, is_slow=False):
 
 
 def singles(models):
-    return [
-        (form, name, t)
-        for form in STEPWISE
-        for name, model in models.items()
-        for t in range(model.n_steps)
-    ]
+    return [(name, t) for name, model in models.items() for t in range(model.n_steps)]
 
 
 # -- proposals without slices ---------------------------------------------------------
@@ -277,13 +266,12 @@ def share_of_old(block, proposal, removal, uniforms=()):
     return high
 
 
-def check_weights(form, name, t):
+def check_weights(name, t):
     """Weights: they sum to the total that the proposal draws from.
 
-    That is as exact where they are rounded to single precision: what counts is that all
-    read the same numbers.
+    (Steps of symbols are enumerated in test_split_merge_matrices.py.)
     """
-    block, proposal = block_of(name, t, t + 1), STEPWISE[form]()
+    block, proposal = block_of(name, t, t + 1), native.moves.GenericProposal("stepwise")
     q = block.log_q(proposal)
     for removal in block.moves.removals if name in MODELS else ():
         row = q[removal.base]
@@ -292,15 +280,15 @@ def check_weights(form, name, t):
     assert_stationary(block, normalised(q))
 
 
-@pytest.mark.parametrize(("form", "name", "t"), singles(MODELS | LONGER))
-def test_stepwise(form, name, t):
-    check_weights(form, name, t)
+@pytest.mark.parametrize(("name", "t"), singles(MODELS | LONGER))
+def test_stepwise(name, t):
+    check_weights(name, t)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("form", "name", "t"), singles(LONG))
-def test_stepwise_in_long_models(form, name, t):
-    check_weights(form, name, t)
+@pytest.mark.parametrize(("name", "t"), singles(LONG))
+def test_stepwise_in_long_models(name, t):
+    check_weights(name, t)
 
 
 # -- slices ---------------------------------------------------------------------------
@@ -535,62 +523,3 @@ def test_without_errors_nothing_is_caught():
     for _, name, span in PLANTED.values():
         block = block_of(name, *span)
         assert_stationary(block, exact_q(block))
-
-
-# -- what step-wise sweeps skip -------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["one sequence", "HCRP", *LONGER])
-def test_lifted_moves_see_the_same_base(name):
-    """A sweep does not take the customers out if it can tell what s_0 would be."""
-    model, n_lifted = (MODELS | LONGER)[name], 0
-    for t in range(model.n_steps):
-        block = block_of(name, t, t + 1)
-        for i, _ in enumerate(block.moves.models):
-            block.load(i)
-            for seed in range(10):
-                opened, _ = native.moves.open_step(block.state, t, seed)
-                lifted, _ = native.moves.lift_step(block.state, t, seed)
-                if lifted is not None:
-                    n_lifted += 1
-                    assert lifted == opened
-    assert n_lifted >= 20
-
-
-def flow_of(moves):
-    """Probability of state i, of its removal to base b and of seating its path as j."""
-    path, left, seated = {}, {}, {}
-    for r in moves.removals:
-        path[r.state, r.base] = r.path
-        left[r.state, r.base] = left.get((r.state, r.base), 0.0) + r.probability
-    for b, base in enumerate(moves.bases):
-        for key in zip(base.path, base.state, base.probability, strict=True):
-            seated[b, *key[:2]] = seated.get((b, *key[:2]), 0.0) + key[2]
-    return lambda i, b, j: moves.target[i] * left[i, b] * seated[b, path[i, b], j]
-
-
-@pytest.mark.parametrize("name", [*LONGER, "HCRP, five steps"])
-def test_lifted_moves_are_balanced(name):
-    """The ratio of every lifted move, from the enumerated laws of tables alone.
-
-    With the label kept, a move from state i through s_0 to state j and the one back are
-    in balance if the ratio is that of their flows.
-    """
-    model, n_uneven = (LONGER | LONG)[name], 0
-    hierarchical = isinstance(model.emission, HCRPEmission)
-    for t in range(1, model.n_steps - 1):
-        block = block_of(name, t, t + 1)
-        moves = block.moves
-        flow = flow_of(moves)
-        for i, _ in enumerate(moves.models):
-            for seed in range(10):
-                block.load(i)
-                b = block.number_of(native.moves.open_step(block.state, t, seed)[1])
-                view, found = native.moves.lift_step(block.state, t, seed)
-                if view is None:
-                    break
-                j = moves.number[key_of(block.state.to_arrays(), hierarchical)]
-                want = math.log(flow(j, b, i) / flow(i, b, j))
-                assert found == pytest.approx(want, abs=EXACT)
-                n_uneven += abs(want) > CAUGHT
-    assert n_uneven >= 10

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import native
 import pytest
 
 from skihmm.samplers import StepwiseGibbs
@@ -19,7 +18,6 @@ PROPOSALS = {
     "blocked": (BlockedProposal, 2),
     "blocked, crude messages": (lambda: BlockedProposal(cut=2.0), 3),
     "beam": (BeamProposal, 3),
-    "prior": (lambda: native.moves.PriorProposal(), 2),
 }
 
 

@@ -581,8 +581,7 @@ BLOCKS_IN_CONTEXTS = {
 # Of every tree of restaurants; for kernels and statistics that are compiled apart.
 TOP = (
     "parent of a level",
-    "double top(int32_t k) const { return prob_at(*root, k); }\n"
-    "PLACE",
+    "double top(int32_t k) const { return prob_at(*root, k); }\nPLACE",
 )
 TREE = {
     "a new table from the top": [

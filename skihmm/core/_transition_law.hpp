@@ -323,7 +323,8 @@ class TransitionLaw : public PlainRestaurants {
         if (tree_) tree_->push_max(tree_->place(t), weights, out, argmax_out);
         else push_max(weights, out, argmax_out);
     }
-    // The stages of a state last equally long.  (Of one stage, a row sums to less than one with a penalty.)
+    // The stages of a state last equally long.  (Of one stage, a row sums to less than one with a
+    // penalty.)
     void fill_row(int64_t t, int32_t j, double *out) const {
         fill_draws(t, j, out);
         if (!coins_.exist() || j == kStart) return;

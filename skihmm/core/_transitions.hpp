@@ -1,5 +1,5 @@
-// Transitions of a chain: their law (_transition_law.hpp) with its hyperparameters, their posterior
-// draw, and records.
+// Transitions of a chain: their law (_transition_law.hpp), with the posterior draw of its
+// hyperparameters, and records.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -198,7 +198,7 @@ def test_rows_without_likelihood_are_warned_of():
     make_model("gaussian").fit(X)  # warnings are errors
     make_model("autoregressive").fit(X)
     X[12:, 1] = np.nan
-    with pytest.warns(UserWarning, match=r"70 % of the rows .* AutoregressiveN.*long ga"):
+    with pytest.warns(UserWarning, match=r"78 % of the rows .* AutoregressiveN.*long ga"):
         make_model("autoregressive").fit(X)
 
 

@@ -13,6 +13,23 @@ from skihmm._version import __version__
 __all__ = ["HCRPHMM", "__version__", "get_include"]
 
 
+# A folder's headers include those of folders before it.
+_HEADERS = (
+    "core",
+    "core/seating",
+    "core/transitions",
+    "core/chain",
+    "core/frozen",
+    "emissions",
+    "emissions/families",
+    "emissions/symbols",
+    "samplers/steps",
+    "samplers/blocks",
+    "samplers/split_merge",
+    "samplers/baselines",
+)
+
+
 def get_include() -> list[str]:
     """List the folders of the C++ headers, for packages that extend the compiled core.
 
@@ -24,8 +41,8 @@ def get_include() -> list[str]:
     Examples
     --------
     >>> import skihmm
-    >>> [folder.rpartition("skihmm")[2] for folder in skihmm.get_include()]
-    ['/core', '/emissions', '/samplers']
+    >>> [folder.rpartition("skihmm")[2] for folder in skihmm.get_include()[:3]]
+    ['/core', '/core/seating', '/core/transitions']
     """
     here = Path(__file__).parent
-    return [str(here / name) for name in ("core", "emissions", "samplers")]
+    return [str(here / folder) for folder in _HEADERS]

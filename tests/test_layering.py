@@ -161,6 +161,18 @@ def problem(user: str, used: str) -> str | None:
     return None
 
 
+def _above(root: Path, path: Path) -> list[str]:
+    """Folders of headers that a file may include; headers only the first of them."""
+    package, folder = (
+        path.relative_to(root).parts[0],
+        path.parent.relative_to(root).as_posix(),
+    )
+    folders = [f for f in skihmm._HEADERS if f.split("/")[0] in ("core", package)]
+    if path.suffix == ".hpp" and folder in folders:
+        return folders[: folders.index(folder) + 1]
+    return folders
+
+
 def wrong_edges(root: Path) -> list[str]:
     """A line for every edge that is not allowed, headers and orphans included."""
     lines = [
@@ -174,13 +186,12 @@ def wrong_edges(root: Path) -> list[str]:
             if layer_of(module) is None and not _of(module, "datasets"):
                 lines.append(f"{module}: it has no layer: add it to LAYERS")
         if path.suffix in (".hpp", ".pyx", ".pxd"):
-            for header in _INCLUDE.findall(path.read_text(encoding="utf-8")):
-                places = [path.parent / header, root / "core" / header]
-                if not any(place.is_file() for place in places):
-                    lines.append(
-                        f"{path.relative_to(root).as_posix()} -> {header}: headers come "
-                        "from the same folder or from core"
-                    )
+            lines += [
+                f"{path.relative_to(root).as_posix()} -> {header}: headers come from the "
+                "same package or from core, and from folders above"
+                for header in _INCLUDE.findall(path.read_text(encoding="utf-8"))
+                if not any((root / f / header).is_file() for f in _above(root, path))
+            ]
     return lines
 
 
@@ -227,6 +238,8 @@ GOOD_TREE = {
     "core/__init__.py": "",
     "core/_types.pxd": "",
     "core/_seating.hpp": "#include <vector>\n",
+    "core/seating/_tree.hpp": '#include "_seating.hpp"\n',
+    "core/transitions/_coins.hpp": '#include "_tree.hpp"\n',
     "core/_state.pyx": 'from skihmm.core._types cimport (\n    int32_t,  # "labels"\n)\n',
     "core/_state.pxd": 'cdef extern from "_seating.hpp" nogil:\n    pass\n',
     "testing/_probes.pyx": "cimport skihmm.core._state\n",
@@ -316,6 +329,11 @@ def test_a_good_tree_passes(tmp_path):
             "core/_seating.hpp",
             '#include "_x_weights.hpp"',
             "core/_seating.hpp -> _x_weights.hpp: headers",
+        ),
+        (
+            "core/seating/_tree.hpp",
+            '#include "_coins.hpp"',
+            "core/seating/_tree.hpp -> _coins.hpp: headers",
         ),
         (
             "emissions/_x_stats.pyx",

@@ -264,12 +264,15 @@ RUN_SPLITS = {
         ("decision on a merge", "return decide(chain, q_split(q), without);"),
     ],
     "no allocation": [("factor of the allocation", "")],
-    "no reverse": [("allocation of a merge", "continue;")],
+    "no reverse": [
+        ("allocation of a merge", "continue;"),
+        ("allocation of a merge by marginals", ""),
+    ],
     "score too early": [
         (
             "run to merge",
-            "if (!scans) look(chain, i);\n"
-            "if (!scans) q += allocation_.score(chain, path_of(runs_[i]));\nPLACE",
+            "if (!scans && has_marginals_) look(chain, i);\n"
+            "if (!scans && !has_marginals_) q += score(chain, i);\nPLACE",
         ),
         ("allocation of a merge", "continue;"),
     ],
@@ -284,7 +287,8 @@ RUN_SPLITS = {
     "the first label is free": [
         (
             "first run",
-            "allocation_.look(chain, runs_[i].start, runs_[i].stop, two_, false);",
+            "allocation(i).look(chain, runs_[i].start, runs_[i].stop, two_, false,\n"
+            "                   path_of(runs_[i]));",
         )
     ],
     # These are no errors.

@@ -73,6 +73,29 @@ class ProductEmission final : public Emission, public EmissionParameters {
             if (part->has_tables()) return true;
         return false;
     }
+    bool has_marginals() const override {
+        return std::all_of(parts_.begin(), parts_.end(),
+                           [](const auto &part) { return part->has_marginals(); });
+    }
+    double clear_pair(const int32_t *two) override {
+        double lp = 0.0;
+        for (const auto &part : parts_) lp += part->clear_pair(two);
+        return lp;
+    }
+    double add_steps(const int32_t *two, const int64_t *steps, size_t n,
+                     const int32_t *labels) override {
+        double lp = 0.0;
+        for (const auto &part : parts_) lp += part->add_steps(two, steps, n, labels);
+        return lp;
+    }
+    void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) override {
+        double pair[2];
+        out[0] = out[1] = 0.0;
+        for (const auto &part : parts_) {
+            part->fill_whole(start, stop, states, pair);
+            for (int i = 0; i < 2; ++i) out[i] += pair[i];
+        }
+    }
     bool allows_scans() const override {
         for (const auto &part : parts_)
             if (!part->allows_scans()) return false;

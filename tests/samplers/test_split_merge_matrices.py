@@ -249,6 +249,7 @@ EDITS = [
         "                 const Product &q_new) const {",
     ),
     ("number of a trial", "Pick threshold_;"),
+    ("number of a trial of runs", "Pick threshold_;"),
     ("number of an index", "Pick u = uniform(g);"),
     (
         "number of an allocation",

@@ -180,7 +180,11 @@ class Emission {
     virtual void look_ahead(int64_t, int64_t) {}
     // out[i] = p(y[t] | states[i]) for i = 0, 1, up to a factor common to the two.
     virtual void fill_pair(int64_t t, const int32_t *states, double *out) = 0;
-    // The same in logs, as they are.
+    // The same of steps [start, stop), one after the other.
+    virtual void fill_pairs(int64_t start, int64_t stop, const int32_t *states, double *out) {
+        for (int64_t t = start; t < stop; ++t, out += 2) fill_pair(t, states, out);
+    }
+    // The same of one in logs, as they are.
     virtual void fill_log_pair(int64_t t, const int32_t *states, double *out) {
         fill_pair(t, states, out);
         take_logs(2, 0.0, out);
@@ -190,11 +194,28 @@ class Emission {
     // states.  For proposals, which need no exact values: sharing between states may be ignored.
     virtual void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                                double *out) = 0;
+    // The last of these for two states, which are those of clear_pair if there is such.
+    virtual void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) {
+        std::vector<double> prefixes(stop - start);
+        for (int i = 0; i < 2; ++i) {
+            fill_prefixes(start, stop, states[i], false, prefixes.data());
+            out[i] = prefixes.back();
+        }
+    }
     // Whether customers are seated at tables.  If not, statistics depend on the labels alone.
     virtual bool has_tables() const { return true; }
     // Whether restricted scans may allocate observations, which needs statistics without tables, and
     // are of use.
     virtual bool allows_scans() const { return false; }
+    // Whether there are probabilities of all observations of a state, in whatever order they came.
+    // Then a move may remove those of two slots, of which log p is returned, ...
+    virtual bool has_marginals() const { return false; }
+    virtual double clear_pair(const int32_t *) { return 0.0; }
+    // ... and add n steps again, to two[1] where this is their label, otherwise to two[0]; returns
+    // by how much log p grows.
+    virtual double add_steps(const int32_t *, const int64_t *, size_t, const int32_t *) {
+        return 0.0;
+    }
     // End of a move: keep it, or undo it exactly.
     virtual void commit() = 0;
     virtual void rollback() = 0;

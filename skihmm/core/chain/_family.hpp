@@ -46,11 +46,20 @@ class Family {
                                   const double *y) const = 0;
     // Add y.
     virtual void add(double *s, int64_t stride, const double *y) const = 0;
-    // Add the rows steps[0], steps[1], ... of `values`, none of them missing, to a state without
-    // observations.
-    virtual void add_rows(double *s, int64_t stride, const double *values,
-                          const int64_t *steps, int64_t n) const {
+    // Add the rows steps[0], steps[1], ... of `values`, none of them missing.  Of a family with
+    // n_sums > 0 `sums` are those of all rows that the state has then.
+    virtual void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
+                          int64_t n, const double *) const {
         for (int64_t i = 0; i < n; ++i) add(s, stride, values + steps[i] * row_width());
+    }
+    int32_t n_sums = 0;
+    virtual void add_sums(const double *, const int64_t *, int64_t, double *) const {}
+    // The same for a state without rows.
+    void count_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
+                    int64_t n) const {
+        std::vector<double> sums(n_sums);
+        add_sums(values, steps, n, sums.data());
+        add_rows(s, stride, values, steps, n, sums.data());
     }
     // Remove y.  False if rounding errors have become too large: then the statistics have to be
     // recomputed from the remaining observations.

@@ -38,6 +38,13 @@ struct SymbolView {
     int32_t e_in = 0, e_x = 0;          // observations of x: equal to y[t], all
 };
 
+// In the place of an emission: draws only.
+struct NoValues {
+    static constexpr bool kIsSeating = true;
+    void add(int64_t, int32_t, bitgen_t *, Product *) const {}
+    void remove(int64_t, int32_t, bitgen_t *, Product *) const {}
+};
+
 // Removed customers and those added in their place, for every move of the restricted collapsed
 // draw.  The only code that decides on a ratio.
 template <class Emission>
@@ -57,27 +64,30 @@ class Exchange {
         r_new.multiply(chain.transitions->add_draw(t, j, k, chain.bits, &chain.hints[t]));
     }
     // Steps [start, stop) of one sequence with the given labels, the first one after label
-    // j: their draws, their observations, and the draw of `follower` (-1: none).
+    // j: their draws, their observations, and the draw of `follower` (-1: none).  (Values: an
+    // emission, or NoValues.)
     // They leave in the reverse of the order in which they come.  r_observed: the observations'
     // part of r_old, unless these are seated.
-    SKIHMM_INLINE void remove_block(Chain &chain, Emission &emission,
+    template <class Values>
+    SKIHMM_INLINE void remove_block(Chain &chain, Values &emission,
                                     int64_t start, int64_t stop, int32_t j,
                                     const int32_t *labels, int32_t follower) {
-        if constexpr (!Emission::kIsSeating) r_observed.reset();
+        if constexpr (!Values::kIsSeating) r_observed.reset();
         // planted: removed draw of the follower
         if (SKIHMM_LIKELY(follower >= 0))
             remove_draw(chain, labels[stop - 1 - start], follower, stop);
         for (int64_t t = stop - 1; t >= start; --t) {
             const int32_t k = labels[t - start];
-            emission.remove(t, k, chain.bits, Emission::kIsSeating ? &r_old : &r_observed);
+            emission.remove(t, k, chain.bits, Values::kIsSeating ? &r_old : &r_observed);
             // planted: removed draw of a block
             remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
         }
-        if constexpr (!Emission::kIsSeating) r_old.multiply(r_observed);
+        if constexpr (!Values::kIsSeating) r_old.multiply(r_observed);
     }
     // Every factor is computed just before its own customer is seated, at the seating with all
     // earlier ones, not at s_0.
-    SKIHMM_INLINE void add_block(Chain &chain, Emission &emission,
+    template <class Values>
+    SKIHMM_INLINE void add_block(Chain &chain, Values &emission,
                                  int64_t start, int64_t stop, int32_t j,
                                  const int32_t *labels, int32_t follower) {
         for (int64_t t = start; t < stop; ++t) {
@@ -88,15 +98,6 @@ class Exchange {
         }
         // planted: added draw of the follower
         if (SKIHMM_LIKELY(follower >= 0)) add_draw(chain, j, follower, stop);
-    }
-    // The same without the observations.
-    void add_draws(Chain &chain, int64_t start, int64_t stop, int32_t j, const int32_t *labels,
-                   int32_t follower) {
-        for (int64_t t = start; t < stop; ++t) {
-            add_draw(chain, j, labels[t - start], t);
-            j = labels[t - start];
-        }
-        if (follower >= 0) add_draw(chain, j, follower, stop);
     }
     // Accept with probability min(1, R), R = (r_new / r_old) * (q_old / q_new).  R >= 1
     // needs no random number; a NaN (which no correct kernel makes) rejects.  A proposal of the
@@ -317,7 +318,8 @@ class Move : public Exchange<Emission> {
         const int32_t j = chain.previous(start), o = chain.successor(stop - 1);
         if constexpr (!Emission::kIsSeating) {
             if (put_observations_back(chain, emission, path)) {
-                this->add_draws(chain, start, stop, j, path, o);
+                NoValues none;
+                this->add_block(chain, none, start, stop, j, path, o);
                 r_new.multiply(r_observed);
                 return;
             }

@@ -19,11 +19,13 @@
 //     D_i t_i+1 / t_i,   G_i - w_i / t_i sum_l<i w_l / D_l G_l   (row i)
 //
 // (Gill, Golub, Murray and Saunders 1974, method C1, of which the inverse was taken here: the
-// products of 1 + x telescope), so an added row costs as much as two evaluations.
+// products of 1 + x telescope), so an added row costs as much as two evaluations.  Many rows are
+// added to sums of z z^T first, which are factorised once.
 #pragma once
 #include "_family.hpp"
 #include "_family_parts.hpp"
 #include "_hyperparameters.hpp"
+#include "_product.hpp"
 #include "_random.hpp"
 
 namespace skihmm {
@@ -255,6 +257,9 @@ class AutoregressiveFamily final : public Family {
         ratio_.configure((dof_ + 1.0 - d) / 2.0, 0.5, d / 2.0, setting.n_steps);
         for (const double value : deviation_) log_unit_ += std::log(value);
         prior_.resize(inverse_at_ - 1 + size_);
+        side_ = side_of_sums(size_);
+        n_sums = size_ * side_;
+        prior_sums_.resize(n_sums);
         factorise(d, unit_.data());
         set_prior();
     }
@@ -290,12 +295,22 @@ class AutoregressiveFamily final : public Family {
         update(s);
         return norm - 0.5 * n_columns * growth.inputs - power_before * growth.values;
     }
-    void add_rows(double *s, int64_t, const double *values, const int64_t *steps,
-                  int64_t n) const override {
-        std::vector<double> z(z_.size()), scratch(scratch_.size());
-        Growth growth;
-        for (int64_t r = 0; r < n; ++r)
-            turn(s, values + steps[r] * row_width(), 1.0, z.data(), scratch.data(), &growth);
+    void add_sums(const double *values, const int64_t *steps, int64_t n,
+                  double *sums) const override {
+        std::vector<double> z(side_);
+        for (int64_t r = 0; r < n; ++r) {
+            standardise(values + steps[r] * row_width(), z.data());
+            add_products(size_, z.data(), sums);
+        }
+    }
+    void add_rows(double *s, int64_t, const double *values, const int64_t *steps, int64_t n,
+                  const double *sums) const override {
+        if (n < kFewRowsToSum || !factorise_sums(s, sums)) {
+            std::vector<double> z(z_.size()), scratch(scratch_.size());
+            Growth growth;
+            for (int64_t r = 0; r < n; ++r)
+                turn(s, values + steps[r] * row_width(), 1.0, z.data(), scratch.data(), &growth);
+        }
         s[0] += static_cast<double>(n);
         update(s);
     }
@@ -601,6 +616,22 @@ class AutoregressiveFamily final : public Family {
         out[q_ - 1] = 1.0;
         std::fill(out + size_, out + z_.size(), 0.0);
     }
+    // The factors of S_0 + sums; false, with the factors unchanged, if too many digits would be
+    // lost.
+    bool factorise_sums(double *s, const double *sums) const {
+        if (dof_ > kMostDof) return false;
+        std::vector<double> A(n_sums), inverse(size_);
+        if (!invert_factor(size_, prior_sums_.data(), sums, A.data(), inverse.data()))
+            return false;
+        Product growth[2];
+        for (int32_t i = 0; i < size_; ++i) {
+            growth[i >= q_].multiply(prior_[inverse_at_ - 1 + i] / inverse[i]);
+            s[inverse_at_ + i] = inverse[i];
+            for (int32_t j = 0; j <= i; ++j) s[1 + at(i, j)] = A[i * side_ + j];
+        }
+        for (int32_t part = 0; part < 2; ++part) s[growth_at_ + part] = growth[part].log();
+        return true;
+    }
     // Of S_0 = [I, 0; M, R] [Lambda, 0; 0, D_y] [...]^T.
     void set_prior() {
         const int32_t d = n_columns;
@@ -608,12 +639,24 @@ class AutoregressiveFamily final : public Family {
         log_det_ = d * std::log(scale_);
         std::fill(prior_.begin(), prior_.end(), 0.0);
         for (int32_t i = 0; i < size_; ++i) prior_[at(i, i)] = 1.0;
-        for (int32_t j = 0; j < q_; ++j) inverse[j] = 1.0 / strength_[j / d];
+        for (int32_t j = 0; j < q_; ++j) {
+            inverse[j] = 1.0 / strength_[j / d];
+            prior_sums_[j * side_ + j] = strength_[j / d];
+        }
         for (int32_t i = 0; i < d; ++i) {
             const double root = unit_[i * (i + 1) / 2 + i];
             inverse[q_ + i] = 1.0 / (scale_ * root * root);
             log_det_ += 2.0 * std::log(root);
             for (int32_t j = 0; j < q_; ++j) prior_[at(q_ + i, j)] = -mean_[i * q_ + j];
+            double *row = &prior_sums_[(q_ + i) * side_];
+            for (int32_t j = 0; j < q_; ++j) row[j] = mean_[i * q_ + j] * strength_[j / d];
+            for (int32_t l = 0; l <= i; ++l) {
+                double value = 0.0;
+                for (int32_t c = 0; c <= l; ++c)
+                    value += unit_[i * (i + 1) / 2 + c] * unit_[l * (l + 1) / 2 + c];
+                row[q_ + l] = scale_ * value;
+                for (int32_t j = 0; j < q_; ++j) row[q_ + l] += row[j] * mean_[l * q_ + j];
+            }
             for (int32_t l = 0; l < i; ++l) {
                 const double x =
                     unit_[i * (i + 1) / 2 + l] / unit_[l * (l + 1) / 2 + l];
@@ -638,11 +681,12 @@ class AutoregressiveFamily final : public Family {
         return true;
     }
 
-    int32_t order_, q_, size_, inverse_at_, growth_at_;
+    int32_t order_, q_, size_, side_, inverse_at_, growth_at_;
     std::vector<double> centre_, deviation_, mean_, strength_;
     double dof_, scale_ = 1.0, log_unit_ = 0.0, log_det_ = 0.0;
     int32_t is_drawn_[3];
-    std::vector<double> unit_, prior_;      // the Cholesky factor of the scale; of S_0
+    // The Cholesky factor of the scale; G and 1 / D of S_0; its lower triangle.
+    std::vector<double> unit_, prior_, prior_sums_;
     RisingTable ratio_;
     // Scratch; a family belongs to one thread.
     mutable std::vector<double> z_, scratch_, rows_out_;

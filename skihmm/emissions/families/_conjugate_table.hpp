@@ -115,6 +115,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     bool allows_scans() const override { return !family_->has_lasting_states; }
     void commit() override {
         touched_.clear();
+        pair_[0].numbers.clear();
         saved_.clear();
         moved_.clear();
         ++move_;
@@ -167,6 +168,71 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             if (!is_missing_[t]) lp += family_->add_predicted(numbers.data(), 1, row(t));
             out[i] = lp;
         }
+    }
+    void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) override {
+        if (pair_[0].numbers.empty()) return Emission::fill_whole(start, stop, states, out);
+        rows_.clear();
+        for (int64_t t = start; t < stop; ++t)
+            if (!is_missing_[t]) rows_.push_back(t);
+        n_next_ = rows_.size();
+        sum_rows();
+        for (int i = 0; i < 2; ++i) {
+            next_[i] = pair_[i];
+            add_rows(&next_[i]);
+            out[i] = next_[i].log_p - pair_[i].log_p;
+        }
+    }
+    void fill_pairs(int64_t start, int64_t stop, const int32_t *states, double *out) override {
+        if (!family_->is_wide) return Emission::fill_pairs(start, stop, states, out);
+        double logs[2 * Family::kRows];
+        both_.resize(2 * family_->width);
+        for (int i = 0; i < 2; ++i) read(states[i], &both_[i * family_->width]);
+        for (int64_t from = start; from < stop; from += Family::kRows) {
+            const int32_t n = static_cast<int32_t>(std::min<int64_t>(Family::kRows, stop - from));
+            work(2 * n);
+            std::fill_n(logs, 2 * n, 0.0);
+            family_->fill_together(both_.data(), family_->width, 2, row(from), n, logs, 2);
+            for (int32_t r = 0; r < n; ++r, out += 2) {
+                if (is_missing_[from + r]) out[0] = out[1] = 1.0;
+                else fill_floored_pair(logs + 2 * r, out);
+            }
+        }
+    }
+    bool has_marginals() const override { return true; }
+    double clear_pair(const int32_t *two) override {
+        double lp = 0.0;
+        n_next_ = 0;
+        for (int i = 0; i < 2; ++i) {
+            touch(two[i]);
+            pair_[i].numbers = reset_;
+            pair_[i].sums.assign(family_->n_sums, 0.0);
+            pair_[i].log_p = family_->log_marginal(reset_.data(), 1);
+            lp += family_->log_marginal(&table_[place(two[i])], step()) - pair_[i].log_p;
+            clear(two[i]);
+        }
+        return lp;
+    }
+    double add_steps(const int32_t *two, const int64_t *steps, size_t n,
+                     const int32_t *labels) override {
+        const double before = pair_[0].log_p + pair_[1].log_p;
+        for (int i = 0; i < 2; ++i) {
+            rows_.clear();
+            for (size_t l = 0; l < n; ++l) {
+                if ((labels[l] == two[1]) != i || is_missing_[steps[l]]) continue;
+                rows_.push_back(steps[l]);
+                move(steps[l], two[i]);
+            }
+            if (rows_.empty()) continue;
+            if (rows_.size() == n_next_) {
+                std::swap(pair_[i], next_[i]);
+            } else {
+                sum_rows();
+                add_rows(&pair_[i]);
+            }
+            write(two[i], pair_[i].numbers.data());
+        }
+        n_next_ = 0;
+        return pair_[0].log_p + pair_[1].log_p - before;
     }
     double log_joint() const override {
         double lp = log_constant_;
@@ -313,6 +379,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Parameters of a slot without any: results computed with them are recognisable as invalid.
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
     struct Moved { int64_t t; int32_t slot; };
+    // Statistics of a state since clear_pair, sums of its rows, their log p.
+    struct Whole { std::vector<double> numbers, sums; double log_p; };
 
     void read_missing() {
         log_constant_ = 0.0;
@@ -321,14 +389,14 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             if (!is_missing_[t]) log_constant_ += family_->log_constant(row(t));
         }
     }
+    SKIHMM_NOINLINE void ask() {
+        n_flops_ = 0.0;
+        if (poll_ && poll_(watcher_)) throw std::runtime_error("stopped");
+    }
     // n evaluations or updates are to come.
     void work(int32_t n) {
         n_flops_ += static_cast<double>(n) * family_->width;
         if (SKIHMM_UNLIKELY(n_flops_ > kPollEvery)) ask();
-    }
-    SKIHMM_NOINLINE void ask() {
-        n_flops_ = 0.0;
-        if (poll_ && poll_(watcher_)) throw std::runtime_error("stopped");
     }
     const double *row(int64_t t) const { return values_ + t * row_width_; }
     // Of slot k the first statistic, and the distance to the next.
@@ -387,6 +455,19 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         saved_.resize(at + family_->width);
         read(k, &saved_[at]);
     }
+    void sum_rows() {
+        sums_.assign(family_->n_sums, 0.0);
+        family_->add_sums(values_, rows_.data(), rows_.size(), sums_.data());
+    }
+    // Add rows_, whose sums are sums_.
+    void add_rows(Whole *state) {
+        if (rows_.empty()) return;
+        work(static_cast<int32_t>(rows_.size()));
+        for (size_t i = 0; i < sums_.size(); ++i) state->sums[i] += sums_[i];
+        family_->add_rows(state->numbers.data(), 1, values_, rows_.data(), rows_.size(),
+                          state->sums.data());
+        state->log_p = family_->log_marginal(state->numbers.data(), 1);
+    }
     void move(int64_t t, int32_t k) {
         moved_.push_back({t, slot_of_[t]});
         slot_of_[t] = k;
@@ -404,8 +485,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             if (slot_of_[t] >= 0) steps[next[slot_of_[t]]++] = static_cast<int64_t>(t);
         workers_.run(stride_, [&](int64_t k, int32_t) {
             if (ends[k + 1] > ends[k])
-                family_->add_rows(&table_[place(static_cast<int32_t>(k))], step(), values_,
-                                  steps.data() + ends[k], ends[k + 1] - ends[k]);
+                family_->count_rows(&table_[place(static_cast<int32_t>(k))], step(), values_,
+                                    steps.data() + ends[k], ends[k + 1] - ends[k]);
         });
     }
     // Recompute a state's statistics that are lost to rounding, as after removal of an outlier.
@@ -415,8 +496,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         for (size_t t = 0; t < slot_of_.size(); ++t)
             if (slot_of_[t] == k) steps.push_back(static_cast<int64_t>(t));
         if (!steps.empty())
-            family_->add_rows(&table_[place(k)], step(), values_, steps.data(),
-                              static_cast<int64_t>(steps.size()));
+            family_->count_rows(&table_[place(k)], step(), values_, steps.data(),
+                                static_cast<int64_t>(steps.size()));
     }
     void draw(int32_t k, const double *s, int64_t stride, bitgen_t *g) {
         family_->draw(s, stride, parameters_of(k), step(), g);
@@ -451,6 +532,11 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Steps that were announced, and the first one of those in ahead_.
     int64_t ahead_start_ = -1, ahead_stop_ = -1, ahead_from_ = -1;
     std::vector<double> ahead_;
+    // The two states of a trial; what they become with the n_next_ rows of fill_whole.
+    Whole pair_[2], next_[2];
+    size_t n_next_ = 0;
+    std::vector<int64_t> rows_;
+    std::vector<double> sums_, both_;
     bool has_parameters_ = false;
     Workers workers_{1};    // of the last sweep in threads: recounts do not depend on them
 };

@@ -148,4 +148,47 @@ struct alignas(64) Numbers {
     }
 };
 
+// Sums of z z^T over rows: the lower triangle, in rows of whole vectors, as is z.
+inline int32_t side_of_sums(int32_t size) { return (size + kInVector - 1) / kInVector * kInVector; }
+// From so many rows on one factorisation of sums takes less time than updates by each of them; and
+// up to so many degrees of freedom, which multiply the growth of a determinant: its logarithm, of a
+// quotient that may be near one, has lost digits.
+constexpr int64_t kFewRowsToSum = 4;
+constexpr double kMostDof = 1e5;
+
+SKIHMM_CLONES static void add_products(int32_t size, const double *z, double *sums) {
+    const int32_t side = side_of_sums(size);
+    for (int32_t i = 0; i < size; ++i, sums += side)
+        for (int32_t j = 0; j <= i; j += kInVector)
+            *reinterpret_cast<Vector *>(sums + j) +=
+                z[i] * *reinterpret_cast<const Vector *>(z + j);
+}
+// Of prior + sums = L D L^T 1 / D and, in A, below the diagonal L^-1, above it D L^T: the rows are
+// eliminated.  False if too many digits are lost.
+SKIHMM_CLONES static bool invert_factor(int32_t size, const double *prior, const double *sums,
+                                        double *A, double *inverse) {
+    const int32_t side = side_of_sums(size);
+    for (int32_t i = 0; i < size; ++i) {
+        for (int32_t j = 0; j <= i; ++j)
+            A[i * side + j] = A[j * side + i] = prior[i * side + j] + sums[i * side + j];
+        inverse[i] = A[i * side + i];
+    }
+    for (int32_t j = 0; j < size; ++j) {
+        double *row = A + j * side;
+        // (False for NaN too.)
+        if (!(row[j] > kLeastShare * inverse[j])) return false;
+        inverse[j] = 1.0 / row[j];
+        row[j] = 1.0;
+        for (int32_t i = j + 1; i < size; ++i) {
+            double *other = A + i * side;
+            const double share = other[j] * inverse[j];
+            other[j] = 0.0;
+            for (int32_t l = 0; l < size; l += kInVector)
+                *reinterpret_cast<Vector *>(other + l) -=
+                    share * *reinterpret_cast<const Vector *>(row + l);
+        }
+    }
+    return true;
+}
+
 }  // namespace skihmm

@@ -8,10 +8,10 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <vector>
 
 #include "_independent_columns.hpp"
+#include "_product.hpp"
 
 namespace skihmm {
 
@@ -303,56 +303,6 @@ SKIHMM_CLONES static void fill_whitened(int32_t n, int64_t stride, int32_t d, co
     }
 }
 
-// Means of the rows steps[0], .. , steps[n - 1], and the lower triangle of the sum of squares about
-// them.  Parts of the rows, which stand column by column in the cache, are combined pairwise (Chan,
-// Golub and LeVeque 1983), so that rows far from zero lose no digits.  (Rows of one state are far
-// apart in memory: a second pass over them would take as long as all sums.)
-SKIHMM_CLONES static void fill_moments(const double *values, const int64_t *steps, int64_t n,
-                                       int32_t d, double *mean, double *squares) {
-    const int32_t most = static_cast<int32_t>(std::min<int64_t>(32, (n + kLanes - 1) / kLanes));
-    std::vector<Numbers<kLanes>> columns(static_cast<size_t>(d) * most);
-    std::vector<double> off(d);
-    const double *first = values + steps[0] * d;
-    std::fill_n(mean, d, 0.0);
-    std::fill_n(squares, d * (d + 1) / 2, 0.0);
-    for (int64_t start = 0; start < n; start += most * kLanes) {
-        const int32_t n_rows = static_cast<int32_t>(std::min<int64_t>(n - start, most * kLanes));
-        const int32_t n_blocks = (n_rows + kLanes - 1) / kLanes, n_last = n_rows - 1;
-        for (int32_t r = 0; r < n_rows; ++r) {
-            SKIHMM_PREFETCH(values + steps[std::min(start + r + 16, n - 1)] * d);
-            const double *row = values + steps[start + r] * d;
-            double *to = columns[0].data() + r;
-            for (int32_t i = 0; i < d; ++i) to[i * most * kLanes] = row[i] - first[i];
-        }
-        for (int32_t i = 0; i < d; ++i) {
-            Numbers<kLanes> *column = &columns[i * most];
-            double *last = column[n_blocks - 1].data();
-            std::fill(last + n_last % kLanes + 1, last + kLanes, 0.0);
-            auto sums = Numbers<kLanes>::of(0.0);
-            const auto one = Numbers<kLanes>::of(1.0);
-            for (int32_t b = 0; b < n_blocks; ++b) sums.add(column[b].data(), one);
-            const double centre = std::accumulate(sums.data(), sums.data() + kLanes, 0.0) / n_rows;
-            auto centres = Numbers<kLanes>::of(centre);
-            for (int32_t b = 0; b < n_blocks; ++b) column[b].subtract(centres.data());
-            std::fill(last + n_last % kLanes + 1, last + kLanes, 0.0);
-            off[i] = centre - mean[i];
-        }
-        const double share = static_cast<double>(n_rows) / static_cast<double>(start + n_rows);
-        double *square = squares;
-        for (int32_t i = 0; i < d; ++i) {
-            for (int32_t j = 0; j <= i; ++j) {
-                auto sums = Numbers<kLanes>::of(0.0);
-                for (int32_t b = 0; b < n_blocks; ++b)
-                    sums.add(columns[i * most + b].data(), columns[j * most + b]);
-                *square++ += std::accumulate(sums.data(), sums.data() + kLanes, 0.0)
-                             + static_cast<double>(start) * share * off[i] * off[j];
-            }
-            mean[i] += share * off[i];
-        }
-    }
-    for (int32_t i = 0; i < d; ++i) mean[i] += first[i];
-}
-
 // Sigma ~ InvWishart(Psi, dof), mu | Sigma ~ N(mean, Sigma / strength).  A step with any
 // missing entry is missing as a whole, because a partial row is not conjugate.
 //
@@ -393,6 +343,8 @@ class NormalInverseWishartFamily final : public Family {
         ratio_.configure((dof_ + 1.0 - d) / 2.0, 0.5, d / 2.0, setting.n_steps);
         factorise(d, triangle_.data());
         prior_.resize(size_);
+        n_sums = (d + 1) * side_of_sums(d + 1);
+        prior_sums_.resize(n_sums);
         set_prior();
     }
     void reset(double *s, int64_t stride) const override {
@@ -426,62 +378,39 @@ class NormalInverseWishartFamily final : public Family {
     double add_predicted(double *s, int64_t stride, const double *y) const override {
         return add_row(s, stride, y, z_.data());
     }
-    // Sums of all rows and one factorisation instead of a rank-one update for each: with L0 the
-    // factor of Psi and A the contribution of the rows, that of I + L0^-1 A L0^-T, whose
-    // diagonal also gives the growth of the determinant.  Updates, if sums lose too many digits.
-    void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
-                  int64_t n) const override {
+    // Of S_0 + the sum of z z^T, z = (1, y - centre), the factors are the posterior mean, less the
+    // centre, and U and D.
+    void add_sums(const double *values, const int64_t *steps, int64_t n,
+                  double *sums) const override {
         const int32_t d = n_columns;
-        std::vector<double> mean(d), off(d), A(size_);
-        fill_moments(values, steps, n, d, mean.data(), A.data());
-        const double weight = strength_ * n / (strength_ + n);
-        s[0] = static_cast<double>(n);
-        for (int32_t i = 0; i < d; ++i) {
-            off[i] = mean[i] - mean_[i];
-            s[(1 + i) * stride] = mean_[i] + off[i] * (n / (strength_ + n));
-            for (int32_t j = 0; j <= i; ++j) A[at(i, j)] += weight * off[i] * off[j];
+        std::vector<double> z(side_of_sums(d + 1));
+        z[0] = 1.0;
+        for (int64_t r = 0; r < n; ++r) {
+            for (int32_t i = 0; i < d; ++i) z[1 + i] = values[steps[r] * d + i] - centre_[i];
+            add_products(d + 1, z.data(), sums);
         }
-        // A becomes L0^-1 A L0^-T: a solution for every column, then for every row.
-        std::vector<double> B(static_cast<size_t>(d) * d);
-        for (int32_t i = 0; i < d; ++i)
-            for (int32_t j = 0; j <= i; ++j) B[i * d + j] = B[j * d + i] = A[at(i, j)];
-        for (int32_t turn = 0; turn < 2; ++turn)
-            for (int32_t c = 0; c < d; ++c) {
-                double *x = &B[static_cast<size_t>(c) * d];    // (B is symmetric at first)
-                if (turn == 0) {
-                    solve(triangle_.data(), 1, x);
-                } else {
-                    for (int32_t i = 0; i < d; ++i) off[i] = B[static_cast<size_t>(i) * d + c];
-                    solve(triangle_.data(), 1, off.data());
-                    for (int32_t i = 0; i < d; ++i) B[static_cast<size_t>(i) * d + c] = off[i];
-                }
-            }
-        double growth = 0.0;
-        std::vector<double> C(size_);
-        for (int32_t i = 0; i < d; ++i)
-            for (int32_t j = 0; j <= i; ++j) {
-                double value = B[static_cast<size_t>(i) * d + j];
-                for (int32_t l = 0; l < j; ++l) value -= C[at(i, l)] * C[at(j, l)];
-                // (True for NaN too.)
-                if (i == j && !(1.0 + value > kLeastShare * B[static_cast<size_t>(i) * d + i])) {
-                    reset(s, stride);
-                    for (int64_t r = 0; r < n; ++r)
-                        add_row(s, stride, values + steps[r] * d, off.data());
-                    return;
-                }
-                if (i == j) growth += std::log1p(value);
-                C[at(i, j)] = i == j ? std::sqrt(1.0 + value) : value / C[at(j, j)];
-            }
+    }
+    void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps, int64_t n,
+                  const double *sums) const override {
+        const int32_t d = n_columns, side = side_of_sums(d + 1);
+        std::vector<double> A(n_sums), inverse(d + 1);
+        if (n < kFewRowsToSum || dof_ > kMostDof
+            || !invert_factor(d + 1, prior_sums_.data(), sums, A.data(), inverse.data())) {
+            for (int64_t r = 0; r < n; ++r)
+                add_row(s, stride, values + steps[r] * d, inverse.data());
+            return;
+        }
         double *U = s + (1 + d) * stride;
-        for (int32_t i = d - 1; i >= 0; --i)
-            for (int32_t j = 0; j <= i; ++j) {
-                // Row i of the Cholesky factor, over the diagonal entry of column j.
-                const double root = triangle_[at(j, j)] * C[at(j, j)];
-                double value = 0.0;
-                for (int32_t l = j; l <= i; ++l) value += triangle_[at(i, l)] * C[at(l, j)];
-                U[at(i, j) * stride] = i == j ? 1.0 / (root * root) : value / root;
-            }
-        U[(size_ + 3) * stride] = growth;
+        Product growth;
+        s[0] += static_cast<double>(n);
+        for (int32_t j = 0; j < d; ++j) {
+            s[(1 + j) * stride] = centre_[j] + A[1 + j] * inverse[0];
+            growth.multiply(prior_[at(j, j)] / inverse[1 + j]);
+            U[at(j, j) * stride] = inverse[1 + j];
+            for (int32_t i = j + 1; i < d; ++i)
+                U[at(i, j) * stride] = A[(1 + j) * side + 1 + i] * inverse[1 + j];
+        }
+        U[(size_ + 3) * stride] = growth.log();
         update(s, stride);
     }
     bool remove(double *s, int64_t stride, const double *y) const override {
@@ -684,7 +613,6 @@ class NormalInverseWishartFamily final : public Family {
                     kHyperRate / variance + 0.5 * precision[at(i, i)],
                     kLeastScale * variance, kMostHyper * variance));
             }
-            set_prior();
         }
         if (is_drawn_[1]) {
             double squares = 0.0;
@@ -731,6 +659,7 @@ class NormalInverseWishartFamily final : public Family {
                 mean_[i] = centre_[i] + weighted[i];
             }
         }
+        set_prior();
     }
 
   private:
@@ -753,6 +682,17 @@ class NormalInverseWishartFamily final : public Family {
                 prior_[at(i, j)] = i == j ? 1.0 / (root * root) : triangle_[at(i, j)] / root;
             }
         log_det_ = log_det(prior_.data(), 1);
+        const int32_t side = side_of_sums(n_columns + 1);
+        prior_sums_[0] = strength_;
+        for (int32_t i = 0; i < n_columns; ++i) {
+            double *row = &prior_sums_[(1 + i) * side];
+            row[0] = strength_ * (mean_[i] - centre_[i]);
+            for (int32_t j = 0; j <= i; ++j) {
+                row[1 + j] = row[0] * (mean_[j] - centre_[j]);
+                for (int32_t l = 0; l <= j; ++l)
+                    row[1 + j] += triangle_[at(i, l)] * triangle_[at(j, l)];
+            }
+        }
     }
     // As add_predicted; `z` is scratch.
     double add_row(double *s, int64_t stride, const double *y, double *z) const {
@@ -811,7 +751,7 @@ class NormalInverseWishartFamily final : public Family {
     }
 
     std::vector<double> mean_, triangle_;   // the Cholesky factor of Psi
-    std::vector<double> prior_;             // U and 1 / D of Psi
+    std::vector<double> prior_, prior_sums_;    // U and 1 / D of Psi; the lower triangle of S_0
     double strength_, dof_, log_det_ = 0.0;
     int32_t size_ = 0;
     std::vector<double> centre_, variance_;     // of the columns of the data

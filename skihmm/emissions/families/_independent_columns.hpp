@@ -100,8 +100,8 @@ class IndependentColumns : public Family {
     bool remove(double *s, int64_t stride, const double *y) const override {
         return change(s, stride, y, -1.0);
     }
-    void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps,
-                  int64_t n) const override {
+    void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps, int64_t n,
+                  const double *) const override {
         for (int32_t c = 0; c < n_columns; ++c, s += Law::kWidth * stride) {
             double own[Law::kWidth];
             read({s, stride}, own);

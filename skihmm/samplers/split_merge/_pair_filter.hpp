@@ -25,14 +25,22 @@ class PairFilter {
     template <class Law, class Emission>
     void run(const Chain &chain, const Law &s, Emission &emission, int64_t start, int64_t stop,
              int32_t j, int32_t o, int32_t a, int32_t c, bool fixed) {
+        open(chain, s, start, stop, j, o, a, c, fixed);
+        for (int64_t t = start; t < stop; ++t) emission.fill_pair(t, two_, values(t - start));
+        filter();
+    }
+    // The same in two steps.  The first one looks at the transitions; before the second one
+    // values(i) gets p(y[start + i] | a) and p(y[start + i] | c), up to a common factor.
+    template <class Law>
+    void open(const Chain &chain, const Law &s, int64_t start, int64_t stop, int32_t j, int32_t o,
+              int32_t a, int32_t c, bool fixed) {
         two_[0] = a;
         two_[1] = c;
         n_ = stop - start;
         ends_.clear();
         if (s.are_staged()) find_runs(chain, start, stop);
-        double before[2], seen[2];
         for (int u = 0; u < 2; ++u) {
-            before[u] = j >= 0 ? s.prob(start, j, two_[u]) : 1.0;
+            before_[u] = j >= 0 ? s.prob(start, j, two_[u]) : 1.0;
             after_[u] = o >= 0 ? s.prob(stop, two_[u], o) : 1.0;
         }
         // One law for all steps, unless it depends on their contexts.
@@ -42,8 +50,19 @@ class PairFilter {
             for (int u = 0; u < 2; ++u)
                 for (int v = 0; v < 2; ++v)
                     passes_[stride_ * l].p[u][v] = s.prob(start + begin(l), two_[u], two_[v]);
-        if (fixed) before[1] = 0.0;
-        filtered_.resize(2 * static_cast<size_t>(n_));
+        if (fixed) before_[1] = 0.0;
+        n_steps_ = stop - start;
+        if (!s.are_staged()) return;
+        inner_.resize(2 * static_cast<size_t>(n_steps_));
+        for (int64_t i = 0; i < n_steps_; ++i)
+            for (int u = 0; u < 2; ++u) inner_[2 * i + u] = s.inner_prob(start + i, two_[u]);
+    }
+    double *values(int64_t i) {
+        filtered_.resize(2 * static_cast<size_t>(n_steps_));
+        return filtered_.data() + 2 * i;
+    }
+    void filter() {
+        double before[2] = {before_[0], before_[1]}, seen[2];
         double *out = filtered_.data();
         for (int64_t l = 0; l < n_; ++l, out += 2) {
             if (l > 0) {
@@ -51,8 +70,9 @@ class PairFilter {
                 for (int v = 0; v < 2; ++v)
                     before[v] = out[-2] * pass.p[0][v] + out[-1] * pass.p[1][v];
             }
-            if (ends_.empty()) emission.fill_pair(start + l, two_, seen);
-            else fill_run(s, emission, start + begin(l), start + ends_[l], seen);
+            // (Read before they are overwritten: a run has a step or more.)
+            if (ends_.empty()) std::copy_n(out, 2, seen);
+            else fill_run(begin(l), ends_[l], seen);
             double total = before[0] * seen[0] + before[1] * seen[1];
             if (SKIHMM_UNLIKELY(!(total > 0.0))) {
                 // Both densities underflow: propose without them.
@@ -88,17 +108,13 @@ class PairFilter {
         n_ = static_cast<int64_t>(ends_.size());
     }
     int64_t begin(int64_t l) const { return ends_.empty() ? l : l > 0 ? ends_[l - 1] : 0; }
-    // Observations of the steps [start, stop), and the coins between them, up to a factor.
-    template <class Transitions, class Emission>
-    void fill_run(const Transitions &s, Emission &emission, int64_t start, int64_t stop,
-                  double *seen) const {
-        double one[2];
+    // Observations of the steps [from, to), and the coins between them, up to a factor.
+    void fill_run(int64_t from, int64_t to, double *seen) const {
         seen[0] = seen[1] = 1.0;
-        for (int64_t t = start; t < stop; ++t) {
-            emission.fill_pair(t, two_, one);
+        for (int64_t i = from; i < to; ++i) {
             for (int u = 0; u < 2; ++u) {
-                if (t > start) seen[u] *= s.inner_prob(t, two_[u]);
-                seen[u] *= one[u];
+                if (i > from) seen[u] *= inner_[2 * i + u];
+                seen[u] *= filtered_[2 * i + u];
             }
             const double most = std::max(seen[0], seen[1]);
             for (int u = 0; u < 2; ++u)
@@ -123,11 +139,12 @@ class PairFilter {
     struct Pass { double p[2][2] = {}; };
 
     int32_t two_[2] = {};
-    int64_t n_ = 0, stride_ = 0;
-    double after_[2] = {};
+    int64_t n_ = 0, n_steps_ = 0, stride_ = 0;
+    double before_[2] = {}, after_[2] = {};
     std::vector<Pass> passes_;
     std::vector<int64_t> ends_;         // of runs, after the first step; none if steps are drawn
     std::vector<double> filtered_;      // by step or run: of the first state, of the second one
+    std::vector<double> inner_;         // by step, if there are stages: of a step inside a run
 };
 
 }  // namespace skihmm

@@ -24,6 +24,11 @@
 //
 // Removal is in the reverse of the order of allocation.  A merge evaluates meanwhile the
 // probability of every run's old labels, at the seating without that run and all later ones.
+//
+// Observations of conjugate families are not removed one by one: the ratio has the marginal
+// likelihoods of the two states before and after, and allocation begins with two states without
+// observations.  Most merges are rejected before that: all factors of R but q, which is a
+// probability, are known when all draws have come and gone.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -39,28 +44,27 @@
 
 namespace skihmm {
 
-// Subtract log sum exp, and return it.  If all are impossible the move will be rejected, and any
+// Subtract log sum exp.  If all are impossible the move will be rejected, and any
 // proposal will do.
-inline double normalise_logs(std::vector<double> *logs) {
-    double largest = *std::max_element(logs->begin(), logs->end());
+inline void normalise_logs(double *logs, size_t n) {
+    double largest = *std::max_element(logs, logs + n);
     if (largest == -INFINITY) {
-        std::fill(logs->begin(), logs->end(), 0.0);
+        std::fill_n(logs, n, 0.0);
         largest = 0.0;
     }
     double total = 0.0;
-    for (const double x : *logs) total += std::exp(x - largest);
+    for (size_t i = 0; i < n; ++i) total += std::exp(logs[i] - largest);
     total = largest + std::log(total);
-    for (double &x : *logs) x -= total;
-    return total;
+    for (size_t i = 0; i < n; ++i) logs[i] -= total;
 }
 // An index, by normalised logs.
-inline size_t draw_index(bitgen_t *g, const std::vector<double> &logs) {
+inline size_t draw_index(bitgen_t *g, const double *logs, size_t n) {
     double u = uniform(g);  // planted: number of an index
-    for (size_t i = 0; i < logs.size(); ++i) {
+    for (size_t i = 0; i < n; ++i) {
         u -= std::exp(logs[i]);
         if (u < 0.0) return i;
     }
-    return std::max_element(logs.begin(), logs.end()) - logs.begin();
+    return std::max_element(logs, logs + n) - logs;
 }
 inline double add_in_logs(double x, double y) {
     if (x < y) std::swap(x, y);
@@ -70,8 +74,10 @@ inline double add_in_logs(double x, double y) {
 // How one run is allocated to the states two[0] and two[1], at the current seating.
 class RunAllocation {
   public:
-    // Steps [start, stop); `is_first`: the first step is in two[0].
-    void look(Chain &chain, int64_t start, int64_t stop, const int32_t *two, bool is_first) {
+    // First at the transitions of steps [start, stop), of which a merge has the old labels
+    // `path`; `is_first`: the first step is in two[0].
+    void look(Chain &chain, int64_t start, int64_t stop, const int32_t *two, bool is_first,
+              const int32_t *path) {
         start_ = start;
         stop_ = stop;
         two_[0] = two[0];
@@ -85,12 +91,28 @@ class RunAllocation {
             total_[u] = s.total_at(stop, two[u]);
         }
         has_successor_ = o >= 0;
-        fill_whole(chain);
-        has_changes_ = false;
+        whole_[0] = 0.0;
+        whole_[1] = -INFINITY;
+        for (int u = 0; u < 2 && !is_first; ++u)
+            whole_[u] = enter_[u] + fill_draws(chain, u, false, nullptr) + out_of(u, length() - 1);
+        changes_.clear();
         n_labels_ = 1;
         if (length() == 1) return;
-        filter_.run(chain, *chain.emission, start, stop, j, o, two[0], two[1], is_first);
+        filter_.open(chain, s, start, stop, j, o, two[0], two[1], is_first);
         n_labels_ = filter_.size();
+        if (n_labels_ == length() && change_of(path) > 0) list_changes(chain);
+    }
+    // Then at the observations.
+    void weigh(Emission &emission) {
+        if (!is_first_) {
+            double logs[2];
+            emission.fill_whole(start_, stop_, two_, logs);
+            for (int u = 0; u < 2; ++u) whole_[u] += logs[u];
+            normalise_logs(whole_, 2);
+        }
+        if (n_labels_ == 1) return;
+        emission.fill_pairs(start_, stop_, two_, filter_.values(0));
+        filter_.filter();
     }
     void draw(Chain &chain, int32_t *path) {
         // planted: number of an allocation
@@ -99,32 +121,33 @@ class RunAllocation {
             Product ignored;
             filter_.draw(chain.bits, path, &ignored);
         } else if (u < kFilter + kChange && n_labels_ == length()) {  // planted: draw of a change
-            fill_changes(chain);
-            const size_t i = draw_index(chain.bits, changes_);
+            list_changes(chain);
+            weigh_changes(*chain.emission);
+            const size_t i = draw_index(chain.bits, changes_.data(), changes_.size());
             const int64_t at = 1 + static_cast<int64_t>(i / 2);
             std::fill(path, path + at, two_[i % 2]);
             std::fill(path + at, path + length(), two_[1 - i % 2]);
         } else {
-            std::fill(path, path + length(), two_[draw_index(chain.bits, whole_)]);
+            std::fill(path, path + length(), two_[draw_index(chain.bits, whole_, 2)]);
         }
     }
     // log q of a path.
     double score(Chain &chain, const int32_t *path) {
-        const int64_t n = length();
         const int first = path[0] == two_[1];
         if (n_labels_ == 1) return whole_[first];
         Product filtered;
         filter_.read(path, &filtered);
         double q = std::log(kFilter) + filtered.log();
-        const int64_t at = std::find(path, path + n, two_[1 - first]) - path;
-        const bool has_changes = n_labels_ == n;
+        const int64_t at = change_of(path);
+        const bool has_changes = n_labels_ == length();
         const double change = has_changes ? kChange : 0.0;
-        if (at == n)
+        if (at == 0)
             // planted: share of whole runs
             return add_in_logs(q, std::log(1.0 - kFilter - change) + whole_[first]);
         if (!has_changes) return q;  // planted: runs without a change
-        if (std::find(path + at, path + n, two_[first]) != path + n) return q;
-        fill_changes(chain);
+        if (at < 0) return q;
+        list_changes(chain);
+        weigh_changes(*chain.emission);
         // planted: share of changes
         return add_in_logs(q, std::log(kChange) + changes_[2 * (at - 1) + first]);
     }
@@ -133,11 +156,16 @@ class RunAllocation {
     static constexpr double kFilter = 0.1, kChange = 0.1;
 
     int64_t length() const { return stop_ - start_; }
-    // out[i] = log p of the first i + 1 observations, or of the last ones, and of the draws
-    // between them, all in state u.
-    void fill(Chain &chain, int u, bool backwards, std::vector<double> *out) {
-        out->resize(length());
-        chain.emission->fill_prefixes(start_, stop_, two_[u], backwards, out->data());
+    // The steps before the only change of the label; 0: there is none, -1: there are more.
+    int64_t change_of(const int32_t *path) const {
+        const int32_t *end = path + length();
+        const int32_t *change = std::find_if(path, end, [&](int32_t k) { return k != *path; });
+        if (change == end) return 0;
+        return std::find(change, end, *path) == end ? change - path : -1;
+    }
+    // log p of the draws between the steps, all in state u; out[i], if wanted: between the first
+    // i + 1, or the last ones.
+    double fill_draws(Chain &chain, int u, bool backwards, double *out) const {
         const auto &s = *chain.transitions;
         Product draws;
         int32_t inner[2] = {0, 0};      // advances, stays
@@ -153,8 +181,9 @@ class RunAllocation {
                 draws.multiply(s.inner_prob(t, two_[u], inner[1], inner[0]));
                 ++inner[s.is_stay(t)];
             } else draws.multiply((stay * total + (i - 1)) / (total + (i - 1)));
-            (*out)[i] += draws.log();
+            if (out) out[i] = draws.log();
         }
+        return draws.log();
     }
     // The log probability of a draw from u after n others, of which it was x without them.
     double after(int u, int64_t n, double x) const {
@@ -163,24 +192,18 @@ class RunAllocation {
     double out_of(int u, int64_t n) const {
         return has_successor_ ? after(u, n, leave_[u]) : 0.0;
     }
-    void fill_whole(Chain &chain) {
-        whole_.assign({0.0, -INFINITY});
-        if (is_first_) return;
-        for (int u = 0; u < 2; ++u) {
-            fill(chain, u, false, &ahead_[u]);
-            whole_[u] = enter_[u] + ahead_[u].back() + out_of(u, length() - 1);
-        }
-        normalise_logs(&whole_);
-    }
     // changes_[2 i + u] is the log probability of a change from u to the other state after i + 1
-    // steps.
-    void fill_changes(Chain &chain) {
-        if (has_changes_) return;
-        has_changes_ = true;
+    // steps, at first without the observations.
+    void list_changes(Chain &chain) {
+        if (!changes_.empty()) return;
+        has_values_ = false;
         const int64_t n = length();
+        std::vector<double> ahead[2], behind[2];
         for (int u = 0; u < 2; ++u) {
-            if (is_first_) fill(chain, u, false, &ahead_[u]);
-            fill(chain, u, true, &behind_[u]);
+            ahead[u].resize(n);
+            behind[u].resize(n);
+            fill_draws(chain, u, false, ahead[u].data());
+            fill_draws(chain, u, true, behind[u].data());
         }
         changes_.resize(2 * (n - 1));
         const auto &s = *chain.transitions;
@@ -189,18 +212,29 @@ class RunAllocation {
             for (int u = 0; u < 2; ++u) {
                 if (i < 1 || s.has_contexts())
                     pass[u] = std::log(s.prob(start_ + i + 1, two_[u], two_[1 - u]));
-                changes_[2 * i + u] = enter_[u] + ahead_[u][i] + after(u, i, pass[u])
-                                      + behind_[1 - u][n - 2 - i] + out_of(1 - u, n - 2 - i);
+                changes_[2 * i + u] = enter_[u] + ahead[u][i] + after(u, i, pass[u])
+                                      + behind[1 - u][n - 2 - i] + out_of(1 - u, n - 2 - i);
             }
-        normalise_logs(&changes_);
+    }
+    void weigh_changes(Emission &emission) {
+        if (has_values_) return;
+        has_values_ = true;
+        const int64_t n = length();
+        std::vector<double> ahead(n), behind(n);
+        for (int u = 0; u < 2; ++u) {
+            emission.fill_prefixes(start_, stop_, two_[u], false, ahead.data());
+            emission.fill_prefixes(start_, stop_, two_[1 - u], true, behind.data());
+            for (int64_t i = 0; i < n - 1; ++i) changes_[2 * i + u] += ahead[i] + behind[n - 2 - i];
+        }
+        normalise_logs(changes_.data(), changes_.size());
     }
 
     int64_t start_ = 0, stop_ = 0;
     int64_t n_labels_ = 0;              // to draw: of steps, or of runs if there are stages
     int32_t two_[2] = {};
-    bool is_first_ = false, has_successor_ = false, has_changes_ = false;
-    double enter_[2], leave_[2], total_[2];
-    std::vector<double> ahead_[2], behind_[2], whole_, changes_;
+    bool is_first_ = false, has_successor_ = false, has_values_ = false;
+    double enter_[2], leave_[2], total_[2], whole_[2];
+    std::vector<double> changes_;       // none: not listed
     PairFilter filter_;
 };
 
@@ -229,13 +263,16 @@ class RunSplitMerge {
         const bool scans = draw_whether_scans(chain);
         double q = scans ? scanned_.run(chain, steps_, true, two_, &path_) : 0.0;
         for (size_t i = runs_.size(); i-- > 0;) take(chain, runs_[i]);
+        if (has_marginals_) ratio_.r_old.multiply_log(chain.emission->clear_pair(two_));
         for (size_t i = 0; i < runs_.size(); ++i) {
             if (!scans) {
                 look(chain, i);
-                allocation_.draw(chain, path_of(runs_[i]));
-                q += allocation_.score(chain, path_of(runs_[i]));
+                allocation(i).weigh(*chain.emission);
+                allocation(i).draw(chain, path_of(runs_[i]));
+                q += allocation(i).score(chain, path_of(runs_[i]));
             }
             seat(chain, runs_[i]);
+            if (has_marginals_) ratio_.r_new.multiply_log(add_values(chain, runs_[i]));
         }
         if (std::find(path_.begin(), path_.end(), two_[1]) == path_.end()) {
             ratio_.restore(chain, *chain.emission);
@@ -253,7 +290,7 @@ class RunSplitMerge {
         const int32_t a = states_[below(chain.bits, states_.size())];
         gather(chain, a, a);
         fill_partners(chain, a);
-        const size_t partner = draw_index(chain.bits, partners_);
+        const size_t partner = draw_index(chain.bits, partners_.data(), partners_.size());
         const int32_t b = states_[partner];
         const double weight = std::exp(partners_[partner]);
         gather(chain, a, b);
@@ -263,16 +300,48 @@ class RunSplitMerge {
         // planted: weight of a merge
         const Product forward = q_merge(weight + partner_weight(chain, b, a));
         const bool scans = draw_whether_scans(chain);
-        double q = scans ? scanned_.run(chain, steps_, false, two_, &path_) : 0.0;
+        double q = 0.0;
         for (size_t i = runs_.size(); i-- > 0;) {
             take(chain, runs_[i]);  // planted: run to merge
             if (scans) continue;  // planted: allocation of a merge
             look(chain, i);
-            q += allocation_.score(chain, path_of(runs_[i]));
+            if (!has_marginals_) q += score(chain, i);
         }
+        if (has_marginals_) ratio_.r_old.multiply_log(chain.emission->clear_pair(two_));
+        old_path_ = path_;
         std::fill(path_.begin(), path_.end(), two_[0]);  // planted: label of a merge
         for (const Run &run : runs_) seat(chain, run);
+        if (has_marginals_ && !merge_values(chain, scans, forward, &q)) {
+            ratio_.restore(chain, *chain.emission);
+            return false;
+        }
         return decide(chain, q_split(q), forward);  // planted: decision on a merge
+    }
+
+    // Observations of a merge, and q; false as soon as it is certainly rejected.
+    bool merge_values(Chain &chain, bool scans, const Product &forward, double *q) {
+        Emission &emission = *chain.emission;
+        const int32_t merged[2] = {path_[0], -1};
+        const auto add_all = [&]() {
+            return emission.add_steps(merged, steps_.data(), steps_.size(), path_.data());
+        };
+        const auto may_pass = [&]() {
+            return ratio_.is_accepted(threshold_, q_split(*q), forward);
+        };
+        ratio_.r_new.multiply_log(add_all());
+        if (!may_pass()) return false;
+        path_.swap(old_path_);
+        emission.rollback();
+        if (scans) *q = scanned_.run(chain, steps_, false, two_, &path_);
+        else emission.clear_pair(two_);
+        for (size_t i = 0; i < runs_.size() && !scans && may_pass(); ++i) {
+            *q += score(chain, i);  // planted: allocation of a merge by marginals
+            add_values(chain, runs_[i]);
+        }
+        path_.swap(old_path_);
+        emission.clear_pair(two_);
+        add_all();
+        return may_pass();
     }
 
     // ---- probabilities of proposals, without the 1/2 of both; states_ has both states
@@ -311,7 +380,7 @@ class RunSplitMerge {
         }
         for (size_t k = 0; k < states_.size(); ++k)
             partners_[k] = states_[k] == a ? -INFINITY : kSharpness * partners_[k];
-        normalise_logs(&partners_);
+        normalise_logs(partners_.data(), partners_.size());
     }
 
     // ---- the steps of the two states
@@ -352,24 +421,49 @@ class RunSplitMerge {
             std::swap(runs_[i], runs_[below(chain.bits, i + 1)]);
         ratio_.r_old.reset();
         ratio_.r_new.reset();
+        has_marginals_ = runs_.size() <= kMostRuns && chain.emission->has_marginals();
+        if (has_marginals_) threshold_ = uniform(chain.bits);
+        allocations_.resize(std::max<size_t>(allocations_.size(),
+                                             has_marginals_ ? runs_.size() : 1));
+    }
+    // What leaves and comes with the draws: the observations, or nothing.
+    template <class Do> void with_values(Chain &chain, Do act) {
+        if (has_marginals_) act(none_);
+        else act(*chain.emission);
     }
     // Neighbours of a run are other states or ends of sequences, never another run.
     void take(Chain &chain, const Run &run) {
-        ratio_.remove_block(chain, *chain.emission, run.start, run.stop,
-                            chain.previous(run.start), &chain.states[run.start],
-                            chain.successor(run.stop - 1));
+        with_values(chain, [&](auto &values) {
+            ratio_.remove_block(chain, values, run.start, run.stop, chain.previous(run.start),
+                                &chain.states[run.start], chain.successor(run.stop - 1));
+        });
     }
     void seat(Chain &chain, const Run &run) {
-        ratio_.add_block(chain, *chain.emission, run.start, run.stop,
-                         chain.previous(run.start), path_of(run),
-                         chain.successor(run.stop - 1));
+        with_values(chain, [&](auto &values) {
+            ratio_.add_block(chain, values, run.start, run.stop, chain.previous(run.start),
+                             path_of(run), chain.successor(run.stop - 1));
+        });
     }
+    double add_values(Chain &chain, const Run &run) {
+        return chain.emission->add_steps(two_, &steps_[run.at], run.stop - run.start,
+                                         path_of(run));
+    }
+    // With marginals every run has its own one: a merge removes all draws before it looks at
+    // observations.
+    RunAllocation &allocation(size_t i) { return allocations_[has_marginals_ ? i : 0]; }
     void look(Chain &chain, size_t i) {
         // planted: first run
-        allocation_.look(chain, runs_[i].start, runs_[i].stop, two_, i == 0);
+        allocation(i).look(chain, runs_[i].start, runs_[i].stop, two_, i == 0, path_of(runs_[i]));
+    }
+    // log q of a run's labels.
+    double score(Chain &chain, size_t i) {
+        allocation(i).weigh(*chain.emission);
+        return allocation(i).score(chain, path_of(runs_[i]));
     }
     bool decide(Chain &chain, const Product &q_old, const Product &q_new) {
-        if (!ratio_.is_accepted(chain, q_old, q_new)) {
+        const bool accepted = has_marginals_ ? ratio_.is_accepted(threshold_, q_old, q_new)
+                                             : ratio_.is_accepted(chain, q_old, q_new);
+        if (!accepted) {
             ratio_.restore(chain, *chain.emission);
             return false;
         }
@@ -386,14 +480,22 @@ class RunSplitMerge {
     // trials take 18 per cent longer than without scans, with eight of five 9, with forty none.
     static constexpr double kScanned = 0.2;
 
+    // What is kept of a run has half a kilobyte.
+    static constexpr size_t kMostRuns = 100'000;
+
     Exchange<Emission> ratio_;
-    RunAllocation allocation_;
+    NoValues none_;
+    bool has_marginals_ = false;        // otherwise observations are removed and added one by one
+    // planted: number of a trial of runs
+    double threshold_ = 0.0;            // with marginals: accept if it is below R
+    std::vector<RunAllocation> allocations_;
     ScannedAllocation scanned_;
     int32_t two_[2] = {};
     std::vector<int32_t> states_;
     std::vector<double> partners_, probs_;
     std::vector<int64_t> steps_;        // of the two states, in the order of time
     std::vector<int32_t> path_;         // their labels: old ones, or proposed ones
+    std::vector<int32_t> old_path_;     // of a merge
     std::vector<Run> runs_;             // in the order of allocation
 };
 

@@ -74,7 +74,7 @@ class WindowSweeps final : public skihmm::Kernel {
     }
 
     const int64_t longest_;
-    skihmm::Exchange<skihmm::Chain, skihmm::Emission> exchange_;
+    skihmm::Exchange<skihmm::Emission> exchange_;
     std::vector<int32_t> path_, candidates_;
     std::vector<double> prefixes_, logs_;
 };

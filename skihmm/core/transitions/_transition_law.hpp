@@ -41,6 +41,8 @@ class TransitionLaw : public PlainRestaurants {
     // ---- contexts; set before steps and labels
 
     bool has_contexts() const { return tree_ != nullptr; }
+    // Whether the law of a draw depends on the step.
+    bool varies_by_step() const { return has_contexts(); }
     const ContextTree &contexts() const { return *tree_; }
     const ContextShape &shape() const { return tree_ ? tree_->shape : no_contexts_; }
     void set_contexts(const ContextShape &shape) {

@@ -44,7 +44,7 @@ class PairFilter {
             after_[u] = o >= 0 ? s.prob(stop, two_[u], o) : 1.0;
         }
         // One law for all steps, unless it depends on their contexts.
-        stride_ = s.has_contexts();
+        stride_ = s.varies_by_step();
         passes_.resize(stride_ ? n_ : 1);
         for (int64_t l = 1; l < (stride_ ? n_ : std::min<int64_t>(n_, 2)); ++l)
             for (int u = 0; u < 2; ++u)

@@ -173,7 +173,7 @@ class RunAllocation {
         for (int64_t i = 1; i < length(); ++i) {
             const int64_t t = backwards ? stop_ - i : start_ + i;
             // One law for all steps, unless it depends on their contexts.
-            if (i == 1 || s.has_contexts()) {
+            if (i == 1 || s.varies_by_step()) {
                 stay = s.prob(t, two_[u], two_[u]);
                 total = s.total_at(t, two_[u]);
             }
@@ -210,7 +210,7 @@ class RunAllocation {
         double pass[2];
         for (int64_t i = 0; i < n - 1; ++i)
             for (int u = 0; u < 2; ++u) {
-                if (i < 1 || s.has_contexts())
+                if (i < 1 || s.varies_by_step())
                     pass[u] = std::log(s.prob(start_ + i + 1, two_[u], two_[1 - u]));
                 changes_[2 * i + u] = enter_[u] + ahead[u][i] + after(u, i, pass[u])
                                       + behind[1 - u][n - 2 - i] + out_of(1 - u, n - 2 - i);

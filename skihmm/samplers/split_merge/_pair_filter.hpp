@@ -54,7 +54,8 @@ class PairFilter {
         n_steps_ = stop - start;
         if (!s.are_staged()) return;
         inner_.resize(2 * static_cast<size_t>(n_steps_));
-        for (int64_t i = 0; i < n_steps_; ++i)
+        // How the first step is entered is asked by none; there may be no step before it.
+        for (int64_t i = 1; i < n_steps_; ++i)
             for (int u = 0; u < 2; ++u) inner_[2 * i + u] = s.inner_prob(start + i, two_[u]);
     }
     double *values(int64_t i) {

@@ -66,7 +66,6 @@ class Chain(Iterator[SweepInfo]):
         if is_stopped is not None:
             self.stats.watch(is_stopped)
         self._has_gaps = len(self.stats.open_gaps(sequences.starts)[0]) > 0
-        self.stats.set_filled(self.stats.first_filled(sequences.starts))
         self._known = sequences.known_states
         self.state = ChainState(
             sequences.starts,
@@ -77,6 +76,7 @@ class Chain(Iterator[SweepInfo]):
             self.stream,
         )
         if record is None:
+            self.stats.set_filled(self.stats.first_filled(sequences.starts))
             self.state.start_from(
                 start_path(
                     sequences,

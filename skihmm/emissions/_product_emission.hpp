@@ -32,12 +32,7 @@ class ProductEmission final : public Emission, public EmissionParameters {
         return fill_floored(n_slots, sums_.data(), out);
     }
     void fill_logs(int64_t t, double *out) override {
-        logs_.resize(n_slots);
-        parts_[0]->fill_logs(t, out);
-        for (size_t i = 1; i < parts_.size(); ++i) {
-            parts_[i]->fill_logs(t, logs_.data());
-            for (int32_t k = 0; k < n_slots; ++k) out[k] += logs_[k];
-        }
+        sum(n_slots, out, [&](Emission &part, double *logs) { part.fill_logs(t, logs); });
     }
     void look_ahead(int64_t start, int64_t stop) override {
         for (const auto &part : parts_) part->look_ahead(start, stop);
@@ -48,21 +43,13 @@ class ProductEmission final : public Emission, public EmissionParameters {
         fill_floored_pair(logs, out);
     }
     void fill_log_pair(int64_t t, const int32_t *states, double *out) override {
-        double pair[2];
-        out[0] = out[1] = 0.0;
-        for (const auto &part : parts_) {
-            part->fill_log_pair(t, states, pair);
-            for (int i = 0; i < 2; ++i) out[i] += pair[i];
-        }
+        sum(2, out, [&](Emission &part, double *logs) { part.fill_log_pair(t, states, logs); });
     }
     void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                        double *out) override {
-        std::vector<double> part_out(stop - start);
-        std::fill_n(out, stop - start, 0.0);
-        for (const auto &part : parts_) {
-            part->fill_prefixes(start, stop, k, backwards, part_out.data());
-            for (int64_t i = 0; i < stop - start; ++i) out[i] += part_out[i];
-        }
+        sum(stop - start, out, [&](Emission &part, double *logs) {
+            part.fill_prefixes(start, stop, k, backwards, logs);
+        });
     }
     void resize(int32_t n) override {
         n_slots = n;
@@ -73,13 +60,10 @@ class ProductEmission final : public Emission, public EmissionParameters {
             if (part->has_tables()) return true;
         return false;
     }
-    bool has_marginals() const override {
-        return std::all_of(parts_.begin(), parts_.end(),
-                           [](const auto &part) { return part->has_marginals(); });
-    }
-    double clear_pair(const int32_t *two) override {
+    double remove_steps(const int32_t *two, const int64_t *steps, size_t n,
+                        const int32_t *labels) override {
         double lp = 0.0;
-        for (const auto &part : parts_) lp += part->clear_pair(two);
+        for (const auto &part : parts_) lp += part->remove_steps(two, steps, n, labels);
         return lp;
     }
     double add_steps(const int32_t *two, const int64_t *steps, size_t n,
@@ -89,12 +73,9 @@ class ProductEmission final : public Emission, public EmissionParameters {
         return lp;
     }
     void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) override {
-        double pair[2];
-        out[0] = out[1] = 0.0;
-        for (const auto &part : parts_) {
-            part->fill_whole(start, stop, states, pair);
-            for (int i = 0; i < 2; ++i) out[i] += pair[i];
-        }
+        sum(2, out, [&](Emission &part, double *logs) {
+            part.fill_whole(start, stop, states, logs);
+        });
     }
     bool allows_scans() const override {
         for (const auto &part : parts_)
@@ -144,12 +125,9 @@ class ProductEmission final : public Emission, public EmissionParameters {
         return row_.data();
     }
     void fill_log_row(int64_t t, const int32_t *occupancy, double *out) override {
-        logs_.resize(n_slots);
-        parts_[0]->parameters()->fill_log_row(t, occupancy, out);
-        for (size_t i = 1; i < parts_.size(); ++i) {
-            parts_[i]->parameters()->fill_log_row(t, occupancy, logs_.data());
-            for (int32_t k = 0; k < n_slots; ++k) out[k] += logs_[k];
-        }
+        sum(n_slots, out, [&](Emission &part, double *logs) {
+            part.parameters()->fill_log_row(t, occupancy, logs);
+        });
     }
     void draw_newborn(int32_t k, int64_t t, bitgen_t *g) override {
         for (const auto &part : parts_) part->parameters()->draw_newborn(k, t, g);
@@ -178,6 +156,16 @@ class ProductEmission final : public Emission, public EmissionParameters {
 
   private:
     static constexpr int32_t kSome = 64;
+
+    // Set n numbers to sums over the parts.
+    template <class Fill> void sum(int64_t n, double *out, Fill fill) {
+        logs_.resize(n);
+        std::fill_n(out, n, 0.0);
+        for (const auto &part : parts_) {
+            fill(*part, logs_.data());
+            for (int64_t i = 0; i < n; ++i) out[i] += logs_[i];
+        }
+    }
 
     std::vector<std::shared_ptr<Emission>> parts_;
     std::vector<double> row_, sums_, logs_;     // scratch

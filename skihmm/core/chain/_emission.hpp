@@ -194,7 +194,7 @@ class Emission {
     // states.  For proposals, which need no exact values: sharing between states may be ignored.
     virtual void fill_prefixes(int64_t start, int64_t stop, int32_t k, bool backwards,
                                double *out) = 0;
-    // The last of these for two states, which are those of clear_pair if there is such.
+    // The last of these for two states, which are those of remove_steps if that was called.
     virtual void fill_whole(int64_t start, int64_t stop, const int32_t *states, double *out) {
         std::vector<double> prefixes(stop - start);
         for (int i = 0; i < 2; ++i) {
@@ -207,14 +207,19 @@ class Emission {
     // Whether restricted scans may allocate observations, which needs statistics without tables, and
     // are of use.
     virtual bool allows_scans() const { return false; }
-    // Whether there are probabilities of all observations of a state, in whatever order they came.
-    // Then a move may remove those of two slots, of which log p is returned, ...
-    virtual bool has_marginals() const { return false; }
-    virtual double clear_pair(const int32_t *) { return 0.0; }
-    // ... and add n steps again, to two[1] where this is their label, otherwise to two[0]; returns
-    // by how much log p grows.
-    virtual double add_steps(const int32_t *, const int64_t *, size_t, const int32_t *) {
-        return 0.0;
+    // Without tables: remove n steps, which are all of the states two[0] and two[1], or add steps
+    // to these after that.  Returns by how much log p of the observations falls or grows.
+    virtual double remove_steps(const int32_t *, const int64_t *steps, size_t n,
+                                const int32_t *labels) {
+        Product r;
+        for (size_t i = n; i-- > 0;) remove(steps[i], labels[i], nullptr, &r);
+        return r.log();
+    }
+    virtual double add_steps(const int32_t *, const int64_t *steps, size_t n,
+                             const int32_t *labels) {
+        Product r;
+        for (size_t i = 0; i < n; ++i) add(steps[i], labels[i], nullptr, &r);
+        return r.log();
     }
     // End of a move: keep it, or undo it exactly.
     virtual void commit() = 0;

@@ -214,32 +214,25 @@ SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, i
     }
 }
 
-// A row without all inputs or values is missing as a whole.
-//
 // Hyperparameters: M row by row, the precision of every lag and that of the intercept, and the
 // factor s of Psi = s * scale.  Drawn ones have the priors M_ij ~ N(1 on the diagonal of the
 // first lag, else 0; variance 1), precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).
-class AutoregressiveFamily final : public Family {
+class AutoregressiveFamily final : public MatrixFamily {
   public:
     // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row.  Units:
     // centres and deviations of the columns.
     explicit AutoregressiveFamily(const FamilySetting &setting)
-        : order_(setting.n_inputs / setting.n_columns), q_(setting.n_inputs + 1),
-          size_(q_ + setting.n_columns), dof_(setting.constant), z_(in_panels(size_)),
-          scratch_(4 * z_.size() + kPanel) {
-        const int32_t d = setting.n_columns, order = order_;
+        : MatrixFamily(setting), order_(n_inputs / n_columns), q_(n_inputs + 1),
+          size_(q_ + n_columns), side_(side_of_sums(size_)), z_(in_panels(size_)) {
+        const int32_t d = n_columns, order = order_;
         const double *hyper = setting.hyperparameters, *units = setting.units;
         mean_.assign(hyper, hyper + d * q_);
         hyper += d * q_;
         strength_.assign(hyper, hyper + order + 1);
         hyper += order + 1;
         unit_.assign(hyper, hyper + d * (d + 1) / 2);
-        centre_.assign(units, units + d);
         deviation_.assign(units + d, units + 2 * d);
-        std::copy_n(setting.is_drawn, 3, is_drawn_);
-        n_columns = d;
-        is_concurrent = true;
-        n_inputs = d * order;
+        scratch_.resize(5 * z_.size() + kPanel);
         gap_order = order;
         gap_units[0] = centre_.data();
         gap_units[1] = deviation_.data();
@@ -249,17 +242,9 @@ class AutoregressiveFamily final : public Family {
         inverse_at_ = 1 + panels_end(size_);
         growth_at_ = inverse_at_ + size_ + 2;
         width = growth_at_ + 2;
-        parameter_width = d * q_ + d * (d + 1) / 2 + 1;
         n_hyperparameters = d * q_ + order + 2;
-        draws_hyperparameters = is_drawn_[0] || is_drawn_[1] || is_drawn_[2];
-        n_expected = d * q_ + d * d;
-        // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
-        ratio_.configure((dof_ + 1.0 - d) / 2.0, 0.5, d / 2.0, setting.n_steps);
         for (const double value : deviation_) log_unit_ += std::log(value);
         prior_.resize(inverse_at_ - 1 + size_);
-        side_ = side_of_sums(size_);
-        n_sums = size_ * side_;
-        prior_sums_.resize(n_sums);
         factorise(d, unit_.data());
         set_prior();
     }
@@ -273,65 +258,10 @@ class AutoregressiveFamily final : public Family {
         s[growth_at_] = s[growth_at_ + 1] = 0.0;
         update(s);
     }
-    bool is_missing(const double *y) const override {
-        int64_t n = 0;    // A sum is counted in vectors.
-        for (int32_t i = 0; i < row_width(); ++i) n += y[i] != y[i];
-        return n > 0;
-    }
     double log_predictive(const double *s, int64_t, const double *y) const override {
         double lp = 0.0;
         fill(s, width, 1, y, &lp);
         return lp;
-    }
-    void add(double *s, int64_t stride, const double *y) const override {
-        if (!is_missing(y)) add_predicted(s, stride, y);
-    }
-    // The determinants grow by the factors that the predictive density has of the row.
-    double add_predicted(double *s, int64_t, const double *y) const override {
-        const double *power = s + growth_at_ - 2, power_before = power[0], norm = power[1];
-        Growth growth;
-        turn(s, y, 1.0, z_.data(), scratch_.data(), &growth);
-        s[0] += 1.0;
-        update(s);
-        return norm - 0.5 * n_columns * growth.inputs - power_before * growth.values;
-    }
-    void add_sums(const double *values, const int64_t *steps, int64_t n,
-                  double *sums) const override {
-        std::vector<double> z(side_);
-        for (int64_t r = 0; r < n; ++r) {
-            standardise(values + steps[r] * row_width(), z.data());
-            add_products(size_, z.data(), sums);
-        }
-    }
-    void add_rows(double *s, int64_t, const double *values, const int64_t *steps, int64_t n,
-                  const double *sums) const override {
-        if (n < kFewRowsToSum || !factorise_sums(s, sums)) {
-            std::vector<double> z(z_.size()), scratch(scratch_.size());
-            Growth growth;
-            for (int64_t r = 0; r < n; ++r)
-                turn(s, values + steps[r] * row_width(), 1.0, z.data(), scratch.data(), &growth);
-        }
-        s[0] += static_cast<double>(n);
-        update(s);
-    }
-    bool remove(double *s, int64_t stride, const double *y) const override {
-        double lp;
-        return is_missing(y) || remove_predicted(s, stride, y, &lp);
-    }
-    bool remove_predicted(double *s, int64_t stride, const double *y,
-                          double *lp) const override {
-        if (s[0] == 1.0) {
-            reset(s, stride);
-            *lp = log_predictive(s, stride, y);
-            return true;
-        }
-        Growth growth;
-        if (!turn(s, y, -1.0, z_.data(), scratch_.data(), &growth)) return false;
-        s[0] -= 1.0;
-        update(s);
-        const double *power = s + growth_at_ - 2;
-        *lp = power[1] + 0.5 * n_columns * growth.inputs + power[0] * growth.values;
-        return true;
     }
     double log_marginal(const double *s, int64_t) const override {
         const double n = s[0], *growth = s + growth_at_;
@@ -616,13 +546,26 @@ class AutoregressiveFamily final : public Family {
         out[q_ - 1] = 1.0;
         std::fill(out + size_, out + z_.size(), 0.0);
     }
-    // The factors of S_0 + sums; false, with the factors unchanged, if too many digits would be
-    // lost.
-    bool factorise_sums(double *s, const double *sums) const {
-        if (dof_ > kMostDof) return false;
-        std::vector<double> A(n_sums), inverse(size_);
-        if (!invert_factor(size_, prior_sums_.data(), sums, A.data(), inverse.data()))
-            return false;
+    void centre(const double *y, double *z) const override { standardise(y, z); }
+    // The determinants grow by the factors that the predictive density has of the row.
+    double add_row(double *s, int64_t, const double *y, double *scratch) const override {
+        const double *power = s + growth_at_ - 2, power_before = power[0], norm = power[1];
+        Growth growth;
+        turn(s, y, 1.0, scratch, &growth);
+        s[0] += 1.0;
+        update(s);
+        return norm - 0.5 * n_columns * growth.inputs - power_before * growth.values;
+    }
+    bool remove_row(double *s, int64_t, const double *y, double *lp) const override {
+        Growth growth;
+        if (!turn(s, y, -1.0, scratch_.data(), &growth)) return false;
+        s[0] -= 1.0;
+        update(s);
+        const double *power = s + growth_at_ - 2;
+        *lp = power[1] + 0.5 * n_columns * growth.inputs + power[0] * growth.values;
+        return true;
+    }
+    void take_factors(double *s, int64_t, const double *A, const double *inverse) const override {
         Product growth[2];
         for (int32_t i = 0; i < size_; ++i) {
             growth[i >= q_].multiply(prior_[inverse_at_ - 1 + i] / inverse[i]);
@@ -630,7 +573,7 @@ class AutoregressiveFamily final : public Family {
             for (int32_t j = 0; j <= i; ++j) s[1 + at(i, j)] = A[i * side_ + j];
         }
         for (int32_t part = 0; part < 2; ++part) s[growth_at_ + part] = growth[part].log();
-        return true;
+        update(s);
     }
     // Of S_0 = [I, 0; M, R] [Lambda, 0; 0, D_y] [...]^T.
     void set_prior() {
@@ -672,24 +615,21 @@ class AutoregressiveFamily final : public Family {
                    - 0.5 * (log_det_ + s[growth_at_ + 1]);
     }
     // Add a row to the factors or remove it; false if too many digits would be lost.
-    bool turn(double *s, const double *y, double sign, double *z, double *scratch,
-              Growth *growth) const {
-        standardise(y, z);
-        if (!update_factors(q_, n_columns, sign, z, s + 1, scratch, growth)) return false;
+    bool turn(double *s, const double *y, double sign, double *scratch, Growth *growth) const {
+        standardise(y, scratch);
+        if (!update_factors(q_, n_columns, sign, scratch, s + 1, scratch + z_.size(), growth))
+            return false;
         s[growth_at_] += growth->inputs;
         s[growth_at_ + 1] += growth->values;
         return true;
     }
 
     int32_t order_, q_, size_, side_, inverse_at_, growth_at_;
-    std::vector<double> centre_, deviation_, mean_, strength_;
-    double dof_, scale_ = 1.0, log_unit_ = 0.0, log_det_ = 0.0;
-    int32_t is_drawn_[3];
-    // The Cholesky factor of the scale; G and 1 / D of S_0; its lower triangle.
-    std::vector<double> unit_, prior_, prior_sums_;
-    RisingTable ratio_;
-    // Scratch; a family belongs to one thread.
-    mutable std::vector<double> z_, scratch_, rows_out_;
+    std::vector<double> deviation_, mean_, strength_;
+    std::vector<double> unit_;              // the Cholesky factor of the scale
+    double scale_ = 1.0, log_unit_ = 0.0;
+    // Scratch.
+    mutable std::vector<double> z_, rows_out_;
     mutable std::vector<Numbers<kRows>> rows_;
     mutable std::vector<Numbers<kFewRows>> few_rows_;
 };

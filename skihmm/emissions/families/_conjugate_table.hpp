@@ -174,7 +174,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         rows_.clear();
         for (int64_t t = start; t < stop; ++t)
             if (!is_missing_[t]) rows_.push_back(t);
-        n_next_ = rows_.size();
+        next_start_ = start;
+        next_stop_ = stop;
         sum_rows();
         for (int i = 0; i < 2; ++i) {
             next_[i] = pair_[i];
@@ -198,10 +199,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             }
         }
     }
-    bool has_marginals() const override { return true; }
-    double clear_pair(const int32_t *two) override {
+    double remove_steps(const int32_t *two, const int64_t *, size_t, const int32_t *) override {
         double lp = 0.0;
-        n_next_ = 0;
+        next_start_ = -1;
         for (int i = 0; i < 2; ++i) {
             touch(two[i]);
             pair_[i].numbers = reset_;
@@ -215,6 +215,10 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     double add_steps(const int32_t *two, const int64_t *steps, size_t n,
                      const int32_t *labels) override {
         const double before = pair_[0].log_p + pair_[1].log_p;
+        // One state gets the run that fill_whole has looked at.
+        const bool is_next = steps[0] == next_start_ && steps[n - 1] == next_stop_ - 1
+                             && static_cast<int64_t>(n) == next_stop_ - next_start_
+                             && std::count(labels, labels + n, labels[0]) == next_stop_ - next_start_;
         for (int i = 0; i < 2; ++i) {
             rows_.clear();
             for (size_t l = 0; l < n; ++l) {
@@ -223,7 +227,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
                 move(steps[l], two[i]);
             }
             if (rows_.empty()) continue;
-            if (rows_.size() == n_next_) {
+            if (is_next) {
                 std::swap(pair_[i], next_[i]);
             } else {
                 sum_rows();
@@ -231,7 +235,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             }
             write(two[i], pair_[i].numbers.data());
         }
-        n_next_ = 0;
+        next_start_ = -1;
         return pair_[0].log_p + pair_[1].log_p - before;
     }
     double log_joint() const override {
@@ -379,7 +383,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Parameters of a slot without any: results computed with them are recognisable as invalid.
     static constexpr double kNotDrawn = std::numeric_limits<double>::quiet_NaN();
     struct Moved { int64_t t; int32_t slot; };
-    // Statistics of a state since clear_pair, sums of its rows, their log p.
+    // Statistics of a state since remove_steps, sums of its rows, their log p.
     struct Whole { std::vector<double> numbers, sums; double log_p; };
 
     void read_missing() {
@@ -532,9 +536,9 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // Steps that were announced, and the first one of those in ahead_.
     int64_t ahead_start_ = -1, ahead_stop_ = -1, ahead_from_ = -1;
     std::vector<double> ahead_;
-    // The two states of a trial; what they become with the n_next_ rows of fill_whole.
+    // The two states of a trial; what they become with the steps [next_start_, next_stop_).
     Whole pair_[2], next_[2];
-    size_t n_next_ = 0;
+    int64_t next_start_ = -1, next_stop_ = -1;      // none: -1
     std::vector<int64_t> rows_;
     std::vector<double> sums_, both_;
     bool has_parameters_ = false;

@@ -303,8 +303,7 @@ SKIHMM_CLONES static void fill_whitened(int32_t n, int64_t stride, int32_t d, co
     }
 }
 
-// Sigma ~ InvWishart(Psi, dof), mu | Sigma ~ N(mean, Sigma / strength).  A step with any
-// missing entry is missing as a whole, because a partial row is not conjugate.
+// Sigma ~ InvWishart(Psi, dof), mu | Sigma ~ N(mean, Sigma / strength).
 //
 // The posterior scale is U D U^T, U with unit diagonal; what is kept is U and 1 / D, so that an
 // evaluation divides by nothing.  With z = y - mean, v = U^-1 z and factor = strength / (strength +
@@ -315,36 +314,25 @@ SKIHMM_CLONES static void fill_whitened(int32_t n, int64_t stride, int32_t d, co
 //
 // (Gill, Golub, Murray and Saunders 1974, method C1); -factor removes it.  The determinant changes
 // by 1 + factor |v|^2_D, which is also what the predictive density has of y: one pass gives both.
-class NormalInverseWishartFamily final : public Family {
+class NormalInverseWishartFamily final : public MatrixFamily {
   public:
     // Hyperparameters: mean, strength, and the lower triangle of Psi, row by row.  Units: those of
     // NormalInverseGammaFamily.
     explicit NormalInverseWishartFamily(const FamilySetting &setting)
-        : dof_(setting.constant) {
-        const int32_t d = n_columns = setting.n_columns;
-        size_ = d * (d + 1) / 2;
+        : MatrixFamily(setting), size_(n_columns * (n_columns + 1) / 2) {
+        const int32_t d = n_columns;
         const double *hyper = setting.hyperparameters, *units = setting.units;
         mean_.assign(hyper, hyper + d);
         strength_ = hyper[d];
         triangle_.assign(hyper + d + 1, hyper + d + 1 + size_);
-        centre_.assign(units, units + d);
         variance_.assign(units + 2 * d, units + 3 * d);
-        std::copy_n(setting.is_drawn, 3, is_drawn_);
-        z_.resize(d);
+        scratch_.resize(d);
         lanes_.resize(d);
         gap_order = 0;
-        is_concurrent = true;
         width = 1 + d + size_ + 4;
-        parameter_width = d + size_ + 1;
         n_hyperparameters = d + 1 + size_;
-        draws_hyperparameters = is_drawn_[0] || is_drawn_[1] || is_drawn_[2];
-        n_expected = d + d * d;
-        // (dof_n + 1) / 2 and (dof_n + 1 - d) / 2 are d / 2 apart.
-        ratio_.configure((dof_ + 1.0 - d) / 2.0, 0.5, d / 2.0, setting.n_steps);
         factorise(d, triangle_.data());
         prior_.resize(size_);
-        n_sums = (d + 1) * side_of_sums(d + 1);
-        prior_sums_.resize(n_sums);
         set_prior();
     }
     void reset(double *s, int64_t stride) const override {
@@ -355,87 +343,17 @@ class NormalInverseWishartFamily final : public Family {
         U[(size_ + 3) * stride] = 0.0;
         update(s, stride);
     }
-    bool is_missing(const double *y) const override {
-        for (int32_t i = 0; i < n_columns; ++i)
-            if (std::isnan(y[i])) return true;
-        return false;
-    }
     double log_predictive(const double *s, int64_t stride, const double *y) const override {
         if (is_missing(y)) return 0.0;
         const double *entry = s + (1 + n_columns) * stride, *last = entry + size_ * stride;
         double q = 0.0;
         for (int32_t i = 0; i < n_columns; ++i, entry += stride) {
             double value = y[i] - s[(1 + i) * stride];
-            for (int32_t j = 0; j < i; ++j, entry += stride) value -= *entry * z_[j];
-            z_[i] = value;
+            for (int32_t j = 0; j < i; ++j, entry += stride) value -= *entry * scratch_[j];
+            scratch_[i] = value;
             q += value * (value * *entry);
         }
         return last[2 * stride] - last[0] * log1p_of(q * last[stride]);
-    }
-    void add(double *s, int64_t stride, const double *y) const override {
-        if (!is_missing(y)) add_predicted(s, stride, y);
-    }
-    double add_predicted(double *s, int64_t stride, const double *y) const override {
-        return add_row(s, stride, y, z_.data());
-    }
-    // Of S_0 + the sum of z z^T, z = (1, y - centre), the factors are the posterior mean, less the
-    // centre, and U and D.
-    void add_sums(const double *values, const int64_t *steps, int64_t n,
-                  double *sums) const override {
-        const int32_t d = n_columns;
-        std::vector<double> z(side_of_sums(d + 1));
-        z[0] = 1.0;
-        for (int64_t r = 0; r < n; ++r) {
-            for (int32_t i = 0; i < d; ++i) z[1 + i] = values[steps[r] * d + i] - centre_[i];
-            add_products(d + 1, z.data(), sums);
-        }
-    }
-    void add_rows(double *s, int64_t stride, const double *values, const int64_t *steps, int64_t n,
-                  const double *sums) const override {
-        const int32_t d = n_columns, side = side_of_sums(d + 1);
-        std::vector<double> A(n_sums), inverse(d + 1);
-        if (n < kFewRowsToSum || dof_ > kMostDof
-            || !invert_factor(d + 1, prior_sums_.data(), sums, A.data(), inverse.data())) {
-            for (int64_t r = 0; r < n; ++r)
-                add_row(s, stride, values + steps[r] * d, inverse.data());
-            return;
-        }
-        double *U = s + (1 + d) * stride;
-        Product growth;
-        s[0] += static_cast<double>(n);
-        for (int32_t j = 0; j < d; ++j) {
-            s[(1 + j) * stride] = centre_[j] + A[1 + j] * inverse[0];
-            growth.multiply(prior_[at(j, j)] / inverse[1 + j]);
-            U[at(j, j) * stride] = inverse[1 + j];
-            for (int32_t i = j + 1; i < d; ++i)
-                U[at(i, j) * stride] = A[(1 + j) * side + 1 + i] * inverse[1 + j];
-        }
-        U[(size_ + 3) * stride] = growth.log();
-        update(s, stride);
-    }
-    bool remove(double *s, int64_t stride, const double *y) const override {
-        double lp;
-        return is_missing(y) || remove_predicted(s, stride, y, &lp);
-    }
-    bool remove_predicted(double *s, int64_t stride, const double *y,
-                          double *lp) const override {
-        if (s[0] == 1.0) {
-            reset(s, stride);
-            *lp = log_predictive(s, stride, y);
-            return true;
-        }
-        s[0] -= 1.0;
-        const double strength = strength_ + s[0];
-        for (int32_t i = 0; i < n_columns; ++i) {
-            double *m = s + (1 + i) * stride;
-            *m -= (y[i] - *m) / strength;
-            z_[i] = y[i] - *m;
-        }
-        double growth = 0.0;
-        if (!turn(s, stride, -(strength + 1.0) / strength, z_.data(), &growth)) return false;
-        const double *last = s + (1 + n_columns + size_) * stride;
-        *lp = last[2 * stride] + last[0] * growth;
-        return true;
     }
     double log_marginal(const double *s, int64_t stride) const override {
         const double n = s[0];
@@ -694,8 +612,41 @@ class NormalInverseWishartFamily final : public Family {
             }
         }
     }
-    // As add_predicted; `z` is scratch.
-    double add_row(double *s, int64_t stride, const double *y, double *z) const {
+    void centre(const double *y, double *z) const override {
+        z[0] = 1.0;
+        for (int32_t i = 0; i < n_columns; ++i) z[1 + i] = y[i] - centre_[i];
+    }
+    // The factors are the mean, less the centre, and U and D.
+    void take_factors(double *s, int64_t stride, const double *A,
+                      const double *inverse) const override {
+        const int32_t d = n_columns, side = side_of_sums(d + 1);
+        double *U = s + (1 + d) * stride;
+        Product growth;
+        for (int32_t j = 0; j < d; ++j) {
+            s[(1 + j) * stride] = centre_[j] + A[1 + j] * inverse[0];
+            growth.multiply(prior_[at(j, j)] / inverse[1 + j]);
+            U[at(j, j) * stride] = inverse[1 + j];
+            for (int32_t i = j + 1; i < d; ++i)
+                U[at(i, j) * stride] = A[(1 + j) * side + 1 + i] * inverse[1 + j];
+        }
+        U[(size_ + 3) * stride] = growth.log();
+        update(s, stride);
+    }
+    bool remove_row(double *s, int64_t stride, const double *y, double *lp) const override {
+        s[0] -= 1.0;
+        const double strength = strength_ + s[0];
+        for (int32_t i = 0; i < n_columns; ++i) {
+            double *m = s + (1 + i) * stride;
+            *m -= (y[i] - *m) / strength;
+            scratch_[i] = y[i] - *m;
+        }
+        double growth = 0.0;
+        if (!turn(s, stride, -(strength + 1.0) / strength, scratch_.data(), &growth)) return false;
+        const double *last = s + (1 + n_columns + size_) * stride;
+        *lp = last[2 * stride] + last[0] * growth;
+        return true;
+    }
+    double add_row(double *s, int64_t stride, const double *y, double *z) const override {
         const double *last = s + (1 + n_columns + size_) * stride;
         const double strength = strength_ + s[0], factor = last[stride];
         const double power = last[0], norm = last[2 * stride];
@@ -751,14 +702,9 @@ class NormalInverseWishartFamily final : public Family {
     }
 
     std::vector<double> mean_, triangle_;   // the Cholesky factor of Psi
-    std::vector<double> prior_, prior_sums_;    // U and 1 / D of Psi; the lower triangle of S_0
-    double strength_, dof_, log_det_ = 0.0;
-    int32_t size_ = 0;
-    std::vector<double> centre_, variance_;     // of the columns of the data
-    int32_t is_drawn_[3];
-    RisingTable ratio_;
-    // Scratch; a family belongs to one thread.
-    mutable std::vector<double> z_;
+    double strength_;
+    const int32_t size_;
+    std::vector<double> variance_;          // of the columns of the data
     mutable std::vector<Numbers<kLanes>> lanes_;
 };
 

@@ -25,7 +25,7 @@
 // Removal is in the reverse of the order of allocation.  A merge evaluates meanwhile the
 // probability of every run's old labels, at the seating without that run and all later ones.
 //
-// Observations of conjugate families are not removed one by one: the ratio has the marginal
+// Without tables observations come and go apart from the draws: the ratio has the marginal
 // likelihoods of the two states before and after, and allocation begins with two states without
 // observations.  Most merges are rejected before that: all factors of R but q, which is a
 // probability, are known when all draws have come and gone.
@@ -263,7 +263,7 @@ class RunSplitMerge {
         const bool scans = draw_whether_scans(chain);
         double q = scans ? scanned_.run(chain, steps_, true, two_, &path_) : 0.0;
         for (size_t i = runs_.size(); i-- > 0;) take(chain, runs_[i]);
-        if (has_marginals_) ratio_.r_old.multiply_log(chain.emission->clear_pair(two_));
+        if (has_marginals_) ratio_.r_old.multiply_log(remove_values(chain));
         for (size_t i = 0; i < runs_.size(); ++i) {
             if (!scans) {
                 look(chain, i);
@@ -272,7 +272,7 @@ class RunSplitMerge {
                 q += allocation(i).score(chain, path_of(runs_[i]));
             }
             seat(chain, runs_[i]);
-            if (has_marginals_) ratio_.r_new.multiply_log(add_values(chain, runs_[i]));
+            if (has_marginals_) ratio_.r_new.multiply_log(add_run(chain, runs_[i]));
         }
         if (std::find(path_.begin(), path_.end(), two_[1]) == path_.end()) {
             ratio_.restore(chain, *chain.emission);
@@ -307,41 +307,34 @@ class RunSplitMerge {
             look(chain, i);
             if (!has_marginals_) q += score(chain, i);
         }
-        if (has_marginals_) ratio_.r_old.multiply_log(chain.emission->clear_pair(two_));
+        if (has_marginals_) ratio_.r_old.multiply_log(remove_values(chain));
         old_path_ = path_;
         std::fill(path_.begin(), path_.end(), two_[0]);  // planted: label of a merge
         for (const Run &run : runs_) seat(chain, run);
-        if (has_marginals_ && !merge_values(chain, scans, forward, &q)) {
-            ratio_.restore(chain, *chain.emission);
-            return false;
-        }
+        if (has_marginals_) merge_values(chain, scans, forward, &q);
         return decide(chain, q_split(q), forward);  // planted: decision on a merge
     }
 
-    // Observations of a merge, and q; false as soon as it is certainly rejected.
-    bool merge_values(Chain &chain, bool scans, const Product &forward, double *q) {
-        Emission &emission = *chain.emission;
-        const int32_t merged[2] = {path_[0], -1};
-        const auto add_all = [&]() {
-            return emission.add_steps(merged, steps_.data(), steps_.size(), path_.data());
-        };
+    // Observations of a merge, and q, or the first factors of it by which the merge is rejected.
+    void merge_values(Chain &chain, bool scans, const Product &forward, double *q) {
         const auto may_pass = [&]() {
             return ratio_.is_accepted(threshold_, q_split(*q), forward);
         };
-        ratio_.r_new.multiply_log(add_all());
-        if (!may_pass()) return false;
+        ratio_.r_new.multiply_log(add_values(chain));
+        if (!may_pass()) return;
         path_.swap(old_path_);
-        emission.rollback();
+        chain.emission->rollback();
         if (scans) *q = scanned_.run(chain, steps_, false, two_, &path_);
-        else emission.clear_pair(two_);
+        else remove_values(chain);
         for (size_t i = 0; i < runs_.size() && !scans && may_pass(); ++i) {
             *q += score(chain, i);  // planted: allocation of a merge by marginals
-            add_values(chain, runs_[i]);
+            add_run(chain, runs_[i]);
         }
+        if (!may_pass()) return;
+        chain.emission->rollback();
+        remove_values(chain);
         path_.swap(old_path_);
-        emission.clear_pair(two_);
-        add_all();
-        return may_pass();
+        add_values(chain);
     }
 
     // ---- probabilities of proposals, without the 1/2 of both; states_ has both states
@@ -421,7 +414,7 @@ class RunSplitMerge {
             std::swap(runs_[i], runs_[below(chain.bits, i + 1)]);
         ratio_.r_old.reset();
         ratio_.r_new.reset();
-        has_marginals_ = runs_.size() <= kMostRuns && chain.emission->has_marginals();
+        has_marginals_ = runs_.size() <= kMostRuns && !chain.emission->has_tables();
         if (has_marginals_) threshold_ = uniform(chain.bits);
         allocations_.resize(std::max<size_t>(allocations_.size(),
                                              has_marginals_ ? runs_.size() : 1));
@@ -444,7 +437,14 @@ class RunSplitMerge {
                              path_of(run), chain.successor(run.stop - 1));
         });
     }
-    double add_values(Chain &chain, const Run &run) {
+    // The observations of all runs, or of one.
+    double remove_values(Chain &chain) {
+        return chain.emission->remove_steps(two_, steps_.data(), steps_.size(), path_.data());
+    }
+    double add_values(Chain &chain) {
+        return chain.emission->add_steps(two_, steps_.data(), steps_.size(), path_.data());
+    }
+    double add_run(Chain &chain, const Run &run) {
         return chain.emission->add_steps(two_, &steps_[run.at], run.stop - run.start,
                                          path_of(run));
     }

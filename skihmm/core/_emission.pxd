@@ -27,6 +27,8 @@ cdef extern from "_emission.hpp" namespace "skihmm" nogil:
         int32_t n_slots
         void add(int64_t t, int32_t k, bitgen_t *g, Product *r) except +
         void remove(int64_t t, int32_t k, bitgen_t *g, Product *r) except +
+        void remove_block(int64_t start, int64_t stop, const int32_t *labels,
+                          Product *r) except +
         float64_t fill_probs(int64_t t, float64_t *out) except +
         void fill_logs(int64_t t, float64_t *out) except +
         void look_ahead(int64_t start, int64_t stop) except +

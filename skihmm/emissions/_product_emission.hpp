@@ -60,6 +60,9 @@ class ProductEmission final : public Emission, public EmissionParameters {
             if (part->has_tables()) return true;
         return false;
     }
+    void remove_block(int64_t start, int64_t stop, const int32_t *labels, Product *r) override {
+        for (const auto &part : parts_) part->remove_block(start, stop, labels, r);
+    }
     double remove_steps(const int32_t *two, const int64_t *steps, size_t n,
                         const int32_t *labels) override {
         double lp = 0.0;

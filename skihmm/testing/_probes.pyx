@@ -54,6 +54,12 @@ cdef class EmissionProbe:
         self.stats.shared.get().remove(t, k, self.stream.bits, &r)
         return r.log()
 
+    def remove_block(self, intp_t start, const int32_t[::1] slots):
+        """The same of consecutive steps; return the log of the product."""
+        cdef Product r
+        self.stats.shared.get().remove_block(start, start + slots.shape[0], &slots[0], &r)
+        return r.log()
+
     def commit(self):
         """Keep the changes since the last commit or rollback."""
         self.stats.shared.get().commit()

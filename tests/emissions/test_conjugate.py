@@ -37,6 +37,7 @@ from skihmm.core._random import RandomStream
 from skihmm.core._state import ChainState
 from skihmm.emissions import NormalInverseWishart
 from skihmm.samplers import StepwiseGibbs
+from skihmm.testing._probes import EmissionProbe
 
 
 def random_model(name, n, rng, scale=1.0, offset=0.0):
@@ -135,6 +136,35 @@ def test_product_of_predictives(kind, scale, global_random_seed):
         assert left == pytest.approx(without, rel=1e-9, abs=1e-9)
         assert joined == pytest.approx(without, rel=1e-9, abs=1e-9)
     assert state.check() is None
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("gaps", ["some", "none", "one per column"])
+@pytest.mark.parametrize("outlier", [0.0, 1e9])
+def test_rows_that_leave_together(kind, gaps, outlier, global_random_seed):
+    """The same probability and statistics as if they had left one after the other."""
+    rng = np.random.default_rng(global_random_seed)
+    model = random_model(kind, 24, rng)
+    y = np.array(model.y)
+    if gaps != "some":
+        y[np.isnan(y)] = 1.0
+    if gaps == "one per column":
+        y[[0, 1, 2], [0, 1, 2]] = np.nan
+    if kind in ("diagonal", "full"):
+        y[10] += outlier
+    labels = np.repeat([0, 1, 0, 2, 1], [5, 4, 6, 1, 8]).astype(np.int32)
+    state = Model(tuple(map(tuple, y)), model.emission).state(0, labels)
+    probe = EmissionProbe(state.emission, state.stream)
+    for start, stop in (0, 4), (2, 7), (7, 12), (15, 16), (14, 24), (0, 24):
+        slots = FIRST + labels[start:stop]
+        steps = range(start, stop)
+        expected = sum(probe.remove(t, FIRST + labels[t]) for t in reversed(steps))
+        rows = [probe.logs(t) for t in steps]
+        probe.rollback()
+        found = probe.remove_block(start, slots)
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert_allclose([probe.logs(t) for t in steps], rows, rtol=1e-9, atol=1e-9)
+        probe.rollback()
 
 
 @pytest.mark.parametrize("offset", [0, 10**3, 10**6, 10**9])

@@ -207,6 +207,10 @@ class Emission {
     // Whether restricted scans may allocate observations, which needs statistics without tables, and
     // are of use.
     virtual bool allows_scans() const { return false; }
+    // As remove, of the steps [start, stop) of an emission without tables.
+    virtual void remove_block(int64_t start, int64_t stop, const int32_t *labels, Product *r) {
+        for (int64_t t = stop; t-- > start;) remove(t, labels[t - start], nullptr, r);
+    }
     // Without tables: remove n steps, which are all of the states two[0] and two[1], or add steps
     // to these after that.  Returns by how much log p of the observations falls or grows.
     virtual double remove_steps(const int32_t *, const int64_t *steps, size_t n,

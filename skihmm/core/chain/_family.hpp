@@ -76,6 +76,10 @@ class Family {
         *lp = log_predictive(s, stride, y);
         return true;
     }
+    // The same for n rows, one after the other at y, together; or false, with s unchanged.
+    virtual bool remove_together(double *, int64_t, const double *, int64_t, double *) const {
+        return false;
+    }
     // log p(all observations of the state).
     virtual double log_marginal(const double *s, int64_t stride) const = 0;
     // out[k] += log p(y | state k) for k < n, with statistics at table[i * stride + k], of a

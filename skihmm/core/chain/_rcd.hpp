@@ -72,13 +72,19 @@ class Exchange {
     SKIHMM_INLINE void remove_block(Chain &chain, Values &emission,
                                     int64_t start, int64_t stop, int32_t j,
                                     const int32_t *labels, int32_t follower) {
-        if constexpr (!Values::kIsSeating) r_observed.reset();
+        bool is_apart = false;          // without tables: all observations together
+        if constexpr (!Values::kIsSeating) {
+            r_observed.reset();
+            is_apart = !emission.has_tables();
+            if (is_apart) emission.remove_block(start, stop, labels, &r_observed);
+        }
         // planted: removed draw of the follower
         if (SKIHMM_LIKELY(follower >= 0))
             remove_draw(chain, labels[stop - 1 - start], follower, stop);
         for (int64_t t = stop - 1; t >= start; --t) {
             const int32_t k = labels[t - start];
-            emission.remove(t, k, chain.bits, Values::kIsSeating ? &r_old : &r_observed);
+            if (!is_apart)
+                emission.remove(t, k, chain.bits, Values::kIsSeating ? &r_old : &r_observed);
             // planted: removed draw of a block
             remove_draw(chain, t > start ? labels[t - 1 - start] : j, k, t);
         }

@@ -111,6 +111,24 @@ class ConjugateTable final : public Emission, public EmissionParameters {
         }
         r->multiply_log(lp);
     }
+    // The rows of a state one after the other leave together, if the family does that.
+    void remove_block(int64_t start, int64_t stop, const int32_t *labels, Product *r) override {
+        for (int64_t begin = stop - 1; stop > start; stop = begin--) {
+            const int32_t k = labels[begin - start];
+            while (begin > start && labels[begin - 1 - start] == k) --begin;
+            double lp = 0.0;
+            touch(k);
+            if (stop - begin > 1 && family_->remove_together(&table_[place(k)], step(), row(begin),
+                                                             stop - begin, &lp)) {
+                work(static_cast<int32_t>(stop - begin));
+                for (int64_t t = begin; t < stop; ++t)
+                    if (!is_missing_[t]) move(t, -1);
+                r->multiply_log(lp);
+            } else {
+                for (int64_t t = stop; t-- > begin;) remove(t, k, nullptr, r);
+            }
+        }
+    }
     bool has_tables() const override { return false; }
     bool allows_scans() const override { return !family_->has_lasting_states; }
     void commit() override {

@@ -114,6 +114,32 @@ class NormalLaw : public ColumnLaw, public StudentColumn {
         if (n == 1.0 || s[kSquares] < 0.0) s[kSquares] = 0.0;
         return posterior_scale(s) >= kLeastShare * before;
     }
+    // Remove n values, every width-th number at y, of which NaN is missing.  Given the rest their
+    // density is exp(lp) over the root of `strengths` and the power, shape + kN / 2, of `growth`:
+    // these are multiplied, and lp is added to.  False if digits are lost.
+    bool remove(Column s, const double *y, int64_t width, int64_t n, LogProduct *growth,
+                LogProduct *strengths, double *lp) const {
+        const double all = s[kN], mean = s[kMean], before = posterior_scale(s);
+        double m = 0.0, sum = 0.0, squares = 0.0;
+        for (int64_t i = 0; i < n; ++i) {
+            const double d = y[i * width] - mean;
+            if (std::isnan(d)) continue;
+            m += 1.0;
+            sum += d;
+            squares += d * d;
+        }
+        const double rest = s[kN] = all - m;
+        s[kMean] = rest == 0.0 ? 0.0 : mean - sum / rest;
+        s[kSquares] -= squares + sum * sum / rest;
+        if (rest <= 1.0 || s[kSquares] < 0.0) s[kSquares] = 0.0;
+        const double after = posterior_scale(s);
+        update(s);
+        growth->multiply((before - after) / after);
+        strengths->multiply(m / (hyper[kStrength] + rest));
+        for (double i = rest; i < all; i += 1.0) *lp += (*ratio_)(i);
+        *lp -= 0.5 * m * (kLog2Pi + std::log(after));
+        return after >= kLeastShare * before;
+    }
     // Set the predictive distribution from count, mean and squares.
     void update(Column s) const {
         const double n = s[kN], strength = hyper[kStrength] + n, mean = hyper[kPriorMean];
@@ -216,6 +242,24 @@ class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw> {
         if (n_columns > 1) fill_students(n, stride, n_columns, y, table, out);
         else IndependentColumns::fill(table, stride, n, y, out);
     }
+    // One logarithm as in log_predictive; not if missing entries have made powers differ.
+    bool remove_together(double *s, int64_t stride, const double *y, int64_t n,
+                         double *lp) const override {
+        using Law = NormalLaw;
+        rest_.resize(width);
+        for (int32_t i = 0; i < width; ++i) rest_[i] = s[i * stride];
+        LogProduct growth, strengths;
+        const double power = rest_[Law::kPower];
+        for (int32_t c = 0; c < n_columns; ++c) {
+            const Column own{&rest_[c * Law::kWidth], 1};
+            if (own[Law::kPower] != power || power > Law::kMostPower
+                || !laws_[c].remove(own, y + c, n_columns, n, &growth, &strengths, lp))
+                return false;
+        }
+        for (int32_t i = 0; i < width; ++i) s[i * stride] = rest_[i];
+        *lp -= (power - 0.5) * growth.log() + 0.5 * strengths.log();
+        return true;
+    }
     // Gibbs sampling augmented by the states' means and variances, which are discarded
     // afterwards.
     void draw_hyperparameters(const double *table, int64_t stride, const int64_t *places,
@@ -255,6 +299,9 @@ class NormalInverseGammaFamily final : public IndependentColumns<NormalLaw> {
             }
         }
     }
+
+  private:
+    mutable std::vector<double> rest_;      // scratch
 };
 
 // ---- Gaussian with full covariance ---------------------------------------------------------

@@ -87,7 +87,7 @@ class FitState:
     is_extended : bool
         Whether partial_fit has added data.
     given : GivenColumns
-        Columns of X that hold contexts.
+        Columns of X that are given, not modelled.
     """
 
     chains: list[History]
@@ -226,19 +226,17 @@ class Parameters:
 
 @dataclass(frozen=True)
 class _Data:
-    """Observed columns, first rows of sequences, and contexts of the emission."""
+    """Observed columns, first rows of sequences, and columns given to the emission."""
 
     observed: Array
     starts: NDArray[np.intp]
-    contexts: Array
+    given: Array
 
     def encoded(self, emission: BaseEmission, entropy: list[int]) -> Array:
         """Encode the data with the noise of a fit."""
         noise = emission.noise(len(self.observed), 0, _noise_entropy(entropy))
-        given = {} if noise is None else {"noise": noise}
-        return emission.encode(
-            self.observed, self.starts, contexts=self.contexts, **given
-        )
+        added = {} if noise is None else {"noise": noise}
+        return emission.encode(self.observed, self.starts, given=self.given, **added)
 
 
 class Fit:
@@ -313,12 +311,12 @@ class Fit:
     def _separate(
         self, X: Array, starts: NDArray[np.intp]
     ) -> tuple[GivenColumns, _Data, StepContexts | None]:
-        """Separate the observed columns from those of contexts."""
+        """Separate the observed columns from those that are given."""
         emission, transitions = self.parameters.emission, self.parameters.transitions
         n_features = X.shape[1]
         given = GivenColumns.join(
             transitions.context_columns(n_features, self._names),
-            emission.context_columns(n_features, self._names),
+            emission.given_columns(n_features, self._names),
             n_features,
         )
         columns = X[:, given.columns]
@@ -338,7 +336,7 @@ class Fit:
         """Fit the emission; return it and the encoded data."""
         emission = self.parameters.emission.fit_with_noise(
             data.observed, data.starts, _noise_entropy(entropy)
-        ).with_contexts(data.contexts)
+        ).with_given(data.given)
         return emission, data.encoded(emission, entropy)
 
     def _as_before(
@@ -457,7 +455,7 @@ class Fit:
         if noise is not None:
             codes = emission.encode(observed, added.starts, None, columns, noise)
             added = replace(added, codes=codes)
-        emission = emission.with_contexts(columns)
+        emission = emission.with_given(columns)
         settings = params.settings(emission, "particle_filter")
         params.sampler.check_emission(emission, emission.make_stats(added.codes[:0]))
         check_dwells(added, params.transitions)
@@ -737,7 +735,7 @@ def _lost_rows(emission: BaseEmission, sequences: Sequences) -> Flags:
         # It does not matter with what, but rows that look back see it too.
         values = codes[:, : codes.shape[1] - emission.n_inputs].copy()
         values[places] = 0.0
-        codes = emission.with_inputs(values, starts, contexts=emission.contexts_of(codes))
+        codes = emission.with_inputs(values, starts, given=emission.given_of(codes))
     return emission.is_missing(codes)
 
 

@@ -674,7 +674,7 @@ array-like of shape (n_samples,), default="auto"
 
     @property
     def _observed_columns(self) -> NDArray[np.intp]:
-        """Indices of the columns of X that are not contexts."""
+        """Indices of the columns of X that are modelled, not given."""
         every = np.arange(self.n_features_in_, dtype=np.intp)
         return np.delete(every, self._fit_state.given.columns)
 
@@ -746,7 +746,7 @@ array-like of shape (n_samples,), default="auto"
         return (
             columns,
             self._step_contexts(given.transitions(columns)),
-            self.emission_.encode_contexts(given.emission(columns)),
+            self.emission_.encode_given(given.emission(columns)),
         )
 
     def _encode_sequences(

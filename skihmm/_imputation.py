@@ -37,17 +37,15 @@ def _blocks(
 ) -> Iterator[tuple[Integers, Array | None]]:
     """Iterate over steps to fill together, and their inputs, if none looks back.
 
-    All steps at once, or all of one context.
+    All steps at once, or all with the same given inputs.
     """
     if not emission.n_inputs:
         yield steps, None
         return
     if not len(steps):
         return
-    contexts, which = np.unique(
-        emission.contexts_of(rows[steps]), axis=0, return_inverse=True
-    )
-    for i in range(len(contexts)):
+    given, which = np.unique(emission.given_of(rows[steps]), axis=0, return_inverse=True)
+    for i in range(len(given)):
         block = steps[which.ravel() == i]
         yield block, rows[block, rows.shape[1] - emission.n_inputs :]
 
@@ -127,7 +125,7 @@ def _walks(
         if t not in first:
             if last < t - 1:
                 rows = np.repeat(codes[t - 1 : t], n_walks, axis=0)
-            given = emission.contexts_of(now)
+            given = emission.given_of(now)
             now[:, n:] = emission.inputs(now[:, :n], np.arange(n_walks), rows, given)
         if has_missing[t]:
             values = model.draw_values(path, limits, stream, now[:, n:])

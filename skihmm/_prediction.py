@@ -56,8 +56,8 @@ class PosteriorPredictive:
         Names of the columns of the data.
     contexts : StepContexts, optional
         Contexts of the predicted steps, if transitions depend on them.
-    given : ndarray of shape (n_steps, n_contexts), optional
-        Encoded contexts of these steps, if the emission depends on them.
+    given : ndarray of shape (n_steps, n_given), optional
+        Encoded given inputs of these steps, if the emission depends on them.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class PosteriorPredictive:
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._last = sequences.codes[-1:]
         if given is None:
-            given = np.full((self.n_steps, emission.n_contexts), -1, dtype=np.int32)
+            given = np.full((self.n_steps, emission.n_given), -1, dtype=np.int32)
         self._given = given
         self._gap = self._gap_at_end(sequences)
         if sequences.contexts is not None and contexts is not None:
@@ -152,7 +152,7 @@ class PosteriorPredictive:
             now = np.repeat(row[None], n_paths, axis=0)
             if len(rows):
                 now[:, n:] = self._inputs_between(
-                    rows, self._emission.contexts_of(row[None])
+                    rows, self._emission.given_of(row[None])
                 )
             missing = np.isnan(row[:n])
             if missing.any():
@@ -178,7 +178,7 @@ class PosteriorPredictive:
         return model.sample_runs(steps, n_paths, stream)
 
     def _inputs_between(self, rows: Array, given: Array) -> Array:
-        """Inputs of a step with these contexts after each encoded row."""
+        """Inputs of a step with these given ones after each encoded row."""
         # What the steps emit does not matter.
         values = rows[:, : self.n_features]
         given = np.repeat(given, len(rows), axis=0)
@@ -191,7 +191,7 @@ class PosteriorPredictive:
         return self._inputs_between(rows, self._given[i : i + 1])
 
     def _first_inputs(self, i: int) -> Floats | None:
-        """Inputs of the first step, with the contexts of step i."""
+        """Inputs of the first step, with the given ones of step i."""
         inputs = self._inputs_after(self._last, i)
         if inputs is None:
             return None
@@ -203,7 +203,7 @@ class PosteriorPredictive:
 
         Inputs that look back are those of the first step.
         """
-        if not self._emission.n_contexts:
+        if not self._emission.n_given:
             for emitted in model.predictives(self._first_inputs(0)):
                 yield probs @ emitted
             return
@@ -417,7 +417,7 @@ class PosteriorPredictive:
             else:
                 states = self._draw_states(model, d, len(members), stream)
             inputs: Array | None = None
-            if self._emission.n_contexts:
+            if self._emission.n_given:
                 inputs = np.repeat(self._given, len(members), axis=0)
             size = 1 if self._emission.looks_back else self.n_steps
             for i in range(0, self.n_steps, size):

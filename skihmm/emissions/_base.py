@@ -31,8 +31,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     n_inputs : int, default=0
         Number of inputs of a step: what precedes an observation in its sequence, or is
         given.  They follow the values in a row of the encoded data.
-    n_contexts : int, default=0
-        Number of the inputs that are given, as contexts.
+    n_given : int, default=0
+        Number of the inputs that are given: contexts, or numbers.
     takes_integers : bool, default=True
         Whether numbers have to be integers.
     releases_gil : bool, default=True
@@ -49,7 +49,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
     is_categorical: bool = True
     n_inputs: int = 0
-    n_contexts: int = 0
+    n_given: int = 0
     takes_integers: bool = True
     releases_gil: bool = True
     default_init: str = "particle_filter"
@@ -59,7 +59,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
     @property
     def looks_back(self) -> bool:
         """Whether there are inputs that precede an observation in its sequence."""
-        return self.n_inputs > self.n_contexts
+        return self.n_inputs > self.n_given
 
     def name_columns(
         self,
@@ -200,13 +200,13 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self
 
-    def context_columns(
+    def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
-        """Indices of the columns of X that hold contexts.
+        """Indices of the columns of X that are given, not modelled: contexts, or numbers.
 
-        Contexts are given, not modelled.  These columns, and those of the contexts of the
-        transitions, are left out of the X of all methods here.
+        These columns, and those of the contexts of the transitions, are left out of the X
+        of all methods here.
 
         Parameters
         ----------
@@ -222,13 +222,15 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return np.empty(0, dtype=np.intp)
 
-    def with_contexts(self, columns: Array) -> BaseEmission:
-        """Copy the emission with the categories of contexts, after those it knows.
+    def with_given(self, columns: Array) -> BaseEmission:
+        """Copy the emission with what it learns of given columns.
+
+        Of contexts these are the categories, after those that it knows.
 
         Parameters
         ----------
         columns : ndarray of shape (n_samples, n_columns)
-            Columns of X as :meth:`context_columns` lists them.
+            Columns of X as :meth:`given_columns` lists them.
 
         Returns
         -------
@@ -237,8 +239,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return self
 
-    def encode_contexts(self, columns: Array) -> Labels:
-        """Encode contexts by their categories.
+    def encode_given(self, columns: Array) -> Labels:
+        """Encode given columns: contexts by their categories.
 
         Parameters
         ----------
@@ -246,14 +248,14 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
         Returns
         -------
-        contexts : ndarray of shape (n_samples, n_contexts), int32
-            Index of the category, -1 where it is missing; new values have the indices
-            after those of the categories.
+        given : ndarray of shape (n_samples, n_given)
+            Of contexts (int32) the index of the category, -1 where it is missing; new
+            values have the indices after those of the categories.
         """
         return np.empty((len(columns), 0), dtype=np.int32)
 
-    def contexts_of(self, codes: Array) -> Array:
-        """Contexts in encoded data.
+    def given_of(self, codes: Array) -> Array:
+        """Given inputs in encoded data.
 
         Parameters
         ----------
@@ -261,9 +263,9 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
 
         Returns
         -------
-        contexts : ndarray of shape (n_samples, n_contexts)
+        given : ndarray of shape (n_samples, n_given)
         """
-        return codes[:, codes.shape[1] - self.n_contexts :]
+        return codes[:, codes.shape[1] - self.n_given :]
 
     @abstractmethod
     def fit(self, X: MatrixLike, y: None = None) -> BaseEmission:
@@ -360,7 +362,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         X: MatrixLike,
         starts: Integers,
         before: Array | None = None,
-        contexts: Array | None = None,
+        given: Array | None = None,
         noise: Floats | None = None,
     ) -> Array:
         """Convert data to the rows that the statistics take.
@@ -372,9 +374,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
             First row of every sequence.
         before : ndarray of shape (n_continued, n_features + n_inputs), optional
             The first `n_continued` sequences continue after these encoded rows.
-        contexts : ndarray of shape (n_samples, n_columns), optional
-            Columns of contexts as :meth:`context_columns` lists them; by default all are
-            missing.
+        given : ndarray of shape (n_samples, n_columns), optional
+            Given columns as :meth:`given_columns` lists them; by default all are missing.
         noise : ndarray of shape (n_samples, n_features), optional
             Result of :meth:`noise`, added to the values.
 
@@ -383,18 +384,18 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         codes : ndarray of shape (n_samples, n_features + n_inputs)
             Values, and after them the inputs.
         """
-        given = None if contexts is None else self.encode_contexts(contexts)
+        encoded = None if given is None else self.encode_given(given)
         values = self.encode_values(X)
         if noise is not None:
             values = values + noise
-        return self.with_inputs(values, starts, before, given)
+        return self.with_inputs(values, starts, before, encoded)
 
     def with_inputs(
         self,
         values: Array,
         starts: Integers,
         before: Array | None = None,
-        contexts: Array | None = None,
+        given: Array | None = None,
     ) -> Array:
         """Append their inputs to encoded values.
 
@@ -402,7 +403,7 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         ----------
         values : ndarray of shape (n_samples, n_features)
         starts : array-like of shape (n_sequences,)
-        before, contexts : ndarray, optional
+        before, given : ndarray, optional
             As for :meth:`inputs`.
 
         Returns
@@ -411,14 +412,14 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         if not self.n_inputs:
             return values
-        return np.hstack([values, self.inputs(values, starts, before, contexts)])
+        return np.hstack([values, self.inputs(values, starts, before, given)])
 
     def inputs(
         self,
         values: Array,
         starts: Integers,
         before: Array | None = None,
-        contexts: Array | None = None,
+        given: Array | None = None,
     ) -> Array:
         """Derive the inputs of encoded values.
 
@@ -428,16 +429,16 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         starts : array-like of shape (n_sequences,)
         before : ndarray of shape (n_continued, n_features + n_inputs), optional
             As for :meth:`encode`.
-        contexts : ndarray of shape (n_samples, n_contexts), optional
-            Result of :meth:`encode_contexts`; by default all are missing.
+        given : ndarray of shape (n_samples, n_given), optional
+            Result of :meth:`encode_given`; by default all are missing.
 
         Returns
         -------
         inputs : ndarray of shape (n_samples, n_inputs)
         """
-        if contexts is None:
-            return np.full((len(values), self.n_contexts), -1, dtype=np.int32)
-        return contexts
+        if given is None:
+            return np.full((len(values), self.n_given), -1, dtype=np.int32)
+        return given
 
     @abstractmethod
     def encode_values(self, X: MatrixLike) -> Array:

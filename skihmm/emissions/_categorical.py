@@ -461,14 +461,14 @@ class HCRPCategorical(_Categorical):
     @property
     def n_inputs(self) -> int:  # type: ignore[override]
         """Number of inputs of a step: its contexts."""
-        return self.n_contexts
+        return self.n_given
 
     @property
-    def n_contexts(self) -> int:  # type: ignore[override]
+    def n_given(self) -> int:  # type: ignore[override]
         """Number of contexts of a step."""
         return count_features(self.context_features)
 
-    def context_columns(
+    def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
         columns = check_features(self.context_features, n_features, names)
@@ -476,19 +476,19 @@ class HCRPCategorical(_Categorical):
         return columns
 
     def fit(self, X: MatrixLike, y: None = None) -> HCRPCategorical:
-        # Contexts are those of `with_contexts`.
+        # Contexts are those of `with_given`.
         super().fit(X)
-        self.context_categories_: Categories = ((),) * self.n_contexts
+        self.context_categories_: Categories = ((),) * self.n_given
         return self
 
-    def with_contexts(self, columns: Array) -> BaseEmission:
-        if not self.n_contexts:
+    def with_given(self, columns: Array) -> BaseEmission:
+        if not self.n_given:
             return self
         extended = copy(self)
         extended.context_categories_ = find_categories(columns, self.context_categories_)
         return extended
 
-    def encode_contexts(self, columns: Array) -> Labels:
+    def encode_given(self, columns: Array) -> Labels:
         return encode_contexts(columns, self.context_categories_)
 
     def hyperparameters(self, record: EmissionRecord) -> dict[str, float | Floats]:
@@ -511,7 +511,7 @@ class HCRPCategorical(_Categorical):
         alpha = check_concentration("alpha", self.alpha)
         gamma = check_concentration("gamma", self.gamma)
         prior = check_concentration_prior("concentration_prior", self.concentration_prior)
-        if not self.n_contexts:
+        if not self.n_given:
             return CategoricalStats(codes, self.n_symbols_, alpha, gamma, True, prior)
         n = len(self.n_symbols_)
         return ContextStats(
@@ -520,7 +520,7 @@ class HCRPCategorical(_Categorical):
             self.n_symbols_,
             alpha,
             gamma,
-            check_context_alpha(self.context_alpha, self.n_contexts),
+            check_context_alpha(self.context_alpha, self.n_given),
             prior,
         )
 

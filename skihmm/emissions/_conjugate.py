@@ -278,7 +278,7 @@ class _Conjugate(BaseEmission):
         values: Array,
         starts: Integers,
         before: Array | None = None,
-        contexts: Array | None = None,
+        given: Array | None = None,
     ) -> Array:
         n, n_columns = values.shape
         n_before = 0 if before is None else len(before)

@@ -64,7 +64,7 @@ def _column_places(
             if not -n_features <= column < n_features:
                 raise ValueError(
                     f"{part!r} is to get column {column}, but X has {n_features} columns "
-                    "(not counting those of contexts)."
+                    "(not counting those that are given)."
                 )
             places.append(int(column) % n_features)
         else:
@@ -236,7 +236,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     is_categorical = _merged(all, "is_categorical")
     n_inputs = _merged(sum, "n_inputs")
-    n_contexts = _merged(sum, "n_contexts")
+    n_given = _merged(sum, "n_given")
     takes_integers = _merged(any, "takes_integers")
     releases_gil = _merged(all, "releases_gil")
     default_init = _merged(_first_own, "default_init")
@@ -370,29 +370,29 @@ class ProductEmission(_BaseComposition, BaseEmission):
         self.emissions_ = fitted
         return self
 
-    def context_columns(
+    def given_columns(
         self, n_features: int, names: Sequence[str] | Array | None
     ) -> NDArray[np.intp]:
         # Those of one part after the other; a column may occur several times.
         return np.concatenate(
-            [part.context_columns(n_features, names) for _, part, _ in self._parts()]
+            [part.given_columns(n_features, names) for _, part, _ in self._parts()]
         )
 
-    def with_contexts(self, columns: Array) -> BaseEmission:
+    def with_given(self, columns: Array) -> BaseEmission:
         return self._described(
-            lambda part, own: part.with_contexts(own), self._split_contexts(columns)
+            lambda part, own: part.with_given(own), self._split_given(columns)
         )
 
-    def encode_contexts(self, columns: Array) -> Labels:
-        pairs = zip(self.emissions_, self._split_contexts(columns), strict=True)
-        return np.hstack([part.encode_contexts(own) for (_, part, _), own in pairs])
+    def encode_given(self, columns: Array) -> Labels:
+        pairs = zip(self.emissions_, self._split_given(columns), strict=True)
+        return np.hstack([part.encode_given(own) for (_, part, _), own in pairs])
 
-    def contexts_of(self, codes: Array) -> Array:
-        return np.hstack([part.contexts_of(own) for part, own in self._split(codes)])
+    def given_of(self, codes: Array) -> Array:
+        return np.hstack([part.given_of(own) for part, own in self._split(codes)])
 
-    def _split_contexts(self, columns: Array) -> list[Array]:
-        """Columns of contexts by part."""
-        stops = np.cumsum([part.n_contexts for _, part, _ in self.emissions_])
+    def _split_given(self, columns: Array) -> list[Array]:
+        """Given columns, encoded or not, by part."""
+        stops = np.cumsum([part.n_given for _, part, _ in self.emissions_])
         return np.split(columns, stops[:-1], axis=1)
 
     def encode_values(self, X: MatrixLike) -> Array:
@@ -408,19 +408,19 @@ class ProductEmission(_BaseComposition, BaseEmission):
         values: Array,
         starts: Integers,
         before: Array | None = None,
-        contexts: Array | None = None,
+        given: Array | None = None,
     ) -> Array:
         parts = self._split(values)
         earlier: list[Array | None] = [None] * len(parts)
         if before is not None:
             earlier = [rows for _, rows in self._split(before)]
-        given: list[Array | None] = [None] * len(parts)
-        if contexts is not None:
-            given = list(self._split_contexts(contexts))
+        by_part: list[Array | None] = [None] * len(parts)
+        if given is not None:
+            by_part = list(self._split_given(given))
         return np.hstack(
             [
                 part.inputs(own, starts, rows, now)
-                for (part, own), rows, now in zip(parts, earlier, given, strict=True)
+                for (part, own), rows, now in zip(parts, earlier, by_part, strict=True)
                 if part.n_inputs
             ]
         )

@@ -136,7 +136,7 @@ def _missing_row(hmm: HCRPHMM, context: object) -> Array:
     columns = np.full((1, len(given)), None, dtype=object)
     columns[0, places[: len(values)]] = values
     row = np.full((1, len(hmm._observed_columns)), np.nan)
-    return hmm.emission_.encode(row, np.array([0]), contexts=given.emission(columns))
+    return hmm.emission_.encode(row, np.array([0]), given=given.emission(columns))
 
 
 def column_predictives(
@@ -152,7 +152,7 @@ def column_predictives(
     observed = hmm._observed_columns
     n_features = len(observed)
     missing = _missing_row(hmm, context)
-    inputs = missing[0, n_features:] if emission.n_contexts else None
+    inputs = missing[0, n_features:] if emission.n_given else None
 
     def model(codes: Array) -> FrozenModel:
         # Every row is a sequence of its own.

@@ -228,17 +228,17 @@ class _Laws:
         names = getattr(X, "columns", None)
         names = None if names is None else list(names)
         whole = as_matrix(X)
-        given = self.emission.context_columns(whole.shape[1], names)
-        contexts = None
-        if len(given):
-            X, contexts = without_columns(whole, given), whole[:, given]
-            names = None if names is None else list(np.delete(names, given))
+        places = self.emission.given_columns(whole.shape[1], names)
+        given = None
+        if len(places):
+            X, given = without_columns(whole, places), whole[:, places]
+            names = None if names is None else list(np.delete(names, places))
         self.emission.name_columns(names)
         fitted = self.emission.fit(X)
         assert fitted is self.emission, f"{self.where}: fit does not return the emission"
-        if contexts is not None:
-            self.emission = self.emission.with_contexts(contexts)
-        self.codes = self.emission.encode(X, np.array([0]), contexts=contexts)
+        if given is not None:
+            self.emission = self.emission.with_given(given)
+        self.codes = self.emission.encode(X, np.array([0]), given=given)
         n = len(self.codes)
         self.n_values = self.codes.shape[1] - self.emission.n_inputs
         assert n >= 12, f"{n} rows of X; expected 12 or more"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skihmm._typing import Array, Labels, NamedValues
+from skihmm._typing import Array, Flags, Labels, NamedValues
 from skihmm._validation import (
     as_array,
     check_column_names,
@@ -272,7 +272,7 @@ class ContextColumns:
 
 @dataclass(frozen=True)
 class GivenColumns:
-    """Columns of X that are given, not modelled: contexts of transitions and emission.
+    """Columns of X that are given, not modelled: contexts, and inputs of the emission.
 
     Attributes
     ----------
@@ -282,11 +282,14 @@ class GivenColumns:
         Number of the first ones.
     of_emission : ndarray of int
         Places in `columns` of those that the emission depends on.
+    are_inputs : ndarray of bool
+        Which of these are numbers, which have to be known.
     """
 
     columns: NDArray[np.intp]
     n_transitions: int
     of_emission: NDArray[np.intp]
+    are_inputs: Flags
 
     @classmethod
     def join(
@@ -294,21 +297,38 @@ class GivenColumns:
         transitions: NDArray[np.intp],
         emission: NDArray[np.intp],
         n_features: int,
+        are_inputs: Flags,
     ) -> GivenColumns:
         """Join the columns of the transitions and those of the emission."""
         columns = list(dict.fromkeys([*transitions.tolist(), *emission.tolist()]))
         if len(columns) == n_features:
             raise ValueError(
-                "The context_features of transitions and emission are together all "
-                f"{n_features} columns of X; expected at least one other column, which "
-                "is observed."
+                "The context_features and input_features of transitions and emission are "
+                f"together all {n_features} columns of X; expected at least one other "
+                "column, which is observed."
             )
         places = [columns.index(c) for c in emission.tolist()]
         return cls(
             np.array(columns, dtype=np.intp),
             len(transitions),
             np.array(places, dtype=np.intp),
+            are_inputs,
         )
+
+    @property
+    def inputs(self) -> list[int]:
+        """Places of the inputs, each once: parts of a product may share them."""
+        return list(dict.fromkeys(self.of_emission[self.are_inputs].tolist()))
+
+    @property
+    def emission_contexts(self) -> list[int]:
+        """Places of the contexts of the emission, each once."""
+        return list(dict.fromkeys(self.of_emission[~self.are_inputs].tolist()))
+
+    @property
+    def only_contexts(self) -> list[int]:
+        """Places of the contexts that are not inputs too."""
+        return [place for place in range(len(self)) if place not in self.inputs]
 
     def __len__(self) -> int:
         return len(self.columns)
@@ -399,12 +419,15 @@ def encode_contexts(columns: Array, categories: Categories) -> Labels:
 
 
 def check_features(
-    features: Any, n_features: int, names: Sequence[str] | Array | None
+    features: Any,
+    n_features: int,
+    names: Sequence[str] | Array | None,
+    parameter: str = "context_features",
 ) -> NDArray[np.intp]:
-    """Indices of the columns of contexts.
+    """Indices of the columns of contexts, or of those that another parameter names.
 
     `features` are indices, names or a mask, as scikit-learn's ``categorical_features``;
-    their order is that of the hierarchy.
+    the order of contexts is that of the hierarchy.
     """
     if features is None:
         return np.empty(0, dtype=np.intp)
@@ -414,28 +437,28 @@ def check_features(
     )
     # A set has no order, and a string would be one letter after the other.
     if isinstance(features, str | set | dict) or np.ndim(features) != 1:
-        raise TypeError(f"context_features={features!r}; {expected}")
-    entries = list(as_array("context_features", features))
+        raise TypeError(f"{parameter}={features!r}; {expected}")
+    entries = list(as_array(parameter, features))
     if not entries:
         return np.empty(0, dtype=np.intp)
     columns: list[int]
     if all(isinstance(entry, str) for entry in entries):
         if names is None:
             raise ValueError(
-                f"context_features={features!r} are names, but the columns of X have "
+                f"{parameter}={features!r} are names, but the columns of X have "
                 "none. Pass indices, or a data frame."
             )
         absent = [entry for entry in entries if entry not in list(names)]
         if absent:
             raise ValueError(
-                f"context_features: X has no column {absent[0]!r}; its columns are "
+                f"{parameter}: X has no column {absent[0]!r}; its columns are "
                 f"{list(names)}."
             )
         columns = [list(names).index(entry) for entry in entries]
     elif all(isinstance(entry, bool | np.bool_) for entry in entries):
         if len(entries) != n_features:
             raise ValueError(
-                f"context_features is a mask of {len(entries)} entries, but X has "
+                f"{parameter} is a mask of {len(entries)} entries, but X has "
                 f"{n_features} columns; {expected}"
             )
         columns = np.flatnonzero(entries).tolist()
@@ -446,17 +469,17 @@ def check_features(
         outside = [entry for entry in entries if not -n_features <= entry < n_features]
         if outside:
             raise ValueError(
-                f"context_features: X has no column {outside[0]}; it has {n_features} "
+                f"{parameter}: X has no column {outside[0]}; it has {n_features} "
                 "columns, counted from 0."
             )
         columns = [int(entry) % n_features for entry in entries]
     else:
-        raise TypeError(f"context_features={features!r}; {expected}")
+        raise TypeError(f"{parameter}={features!r}; {expected}")
     if len(set(columns)) < len(columns):
-        raise ValueError(f"context_features={features!r} has a column twice.")
+        raise ValueError(f"{parameter}={features!r} has a column twice.")
     if len(columns) == n_features:
         raise ValueError(
-            f"context_features={features!r} are all columns of X; expected at least one "
+            f"{parameter}={features!r} are all columns of X; expected at least one "
             "other column, which is observed."
         )
     return np.array(columns, dtype=np.intp)
@@ -512,16 +535,50 @@ def as_contexts(
     if n_columns == 0:
         raise ValueError(
             "contexts was given, but neither transitions nor emission have "
-            "context_features."
+            "context_features (that are not input_features too)."
         )
-    check_column_names("contexts", contexts, names)
-    columns = contexts.to_numpy() if hasattr(contexts, "to_numpy") else contexts
-    columns = as_array("contexts", unmask(columns))
+    return _as_rows("contexts", contexts, n_steps, n_columns, names)
+
+
+def as_inputs(
+    inputs: object, n_steps: int, labels: Sequence[object], names: Sequence[str] | None
+) -> Array:
+    """Check the inputs of coming steps, of columns with these labels; all are needed."""
+    if inputs is None and not len(labels):
+        return np.empty((n_steps, 0))
+    listed = ", ".join(map(repr, labels))
+    if inputs is None:
+        raise ValueError(
+            f"The emission regresses on the columns {listed} of X (input_features), "
+            f"which are not modelled. Pass inputs=, their values in the {n_steps} steps."
+        )
+    if not len(labels):
+        raise ValueError("inputs was given, but the emission has no input_features.")
+    columns = _as_rows("inputs", inputs, n_steps, len(labels), names)
+    for label, column in zip(labels, columns.T, strict=True):
+        if (missing := is_missing(column)).any():
+            raise ValueError(
+                f"inputs: the column {label!r} is missing in step "
+                f"{int(np.flatnonzero(missing)[0])}; expected a number in every step."
+            )
+    return columns
+
+
+def _as_rows(
+    name: str,
+    values: object,
+    n_steps: int,
+    n_columns: int,
+    names: Sequence[str] | None,
+) -> Array:
+    check_column_names(name, values, names)
+    columns = values.to_numpy() if hasattr(values, "to_numpy") else values
+    columns = as_array(name, unmask(columns))
     if columns.ndim == 1 and n_columns == 1:
         columns = columns[:, None]
     if columns.shape != (n_steps, n_columns):
         raise ValueError(
-            f"contexts has the shape {columns.shape}; expected one row for each of the "
+            f"{name} has the shape {columns.shape}; expected one row for each of the "
             f"{n_steps} steps and {n_columns} columns."
         )
     return columns

@@ -118,12 +118,12 @@ def simulate_sequence(
     emission: BaseEmission,
     seed: np.random.SeedSequence,
     contexts: StepContexts | None = None,
-    given: Labels | None = None,
+    given: Array | None = None,
 ) -> tuple[Array, Labels]:
     """Simulate a new sequence from the draw's predictive distribution.
 
-    `contexts` are those on which transitions depend, and `given`, encoded, those on which
-    the emission does.
+    `contexts` are those on which transitions depend, and `given`, encoded, the columns on
+    which the emission does.
     """
     n_known = known_symbols(emission)
     dtype = np.int32 if emission.is_categorical else np.float64

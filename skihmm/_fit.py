@@ -318,25 +318,28 @@ class Fit:
             transitions.context_columns(n_features, self._names),
             emission.given_columns(n_features, self._names),
             n_features,
+            emission.given_are_numbers,
         )
         columns = X[:, given.columns]
         if len(given):
             # Without names errors and warnings have indices of columns of X.
             names = range(n_features) if self._names is None else self._names
-            labels = [names[c] for c in given.columns.tolist()]
-            warn_of_many_values(columns, find_categories(columns), labels)
+            contexts = sorted({*range(given.n_transitions), *given.emission_contexts})
+            labels = [names[c] for c in given.columns[contexts].tolist()]
+            values = columns[:, contexts]
+            warn_of_many_values(values, find_categories(values), labels)
             self._names = np.delete(names, given.columns).tolist()
-        contexts = transitions.fit_contexts(given.transitions(columns))
+        steps = transitions.fit_contexts(given.transitions(columns))
         orders = [o for c, o in enumerate(self._orders) if c not in given.columns]
         emission.name_columns(self._names, orders)
         observed = without_columns(X, given.columns)
-        return given, _Data(observed, starts, given.emission(columns)), contexts
+        return given, _Data(observed, starts, given.emission(columns)), steps
 
     def _fitted(self, data: _Data, entropy: list[int]) -> tuple[BaseEmission, Array]:
         """Fit the emission; return it and the encoded data."""
-        emission = self.parameters.emission.fit_with_noise(
+        emission = self.parameters.emission.with_given(data.given).fit_with_noise(
             data.observed, data.starts, _noise_entropy(entropy)
-        ).with_given(data.given)
+        )
         return emission, data.encoded(emission, entropy)
 
     def _as_before(

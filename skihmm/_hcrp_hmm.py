@@ -18,6 +18,7 @@ from skihmm._callbacks import CallbackSupportMixin, FitTasks, with_callbacks
 from skihmm._contexts import (
     StepContexts,
     as_contexts,
+    as_inputs,
     with_columns,
     without_columns,
 )
@@ -735,14 +736,24 @@ array-like of shape (n_samples,), default="auto"
         return StepContexts(fitted.tree, self.transitions_.encode_contexts(columns))
 
     def _coming(
-        self, contexts: MatrixLike | None, n_steps: int
-    ) -> tuple[Array, StepContexts | None, Labels]:
-        """Columns of coming contexts, and those of transitions and emission encoded."""
+        self, contexts: MatrixLike | None, inputs: MatrixLike | None, n_steps: int
+    ) -> tuple[Array, StepContexts | None, Array]:
+        """Given columns of coming steps; those of transitions and emission encoded."""
         given = self._fit_state.given
         names = getattr(self, "feature_names_in_", None)
-        if names is not None:
-            names = names[given.columns].tolist()
-        columns = as_contexts(contexts, n_steps, len(given), names)
+
+        def names_at(places: list[int]) -> list[str] | None:
+            return None if names is None else names[given.columns[places]].tolist()
+
+        places = given.only_contexts
+        columns = as_contexts(contexts, n_steps, len(places), names_at(places))
+        of_inputs = names_at(given.inputs)
+        labels = of_inputs or given.columns[given.inputs].tolist()
+        numbers = as_inputs(inputs, n_steps, labels, of_inputs)
+        if labels:
+            whole = np.empty((n_steps, len(given)), object if places else numbers.dtype)
+            whole[:, places], whole[:, given.inputs] = columns, numbers
+            columns = whole
         return (
             columns,
             self._step_contexts(given.transitions(columns)),
@@ -988,6 +999,7 @@ array-like of shape (n_samples,), default="auto"
         n_steps: int = 1,
         *,
         contexts: MatrixLike | None = None,
+        inputs: MatrixLike | None = None,
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
     ) -> PosteriorPredictive:
@@ -1008,6 +1020,10 @@ array-like of shape (n_samples,), default="auto"
             (``context_features``): the columns of the transitions and then those that
             only the emission depends on; a frame has their names.  Where they are
             missing, and by default, the distribution is that without a context.
+            Columns that are inputs too are in `inputs` only.
+        inputs : array-like of shape (n_steps,) or (n_steps, n_columns), optional
+            Inputs of the coming steps, in the order of the emission's ``input_features``,
+            which have to be known; a frame has their names.
         groups, lengths : array-like, optional
             As in :meth:`fit`.
 
@@ -1015,7 +1031,7 @@ array-like of shape (n_samples,), default="auto"
         -------
         following : PosteriorPredictive
             Its methods are ``proba`` (of symbols), ``mean`` (of numbers), ``log_prob``
-            and ``sample``.  Columns of contexts are not among its features.
+            and ``sample``.  Contexts and inputs are not among its features.
 
         Examples
         --------
@@ -1032,7 +1048,7 @@ array-like of shape (n_samples,), default="auto"
         """
         check_is_fitted(self)
         n_steps = check_integer("n_steps", n_steps, 1)
-        _, steps, given = self._coming(contexts, n_steps)
+        _, steps, given = self._coming(contexts, inputs, n_steps)
         columns = self._fit_state.given.columns
         names = getattr(self, "feature_names_in_", None)
         return PosteriorPredictive(
@@ -1111,7 +1127,7 @@ array-like of shape (n_samples,), default="auto"
         observed = without_columns(X, columns)
         missing = np.array([is_missing(column) for column in observed.T]).T
         filled = self._filled(observed, missing, sequences, method, random_state)
-        # Contexts are not imputed.
+        # Contexts and inputs are not imputed.
         filled = with_columns(filled, columns, X[:, columns])
         absent = np.zeros((len(X), len(columns)), dtype=bool)
         missing = with_columns(missing, columns, absent).astype(bool)
@@ -1377,6 +1393,7 @@ array-like of shape (n_samples,), default="auto"
         random_state: RandomState = None,
         *,
         contexts: MatrixLike | None = None,
+        inputs: MatrixLike | None = None,
     ) -> tuple[Any, Labels]:
         """Draw a new sequence from the predictive distribution of the selected draw.
 
@@ -1386,15 +1403,16 @@ array-like of shape (n_samples,), default="auto"
             Number of time steps.
         random_state : int, RandomState instance or None, default=None
             None uses the estimator's `random_state`.
-        contexts : array-like of shape (n_samples,) or (n_samples, n_columns), optional
-            Contexts of the steps, as in :meth:`predict_next`.
+        contexts, inputs : array-like of shape (n_samples,) or (n_samples, n_columns), \
+optional
+            Contexts and inputs of the steps, as in :meth:`predict_next`.
 
         Returns
         -------
         X : ndarray or data frame of shape (n_samples, n_features)
-            With the columns of contexts.  Symbols are from the emission's categories.  A
-            data frame if the model was fitted to one, with its types of columns where the
-            values fit, as in :meth:`impute`, or by :meth:`set_output`.
+            With the columns of contexts and inputs.  Symbols are from the emission's
+            categories.  A data frame if the model was fitted to one, with its types of
+            columns where the values fit, as in :meth:`impute`, or by :meth:`set_output`.
         states : ndarray of shape (n_samples,), int32
             Labels from ``n_states_`` on are new states.
         """
@@ -1403,7 +1421,7 @@ array-like of shape (n_samples,), default="auto"
         entropy = draw_entropy(
             self.random_state if random_state is None else random_state
         )
-        columns, steps, given = self._coming(contexts, n_samples)
+        columns, steps, given = self._coming(contexts, inputs, n_samples)
         X, states = simulate_sequence(
             self._selected,
             n_samples,

@@ -92,7 +92,7 @@ class PosteriorPredictive:
         random_state: RandomState = None,
         feature_names: Sequence[str] | Array | None = None,
         contexts: StepContexts | None = None,
-        given: Labels | None = None,
+        given: Array | None = None,
     ) -> None:
         self.n_steps = check_integer("n_steps", n_steps, 1)
         self.n_features = sequences.codes.shape[1] - emission.n_inputs
@@ -107,7 +107,8 @@ class PosteriorPredictive:
         self._nothing = Sequences(sequences.codes[:0], sequences.starts[:0])
         self._last = sequences.codes[-1:]
         if given is None:
-            given = np.full((self.n_steps, emission.n_given), -1, dtype=np.int32)
+            nothing = np.full((self.n_steps, emission.n_given), None, dtype=object)
+            given = emission.encode_given(nothing)
         self._given = given
         self._gap = self._gap_at_end(sequences)
         if sequences.contexts is not None and contexts is not None:

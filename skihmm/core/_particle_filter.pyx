@@ -74,8 +74,8 @@ RESAMPLING = ("systematic", "stratified", "multinomial")
 
 cdef CppParticleFilter *_build(n_particles, resampling, Franchise transitions, columns,
                                given, seating, contexts, int32_t *n_states_out) except NULL:
-    # `given`: of every entry of `columns` the contexts of the steps, if it has them.  The
-    # caller deletes.
+    # `given`: of every entry of `columns` the given inputs of the steps, if it has them.
+    # The caller deletes.
     cdef size_t i
     cdef int32_t c, n_states = 0
     cdef SeatingRecord record
@@ -152,7 +152,7 @@ cdef int _add_trees(CppParticleFilter *particles, column, contexts) except -1:
     cdef vector[ContextPlace] places
     cdef vector[float64_t] alphas = [
         concentration_of(alpha, "alpha of a column") for alpha in column.alphas]
-    steps = column.steps(contexts)
+    steps = column.steps(np.asarray(contexts, dtype=np.int32))
     shape_of(0, steps.parents, &shape)
     places_of(steps.depths, steps.prefixes, shape, &places)
     for n_symbols in column.n_symbols:
@@ -186,7 +186,7 @@ cdef int _seat_trees(CppParticleFilter *particles, int32_t first, column, levels
 
 cdef tuple _split(columns):
     # Codes, and rows of families, where each column of the data belongs: inputs come last.
-    # And of every entry the places of its contexts, if it has them.
+    # And of every entry the places of the inputs that are given, if it has them.
     cdef const Family *family
     cdef int32_t n_values = 0, n_inputs = 0
     codes, values, inputs, given = [], [], [], []
@@ -197,20 +197,21 @@ cdef tuple _split(columns):
             n_values += len(column.n_symbols)
             n_inputs += column.n_contexts
             continue
-        given.append(range(0))
         if isinstance(column, EmissionStats):
             family = (<EmissionStats> column).shared.get().family()
             values.append(range(n_values, n_values + family.n_columns))
             inputs.append(range(n_inputs, n_inputs + family.n_inputs))
             n_values += family.n_columns
             n_inputs += family.n_inputs
+            given.append(range(n_inputs - family.n_given, n_inputs))
         else:
+            given.append(range(0))
             codes.append(n_values)
             n_values += 1
     return (codes,
             [at for own, after in zip(values, inputs, strict=True)
              for at in [*own, *(n_values + i for i in after)]],
-            [[n_values + i for i in own] for own in given])
+            [[n_values + i for i in own] for own in given], n_values + n_inputs)
 
 
 cdef list _n_symbols(columns):
@@ -305,20 +306,19 @@ def filter_particles(codes, starts, columns, RandomStream stream, *, n_particles
         under it.
     """
     data = np.asarray(codes)
-    symbol_places, value_places, context_places = _split(columns)
-    n_contexts = sum(map(len, context_places))
-    width = len(symbol_places) + len(value_places) + n_contexts
+    symbol_places, value_places, given_places, width = _split(columns)
+    has_given = any(given_places)
     if not columns or data.ndim != 2 or (
-            (value_places or n_contexts) and data.shape[1] != width):
+            (value_places or has_given) and data.shape[1] != width):
         raise ValueError(
             f"codes has the shape {data.shape}; expected {width} columns, one or more")
     codes = data
     if value_places:
         codes = data[:, symbol_places].astype(np.int64)
-    elif n_contexts:
+    elif has_given:
         codes = data[:, symbol_places]
     _check_codes(codes, _n_symbols(columns))
-    given = [data[:, places].astype(np.int32) for places in context_places]
+    given = [data[:, places] for places in given_places]
     cdef const int32_t[:, ::1] view = np.ascontiguousarray(codes, dtype=np.int32)
     cdef const float64_t[:, ::1] values = np.ascontiguousarray(
         data[:, value_places], dtype=np.float64)
@@ -406,9 +406,9 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
         As for :func:`filter_particles`; not changed.
     contexts : object, optional
         As for :func:`filter_particles`.
-    given : ndarray of shape (n_steps, n_contexts), int32, optional
-        Contexts on which columns of symbols depend, in the order of `columns`; by default
-        all are missing.
+    given : ndarray of shape (n_steps, n_given), optional
+        Contexts on which columns of symbols depend, and given inputs of families, in the
+        order of `columns`; by default all are missing.
 
     Returns
     -------
@@ -419,27 +419,29 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
     """
     cdef int64_t n = integer_of(n_steps, "n_steps", 1, MOST_CUSTOMERS), n_done = 0
     cdef int32_t c, n_states
-    symbol_places, value_places, context_places = _split(columns)
+    symbol_places, value_places, given_places, width = _split(columns)
     n_symbols = _n_symbols(columns)
     if len(n_known) != len(n_symbols) or not columns:
         raise ValueError(f"n_known has {len(n_known)} entries for {len(n_symbols)} columns")
     for c in range(<int32_t> len(n_symbols)):
         integer_of(n_known[c], f"n_known[{c}]", 1, n_symbols[c])
-    all_given = np.full((n, sum(map(len, context_places))), -1, dtype=np.int32)
+    # The data, of which the values are drawn.
+    data = np.full((n, width), np.nan)
+    for places, column in zip(given_places, columns, strict=True):
+        data[:, places] = -1 if isinstance(column, ContextColumns) else np.nan
     if given is not None:
-        all_given[:] = given
-    stops = np.cumsum([len(places) for places in context_places])
-    stops = stops[:max(len(stops) - 1, 0)]
+        data[:, [at for places in given_places for at in places]] = given
     # One column at least, so that there is an address.
     codes = np.empty((n_steps, max(len(n_symbols), 1)), dtype=np.int32)
     values = np.empty((n_steps, max(len(value_places), 1)))
+    values[:, :len(value_places)] = data[:, value_places]
     states = np.empty(n_steps, dtype=np.int32)
     cdef int32_t[:, ::1] codes_view = codes
     cdef float64_t[:, ::1] values_view = values
     cdef int32_t[::1] states_view = states
     cdef const int32_t[::1] known = np.asarray([*n_known, 0], dtype=np.int32)
     cdef CppParticleFilter *particles = _build(
-        1, "systematic", None, columns, np.split(all_given, stops, axis=1),
+        1, "systematic", None, columns, [data[:, places] for places in given_places],
         seating, contexts, &n_states)
     try:
         particles.begin(0, 0)
@@ -454,9 +456,7 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
         del particles
     if not value_places:
         return codes, states
-    data = np.empty((n_steps, len(n_symbols) + len(value_places) + all_given.shape[1]))
     data[:, value_places] = values
-    data[:, [at for places in context_places for at in places]] = all_given
     if n_symbols:
         data[:, symbol_places] = codes
     return data, states

@@ -15,6 +15,7 @@ from skihmm.emissions._conjugate import (
     _Gaussian,
     _positive_values,
 )
+from skihmm.emissions._inputs import _WithInputs
 from skihmm.emissions._resolution import wrong_values
 
 # Added to the residual covariance of standardised columns, which is zero where the past
@@ -40,48 +41,61 @@ def _ridge_regression(x: Floats, y: Floats, start: Floats) -> Floats:
     return np.asarray(M[:, n:])
 
 
-class AutoregressiveNormal(_Gaussian):
-    """Linear regression on the last rows, with its own coefficients in every state.
+class AutoregressiveNormal(_WithInputs, _Gaussian):
+    """Linear regression on the last rows and on inputs, of its own in every state.
 
-    ``y[t] = A @ x[t] + noise`` with ``x[t] = (y[t-1], ..., y[t-order], 1)`` and ``noise ~
-    Normal(0, covariance)``: a vector autoregression with intercept.  In every state
-    ``covariance ~ InverseWishart(scale, dof)`` and, for standardised columns, ``A[:, j] |
-    covariance ~ Normal(mean[:, j], covariance / strength[j])``; both are integrated out,
-    and the predictive distribution is a multivariate Student's t.
+    ``y[t] = A @ x[t] + noise`` with ``x[t] = (y[t-1], ..., y[t-order], u[t], 1)`` and
+    ``noise ~ Normal(0, covariance)``: a vector autoregression with intercept, and with
+    the inputs ``u``, columns of X that are given and not modelled.  Without earlier rows,
+    ``emission="regression"``, it is a switching regression.  In every state ``covariance
+    ~ InverseWishart(scale, dof)`` and, for standardised columns, ``A[:, j] | covariance ~
+    Normal(mean[:, j], covariance / strength[j])``; both are integrated out, and the
+    predictive distribution is a multivariate Student's t.
 
-    A step is missing if an entry of it or of the `order` rows before it is missing, or if
-    there are fewer rows before it in its sequence: the likelihood is conditional on the
-    first `order` rows of every sequence, and on those after a gap.
+    A step is missing if an entry of it, one of its inputs or an entry of the `order` rows
+    before it is missing, or if there are fewer rows before it in its sequence: the
+    likelihood is conditional on the first `order` rows of every sequence, and on those
+    after a gap.
 
     Parameters
     ----------
     order : int, default=3
-        Number of earlier rows, fewer than the longest sequence has; 0 is
+        Number of earlier rows, fewer than the longest sequence has; 0 without inputs is
         :class:`NormalInverseWishart`.
-    mean : float, array-like of shape (n_features, n_features * order + 1) or None, \
-default=None
-        Prior mean of A, common to all states: coefficients of the latest row first,
-        intercepts last.  A number c: c times the identity for the latest row, otherwise
-        zero, about the means of the columns.  None: drawn from its posterior after every
-        sweep, with the prior, for standardised columns, ``Normal(1, 1)`` on the diagonal
-        for the latest row and ``Normal(0, 1)`` elsewhere.
-    strength : float, array-like of shape (order + 1,) or None, default=None
-        Precision of the coefficients of every earlier row, the latest first, and of the
-        intercepts, for standardised columns.  None: drawn, with the prior
-        ``Gamma(1, 1/10)``.
+    mean : float, array-like of shape (n_features, n_features * order + n_inputs + 1) or \
+None, default=None
+        Prior mean of A, common to all states: coefficients of the latest row first, those
+        of inputs after all rows, intercepts last.  A number c: c times the identity for
+        the latest row, otherwise zero, about the means of the columns.  None: drawn from
+        its posterior after every sweep, with the prior, for standardised columns,
+        ``Normal(1, 1)`` on the diagonal for the latest row and ``Normal(0, 1)``
+        elsewhere.
+    strength : float, array-like of shape (order + n_inputs + 1,) or None, default=None
+        Precision of the coefficients of every earlier row, the latest first, of every
+        input and of the intercepts, for standardised columns.  None: drawn, with the
+        prior ``Gamma(1, 1/10)``, and one for all inputs together.
     dof : float or None, default=None
-        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 20``.
+        Degrees of freedom, more than ``n_features - 1``; None: ``n_features + 20``, of a
+        regression on inputs alone ``n_features + 2``, because its regimes may differ in
+        variance.
     scale : float, array-like of shape (n_features, n_features) or None, default=None
         Positive definite.  A number c: c times the scale for which the expectation of the
         covariance is that of the residuals of one regression on all data.  None: c is
         drawn, with the prior ``Gamma(1/2, 1/2)`` truncated below ``1e-8``.
     resolution : "auto", float, array-like of shape (n_features,) or None, default="auto"
         Step to which a column was rounded, as for :class:`NormalInverseWishart`.
+    input_features : list of str or int, mask or None, default=None
+        Names or indices of the columns of X that are inputs, in their order, or a mask of
+        all columns; at most 199.  They are given: no other column of a
+        :class:`~skihmm.HCRPHMM` counts as `n_features`, and ``sample`` and
+        ``predict_next`` need their ``inputs``.  A column may be a context of the
+        transitions too.
 
     Attributes
     ----------
-    mean_ : ndarray of shape (n_features, n_features * order + 1)
-    strength_ : ndarray of shape (order + 1,)
+    mean_ : ndarray of shape (n_features, n_features * order + n_inputs + 1)
+    strength_ : ndarray of shape (order + 1,), (order + 2,) or (order + n_inputs + 1,)
+        With one for all inputs if it is drawn, and one per input if it is fixed.
     scale_ : ndarray of shape (n_features, n_features)
         The prior; initial values of hyperparameters that are drawn.  The draws of a fit
         are in ``draws_.hyperparameters``, of the scale the factor c.
@@ -93,6 +107,9 @@ default=None
     resolution_ : ndarray of shape (n_features,)
         Width of the uniform noise of every column, 0 without; after the fit of a
         :class:`~skihmm.HCRPHMM`.
+    input_means_, input_scales_ : ndarray of shape (n_inputs,)
+        Means and standard deviations of the inputs in the fit, by which those of all data
+        are standardised.
 
     See Also
     --------
@@ -102,9 +119,10 @@ default=None
     -----
     ``emission_`` of a fitted :class:`~skihmm.HCRPHMM` has the posterior means of the
     states' parameters under the selected draw: ``coefficients_`` of shape (n_states,
-    n_features, n_features * order), ``intercepts_`` of shape (n_states, n_features) and
-    ``covariances_`` of shape (n_states, n_features, n_features); ``spectral_radii_`` of
-    shape (n_states,) is below one for stable coefficients.
+    n_features, n_features * order + n_inputs), those of the inputs last, ``intercepts_``
+    of shape (n_states, n_features) and ``covariances_`` of shape (n_states, n_features,
+    n_features); ``spectral_radii_`` of shape (n_states,) is below one for stable
+    coefficients.
 
     Simulation and forecasts walk in time.  Where a sequence has no earlier rows yet, they
     start from the means of the columns.  A fit draws missing entries after every sweep
@@ -150,6 +168,8 @@ default=None
         dof: float | None = None,
         scale: ArrayLike | None = None,
         resolution: ArrayLike | str | None = "auto",
+        *,
+        input_features: ArrayLike | None = None,
     ) -> None:
         self.order = order
         self.mean = mean
@@ -157,14 +177,21 @@ default=None
         self.dof = dof
         self.scale = scale
         self.resolution = resolution
+        self.input_features = input_features
 
     @property
     def n_inputs(self) -> int:  # type: ignore[override]
-        """Number of inputs of a step: the entries of the earlier rows."""
+        """Number of inputs of a step: the entries of the earlier rows, and given ones."""
+        return self._n_lagged + self.n_given
+
+    @property
+    def _n_lagged(self) -> int:
         return len(self.offset_) * self.order
 
     def fit(self, X: MatrixLike, y: None = None) -> AutoregressiveNormal:
-        return self.fit_sequences(X, np.zeros(1, dtype=np.intp))
+        self.fit_sequences(X, np.zeros(1, dtype=np.intp))
+        self._given = None
+        return self
 
     def fit_sequences(self, X: MatrixLike, starts: Integers) -> AutoregressiveNormal:
         """Set the prior from one regression on all sequences.
@@ -188,14 +215,22 @@ default=None
                 f"(n_samples={n_samples}): no row has that many before it. Set a smaller "
                 "order, or pass a longer first batch to partial_fit."
             )
+        if not hasattr(self, "input_means_"):
+            self.input_means_, self.input_scales_ = np.zeros((2, self.n_given))
+            self.input_scales_ += 1.0
         strength = 1.0 if self.strength is None else self.strength
-        if np.shape(strength) not in ((), (order + 1,)):
+        n_strengths = order + self.n_given + 1
+        if np.shape(strength) not in ((), (n_strengths,)):
             raise ValueError(
                 f"strength has the shape {np.shape(strength)}; expected a number, or "
-                f"{order + 1} numbers: one per earlier row, and that of the intercepts."
+                f"{n_strengths} numbers: one per earlier row, one per input, and that of "
+                "the intercepts."
             )
-        self.strength_ = _positive_values("strength", strength, order + 1)
-        self.dof_ = n + 20.0 if self.dof is None else check_positive("dof", self.dof)
+        if self.strength is None:
+            n_strengths = order + min(self.n_given, 1) + 1
+        self.strength_ = _positive_values("strength", strength, n_strengths)
+        usual = n + (2.0 if self.n_given and order == 0 else 20.0)
+        self.dof_ = usual if self.dof is None else check_positive("dof", self.dof)
         self._check_dof(n)
         self._mean = self._start_of_mean(n)
         self.mean_ = self._in_units_of_data(self._mean)
@@ -215,7 +250,7 @@ default=None
 
     def _start_of_mean(self, n: int) -> Floats:
         """Prior mean, or its value at the start of a chain, for standardised columns."""
-        shape = (n, n * self.order + 1)
+        shape = (n, n * self.order + self.n_given + 1)
         first = np.eye(*shape) * (self.order > 0)
         if self.mean is None:
             return first
@@ -229,7 +264,7 @@ default=None
             raise ValueError(
                 f"mean has the shape {mean.shape}; expected a number, or {shape}: for "
                 f"each of {n} columns a coefficient per entry of {self.order} earlier "
-                "rows, and an intercept."
+                f"rows and of {self.n_given} inputs, and an intercept."
             )
         if not (np.abs(mean) <= _LARGEST_SIZE).all():
             raise ValueError(
@@ -244,13 +279,15 @@ default=None
         """Residuals of one regression on all data, of standardised columns."""
         X = _as_floats(X, self)
         wrong = wrong_values(X, self._are_series)
-        rows = self.encode(np.where(wrong, np.nan, X) if wrong.any() else X, starts)
+        values = self.encode_values(np.where(wrong, np.nan, X) if wrong.any() else X)
+        rows = self.with_inputs(values, starts, given=self._given)
         centre, deviation = self._units[0], np.sqrt(self._units[1])
         n = len(centre)
-        y, *lags = np.split(rows[~self.is_missing(rows)], self.order + 1, axis=1)
+        stops = n * np.arange(1, self.order + 2)
+        y, *lags, inputs = np.split(rows[~self.is_missing(rows)], stops, axis=1)
         y = (y - centre) / deviation
         x = np.hstack(
-            [*((lag - centre) / deviation for lag in lags), np.ones((len(y), 1))]
+            [*((lag - centre) / deviation for lag in lags), inputs, np.ones((len(y), 1))]
         )
         A = _ridge_regression(x, y, np.eye(x.shape[1], n) * (self.order > 0))
         return np.asarray(y - np.einsum("ti,ij->tj", x, A))
@@ -266,23 +303,27 @@ default=None
 
     def _in_units_of_data(self, A: Floats) -> Floats:
         """Coefficients and intercepts of the data from those of standardised columns."""
-        deviation = np.sqrt(self._units[1])
+        deviation, p = np.sqrt(self._units[1]), self._n_lagged
         means = self._units[0] + self.offset_
-        lags = A[..., :-1] * deviation[:, None] / np.tile(deviation, self.order)
+        lags = A[..., :p] * deviation[:, None] / np.tile(deviation, self.order)
         intercepts = A[..., -1] * deviation + means - lags @ np.tile(means, self.order)
-        return np.concatenate([lags, intercepts[..., None]], axis=-1)
+        slopes, intercepts = self.user_units(
+            A[..., p:-1] * deviation[:, None], intercepts
+        )
+        return np.concatenate([lags, slopes, intercepts[..., None]], axis=-1)
 
     def _standardised(self, A: Floats) -> Floats:
         """Inverse of `_in_units_of_data`."""
         deviation = np.sqrt(self._units[1])
         means = self._units[0] + self.offset_
-        lags = A[..., :-1] / deviation[:, None] * np.tile(deviation, self.order)
-        earlier = np.einsum("ij,j->i", A[..., :-1], np.tile(means, self.order))
-        intercepts = A[..., -1] - means + earlier
-        return np.concatenate([lags, (intercepts / deviation)[..., None]], axis=-1)
+        scales = np.append(np.tile(deviation, self.order), self.input_scales_)
+        slopes = A[..., :-1] / deviation[:, None] * scales
+        centres = np.append(np.tile(means, self.order), self.input_means_)
+        intercepts = A[..., -1] - means + np.einsum("ij,j->i", A[..., :-1], centres)
+        return np.concatenate([slopes, (intercepts / deviation)[..., None]], axis=-1)
 
     def is_missing(self, codes: Array) -> Flags:
-        """Mask of steps with any missing entry, in it or in the earlier rows.
+        """Mask of steps with any missing entry, in it, its inputs or the earlier rows.
 
         Parameters
         ----------
@@ -305,15 +346,15 @@ default=None
         return [self._mean, self.strength_, triangle], [self._units[0], deviation]
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:
-        n, p = len(self.offset_), self.n_inputs
+        n, p, q = len(self.offset_), self._n_lagged, self.n_inputs + 1
         deviation = np.sqrt(self._units[1])
-        A, covariances = np.split(expected, [n * (p + 1)], axis=1)
-        A = self._in_units_of_data(A.reshape(-1, n, p + 1))
+        A, covariances = np.split(expected, [n * q], axis=1)
+        A = self._in_units_of_data(A.reshape(-1, n, q))
         companions = np.tile(np.eye(p, p, -n), (len(A), 1, 1))
         companions[:, :n] = A[:, :p, :p]
         return {
-            "coefficients_": A[..., :p],
-            "intercepts_": A[..., p],
+            "coefficients_": A[..., :-1],
+            "intercepts_": A[..., -1],
             "covariances_": covariances.reshape(-1, n, n)
             * np.outer(deviation, deviation),
             "spectral_radii_": abs(np.linalg.eigvals(companions)).max(axis=1, initial=0),

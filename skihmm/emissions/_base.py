@@ -222,10 +222,29 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         """
         return np.empty(0, dtype=np.intp)
 
-    def with_given(self, columns: Array) -> BaseEmission:
-        """Copy the emission with what it learns of given columns.
+    @property
+    def given_are_numbers(self) -> Flags:
+        """Mask of the given columns that are numbers, which have to be known.
 
-        Of contexts these are the categories, after those that it knows.
+        None by default: contexts may be missing.
+        """
+        return np.zeros(self.n_given, dtype=bool)
+
+    def typical_given(self) -> list[object]:
+        """Values of the given columns where none are said.
+
+        Returns
+        -------
+        values : list
+            Of numbers their means in the fit; None of contexts.
+        """
+        return [None] * self.n_given
+
+    def with_given(self, columns: Array) -> BaseEmission:
+        """Copy the emission with what it learns of given columns; precedes :meth:`fit`.
+
+        Of contexts these are the categories, after those that it knows, and of numbers
+        their units in the first data.
 
         Parameters
         ----------
@@ -250,7 +269,8 @@ class BaseEmission(Recipe, metaclass=ABCMeta):
         -------
         given : ndarray of shape (n_samples, n_given)
             Of contexts (int32) the index of the category, -1 where it is missing; new
-            values have the indices after those of the categories.
+            values have the indices after those of the categories.  Of numbers floats, of
+            which NaN is missing.
         """
         return np.empty((len(columns), 0), dtype=np.int32)
 

@@ -476,16 +476,18 @@ class HCRPCategorical(_Categorical):
         return columns
 
     def fit(self, X: MatrixLike, y: None = None) -> HCRPCategorical:
-        # Contexts are those of `with_given`.
         super().fit(X)
-        self.context_categories_: Categories = ((),) * self.n_given
+        self.context_categories_: Categories = self._known_contexts()
         return self
+
+    def _known_contexts(self) -> Categories:
+        return getattr(self, "context_categories_", ((),) * self.n_given)
 
     def with_given(self, columns: Array) -> BaseEmission:
         if not self.n_given:
             return self
         extended = copy(self)
-        extended.context_categories_ = find_categories(columns, self.context_categories_)
+        extended.context_categories_ = find_categories(columns, self._known_contexts())
         return extended
 
     def encode_given(self, columns: Array) -> Labels:

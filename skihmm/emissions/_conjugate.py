@@ -232,7 +232,13 @@ class _Conjugate(BaseEmission):
     def make_stats(self, codes: Array) -> ConjugateStats:
         is_drawn = [name in self._drawn for name in self._hyperparameters]
         return conjugate_stats(
-            self._family, codes, *self._prior(), is_drawn, self._constant, self.n_inputs
+            self._family,
+            codes,
+            *self._prior(),
+            is_drawn,
+            self._constant,
+            self.n_inputs,
+            self.n_given,
         )
 
     def _describe(self, expected: Floats) -> dict[str, Floats]:

@@ -20,4 +20,5 @@ def conjugate_stats(
     is_drawn: Sequence[bool],
     constant: float = ...,
     n_inputs: int = ...,
+    n_given: int = ...,
 ) -> ConjugateStats: ...

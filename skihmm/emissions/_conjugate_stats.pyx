@@ -16,7 +16,7 @@ from skihmm.emissions._gaps import filled_places, first_fillings
 
 cdef extern from "_conjugate_families.hpp" namespace "skihmm" nogil:
     struct FamilySetting:
-        int32_t n_columns, n_inputs
+        int32_t n_columns, n_inputs, n_given
         const float64_t *hyperparameters
         const float64_t *units
         const int32_t *is_drawn
@@ -321,7 +321,7 @@ cdef class AngleStats(ConjugateStats):
 
 
 def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
-                    float64_t constant=1.0, int32_t n_inputs=0):
+                    float64_t constant=1.0, int32_t n_inputs=0, int32_t n_given=0):
     """Build empty statistics of a conjugate family.
 
     Parameters
@@ -341,6 +341,8 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
     constant : float
         Shape, degrees of freedom or period, which is never drawn.
     n_inputs : int
+    n_given : int
+        Number of the inputs that are given, the last ones.
 
     Returns
     -------
@@ -352,6 +354,8 @@ def conjugate_stats(str name, values, hyperparameters, units, is_drawn,
     cdef int64_t n_steps = stats.values.shape[0]
     cdef const float64_t *observed = &stats.values[0, 0] if n_steps else NULL
     cdef FamilySetting setting = FamilySetting(
-        <int32_t> stats.values.shape[1] - n_inputs, n_inputs, &prior[0], &typical[0], &drawn[0],
-        constant, observed, n_steps)
-    return stats.set_family(make_family(name.encode(), setting))
+        <int32_t> stats.values.shape[1] - n_inputs, n_inputs, n_given, &prior[0], &typical[0],
+        &drawn[0], constant, observed, n_steps)
+    cdef Family *family = make_family(name.encode(), setting)
+    family.n_given = n_given
+    return stats.set_family(family)

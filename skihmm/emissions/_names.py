@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from skihmm.emissions._autoregressive import AutoregressiveNormal
 from skihmm.emissions._base import BaseEmission
@@ -19,6 +20,7 @@ EMISSIONS: dict[str, Callable[[], BaseEmission]] = {
     "hcrp": HCRPCategorical,
     "dirichlet": DirichletCategorical,
     "autoregressive": AutoregressiveNormal,
+    "regression": partial(AutoregressiveNormal, order=0),
     "gaussian": NormalInverseWishart,
     "diagonal_gaussian": NormalInverseGamma,
     "poisson": GammaPoisson,

@@ -83,6 +83,10 @@ def _first_own(inits: list[str]) -> str:
     return (own or [BaseEmission.default_init])[0]
 
 
+def _one_after_the_other(arrays: list[Array]) -> Array:
+    return np.concatenate([np.zeros(0, dtype=bool), *arrays])
+
+
 def _merged(merge: Callable[[list[Any]], Any], name: str) -> Any:
     """Property of a product, from that of the parts, fitted ones if there are any."""
     return property(lambda product: merge(product._of_parts(name)))
@@ -113,8 +117,9 @@ class ProductEmission(_BaseComposition, BaseEmission):
         of :class:`~skihmm.HCRPHMM`), and its columns: the name of a column of a data
         frame, an index, a list of either, a slice or a mask of booleans.  Every column of
         X has to be in exactly one group, but those of contexts (``context_features`` of
-        the transitions or of a group's emission) are in none: they are taken out before
-        the others are counted.
+        the transitions or of a group's emission) and inputs (``input_features`` of a
+        group's emission) are in none: they are taken out before the others are counted.
+        Several groups may have the same inputs and contexts.
 
     Attributes
     ----------
@@ -150,6 +155,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
     """
 
     test_params = ({"emissions": [("all", "diagonal_gaussian", slice(None))]},)
+    # Given columns of the data that are fitted next.
+    _given: Array | None = None
 
     def __init__(self, emissions: list[tuple[str, str | BaseEmission, Columns]]) -> None:
         self.emissions = emissions
@@ -237,6 +244,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
     is_categorical = _merged(all, "is_categorical")
     n_inputs = _merged(sum, "n_inputs")
     n_given = _merged(sum, "n_given")
+    given_are_numbers = _merged(_one_after_the_other, "given_are_numbers")
     takes_integers = _merged(any, "takes_integers")
     releases_gil = _merged(all, "releases_gil")
     default_init = _merged(_first_own, "default_init")
@@ -345,7 +353,11 @@ class ProductEmission(_BaseComposition, BaseEmission):
         names = [label for label in labels if isinstance(label, str)] or None
         fitted: list[tuple[str, BaseEmission, NDArray[np.intp]]] = []
         owner: dict[int, str] = {}
-        for name, part, columns in self._parts():
+        parts = self._parts()
+        given: Sequence[Array | None] = [None] * len(parts)
+        if self._given is not None:
+            given, self._given = self._split_given(self._given), None
+        for (name, part, columns), own_given in zip(parts, given, strict=True):
             places = _column_places(name, columns, names, n_features)
             for c in places.tolist():
                 if c in owner:
@@ -354,6 +366,8 @@ class ProductEmission(_BaseComposition, BaseEmission):
                         "expected every column in one."
                     )
                 owner[c] = name
+            if own_given is not None:
+                part = part.with_given(own_given)
             part.name_columns([labels[c] for c in places], [orders[c] for c in places])
             own = X[:, places]
             if entropy is None:
@@ -379,9 +393,16 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def with_given(self, columns: Array) -> BaseEmission:
-        return self._described(
-            lambda part, own: part.with_given(own), self._split_given(columns)
-        )
+        if hasattr(self, "emissions_"):
+            return self._described(
+                lambda part, own: part.with_given(own), self._split_given(columns)
+            )
+        prepared = copy(self)
+        prepared._given = columns
+        return prepared
+
+    def typical_given(self) -> list[object]:
+        return [value for _, part, _ in self.emissions_ for value in part.typical_given()]
 
     def encode_given(self, columns: Array) -> Labels:
         pairs = zip(self.emissions_, self._split_given(columns), strict=True)
@@ -392,7 +413,7 @@ class ProductEmission(_BaseComposition, BaseEmission):
 
     def _split_given(self, columns: Array) -> list[Array]:
         """Given columns, encoded or not, by part."""
-        stops = np.cumsum([part.n_given for _, part, _ in self.emissions_])
+        stops = np.cumsum(self._of_parts("n_given"))
         return np.split(columns, stops[:-1], axis=1)
 
     def encode_values(self, X: MatrixLike) -> Array:

@@ -123,8 +123,7 @@ def _points(values: Floats, kind: str, is_positive: bool) -> Floats:
 def _missing_row(hmm: HCRPHMM, context: object) -> Array:
     """One encoded row without observations, in a context of the emission."""
     given = hmm._fit_state.given
-    # Several parts of a product may depend on the same column.
-    places = list(dict.fromkeys(given.of_emission.tolist()))
+    places = given.emission_contexts
     values = context if isinstance(context, tuple) else (context,)
     if context is None:
         values = ()
@@ -134,6 +133,8 @@ def _missing_row(hmm: HCRPHMM, context: object) -> Array:
             f"{len(places)} columns of contexts (context_features)."
         )
     columns = np.full((1, len(given)), None, dtype=object)
+    # Inputs are at their means.
+    columns[0, given.of_emission] = hmm.emission_.typical_given()
     columns[0, places[: len(values)]] = values
     row = np.full((1, len(hmm._observed_columns)), np.nan)
     return hmm.emission_.encode(row, np.array([0]), given=given.emission(columns))

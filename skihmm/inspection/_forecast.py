@@ -99,6 +99,7 @@ class ForecastDisplay:
         groups: VectorLike | None = None,
         lengths: VectorLike | None = None,
         contexts: MatrixLike | None = None,
+        inputs: MatrixLike | None = None,
         columns: Columns | None = None,
         n_past: int = 50,
         n_samples: int = 1000,
@@ -119,7 +120,8 @@ class ForecastDisplay:
             Steps to forecast.
         groups, lengths
             As in :meth:`skihmm.HCRPHMM.fit`.
-        contexts : array-like of shape (n_steps,) or (n_steps, n_columns), default=None
+        contexts, inputs : array-like of shape (n_steps,) or (n_steps, n_columns), \
+default=None
             As in :meth:`skihmm.HCRPHMM.predict_next`.
         columns : int, str or list of these, default=None
             Indices or names of the columns to show.  None: all columns of numbers.
@@ -146,7 +148,7 @@ class ForecastDisplay:
         hmm = check_fitted_hmm("hmm", hmm)
         n_past = check_integer("n_past", n_past, 0)
         following = hmm.predict_next(
-            X, n_steps, contexts=contexts, groups=groups, lengths=lengths
+            X, n_steps, contexts=contexts, inputs=inputs, groups=groups, lengths=lengths
         )
         data = as_matrix(unify_frame(unmask(X)))
         unnamed = [f"column {c}" for c in range(data.shape[1])]

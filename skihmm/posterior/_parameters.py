@@ -14,13 +14,13 @@ from skihmm._sequences import Sequences
 
 
 def _without_context(hmm: BaseEstimator) -> Any:
-    """Inputs of an emission that depends on contexts, where they are missing."""
+    """Inputs of an emission with given columns, where contexts are missing."""
     emission, n_features = hmm.emission_, len(hmm._observed_columns)
     if not emission.n_given:
         return None
     row = np.full((1, n_features), np.nan)
-    missing = np.full((1, emission.n_given), None, dtype=object)
-    return emission.encode(row, np.array([0]), given=missing)[0, n_features:]
+    typical = np.array([emission.typical_given()], dtype=object)
+    return emission.encode(row, np.array([0]), given=typical)[0, n_features:]
 
 
 def draw_parameters(hmm: BaseEstimator, draw: tuple[int, int] | None = None) -> Any:

@@ -233,11 +233,11 @@ class _Laws:
         if len(places):
             X, given = without_columns(whole, places), whole[:, places]
             names = None if names is None else list(np.delete(names, places))
+        if given is not None:
+            self.emission = self.emission.with_given(given)
         self.emission.name_columns(names)
         fitted = self.emission.fit(X)
         assert fitted is self.emission, f"{self.where}: fit does not return the emission"
-        if given is not None:
-            self.emission = self.emission.with_given(given)
         self.codes = self.emission.encode(X, np.array([0]), given=given)
         n = len(self.codes)
         self.n_values = self.codes.shape[1] - self.emission.n_inputs

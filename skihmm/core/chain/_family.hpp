@@ -26,13 +26,15 @@ class Family {
 
     int32_t n_columns = 0;          // values per row; NaN is missing
     int32_t n_inputs = 0;           // inputs per row
+    int32_t n_given = 0;            // of them the last ones, which are given
     int32_t width = 0;              // size of a state's statistics
     int32_t parameter_width = 0;    // number of a state's drawn parameters
     bool is_wide = false;           // number i of state k is table[k * stride + i]
     bool has_lasting_states = false;    // so that split-merge trials are of whole runs only
 
     int32_t row_width() const { return n_columns + n_inputs; }
-    // Inputs of the step that follows a row; of the first step of a sequence if it is NULL.
+    // Inputs of the step that follows a row; of the first step of a sequence if it is NULL.  Those
+    // that are given stay as they are.
     virtual void next_inputs(const double *, double *) const {}
 
     // Statistics of a state without observations.

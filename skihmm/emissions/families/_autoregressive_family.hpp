@@ -1,6 +1,6 @@
 // Vector autoregression with intercept as a conjugate family.
 //
-// Columns are standardised.  With x = (earlier rows, latest first; 1) of q entries:
+// Columns are standardised.  With x = (earlier rows, latest first; given inputs; 1) of q entries:
 // Sigma ~ InvWishart(Psi, dof), A | Sigma ~ MatrixNormal(M, Sigma, Lambda^-1), Lambda diagonal,
 // y ~ N(A x, Sigma).  Let S be the sum of z z^T over all z = (x, y) of a state, and of the prior
 //
@@ -214,26 +214,33 @@ SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, i
     }
 }
 
-// Hyperparameters: M row by row, the precision of every lag and that of the intercept, and the
-// factor s of Psi = s * scale.  Drawn ones have the priors M_ij ~ N(1 on the diagonal of the
-// first lag, else 0; variance 1), precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).
+// Hyperparameters: M row by row, the precision of every lag, that of the given inputs and that of the
+// intercept, and the factor s of Psi = s * scale.  Fixed precisions of given inputs are one each.
+// Drawn ones have the priors M_ij ~ N(1 on the diagonal of the first lag, else 0; variance 1),
+// precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).  Given inputs come standardised.
 class AutoregressiveFamily final : public MatrixFamily {
   public:
     // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row.  Units:
     // centres and deviations of the columns.
     explicit AutoregressiveFamily(const FamilySetting &setting)
-        : MatrixFamily(setting), order_(n_inputs / n_columns), q_(n_inputs + 1),
-          size_(q_ + n_columns), side_(side_of_sums(size_)), z_(in_panels(size_)) {
-        const int32_t d = n_columns, order = order_;
+        : MatrixFamily(setting), order_((n_inputs - setting.n_given) / n_columns),
+          q_(n_inputs + 1), size_(q_ + n_columns), side_(side_of_sums(size_)),
+          z_(in_panels(size_)) {
+        const int32_t d = n_columns;
         const double *hyper = setting.hyperparameters, *units = setting.units;
         mean_.assign(hyper, hyper + d * q_);
         hyper += d * q_;
-        strength_.assign(hyper, hyper + order + 1);
-        hyper += order + 1;
+        for (int32_t j = 0; j < d * order_; ++j) group_.push_back(j / d);
+        for (int32_t j = 0; j < setting.n_given; ++j)
+            group_.push_back(setting.is_drawn[1] ? order_ : order_ + j);
+        group_.push_back(group_.empty() ? 0 : group_.back() + 1);
+        const int32_t n_groups = group_.back() + 1;
+        strength_.assign(hyper, hyper + n_groups);
+        hyper += n_groups;
         unit_.assign(hyper, hyper + d * (d + 1) / 2);
         deviation_.assign(units + d, units + 2 * d);
         scratch_.resize(5 * z_.size() + kPanel);
-        gap_order = order;
+        gap_order = order_;
         gap_units[0] = centre_.data();
         gap_units[1] = deviation_.data();
         is_wide = true;
@@ -242,15 +249,17 @@ class AutoregressiveFamily final : public MatrixFamily {
         inverse_at_ = 1 + panels_end(size_);
         growth_at_ = inverse_at_ + size_ + 2;
         width = growth_at_ + 2;
-        n_hyperparameters = d * q_ + order + 2;
+        n_hyperparameters = d * q_ + n_groups + 1;
         for (const double value : deviation_) log_unit_ += std::log(value);
         prior_.resize(inverse_at_ - 1 + size_);
         factorise(d, unit_.data());
         set_prior();
     }
     void next_inputs(const double *row, double *inputs) const override {
-        if (row) std::copy_n(row, n_inputs, inputs);
-        else std::fill_n(inputs, n_inputs, NAN);
+        // Those that are given are not of the row before.
+        const int32_t n_lagged = n_columns * order_;
+        if (row) std::copy_n(row, n_lagged, inputs);
+        else std::fill_n(inputs, n_lagged, NAN);
     }
     void reset(double *s, int64_t) const override {
         s[0] = 0.0;
@@ -368,7 +377,9 @@ class AutoregressiveFamily final : public MatrixFamily {
             for (int32_t j = 0; j < width; ++j) {
                 const int32_t at = j < d ? q_ + j : j - d;
                 if (at > q_ + i) continue;
-                out[1 + j] = p[at] / deviation_[j % d];
+                out[1 + j] = p[at];
+                if (j >= d * (order_ + 1)) continue;
+                out[1 + j] /= deviation_[j % d];
                 out[0] -= out[1 + j] * centre_[j % d];
             }
         }
@@ -456,7 +467,7 @@ class AutoregressiveFamily final : public MatrixFamily {
                                         kHyperRate + 0.5 * squares, kLeastScale, kMostHyper);
         }
         if (is_drawn_[1]) {
-            std::vector<double> squares(order_ + 1, 0.0);
+            std::vector<double> squares(strength_.size(), 0.0);
             row.resize(q_);
             for (int32_t k = 0; k < n; ++k) {
                 const double *p = &parameters[static_cast<size_t>(k) * parameter_width];
@@ -464,11 +475,12 @@ class AutoregressiveFamily final : public MatrixFamily {
                     std::copy_n(p, q_, row.begin());
                     for (int32_t i = 0; i <= r; ++i)
                         for (int32_t j = 0; j < q_; ++j) row[j] += p[q_ + i] * mean_[i * q_ + j];
-                    for (int32_t j = 0; j < q_; ++j) squares[j / d] += row[j] * row[j];
+                    for (int32_t j = 0; j < q_; ++j) squares[group_[j]] += row[j] * row[j];
                 }
             }
-            for (int32_t i = 0; i <= order_; ++i) {
-                const int32_t n_entries = n * d * (i < order_ ? d : 1);
+            for (int32_t i = 0; i <= group_.back(); ++i) {
+                const auto own = std::count(group_.begin(), group_.end(), i);
+                const int32_t n_entries = n * d * static_cast<int32_t>(own);
                 strength_[i] =
                     draw_bounded_gamma(g, strength_[i], 1.0 + 0.5 * n_entries,
                                        0.1 + 0.5 * squares[i], kLeastHyper, kMostHyper);
@@ -478,15 +490,16 @@ class AutoregressiveFamily final : public MatrixFamily {
             // Column j is N(P^-1 (l weighted_j + its prior mean), P^-1), P = I + l R^T R.
             std::vector<double> T(d * d), m(d);     // T^T T = P
             row.resize(d);
-            for (int32_t lag = 0; lag <= order_; ++lag) {
-                const double l = strength_[lag];
+            for (int32_t first = 0, end = 0; first < q_; first = end) {
+                while (end < q_ && group_[end] == group_[first]) ++end;
+                const double l = strength_[group_[first]];
                 for (int32_t i = 0; i < d * d; ++i) T[i] = std::sqrt(l) * R[i];
                 for (int32_t i = 0; i < d; ++i) {
                     std::fill(row.begin(), row.end(), 0.0);
                     row[i] = 1.0;
                     add_to_root(d, row.data(), T.data());
                 }
-                for (int32_t j = lag * d; j < std::min(q_, (lag + 1) * d); ++j) {
+                for (int32_t j = first; j < end; ++j) {
                     for (int32_t i = 0; i < d; ++i) {
                         m[i] = l * weighted[i * q_ + j] + (i == j && order_ > 0 ? 1.0 : 0.0);
                         for (int32_t c = 0; c < i; ++c) m[i] -= T[c * d + i] * m[c];
@@ -528,13 +541,13 @@ class AutoregressiveFamily final : public MatrixFamily {
     }
 
     // Set z_, or another array of its size, to a row, standardised; if it `fills`, with missing
-    // inputs at the mean.
+    // inputs at their means.
     void standardise(const double *y, bool fills = false) const {
         standardise(y, z_.data(), fills);
     }
     // (Inlined into removals it takes twice as long.)
     SKIHMM_NOINLINE void standardise(const double *y, double *out, bool fills = false) const {
-        const int32_t d = n_columns;
+        const int32_t d = n_columns, n_lagged = d * order_;
         for (int32_t lag = 0; lag <= order_; ++lag, y += d) {
             double *part = lag > 0 ? out + (lag - 1) * d : out + q_;
             for (int32_t i = 0; i < d; ++i) {
@@ -544,6 +557,8 @@ class AutoregressiveFamily final : public MatrixFamily {
                 part[i] = fills && std::isnan(z) ? 0.0 : z;
             }
         }
+        for (int32_t j = n_lagged; j < q_ - 1; ++j, ++y)
+            out[j] = fills && std::isnan(*y) ? 0.0 : *y;
         out[q_ - 1] = 1.0;
         std::fill(out + size_, out + z_.size(), 0.0);
     }
@@ -584,8 +599,8 @@ class AutoregressiveFamily final : public MatrixFamily {
         std::fill(prior_.begin(), prior_.end(), 0.0);
         for (int32_t i = 0; i < size_; ++i) prior_[at(i, i)] = 1.0;
         for (int32_t j = 0; j < q_; ++j) {
-            inverse[j] = 1.0 / strength_[j / d];
-            prior_sums_[j * side_ + j] = strength_[j / d];
+            inverse[j] = 1.0 / strength_[group_[j]];
+            prior_sums_[j * side_ + j] = strength_[group_[j]];
         }
         for (int32_t i = 0; i < d; ++i) {
             const double root = unit_[i * (i + 1) / 2 + i];
@@ -593,7 +608,7 @@ class AutoregressiveFamily final : public MatrixFamily {
             log_det_ += 2.0 * std::log(root);
             for (int32_t j = 0; j < q_; ++j) prior_[at(q_ + i, j)] = -mean_[i * q_ + j];
             double *row = &prior_sums_[(q_ + i) * side_];
-            for (int32_t j = 0; j < q_; ++j) row[j] = mean_[i * q_ + j] * strength_[j / d];
+            for (int32_t j = 0; j < q_; ++j) row[j] = mean_[i * q_ + j] * strength_[group_[j]];
             for (int32_t l = 0; l <= i; ++l) {
                 double value = 0.0;
                 for (int32_t c = 0; c <= l; ++c)
@@ -626,6 +641,7 @@ class AutoregressiveFamily final : public MatrixFamily {
     }
 
     int32_t order_, q_, size_, side_, inverse_at_, growth_at_;
+    std::vector<int32_t> group_;    // of every entry of x, that of its precision
     std::vector<double> deviation_, mean_, strength_;
     std::vector<double> unit_;              // the Cholesky factor of the scale
     double scale_ = 1.0, log_unit_ = 0.0;

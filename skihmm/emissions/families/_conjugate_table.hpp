@@ -39,7 +39,7 @@ class ConjugateTable final : public Emission, public EmissionParameters {
     // After the fillings have changed; statistics follow by `settle`.
     void spread() {
         forget_ahead();
-        spread_gaps(filled_, family_->n_columns, family_->gap_order, gaps_);
+        spread_gaps(filled_, row_width_, family_->n_columns, family_->gap_order, gaps_);
     }
     // Draw the missing entries given the slots of all steps, of whose parameters one draw is made
     // here; `means` gets their conditional means.
@@ -58,8 +58,8 @@ class ConjugateTable final : public Emission, public EmissionParameters {
             }
             return &table[k * width];
         };
-        skihmm::draw_gaps(filled_, d, family_->gap_order, gaps_, coefficients, family_->gap_units, g,
-                          means);
+        skihmm::draw_gaps(filled_, row_width_, d, family_->gap_order, gaps_, coefficients,
+                          family_->gap_units, g, means);
         spread();
     }
     // Called about twenty times a second by what takes seconds; throws to end it.

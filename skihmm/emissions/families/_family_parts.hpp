@@ -24,6 +24,7 @@ constexpr double kLeastShare = 1e-7;
 // What a family is built from.
 struct FamilySetting {
     int32_t n_columns, n_inputs;
+    int32_t n_given;                // inputs that are given, the last ones
     const double *hyperparameters;  // of the prior at the start of a chain, one after the other
     const double *units;            // typical values, by which hyperparameters have their priors
     const int32_t *is_drawn;        // which hyperparameters chains draw from their posterior

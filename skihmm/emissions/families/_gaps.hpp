@@ -17,7 +17,8 @@ struct Gap {
     int64_t end;
 };
 
-// Rows are values and `order` earlier rows, the latest first.  The gaps ascend by step and column;
+// Rows of `width` numbers are values, `order` earlier rows, the latest first, and what is given, which
+// is known.  The gaps ascend by step and column;
 // their entries hold the current fillings, which are replaced by a draw, and `means` gets the
 // conditional means.  coefficients(t) are those of the white noise of row t: for each of d numbers
 // an intercept, and a coefficient per entry of the row; null for a row without likelihood, whose
@@ -26,11 +27,10 @@ struct Gap {
 // The precision matrix of the entries is banded: entries further apart than `order` rows are
 // independent given those between.  So all gaps are one system, in time linear in their number.
 template <class Coefficients>
-void draw_gaps(double *values, int32_t d, int32_t order, const std::vector<Gap> &gaps,
-               const Coefficients &coefficients, const double *const *units, bitgen_t *g,
+void draw_gaps(double *values, int64_t width, int32_t d, int32_t order,
+               const std::vector<Gap> &gaps, const Coefficients &coefficients, const double *const *units, bitgen_t *g,
                double *means) {
     const int64_t n = static_cast<int64_t>(gaps.size());
-    const int64_t width = static_cast<int64_t>(d) * (order + 1);
     int64_t band = 1;
     for (int64_t u = 0, first = 0; u < n; ++u) {
         while (gaps[first].t < gaps[u].t - order) ++first;
@@ -95,8 +95,8 @@ void draw_gaps(double *values, int32_t d, int32_t order, const std::vector<Gap> 
 }
 
 // Copy the fillings into the rows that look back at them.
-inline void spread_gaps(double *values, int32_t d, int32_t order, const std::vector<Gap> &gaps) {
-    const int64_t width = static_cast<int64_t>(d) * (order + 1);
+inline void spread_gaps(double *values, int64_t width, int32_t d, int32_t order,
+                        const std::vector<Gap> &gaps) {
     for (const Gap &gap : gaps)
         for (int32_t lag = 1; lag <= order && gap.t + lag < gap.end; ++lag)
             values[(gap.t + lag) * width + lag * d + gap.column] =

@@ -1,0 +1,204 @@
+"""Given numbers of emissions: columns of X on which observations regress."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skihmm._contexts import check_features, count_features
+from skihmm._typing import Array, Flags, Floats, Integers, MatrixLike
+from skihmm._validation import is_missing_entry, is_number, shown
+from skihmm.emissions._base import BaseEmission
+from skihmm.emissions._conjugate import (
+    _LARGEST_SIZE,
+    _column_means,
+    _column_variances,
+    _Conjugate,
+)
+from skihmm.emissions._resolution import constant_columns
+
+# Of a regression, with the intercept: an update costs their square.
+MOST_COEFFICIENTS = 200
+# Of standardised inputs, beyond which their coefficients are those of the prior.
+_MOST_COLLINEAR = 1e8
+# Larger standardised inputs are clipped, because products of a few must not overflow.
+_MOST_DEVIATIONS = 1e60
+
+
+class _WithInputs(_Conjugate):
+    """Base class of emissions with inputs: columns of X that are given, not modelled.
+
+    Families get them standardised by the rows of the fit, after what precedes a step;
+    then come `n_extra` given columns that a subclass adds, which are not standardised.
+    """
+
+    input_features: ArrayLike | None
+    n_extra = 0
+    # Encoded given columns of the data that are being fitted.
+    _given: Floats | None = None
+
+    @property
+    def _n_regressors(self) -> int:
+        return count_features(self.input_features)
+
+    @property
+    def n_given(self) -> int:  # type: ignore[override]
+        """Number of given inputs of a step."""
+        return self._n_regressors + self.n_extra
+
+    @property
+    def n_inputs(self) -> int:  # type: ignore[override]
+        """Number of inputs of a step, all of which are given."""
+        return self.n_given
+
+    @property
+    def given_are_numbers(self) -> Flags:
+        """Mask of the given columns that are numbers: all."""
+        return np.ones(self.n_given, dtype=bool)
+
+    def _input_labels(self) -> list[object]:
+        """Inputs as the user named them, by name or index."""
+        chosen: Any = () if self.input_features is None else self.input_features
+        features = list(chosen)
+        if features and all(isinstance(entry, bool | np.bool_) for entry in features):
+            features = np.flatnonzero(features).tolist()
+        return [*features, *["extra"] * self.n_extra]
+
+    def given_columns(
+        self, n_features: int, names: Sequence[str] | Array | None
+    ) -> NDArray[np.intp]:
+        columns = check_features(self.input_features, n_features, names, "input_features")
+        if len(columns) + 1 > MOST_COEFFICIENTS:
+            raise ValueError(
+                f"input_features has {len(columns)} columns, and there is an intercept; "
+                f"expected at most {MOST_COEFFICIENTS} together. Reduce the inputs, as "
+                "by PCA."
+            )
+        return columns
+
+    def with_given(self, columns: Array) -> BaseEmission:
+        # The units are those of the first fit.
+        if not self.n_given or hasattr(self, "input_means_"):
+            return self
+        fitted, labels = copy(self), self._input_labels()
+        numbers = self._numbers(columns)
+        is_lost = np.asarray(np.isnan(numbers).any(axis=1))
+        if is_lost.all():
+            raise ValueError(
+                f"Every row of X lacks an input ({', '.join(map(repr, labels))}), and a "
+                "step without all inputs says nothing. Check how X was read."
+            )
+        inputs = numbers[:, : self._n_regressors]
+        for c in np.flatnonzero(constant_columns(inputs)).tolist():
+            raise ValueError(
+                f"The input {labels[c]!r} is constant, {np.nanmax(inputs[:, c]):g}: the "
+                "intercept is in the model. Leave it out of input_features."
+            )
+        fitted.input_means_ = _column_means(inputs)
+        fitted.input_scales_ = np.sqrt(_column_variances(inputs))
+        fitted._given = fitted.encode_given(numbers)
+        fitted._input_warnings = []
+        if is_lost.any():
+            empty = [labels[c] for c in np.flatnonzero(np.isnan(numbers).any(axis=0))]
+            fitted._input_warnings.append(
+                f"{is_lost.sum()} of {len(is_lost)} steps lack an input "
+                f"({', '.join(map(repr, empty))}) and are missing as a whole. Impute the "
+                "inputs before the fit, if they can be."
+            )
+        complete = fitted._given[~is_lost, : self._n_regressors]
+        if self._n_regressors > 1 and np.isfinite(complete).all():
+            # Of the factor, because products of the inputs would lose half of the digits.
+            sizes = np.linalg.svd(np.linalg.qr(complete, mode="r"), compute_uv=False)
+            if sizes[-1] * _MOST_COLLINEAR < sizes[0]:
+                fitted._input_warnings.append(
+                    f"The inputs {', '.join(map(repr, labels))} are collinear: the data "
+                    "determine only sums of their coefficients, and the prior the rest. "
+                    "Leave some of them out."
+                )
+        return fitted
+
+    def _numbers(self, columns: Array) -> Floats:
+        """Convert given columns to floats, of which NaN is missing."""
+        labels = self._input_labels()
+        if columns.dtype.kind in "biuf":
+            numbers = columns.astype(np.float64)
+        else:
+            numbers = np.full(columns.shape, np.nan)
+            for (row, c), value in np.ndenumerate(columns):
+                if is_missing_entry(value):
+                    continue
+                if not is_number(value):
+                    raise ValueError(
+                        f"X[{row}, {labels[c]!r}] = {value!r}; expected a number, as of "
+                        "every input. Categories are inputs as columns of 0 and 1 "
+                        "(OneHotEncoder), or context_features of the transitions."
+                    )
+                numbers[row, c] = float(cast("float", value))
+        for row, c in np.argwhere(np.abs(numbers) > _LARGEST_SIZE):
+            raise ValueError(
+                f"X[{row}, {labels[c]!r}] = {shown(numbers[row, c])}; expected inputs up "
+                f"to {_LARGEST_SIZE:g} in size."
+            )
+        return numbers
+
+    def encode_given(self, columns: Array) -> Floats:  # type: ignore[override]
+        numbers = self._numbers(columns)
+        inputs = numbers[:, : self._n_regressors]
+        inputs = (inputs - self.input_means_) / self.input_scales_
+        inputs = np.clip(inputs, -_MOST_DEVIATIONS, _MOST_DEVIATIONS)
+        return np.hstack([inputs, self._encode_extra(numbers[:, self._n_regressors :])])
+
+    def _encode_extra(self, columns: Floats) -> Floats:
+        """Encode the given columns that are no inputs of the regression."""
+        return columns
+
+    def typical_given(self) -> list[object]:
+        return [*self.input_means_.tolist(), *[np.nan] * self.n_extra]
+
+    def inputs(
+        self,
+        values: Array,
+        starts: Integers,
+        before: Array | None = None,
+        given: Array | None = None,
+    ) -> Array:
+        inputs = super().inputs(values, starts, before)
+        if given is not None:
+            inputs[:, inputs.shape[1] - self.n_given :] = given
+        return inputs
+
+    def fit_with_noise(
+        self, X: MatrixLike, starts: Integers, entropy: Sequence[int]
+    ) -> BaseEmission:
+        fitted = super().fit_with_noise(X, starts, entropy)
+        self._given = None
+        return fitted
+
+    def data_warnings(self) -> list[str]:
+        return [*super().data_warnings(), *getattr(self, "_input_warnings", [])]
+
+    def data_notes(self) -> list[str]:
+        return [*super().data_notes(), *getattr(self, "_input_warnings", [])]
+
+    def user_units(
+        self, coefficients: Floats, intercepts: Floats
+    ) -> tuple[Floats, Floats]:
+        """Coefficients of the inputs as they are in X, and intercepts.
+
+        Parameters
+        ----------
+        coefficients : ndarray of shape (..., n_inputs)
+            Of standardised inputs.
+        intercepts : ndarray of shape (...)
+
+        Returns
+        -------
+        coefficients : ndarray of shape (..., n_inputs)
+        intercepts : ndarray of shape (...)
+        """
+        slopes = coefficients / self.input_scales_
+        return slopes, intercepts - (slopes * self.input_means_).sum(axis=-1)

@@ -550,7 +550,7 @@ def as_inputs(
     if inputs is None:
         raise ValueError(
             f"The emission regresses on the columns {listed} of X (input_features), "
-            f"which are not modelled. Pass inputs=, their values in the {n_steps} steps."
+            "which are not modelled. Pass inputs=, their values in every step."
         )
     if not len(labels):
         raise ValueError("inputs was given, but the emission has no input_features.")

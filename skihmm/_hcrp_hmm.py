@@ -131,7 +131,8 @@ class HCRPHMM(
     emission : str or BaseEmission, default="hcrp"
         Emission, cloned to ``emission_``.  Short names: "hcrp" and "dirichlet"
         (symbols), "gaussian" (full covariance), "diagonal_gaussian", "autoregressive"
-        (motion and other real-valued series), "poisson" and "negative_binomial" (counts),
+        (motion and other real-valued series), "regression" (on columns of X that are
+        given), "poisson" and "negative_binomial" (counts),
         "bernoulli" (zeros and ones), "gamma" (positive numbers) and "von_mises" (angles).
         For mixed data:
         :class:`~skihmm.emissions.ProductEmission`.

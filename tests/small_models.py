@@ -296,6 +296,50 @@ NUMBERS = {
         1.0,
         2.0,
     ),
+    # A value and two inputs that are given.
+    "regression": Model(
+        (
+            (0.9, 1.0, 0.3),
+            (-1.1, -1.2, 0.0),
+            (1.3, -1.5, -0.2),
+            (None, 0.7, 1.0),
+            (-0.8, 1.1, 0.5),
+            (0.2, 0.4, None),
+        ),
+        Autoregression(
+            0,
+            (0.1,),
+            (1.5,),
+            ((0.4, -0.1, 0.3),),
+            (0.7, 2.0, 0.5),
+            2.5,
+            ((0.2,),),
+            given=2,
+        ),
+        (0, 4),
+        1.0,
+        2.0,
+    ),
+    # Two values, the earlier row, and an input.
+    "autoregressive with an input": Model(
+        (
+            (0.1, -1.0, 1.0, 0.5, 1.2),
+            (2.0, 0.5, 0.1, -1.0, -0.9),
+            (0.3, 1.1, 2.0, 0.5, 0.8),
+            (-0.2, 1.8, 0.3, 1.1, None),
+            (1.9, 0.7, -0.2, 1.8, -1.4),
+        ),
+        Autoregression(
+            1,
+            (0.1, 0.2),
+            (2.0, 1.0),
+            ((0.8, -0.1, 0.5, 0.3), (0.1, 0.6, -0.4, 0.0)),
+            (0.7, 2.0, 0.5),
+            3.5,
+            ((0.4, 0.1), (0.1, 0.3)),
+            given=1,
+        ),
+    ),
     "counts": Model(
         ((1, 20), (4, None), (0, 25), (5, 3), (2, 2)),
         Poisson((1.0, 2.0), (0.5, 0.1)),
@@ -425,6 +469,17 @@ SAMPLED = {
     "sampled levels": Model(
         ((0.1, -1.0), (2.0, 0.5), (0.3, None), (0.2, -0.8), (1.9, 0.7)),
         SampledAutoregression(columns=2, order=0),
+    ),
+    "sampled regression": Model(
+        (
+            (0.9, 1.0, 0.3),
+            (-1.1, -1.2, 0.0),
+            (1.3, -1.5, -0.2),
+            (None, 0.7, 1.0),
+            (-0.8, 1.1, 0.5),
+        ),
+        SampledAutoregression(order=0, given=2),
+        (0, 3),
     ),
     "sampled counts": Model((1, 9, 0, 2, 8), SampledPoisson(), (0, 2), 1.0, 2.0),
     "sampled overdispersed": Model((1, 9, 0, 2, 14), SampledNegativeBinomial(), (0, 2)),

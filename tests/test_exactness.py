@@ -132,6 +132,7 @@ TABLE = [
             "densities",
             "densities, often stopped",
             "autoregressive",
+            "regression",
             "known, mixed data",
         ),
         2000,
@@ -168,6 +169,8 @@ TABLE = [
             "diagonal",
             "full",
             "autoregressive",
+            "regression",
+            "autoregressive with an input",
             "counts",
             "binary",
             "two kinds of symbols",
@@ -182,7 +185,10 @@ TABLE = [
     # Its parameters are drawn.
     (
         ("stick-breaking",),
-        ("diagonal", "full", "autoregressive", "overdispersed", "positive", "angles"),
+        (
+            *("diagonal", "full", "autoregressive", "regression"),
+            *("overdispersed", "positive", "angles"),
+        ),
         2000,
     ),
     (("blocked sm", "stick-breaking"), ("known, mixed data",), 2000),

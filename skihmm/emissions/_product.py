@@ -336,10 +336,13 @@ class ProductEmission(_BaseComposition, BaseEmission):
         )
 
     def data_warnings(self) -> list[str]:
-        return [text for _, part, _ in self.emissions_ for text in part.data_warnings()]
+        # Parts may share inputs.
+        texts = [text for _, part, _ in self.emissions_ for text in part.data_warnings()]
+        return list(dict.fromkeys(texts))
 
     def data_notes(self) -> list[str]:
-        return [text for _, part, _ in self.emissions_ for text in part.data_notes()]
+        texts = [text for _, part, _ in self.emissions_ for text in part.data_notes()]
+        return list(dict.fromkeys(texts))
 
     def _fit_parts(
         self, X: MatrixLike, starts: Integers, entropy: Sequence[int] | None

@@ -67,6 +67,21 @@ def random_model(name, n, rng, scale=1.0, offset=0.0):
             4.5,
             tuple(map(tuple, np.eye(3) + 0.3)),
         )
+    elif name == "regression":
+        X = offset + scale * rng.normal(size=(n + 1, 3)) @ rng.normal(size=(3, 3))
+        inputs = rng.normal(size=(n, 2))
+        inputs[rng.random(n) < 0.05, 1] = np.nan
+        y = np.hstack([X[1:], X[:-1], inputs])
+        emission = Autoregression(
+            1,
+            (offset,) * 3,
+            (scale, 2 * scale, scale / 2),
+            tuple(map(tuple, np.eye(3, 6) + 0.1 * rng.normal(size=(3, 6)))),
+            (0.4, 3.0, 0.7, 0.2),
+            4.5,
+            tuple(map(tuple, np.eye(3) + 0.3)),
+            given=2,
+        )
     elif name == "counts":
         y = rng.poisson(scale * rng.gamma(2.0, size=(n, 3))).astype(float)
         y[rng.random(y.shape) < 0.1] = np.nan
@@ -95,7 +110,7 @@ def random_model(name, n, rng, scale=1.0, offset=0.0):
 FIRST = 2
 
 KINDS = (
-    *("diagonal", "full", "autoregressive", "counts", "binary"),
+    *("diagonal", "full", "autoregressive", "regression", "counts", "binary"),
     *("overdispersed", "positive", "angles"),
 )
 

@@ -38,10 +38,10 @@ ONE = np.zeros(1, dtype=np.intp)
 # -- the conditional distribution ------------------------------------------------------
 
 
-def dense(X, regression, covariance, order=2):
+def dense(X, regression, covariance, order=2, given=None):
     """Mean and covariance of the missing entries, from the Gaussian of all entries.
 
-    The first rows are standard normal.
+    The first rows are standard normal, and those of which a given input is missing.
     """
     n, d = X.shape
     # L (all entries) = intercepts + noise.
@@ -49,11 +49,15 @@ def dense(X, regression, covariance, order=2):
     for t in range(n):
         if t - STARTS[t >= STARTS][-1] < order:
             continue
+        if given is not None and np.isnan(given[t]).any():
+            continue
         here = slice(t * d, (t + 1) * d)
         for lag in range(1, order + 1):
             block = regression[:, (lag - 1) * d : lag * d]
             L[here, (t - lag) * d : (t - lag + 1) * d] = -block
         shift[here] = regression[:, -1]
+        if given is not None:
+            shift[here] += regression[:, order * d : -1] @ given[t]
         noise[here, here] = covariance
     mean = np.linalg.solve(L, shift)
     whole = np.linalg.solve(L, np.linalg.solve(L, noise).T)
@@ -66,21 +70,31 @@ def dense(X, regression, covariance, order=2):
     )
 
 
-def test_entries_have_the_exact_conditional():
+@pytest.mark.parametrize("n_given", [0, 1])
+def test_entries_have_the_exact_conditional(n_given):
     """Partial rows, gaps that touch, first rows; a prior that leaves nothing to learn."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(16, 2))
     for t, c in [(1, 0), (4, 0), (4, 1), (5, 1), (7, 0), (8, 1), (9, 0), (12, 1)]:
         X[t, c] = np.nan
-    regression = 0.6 * rng.normal(size=(2, 5))
+    regression = 0.6 * rng.normal(size=(2, 5 + n_given))
+    given = np.linspace(-3, 3, 16 * n_given).reshape(16, n_given)
+    given[5] = np.nan
     covariance = np.array([[1.1, 0.4], [0.4, 0.7]])
     law = Autoregression(
-        2, (0.0, 0.0), (1.0, 1.0), regression, (1e14,) * 3, 1e14, 1e14 * covariance
+        2,
+        (0.0, 0.0),
+        (1.0, 1.0),
+        regression,
+        (1e14,) * (3 + n_given),
+        1e14,
+        1e14 * covariance,
+        given=n_given,
     )
     lags = [np.vstack([X[:lag] * np.nan, X[:-lag]]) for lag in (1, 2)]
     for lag, values in enumerate(lags, start=1):
         values[9 : 9 + lag] = np.nan
-    rows = np.hstack([X, *lags])
+    rows = np.hstack([X, *lags, given])
     stats, stream = law.stats([*map(tuple, rows)]), RandomStream(1)
     EmissionProbe(stats, stream, 2)
     assert_array_equal(stats.open_gaps(STARTS), np.nonzero(np.isnan(X)))
@@ -89,7 +103,7 @@ def test_entries_have_the_exact_conditional():
     for _ in range(20_000):
         means.append(stats.augment(slots, stream))
         draws.append(stats.filled())
-    mean, exact = dense(X, regression, covariance)
+    mean, exact = dense(X, regression, covariance, given=given)
     assert_allclose(means, np.broadcast_to(mean, (20_000, 8)), atol=1e-5)
     deviation = np.sqrt(np.diag(exact))
     assert (abs(np.mean(draws, axis=0) - mean) < 5 * deviation / np.sqrt(20_000)).all()

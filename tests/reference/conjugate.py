@@ -121,7 +121,8 @@ class FullGaussian(ConjugateEmission):
 class Autoregression(ConjugateEmission):
     """Regression on inputs: matrix-normal inverse-Wishart prior of standardised columns.
 
-    Rows are values, then `order` earlier rows; one with a missing entry is missing.
+    Rows are values, then `order` earlier rows, then `given` inputs, which come
+    standardised; one with a missing entry is missing.
     """
 
     order: int
@@ -131,15 +132,17 @@ class Autoregression(ConjugateEmission):
     strength: tuple
     dof: float
     scale: tuple
+    given: int = 0
 
     def standardised(self, rows) -> tuple[np.ndarray, np.ndarray]:
         """Inputs, with the intercept's, and values of the rows that are not missing."""
-        rows = np.asarray(rows, float).reshape(-1, len(self.centre) * (self.order + 1))
+        d, n_rows = len(self.centre), self.order + 1
+        rows = np.asarray(rows, float).reshape(-1, d * n_rows + self.given)
         rows = rows[~np.isnan(rows).any(axis=1)]
-        rows = (rows - np.tile(self.centre, self.order + 1)) / np.tile(
-            self.deviation, self.order + 1
+        centre = np.append(np.tile(self.centre, n_rows), np.zeros(self.given))
+        rows = (rows - centre) / np.append(
+            np.tile(self.deviation, n_rows), np.ones(self.given)
         )
-        d = len(self.centre)
         return np.hstack([rows[:, d:], np.ones((len(rows), 1))]), rows[:, :d]
 
     def posterior(self, seen):
@@ -149,7 +152,8 @@ class Autoregression(ConjugateEmission):
         """
         d = len(self.centre)
         x, y = self.standardised(seen)
-        roots = np.sqrt(np.append(np.repeat(self.strength[:-1], d), self.strength[-1]))
+        lags, others = np.split(np.array(self.strength), [self.order])
+        roots = np.sqrt(np.append(np.repeat(lags, d), others))
         x = np.vstack([np.diag(roots), x])
         y = np.vstack([roots[:, None] * np.array(self.mean).T, y])
         A = np.linalg.lstsq(x, y, rcond=None)[0]
@@ -178,7 +182,8 @@ class Autoregression(ConjugateEmission):
             [self.centre, self.deviation],
             [False] * 3,
             self.dof,
-            n * self.order,
+            n * self.order + self.given,
+            self.given,
         )
 
 

@@ -168,11 +168,19 @@ class SampledAutoregression(SampledPrior):
     order: int = 1
     draws_mean: bool = True
     dof: float = 5.0
+    # Inputs that are given, which have one strength together.
+    given: int = 0
 
     @property
     def first(self) -> np.ndarray:
         """Prior mean of the mean: the identity for the latest row."""
-        return np.eye(self.columns, self.columns * self.order + 1) * (self.order > 0)
+        width = self.columns * self.order + self.given + 1
+        return np.eye(self.columns, width) * (self.order > 0)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Columns of A by strength."""
+        return [self.columns] * self.order + [self.given] * (self.given > 0) + [1]
 
     @property
     def scale(self) -> np.ndarray:
@@ -182,15 +190,15 @@ class SampledAutoregression(SampledPrior):
     @property
     def dimension(self) -> int:
         """Number of hyperparameters."""
-        return self.first.size * self.draws_mean + self.order + 2
+        return self.first.size * self.draws_mean + len(self.sizes) + 1
 
     def from_unit(self, u) -> dict:
         points = {
             "scale": gamma_quantile(u[0], 1.0),
-            "strength": stats.expon.ppf(u[1 : self.order + 2], scale=10.0),
+            "strength": stats.expon.ppf(u[1 : len(self.sizes) + 1], scale=10.0),
         }
         if self.draws_mean:
-            u = u[self.order + 2 :]
+            u = u[len(self.sizes) + 1 :]
             points["mean"] = self.first.ravel()[:, None] + stats.norm.ppf(u)
         return points
 
@@ -203,9 +211,7 @@ class SampledAutoregression(SampledPrior):
         M = self.first
         if self.draws_mean:
             M = points["mean"].T.reshape(-1, *M.shape)
-        precisions = np.vstack(
-            [np.repeat(points["strength"][:-1], d, axis=0), points["strength"][-1:]]
-        ).T
+        precisions = np.repeat(points["strength"], self.sizes, axis=0).T
         psi = points["scale"][:, None, None] * self.scale
         weighted = M * precisions[:, None, :]
         S_xx = x.T @ x + precisions[:, :, None] * np.eye(x.shape[1])
@@ -226,11 +232,12 @@ class SampledAutoregression(SampledPrior):
         return conjugate_stats(
             "autoregressive_normal",
             as_matrix(y),
-            [self.first, np.ones(self.order + 1), self.scale[np.tri(n, dtype=bool)]],
+            [self.first, np.ones(len(self.sizes)), self.scale[np.tri(n, dtype=bool)]],
             [np.zeros(n), np.ones(n)],
             [self.draws_mean, True, True],
             self.dof,
-            n * self.order,
+            n * self.order + self.given,
+            self.given,
         )
 
     def read(self, numbers) -> dict:

@@ -232,8 +232,8 @@ class EmissionDisplay:
     Parameters
     ----------
     columns : list of Bunch
-        One for every column but those of contexts, with ``name`` and ``kind``: "symbols",
-        "real", "counts" or "binary".  States are in the order of their labels, the new
+        One for every column but contexts and inputs, with ``name`` and ``kind``:
+        "symbols", "real", "counts" or "binary".  States are in the order of their labels, the new
         state is last.  Symbols have ``symbols``, a list of n_symbols strings, and
         ``probabilities`` of shape (n_states + 1, n_symbols).  Numbers have ``mean``,
         ``lower`` and ``upper`` of shape (n_states + 1,) (all three the probability of 1
@@ -253,6 +253,8 @@ class EmissionDisplay:
     Densities are evaluated by the emission.  Of several columns in one
     :class:`~skihmm.emissions.NormalInverseWishart` marginal densities are not available;
     means and intervals are shown then.
+
+    Inputs are at their means in the fit.
 
     Ends of intervals are quantiles of 4,000 draws of each state, with a fixed seed.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from fractions import Fraction
 
@@ -466,6 +467,10 @@ WRONG = {
     "full": FullGaussian((1.0, 0.0), 0.4, 4.0, ((1.0, -0.3), (-0.3, 0.6))),
     "autoregressive": Autoregression(
         2, (0.1,), (2.0,), ((0.8, -0.1, 0.3),), (0.7, 2.0, 0.5), 2.5, ((0.3,),)
+    ),
+    "regression": replace(NUMBERS["regression"].emission, scale=((0.3,),)),
+    "autoregressive with an input": replace(
+        NUMBERS["autoregressive with an input"].emission, dof=5.5
     ),
     "counts": Poisson((1.0, 2.0), (0.5, 0.15)),
     "binary": Bernoulli(0.4, 0.9),

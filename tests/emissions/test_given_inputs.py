@@ -22,6 +22,7 @@ from skihmm.core._state import ChainState
 from skihmm.emissions import AutoregressiveNormal, ProductEmission
 from skihmm.emissions._inputs import _WithInputs
 from skihmm.metrics import ParticleFilterScorer
+from skihmm.posterior import draw_parameters
 from skihmm.samplers import StepwiseGibbs
 from skihmm.testing import check_emission
 from skihmm.transitions import HCRPTransitions
@@ -325,6 +326,24 @@ def test_coming_inputs_have_to_be_known(method, data, fitted):
     with pytest.raises(ValueError, match="inputs"):
         ask(named[["rate", "gap"]][:2], hmm, named)
     ask(named[["gap", "rate"]][:2], hmm, named)
+
+
+def test_displays_and_parameters_are_at_the_mean_inputs(data, fitted):
+    pytest.importorskip("matplotlib").use("Agg")
+    from skihmm.inspection import EmissionDisplay, ForecastDisplay
+
+    display = EmissionDisplay.from_estimator(fitted)
+    emission = fitted.emission_
+    at_means = emission.intercepts_[:, 0] + (
+        emission.coefficients_[:, 0] @ emission.input_means_
+    )
+    assert_allclose(display.columns[0].mean[: fitted.n_states_], at_means, rtol=1e-9)
+    points, density = (getattr(display.columns[0], k) for k in ("points", "density"))
+    assert abs(np.trapezoid(density[0], points[0]) - 1) < 0.05
+    assert draw_parameters(fitted).emission_.coefficients_.shape == (2, 1, 2)
+    inputs = data[:5, [0, 2]]
+    forecast = ForecastDisplay.from_estimator(fitted, data, 5, inputs=inputs)
+    assert forecast.samples.shape[1] == 5
 
 
 # -- columns --------------------------------------------------------------------------

@@ -75,6 +75,17 @@ OBSERVED = {
         (1.2, -2.3),
         (1.1, -0.2),
     ),
+    "regression": (
+        (0.9, 1.0, 0.3),
+        (-1.1, -1.2, 0.0),
+        (1.3, -1.5, None),
+        (0.4, 0.7, 1.0),
+        (-0.8, 1.1, 0.5),
+        (0.2, 0.4, -0.9),
+        (1.0, 1.2, -0.4),
+        (0.3, 0.1, 0.8),
+        (-0.6, -1.4, -0.7),
+    ),
     "levels": (
         (0.1, -1.0),
         (0.5, 0.7),
@@ -112,7 +123,7 @@ def quantities(drawn: dict) -> dict:
     for name, values in drawn.items():
         values = np.asarray(values, float)
         for i, one in enumerate(
-            values if values.ndim > 0 and len(values) < 3 else [values]
+            values if values.ndim > 0 and len(values) < 4 else [values]
         ):
             found[f"{name} {i}"] = one
     return found
@@ -170,7 +181,7 @@ def log_change(kind, error, points):
         scale = points["scale"] if kind == "full" else np.tile(points["scale"], (d, 1))
         return (1 - n_states) * emission.dof / 2 * np.log(scale).sum(axis=0)
     if error == "strength without columns":
-        sizes = [1] if kind == "full" else [d] * emission.order + [1]
+        sizes = [1] if kind == "full" else emission.sizes
         strength = points["strength"].reshape(len(sizes), -1)
         return n_states * (1 - d) / 2 * (np.array(sizes) @ np.log(strength))
     off = points["mean"] - emission.first.reshape(-1, 1)

@@ -28,8 +28,8 @@ struct Gap {
 // independent given those between.  So all gaps are one system, in time linear in their number.
 template <class Coefficients>
 void draw_gaps(double *values, int64_t width, int32_t d, int32_t order,
-               const std::vector<Gap> &gaps, const Coefficients &coefficients, const double *const *units, bitgen_t *g,
-               double *means) {
+               const std::vector<Gap> &gaps, const Coefficients &coefficients,
+               const double *const *units, bitgen_t *g, double *means) {
     const int64_t n = static_cast<int64_t>(gaps.size());
     int64_t band = 1;
     for (int64_t u = 0, first = 0; u < n; ++u) {

@@ -233,8 +233,8 @@ class EmissionDisplay:
     ----------
     columns : list of Bunch
         One for every column but contexts and inputs, with ``name`` and ``kind``:
-        "symbols", "real", "counts" or "binary".  States are in the order of their labels, the new
-        state is last.  Symbols have ``symbols``, a list of n_symbols strings, and
+        "symbols", "real", "counts" or "binary".  States are in the order of their labels,
+        the new state is last.  Symbols have ``symbols``, a list of n_symbols strings, and
         ``probabilities`` of shape (n_states + 1, n_symbols).  Numbers have ``mean``,
         ``lower`` and ``upper`` of shape (n_states + 1,) (all three the probability of 1
         for binary columns), and ``points`` and ``density``, lists with an array for each

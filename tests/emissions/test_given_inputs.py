@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from reference.conjugate import Autoregression
+from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
@@ -110,6 +111,27 @@ def test_recovery(order, data):
     assert drawn["emission_mean"].shape == (1, 5, 1, order + 3)
     assert emission.dof_ == (3.0 if order == 0 else 21.0)
     assert emission.input_means_ == pytest.approx(data[:, [0, 2]].mean(axis=0))
+
+
+def test_a_switching_regression(global_random_seed):
+    """Two regimes, with the slopes that knowing them would give; an idle input."""
+    rng = np.random.default_rng(global_random_seed)
+    states = np.arange(600) // 50 % 2
+    inputs = rng.normal(size=(600, 2))
+    noise = np.array([0.46, 0.82])[states] * rng.normal(size=600)
+    y = np.array([0.9, -0.45])[states] * inputs[:, 0] + noise
+    emission = AutoregressiveNormal(0, input_features=[0, 1])
+    hmm = HCRPHMM(emission=emission, n_burnin=300, n_draws=100, random_state=0)
+    hmm.fit(np.column_stack([inputs, y]))
+    sizes = [np.bincount(path, minlength=9) for path in hmm.draws_.states[0]]
+    assert 1.9 < np.mean([(size > 6).sum() for size in sizes]) < 3.1
+    assert adjusted_rand_score(states, hmm.labels_) > 0.85
+    for k in range(2):
+        own = states == k
+        x = np.column_stack([inputs[own], np.ones(own.sum())])
+        slopes = np.linalg.lstsq(x, y[own], rcond=None)[0][:2]
+        found = hmm.emission_.coefficients_[np.bincount(hmm.labels_[own]).argmax(), 0]
+        assert_allclose(found, slopes, atol=0.05)
 
 
 def test_the_scale_is_that_of_residuals(data):

@@ -214,10 +214,10 @@ SKIHMM_CLONES static void fill_residuals(int32_t n, int64_t stride, int32_t q, i
     }
 }
 
-// Hyperparameters: M row by row, the precision of every lag, that of the given inputs and that of the
-// intercept, and the factor s of Psi = s * scale.  Fixed precisions of given inputs are one each.
-// Drawn ones have the priors M_ij ~ N(1 on the diagonal of the first lag, else 0; variance 1),
-// precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).  Given inputs come standardised.
+// Hyperparameters: M row by row, the precision of every lag, that of the given inputs and that of
+// the intercept, and the factor s of Psi = s * scale.  If precisions are fixed, every given input
+// has its own.  Drawn ones have the priors M_ij ~ N(1 on the diagonal of the first lag, else 0;
+// variance 1), precisions ~ Gamma(1, 1/10), s ~ Gamma(1/2, 1/2).  Given inputs come standardised.
 class AutoregressiveFamily final : public MatrixFamily {
   public:
     // Hyperparameters: mean, strengths, and the lower triangle of the scale, row by row.  Units:

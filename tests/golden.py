@@ -277,6 +277,26 @@ def _in_contexts(hmm: HCRPHMM, X: np.ndarray, given: np.ndarray) -> dict:
     }
 
 
+def _regressions(sampler: str) -> dict:
+    """Two regressions that share an input."""
+    X = np.hstack([_walks(120, 2, 15), np.random.default_rng(16).normal(size=(120, 2))])
+    emission = ProductEmission(
+        [
+            ("walk", AutoregressiveNormal(1, input_features=[3]), [0]),
+            ("level", AutoregressiveNormal(0, input_features=[2, 3]), [1]),
+        ]
+    )
+    hmm = _model(SAMPLERS[sampler], emission).fit(X, groups=GROUPS)
+    simulated, labels = hmm.sample(20, random_state=4, inputs=X[:20, [3, 2]])
+    return {
+        **_outcome(hmm),
+        "score": float(hmm.score(X[:20])),
+        "path": _digest(hmm.predict(X[:40])),
+        "simulated": _digest(labels),
+        "values": float(simulated.sum()),
+    }
+
+
 CASES: dict[str, Callable[[], dict]] = {
     **{
         f"{sampler} | {emission}": lambda s=sampler, e=emission: _sampled(s, e)
@@ -299,6 +319,10 @@ CASES: dict[str, Callable[[], dict]] = {
         for emission in ("hcrp", "gaussian", "product")
     },
     "continued": _continued,
+    **{
+        f"{sampler} | regressions": partial(_regressions, sampler)
+        for sampler in ("auto", "rcd", "slice sm", "stick-breaking")
+    },
     **{
         f"{sampler} | contexts of symbols": partial(_given, sampler)
         for sampler in ("auto", "rcd", "slice sm", "blocked runs", "beam sm")

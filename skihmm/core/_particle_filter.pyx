@@ -425,24 +425,27 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
         raise ValueError(f"n_known has {len(n_known)} entries for {len(n_symbols)} columns")
     for c in range(<int32_t> len(n_symbols)):
         integer_of(n_known[c], f"n_known[{c}]", 1, n_symbols[c])
-    # The data, of which the values are drawn.
-    data = np.full((n, width), np.nan)
-    for places, column in zip(given_places, columns, strict=True):
-        data[:, places] = -1 if isinstance(column, ContextColumns) else np.nan
+    all_given = np.full((n, sum(map(len, given_places))), np.nan)
+    stops = np.cumsum([len(places) for places in given_places])
+    by_column = np.split(all_given, stops[:-1], axis=1)
+    for own, column in zip(by_column, columns, strict=True):
+        if isinstance(column, ContextColumns):
+            own[:] = -1
     if given is not None:
-        data[:, [at for places in given_places for at in places]] = given
+        all_given[:] = given
     # One column at least, so that there is an address.
     codes = np.empty((n_steps, max(len(n_symbols), 1)), dtype=np.int32)
     values = np.empty((n_steps, max(len(value_places), 1)))
-    values[:, :len(value_places)] = data[:, value_places]
+    for places, own in zip(given_places, by_column, strict=True):
+        if set(places) <= set(value_places):
+            values[:, [value_places.index(at) for at in places]] = own
     states = np.empty(n_steps, dtype=np.int32)
     cdef int32_t[:, ::1] codes_view = codes
     cdef float64_t[:, ::1] values_view = values
     cdef int32_t[::1] states_view = states
     cdef const int32_t[::1] known = np.asarray([*n_known, 0], dtype=np.int32)
     cdef CppParticleFilter *particles = _build(
-        1, "systematic", None, columns, [data[:, places] for places in given_places],
-        seating, contexts, &n_states)
+        1, "systematic", None, columns, by_column, seating, contexts, &n_states)
     try:
         particles.begin(0, 0)
         while n_done < n:
@@ -456,6 +459,8 @@ def simulate(n_steps, columns, n_known, RandomStream stream, seating, contexts=N
         del particles
     if not value_places:
         return codes, states
+    data = np.empty((n_steps, width))
+    data[:, [at for places in given_places for at in places]] = all_given
     data[:, value_places] = values
     if n_symbols:
         data[:, symbol_places] = codes

@@ -19,7 +19,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OrdinalEncoder
 
 from skihmm import HCRPHMM, _hcrp_hmm
-from skihmm.emissions import DirichletCategorical, HCRPCategorical
+from skihmm.emissions import (
+    AutoregressiveNormal,
+    DirichletCategorical,
+    HCRPCategorical,
+)
 from skihmm.samplers import BlockedBeam, BlockedGibbs, StepwiseGibbs, StepwiseSlice
 from skihmm.samplers._names import SAMPLERS
 from skihmm.transitions import HCRPTransitions
@@ -62,6 +66,9 @@ MODELS = {
         random_state=0,
         **SHORT,
     ),
+    "inputs": HCRPHMM(
+        emission=AutoregressiveNormal(1, input_features=[1]), random_state=0, **SHORT
+    ),
     **{
         name: HCRPHMM(emission=name, random_state=0, **SHORT)
         for name in (
@@ -86,6 +93,8 @@ def data_for(model, sequence):
         steps = np.arange(len(X))
         contexts = np.column_stack([np.where(steps % 7, steps % 3, np.nan), steps % 2])
         X = np.hstack([X, contexts])
+    if getattr(model.emission, "input_features", None):
+        X = np.hstack([X, np.sin(np.arange(len(X)))[:, None]])
     return X
 
 
@@ -116,8 +125,11 @@ def check_same(copy, model, X):
         one, two = getattr(copy, method)(X), getattr(model, method)(X)
         assert one.tobytes() == two.tobytes(), method
     assert copy.score(X) == model.score(X)
+    coming = {"random_state": 1}
+    if getattr(model.emission, "input_features", None):
+        coming["inputs"] = X[:30, [1]]
     for one, two in zip(
-        copy.sample(30, random_state=1), model.sample(30, random_state=1), strict=True
+        copy.sample(30, **coming), model.sample(30, **coming), strict=True
     ):
         np.testing.assert_array_equal(one, two)
 

@@ -21,6 +21,7 @@ PARAMETERS = {
         "a sampler has a fixed number of sweeps; set n_burnin, n_draws and thin.",
     ),
     "covariance_type": 'set emission="gaussian" (full) or "diagonal_gaussian".',
+    "exog": "name columns of X: emission=AutoregressiveNormal(input_features=[...]).",
     "algorithm": "choose it in a call: predict(X, method=...).",
     "n_init": "several chains run by n_chains, and all of their draws are kept.",
     "switching_variance": 'variances of emission="gaussian" always differ by state.',
